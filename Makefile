@@ -1,0 +1,48 @@
+# Two commands for a newcomer: `make demo` and `make test`. Both need Python 3.11+ and nothing else.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types tests docs table clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+demo: $(VENV)/.demo ## decompose an image, print figures, write pictures to demo/
+	$(BIN)/python examples/demo.py
+
+test: lint types tests ## lint, types and tests: what CI runs
+
+lint: $(VENV)/.dev ## ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev ## mypy --strict on src
+	$(BIN)/mypy
+
+tests: $(VENV)/.dev ## pytest on all cores
+	$(BIN)/pytest -n auto
+
+docs: $(VENV)/.dev ## write the pages and pictures of docs/ that the code makes
+	$(BIN)/python tools/make_docs.py
+
+table: $(VENV)/.dev ## write the table of wavelets anew
+	$(BIN)/python tools/make_table.py
+
+clean: ## remove the environment and everything made
+	rm -rf $(VENV) demo .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Undula needs Python 3.11 or newer; run: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@ $(VENV)/.demo

@@ -1,0 +1,422 @@
+"""Laurent polynomials in one or two variables: the entries of every polyphase matrix.
+
+``H(z) = Σ h_k z^k`` with finitely many terms and exponents of either sign. As an operator on a sequence,
+``z^k`` reads ``k`` samples ahead: ``(z^k x)[n] = x[n + k]``; so ``z^-1`` is the usual delay. In two
+variables the exponents are ``(m, n)``: horizontal first, vertical second.
+
+Coefficients are exact (:class:`~fractions.Fraction` or :class:`~undula.algebra.Surd`) or floats. A
+polynomial with one float in it is a float polynomial. Values are immutable and hashable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from functools import reduce
+from itertools import product
+from operator import mul
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArgumentError, NotInvertibleError
+from .surd import Number, Surd, as_number, is_exact
+
+__all__ = ["Laurent"]
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class Laurent:
+    """A Laurent polynomial, made from a mapping of exponents to coefficients.
+
+    Parameters
+    ----------
+    terms : mapping
+        ``{exponent: coefficient}``; in two variables the exponents are pairs ``(m, n)``.
+    variables : int, optional
+        Number of variables, 1 or 2. Needed only for a polynomial without terms.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> P = Laurent({0: Fraction(-1, 2), -1: Fraction(-1, 2)})
+    >>> print(P)
+    -1/2 - 1/2·z⁻¹
+    >>> print(P * P.reverse())
+    1/4·z + 1/2 + 1/4·z⁻¹
+    """
+
+    # Dense storage: `_array[i, …]` is the coefficient of the exponent `_lowest + (i, …)`. Zero borders
+    # are always trimmed, so equal polynomials have equal storage.
+    __slots__ = ("_array", "_hash", "_lowest")
+    _array: NDArray[Any]
+    _lowest: tuple[int, ...]
+    _hash: int | None
+
+    def __init__(self, terms: Mapping[Any, Any], variables: int | None = None) -> None:
+        exponents = [key if isinstance(key, tuple) else (key,) for key in terms]
+        counts = {len(key) for key in exponents}
+        if variables is None:
+            variables = counts.pop() if len(counts) == 1 else (1 if not counts else 0)
+        elif counts - {variables}:
+            variables = 0
+        if variables not in (1, 2):
+            raise ArgumentError(
+                f"exponents must all be integers or all be pairs of integers, got {list(terms)!r}"
+            )
+        for key in exponents:
+            if not all(isinstance(e, (int, np.integer)) for e in key):
+                raise ArgumentError(f"exponents must be integers, got {key!r}")
+        numbers = [as_number(value) for value in terms.values()]
+        exact = all(is_exact(value) for value in numbers)
+        if exponents:
+            lowest = tuple(int(min(e[d] for e in exponents)) for d in range(variables))
+            highest = tuple(int(max(e[d] for e in exponents)) for d in range(variables))
+        else:
+            lowest, highest = (0,) * variables, (-1,) * variables
+        shape = tuple(h - low + 1 for low, h in zip(lowest, highest, strict=True))
+        array = _zeros(shape, exact)
+        for key, value in zip(exponents, numbers, strict=True):
+            array[tuple(e - low for e, low in zip(key, lowest, strict=True))] = (
+                value if exact else float(value)
+            )
+        self._set(lowest, array)
+
+    def _set(self, lowest: tuple[int, ...], array: NDArray[Any]) -> None:
+        occupied = np.nonzero(array)
+        if occupied[0].size:
+            low = tuple(int(index.min()) for index in occupied)
+            cut = tuple(slice(a, int(i.max()) + 1) for a, i in zip(low, occupied, strict=True))
+            array = array[cut]
+            lowest = tuple(a + b for a, b in zip(lowest, low, strict=True))
+        else:
+            array = array[(slice(0, 0),) * array.ndim]
+            lowest = (0,) * array.ndim
+        array.setflags(write=False)
+        object.__setattr__(self, "_array", array)
+        object.__setattr__(self, "_lowest", lowest)
+        object.__setattr__(self, "_hash", None)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a Laurent polynomial cannot be changed")
+
+    @classmethod
+    def _make(cls, lowest: tuple[int, ...], array: NDArray[Any]) -> Laurent:
+        self = object.__new__(cls)
+        self._set(lowest, array)
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Laurent, (dict(self.items()), self.variables))
+
+    # --- making -----------------------------------------------------------------------------------
+
+    @classmethod
+    def constant(cls, value: Any, variables: int = 1) -> Laurent:
+        """The polynomial that is ``value`` everywhere."""
+        return cls({(0,) * variables: value}, variables)
+
+    @classmethod
+    def monomial(cls, *exponents: int, coefficient: Any = 1) -> Laurent:
+        """``coefficient · z^exponent`` (or ``zₘ^m zₙ^n`` for two exponents).
+
+        >>> print(Laurent.monomial(-1), Laurent.monomial(1, -2, coefficient=3))
+        z⁻¹ 3·zₘzₙ⁻²
+        """
+        return cls({exponents: coefficient}, len(exponents))
+
+    # --- looking ----------------------------------------------------------------------------------
+
+    @property
+    def variables(self) -> int:
+        """Number of variables, 1 or 2."""
+        return self._array.ndim
+
+    @property
+    def exact(self) -> bool:
+        """True when all coefficients are exact numbers."""
+        return self._array.dtype == object
+
+    def items(self) -> Iterator[tuple[Any, Number]]:
+        """Pairs of exponent and non-zero coefficient, lowest exponent first.
+
+        Exponents are integers in one variable and pairs in two.
+        """
+        for index in zip(*(axis.tolist() for axis in np.nonzero(self._array)), strict=True):
+            key = tuple(i + low for i, low in zip(index, self._lowest, strict=True))
+            value = self._array[index]
+            yield (key[0] if len(key) == 1 else key), (value if self.exact else float(value))
+
+    def __getitem__(self, exponent: int | tuple[int, int]) -> Number:
+        """The coefficient of an exponent; zero where there is no term."""
+        key = exponent if isinstance(exponent, tuple) else (exponent,)
+        if len(key) != self.variables:
+            raise ArgumentError(f"{self.variables} exponent(s) expected, got {exponent!r}")
+        index = tuple(e - low for e, low in zip(key, self._lowest, strict=True))
+        if all(0 <= i < n for i, n in zip(index, self._array.shape, strict=True)):
+            value: Number = self._array[index] if self.exact else float(self._array[index])
+            return value
+        return Fraction(0) if self.exact else 0.0
+
+    def __len__(self) -> int:
+        """Number of terms."""
+        return int(np.count_nonzero(self._array))
+
+    def __bool__(self) -> bool:
+        return self._array.size > 0
+
+    @property
+    def support(self) -> tuple[tuple[int, int], ...]:
+        """Lowest and highest exponent of each variable (``(0, -1)`` for the zero polynomial)."""
+        return tuple((low, low + n - 1) for low, n in zip(self._lowest, self._array.shape, strict=True))
+
+    @property
+    def degree(self) -> int:
+        """Highest minus lowest exponent, of the longest variable; -1 for the zero polynomial."""
+        return int(max(self._array.shape)) - 1
+
+    @property
+    def is_monomial(self) -> bool:
+        """True when there is exactly one term."""
+        return len(self) == 1
+
+    @property
+    def is_scalar(self) -> bool:
+        """True when no variable occurs (zero included)."""
+        return all(pair in ((0, 0), (0, -1)) for pair in self.support)
+
+    @property
+    def is_one(self) -> bool:
+        """True for the constant 1."""
+        return self._array.size == 1 and self.is_scalar and bool(self._array.flat[0] == 1)
+
+    @property
+    def symmetry(self) -> int:
+        """1 if the coefficients read the same backwards, -1 if negated, 0 if neither."""
+        flipped = self._array[(slice(None, None, -1),) * self.variables]
+        for sign in (1, -1):
+            if self._equal(self._array, sign * flipped, 1e-9):
+                return sign
+        return 0
+
+    def max_abs(self) -> float:
+        """The largest magnitude among the coefficients."""
+        return max((abs(float(value)) for value in self._array.flat), default=0.0)
+
+    def norm1(self) -> float:
+        """The sum of magnitudes: how much the polynomial can amplify the largest sample."""
+        return float(sum(abs(float(value)) for value in self._array.flat))
+
+    # --- comparing --------------------------------------------------------------------------------
+
+    @staticmethod
+    def _equal(a: NDArray[Any], b: NDArray[Any], tolerance: float) -> bool:
+        if a.dtype == object and b.dtype == object:
+            return bool(np.all(a == b))
+        return bool(np.allclose(a.astype(float), b.astype(float), rtol=tolerance, atol=tolerance))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Laurent):
+            if is_exact(other) or isinstance(other, float):
+                other = Laurent.constant(other, self.variables)
+            else:
+                return NotImplemented
+        return (
+            self._lowest == other._lowest
+            and self._array.shape == other._array.shape
+            and bool(np.all(self._array == other._array))
+        )
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            values = tuple(self._array.flat)
+            # A constant hashes as the number it equals.
+            key = (values[0] if values else 0) if self.is_scalar else (self.support, values)
+            object.__setattr__(self, "_hash", hash(key))
+        assert self._hash is not None
+        return self._hash
+
+    def distance(self, other: Laurent) -> float:
+        """The largest magnitude among the coefficients of the difference."""
+        return (self - other).max_abs()
+
+    def close(self, other: Laurent, tolerance: float = 1e-10) -> bool:
+        """True when no coefficient differs by more than ``tolerance``."""
+        return self.distance(other) <= tolerance
+
+    # --- calculating ------------------------------------------------------------------------------
+
+    def _coerce(self, other: Any) -> Laurent:
+        if isinstance(other, Laurent):
+            if other.variables != self.variables:
+                raise ArgumentError(
+                    f"polynomials in {self.variables} and {other.variables} variables do not mix"
+                    "; see Laurent.along"
+                )
+            return other
+        return Laurent.constant(other, self.variables)
+
+    def _float(self) -> NDArray[Any]:
+        return self._array.astype(np.float64)
+
+    def __add__(self, other: Any) -> Laurent:
+        other = self._coerce(other)
+        if not self or not other:
+            kept, gone = (other, self) if not self else (self, other)
+            return kept if gone.exact or not kept.exact else kept.to_float()
+        exact = self.exact and other.exact
+        lowest = tuple(map(min, self._lowest, other._lowest))
+        shape = tuple(
+            max(a[1], b[1]) - low + 1 for a, b, low in zip(self.support, other.support, lowest, strict=True)
+        )
+        total = _zeros(shape, exact)
+        for part in (self, other):
+            place = tuple(
+                slice(start - low, start - low + n)
+                for start, low, n in zip(part._lowest, lowest, part._array.shape, strict=True)
+            )
+            total[place] += part._array if exact else part._float()
+        return Laurent._make(lowest, total)
+
+    def __mul__(self, other: Any) -> Laurent:
+        other = self._coerce(other)
+        exact = self.exact and other.exact
+        small, large = (self, other) if self._array.size <= other._array.size else (other, self)
+        if not small:
+            return Laurent._make((0,) * self.variables, _zeros((0,) * self.variables, exact))
+        shape = tuple(a + b - 1 for a, b in zip(small._array.shape, large._array.shape, strict=True))
+        result = _zeros(shape, exact)
+        body = large._array if exact else large._float()
+        for index in zip(*(axis.tolist() for axis in np.nonzero(small._array)), strict=True):
+            value = small._array[index] if exact else float(small._array[index])
+            place = tuple(slice(i, i + n) for i, n in zip(index, body.shape, strict=True))
+            result[place] += value * body
+        lowest = tuple(a + b for a, b in zip(small._lowest, large._lowest, strict=True))
+        return Laurent._make(lowest, result)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Laurent:
+        return Laurent._make(self._lowest, -self._array)
+
+    def __sub__(self, other: Any) -> Laurent:
+        return self + (-self._coerce(other))
+
+    def __rsub__(self, other: Any) -> Laurent:
+        return self._coerce(other) - self
+
+    def __truediv__(self, other: Any) -> Laurent:
+        """Division by a number or a monomial: the only exact divisions there are."""
+        divisor = self._coerce(other)
+        if not divisor.is_monomial:
+            raise NotInvertibleError(f"only a number or a monomial divides; got ({divisor})")
+        return self * divisor**-1
+
+    def __pow__(self, exponent: int) -> Laurent:
+        if exponent >= 0:
+            return reduce(mul, [self] * exponent, Laurent.constant(1, self.variables))
+        if not self.is_monomial:
+            raise NotInvertibleError(f"only a monomial has an inverse; got ({self})")
+        value = self._array.flat[0]
+        inverse = 1 / value if self.exact else np.float64(1) / value
+        array = np.full((1,) * self.variables, inverse, dtype=self._array.dtype)
+        return Laurent._make(tuple(-low for low in self._lowest), array) ** -exponent
+
+    def reverse(self) -> Laurent:
+        """Substitutes ``z⁻¹`` for ``z`` in every variable."""
+        flipped = self._array[(slice(None, None, -1),) * self.variables]
+        lowest = tuple(-high for _, high in self.support) if self else self._lowest
+        return Laurent._make(lowest, flipped)
+
+    def exchange(self) -> Laurent:
+        """Exchanges the two axes: ``P*(zₘ, zₙ) = P(zₙ, zₘ)``."""
+        return Laurent._make(self._lowest[::-1], self._array.T)
+
+    def along(self, axis: int) -> Laurent:
+        """A polynomial in one variable, as one in two: horizontal (0) or vertical (1).
+
+        >>> print(Laurent({0: 1, -1: 2}).along(1))
+        1 + 2·zₙ⁻¹
+        """
+        if self.variables != 1 or axis not in (0, 1):
+            raise ArgumentError(
+                f"along() takes a polynomial in one variable and the axis 0 or 1;"
+                f" got {self.variables} variable(s) and {axis!r}"
+            )
+        shape = (-1, 1) if axis == 0 else (1, -1)
+        lowest = (self._lowest[0], 0) if axis == 0 else (0, self._lowest[0])
+        return Laurent._make(lowest, self._array.reshape(shape))
+
+    def shift(self, *exponents: int) -> Laurent:
+        """The product with the monomial of these exponents."""
+        if not self:
+            return self
+        return Laurent._make(tuple(a + b for a, b in zip(self._lowest, exponents, strict=True)), self._array)
+
+    def to_float(self) -> Laurent:
+        """The same polynomial with float coefficients."""
+        return Laurent._make(self._lowest, self._float())
+
+    def chop(self, tolerance: float) -> Laurent:
+        """The polynomial without the float coefficients of magnitude ``tolerance`` or less."""
+        if self.exact:
+            return self
+        return Laurent._make(self._lowest, np.where(np.abs(self._array) <= tolerance, 0.0, self._array))
+
+    def __call__(self, *point: complex) -> Any:
+        """The value at a point; one number for each variable."""
+        if len(point) != self.variables:
+            raise ArgumentError(f"{self.variables} value(s) expected, got {len(point)}")
+        place = [Fraction(z) if isinstance(z, int) else z for z in point]
+        value: Any = 0
+        for key, coefficient in self.items():
+            powers = key if isinstance(key, tuple) else (key,)
+            value += coefficient * math.prod(z**e for z, e in zip(place, powers, strict=True))
+        return value
+
+    # --- showing ----------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        if not self:
+            return "0"
+        text = ""
+        for exponents, value in reversed(list(self.items())):  # highest power first
+            key = exponents if isinstance(exponents, tuple) else (exponents,)
+            negative = float(value) < 0
+            sign = ("-" if negative else "") if not text else (" - " if negative else " + ")
+            size = _number(abs(value))
+            power = self._power(key)
+            body = power if power and size == "1" else "·".join(filter(None, [size, power]))
+            text += sign + body
+        return text
+
+    def _power(self, key: tuple[int, ...]) -> str:
+        names = ("z",) if len(key) == 1 else ("zₘ", "zₙ")
+        return "".join(
+            name + ("" if e == 1 else str(e).translate(_SUPERSCRIPTS))
+            for name, e in zip(names, key, strict=True)
+            if e
+        )
+
+    def __repr__(self) -> str:
+        terms = ", ".join(f"{key}: {value!r}" for key, value in self.items())
+        return f"Laurent({{{terms}}})" if self else f"Laurent({{}}, {self.variables})"
+
+
+def _zeros(shape: tuple[int, ...], exact: bool) -> NDArray[Any]:
+    if not exact:
+        return np.zeros(shape)
+    array = np.empty(shape, dtype=object)
+    for index in product(*map(range, shape)):
+        array[index] = Fraction(0)
+    return array
+
+
+def _number(value: Number) -> str:
+    if isinstance(value, (Fraction, Surd)):
+        return str(value)
+    return f"{value:.6g}"

@@ -1,0 +1,319 @@
+"""Square matrices of Laurent polynomials: what a wavelet transform does between two barriers.
+
+A 2×2 matrix maps the even and odd samples of a line onto low and high band; a 4×4 matrix maps the
+quadruple ``[LL, HL, LH, HH]`` of an image onto the four bands. Component ``2·v + h`` is high (1) or low
+(0) vertically ``v`` and horizontally ``h``, so a separable transform is the tensor product
+
+    M(zₙ) ⊗ M(zₘ)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+from ..errors import ArgumentError, NotInvertibleError
+from .laurent import Laurent
+
+__all__ = ["PolyphaseMatrix"]
+
+
+@dataclass(frozen=True)
+class PolyphaseMatrix:
+    """An immutable square matrix of Laurent polynomials.
+
+    Numbers among the entries become constant polynomials. Matrices multiply with ``@``, the first
+    applied standing on the right, as on paper.
+
+    Examples
+    --------
+    >>> M = PolyphaseMatrix([[1, 0], [Laurent({0: -1}), 1]])
+    >>> print(M @ M)
+    ⎡  1  0 ⎤
+    ⎣ -2  1 ⎦
+    >>> M.inverse() @ M == PolyphaseMatrix.identity(2)
+    True
+    """
+
+    rows: tuple[tuple[Laurent, ...], ...]
+
+    def __init__(self, rows: Iterable[Iterable[Any]]) -> None:
+        table = [list(row) for row in rows]
+        size = len(table)
+        if size == 0 or any(len(row) != size for row in table):
+            raise ArgumentError(
+                f"a polyphase matrix is square; got rows of {[len(row) for row in table]} entries"
+            )
+        counts = {entry.variables for row in table for entry in row if isinstance(entry, Laurent)}
+        if len(counts) > 1:
+            raise ArgumentError("the entries of a matrix must have the same variables")
+        variables = counts.pop() if counts else (2 if size == 4 else 1)
+        object.__setattr__(
+            self,
+            "rows",
+            tuple(
+                tuple(
+                    entry if isinstance(entry, Laurent) else Laurent.constant(entry, variables)
+                    for entry in row
+                )
+                for row in table
+            ),
+        )
+
+    # --- making -----------------------------------------------------------------------------------
+
+    @classmethod
+    def identity(cls, size: int, variables: int | None = None) -> PolyphaseMatrix:
+        """The matrix that changes nothing."""
+        variables = variables if variables is not None else (2 if size == 4 else 1)
+        return cls.diagonal([Laurent.constant(1, variables)] * size)
+
+    @classmethod
+    def diagonal(cls, entries: Sequence[Any]) -> PolyphaseMatrix:
+        """The matrix with these entries on its diagonal."""
+        size = len(entries)
+        return cls([[entries[i] if i == j else 0 for j in range(size)] for i in range(size)])
+
+    @classmethod
+    def product(cls, factors: Iterable[PolyphaseMatrix], size: int) -> PolyphaseMatrix:
+        """The product of factors given in the order in which they are applied."""
+        return reduce(lambda done, factor: factor @ done, factors, cls.identity(size))
+
+    # --- looking ----------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return len(self.rows)
+
+    @property
+    def variables(self) -> int:
+        """Number of variables of the entries."""
+        return self.rows[0][0].variables
+
+    @property
+    def exact(self) -> bool:
+        """True when all coefficients are exact numbers."""
+        return all(entry.exact for row in self.rows for entry in row)
+
+    def __getitem__(self, index: tuple[int, int]) -> Laurent:
+        return self.rows[index[0]][index[1]]
+
+    @property
+    def is_identity(self) -> bool:
+        """True when the matrix changes nothing."""
+        return all(
+            entry.is_one if i == j else not entry
+            for i, row in enumerate(self.rows)
+            for j, entry in enumerate(row)
+        )
+
+    @property
+    def is_monomial(self) -> bool:
+        """True when each row and each column has one entry, a monomial: it scales and renumbers."""
+        return all(
+            sum(len(entry) for entry in line) == 1 for line in (*self.rows, *zip(*self.rows, strict=True))
+        )
+
+    @property
+    def is_scalar(self) -> bool:
+        """True when no entry touches a neighbouring tuple: such a matrix needs no barrier."""
+        return all(entry.is_scalar for row in self.rows for entry in row)
+
+    @property
+    def operations(self) -> int:
+        """Multiply-accumulates per tuple: all terms of all entries, ones on the diagonal left out."""
+        return sum(
+            len(entry)
+            for i, row in enumerate(self.rows)
+            for j, entry in enumerate(row)
+            if not (i == j and entry.is_one)
+        )
+
+    @property
+    def halo(self) -> tuple[tuple[int, int], ...]:
+        """Tuples read before and after the own one, for each variable."""
+        supports = [entry.support for row in self.rows for entry in row if entry]
+        return tuple(
+            (max(0, *(-s[d][0] for s in supports)), max(0, *(s[d][1] for s in supports)))
+            for d in range(self.variables)
+        )
+
+    # --- comparing --------------------------------------------------------------------------------
+
+    def distance(self, other: PolyphaseMatrix) -> float:
+        """The largest magnitude among the coefficients of the difference."""
+        self._check(other)
+        return max(
+            a.distance(b)
+            for mine, theirs in zip(self.rows, other.rows, strict=True)
+            for a, b in zip(mine, theirs, strict=True)
+        )
+
+    def close(self, other: PolyphaseMatrix, tolerance: float = 1e-10) -> bool:
+        """True when no coefficient differs by more than ``tolerance``."""
+        return self.distance(other) <= tolerance
+
+    # --- calculating ------------------------------------------------------------------------------
+
+    def _check(self, other: PolyphaseMatrix) -> None:
+        if (other.size, other.variables) != (self.size, self.variables):
+            raise ArgumentError(
+                f"a {self.size}×{self.size} matrix in {self.variables} variable(s) does not meet a"
+                f" {other.size}×{other.size} matrix in {other.variables}"
+            )
+
+    def __matmul__(self, other: PolyphaseMatrix) -> PolyphaseMatrix:
+        self._check(other)
+        columns = list(zip(*other.rows, strict=True))
+        zero = Laurent({}, self.variables)
+        return PolyphaseMatrix(
+            [
+                [
+                    reduce(
+                        add,
+                        (a * b for a, b in zip(row, column, strict=True) if a and b),
+                        zero,
+                    )
+                    for column in columns
+                ]
+                for row in self.rows
+            ]
+        )
+
+    def __add__(self, other: PolyphaseMatrix) -> PolyphaseMatrix:
+        self._check(other)
+        return PolyphaseMatrix(
+            [
+                [a + b for a, b in zip(mine, theirs, strict=True)]
+                for mine, theirs in zip(self.rows, other.rows, strict=True)
+            ]
+        )
+
+    def __neg__(self) -> PolyphaseMatrix:
+        return self.map(lambda entry: -entry)
+
+    def __sub__(self, other: PolyphaseMatrix) -> PolyphaseMatrix:
+        return self + (-other)
+
+    def __mul__(self, factor: Any) -> PolyphaseMatrix:
+        """Every entry times a number or a polynomial."""
+        return self.map(lambda entry: entry * factor)
+
+    __rmul__ = __mul__
+
+    def __pow__(self, exponent: int) -> PolyphaseMatrix:
+        base = self if exponent >= 0 else self.inverse()
+        return reduce(
+            lambda done, _: done @ base,
+            range(abs(exponent)),
+            PolyphaseMatrix.identity(self.size, self.variables),
+        )
+
+    def map(self, change: Callable[[Laurent], Laurent]) -> PolyphaseMatrix:
+        """The matrix of changed entries."""
+        return PolyphaseMatrix([[change(entry) for entry in row] for row in self.rows])
+
+    def transpose(self) -> PolyphaseMatrix:
+        """Rows and columns exchanged."""
+        return PolyphaseMatrix(zip(*self.rows, strict=True))
+
+    def reverse(self) -> PolyphaseMatrix:
+        """``z⁻¹`` substituted for ``z``."""
+        return self.map(Laurent.reverse)
+
+    def adjoint(self) -> PolyphaseMatrix:
+        """The matrix of the adjoint operator: transposed, with ``z⁻¹`` for ``z``."""
+        return self.transpose().reverse()
+
+    def exchange(self) -> PolyphaseMatrix:
+        """The axes exchanged: variables and, in a 4×4 matrix, the components HL and LH."""
+        order = (0, 2, 1, 3) if self.size == 4 else range(self.size)
+        return PolyphaseMatrix([[self.rows[i][j].exchange() for j in order] for i in order])
+
+    def tensor(self, other: PolyphaseMatrix) -> PolyphaseMatrix:
+        """``self(zₙ) ⊗ other(zₘ)``: vertical and horizontal 2×2 matrices make a 4×4 one."""
+        if (self.size, other.size, self.variables, other.variables) != (2, 2, 1, 1):
+            raise ArgumentError("the tensor product takes two 2×2 matrices in one variable")
+        vertical = self.map_along(1)
+        horizontal = other.map_along(0)
+        return PolyphaseMatrix(
+            [[vertical[i // 2][j // 2] * horizontal[i % 2][j % 2] for j in range(4)] for i in range(4)]
+        )
+
+    def map_along(self, axis: int) -> tuple[tuple[Laurent, ...], ...]:
+        """The entries as polynomials in two variables, along one axis."""
+        return tuple(tuple(entry.along(axis) for entry in row) for row in self.rows)
+
+    def determinant(self) -> Laurent:
+        """The determinant, by expansion along the first row."""
+        if self.size == 1:
+            return self.rows[0][0]
+        terms = (
+            (entry if j % 2 == 0 else -entry) * self._minor(0, j).determinant()
+            for j, entry in enumerate(self.rows[0])
+            if entry
+        )
+        return reduce(add, terms, Laurent({}, self.variables))
+
+    def _minor(self, i: int, j: int) -> PolyphaseMatrix:
+        return PolyphaseMatrix(
+            [[entry for c, entry in enumerate(row) if c != j] for r, row in enumerate(self.rows) if r != i]
+        )
+
+    def inverse(self, tolerance: float = 1e-9) -> PolyphaseMatrix:
+        """The inverse of a matrix whose determinant is a monomial.
+
+        A matrix ``1 + N`` with ``N`` nilpotent, which every lifting step is, has the finite inverse
+        ``1 - N + N² - …``; any other is inverted by its adjugate. Float coefficients of the
+        determinant below ``tolerance`` times its largest one count as zero.
+        """
+        if self.is_monomial:
+            return self.transpose().map(lambda entry: entry**-1 if entry else entry)
+        one = PolyphaseMatrix.identity(self.size, self.variables)
+        power = residue = one - self
+        total = one
+        for _ in range(self.size):
+            if not any(entry for row in power.rows for entry in row):
+                return total
+            total, power = total + power, power @ residue
+        determinant = self.determinant()
+        determinant = determinant.chop(tolerance * determinant.max_abs())
+        if not determinant.is_monomial:
+            raise NotInvertibleError(
+                f"only a matrix with a monomial determinant has an inverse; this one's is ({determinant})"
+            )
+        return PolyphaseMatrix(
+            [
+                [
+                    (
+                        self._minor(j, i).determinant()
+                        if (i + j) % 2 == 0
+                        else -self._minor(j, i).determinant()
+                    )
+                    / determinant
+                    for j in range(self.size)
+                ]
+                for i in range(self.size)
+            ]
+        )
+
+    # --- showing ----------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        return draw([[str(entry) for entry in row] for row in self.rows])
+
+
+def draw(cells: Sequence[Sequence[str]]) -> str:
+    """A table of texts between tall brackets."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    last = len(cells) - 1
+    lines = []
+    for i, row in enumerate(cells):
+        left, right = ("⎡", "⎤") if i == 0 else ("⎣", "⎦") if i == last else ("⎢", "⎥")
+        body = "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        lines.append(f"{left} {body} {right}")
+    return "\n".join(lines)

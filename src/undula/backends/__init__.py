@@ -1,0 +1,1 @@
+"""Backends: where plans become numbers. ``reference`` is plain NumPy; devices come beside it."""

@@ -1,0 +1,185 @@
+"""Factoring a polyphase matrix by Euclid's algorithm (Daubechies and Sweldens).
+
+Taking a lifting step off a matrix from the right is a division with remainder of one entry of a row by
+its neighbour: ``[a, b] = [a - bP, b] · [1 0; P 1]``. Divisions go on until a row holds a single monomial;
+one more step clears the other row, and what is left is the scaling.
+
+Laurent polynomials have no leading end, so a quotient of ``m`` terms may clear ``i`` terms at the low end
+and ``m - i`` at the high end: ``m + 1`` remainders to choose from. A beam search follows the cheapest
+chains: few multiplications, small coefficients.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..algebra import Laurent, Number, PolyphaseMatrix
+from .lifting import Lifting, LiftingStep, merged
+
+__all__ = ["factor"]
+
+BEAM = 16  # Rows kept after each division; the textbook chains survive with far fewer.
+CHAINS = 5  # Complete chains handed on from each row.
+REACH = 0.5  # What a pair of samples of distance costs, in multiplications.
+NOISE = 1e-13  # Float remainders below this share of the row count as zero.
+
+
+@dataclass(frozen=True)
+class _Poly:
+    """Coefficients of the exponents from ``low`` on; a lean Laurent polynomial for the search."""
+
+    low: int
+    taps: tuple[Number, ...]
+
+    def trimmed(self, noise: float) -> _Poly:
+        kept = [k for k, tap in enumerate(self.taps) if abs(float(tap)) > noise]
+        if not kept:
+            return _Poly(0, ())
+        return _Poly(self.low + kept[0], self.taps[kept[0] : kept[-1] + 1])
+
+    def laurent(self) -> Laurent:
+        return Laurent({self.low + k: tap for k, tap in enumerate(self.taps)}, 1)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row on its way: its two entries, the quotients taken off so far, and what they cost."""
+
+    entries: tuple[_Poly, _Poly]
+    quotients: tuple[tuple[int, _Poly], ...] = ()
+    cost: float = 0.0
+
+
+def factor(matrix: PolyphaseMatrix, error: float = 0.0) -> Iterator[Lifting]:
+    """Liftings of a 2×2 matrix with monomial determinant, from either row, cheapest first in each.
+
+    ``error`` is how far the filters are from reconstructing; remainders of that size mean nothing.
+    """
+    noise = max(NOISE, error)
+    for row in (1, 0):
+        for quotients in _chains(_row(matrix, row), row, noise):
+            steps = [
+                LiftingStep("predict" if target == 0 else "update", quotient.laurent())
+                for target, quotient in quotients
+            ]
+            lifting = _finish(matrix, steps, row, noise)
+            if lifting is not None:
+                yield lifting
+
+
+def _row(matrix: PolyphaseMatrix, row: int) -> _Row:
+    # Quotients do not change when a row is scaled; with its largest coefficient made 1 the noise has
+    # one meaning, and rational wavelets are searched in rational numbers.
+    largest = max((t for e in matrix.rows[row] for _, t in e.items()), key=lambda t: abs(float(t)))
+    first, second = (
+        _Poly(low, tuple(entry[e] / largest for e in range(low, high + 1)))
+        for entry in matrix.rows[row]
+        for low, high in entry.support
+    )
+    return _Row((first, second))
+
+
+def _chains(start: _Row, keep: int, noise: float) -> list[tuple[tuple[int, _Poly], ...]]:
+    """The cheapest quotients that leave a monomial at ``keep`` and zero beside it."""
+    done: list[_Row] = []
+    beam = [start]
+    while beam:
+        done += [row for row in beam if not row.entries[1 - keep].taps]
+        divided = [
+            result for row in beam if row.entries[1 - keep].taps for result in _divisions(row, keep, noise)
+        ]
+        beam = sorted(divided, key=lambda row: row.cost)[:BEAM]
+    return [row.quotients for row in sorted(done, key=lambda row: row.cost)[:CHAINS]]
+
+
+def _divisions(row: _Row, keep: int, noise: float) -> Iterator[_Row]:
+    for target in (0, 1):
+        large, small = row.entries[target], row.entries[1 - target]
+        if target == keep and len(small.taps) == 1:
+            # Clearing everything would leave the monomial on the wrong side: one term stays.
+            if not large.taps:
+                results = [_borrow(small)]
+            elif len(large.taps) > 1:
+                results = [_all_but(large, small, k) for k, tap in enumerate(large.taps) if tap]
+            else:
+                continue
+        elif not small.taps or len(large.taps) < len(small.taps):
+            continue
+        else:
+            count = len(large.taps) - len(small.taps) + 1
+            results = [_divide(large, small, cleared) for cleared in range(count + 1)]
+        for quotient, remainder in results:
+            rest = remainder.trimmed(noise)
+            if target == keep and not rest.taps:
+                continue
+            size = sum(abs(float(tap)) for tap in quotient.taps)
+            terms = sum(1 for tap in quotient.taps if tap)
+            yield _Row(
+                (rest, small) if target == 0 else (small, rest),
+                (*row.quotients, (target, quotient)),
+                row.cost + terms + math.log1p(size) ** 2 + REACH * _distance(quotient),
+            )
+
+
+def _distance(quotient: _Poly) -> int:
+    """How far a quotient reaches from the sample it changes, in pairs of samples."""
+    return max(0, -quotient.low, quotient.low + len(quotient.taps) - 1)
+
+
+def _divide(large: _Poly, small: _Poly, cleared: int) -> tuple[_Poly, _Poly]:
+    """Quotient and remainder, with ``cleared`` terms gone at the low end and the rest at the high."""
+    rest, width = list(large.taps), len(small.taps)
+    count = len(rest) - width + 1
+    quotient: list[Number] = [Fraction(0)] * count
+    for place in [*range(cleared), *range(count - 1, cleared - 1, -1)]:
+        end = 0 if place < cleared else width - 1
+        tap = rest[place + end] / small.taps[end]
+        quotient[place] = tap
+        for k, other in enumerate(small.taps):
+            rest[place + k] -= tap * other
+    return (
+        _Poly(large.low - small.low, tuple(quotient)),
+        _Poly(large.low + cleared, tuple(rest[cleared : cleared + width - 1])),
+    )
+
+
+def _all_but(large: _Poly, small: _Poly, kept: int) -> tuple[_Poly, _Poly]:
+    """Division by a monomial that leaves one term of ``large`` as the remainder."""
+    tap = small.taps[0]
+    quotient = [Fraction(0) if k == kept else value / tap for k, value in enumerate(large.taps)]
+    return (
+        _Poly(large.low - small.low, tuple(quotient)),
+        _Poly(large.low + kept, (large.taps[kept],)),
+    )
+
+
+def _borrow(small: _Poly) -> tuple[_Poly, _Poly]:
+    """The quotient that makes 1 out of nothing, where a row is zero on the side to be kept."""
+    return _Poly(-small.low, (-1 / small.taps[0],)), _Poly(0, (Fraction(1),))
+
+
+def _finish(matrix: PolyphaseMatrix, steps: Sequence[LiftingStep], row: int, noise: float) -> Lifting | None:
+    """The lifting that begins with these steps, after which ``row`` of the matrix is cleared."""
+    rest = matrix
+    for step in steps:
+        rest = rest @ step.inverse().matrix
+    low, high = _leading(rest[0, 0]), _leading(rest[1, 1])
+    if low is None or high is None:
+        return None
+    quotient = rest[0, 1] / low if row == 1 else rest[1, 0] / high
+    quotient = quotient.chop(noise * max(1.0, quotient.max_abs()))
+    last = LiftingStep("update" if row == 1 else "predict", quotient)
+    return Lifting(
+        merged((*steps, last)),
+        after=PolyphaseMatrix.diagonal([low, high]),
+        before=PolyphaseMatrix.identity(2),
+    )
+
+
+def _leading(entry: Laurent) -> Laurent | None:
+    """The monomial that an entry is, up to float noise; None when it is none."""
+    cleaned = entry.chop(1e-6 * entry.max_abs())
+    return cleaned if cleaned.is_monomial else None

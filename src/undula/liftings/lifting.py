@@ -1,0 +1,298 @@
+"""Lifting steps and liftings: a polyphase matrix as a chain of invertible steps.
+
+A line is split into samples ``L[n]`` and their neighbours ``H[n]``. A *predict* step adds filtered ``L`` to
+``H``, an *update* step adds filtered ``H`` to ``L``; a scaling ends the chain:
+
+    M = diag(ζ₀, ζ₁) · … [1 U; 0 1] [1 0; P 1] · split
+
+Every step is undone by subtracting what it added, whatever happens at borders and in rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from ..algebra import Laurent, Number, PolyphaseMatrix
+from ..errors import ArgumentError, ArgumentTypeError
+from ..wavelets import Wavelet
+from .conditioning import Conditioning, round_trip_error
+
+__all__ = ["Lifting", "LiftingStep"]
+
+
+@dataclass(frozen=True)
+class LiftingStep:
+    """One step: ``predict`` (H += filter·L) or ``update`` (L += filter·H).
+
+    >>> print(LiftingStep("update", Laurent({0: 1, 1: 1})))
+    update   U = z + 1
+    """
+
+    kind: Literal["predict", "update"]
+    filter: Laurent
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("predict", "update"):
+            raise ArgumentError(f"a step is 'predict' or 'update', got {self.kind!r}")
+        if not isinstance(self.filter, Laurent) or self.filter.variables != 1:
+            raise ArgumentTypeError(
+                f"the filter of a step is a Laurent polynomial in one variable, got {self.filter!r}"
+            )
+
+    @property
+    def is_predict(self) -> bool:
+        """True when the step changes the high component."""
+        return self.kind == "predict"
+
+    @property
+    def matrix(self) -> PolyphaseMatrix:
+        """The 2×2 matrix of the step on ``[L, H]``."""
+        if self.is_predict:
+            return PolyphaseMatrix([[1, 0], [self.filter, 1]])
+        return PolyphaseMatrix([[1, self.filter], [0, 1]])
+
+    def inverse(self) -> LiftingStep:
+        """The step that takes away what this one added."""
+        return LiftingStep(self.kind, -self.filter)
+
+    def adjoint(self) -> LiftingStep:
+        """The adjoint step: the other kind, with the filter reversed."""
+        return LiftingStep("update" if self.is_predict else "predict", self.filter.reverse())
+
+    def __str__(self) -> str:
+        return f"{self.kind:<8} {'P' if self.is_predict else 'U'} = {self.filter}"
+
+
+@dataclass(frozen=True)
+class Lifting:
+    """A chain of lifting steps between two matrices that only scale and renumber.
+
+    Parameters
+    ----------
+    steps : tuple of LiftingStep
+        In the order in which they are applied.
+    after : PolyphaseMatrix
+        What follows the steps: a 2×2 matrix with one monomial in each row and column, usually the
+        scaling ``diag(ζ₀, ζ₁)`` with a delay of each band that costs nothing.
+    before : PolyphaseMatrix
+        What precedes them, of the same form: which samples of the line are called L and H.
+    residual : float
+        How far the steps multiplied out are from the matrix they were factored from.
+
+    See Also
+    --------
+    Lifting.make : from steps and scaling, as textbooks give them.
+    undula.lifting : from a wavelet.
+    """
+
+    steps: tuple[LiftingStep, ...]
+    after: PolyphaseMatrix
+    before: PolyphaseMatrix
+    residual: float = field(default=0.0, compare=False)
+
+    def __post_init__(self) -> None:
+        for matrix in (self.after, self.before):
+            if (matrix.size, matrix.variables) != (2, 1) or not matrix.is_monomial:
+                raise ArgumentError(
+                    "a lifting begins and ends with a 2×2 matrix that has one monomial in each row"
+                    f" and column, got\n{matrix}"
+                )
+
+    @classmethod
+    def make(
+        cls,
+        steps: Iterable[LiftingStep | tuple[str, Laurent]],
+        scaling: tuple[Any, Any] = (1, 1),
+        odd: Literal[-1, 1] = -1,
+    ) -> Lifting:
+        """A lifting from steps and scaling, as a textbook gives them.
+
+        Parameters
+        ----------
+        steps : iterable of LiftingStep or (kind, filter)
+            In the order in which they are applied.
+        scaling : pair of numbers
+            ``(ζ₀, ζ₁)`` for the low and the high band.
+        odd : -1 or 1
+            ``H[n] = x[2n + odd]``. With -1, the usual choice on paper, ``1 + z⁻¹`` is the sum of
+            the two neighbours of ``H[n]``.
+
+        Examples
+        --------
+        >>> from fractions import Fraction as F
+        >>> from undula.algebra import ROOT2
+        >>> P, U = Laurent({0: F(-1, 2), -1: F(-1, 2)}), Laurent({0: F(1, 4), 1: F(1, 4)})
+        >>> lifting = Lifting.make([("predict", P), ("update", U)], (ROOT2, 1 / ROOT2))
+        >>> lifting.wavelet("mine").dec_len
+        6
+        """
+        if odd not in (-1, 1):
+            raise ArgumentError(f"odd must be -1 or 1, got {odd!r}")
+        chain = tuple(s if isinstance(s, LiftingStep) else LiftingStep(*s) for s in steps)  # type: ignore[arg-type]
+        return cls(chain, PolyphaseMatrix.diagonal(scaling), _split(odd))
+
+    # --- looking ----------------------------------------------------------------------------------
+
+    @property
+    def scaling(self) -> tuple[Number, Number]:
+        """The numbers that multiply the low and the high band at the end."""
+        low, high = (value for row in self.after.rows for entry in row for _, value in entry.items())
+        return low, high
+
+    @property
+    def places(self) -> tuple[int, int]:
+        """Where on the line the two components start: ``L[n] = x[2n + places[0]]``, H likewise."""
+        low, high = (
+            2 * exponent + phase
+            for row in self.before.rows
+            for phase, entry in enumerate(row)
+            for exponent, _ in entry.items()
+        )
+        return low, high
+
+    @property
+    def odd(self) -> int:
+        """How far ``H[n]`` lies after ``L[n]`` on the line, in samples: an odd number, 1 or -1."""
+        return self.places[1] - self.places[0]
+
+    @property
+    def exact(self) -> bool:
+        """True when every coefficient is exact."""
+        return all(step.filter.exact for step in self.steps) and self.after.exact and self.before.exact
+
+    @property
+    def operations(self) -> int:
+        """Multiply-accumulates for one pair of samples, the scaling left out."""
+        return sum(len(step.filter) for step in self.steps)
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude among the coefficients of the steps."""
+        return max((step.filter.max_abs() for step in self.steps), default=0.0)
+
+    @cached_property
+    def conditioning(self) -> Conditioning:
+        """How well the steps keep numbers, measured in float32."""
+        return Conditioning(self.largest, round_trip_error(self), self.residual)
+
+    @property
+    def symmetric(self) -> bool:
+        """True when every step treats both sides of its sample alike.
+
+        Then whole-sample symmetric extension of the input is preserved by every step.
+        """
+        for step in self.steps:
+            # Distance of the sources from the sample that is changed, in samples of the line.
+            centre = self.odd if not step.is_predict else -self.odd
+            low, high = step.filter.support[0]
+            if step.filter and (2 * (low + high) + 2 * centre != 0 or step.filter.symmetry != 1):
+                return False
+        return True
+
+    # --- calculating ------------------------------------------------------------------------------
+
+    def matrix(self) -> PolyphaseMatrix:
+        """The polyphase matrix on ``[x[2n], x[2n + 1]]``: all steps multiplied out."""
+        chain = [self.before, *(step.matrix for step in self.steps), self.after]
+        return PolyphaseMatrix.product(chain, 2)
+
+    def inverse(self) -> Lifting:
+        """The lifting that undoes this one: steps negated, in reverse order."""
+        return Lifting(
+            tuple(step.inverse() for step in reversed(self.steps)),
+            after=self.before.inverse(),
+            before=self.after.inverse(),
+        )
+
+    def adjoint(self) -> Lifting:
+        """The lifting of the adjoint operator."""
+        return Lifting(
+            tuple(step.adjoint() for step in reversed(self.steps)),
+            after=self.before.adjoint(),
+            before=self.after.adjoint(),
+        )
+
+    def wavelet(self, name: str = "") -> Wavelet:
+        """The wavelet that this lifting computes, with PyWavelets' alignment of the bands."""
+        return Wavelet.from_polyphase(self.matrix(), name)
+
+    def on_line(self) -> Lifting:
+        """The same steps and scaling with bands numbered by place: low 2n, high 2n + 1.
+
+        This is the transform that keeps as many numbers as it gets.
+        """
+        low, high = self.scaling
+        delay = (1 - self.odd) // 2
+        return Lifting(
+            self.steps,
+            after=PolyphaseMatrix.diagonal([low, Laurent.monomial(delay, coefficient=high)]),
+            before=_split(self.odd),
+        )
+
+    def shifted(self) -> Lifting:
+        """The same lifting with ``H`` renumbered: the sample before ``L[n]`` for the one after, or back."""
+        move = 1 if self.odd > 0 else -1
+        renumber = PolyphaseMatrix.diagonal([1, Laurent.monomial(move)])
+        steps = tuple(
+            LiftingStep(step.kind, step.filter.shift(-move if step.is_predict else move))
+            for step in self.steps
+        )
+        return replace(
+            self,
+            steps=steps,
+            before=renumber.inverse() @ self.before,
+            after=self.after @ renumber,
+        )
+
+    @property
+    def reach(self) -> int:
+        """Sum over the steps of the neighbours that they read."""
+        supports = [step.filter.support[0] for step in self.steps]
+        return sum(max(0, -low) + max(0, high) for low, high in supports)
+
+    def pairs(self) -> tuple[tuple[Laurent, Laurent], ...]:
+        """The filters as pairs (predict, update), zero where a chain begins or ends with half a pair."""
+        zero = Laurent({}, 1)
+        pairs: list[tuple[Laurent, Laurent]] = []
+        waiting: Laurent | None = None
+        for step in self.steps:
+            if step.is_predict:
+                if waiting is not None:
+                    pairs.append((waiting, zero))
+                waiting = step.filter
+            else:
+                pairs.append((waiting if waiting is not None else zero, step.filter))
+                waiting = None
+        if waiting is not None:
+            pairs.append((waiting, zero))
+        return tuple(pairs)
+
+    def __str__(self) -> str:
+        low, high = (f"x[2n{place:+d}]" if place else "x[2n]" for place in self.places)
+        lines = [f"split    L[n] = {low}, H[n] = {high}"]
+        lines += [str(step) for step in self.steps]
+        scale = (str(entry) for row in self.after.rows for entry in row if entry)
+        lines.append(f"scale    ({', '.join(scale)})")
+        return "\n".join(lines)
+
+
+def _split(odd: int) -> PolyphaseMatrix:
+    return PolyphaseMatrix.diagonal([1, Laurent.monomial((odd - 1) // 2)])
+
+
+def merged(steps: Sequence[LiftingStep]) -> tuple[LiftingStep, ...]:
+    """The chain with neighbouring steps of one kind added up and empty steps left out."""
+    chain: list[LiftingStep] = []
+    for step in steps:
+        if not step.filter:
+            continue
+        if chain and chain[-1].kind == step.kind:
+            total = chain.pop().filter + step.filter
+            if total:
+                chain.append(LiftingStep(step.kind, total))
+        else:
+            chain.append(step)
+    return tuple(chain)

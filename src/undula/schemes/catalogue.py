@@ -1,0 +1,194 @@
+"""The ten schemes, as data: nine of them from lifting steps, one from the filters themselves.
+
+``MATRICES`` writes down the 4×4 matrices in terms of the operators ``P`` and ``U`` of one lifting pair, a
+star meaning the vertical direction, and ``V = 1 + PU``. ``CHAINS`` lists for each scheme the matrices of one
+pair in the order in which they are applied. The index 0 stands for the scalar term of ``P`` or ``U``, which
+stays within a quadruple, and 1 for the rest: splitting them off is what makes a starred scheme cheaper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache, reduce
+from operator import mul
+
+from ..algebra import Laurent, PolyphaseMatrix
+from ..errors import ArgumentTypeError, UnknownNameError
+from ..liftings import Lifting, lifting
+from ..wavelets import Wavelet
+from .scheme import Factor, Scheme
+
+__all__ = ["SCHEMES", "STEPWISE", "scheme"]
+
+MATRICES = {
+    # Separable steps, horizontal and vertical.
+    "T^H": "1 0 0 0 / P 1 0 0 / 0 0 1 0 / 0 0 P 1",
+    "T^V": "1 0 0 0 / 0 1 0 0 / P* 0 1 0 / 0 P* 0 1",
+    "S^H": "1 U 0 0 / 0 1 0 0 / 0 0 1 U / 0 0 0 1",
+    "S^V": "1 0 U* 0 / 0 1 0 U* / 0 0 1 0 / 0 0 0 1",
+    # Iwahashi: everything flows into HH, then into HL and LH, then into LL.
+    "T^I": "1 0 0 0 / 0 1 0 0 / 0 0 1 0 / PP* P* P 1",
+    "R^I": "1 0 0 0 / P 1 0 U* / P* 0 1 U / 0 0 0 1",
+    "S^I": "1 U U* -UU* / 0 1 0 0 / 0 0 1 0 / 0 0 0 1",
+    # Explosive: everything flows out of LL, then out of HL and LH, then out of HH.
+    "T^E": "1 0 0 0 / P 1 0 0 / P* 0 1 0 / -PP* 0 0 1",
+    "R^E": "1 U U* 0 / 0 1 0 0 / 0 0 1 0 / 0 P* P 1",
+    "S^E": "1 0 0 UU* / 0 1 0 U* / 0 0 1 U / 0 0 0 1",
+    # Monolithic: one spatial predict, one spatial update.
+    "T": "1 0 0 0 / P 1 0 0 / P* 0 1 0 / PP* P* P 1",
+    "S": "1 U U* UU* / 0 1 0 U* / 0 0 1 U / 0 0 0 1",
+    # Polyphase: the whole pair at once.
+    "N": "V*V V*U U*V U*U / V*P V* U*P U* / P*V P*U V U / P*P P* P 1",
+}
+
+CHAINS = {
+    "polyphase": "N",
+    "polyphase*": "T^H0 T^V0 N1 S^H0 S^V0",
+    "sweldens": "T^H T^V S^H S^V",
+    "iwahashi": "T^I R^I S^I",
+    "iwahashi*": "T^H0 T^V0 T^I1 R^I1 S^I1 S^H0 S^V0",
+    "explosive": "T^E R^E S^E",
+    "explosive*": "T^H0 T^V0 T^E1 R^E1 S^E1 S^H0 S^V0",
+    "monolithic": "T S",
+    "monolithic*": "T1 T^H0 T^V0 S1 S^H0 S^V0",
+}
+
+SCHEMES = ("convolution", *CHAINS)
+"""Names of the ten schemes."""
+
+STEPWISE = tuple(name for name, chain in CHAINS.items() if "N" not in chain)
+"""The schemes in which no entry composes two steps along one axis.
+
+Each operator in them may be replaced by one that handles borders in its own way, so they compute the
+non-expansive transform of every wavelet.
+"""
+
+
+def scheme(wavelet: Wavelet | Lifting | str, name: str) -> Scheme:
+    """A scheme that computes one level of a wavelet's two-dimensional transform.
+
+    Parameters
+    ----------
+    wavelet : Wavelet, Lifting or str
+        What to compute. A Lifting may have any number of steps and begin with either kind.
+    name : str
+        One of :data:`undula.SCHEMES`.
+
+    Returns
+    -------
+    Scheme
+
+    Examples
+    --------
+    >>> for name in ("sweldens", "monolithic*", "polyphase"):
+    ...     s = scheme("cdf53", name)
+    ...     print(name, s.barriers, s.operations)
+    sweldens 4 16
+    monolithic* 2 18
+    polyphase 1 63
+    """
+    if isinstance(wavelet, str):
+        wavelet = Wavelet(wavelet)
+    if not isinstance(wavelet, (Wavelet, Lifting)):
+        raise ArgumentTypeError(
+            "a scheme is made from a name, an undula.Wavelet or an undula.Lifting, got"
+            f" {wavelet!r} ({type(wavelet).__name__})"
+        )
+    if not isinstance(name, str) or name.lower() not in SCHEMES:
+        raise UnknownNameError("scheme", name, SCHEMES)
+    return _scheme(wavelet, name.lower())
+
+
+@lru_cache(maxsize=256)
+def _scheme(wavelet: Wavelet | Lifting, name: str) -> Scheme:
+    title = (wavelet.name if isinstance(wavelet, Wavelet) else "") or "a custom wavelet"
+    if name == "convolution":
+        return _convolution(wavelet, title)
+    chain = lifting(wavelet) if isinstance(wavelet, Wavelet) else wavelet
+    pairs = chain.pairs()
+    factors: list[Factor] = []
+    polynomials: dict[str, Laurent] = {}
+    for number, (predict, update) in enumerate(pairs):
+        mark = "" if len(pairs) == 1 else f"⁽{str(number).translate(_SUPER)}⁾"
+        for word in CHAINS[name].split():
+            factor, named = _factor(word, predict, update, mark)
+            if not factor.matrix.is_identity:
+                factors.append(factor)
+                polynomials |= named
+    return Scheme(
+        name,
+        title,
+        tuple(factors),
+        after=chain.after.tensor(chain.after),
+        before=chain.before.tensor(chain.before),
+        polynomials=tuple(polynomials.items()),
+    )
+
+
+_SUPER = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def _factor(word: str, predict: Laurent, update: Laurent, mark: str) -> tuple[Factor, dict[str, Laurent]]:
+    """One matrix of a chain, such as ``T^I1``, and the named operators in it."""
+    kind, index = (word[:-1], word[-1]) if word[-1].isdigit() else (word, "")
+    suffix = mark + {"": "", "0": "₀", "1": "₁"}[index]
+    if index:
+        predict, update = (_split(filt)[int(index)] for filt in (predict, update))
+    operators = {"P": predict, "U": update, "V": predict * update + 1}
+    names = {symbol: symbol + suffix for symbol in operators}
+    used = [symbol for symbol in "PUV" if symbol in MATRICES[kind]]
+    cells = [row.split() for row in MATRICES[kind].split("/")]
+    matrix = PolyphaseMatrix([[_evaluate(cell, operators) for cell in row] for row in cells])
+    known = None
+    if kind == "N":
+        known = PolyphaseMatrix([[1, -update], [-predict, operators["V"]]])
+        known = known.tensor(known)
+    factor = Factor(
+        f"{kind}_" + ",".join(names[symbol] for symbol in used if symbol != "V"),
+        matrix,
+        symbols=tuple(tuple(_renamed(cell, names) for cell in row) for row in cells),
+        known_inverse=known,
+    )
+    return factor, {names[symbol]: operators[symbol] for symbol in used}
+
+
+def _split(filt: Laurent) -> tuple[Laurent, Laurent]:
+    scalar = Laurent({0: filt[0]}) if filt[0] else Laurent({}, 1)
+    return scalar, filt - scalar
+
+
+def _symbols(cell: str) -> Iterator[tuple[str, bool]]:
+    """The operators in an entry such as ``-UU*``, each with whether it is vertical."""
+    for place, letter in enumerate(cell):
+        if letter in "PUV":
+            yield letter, cell[place + 1 : place + 2] == "*"
+
+
+def _evaluate(cell: str, operators: dict[str, Laurent]) -> Laurent:
+    if cell in "01":
+        return Laurent({(0, 0): 1}) if cell == "1" else Laurent({}, 2)
+    product = reduce(mul, (operators[s].along(int(vertical)) for s, vertical in _symbols(cell)))
+    return -product if cell.startswith("-") else product
+
+
+def _renamed(cell: str, names: dict[str, str]) -> str:
+    return "".join(names.get(letter, letter) for letter in cell)
+
+
+def _convolution(wavelet: Wavelet | Lifting, title: str) -> Scheme:
+    """Four two-dimensional filters: the polyphase matrix itself, scaling and all, in one stage."""
+    if isinstance(wavelet, Wavelet):
+        matrix, inverse = wavelet.polyphase, wavelet.synthesis
+    else:
+        matrix, inverse = wavelet.matrix(), wavelet.inverse().matrix()
+    # Delays of whole bands are no work: each row of filters is centred and the delay set apart.
+    delays = []
+    for row in matrix.rows:
+        supports = [entry.support[0] for entry in row if entry]
+        delays.append((min(s[0] for s in supports) + max(s[1] for s in supports)) // 2)
+    delay = PolyphaseMatrix.diagonal([Laurent.monomial(d) for d in delays])
+    centred = delay.inverse() @ matrix
+    uncentred = inverse @ delay
+    factor = Factor("C", centred.tensor(centred), known_inverse=uncentred.tensor(uncentred))
+    identity = PolyphaseMatrix.identity(4)
+    return Scheme("convolution", title, (factor,), delay.tensor(delay), identity)

@@ -1,0 +1,88 @@
+"""The data table of built-in wavelets: names, families and filters.
+
+The filters lie in ``table.json``, written by ``tools/make_table.py``; nothing here computes one. Filters
+of rational wavelets are kept exactly, as integers ``n`` that stand for ``√2 · n / denominator``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+
+from ..algebra import Number, surd
+from ..errors import UnknownNameError
+
+__all__ = ["Bank", "Record", "families", "record", "wavelist"]
+
+Bank = tuple[tuple[Number, ...], tuple[Number, ...], tuple[Number, ...], tuple[Number, ...]]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One row of the table."""
+
+    name: str
+    family: str
+    family_name: str
+    number: int
+    symmetry: str
+    orthogonal: bool
+    biorthogonal: bool
+    vanishing_moments_psi: int | None
+    vanishing_moments_phi: int | None
+    bank: Bank
+
+
+@cache
+def _table() -> dict[str, dict[str, object]]:
+    text = (files(__package__) / "table.json").read_text(encoding="utf-8")
+    wavelets: dict[str, dict[str, object]] = json.loads(text)["wavelets"]
+    return wavelets
+
+
+@cache
+def record(name: str) -> Record:
+    """The row of a built-in wavelet; names are not case-sensitive."""
+    if not isinstance(name, str) or name.lower() not in _table():
+        raise UnknownNameError("wavelet", name, _table())
+    name = name.lower()
+    row = dict(_table()[name])
+    denominator = row.pop("denominator", None)
+
+    def numbers(key: str) -> tuple[Number, ...]:
+        values = row.pop(key, None)
+        assert isinstance(values, list)
+        if denominator is None:
+            return tuple(float(value) for value in values)
+        return tuple(surd(0, Fraction(value, int(str(denominator)))) for value in values)
+
+    dec_lo = numbers("dec_lo")
+    rec_lo = numbers("rec_lo") if "rec_lo" in row else dec_lo[::-1]
+    # The high-pass filters are the low-pass ones of the other side with alternating signs.
+    sign = int(str(row.pop("sign", 1)))
+    dec_hi = tuple(-sign * value if k % 2 == 0 else sign * value for k, value in enumerate(rec_lo))
+    rec_hi = tuple(sign * value if k % 2 == 0 else -sign * value for k, value in enumerate(dec_lo))
+    return Record(name=name, bank=(dec_lo, dec_hi, rec_lo, rec_hi), **row)  # type: ignore[arg-type]
+
+
+def wavelist(family: str | None = None) -> list[str]:
+    """Names of the built-in wavelets, of one family or all.
+
+    >>> wavelist("coif")[:3]
+    ['coif1', 'coif2', 'coif3']
+    """
+    if family is not None and family not in families():
+        raise UnknownNameError("wavelet family", family, families())
+    return [name for name, row in _table().items() if family in (None, row["family"])]
+
+
+def families(short: bool = True) -> list[str]:
+    """Names of the families, short or in full, in the order of the table.
+
+    >>> families()[:4]
+    ['haar', 'db', 'sym', 'coif']
+    """
+    return list(dict.fromkeys(str(row["family" if short else "family_name"]) for row in _table().values()))

@@ -1,0 +1,363 @@
+"""The Wavelet: four filters, what is known about them, and their polyphase matrix.
+
+The first value of the pipeline. Attributes are those of ``pywt.Wavelet``. With the signal split into even
+and odd samples, the analysis filters ``lo`` and ``hi`` become the polyphase matrix
+
+    M = ⎡ lo_odd  lo_even ⎤         a[n] = Σ lo[k] x[2n + 1 - k]
+        ⎣ hi_odd  hi_even ⎦
+
+on the vector ``[x[2n], x[2n + 1]]``; the synthesis filters make its inverse.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..algebra import Laurent, Number, PolyphaseMatrix, as_number, is_exact
+from ..errors import ArgumentError, ArgumentTypeError, NotInvertibleError, ReconstructionError
+from .table import Bank, record
+
+__all__ = ["Wavelet"]
+
+# A bank whose synthesis gives the signal back worse than this is refused. The loosest bank in common
+# use, the discrete Meyer wavelet, reconstructs to 0.0045.
+RECONSTRUCTION_TOLERANCE = 1e-2
+
+
+class Wavelet:
+    """A wavelet: a name from :func:`undula.wavelist`, or a filter bank of one's own.
+
+    Parameters
+    ----------
+    name : str
+        Name of a built-in wavelet, or any name when ``filter_bank`` is given.
+    filter_bank : sequence of four filters, or object with a ``filter_bank``, optional
+        ``(dec_lo, dec_hi, rec_lo, rec_hi)``, of one even length, that reconstruct as PyWavelets does.
+        Integers, Fractions and :class:`~undula.algebra.Surd` keep the wavelet exact.
+
+    Examples
+    --------
+    >>> w = Wavelet("cdf53")
+    >>> w.dec_len, w.symmetry, w.vanishing_moments_psi
+    (6, 'symmetric', 2)
+    >>> print(Wavelet("haar").polyphase)
+    ⎡  √2/2  √2/2 ⎤
+    ⎣ -√2/2  √2/2 ⎦
+
+    The high band of Haar has the sign that PyWavelets gives it.
+    """
+
+    name: str
+    family_name: str
+    short_family_name: str
+    number: int
+    symmetry: str
+    orthogonal: bool
+    biorthogonal: bool
+    vanishing_moments_psi: int | None
+    vanishing_moments_phi: int | None
+    bank: Bank
+
+    def __init__(self, name: str = "", filter_bank: Any = None) -> None:
+        if filter_bank is None:
+            if not isinstance(name, str):
+                raise ArgumentTypeError(
+                    f"a wavelet is named by a string, got {name!r} ({type(name).__name__})"
+                )
+            row = record(name)
+            facts: dict[str, object] = {
+                "name": row.name,
+                "family_name": row.family_name,
+                "short_family_name": row.family,
+                "number": row.number,
+                "symmetry": row.symmetry,
+                "orthogonal": row.orthogonal,
+                "biorthogonal": row.biorthogonal,
+                "vanishing_moments_psi": row.vanishing_moments_psi,
+                "vanishing_moments_phi": row.vanishing_moments_phi,
+                "bank": row.bank,
+            }
+        else:
+            bank = _checked_bank(filter_bank)
+            facts = {"name": str(name), "family_name": "", "short_family_name": "", "number": 0}
+            facts |= _measured(bank) | {"bank": bank}
+        self.__dict__.update(facts)
+
+    @classmethod
+    def from_polyphase(cls, matrix: PolyphaseMatrix, name: str = "") -> Wavelet:
+        """The wavelet whose analysis is ``matrix``, up to a delay of each band.
+
+        Bands are delayed and filters padded with zeros to the shortest bank that reconstructs as
+        PyWavelets does.
+        """
+        if (matrix.size, matrix.variables) != (2, 1):
+            raise ArgumentError(
+                f"a wavelet has a 2×2 polyphase matrix in one variable, got {matrix.size}×"
+                f"{matrix.size} in {matrix.variables}"
+            )
+        try:
+            inverse = matrix.inverse()
+        except NotInvertibleError as error:
+            raise ReconstructionError(f"this polyphase matrix makes no wavelet: {error}") from None
+        bands: list[list[dict[int, Number]]] = [[], []]
+        length = 2
+        for band in (0, 1):
+            # Sample 2n + p, counted from 2n, that a band reads (analysis) or writes (synthesis).
+            read = {2 * e + p: c for p in (0, 1) for e, c in matrix[band, p].items()}
+            write = {p - 2 * e: c for p in (0, 1) for e, c in inverse[p, band].items()}
+            delay = 2 * math.floor((1 - max(*read, *write)) / 2)
+            bands[band] = [{i + delay: c for i, c in atoms.items()} for atoms in (read, write)]
+            length = max(length, 2 - min(min(atoms) for atoms in bands[band]))
+        length += length % 2
+        dec = [[bands[b][0].get(1 - k, 0) for k in range(length)] for b in (0, 1)]
+        rec = [[bands[b][1].get(k + 2 - length, 0) for k in range(length)] for b in (0, 1)]
+        return cls(name, filter_bank=(*dec, *rec))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a Wavelet cannot be changed; make another one from its filter_bank")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Wavelet):
+            return NotImplemented
+        return (self.name, self.bank) == (other.name, other.bank)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.name, self.bank))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.short_family_name:
+            return (Wavelet, (self.name,))
+        return (Wavelet, (self.name, self.bank))
+
+    # --- filters ----------------------------------------------------------------------------------
+
+    def _filter(self, index: int) -> list[float]:
+        return [float(value) for value in self.bank[index]]
+
+    @property
+    def dec_lo(self) -> list[float]:
+        """Low-pass analysis filter."""
+        return self._filter(0)
+
+    @property
+    def dec_hi(self) -> list[float]:
+        """High-pass analysis filter."""
+        return self._filter(1)
+
+    @property
+    def rec_lo(self) -> list[float]:
+        """Low-pass synthesis filter."""
+        return self._filter(2)
+
+    @property
+    def rec_hi(self) -> list[float]:
+        """High-pass synthesis filter."""
+        return self._filter(3)
+
+    @property
+    def dec_len(self) -> int:
+        """Length of the analysis filters."""
+        return len(self.bank[0])
+
+    @property
+    def rec_len(self) -> int:
+        """Length of the synthesis filters."""
+        return len(self.bank[2])
+
+    def __len__(self) -> int:
+        return self.dec_len
+
+    @property
+    def filter_bank(self) -> tuple[list[float], list[float], list[float], list[float]]:
+        """``(dec_lo, dec_hi, rec_lo, rec_hi)``."""
+        return self.dec_lo, self.dec_hi, self.rec_lo, self.rec_hi
+
+    @property
+    def inverse_filter_bank(self) -> tuple[list[float], list[float], list[float], list[float]]:
+        """The bank with the roles of analysis and synthesis exchanged."""
+        return self.rec_lo[::-1], self.rec_hi[::-1], self.dec_lo[::-1], self.dec_hi[::-1]
+
+    def get_filters_coeffs(self) -> tuple[list[float], list[float], list[float], list[float]]:
+        """:attr:`filter_bank`, by the name that old programs use."""
+        return self.filter_bank
+
+    def get_reverse_filters_coeffs(self) -> tuple[list[float], list[float], list[float], list[float]]:
+        """:attr:`inverse_filter_bank`, by the name that old programs use."""
+        return self.inverse_filter_bank
+
+    # --- facts ------------------------------------------------------------------------------------
+
+    @property
+    def short_name(self) -> str:
+        """Short name of the family."""
+        return self.short_family_name
+
+    @property
+    def family_number(self) -> int:
+        """:attr:`number`, by PyWavelets' other name."""
+        return self.number
+
+    @property
+    def exact(self) -> bool:
+        """True when the filters are known exactly, so that equations between schemes are exact."""
+        return all(is_exact(value) for filt in self.bank for value in filt)
+
+    @cached_property
+    def polyphase(self) -> PolyphaseMatrix:
+        """The 2×2 analysis matrix on ``[x[2n], x[2n + 1]]``."""
+        lo, hi = self.bank[:2]
+        return PolyphaseMatrix([[_phase(lo, 1), _phase(lo, 0)], [_phase(hi, 1), _phase(hi, 0)]])
+
+    @cached_property
+    def synthesis(self) -> PolyphaseMatrix:
+        """The 2×2 synthesis matrix; ``synthesis @ polyphase`` is the identity."""
+        lo, hi = self.bank[2:]
+        advance = (len(lo) - 2) // 2
+        return PolyphaseMatrix([[_phase(lo, p).shift(advance), _phase(hi, p).shift(advance)] for p in (0, 1)])
+
+    @cached_property
+    def reconstruction_error(self) -> float:
+        """How far ``synthesis @ polyphase`` is from the identity."""
+        return (self.synthesis @ self.polyphase).distance(PolyphaseMatrix.identity(2))
+
+    def wavefun(self, level: int = 8) -> tuple[NDArray[np.float64], ...]:
+        """Samples of the scaling function and the wavelet, by the cascade algorithm.
+
+        Parameters
+        ----------
+        level : int
+            Number of refinements; the samples are ``2**-level`` apart.
+
+        Returns
+        -------
+        tuple of arrays
+            ``(phi, psi, x)`` for an orthogonal wavelet, else ``(phi_d, psi_d, phi_r, psi_r, x)`` for
+            decomposition and reconstruction.
+        """
+        if not isinstance(level, (int, np.integer)) or not 1 <= level <= 20:
+            raise ArgumentError(f"level must be an integer from 1 to 20, got {level!r}")
+        step = 2**level
+        # One sample before the first step and one after the last, so that plots start and end at zero.
+        length = max(step * (self.dec_len - 1) + self.orthogonal, (step - 1) * (self.dec_len - 1) + 3)
+        sides = [(self.rec_lo, self.rec_hi)]
+        sign = 1.0
+        if not self.orthogonal:
+            sides.insert(0, (self.dec_lo[::-1], self.dec_hi[::-1]))
+            # Filters come with either sign; the wavelet is drawn with its main lobe upwards.
+            sign = 1.0 if max(self.rec_hi, key=lambda tap: abs(round(tap, 12))) > 0 else -1.0
+        curves = []
+        for low, high in sides:
+            curves += [_cascade(low, low, level, length), sign * _cascade(low, high, level, length)]
+        return (*curves, np.arange(length) / step)
+
+    def __repr__(self) -> str:
+        if self.short_family_name:
+            return f"Wavelet({self.name!r})"
+        return f"Wavelet({self.name!r}, filter_bank={self.filter_bank!r})"
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                f"Wavelet {self.name}",
+                f"  Family name:    {self.family_name}",
+                f"  Short name:     {self.short_family_name}",
+                f"  Filters length: {self.dec_len}",
+                f"  Orthogonal:     {self.orthogonal}",
+                f"  Biorthogonal:   {self.biorthogonal}",
+                f"  Symmetry:       {self.symmetry}",
+                f"  Exact:          {self.exact}",
+            ]
+        )
+
+
+def _phase(taps: Sequence[Number], parity: int) -> Laurent:
+    return Laurent({-j: value for j, value in enumerate(taps[parity::2])}, 1)
+
+
+def _cascade(low: Sequence[float], last: Sequence[float], level: int, length: int) -> NDArray[np.float64]:
+    """The signal that ``level`` syntheses make of one coefficient, scaled to a function's samples."""
+    samples = np.ones(1)
+    for taps in [last] + [low] * (level - 1):
+        spread = np.zeros(2 * samples.size - 1)
+        spread[::2] = samples
+        samples = np.convolve(spread, np.asarray(taps))
+    curve = np.zeros(length)
+    kept = samples[: length - 1]
+    curve[1 : 1 + kept.size] = kept * 2 ** (level / 2)
+    return curve
+
+
+def _checked_bank(filter_bank: Any) -> Bank:
+    source = getattr(filter_bank, "filter_bank", filter_bank)
+    source = source() if callable(source) else source
+    if isinstance(source, str) or not isinstance(source, Iterable):
+        raise ArgumentTypeError(
+            "filter_bank must be four filters (dec_lo, dec_hi, rec_lo, rec_hi), got"
+            f" {source!r} ({type(source).__name__})"
+        )
+    filters = list(source)
+    if len(filters) != 4:
+        raise ArgumentError(
+            f"filter_bank must be four filters (dec_lo, dec_hi, rec_lo, rec_hi), got {len(filters)}"
+        )
+    for taps in filters:
+        if isinstance(taps, str) or not isinstance(taps, Iterable):
+            raise ArgumentTypeError(f"a filter must be a sequence of numbers, got {taps!r}")
+    bank = cast(Bank, tuple(tuple(as_number(tap) for tap in taps) for taps in filters))
+    lengths = [len(taps) for taps in bank]
+    if len(set(lengths)) != 1 or lengths[0] == 0 or lengths[0] % 2:
+        raise ArgumentError(
+            "the four filters must have one even length, got lengths"
+            f" {lengths}; pad the shorter ones with zeros (see Wavelet.from_polyphase)"
+        )
+    return bank
+
+
+def _measured(bank: Bank) -> dict[str, object]:
+    """The facts about a custom bank, read off its filters."""
+    trial = object.__new__(Wavelet)
+    trial.__dict__["bank"] = bank
+    error = trial.reconstruction_error
+    if error > RECONSTRUCTION_TOLERANCE:
+        raise ReconstructionError(
+            f"these filters do not reconstruct: synthesis after analysis differs from the identity by"
+            f" {error:.3g} (at most {RECONSTRUCTION_TOLERANCE:g} is allowed); check their order"
+            f" (dec_lo, dec_hi, rec_lo, rec_hi), signs and alignment"
+        )
+    lo, hi, rec_lo, rec_hi = (np.array([float(tap) for tap in taps]) for taps in bank)
+    orthogonal = bool(np.allclose(lo[::-1], rec_lo, atol=1e-7) and np.allclose(hi[::-1], rec_hi, atol=1e-7))
+    symmetric = all(_whole(bank[i]).symmetry for i in (0, 1))
+    return {
+        "orthogonal": orthogonal,
+        "biorthogonal": True,
+        "symmetry": "symmetric" if symmetric else "asymmetric",
+        "vanishing_moments_psi": _vanishing_moments(hi),
+        "vanishing_moments_phi": _vanishing_moments(rec_hi),
+    }
+
+
+def _whole(taps: Sequence[Number]) -> Laurent:
+    return Laurent(dict(enumerate(taps)), 1)
+
+
+def _vanishing_moments(taps: NDArray[np.float64]) -> int:
+    """How many of Σ hi[k], Σ k hi[k], Σ k² hi[k], … are zero."""
+    places = np.arange(taps.size) - (taps.size - 1) / 2
+    scale = np.abs(taps).sum() or 1.0
+    count = 0
+    while count < taps.size:
+        weights = places**count
+        if abs(taps @ weights) > 1e-7 * scale * max(1.0, float(np.abs(weights).max())):
+            break
+        count += 1
+    return count

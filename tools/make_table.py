@@ -1,0 +1,169 @@
+"""Writes ``src/undula/wavelets/table.json``: every built-in wavelet, one line each.
+
+The discrete wavelets of PyWavelets come with its numbers; those that are rational multiples of √2 are
+recognised as such and kept as integers over a denominator. Undula's own wavelets are made here from their
+lifting steps or filters. Run it after a change of either:
+
+    python tools/make_table.py            writes the table
+    python tools/make_table.py --check    tells whether the table is up to date
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from fractions import Fraction as F
+from pathlib import Path
+from typing import Any
+
+import pywt
+
+from undula.algebra import ROOT2, Laurent, PolyphaseMatrix, Surd
+from undula.liftings import Lifting
+from undula.wavelets import Wavelet
+
+TABLE = Path(__file__).parents[1] / "src/undula/wavelets/table.json"
+
+
+def filters(dec_lo: Sequence[Any], rec_lo: Sequence[Any], sign: int = 1) -> dict[str, Any]:
+    """The two low-pass filters, exactly where both are rational multiples of √2."""
+    row: dict[str, Any] = {} if sign == 1 else {"sign": sign}
+    exact = [[rational(tap) for tap in taps] for taps in (dec_lo, rec_lo)]
+    if all(tap is not None for taps in exact for tap in taps):
+        denominator = math.lcm(*(tap.denominator for taps in exact for tap in taps))
+        row["denominator"] = denominator
+        dec, rec = ([int(tap * denominator) for tap in taps] for taps in exact)
+    else:
+        dec, rec = [float(tap) for tap in dec_lo], [float(tap) for tap in rec_lo]
+    row["dec_lo"] = dec
+    if rec != dec[::-1]:
+        row["rec_lo"] = rec
+    return row
+
+
+def rational(tap: Any) -> F | None:
+    """``tap / √2`` where that is a fraction of small denominator, else None."""
+    if isinstance(tap, (F, Surd)):
+        share = tap / ROOT2
+        return share if isinstance(share, F) else None
+    near = F(tap / math.sqrt(2)).limit_denominator(2**20)
+    power = near.denominator & (near.denominator - 1) == 0
+    return near if power and abs(float(near) * math.sqrt(2) - tap) < 4e-16 else None
+
+
+def from_pywavelets() -> Iterator[tuple[str, dict[str, Any]]]:
+    for family in pywt.families():
+        for name in pywt.wavelist(family):
+            try:
+                wavelet = pywt.Wavelet(name)
+            except ValueError:  # a continuous wavelet
+                continue
+            yield (
+                name,
+                {
+                    "family": wavelet.short_family_name,
+                    "family_name": wavelet.family_name,
+                    "number": wavelet.number,
+                    "symmetry": wavelet.symmetry,
+                    "orthogonal": wavelet.orthogonal,
+                    "biorthogonal": wavelet.biorthogonal,
+                    "vanishing_moments_psi": wavelet.vanishing_moments_psi,
+                    "vanishing_moments_phi": wavelet.vanishing_moments_phi,
+                    **filters(wavelet.dec_lo, wavelet.rec_lo),
+                },
+            )
+
+
+def own() -> Iterator[tuple[str, str, str, int, Wavelet]]:
+    """Undula's own wavelets: name, family, its full name, number, wavelet."""
+    half, scaling = F(1, 2), (ROOT2, 1 / ROOT2)
+    cdf = "Cohen-Daubechies-Feauveau"
+
+    def neighbours(value: Any, sign: int) -> Laurent:
+        return Laurent({0: value, sign: value})
+
+    steps = [("predict", neighbours(-half, -1)), ("update", neighbours(half**2, 1))]
+    yield "cdf53", "cdf", cdf, 53, Lifting.make(steps, scaling).wavelet()
+
+    numbers = (-1.586134342059924, -0.052980118572961, 0.882911075530934, 0.443506852043971)
+    kinds = ("predict", "update") * 2
+    steps = [
+        (kind, neighbours(value, -1 if kind == "predict" else 1))
+        for kind, value in zip(kinds, numbers, strict=True)
+    ]
+    zeta = 1.149604398860241
+    yield "cdf97", "cdf", cdf, 97, Lifting.make(steps, (zeta, 1 / zeta)).wavelet()
+
+    predict = Laurent({1: F(1, 16), 0: F(-9, 16), -1: F(-9, 16), -2: F(1, 16)})
+    update = Laurent({2: F(-1, 32), 1: F(9, 32), 0: F(9, 32), -1: F(-1, 32)})
+    steps = [("predict", predict), ("update", update)]
+    yield "dd137", "dd", "Deslauriers-Dubuc", 137, Lifting.make(steps, scaling).wavelet()
+
+    h = [F(3, 5), F(1, 4), F(-1, 20)]
+    g = [F(-170, 280), F(73, 280), F(15, 280), F(-3, 280)]
+    matrix = PolyphaseMatrix(
+        [
+            [Laurent({-1: h[2], 0: h[0], 1: h[2]}), Laurent({-1: h[1], 0: h[1]})],
+            [
+                Laurent({-1: g[3], 0: g[1], 1: g[1], 2: g[3]}),
+                Laurent({-1: g[2], 0: g[0], 1: g[2]}),
+            ],
+        ]
+    )
+    yield "burt57", "burt", "Burt", 57, Wavelet.from_polyphase(matrix * ROOT2)
+
+    root3 = math.sqrt(3)
+    taps = [(a + b * root3) / (4 * math.sqrt(2)) for a, b in ((1, 1), (3, 1), (3, -1), (1, -1))]
+    high = [taps[3], -taps[2], taps[1], -taps[0]]
+    bank = (taps[::-1], high[::-1], taps, high)
+    yield "d4", "d", "Daubechies D4", 4, Wavelet("d4", filter_bank=bank)
+
+
+def from_undula() -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, family, family_name, number, wavelet in own():
+        dec_lo, dec_hi, rec_lo, rec_hi = wavelet.bank
+        sign = next(
+            sign
+            for sign in (1, -1)
+            if all(
+                abs(float(dec_hi[k] + sign * (-1) ** k * rec_lo[k])) < 1e-12
+                and abs(float(rec_hi[k] - sign * (-1) ** k * dec_lo[k])) < 1e-12
+                for k in range(wavelet.dec_len)
+            )
+        )
+        yield (
+            name,
+            {
+                "family": family,
+                "family_name": family_name,
+                "number": number,
+                "symmetry": wavelet.symmetry,
+                "orthogonal": wavelet.orthogonal,
+                "biorthogonal": wavelet.biorthogonal,
+                "vanishing_moments_psi": wavelet.vanishing_moments_psi,
+                "vanishing_moments_phi": 0 if wavelet.orthogonal else wavelet.vanishing_moments_phi,
+                **filters(dec_lo, rec_lo, sign),
+            },
+        )
+
+
+def text() -> str:
+    """The table as it should stand in the file."""
+    about = (
+        "Written by tools/make_table.py; do not edit. With a denominator d, a tap n stands for √2·n/d."
+        " Where rec_lo is missing it is dec_lo reversed."
+        " dec_hi[k] = -sign·(-1)^k·rec_lo[k], rec_hi[k] = sign·(-1)^k·dec_lo[k]; sign is 1 if missing."
+    )
+    rows = dict(from_pywavelets()) | dict(from_undula())
+    lines = ",\n".join(f"    {json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items())
+    return f'{{\n  "about": {json.dumps(about, ensure_ascii=False)},\n  "wavelets": {{\n{lines}\n  }}\n}}\n'
+
+
+if __name__ == "__main__":
+    current = TABLE.read_text(encoding="utf-8") if TABLE.exists() else ""
+    if "--check" in sys.argv:
+        sys.exit(0 if current == text() else f"{TABLE} is out of date: run {sys.argv[0]}")
+    TABLE.write_text(text(), encoding="utf-8")
+    print(f"wrote {TABLE}")
