@@ -14,7 +14,6 @@ import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import reduce
-from itertools import product
 from operator import mul
 from typing import Any
 
@@ -282,9 +281,13 @@ class Laurent:
         return Laurent._make(lowest, total)
 
     def __mul__(self, other: Any) -> Laurent:
-        other = self._coerce(other)
-        exact = self.exact and other.exact
-        small, large = (self, other) if self._array.size <= other._array.size else (other, self)
+        factor = self._coerce(other)
+        if self.exact and self.is_one:
+            return factor
+        if factor.exact and factor.is_one:
+            return self
+        exact = self.exact and factor.exact
+        small, large = (self, factor) if self._array.size <= factor._array.size else (factor, self)
         if not small:
             return Laurent._make((0,) * self.variables, _zeros((0,) * self.variables, exact))
         shape = tuple(a + b - 1 for a, b in zip(small._array.shape, large._array.shape, strict=True))
@@ -408,12 +411,7 @@ class Laurent:
 
 
 def _zeros(shape: tuple[int, ...], exact: bool) -> NDArray[Any]:
-    if not exact:
-        return np.zeros(shape)
-    array = np.empty(shape, dtype=object)
-    for index in product(*map(range, shape)):
-        array[index] = Fraction(0)
-    return array
+    return np.full(shape, Fraction(0), dtype=object) if exact else np.zeros(shape)
 
 
 def _number(value: Number) -> str:

@@ -47,8 +47,8 @@ class Wavelet:
     >>> w.dec_len, w.symmetry, w.vanishing_moments_psi
     (6, 'symmetric', 2)
     >>> print(Wavelet("haar").polyphase)
-    ⎡  √2/2  √2/2 ⎤
-    ⎣ -√2/2  √2/2 ⎦
+    ⎡ √2/2   √2/2 ⎤
+    ⎣ √2/2  -√2/2 ⎦
 
     The high band of Haar has the sign that PyWavelets gives it.
     """

@@ -1,0 +1,46 @@
+"""Fixtures that many tests share: wavelets, modes, schemes."""
+
+import pytest
+from hypothesis import settings
+
+import undula
+
+settings.register_profile("default", deadline=None, max_examples=60, derandomize=True)
+settings.load_profile("default")
+
+# One or more of every family: short and long, symmetric and not, exact and not, low band on odd samples.
+SAMPLE = (
+    "haar",
+    "db2",
+    "db7",
+    "db38",
+    "sym4",
+    "sym13",
+    "coif1",
+    "coif5",
+    "bior1.3",
+    "bior2.4",
+    "bior3.3",
+    "bior4.4",
+    "bior5.5",
+    "bior6.8",
+    "rbio1.5",
+    "rbio3.1",
+    "rbio4.4",
+    "cdf53",
+    "cdf97",
+    "dd137",
+    "burt57",
+    "d4",
+)
+
+
+@pytest.fixture(params=SAMPLE)
+def wavelet(request: pytest.FixtureRequest) -> undula.Wavelet:
+    return undula.Wavelet(request.param)
+
+
+@pytest.fixture(params=undula.SCHEMES)
+def scheme_name(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name

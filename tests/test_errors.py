@@ -1,0 +1,150 @@
+"""Bad input is answered by an UndulaError that repeats what was passed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import undula
+from undula.algebra import Laurent, PolyphaseMatrix
+from undula.backends import reference
+
+HAAR = undula.Wavelet("haar").filter_bank
+NAN = float("nan")
+
+CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "unknown wavelet": (lambda: undula.Wavelet("db39x"), ValueError, "'db39x'.*did you mean.*'db3"),
+    "wavelet not a name": (lambda: undula.Wavelet(3), TypeError, "got 3"),  # type: ignore[arg-type]
+    "unknown family": (lambda: undula.wavelist("dbx"), ValueError, "'dbx'.*'db'"),
+    "unknown scheme": (lambda: undula.scheme("haar", "monolitic"), ValueError, "'monolitic'.*'monolithic'"),
+    "scheme of a number": (lambda: undula.scheme(5, "sweldens"), TypeError, "got 5"),  # type: ignore[arg-type]
+    "lifting of None": (lambda: undula.lifting(None), TypeError, "got None"),  # type: ignore[arg-type]
+    "empty bank": (lambda: undula.Wavelet("x", ([], [], [], [])), ValueError, r"lengths \[0, 0, 0, 0\]"),
+    "odd bank": (lambda: undula.Wavelet("x", ([1, 2, 1],) * 4), ValueError, r"\[3, 3, 3, 3\]"),
+    "three filters": (lambda: undula.Wavelet("x", ([1, 1],) * 3), ValueError, "got 3"),
+    "bank is a word": (lambda: undula.Wavelet("x", "haar"), TypeError, "'haar'"),
+    "filter is a number": (lambda: undula.Wavelet("x", (1, 2, 3, 4)), TypeError, "got 1"),
+    "tap is a word": (lambda: undula.Wavelet("x", (["a", "b"],) * 4), TypeError, "'a'"),
+    "tap is NaN": (lambda: undula.Wavelet("x", ([NAN, 1.0], *HAAR[1:])), ValueError, "nan"),
+    "tap is infinite": (lambda: undula.Wavelet("x", ([np.inf, 1.0], *HAAR[1:])), ValueError, "inf"),
+    "does not reconstruct": (
+        lambda: undula.Wavelet("x", (HAAR[0], HAAR[0], HAAR[2], HAAR[3])),
+        undula.ReconstructionError,
+        "do not reconstruct.*differs from the identity by",
+    ),
+    "all zero": (lambda: undula.Wavelet("x", ([0.0, 0.0],) * 4), ValueError, "do not reconstruct"),
+    "lifting of dmey": (lambda: undula.lifting("dmey"), ValueError, "'dmey' has no lifting.*filter bank"),
+    "scheme of dmey": (lambda: undula.scheme("dmey", "sweldens"), ValueError, "'dmey' has no lifting"),
+    "step of a wrong kind": (
+        lambda: undula.LiftingStep("scale", Laurent({0: 1})),  # type: ignore[arg-type]
+        ValueError,
+        "'scale'",
+    ),
+    "step without polynomial": (
+        lambda: undula.LiftingStep("update", 0.5),  # type: ignore[arg-type]
+        TypeError,
+        "got 0.5",
+    ),
+    "zero scaling": (lambda: undula.Lifting.make([], (0, 1)), ValueError, "one monomial in each row"),
+    "even split": (lambda: undula.Lifting.make([], odd=2), ValueError, "got 2"),  # type: ignore[arg-type]
+    "wavefun level": (lambda: undula.Wavelet("haar").wavefun(0), ValueError, "got 0"),
+    "mixed exponents": (lambda: Laurent({0: 1, (0, 1): 1}), ValueError, "all be pairs"),
+    "fractional exponent": (lambda: Laurent({0.5: 1}), ValueError, "0.5"),
+    "NaN coefficient": (lambda: Laurent({0: NAN}), ValueError, "nan"),
+    "mixed variables": (lambda: Laurent({0: 1}) + Laurent({(0, 0): 1}), ValueError, "do not mix"),
+    "division by a sum": (
+        lambda: Laurent({0: 1}) / Laurent({0: 1, 1: 1}),
+        undula.NotInvertibleError,
+        r"got \(z \+ 1\)",
+    ),
+    "ragged matrix": (lambda: PolyphaseMatrix([[1, 0], [1]]), ValueError, r"\[2, 1\]"),
+    "singular matrix": (
+        lambda: PolyphaseMatrix([[1, 1], [1, 1]]).inverse(),
+        undula.NotInvertibleError,
+        "monomial determinant",
+    ),
+    "sizes differ": (
+        lambda: PolyphaseMatrix.identity(2) @ PolyphaseMatrix.identity(4),
+        ValueError,
+        "2×2.*4×4",
+    ),
+    "matrix makes no wavelet": (
+        lambda: undula.Wavelet.from_polyphase(PolyphaseMatrix([[1, 1], [1, 1]])),
+        undula.ReconstructionError,
+        "makes no wavelet",
+    ),
+    "unknown mode": (lambda: reference.dwt2(np.ones((4, 4)), "haar", "symetric"), ValueError, "'symetric'"),
+    "mode of the other family": (
+        lambda: reference.lwt2(np.ones((4, 4)), "haar", mode="smooth"),
+        ValueError,
+        "smooth",
+    ),
+    "empty array": (lambda: reference.dwt2(np.ones((0, 4)), "haar"), ValueError, r"\(0, 4\)"),
+    "single number": (lambda: reference.dwt(1.0, "haar"), ValueError, r"shape \(\)"),
+    "strings": (lambda: reference.dwt(["a", "b"], "haar"), TypeError, "dtype <U1"),
+    "objects": (lambda: reference.dwt(np.array([None, 1]), "haar"), TypeError, "dtype object"),
+    "missing axis": (lambda: reference.dwt(np.ones(4), "haar", axis=1), ValueError, r"\(1,\)"),
+    "same axis twice": (
+        lambda: reference.dwt2(np.ones((4, 4)), "haar", axes=(0, -2)),
+        ValueError,
+        r"\(0, -2\)",
+    ),
+    "level too deep": (
+        lambda: reference.wavedec2(np.ones((16, 8)), "db4", level=3),
+        ValueError,
+        "level 3.*0 to 0",
+    ),
+    "negative level": (lambda: reference.lwt(np.ones(8), "haar", level=-1), ValueError, "level -1"),
+    "level not a number": (lambda: reference.lwt(np.ones(8), "haar", level="1"), TypeError, "'1'"),  # type: ignore[arg-type]
+    "shapes of bands": (
+        lambda: reference.idwt(np.ones(4), np.ones(7), "haar"),
+        ValueError,
+        r"approximation \(4,\).*\(7,\)",
+    ),
+    "bands too small": (lambda: reference.idwt([1.0], [1.0], "db8"), ValueError, r"\(1,\).*16 taps"),
+    "missing bands": (
+        lambda: reference.waverec2([np.ones((4, 4)), (np.ones((4, 4)),) * 2], "haar"),
+        ValueError,
+        "3 arrays, got 2",
+    ),
+    "scheme on one axis": (
+        lambda: reference.dwtn(np.ones(4), "haar", scheme="sweldens"),
+        ValueError,
+        "two axes, got 1",
+    ),
+    "scheme of the reference": (
+        lambda: reference.dwt2(np.ones((4, 4)), "haar", scheme="swelden"),
+        ValueError,
+        "'swelden'.*'sweldens'",
+    ),
+    "integers by scheme": (
+        lambda: reference.lwt2(np.ones((4, 4), int), "cdf53", scheme="monolithic"),
+        ValueError,
+        "'monolithic'",
+    ),
+    "composed scheme in an LWT": (
+        lambda: reference.lwt2(np.ones((4, 4)), "db2", scheme="polyphase"),
+        ValueError,
+        "'polyphase'.*'db2'.*sweldens",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input(case: str) -> None:
+    act, kind, message = CASES[case]
+    with pytest.raises(undula.UndulaError, match=f"(?s){message}") as caught:
+        act()
+    assert isinstance(caught.value, kind)
+
+
+def test_values_cannot_be_changed() -> None:
+    for value in (
+        undula.Wavelet("haar"),
+        Laurent({0: 1}),
+        undula.lifting("haar"),
+        undula.scheme("haar", "sweldens"),
+    ):
+        with pytest.raises(AttributeError):
+            value.name = "other"  # type: ignore[union-attr, misc]
