@@ -1,0 +1,126 @@
+"""The demo behind ``make demo``: an image into wavelets and back, on one screen and in four pictures."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import skimage.data
+from numpy.typing import NDArray
+
+import pictures
+import undula
+from undula.backends import reference
+
+Array = NDArray[Any]
+WAVELET, LEVEL = "cdf97", 3
+GALLERY = "haar db2 db8 sym4 coif2 rbio4.4 bior3.5 dmey cdf53 cdf97 dd137 burt57".split()
+
+
+def flat(coeffs: Sequence[Any]) -> list[Array]:
+    return [coeffs[0], *(band for level in coeffs[1:] for band in level)]
+
+
+def psnr(a: Array, b: Array) -> float:
+    return float(10 * np.log10(1 / np.mean((a - b) ** 2)))
+
+
+def entropy(values: Array) -> float:
+    """Bits per value of an ideal coder that knows how often each value occurs."""
+    counts = np.unique(values, return_counts=True)[1]
+    share = counts / counts.sum()
+    return float(-(share * np.log2(share)).sum())
+
+
+def kept(coeffs: Sequence[Any], share: float) -> list[Any]:
+    """The coefficients with all but the largest ``share`` set to zero."""
+    size = np.concatenate([np.abs(band).ravel() for band in flat(coeffs)])
+    threshold = np.quantile(size, 1 - share)
+    shrink = lambda band: np.where(np.abs(band) >= threshold, band, 0)  # noqa: E731
+    return [shrink(coeffs[0]), *(tuple(shrink(band) for band in level) for level in coeffs[1:])]
+
+
+def heading(text: str) -> None:
+    print(f"\n\033[1m{text}\033[0m" if sys.stdout.isatty() else f"\n{text}")
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    photo = skimage.data.astronaut()
+    image = photo / 255
+    axes = (0, 1)
+
+    print(f"Undula {undula.__version__}: wavelet transforms, proved before they are run")
+    shape = f"{photo.shape[1]}×{photo.shape[0]}"
+    heading(f"1  {shape} colour photograph, {WAVELET}, {LEVEL} levels: where the energy goes")
+    begin = time.perf_counter()
+    coeffs = reference.lwt2(image, WAVELET, LEVEL, axes=axes)
+    back = reference.ilwt2(coeffs, WAVELET, axes=axes)
+    seconds = time.perf_counter() - begin
+    total = sum(float(np.sum(band**2)) for band in flat(coeffs))
+    print("   level   band         size     rms   near zero   energy")
+    names = ("horizontal", "vertical", "diagonal")
+    rows = [(LEVEL, "approximation", coeffs[0])]
+    rows += [
+        (LEVEL - k, name, band)
+        for k, level in enumerate(coeffs[1:])
+        for name, band in zip(names, level, strict=True)
+    ]
+    for level, name, band in rows:
+        near, energy = np.mean(np.abs(band) < 1 / 255), np.sum(band**2) / total
+        size = f"{band.shape[1]}×{band.shape[0]}"
+        rms = np.sqrt(np.mean(band**2))
+        print(f"   {level:>5}   {name:<13}{size:>8}{rms:>8.3f}{near:>11.0%}{energy:>10.3%}")
+    error = np.abs(back - image).max()
+    print(f"   and back: largest error {error:.1e} ({seconds:.1f} s in the slow NumPy reference)")
+    words = [f"{WAVELET}, {LEVEL} levels", "as many numbers as pixels; details around mid-grey"]
+    whole = pictures.caption(pictures.pyramid(coeffs, 0.5), words)
+    original = pictures.caption(image, ["original", f"{shape}, 24 bit"])
+    pictures.side_by_side([original, whole]).save(folder / "pyramid.png")
+
+    heading("2  Few coefficients carry the picture")
+    panels = [pictures.caption(image[40:300, 120:380], ["original"])]
+    line = []
+    for share in (0.10, 0.04, 0.015):
+        approximation = reference.ilwt2(kept(coeffs, share), WAVELET, axes=axes)
+        quality = psnr(approximation, image)
+        line.append(f"{share:.1%} kept: {quality:.1f} dB")
+        panels.append(
+            pictures.caption(approximation[40:300, 120:380], [f"{share:.1%} kept, {quality:.1f} dB"])
+        )
+    print("   " + "     ".join(line))
+    pictures.side_by_side(panels).save(folder / "kept.png")
+
+    heading("3  Integers in, integers out: the reversible 5/3 transform of JPEG 2000")
+    whole_numbers = reference.lwt2(photo, "cdf53", 5, axes=axes)
+    same = np.array_equal(reference.ilwt2(whole_numbers, "cdf53", axes=axes), photo)
+    bits = sum(entropy(band) * band.size for band in flat(whole_numbers)) / photo.size
+    print(f"   every bit comes back: {same}     entropy {entropy(photo):.2f} → {bits:.2f} bits per sample")
+
+    heading("4  One transform, ten schemes: equal by multiplication of their matrices, exactly for CDF 5/3")
+    matrix = undula.Wavelet("cdf53").polyphase
+    product = matrix.tensor(matrix)
+    print("   scheme        barriers  operations  cells  reads  writes   product of the stages")
+    for name in undula.SCHEMES:
+        s = undula.scheme("cdf53", name)
+        verdict = "= polyphase matrix" if s.matrix() == product else "DIFFERS"
+        counts = f"{s.barriers:>7}{s.operations:>12}{s.cells.single:>7}{s.reads:>7}{s.writes:>8}"
+        print(f"   {name:<14}{counts}   {verdict}")
+    pictures.scheme_chart(folder / "schemes.png")
+
+    heading("5  Any wavelet as small, stable steps")
+    for name in ("cdf97", "db8", "coif17"):
+        lifting = undula.lifting(name)
+        print(f"   {name:<8}{len(lifting.steps):>4} steps   {lifting.conditioning}")
+    pictures.wavelet_gallery(GALLERY, folder / "wavelets.png")
+
+    made = [str(folder / f"{name}.png") for name in ("pyramid", "kept", "schemes", "wavelets")]
+    print(f"\nPictures: {', '.join(made)}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("demo"))

@@ -1,0 +1,65 @@
+"""What the project says about itself: the README's examples, the docs' numbers, the demo."""
+
+import doctest
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import undula
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_examples_in_the_readme() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = "\n".join(re.findall(r"```python\n(.*?)```", text, re.S))
+    # (The measured figures differ between machines.)
+    blocks = re.sub(r"float32 round trip .*: good", "float32 round trip ...: good", blocks)
+    test = doctest.DocTestParser().get_doctest(blocks, {}, "README.md", None, 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    assert runner.run(test).failed == 0
+    assert len(test.examples) >= 8
+
+
+def test_counts_in_the_docs_are_current() -> None:
+    subprocess.run([sys.executable, str(ROOT / "tools" / "make_docs.py"), "--check"], check=True)
+
+
+def test_every_wavelet_is_in_the_docs() -> None:
+    text = (ROOT / "docs" / "lifting.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| (\S+) \| \d", text, re.M)
+    assert [*listed, "dmey"] == [n for n in undula.wavelist() if n != "dmey"] + ["dmey"]
+    assert "That is the case for:\n**dmey**" in text
+
+
+def test_demo_shows_what_it_promises(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "demo.py"), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = run.stdout.splitlines()
+    assert len(lines) <= 48, "the demo fits one screen"
+    assert max(map(len, lines)) <= 110
+    assert "every bit comes back: True" in run.stdout
+    assert run.stdout.count("= polyphase matrix") == len(undula.SCHEMES)
+    error = re.search(r"largest error (\S+)", run.stdout)
+    assert error is not None
+    assert float(error[1]) < 1e-12
+    for name in ("pyramid", "kept", "schemes", "wavelets"):
+        with Image.open(tmp_path / f"{name}.png") as picture:
+            assert min(picture.size) > 250
+            assert len(picture.convert("RGB").resize((64, 64)).getcolors(4096) or range(4096)) > 20
+
+
+@pytest.mark.parametrize(
+    "page", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md")), ids=lambda p: p.name
+)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target

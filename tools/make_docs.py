@@ -1,0 +1,195 @@
+"""Writes the pages and pictures of ``docs/`` that the code makes.
+
+python tools/make_docs.py            writes them
+python tools/make_docs.py --check    tells whether the pages that hold exact numbers are up to date
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+import undula
+from undula.backends import reference
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAPER = "sweldens iwahashi iwahashi* explosive explosive* monolithic monolithic* polyphase polyphase*".split()
+NOTE = "*This page is made by `tools/make_docs.py`; every number in it is computed.*\n"
+
+
+def table(head: list[str], rows: list[list[object]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(str(cell) for cell in line) + " |\n" for line in lines)
+
+
+def doubled() -> undula.Lifting:
+    """Two pairs of degree-3 steps: a wavelet of its own, to count connected pairs with."""
+    one = undula.lifting("dd137")
+    return undula.Lifting.make((*one.steps, *one.steps))
+
+
+def schemes_page() -> str:
+    """Tables 2, 3 and 4 of Barina, Kula and Zemcik, and the matrices of the ten schemes."""
+    counts = [
+        [
+            f"`{name}`",
+            *(
+                f"{s.barriers} / {s.operations}"
+                for s in (undula.scheme(w, name) for w in ("cdf53", "cdf97", "dd137"))
+            ),
+        ]
+        for name in undula.SCHEMES
+    ]
+    memory: list[list[object]] = []
+    for name in PAPER:
+        one, two = undula.scheme("cdf53", name), undula.scheme("cdf97", name)
+        double = (
+            f"({two.cells.double}) {one.cells.double}"
+            if two.cells.double != one.cells.double
+            else one.cells.double
+        )
+        memory.append([f"`{name}`", one.barriers, one.cells.single, double])
+    traffic: list[list[object]] = []
+    for name in PAPER:
+        first, second = undula.scheme("cdf53", name), undula.scheme("cdf97", name)
+        third, fourth = undula.scheme("dd137", name), undula.scheme(doubled(), name)
+        per_pair = second.writes - first.writes
+        constant = first.writes - per_pair
+        assert second.reads == 2 * first.reads
+        assert fourth.reads == 2 * third.reads
+        assert fourth.writes == second.writes
+        writes = f"{constant} + {per_pair}K" if constant else f"{per_pair}K"
+        traffic.append([f"`{name}`", writes, f"{first.reads}K", f"{third.reads}K"])
+    matrices = "\n".join(f"### {name}\n\n```text\n{undula.scheme('cdf53', name)}\n```\n" for name in PAPER)
+    return f"""# Ten schemes for one transform
+
+{NOTE}
+A separable wavelet transform of an image can be cut into stages in many ways. Between two stages stands a
+barrier: every thread must have written what its neighbours will read. Fewer barriers cost more operations. The
+schemes below are those of Barina, Kula and Zemcik, "Parallel Wavelet Schemes for Images"; all compute the same
+numbers, which the tests prove by multiplying their matrices, exactly for rational wavelets.
+
+![operations and barriers of the ten schemes](images/schemes.png)
+
+## Barriers and operations (Table 2)
+
+Multiply-accumulates for one quadruple of samples: the terms of all matrices, ones on the diagonal and the scaling
+left out. `convolution` has the scaling in its filters.
+
+{table(["scheme", "CDF 5/3", "CDF 9/7", "DD 13/7"], [list(row) for row in counts])}
+## Local memory (Table 3)
+
+Cells per quadruple with one buffer and two barriers, and with two buffers and one; in brackets where connected
+lifting pairs need more.
+
+{table(["scheme", "barriers", "single", "double"], memory)}
+## Reads and writes (Table 4)
+
+Local memory accesses per quadruple, for K lifting pairs. Degree 1 is CDF 5/3 and 9/7, degree 3 is DD 13/7. A
+value that has not changed is neither written nor read again.
+
+{table(["scheme", "writes", "reads, degree 1", "reads, degree 3"], traffic)}
+## The matrices
+
+As `print(undula.scheme("cdf53", name))` shows them. The components are [LL, HL, LH, HH], a star means vertical,
+zₘ runs along a row and zₙ down a column, `|` is a barrier and Z the scaling.
+
+{matrices}"""
+
+
+def lifting_page() -> str:
+    """Every wavelet with its lifting and how well it keeps numbers."""
+    rows: list[list[object]] = []
+    banks = []
+    for name in undula.wavelist():
+        wavelet = undula.Wavelet(name)
+        try:
+            lifting = undula.lifting(name)
+        except undula.ReconstructionError:
+            banks.append(name)
+            continue
+        condition = lifting.conditioning
+        if not condition.good:
+            banks.append(name)
+        marks = [mark for mark, on in (("exact", lifting.exact), ("symmetric", lifting.symmetric)) if on]
+        rows.append(
+            [
+                name,
+                wavelet.dec_len,
+                len(lifting.steps),
+                lifting.operations,
+                f"{condition.largest:.2f}",
+                f"{condition.float32_error * 1e7:.1f}",
+                "exact" if lifting.exact else f"{condition.residual:.0e}",
+                ", ".join(marks),
+            ]
+        )
+    shown = "\n\n".join(
+        f"```text\n{name}\n{undula.lifting(name)}\n```"
+        for name in ("cdf53", "cdf97", "dd137", "burt57", "haar", "db2")
+    )
+    head = ["wavelet", "taps", "steps", "operations", "largest", "float32, 10⁻⁷", "residual", ""]
+    return f"""# Lifting
+
+{NOTE}
+`undula.lifting(wavelet)` factors a wavelet into predict and update steps. Two ways lead there.
+
+**Euclid's algorithm** on the two polyphase halves of a filter (Daubechies and Sweldens). A quotient may clear
+terms at either end of the polynomial, so every division has several results; a beam search follows the chains
+with few multiplications, small coefficients and short reach. For the short symmetric wavelets it finds what
+textbooks print:
+
+{shown}
+
+**Rotations.** The polyphase matrix of an orthogonal wavelet is a chain of plane rotations of neighbouring
+samples, and a rotation is three shears with coefficients of at most 1. Long orthogonal wavelets, whose divisions
+would lose digits, are factored this way: the largest coefficient of `coif17`, with 102 taps, is 1.
+
+Every factorisation is multiplied out and compared with the polyphase matrix (*residual*), and run forward and
+back in float32 on white noise of unit variance (*float32*, root mean square). Where that error exceeds 6·10⁻⁷ or
+the residual 10⁻¹⁰, the filter bank is the better way to run the wavelet. That is the case for:
+**{", ".join(banks)}** ({"its" if len(banks) == 1 else "their"} filters reconstruct only approximately, so no chain of
+invertible steps can equal them).
+
+*Operations* are multiplications for one pair of samples, the scaling left out; the filter bank takes twice the
+number of taps.
+
+{table(head, rows)}"""
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    yield "schemes.md", schemes_page()
+    yield "lifting.md", lifting_page()
+
+
+def write_pictures() -> None:
+    sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+    import skimage.data
+
+    import pictures
+
+    images = DOCS / "images"
+    images.mkdir(exist_ok=True)
+    pictures.scheme_chart(images / "schemes.png")
+    names = "haar db2 db8 sym4 coif2 rbio4.4 bior3.5 dmey cdf53 cdf97 dd137 burt57".split()
+    pictures.wavelet_gallery(names, images / "wavelets.png")
+    photo = skimage.data.astronaut() / 255
+    coeffs = reference.lwt2(photo, "cdf97", 3, axes=(0, 1))
+    both = np.concatenate([photo, np.ones((photo.shape[0], 12, 3)), pictures.pyramid(coeffs, 0.5)], axis=1)
+    pictures.caption(both, []).crop((0, 0, both.shape[1], both.shape[0])).save(
+        images / "pyramid.jpg", quality=88
+    )
+
+
+if __name__ == "__main__":
+    if "--check" in sys.argv:
+        # Measured numbers differ in their last digit between machines; counts and matrices do not.
+        current = (DOCS / "schemes.md").read_text(encoding="utf-8")
+        sys.exit(0 if current == schemes_page() else "docs/schemes.md is out of date: run make docs")
+    for name, text in pages():
+        (DOCS / name).write_text(text, encoding="utf-8")
+    write_pictures()
+    print(f"wrote {DOCS}")
