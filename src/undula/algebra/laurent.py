@@ -85,15 +85,8 @@ class Laurent:
         self._set(lowest, array)
 
     def _set(self, lowest: tuple[int, ...], array: NDArray[Any]) -> None:
-        occupied = np.nonzero(array)
-        if occupied[0].size:
-            low = tuple(int(index.min()) for index in occupied)
-            cut = tuple(slice(a, int(i.max()) + 1) for a, i in zip(low, occupied, strict=True))
-            array = array[cut]
-            lowest = tuple(a + b for a, b in zip(lowest, low, strict=True))
-        else:
-            array = array[(slice(0, 0),) * array.ndim]
-            lowest = (0,) * array.ndim
+        if not _is_trimmed(array):
+            lowest, array = _trimmed(lowest, array)
         array.setflags(write=False)
         object.__setattr__(self, "_array", array)
         object.__setattr__(self, "_lowest", lowest)
@@ -408,6 +401,26 @@ class Laurent:
     def __repr__(self) -> str:
         terms = ", ".join(f"{key}: {value!r}" for key, value in self.items())
         return f"Laurent({{{terms}}})" if self else f"Laurent({{}}, {self.variables})"
+
+
+def _is_trimmed(array: NDArray[Any]) -> bool:
+    """True when both ends along every axis hold something: the common case, told at a glance."""
+    if array.size == 0:
+        return False
+    if array.ndim == 1:
+        return bool(array[0]) and bool(array[-1])
+    return bool(array[0].any() and array[-1].any() and array[:, 0].any() and array[:, -1].any())
+
+
+def _trimmed(lowest: tuple[int, ...], array: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[Any]]:
+    """The array without its zero borders, and its lowest exponents."""
+    occupied = np.nonzero(array)
+    if not occupied[0].size:
+        return (0,) * array.ndim, array[(slice(0, 0),) * array.ndim]
+    first = [int(index.min()) for index in occupied]
+    last = [int(index.max()) for index in occupied]
+    cut = tuple(slice(a, b + 1) for a, b in zip(first, last, strict=True))
+    return tuple(low + a for low, a in zip(lowest, first, strict=True)), array[cut]
 
 
 def _zeros(shape: tuple[int, ...], exact: bool) -> NDArray[Any]:
