@@ -13,7 +13,6 @@ Each message repeats what was passed, says what is allowed and, where there is o
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 __all__ = [
     "ArgumentError",
@@ -53,6 +52,8 @@ class UnknownNameError(ArgumentError):
     """
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
+        from difflib import get_close_matches  # here, since no import should pay for it
+
         names = list(known)
         near = get_close_matches(str(name).lower(), names, n=4, cutoff=0.55)
         if near:

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from ..algebra import Number, surd
 from ..errors import UnknownNameError
@@ -38,7 +38,7 @@ class Record:
 
 @cache
 def _table() -> dict[str, dict[str, object]]:
-    text = (files(__package__) / "table.json").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("table.json").read_text(encoding="utf-8")
     wavelets: dict[str, dict[str, object]] = json.loads(text)["wavelets"]
     return wavelets
 
