@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError, NotInvertibleError
+from ..errors import ArgumentError, ArgumentTypeError, NotInvertibleError
 from .surd import Number, Surd, as_number, is_exact
 
 __all__ = ["Laurent"]
@@ -56,6 +56,10 @@ class Laurent:
     _hash: int | None
 
     def __init__(self, terms: Mapping[Any, Any], variables: int | None = None) -> None:
+        if not isinstance(terms, Mapping):
+            raise ArgumentTypeError(
+                f"a Laurent polynomial is made from a mapping of exponents to coefficients, got {terms!r}"
+            )
         exponents = [key if isinstance(key, tuple) else (key,) for key in terms]
         counts = {len(key) for key in exponents}
         if variables is None:
@@ -313,6 +317,8 @@ class Laurent:
         return self * divisor**-1
 
     def __pow__(self, exponent: int) -> Laurent:
+        if not isinstance(exponent, int):
+            raise ArgumentTypeError(f"a power of a polynomial is an integer, got {exponent!r}")
         if exponent >= 0:
             return reduce(mul, [self] * exponent, Laurent.constant(1, self.variables))
         if not self.is_monomial:
@@ -330,6 +336,8 @@ class Laurent:
 
     def exchange(self) -> Laurent:
         """Exchanges the two axes: ``P*(zₘ, zₙ) = P(zₙ, zₘ)``."""
+        if self.variables != 2:
+            raise ArgumentError(f"only a polynomial in two variables has axes to exchange, got ({self})")
         return Laurent._make(self._lowest[::-1], self._array.T)
 
     def along(self, axis: int) -> Laurent:
@@ -349,6 +357,8 @@ class Laurent:
 
     def shift(self, *exponents: int) -> Laurent:
         """The product with the monomial of these exponents."""
+        if len(exponents) != self.variables:
+            raise ArgumentError(f"{self.variables} exponent(s) expected, got {exponents!r}")
         if not self:
             return self
         return Laurent._make(tuple(a + b for a, b in zip(self._lowest, exponents, strict=True)), self._array)

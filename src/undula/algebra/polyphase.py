@@ -15,7 +15,7 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from ..errors import ArgumentError, NotInvertibleError
+from ..errors import ArgumentError, ArgumentTypeError, NotInvertibleError
 from .laurent import Laurent
 
 __all__ = ["PolyphaseMatrix"]
@@ -41,7 +41,12 @@ class PolyphaseMatrix:
     rows: tuple[tuple[Laurent, ...], ...]
 
     def __init__(self, rows: Iterable[Iterable[Any]]) -> None:
-        table = [list(row) for row in rows]
+        try:
+            table = [list(row) for row in rows]
+        except TypeError:
+            raise ArgumentTypeError(
+                f"a polyphase matrix is made from rows of entries, got {rows!r}"
+            ) from None
         size = len(table)
         if size == 0 or any(len(row) != size for row in table):
             raise ArgumentError(

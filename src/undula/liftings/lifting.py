@@ -131,8 +131,11 @@ class Lifting:
         """
         if odd not in (-1, 1):
             raise ArgumentError(f"odd must be -1 or 1, got {odd!r}")
-        chain = tuple(s if isinstance(s, LiftingStep) else LiftingStep(*s) for s in steps)  # type: ignore[arg-type]
-        return cls(chain, PolyphaseMatrix.diagonal(scaling), _split(odd))
+        if not isinstance(steps, Iterable):
+            raise ArgumentTypeError(f"steps are LiftingSteps or pairs (kind, filter), got {steps!r}")
+        if not isinstance(scaling, Sequence) or isinstance(scaling, str) or len(scaling) != 2:
+            raise ArgumentError(f"scaling is a pair of numbers, got {scaling!r}")
+        return cls(tuple(map(_step, steps)), PolyphaseMatrix.diagonal(scaling), _split(odd))
 
     # --- looking ----------------------------------------------------------------------------------
 
@@ -277,6 +280,14 @@ class Lifting:
         scale = (str(entry) for row in self.after.rows for entry in row if entry)
         lines.append(f"scale    ({', '.join(scale)})")
         return "\n".join(lines)
+
+
+def _step(given: object) -> LiftingStep:
+    if isinstance(given, LiftingStep):
+        return given
+    if not isinstance(given, tuple) or len(given) != 2:
+        raise ArgumentTypeError(f"a step is a LiftingStep or a pair (kind, filter), got {given!r}")
+    return LiftingStep(*given)
 
 
 def _split(odd: int) -> PolyphaseMatrix:

@@ -96,6 +96,8 @@ class Wavelet:
         Bands are delayed and filters padded with zeros to the shortest bank that reconstructs as
         PyWavelets does.
         """
+        if not isinstance(matrix, PolyphaseMatrix):
+            raise ArgumentTypeError(f"a PolyphaseMatrix is needed, got {matrix!r}")
         if (matrix.size, matrix.variables) != (2, 1):
             raise ArgumentError(
                 f"a wavelet has a 2×2 polyphase matrix in one variable, got {matrix.size}×"

@@ -9,7 +9,7 @@ filters.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -98,10 +98,14 @@ def _transform(
 ) -> _Transform:
     """The transform asked for, or an error that says what is wrong with the asking."""
     ndim = len(shape)
-    wanted = tuple(range(ndim)) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
+    if axes is None:
+        axes = range(ndim)
+    wanted = tuple(axes) if isinstance(axes, Iterable) else (axes,)
+    if not all(isinstance(axis, (int, np.integer)) for axis in wanted):
+        raise ArgumentTypeError(f"axes are integers, got {axes!r}")
     if not wanted or not all(-ndim <= axis < ndim for axis in wanted):
         raise ArgumentError(f"axes {wanted} do not exist in an array of shape {shape}")
-    found = tuple(axis % ndim for axis in wanted)
+    found = tuple(int(axis) % ndim for axis in wanted)
     if len(set(found)) != len(found):
         raise ArgumentError(f"axes must be different, got {wanted}")
     made = Wavelet(wavelet) if isinstance(wavelet, str) else wavelet
@@ -170,25 +174,70 @@ def _decompose(transform: _Transform, x: ArrayLike, level: int | None) -> list[A
 
 
 def _recompose(transform: _Transform, coeffs: Sequence[Any]) -> Array:
-    arrays = [np.asarray(coeffs[0]), *(np.asarray(b) for level in coeffs[1:] for b in level.values())]
-    working, dtype = _working(transform, [array.dtype for array in arrays])
-    x: Array = arrays[0].astype(working)
-    for number, level in enumerate(coeffs[1:]):
-        if sorted(level) != sorted(transform.keys[1:]):
-            raise ArgumentError(f"details {transform.keys[1:]} are needed, got {sorted(level)}")
-        bands: dict[str, Array] = {key: np.asarray(band).astype(working) for key, band in level.items()}
+    levels = [_details(transform, level, number) for number, level in enumerate(coeffs[1:], 1)]
+    approximation = np.asarray(coeffs[0])
+    dtypes = [approximation.dtype, *(band.dtype for level in levels for band in level.values())]
+    working, dtype = _working(transform, dtypes)
+    x: Array = approximation.astype(working)
+    for number, level in enumerate(levels, 1):
+        shapes = {key: band.shape for key, band in level.items()}
         if not transform.lifted:
             # An approximation that stems from an odd length comes back one sample too long.
-            shape = next(iter(bands.values())).shape
-            surplus = [have - want for have, want in zip(x.shape, shape, strict=True)]
-            if any(k not in (0, 1) for k in surplus) or any(b.shape != shape for b in bands.values()):
-                raise ArgumentError(
-                    f"coefficients of level {number + 1} do not fit: approximation {x.shape}, details"
-                    f" {[band.shape for band in bands.values()]}"
-                )
-            x = x[tuple(slice(n) for n in shape)]
+            fitting = next(iter(shapes.values()))
+            surplus = {have - want for have, want in zip(x.shape, fitting, strict=True)}
+            fits = surplus <= {0, 1} and set(shapes.values()) == {fitting}
+            x = x[tuple(slice(n) for n in fitting)]
+        else:
+            fits = _partition(transform, x.shape, shapes)
+        if not fits:
+            raise ArgumentError(
+                f"coefficients of level {number} do not fit together: approximation {x.shape}, details {shapes}"
+            )
+        bands = {key: band.astype(working) for key, band in level.items()}
         x = transform.inverse({transform.keys[0]: x, **bands})
     return x.astype(dtype)
+
+
+def _details(transform: _Transform, level: object, number: int) -> dict[str, Array]:
+    """The arrays of one level, or an error that says which are needed."""
+    keys = transform.keys[1:]
+    if not isinstance(level, Mapping) or sorted(map(str, level)) != sorted(keys):
+        found = sorted(map(str, level)) if isinstance(level, Mapping) else type(level).__name__
+        raise ArgumentError(f"details {keys} are needed at level {number}, got {found}")
+    arrays = {key: np.asarray(level[key]) for key in keys}
+    for key, array in arrays.items():
+        if array.dtype.kind not in "biufc" or array.ndim <= max(transform.axes):
+            raise ArgumentError(
+                f"detail {key!r} of level {number} is no array of numbers with axes {transform.axes}:"
+                f" dtype {array.dtype}, shape {array.shape}"
+            )
+    return arrays
+
+
+def _partition(transform: _Transform, low: tuple[int, ...], shapes: Mapping[str, tuple[int, ...]]) -> bool:
+    """True when the bands of an LWT make up one array: along each axis as many high as low, or one fewer."""
+    high = shapes[transform.keys[-1]]
+    if len(high) != len(low):
+        return False
+    lengths = {axis: (low[axis], high[axis]) for axis in transform.axes}
+    if any(a - b not in (0, 1) for a, b in lengths.values()):
+        return False
+    for key, shape in shapes.items():
+        wanted = list(low)
+        for letter, axis in zip(key, transform.axes, strict=True):
+            wanted[axis] = lengths[axis][letter == "d"]
+        if shape != tuple(wanted):
+            return False
+    return True
+
+
+def _approximation(coeffs: object) -> Array:
+    """The first of the coefficients, from which the number of axes is read."""
+    if isinstance(coeffs, (str, Mapping)) or not isinstance(coeffs, Sequence) or not coeffs:
+        raise ArgumentTypeError(
+            f"coefficients are a list [approximation, details, …], got {type(coeffs).__name__}"
+        )
+    return _samples(coeffs[0], "an approximation")
 
 
 def wavedecn(
@@ -218,7 +267,7 @@ def waverecn(
     scheme: str | None = None,
 ) -> Array:
     """The inverse of :func:`wavedecn`."""
-    shape = _samples(coeffs[0], "an approximation").shape
+    shape = _approximation(coeffs).shape
     return _recompose(_transform(False, shape, wavelet, mode, axes, scheme), coeffs)
 
 
@@ -245,7 +294,7 @@ def ilwtn(
     scheme: str | None = None,
 ) -> Array:
     """The inverse of :func:`lwtn`."""
-    shape = _samples(coeffs[0], "an approximation").shape
+    shape = _approximation(coeffs).shape
     return _recompose(_transform(True, shape, wavelet, mode, axes, scheme), coeffs)
 
 
@@ -262,13 +311,20 @@ def _plain(coeffs: Sequence[Any], axes: int) -> list[Any]:
 
 def _keyed(coeffs: Sequence[Any], axes: int) -> list[Any]:
     """The inverse of :func:`_plain`."""
-    if isinstance(coeffs, str) or not isinstance(coeffs, Sequence) or not coeffs:
-        raise ArgumentTypeError(f"a list of coefficients is needed, got {type(coeffs).__name__}")
-    rows = [(row,) if axes == 1 else tuple(row) for row in coeffs[1:]]
-    for row in rows:
-        if len(row) != len(_PLAIN[axes]):
-            raise ArgumentError(f"details of a level are {len(_PLAIN[axes])} arrays, got {len(row)}")
-    return [coeffs[0], *(dict(zip(_PLAIN[axes], row, strict=True)) for row in rows)]
+    _approximation(coeffs)
+    keyed: list[Any] = [coeffs[0]]
+    for row in coeffs[1:]:
+        arrays = (row,) if axes == 1 else tuple(row) if isinstance(row, (tuple, list)) else ()
+        if len(arrays) != len(_PLAIN[axes]):
+            raise ArgumentError(f"details of a level are {len(_PLAIN[axes])} arrays, got {len(arrays)}")
+        keyed.append(dict(zip(_PLAIN[axes], arrays, strict=True)))
+    return keyed
+
+
+def _two(axes: Sequence[int]) -> Sequence[int]:
+    if not isinstance(axes, Iterable) or len(tuple(axes)) != 2:
+        raise ArgumentError(f"an image has two axes, got axes={axes!r}")
+    return axes
 
 
 def dwtn(
@@ -295,7 +351,9 @@ def idwtn(
     scheme: str | None = None,
 ) -> Array:
     """The inverse of :func:`dwtn`."""
-    lowest = min(coeffs, default="")
+    if not isinstance(coeffs, Mapping) or not coeffs:
+        raise ArgumentTypeError(f"bands are given by key, such as {{'aa': …}}, got {coeffs!r}")
+    lowest = min(coeffs, key=str)
     details = {key: band for key, band in coeffs.items() if key != lowest}
     return waverecn([coeffs[lowest], details], wavelet, mode, axes, scheme=scheme)
 
@@ -320,7 +378,7 @@ def dwt2(
     scheme: str | None = None,
 ) -> tuple[Array, tuple[Array, Array, Array]]:
     """One level of the DWT of images: ``(cA, (cH, cV, cD))``."""
-    bands = dwtn(x, wavelet, mode, axes, scheme=scheme)
+    bands = dwtn(x, wavelet, mode, _two(axes), scheme=scheme)
     return bands["aa"], (bands["da"], bands["ad"], bands["dd"])
 
 
@@ -358,7 +416,7 @@ def wavedec2(
     scheme: str | None = None,
 ) -> list[Any]:
     """The DWT of images in several levels: ``[cA, (cH, cV, cD) of the coarsest level, …]``."""
-    return _plain(wavedecn(x, wavelet, mode, level, axes, scheme=scheme), 2)
+    return _plain(wavedecn(x, wavelet, mode, level, _two(axes), scheme=scheme), 2)
 
 
 def waverec2(
@@ -370,7 +428,7 @@ def waverec2(
     scheme: str | None = None,
 ) -> Array:
     """The inverse of :func:`wavedec2`."""
-    return waverecn(_keyed(coeffs, 2), wavelet, mode, axes, scheme=scheme)
+    return waverecn(_keyed(coeffs, 2), wavelet, mode, _two(axes), scheme=scheme)
 
 
 def lwt(
@@ -400,7 +458,7 @@ def lwt2(
     >>> cA.shape, cH.shape, cV.shape, cD.shape
     ((2, 3), (1, 3), (2, 2), (1, 2))
     """
-    return _plain(lwtn(x, wavelet, level, mode, axes, scheme=scheme), 2)
+    return _plain(lwtn(x, wavelet, level, mode, _two(axes), scheme=scheme), 2)
 
 
 def ilwt2(
@@ -412,4 +470,4 @@ def ilwt2(
     scheme: str | None = None,
 ) -> Array:
     """The inverse of :func:`lwt2`."""
-    return ilwtn(_keyed(coeffs, 2), wavelet, mode, axes, scheme=scheme)
+    return ilwtn(_keyed(coeffs, 2), wavelet, mode, _two(axes), scheme=scheme)
