@@ -123,6 +123,55 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError,
         "'monolithic'",
     ),
+    "coefficients are None": (lambda: reference.waverec2(None, "haar"), TypeError, "NoneType"),  # type: ignore[arg-type]
+    "no coefficients": (lambda: reference.waverecn([], "haar"), TypeError, "got list"),
+    "details are None": (
+        lambda: reference.waverec2([np.ones((4, 4)), None], "haar"),
+        ValueError,
+        "3 arrays, got 0",
+    ),
+    "details are numbers": (
+        lambda: reference.idwt2((np.ones((3, 3)), (1, 2, 3)), "haar"),
+        ValueError,
+        r"detail 'ad' of level 1.*shape \(\)",
+    ),
+    "details are no mapping": (
+        lambda: reference.waverecn([np.ones((4, 4)), 5], "haar"),
+        ValueError,
+        "got int",
+    ),
+    "details of more axes": (
+        lambda: reference.waverecn(
+            [np.ones((4, 4)), dict.fromkeys(("ad", "da", "dd"), np.ones((4, 4, 4)))], "haar"
+        ),
+        ValueError,
+        r"\(4, 4\).*\(4, 4, 4\)",
+    ),
+    "no bands": (lambda: reference.idwtn({}, "haar"), TypeError, "got {}"),
+    "wrong keys": (
+        lambda: reference.idwtn({"a": [1.0], "x": [1.0]}, "haar"),
+        ValueError,
+        r"\['d'\].*\['x'\]",
+    ),
+    "bands of an LWT": (
+        lambda: reference.ilwt([np.ones(2), np.ones(5)], "cdf53"),
+        ValueError,
+        r"\(2,\).*\(5,\)",
+    ),
+    "one axis for an image": (
+        lambda: reference.dwt2(np.ones((4, 4)), "haar", axes=(0,)),
+        ValueError,
+        r"\(0,\)",
+    ),
+    "fractional axis": (lambda: reference.dwtn(np.ones(4), "haar", axes=(0.5,)), TypeError, r"0\.5"),  # type: ignore[arg-type]
+    "step is a number": (lambda: undula.Lifting.make([5]), TypeError, "got 5"),  # type: ignore[list-item]
+    "one scaling": (lambda: undula.Lifting.make([], (1,)), ValueError, r"\(1,\)"),  # type: ignore[arg-type]
+    "polynomial of a list": (lambda: Laurent([1, 2]), TypeError, r"\[1, 2\]"),  # type: ignore[arg-type]
+    "fractional power": (lambda: Laurent({0: 1}) ** 0.5, TypeError, r"0\.5"),  # type: ignore[operator]
+    "shift of two variables": (lambda: Laurent({(0, 0): 1}).shift(1), ValueError, r"\(1,\)"),
+    "axes of one variable": (lambda: Laurent({0: 1}).exchange(), ValueError, "two variables"),
+    "matrix of a number": (lambda: PolyphaseMatrix(5), TypeError, "got 5"),  # type: ignore[arg-type]
+    "wavelet of a number": (lambda: undula.Wavelet.from_polyphase(5), TypeError, "got 5"),  # type: ignore[arg-type]
     "composed scheme in an LWT": (
         lambda: reference.lwt2(np.ones((4, 4)), "db2", scheme="polyphase"),
         ValueError,

@@ -184,16 +184,17 @@ def _recompose(transform: _Transform, coeffs: Sequence[Any]) -> Array:
         if not transform.lifted:
             # An approximation that stems from an odd length comes back one sample too long.
             fitting = next(iter(shapes.values()))
-            surplus = {have - want for have, want in zip(x.shape, fitting, strict=True)}
-            fits = surplus <= {0, 1} and set(shapes.values()) == {fitting}
-            x = x[tuple(slice(n) for n in fitting)]
+            surplus = {have - want for have, want in zip(x.shape, fitting, strict=False)}
+            fits = len(fitting) == x.ndim and surplus <= {0, 1} and set(shapes.values()) == {fitting}
         else:
+            fitting = x.shape
             fits = _partition(transform, x.shape, shapes)
         if not fits:
             raise ArgumentError(
-                f"coefficients of level {number} do not fit together: approximation {x.shape}, details {shapes}"
+                f"coefficients of level {number} do not fit: approximation {x.shape}, details {shapes}"
             )
-        bands = {key: band.astype(working) for key, band in level.items()}
+        x = x[tuple(slice(n) for n in fitting)]
+        bands: dict[str, Array] = {key: band.astype(working) for key, band in level.items()}
         x = transform.inverse({transform.keys[0]: x, **bands})
     return x.astype(dtype)
 
