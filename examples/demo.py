@@ -62,7 +62,7 @@ def main(folder: Path) -> None:
     back = reference.ilwt2(coeffs, WAVELET, axes=axes)
     seconds = time.perf_counter() - begin
     total = sum(float(np.sum(band**2)) for band in flat(coeffs))
-    print("   level   band         size     rms   near zero   energy")
+    print("   level   band              size     rms   near zero    energy")
     names = ("horizontal", "vertical", "diagonal")
     rows = [(LEVEL, "approximation", coeffs[0])]
     rows += [
@@ -74,11 +74,11 @@ def main(folder: Path) -> None:
         near, energy = np.mean(np.abs(band) < 1 / 255), np.sum(band**2) / total
         size = f"{band.shape[1]}×{band.shape[0]}"
         rms = np.sqrt(np.mean(band**2))
-        print(f"   {level:>5}   {name:<13}{size:>8}{rms:>8.3f}{near:>11.0%}{energy:>10.3%}")
+        print(f"   {level:>5}   {name:<13}{size:>9}{rms:>8.3f}{near:>11.0%}{energy:>10.3%}")
     error = np.abs(back - image).max()
     print(f"   and back: largest error {error:.1e} ({seconds:.1f} s in the slow NumPy reference)")
     words = [f"{WAVELET}, {LEVEL} levels", "as many numbers as pixels; details around mid-grey"]
-    whole = pictures.caption(pictures.pyramid(coeffs, 0.5), words)
+    whole = pictures.caption(pictures.pyramid(coeffs), words)
     original = pictures.caption(image, ["original", f"{shape}, 24 bit"])
     pictures.side_by_side([original, whole]).save(folder / "pyramid.png")
 
@@ -104,7 +104,7 @@ def main(folder: Path) -> None:
     heading("4  One transform, ten schemes: equal by multiplication of their matrices, exactly for CDF 5/3")
     matrix = undula.Wavelet("cdf53").polyphase
     product = matrix.tensor(matrix)
-    print("   scheme        barriers  operations  cells  reads  writes   product of the stages")
+    print("   scheme        barriers  operations  cells  reads  writes   product of all matrices")
     for name in undula.SCHEMES:
         s = undula.scheme("cdf53", name)
         verdict = "= polyphase matrix" if s.matrix() == product else "DIFFERS"

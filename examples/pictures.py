@@ -18,6 +18,9 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 Array = NDArray[Any]
+TITLE = (
+    "multiply-accumulates per quadruple of samples; dark: scalar terms split off; each panel to its own scale"
+)
 INK, PAPER, ACCENT, MUTED = "#1d2733", "#ffffff", "#0b7285", "#e8590c"
 FONT = findfont("DejaVu Sans")  # it comes with matplotlib, and has × and ψ
 
@@ -119,6 +122,6 @@ def scheme_chart(path: Path, wavelets: Sequence[str] = ("cdf53", "cdf97", "dd137
         axis.set_xticks([])
         axis.tick_params(length=0)
         axis.spines[:].set_visible(False)
-    figure.suptitle("multiply-accumulates per quadruple of samples, one level", fontsize=10, color="#868e96")
+    figure.suptitle(TITLE, fontsize=10, color="#868e96")
     figure.savefig(path, dpi=130, facecolor=PAPER)
     plt.close(figure)

@@ -172,6 +172,37 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "axes of one variable": (lambda: Laurent({0: 1}).exchange(), ValueError, "two variables"),
     "matrix of a number": (lambda: PolyphaseMatrix(5), TypeError, "got 5"),  # type: ignore[arg-type]
     "wavelet of a number": (lambda: undula.Wavelet.from_polyphase(5), TypeError, "got 5"),  # type: ignore[arg-type]
+    "two axes for a line": (
+        lambda: reference.dwt(np.ones((4, 4)), "haar", axis=(0, 1)),
+        TypeError,
+        r"\(0, 1\)",
+    ),  # type: ignore[arg-type]
+    "no axis for a line": (lambda: reference.lwt(np.ones(4), "haar", axis=None), TypeError, "None"),  # type: ignore[arg-type]
+    "axis is a truth value": (lambda: reference.dwt(np.ones((4, 4)), "haar", axis=True), TypeError, "True"),
+    "ragged list": (lambda: reference.dwt([[1, 2], [3]], "haar"), ValueError, "numbers"),
+    "approximation alone": (lambda: reference.idwt2((np.ones((4, 4)),), "haar"), ValueError, "pair"),  # type: ignore[arg-type]
+    "high longer than low": (
+        lambda: reference.ilwt([[1.0, 2], [1.0, 2, 3]], "cdf53"),
+        ValueError,
+        "do not fit",
+    ),
+    "LWT of mixed kinds": (lambda: reference.ilwt([[1, 2], [0.5, 1.0]], "cdf53"), ValueError, "all integers"),
+    "LWT levels without end": (
+        lambda: reference.lwt(np.ones(4), "cdf53", level=3000),
+        ValueError,
+        "level 3000",
+    ),
+    "huge integers": (lambda: reference.lwt(np.array([2**63], "u8"), "cdf53"), ValueError, "2⁴⁰"),
+    "bank is one number": (lambda: undula.Wavelet("x", np.array(3.0)), ValueError, "got 0"),
+    "tap beyond floats": (lambda: undula.Wavelet("x", ([10**400, 1],) * 4), ValueError, "too large"),
+    "taps overflow": (lambda: undula.Wavelet("x", ([1e308, 1e308],) * 4), ValueError, "do not reconstruct"),
+    "tap a little off": (
+        lambda: undula.Wavelet("x", ([HAAR[0][0] + 4e-3, HAAR[0][1]], *HAAR[1:])),
+        undula.ReconstructionError,
+        "by 0.00",
+    ),
+    "fractional shift": (lambda: Laurent({0: 1}).shift(1.5), ValueError, r"1\.5"),  # type: ignore[arg-type]
+    "product with a number": (lambda: PolyphaseMatrix.identity(2) @ 3, TypeError, "got 3"),  # type: ignore[operator]
     "composed scheme in an LWT": (
         lambda: reference.lwt2(np.ones((4, 4)), "db2", scheme="polyphase"),
         ValueError,

@@ -95,7 +95,9 @@ value that has not changed is neither written nor read again.
 ## The matrices
 
 As `print(undula.scheme("cdf53", name))` shows them. The components are [LL, HL, LH, HH], a star means vertical,
-zₘ runs along a row and zₙ down a column, `|` is a barrier and Z the scaling.
+zₘ runs along a row and zₙ down a column, `|` is a barrier, E chooses the samples called L and H, and Z scales the bands. Where a
+chain begins with an update, updates are paired with the predicts that follow, L and H exchanged; primes mark such
+matrices.
 
 {matrices}"""
 
@@ -178,7 +180,7 @@ def write_pictures() -> None:
     pictures.wavelet_gallery(names, images / "wavelets.png")
     photo = skimage.data.astronaut() / 255
     coeffs = reference.lwt2(photo, "cdf97", 3, axes=(0, 1))
-    both = np.concatenate([photo, np.ones((photo.shape[0], 12, 3)), pictures.pyramid(coeffs, 0.5)], axis=1)
+    both = np.concatenate([photo, np.ones((photo.shape[0], 12, 3)), pictures.pyramid(coeffs)], axis=1)
     pictures.caption(both, []).crop((0, 0, both.shape[1], both.shape[0])).save(
         images / "pyramid.jpg", quality=88
     )

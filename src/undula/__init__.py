@@ -13,6 +13,7 @@ scale    (√2·z⁻¹, √2/2)
 18
 """
 
+from .algebra import ROOT2, Laurent, PolyphaseMatrix
 from .errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -28,13 +29,16 @@ from .wavelets import Wavelet, families, wavelist
 __version__ = "0.1.0"
 
 __all__ = [
+    "ROOT2",
     "SCHEMES",
     "ArgumentError",
     "ArgumentTypeError",
     "Conditioning",
+    "Laurent",
     "Lifting",
     "LiftingStep",
     "NotInvertibleError",
+    "PolyphaseMatrix",
     "ReconstructionError",
     "Scheme",
     "Stage",

@@ -13,6 +13,7 @@ Each message repeats what was passed, says what is allowed and, where there is o
 """
 
 from collections.abc import Iterable
+from itertools import takewhile
 
 __all__ = [
     "ArgumentError",
@@ -49,17 +50,25 @@ class UnknownNameError(ArgumentError):
 
     >>> str(UnknownNameError("wavelet", "db2x", ["db2", "db20", "haar"]))
     "unknown wavelet 'db2x'; did you mean 'db2' or 'db20'?"
+    >>> str(UnknownNameError("mode", "cubic", ["zero", "smooth"]))
+    "unknown mode 'cubic'; known: zero, smooth"
     """
 
-    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
-        from difflib import get_close_matches  # here, since no import should pay for it
-
-        names = list(known)
-        near = get_close_matches(str(name).lower(), names, n=4, cutoff=0.55)
+    def __init__(self, kind: str, name: object, known: Iterable[str], hint: str = "") -> None:
+        near = _nearest(str(name).lower().strip(), list(known))
         if near:
             quoted = [repr(n) for n in near]
-            hint = "did you mean " + " or ".join(filter(None, [", ".join(quoted[:-1]), quoted[-1]]))
-            hint += "?"
-        else:
-            hint = "known: " + ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-        super().__init__(f"unknown {kind} {name!r}; {hint}")
+            hint = "did you mean " + " or ".join(filter(None, [", ".join(quoted[:-1]), quoted[-1]])) + "?"
+        super().__init__(f"unknown {kind} {name!r}; {hint or 'known: ' + ', '.join(known)}")
+
+
+def _nearest(name: str, known: list[str]) -> list[str]:
+    """Up to four names like this one, those that begin alike first."""
+    from difflib import SequenceMatcher  # here, since no import should pay for it
+
+    def likeness(other: str) -> float:
+        begin = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False)))
+        return SequenceMatcher(None, name, other).ratio() + begin / len(name)
+
+    ranked = sorted(known, key=likeness, reverse=True)
+    return [other for other in ranked if likeness(other) > 0.85][:4] if name else []

@@ -85,6 +85,7 @@ def test_looking_at_a_polynomial() -> None:
     assert str(p) == "-1/2·z + 3·z⁻²"
     assert str(Laurent({(0, 0): 1, (-1, 2): -1.5})) == "1 - 1.5·zₘ⁻¹zₙ²"
     assert str(Laurent({})) == "0"
+    assert str(Laurent({1: 1 - ROOT2, 0: -ROOT2})) == "(1 - √2)·z - √2"
     assert eval(repr(p), {"Laurent": Laurent, "Fraction": Fraction}) == p
     assert pickle.loads(pickle.dumps(p)) == p
     assert [Laurent(t).symmetry for t in ({0: 1, 1: 1}, {0: 1, 2: -1}, {0: 1, 1: 2})] == [1, -1, 0]

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import pywt
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -154,10 +155,31 @@ def test_conditioning_tells_good_from_bad() -> None:
     bad = undula.Lifting.make([("predict", Laurent({0: 1e4})), ("update", Laurent({0: -1e4}))])
     assert bad.conditioning.float32_error > FLOAT32_LIMIT
     assert not bad.conditioning.good
-    assert str(bad.conditioning).endswith("bad: run the filter bank")
+    assert str(bad.conditioning).endswith("loses precision: run the filter bank")
+    off = undula.Conditioning(largest=1, float32_error=1e-7, residual=1e-8)
+    assert not off.good
+    assert "not the filters' transform" in str(off)
     assert str(undula.lifting("haar").conditioning).endswith("good")
     hopeless = undula.Lifting.make([("predict", Laurent({0: 1e30})), ("update", Laurent({0: 1e30}))])
     assert hopeless.conditioning.float32_error == float("inf")
+
+
+def test_text_of_inverse_and_adjoint() -> None:
+    assert str(undula.lifting("cdf53").inverse()).splitlines() == [
+        "scale    (√2/2·z, √2)",
+        "update   U = -1/4·z - 1/4",
+        "predict  P = 1/2 + 1/2·z⁻¹",
+        "merge    x[2n] = L[n], x[2n+1] = H[n+1]",
+    ]
+    assert str(undula.lifting("bior5.5").inverse()).endswith("merge    x[2n] = H[n], x[2n+1] = L[n]")
+    swap = undula.Lifting([], PolyphaseMatrix([[0, 2], [3, 0]]), PolyphaseMatrix.identity(2))  # type: ignore[arg-type]
+    assert str(swap).endswith("scale    (2·H, 3·L)")
+
+
+def test_wavelets_of_other_libraries_are_understood() -> None:
+    assert undula.lifting(pywt.Wavelet("db4")) == undula.lifting("db4")  # type: ignore[arg-type]
+    mine = pywt.Wavelet("mine", filter_bank=pywt.Wavelet("db4").filter_bank)
+    assert undula.lifting(mine).steps == undula.lifting("db4").steps  # type: ignore[arg-type]
 
 
 def test_text_names_the_split() -> None:

@@ -125,15 +125,15 @@ def test_stepwise_schemes_are_those_without_composition() -> None:
 
 
 FORMULAS = {
-    "sweldens": "y = Z S^V_U | S^H_U | T^V_P | T^H_P | x",
-    "iwahashi": "y = Z S^I_U | R^I_P,U | T^I_P | x",
-    "iwahashi*": "y = Z S^V_U₀ S^H_U₀ S^I_U₁ | R^I_P₁,U₁ | T^I_P₁ | T^V_P₀ T^H_P₀ x",
-    "explosive": "y = Z S^E_U | R^E_P,U | T^E_P | x",
-    "explosive*": "y = Z S^V_U₀ S^H_U₀ S^E_U₁ | R^E_P₁,U₁ | T^E_P₁ | T^V_P₀ T^H_P₀ x",
-    "monolithic": "y = Z S_U | T_P | x",
-    "monolithic*": "y = Z S^V_U₀ S^H_U₀ S_U₁ | T^V_P₀ T^H_P₀ T_P₁ | x",
-    "polyphase": "y = Z N_P,U | x",
-    "polyphase*": "y = Z S^V_U₀ S^H_U₀ N_P₁,U₁ | T^V_P₀ T^H_P₀ x",
+    "sweldens": "y = Z S^V_U | S^H_U | T^V_P | T^H_P | E x",
+    "iwahashi": "y = Z S^I_U | R^I_P,U | T^I_P | E x",
+    "iwahashi*": "y = Z S^V_U₀ S^H_U₀ S^I_U₁ | R^I_P₁,U₁ | T^I_P₁ | T^V_P₀ T^H_P₀ E x",
+    "explosive": "y = Z S^E_U | R^E_P,U | T^E_P | E x",
+    "explosive*": "y = Z S^V_U₀ S^H_U₀ S^E_U₁ | R^E_P₁,U₁ | T^E_P₁ | T^V_P₀ T^H_P₀ E x",
+    "monolithic": "y = Z S_U | T_P | E x",
+    "monolithic*": "y = Z S^V_U₀ S^H_U₀ S_U₁ | T^V_P₀ T^H_P₀ T_P₁ | E x",
+    "polyphase": "y = Z N_P,U | E x",
+    "polyphase*": "y = Z S^V_U₀ S^H_U₀ N_P₁,U₁ | T^V_P₀ T^H_P₀ E x",
     "convolution": "y = Z C | x",
 }
 
@@ -156,6 +156,41 @@ def test_text_of_a_scheme() -> None:
     assert "(T_P)⁻¹" in inverse
     assert str(undula.scheme("haar", "sweldens").adjoint()).startswith("adjoint of sweldens of haar")
     assert undula.scheme(undula.Lifting.make([]), "sweldens").matrix().is_monomial
+
+
+def test_everything_printed_multiplies_to_the_matrix() -> None:
+    scheme = undula.scheme("cdf53", "explosive*")
+    inner = PolyphaseMatrix.product((stage.matrix for stage in scheme), 4)
+    assert scheme.after @ inner @ scheme.before == scheme.matrix()
+    assert len(scheme) == len(scheme.stages) == 4
+    assert str(scheme).endswith("E = diag(1, zₘ⁻¹, zₙ⁻¹, zₘ⁻¹zₙ⁻¹)")
+    assert str(undula.scheme("bior5.5", "sweldens")).splitlines()[-1].startswith("    ⎣")
+    lazy = undula.Lifting.make([], odd=1)
+    assert undula.scheme(lazy, "sweldens").formula() == "y = x"
+
+
+def test_turning_twice_gives_the_scheme_back(scheme_name: str) -> None:
+    scheme = undula.scheme("cdf53", scheme_name)
+    assert scheme.inverse().inverse() == scheme
+    assert scheme.adjoint().adjoint() == scheme
+    assert str(scheme.inverse().inverse()) == str(scheme)
+
+
+@pytest.mark.parametrize(
+    ("name", "mirror"), [("rbio2.2", "bior2.2"), ("rbio4.4", "bior4.4"), ("rbio6.8", "bior6.8")]
+)
+def test_chains_of_update_and_predict_cost_what_their_mirror_images_do(name: str, mirror: str) -> None:
+    assert not undula.lifting(name).steps[0].is_predict
+    for scheme_name in undula.SCHEMES:
+        a, b = undula.scheme(name, scheme_name), undula.scheme(mirror, scheme_name)
+        assert (a.barriers, a.operations, a.cells, a.reads, a.writes) == (
+            b.barriers,
+            b.operations,
+            b.cells,
+            b.reads,
+            b.writes,
+        )
+    assert undula.scheme("rbio2.2", "monolithic").formula() == "y = Z S'_P | T'_U | E x"
 
 
 def test_a_stage_multiplies_its_factors() -> None:

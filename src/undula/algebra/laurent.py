@@ -149,8 +149,7 @@ class Laurent:
     def __getitem__(self, exponent: int | tuple[int, int]) -> Number:
         """The coefficient of an exponent; zero where there is no term."""
         key = exponent if isinstance(exponent, tuple) else (exponent,)
-        if len(key) != self.variables:
-            raise ArgumentError(f"{self.variables} exponent(s) expected, got {exponent!r}")
+        self._check_exponents(key)
         index = tuple(e - low for e, low in zip(key, self._lowest, strict=True))
         if all(0 <= i < n for i, n in zip(index, self._array.shape, strict=True)):
             value: Number = self._array[index] if self.exact else float(self._array[index])
@@ -205,6 +204,10 @@ class Laurent:
     def norm1(self) -> float:
         """The sum of magnitudes: how much the polynomial can amplify the largest sample."""
         return float(sum(abs(float(value)) for value in self._array.flat))
+
+    def _check_exponents(self, key: tuple[int, ...]) -> None:
+        if len(key) != self.variables or not all(isinstance(e, (int, np.integer)) for e in key):
+            raise ArgumentError(f"{self.variables} integer exponent(s) expected, got {key!r}")
 
     # --- comparing --------------------------------------------------------------------------------
 
@@ -357,8 +360,7 @@ class Laurent:
 
     def shift(self, *exponents: int) -> Laurent:
         """The product with the monomial of these exponents."""
-        if len(exponents) != self.variables:
-            raise ArgumentError(f"{self.variables} exponent(s) expected, got {exponents!r}")
+        self._check_exponents(exponents)
         if not self:
             return self
         return Laurent._make(tuple(a + b for a, b in zip(self._lowest, exponents, strict=True)), self._array)
@@ -392,9 +394,10 @@ class Laurent:
         text = ""
         for exponents, value in reversed(list(self.items())):  # highest power first
             key = exponents if isinstance(exponents, tuple) else (exponents,)
-            negative = float(value) < 0
+            # (A sum a + b√2 is written in brackets, with its own signs.)
+            negative = float(value) < 0 and not (isinstance(value, Surd) and value.a)
             sign = ("-" if negative else "") if not text else (" - " if negative else " + ")
-            size = _number(abs(value))
+            size = _number(-value if negative else value)
             power = self._power(key)
             body = power if power and size == "1" else "·".join(filter(None, [size, power]))
             text += sign + body

@@ -165,6 +165,8 @@ class PolyphaseMatrix:
     # --- calculating ------------------------------------------------------------------------------
 
     def _check(self, other: PolyphaseMatrix) -> None:
+        if not isinstance(other, PolyphaseMatrix):
+            raise ArgumentTypeError(f"a PolyphaseMatrix is needed, got {other!r}")
         if (other.size, other.variables) != (self.size, self.variables):
             raise ArgumentError(
                 f"a {self.size}×{self.size} matrix in {self.variables} variable(s) does not meet a"
@@ -239,9 +241,14 @@ class PolyphaseMatrix:
         order = (0, 2, 1, 3) if self.size == 4 else range(self.size)
         return PolyphaseMatrix([[self.rows[i][j].exchange() for j in order] for i in order])
 
+    def backwards(self) -> PolyphaseMatrix:
+        """Rows and columns in reverse order: low and high exchanged."""
+        return PolyphaseMatrix([row[::-1] for row in self.rows[::-1]])
+
     def tensor(self, other: PolyphaseMatrix) -> PolyphaseMatrix:
         """``self(zₙ) ⊗ other(zₘ)``: vertical and horizontal 2×2 matrices make a 4×4 one."""
-        if (self.size, other.size, self.variables, other.variables) != (2, 2, 1, 1):
+        self._check(other)
+        if (self.size, self.variables) != (2, 1):
             raise ArgumentError("the tensor product takes two 2×2 matrices in one variable")
         vertical = self.map_along(1)
         horizontal = other.map_along(0)

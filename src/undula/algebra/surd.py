@@ -128,16 +128,15 @@ def as_number(value: Any) -> Number:
     >>> as_number(3), as_number(0.5)
     (Fraction(3, 1), 0.5)
     """
-    if isinstance(value, (Fraction, Surd)):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return Fraction(value)
+    exact = Fraction(value) if isinstance(value, int) and not isinstance(value, bool) else value
     try:
-        number = float(value)
+        number = float(exact)
+    except OverflowError:
+        raise ArgumentError("a coefficient is too large for a float") from None
     except (TypeError, ValueError):
         raise ArgumentTypeError(
             f"a coefficient must be a real number, got {value!r} ({type(value).__name__})"
         ) from None
     if not math.isfinite(number):
         raise ArgumentError(f"a coefficient must be finite, got {number!r}")
-    return number
+    return exact if isinstance(exact, (Fraction, Surd)) else number

@@ -47,7 +47,11 @@ class Conditioning:
         return self.float32_error <= FLOAT32_LIMIT and self.residual <= RESIDUAL_LIMIT
 
     def __str__(self) -> str:
-        verdict = "good" if self.good else "bad: run the filter bank"
+        verdict = "good"
+        if self.residual > RESIDUAL_LIMIT:
+            verdict = "not the filters' transform to the last digits: run the filter bank where those count"
+        if self.float32_error > FLOAT32_LIMIT:
+            verdict = "loses precision: run the filter bank"
         return (
             f"largest coefficient {self.largest:.3g}, float32 round trip {self.float32_error:.1e},"
             f" residual {self.residual:.1e}: {verdict}"

@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ..algebra import PolyphaseMatrix
-from ..errors import ArgumentTypeError, ReconstructionError
-from ..wavelets import Wavelet
+from ..errors import ReconstructionError
+from ..wavelets import Wavelet, as_wavelet
 from . import euclid, rotations
 from .lifting import Lifting
 
@@ -46,13 +46,7 @@ def lifting(wavelet: Wavelet | str) -> Lifting:
     >>> lifting("db4").operations, lifting("db4").conditioning.good
     (8, True)
     """
-    if isinstance(wavelet, str):
-        wavelet = Wavelet(wavelet)
-    if not isinstance(wavelet, Wavelet):
-        raise ArgumentTypeError(
-            f"a wavelet is a name or an undula.Wavelet, got {wavelet!r} ({type(wavelet).__name__})"
-        )
-    return _lifting(wavelet)
+    return _lifting(as_wavelet(wavelet))
 
 
 @lru_cache(maxsize=512)
@@ -61,7 +55,8 @@ def _lifting(wavelet: Wavelet) -> Lifting:
     if not candidates:
         raise ReconstructionError(
             f"wavelet {wavelet.name!r} has no lifting: its filters reconstruct only to"
-            f" {wavelet.reconstruction_error:.2g}; run it as a filter bank (scheme 'convolution')"
+            f" {wavelet.reconstruction_error:.2g}; run it as a filter bank: as a DWT, by its filters or by"
+            " scheme 'convolution'"
         )
     # Of a symmetric wavelet the symmetric chains come first: they need no care at borders.
     if any(candidate.symmetric for candidate in candidates):

@@ -250,6 +250,13 @@ class Lifting:
             after=self.after @ renumber,
         )
 
+    def mirrored(self) -> Lifting:
+        """The lifting of the same steps with L and H exchanged: predicts for updates and back."""
+        steps = tuple(
+            LiftingStep("update" if step.is_predict else "predict", step.filter) for step in self.steps
+        )
+        return replace(self, steps=steps, after=self.after.backwards(), before=self.before.backwards())
+
     @property
     def reach(self) -> int:
         """Sum over the steps of the neighbours that they read."""
@@ -274,12 +281,34 @@ class Lifting:
         return tuple(pairs)
 
     def __str__(self) -> str:
-        low, high = (f"x[2n{place:+d}]" if place else "x[2n]" for place in self.places)
-        lines = [f"split    L[n] = {low}, H[n] = {high}"]
-        lines += [str(step) for step in self.steps]
-        scale = (str(entry) for row in self.after.rows for entry in row if entry)
-        lines.append(f"scale    ({', '.join(scale)})")
-        return "\n".join(lines)
+        if _only_renumbers(self.before):
+            low, high = (f"x[2n{place:+d}]" if place else "x[2n]" for place in self.places)
+            first = f"split    L[n] = {low}, H[n] = {high}"
+        else:
+            first = _scale_text(self.before)
+        last = _merge_text(self.after) if _only_renumbers(self.after) else _scale_text(self.after)
+        return "\n".join([first, *map(str, self.steps), last])
+
+
+def _only_renumbers(matrix: PolyphaseMatrix) -> bool:
+    return all(value == 1 for row in matrix.rows for entry in row for _, value in entry.items())
+
+
+def _scale_text(matrix: PolyphaseMatrix) -> str:
+    entries = [(str(entry), "LH"[j]) for row in matrix.rows for j, entry in enumerate(row) if entry]
+    swapped = [name for _, name in entries] != ["L", "H"]
+    words = [f"{text}·{name}" if swapped else text for text, name in entries]
+    return f"scale    ({', '.join(words)})"
+
+
+def _merge_text(matrix: PolyphaseMatrix) -> str:
+    words = []
+    for phase, row in enumerate(matrix.rows):
+        for name, entry in zip("LH", row, strict=True):
+            for exponent, _ in entry.items():
+                index = f"n{exponent:+d}" if exponent else "n"
+                words.append(f"x[2n{'+1' if phase else ''}] = {name}[{index}]")
+    return f"merge    {', '.join(words)}"
 
 
 def _step(given: object) -> LiftingStep:

@@ -13,12 +13,12 @@ from functools import lru_cache, reduce
 from operator import mul
 
 from ..algebra import Laurent, PolyphaseMatrix
-from ..errors import ArgumentTypeError, UnknownNameError
+from ..errors import UnknownNameError
 from ..liftings import Lifting, lifting
-from ..wavelets import Wavelet
+from ..wavelets import Wavelet, as_wavelet
 from .scheme import Factor, Scheme
 
-__all__ = ["SCHEMES", "STEPWISE", "scheme"]
+__all__ = ["SCHEMES", "STEPWISE", "check_name", "scheme"]
 
 MATRICES = {
     # Separable steps, horizontal and vertical.
@@ -87,16 +87,15 @@ def scheme(wavelet: Wavelet | Lifting | str, name: str) -> Scheme:
     monolithic* 2 18
     polyphase 1 63
     """
-    if isinstance(wavelet, str):
-        wavelet = Wavelet(wavelet)
-    if not isinstance(wavelet, (Wavelet, Lifting)):
-        raise ArgumentTypeError(
-            "a scheme is made from a name, an undula.Wavelet or an undula.Lifting, got"
-            f" {wavelet!r} ({type(wavelet).__name__})"
-        )
-    if not isinstance(name, str) or name.lower() not in SCHEMES:
+    source = wavelet if isinstance(wavelet, Lifting) else as_wavelet(wavelet)
+    return _scheme(source, check_name(name))
+
+
+def check_name(name: object) -> str:
+    """The name of a scheme as the catalogue spells it, or an error that lists the nearest ones."""
+    if not isinstance(name, str) or name.lower().strip() not in SCHEMES:
         raise UnknownNameError("scheme", name, SCHEMES)
-    return _scheme(wavelet, name.lower())
+    return name.lower().strip()
 
 
 @lru_cache(maxsize=256)
@@ -105,13 +104,16 @@ def _scheme(wavelet: Wavelet | Lifting, name: str) -> Scheme:
     if name == "convolution":
         return _convolution(wavelet, title)
     chain = lifting(wavelet) if isinstance(wavelet, Wavelet) else wavelet
-    pairs = chain.pairs()
+    pairs, mirrored = chain.pairs(), False
+    if len(chain.mirrored().pairs()) < len(pairs):
+        # The steps come as update and predict: with L and H exchanged they are whole pairs.
+        pairs, mirrored = chain.mirrored().pairs(), True
     factors: list[Factor] = []
     polynomials: dict[str, Laurent] = {}
     for number, (predict, update) in enumerate(pairs):
         mark = "" if len(pairs) == 1 else f"⁽{str(number).translate(_SUPER)}⁾"
         for word in CHAINS[name].split():
-            factor, named = _factor(word, predict, update, mark)
+            factor, named = _factor(word, predict, update, mark, mirrored)
             if not factor.matrix.is_identity:
                 factors.append(factor)
                 polynomials |= named
@@ -128,14 +130,21 @@ def _scheme(wavelet: Wavelet | Lifting, name: str) -> Scheme:
 _SUPER = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def _factor(word: str, predict: Laurent, update: Laurent, mark: str) -> tuple[Factor, dict[str, Laurent]]:
-    """One matrix of a chain, such as ``T^I1``, and the named operators in it."""
+def _factor(
+    word: str, predict: Laurent, update: Laurent, mark: str, mirrored: bool
+) -> tuple[Factor, dict[str, Laurent]]:
+    """One matrix of a chain, such as ``T^I1``, and the named operators in it.
+
+    Mirrored, the roles of L and H are exchanged: components run backwards, what the catalogue calls P is
+    an update here and what it calls U a predict, and the label has a prime.
+    """
     kind, index = (word[:-1], word[-1]) if word[-1].isdigit() else (word, "")
     suffix = mark + {"": "", "0": "₀", "1": "₁"}[index]
     if index:
         predict, update = (_split(filt)[int(index)] for filt in (predict, update))
     operators = {"P": predict, "U": update, "V": predict * update + 1}
-    names = {symbol: symbol + suffix for symbol in operators}
+    letters = dict(zip("PUV", "UPV" if mirrored else "PUV", strict=True))
+    names = {symbol: letter + suffix for symbol, letter in letters.items()}
     used = [symbol for symbol in "PUV" if symbol in MATRICES[kind]]
     cells = [row.split() for row in MATRICES[kind].split("/")]
     matrix = PolyphaseMatrix([[_evaluate(cell, operators) for cell in row] for row in cells])
@@ -143,13 +152,18 @@ def _factor(word: str, predict: Laurent, update: Laurent, mark: str) -> tuple[Fa
     if kind == "N":
         known = PolyphaseMatrix([[1, -update], [-predict, operators["V"]]])
         known = known.tensor(known)
+    if mirrored:
+        cells = [row[::-1] for row in cells[::-1]]
+        matrix = matrix.backwards()
+        known = known.backwards() if known is not None else None
+    label = kind.replace("^", "'^") if "^" in kind else kind + "'"
     factor = Factor(
-        f"{kind}_" + ",".join(names[symbol] for symbol in used if symbol != "V"),
+        (label if mirrored else kind) + "_" + ",".join(names[symbol] for symbol in used if symbol != "V"),
         matrix,
         symbols=tuple(tuple(_renamed(cell, names) for cell in row) for row in cells),
         known_inverse=known,
     )
-    return factor, {names[symbol]: operators[symbol] for symbol in used}
+    return factor, {names[symbol]: operators[symbol] for symbol in used if operators[symbol]}
 
 
 def _split(filt: Laurent) -> tuple[Laurent, Laurent]:

@@ -9,7 +9,7 @@ barriers: one factor that reads neighbouring quadruples, then factors that stay 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -34,12 +34,16 @@ class Factor:
         The entries as text; empty to print the polynomials.
     known_inverse : PolyphaseMatrix, optional
         The inverse, where it is known better than by calculation.
+    inverse_of, adjoint_of : Factor, optional
+        The factor that this one was made from; inverting or transposing again gives it back.
     """
 
     label: str
     matrix: PolyphaseMatrix
     symbols: tuple[tuple[str, ...], ...] = field(default=(), compare=False)
     known_inverse: PolyphaseMatrix | None = field(default=None, compare=False, repr=False)
+    inverse_of: Factor | None = field(default=None, compare=False, repr=False)
+    adjoint_of: Factor | None = field(default=None, compare=False, repr=False)
 
     @property
     def local(self) -> bool:
@@ -48,13 +52,17 @@ class Factor:
 
     def inverse(self) -> Factor:
         """The factor that undoes this one."""
+        if self.inverse_of is not None:
+            return self.inverse_of
         inverse = self.matrix.inverse() if self.known_inverse is None else self.known_inverse
-        return Factor(f"({self.label})⁻¹", inverse, known_inverse=self.matrix)
+        return Factor(f"({self.label})⁻¹", inverse, known_inverse=self.matrix, inverse_of=self)
 
     def adjoint(self) -> Factor:
         """The factor of the adjoint operator."""
+        if self.adjoint_of is not None:
+            return self.adjoint_of
         inverse = None if self.known_inverse is None else self.known_inverse.adjoint()
-        return Factor(f"({self.label})†", self.matrix.adjoint(), known_inverse=inverse)
+        return Factor(f"({self.label})†", self.matrix.adjoint(), known_inverse=inverse, adjoint_of=self)
 
     def __str__(self) -> str:
         entries = self.symbols or [[str(entry) for entry in row] for row in self.matrix.rows]
@@ -145,7 +153,7 @@ class Scheme:
     def inverse(self) -> Scheme:
         """The scheme of the inverse transform."""
         return self._turned(
-            f"inverse of {self.name}",
+            _turned_name("inverse", self.name),
             (factor.inverse() for factor in reversed(self.factors)),
             self.before.inverse(),
             self.after.inverse(),
@@ -154,7 +162,7 @@ class Scheme:
     def adjoint(self) -> Scheme:
         """The scheme of the adjoint operator, which carries gradients back."""
         return self._turned(
-            f"adjoint of {self.name}",
+            _turned_name("adjoint", self.name),
             (factor.adjoint() for factor in reversed(self.factors)),
             self.before.adjoint(),
             self.after.adjoint(),
@@ -164,6 +172,13 @@ class Scheme:
         self, name: str, factors: Iterable[Factor], after: PolyphaseMatrix, before: PolyphaseMatrix
     ) -> Scheme:
         return Scheme(name, self.wavelet, tuple(factors), after, before, self.polynomials)
+
+    def __len__(self) -> int:
+        """Number of stages."""
+        return len(self.stages)
+
+    def __iter__(self) -> Iterator[Stage]:
+        return iter(self.stages)
 
     # --- counting ---------------------------------------------------------------------------------
 
@@ -214,25 +229,41 @@ class Scheme:
 
         >>> from undula.schemes import scheme
         >>> scheme("cdf53", "monolithic").formula()
-        'y = Z S_U | T_P | x'
+        'y = Z S_U | T_P | E x'
+
+        ``E`` chooses the samples that are called L and H, and ``Z`` scales the bands; both are left out
+        where they do nothing.
         """
-        text = "y = Z"
+        words = ["y =", *([] if self.after.is_identity else ["Z"])]
         for stage in reversed(self.stages):
-            text += f" {stage} |" if stage.barrier else f" {stage}"
-        return text + " x"
+            words += [str(stage), "|"] if stage.barrier else [str(stage)]
+        return " ".join([*words, *([] if self.before.is_identity else ["E"]), "x"])
 
     def __str__(self) -> str:
         (left, right), (above, below) = self.halo
         parts = [
-            f"{self.name} of {self.wavelet}: {self.barriers} barriers, {self.operations} operations,"
-            f" halo {left}+{right} × {above}+{below}",
+            f"{self.name} of {self.wavelet}: {self.barriers} barrier{'s' * (self.barriers != 1)},"
+            f" {self.operations} operations, halo {left}+{right} × {above}+{below}",
             self.formula(),
-            "\n".join(f"{symbol} = {polynomial}" for symbol, polynomial in self.polynomials),
         ]
+        if any(factor.symbols for factor in self.factors):
+            parts.append("\n".join(f"{symbol} = {value}" for symbol, value in self.polynomials))
         parts += [str(factor) for factor in dict.fromkeys(self.factors)]
-        scale = ", ".join(str(entry) for row in self.after.rows for entry in row if entry)
-        parts.append(f"Z = diag({scale})")
+        for name, matrix in (("Z", self.after), ("E", self.before)):
+            if not matrix.is_identity:
+                parts.append(_renumbering_text(name, matrix))
         return "\n\n".join(filter(None, parts))
+
+
+def _turned_name(how: str, name: str) -> str:
+    """``inverse of sweldens`` for ``sweldens``, and back."""
+    return name.removeprefix(f"{how} of ") if name.startswith(f"{how} of ") else f"{how} of {name}"
+
+
+def _renumbering_text(name: str, matrix: PolyphaseMatrix) -> str:
+    if all(matrix[i, i] for i in range(matrix.size)):
+        return f"{name} = diag({', '.join(str(matrix[i, i]) for i in range(matrix.size))})"
+    return _beside(f"{name} = ", str(matrix))
 
 
 def _beside(label: str, block: str) -> str:

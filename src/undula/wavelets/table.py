@@ -46,9 +46,10 @@ def _table() -> dict[str, dict[str, object]]:
 @cache
 def record(name: str) -> Record:
     """The row of a built-in wavelet; names are not case-sensitive."""
-    if not isinstance(name, str) or name.lower() not in _table():
-        raise UnknownNameError("wavelet", name, _table())
-    name = name.lower()
+    if not isinstance(name, str) or name.lower().strip() not in _table():
+        hint = f"families: {', '.join(families())}; undula.wavelist() lists all names"
+        raise UnknownNameError("wavelet", name, _table(), hint)
+    name = name.lower().strip()
     row = dict(_table()[name])
     denominator = row.pop("denominator", None)
 

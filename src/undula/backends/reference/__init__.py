@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ...errors import ArgumentError, ArgumentTypeError
 from ...plans.boundary import LWT_MODES, check_mode, max_level
-from ...schemes import SCHEMES
-from ...wavelets import Wavelet
+from ...schemes import check_name
+from ...wavelets import Wavelet, as_wavelet
 from . import level as one_level
 
 __all__ = [
@@ -43,6 +43,9 @@ __all__ = [
     "waverec2",
     "waverecn",
 ]
+
+LWT_LEVELS = 64  # Lines of one sample may be scaled on and on; beyond this it is surely a mistake.
+INTEGER_LIMIT = 2**40  # Larger integers could overflow in the sums of a step.
 
 Array = NDArray[Any]
 Axes = Sequence[int] | int | None
@@ -101,26 +104,25 @@ def _transform(
     if axes is None:
         axes = range(ndim)
     wanted = tuple(axes) if isinstance(axes, Iterable) else (axes,)
-    if not all(isinstance(axis, (int, np.integer)) for axis in wanted):
+    if not all(isinstance(axis, (int, np.integer)) and not isinstance(axis, bool) for axis in wanted):
         raise ArgumentTypeError(f"axes are integers, got {axes!r}")
     if not wanted or not all(-ndim <= axis < ndim for axis in wanted):
         raise ArgumentError(f"axes {wanted} do not exist in an array of shape {shape}")
     found = tuple(int(axis) % ndim for axis in wanted)
     if len(set(found)) != len(found):
         raise ArgumentError(f"axes must be different, got {wanted}")
-    made = Wavelet(wavelet) if isinstance(wavelet, str) else wavelet
-    if not isinstance(made, Wavelet):
-        raise ArgumentTypeError(f"a wavelet is a name or an undula.Wavelet, got {wavelet!r}")
-    if name is not None and name not in SCHEMES:
-        raise UnknownNameError("scheme", name, SCHEMES)
+    name = None if name is None else check_name(name)
     if name is not None and len(found) != 2:
         raise ArgumentError(f"scheme {name!r} works on two axes, got {len(found)}")
     mode = check_mode(mode, LWT_MODES) if lifted else check_mode(mode)
-    return _Transform(lifted, made, mode, found, name)
+    return _Transform(lifted, as_wavelet(wavelet), mode, found, name)
 
 
 def _samples(x: ArrayLike, what: str = "an array") -> Array:
-    array = np.asarray(x)
+    try:
+        array = np.asarray(x)
+    except ValueError as error:
+        raise ArgumentError(f"{what} of numbers is needed: {error}") from None
     if array.dtype.kind not in "biufc":
         raise ArgumentTypeError(f"{what} of numbers is needed, got dtype {array.dtype}")
     if array.size == 0 or array.ndim == 0:
@@ -131,6 +133,10 @@ def _samples(x: ArrayLike, what: str = "an array") -> Array:
 def _working(transform: _Transform, dtypes: Sequence[np.dtype[Any]]) -> tuple[type, np.dtype[Any]]:
     """The type to compute in, and the dtype of results: PyWavelets' rules, and integers for the LWT."""
     common = np.result_type(*dtypes)
+    if transform.lifted and common.kind not in "iu" and any(dtype.kind in "iu" for dtype in dtypes):
+        raise ArgumentError(
+            f"coefficients of an LWT are all integers (unscaled) or all floats (scaled), got {dtypes}"
+        )
     if transform.lifted and common.kind in "iu":
         if transform.scheme is not None:
             raise ArgumentError(
@@ -146,14 +152,15 @@ def _working(transform: _Transform, dtypes: Sequence[np.dtype[Any]]) -> tuple[ty
 def _levels(transform: _Transform, shape: tuple[int, ...], level: int | None) -> int:
     lengths = [shape[axis] for axis in transform.axes]
     if transform.lifted:
-        deepest = max(1, math.ceil(math.log2(max(lengths))))
+        whole = max(1, math.ceil(math.log2(max(lengths))))
+        deepest = max(whole, LWT_LEVELS)
     else:
-        deepest = min(max_level(length, transform.wavelet.dec_len) for length in lengths)
+        whole = deepest = min(max_level(length, transform.wavelet.dec_len) for length in lengths)
     if level is None:
-        return deepest
+        return whole
     if not isinstance(level, (int, np.integer)) or isinstance(level, bool):
         raise ArgumentTypeError(f"level must be an integer or None, got {level!r}")
-    if level < 0 or (level > deepest and not transform.lifted):
+    if not 0 <= level <= deepest:
         raise ArgumentError(
             f"level {level} is not possible for shape {shape} along axes {transform.axes} with the"
             f" {transform.wavelet.dec_len} taps of {transform.wavelet.name!r}: from 0 to {deepest}"
@@ -164,6 +171,8 @@ def _levels(transform: _Transform, shape: tuple[int, ...], level: int | None) ->
 def _decompose(transform: _Transform, x: ArrayLike, level: int | None) -> list[Any]:
     array = _samples(x)
     working, dtype = _working(transform, [array.dtype])
+    if working is np.int64 and max(abs(int(array.min())), abs(int(array.max()))) > INTEGER_LIMIT:
+        raise ArgumentError(f"integers up to ±2⁴⁰ are lifted, got {array.min()} to {array.max()}")
     approximation: Array = array.astype(working)
     details: list[dict[str, Array]] = []
     for _ in range(_levels(transform, array.shape, level)):
@@ -322,6 +331,12 @@ def _keyed(coeffs: Sequence[Any], axes: int) -> list[Any]:
     return keyed
 
 
+def _one(axis: int) -> tuple[int]:
+    if isinstance(axis, Iterable) or axis is None:
+        raise ArgumentTypeError(f"a line has one axis, an integer; got axis={axis!r}")
+    return (axis,)
+
+
 def _two(axes: Sequence[int]) -> Sequence[int]:
     if not isinstance(axes, Iterable) or len(tuple(axes)) != 2:
         raise ArgumentError(f"an image has two axes, got axes={axes!r}")
@@ -361,7 +376,7 @@ def idwtn(
 
 def dwt(x: ArrayLike, wavelet: Name, mode: str = "symmetric", axis: int = -1) -> tuple[Array, Array]:
     """One level of the DWT of lines: ``(cA, cD)``."""
-    bands = dwtn(x, wavelet, mode, axis)
+    bands = dwtn(x, wavelet, mode, _one(axis))
     return bands["a"], bands["d"]
 
 
@@ -392,6 +407,8 @@ def idwt2(
     scheme: str | None = None,
 ) -> Array:
     """The inverse of :func:`dwt2`."""
+    if not isinstance(coeffs, Sequence) or len(coeffs) != 2:
+        raise ArgumentError(f"coefficients are a pair (cA, (cH, cV, cD)), got {type(coeffs).__name__}")
     return waverec2(coeffs, wavelet, mode, axes, scheme=scheme)
 
 
@@ -399,12 +416,12 @@ def wavedec(
     x: ArrayLike, wavelet: Name, mode: str = "symmetric", level: int | None = None, axis: int = -1
 ) -> list[Array]:
     """The DWT of lines in several levels: ``[cA, cD of the coarsest level, …, cD of the finest]``."""
-    return _plain(wavedecn(x, wavelet, mode, level, axis), 1)
+    return _plain(wavedecn(x, wavelet, mode, level, _one(axis)), 1)
 
 
 def waverec(coeffs: Sequence[ArrayLike], wavelet: Name, mode: str = "symmetric", axis: int = -1) -> Array:
     """The inverse of :func:`wavedec`."""
-    return waverecn(_keyed(coeffs, 1), wavelet, mode, axis)
+    return waverecn(_keyed(coeffs, 1), wavelet, mode, _one(axis))
 
 
 def wavedec2(
@@ -436,12 +453,12 @@ def lwt(
     x: ArrayLike, wavelet: Name, level: int | None = 1, mode: str = "symmetric", axis: int = -1
 ) -> list[Array]:
     """The LWT of lines, in the form of :func:`wavedec`."""
-    return _plain(lwtn(x, wavelet, level, mode, axis), 1)
+    return _plain(lwtn(x, wavelet, level, mode, _one(axis)), 1)
 
 
 def ilwt(coeffs: Sequence[ArrayLike], wavelet: Name, mode: str = "symmetric", axis: int = -1) -> Array:
     """The inverse of :func:`lwt`."""
-    return ilwtn(_keyed(coeffs, 1), wavelet, mode, axis)
+    return ilwtn(_keyed(coeffs, 1), wavelet, mode, _one(axis))
 
 
 def lwt2(

@@ -288,8 +288,10 @@ def _integer_steps(
 
 
 def _rounded(terms: Sequence[tuple[Any, Array]], filt: Laurent) -> Array:
-    if filt.exact and all(isinstance(value, Fraction) for value, _ in terms):
-        unit = 2 * math.lcm(*(value.denominator for value, _ in terms))
+    """⌊sum + ½⌋, in integers where the coefficients are fractions of small denominator."""
+    exact = all(isinstance(value, Fraction) for value, _ in terms)
+    unit = 2 * math.lcm(*(value.denominator for value, _ in terms)) if exact else 0
+    if 0 < unit < 2**16 and filt.norm1() < 2**6:
         total = sum(int(value * unit) * part for value, part in terms)
         return np.asarray((total + unit // 2) // unit)
     return np.floor(sum(float(value) * part for value, part in terms) + 0.5).astype(np.int64)
