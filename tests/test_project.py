@@ -26,6 +26,14 @@ def test_examples_in_the_readme() -> None:
     assert len(test.examples) >= 8
 
 
+def test_examples_in_the_docs() -> None:
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    exec("\n".join(re.findall(r"```python\n(.*?)```", text, re.S)), names)
+    assert str(names["mine"]).startswith("Wavelet mine")
+    assert names["scheme"].inverse().matrix() == names["scheme"].matrix().inverse()  # type: ignore[attr-defined]
+
+
 def test_counts_in_the_docs_are_current() -> None:
     subprocess.run([sys.executable, str(ROOT / "tools" / "make_docs.py"), "--check"], check=True)
 
