@@ -22,13 +22,31 @@ from .errors import (
     UndulaError,
     UnknownNameError,
 )
+from .filters import threshold, threshold_firm
 from .liftings import Conditioning, Lifting, LiftingStep, lifting
+from .plans import (
+    LWT_MODES,
+    MODES,
+    Modes,
+    array_to_coeffs,
+    coeffs_to_array,
+    dwt_coeff_len,
+    dwt_max_level,
+    dwtn_max_level,
+    pad,
+    ravel_coeffs,
+    unravel_coeffs,
+    wavedecn_shapes,
+    wavedecn_size,
+)
 from .schemes import SCHEMES, Scheme, Stage, scheme
-from .wavelets import Wavelet, families, wavelist
+from .wavelets import Wavelet, families, orthogonal_filter_bank, qmf, wavelist
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "LWT_MODES",
+    "MODES",
     "ROOT2",
     "SCHEMES",
     "ArgumentError",
@@ -37,6 +55,7 @@ __all__ = [
     "Laurent",
     "Lifting",
     "LiftingStep",
+    "Modes",
     "NotInvertibleError",
     "PolyphaseMatrix",
     "ReconstructionError",
@@ -46,8 +65,22 @@ __all__ = [
     "UnknownNameError",
     "Wavelet",
     "__version__",
+    "array_to_coeffs",
+    "coeffs_to_array",
+    "dwt_coeff_len",
+    "dwt_max_level",
+    "dwtn_max_level",
     "families",
     "lifting",
+    "orthogonal_filter_bank",
+    "pad",
+    "qmf",
+    "ravel_coeffs",
     "scheme",
+    "threshold",
+    "threshold_firm",
+    "unravel_coeffs",
+    "wavedecn_shapes",
+    "wavedecn_size",
     "wavelist",
 ]

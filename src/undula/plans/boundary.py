@@ -9,20 +9,25 @@ neighbours by folding their places back onto the line.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ArgumentError, UnknownNameError
+from ..wavelets import Wavelet, as_wavelet
 
 __all__ = [
     "LWT_MODES",
     "MODES",
+    "Modes",
     "band_length",
     "check_mode",
+    "dwt_coeff_len",
+    "dwt_max_level",
     "extend",
     "max_level",
+    "pad",
     "signal_length",
     "source_places",
 ]
@@ -44,11 +49,43 @@ LWT_MODES = ("symmetric", "periodic", "zero")
 """Modes of the LWT family; symmetric is whole-sample, as in JPEG 2000."""
 
 
+class Modes:
+    """The modes of the DWT by name and number, as in PyWavelets.
+
+    >>> Modes.from_object("periodic") == Modes.periodic
+    True
+    """
+
+    zero = 0
+    symmetric = 1
+    constant = 2
+    smooth = 3
+    periodic = 4
+    periodization = 5
+    reflect = 6
+    antisymmetric = 7
+    antireflect = 8
+
+    modes: ClassVar[list[str]] = list(MODES)
+
+    @staticmethod
+    def from_object(mode: object) -> int:
+        """The number of a mode given by name or number."""
+        number: int = getattr(Modes, check_mode(mode))
+        return number
+
+
+_NUMBERED = {getattr(Modes, name): name for name in MODES}
+
+
 def check_mode(mode: object, known: tuple[str, ...] = MODES) -> str:
-    """The mode, or an error that names the nearest ones."""
-    if not isinstance(mode, str) or mode.lower() not in known:
+    """The name of a mode given by name or by its number in :class:`Modes`, or an error."""
+    if isinstance(mode, (int, np.integer)) and not isinstance(mode, bool):
+        mode = _NUMBERED.get(int(mode), mode)
+    name = mode.lower().strip() if isinstance(mode, str) else mode
+    if not isinstance(name, str) or name not in known:
         raise UnknownNameError("mode", mode, known)
-    return mode.lower()
+    return name
 
 
 def extend(line: NDArray[Any], axis: int, start: int, stop: int, mode: str) -> NDArray[Any]:
@@ -120,6 +157,71 @@ def max_level(length: int, filter_length: int) -> int:
     if length < filter_length - 1 or filter_length < 2:
         return 0
     return int(math.log2(length / (filter_length - 1)))
+
+
+def _filter_length(filter_len: object) -> int:
+    if isinstance(filter_len, (int, float, np.number)) and int(filter_len) == filter_len:
+        return int(filter_len)
+    return as_wavelet(filter_len).dec_len
+
+
+def dwt_max_level(data_len: int, filter_len: int | Wavelet | str) -> int:
+    """The deepest useful level for a line, given the filter's length or the wavelet.
+
+    >>> dwt_max_level(1000, "db2"), dwt_max_level(1000, 38)
+    (8, 4)
+    """
+    taps = _filter_length(filter_len)
+    if taps < 2:
+        raise ArgumentError(f"a filter has at least 2 taps, got {filter_len!r}")
+    if data_len < 0 or int(data_len) != data_len:
+        raise ArgumentError(f"a length is a whole number from 0 on, got {data_len!r}")
+    return max_level(int(data_len), taps)
+
+
+def dwt_coeff_len(data_len: int, filter_len: int | Wavelet | str, mode: str | int) -> int:
+    """The number of coefficients in each band of a line.
+
+    >>> dwt_coeff_len(9, "db2", "symmetric"), dwt_coeff_len(9, "db2", "periodization")
+    (6, 5)
+    """
+    taps = _filter_length(filter_len)
+    if data_len < 1:
+        raise ArgumentError(f"Value of data_len must be greater than zero, got {data_len!r}")
+    if taps < 1:
+        raise ArgumentError(f"Value of filter_len must be greater than zero, got {filter_len!r}")
+    return band_length(int(data_len), taps, check_mode(mode))
+
+
+def pad(x: ArrayLike, pad_widths: Any, mode: str | int) -> NDArray[Any]:
+    """An array extended beyond its ends, as a mode extends the lines of a DWT.
+
+    Parameters
+    ----------
+    x : array_like
+    pad_widths : int, (before, after), or one such pair for each axis
+    mode : str or int
+        Any mode of the DWT.
+
+    Examples
+    --------
+    >>> pad([1, 2, 3], (2, 1), "symmetric")
+    array([2, 1, 1, 2, 3, 3])
+    """
+    array, name = np.asarray(x), check_mode(mode)
+    try:
+        widths = np.broadcast_to(np.asarray(pad_widths), (array.ndim, 2))
+    except ValueError:
+        raise ArgumentError(
+            f"pad_widths are one pair (before, after) or {array.ndim} such pairs, got {pad_widths!r}"
+        ) from None
+    if widths.dtype.kind not in "iu" or (widths < 0).any():
+        raise ArgumentError(f"pad_widths are whole numbers from 0 on, got {pad_widths!r}")
+    for axis, (before, after) in enumerate(widths.tolist()):
+        if name == "periodization":  # an odd line repeats its last sample first
+            array = extend(array, axis, 0, array.shape[axis] + array.shape[axis] % 2, "constant")
+        array = extend(array, axis, -before, array.shape[axis] + after, name)
+    return array
 
 
 def source_places(places: NDArray[np.int_], length: int, mode: str) -> NDArray[np.int_]:

@@ -7,6 +7,7 @@ of rational wavelets are kept exactly, as integers ``n`` that stand for ``âˆš2 Â
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -69,15 +70,23 @@ def record(name: str) -> Record:
     return Record(name=name, bank=(dec_lo, dec_hi, rec_lo, rec_hi), **row)  # type: ignore[arg-type]
 
 
-def wavelist(family: str | None = None) -> list[str]:
-    """Names of the built-in wavelets, of one family or all.
+def wavelist(family: str | Sequence[str] | None = None, kind: str = "all") -> list[str]:
+    """Names of the built-in wavelets, of one family, several or all.
+
+    All are discrete: ``kind="continuous"`` finds none.
 
     >>> wavelist("coif")[:3]
     ['coif1', 'coif2', 'coif3']
     """
-    if family is not None and family not in families():
-        raise UnknownNameError("wavelet family", family, families())
-    return [name for name, row in _table().items() if family in (None, row["family"])]
+    if kind not in ("all", "discrete", "continuous"):
+        raise UnknownNameError("kind of wavelet", kind, ("all", "discrete", "continuous"))
+    wanted = families() if family is None else [family] if isinstance(family, str) else list(family)
+    for name in wanted:
+        if name not in families():
+            raise UnknownNameError("wavelet family", name, families())
+    if kind == "continuous":
+        return []
+    return [name for name, row in _table().items() if row["family"] in wanted]
 
 
 def families(short: bool = True) -> list[str]:

@@ -1,0 +1,108 @@
+"""Thresholding: small coefficients, which are mostly noise, are made smaller or nothing.
+
+With ``t`` the threshold, a coefficient of magnitude ``m > t`` is multiplied with
+
+    soft  1 - t/m        hard  1        garrote  1 - t²/m²        firm  from 0 at t to 1 at a second threshold
+
+and one below it becomes the substitute.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+
+__all__ = ["threshold", "threshold_firm"]
+
+MODES = ("soft", "hard", "garrote", "greater", "less")
+
+
+def threshold(data: ArrayLike, value: ArrayLike, mode: str = "soft", substitute: float = 0) -> NDArray[Any]:
+    """Thresholds the magnitude (``soft``, ``hard``, ``garrote``) or the value (``greater``, ``less``).
+
+    Parameters
+    ----------
+    data : array_like
+        Real, or complex for the modes that go by magnitude.
+    value : number or array_like
+        The threshold, or one for each sample; not negative for modes that go by magnitude.
+    mode : str
+        ``soft`` shrinks what remains by the threshold, ``hard`` leaves it alone, ``garrote`` is between them;
+        ``greater`` keeps what is not below the threshold, ``less`` what is not above it.
+    substitute : number
+        What replaces the samples that are not kept.
+
+    Returns
+    -------
+    ndarray
+        Of the dtype of the data; integers become floats where the mode shrinks.
+
+    Examples
+    --------
+    >>> threshold([-3.0, -1.0, 0.5, 2.0, 4.0], 2)
+    array([-1.,  0.,  0.,  0.,  2.])
+    >>> threshold([-3.0, -1.0, 0.5, 2.0, 4.0], 2, "hard")
+    array([-3.,  0.,  0.,  2.,  4.])
+    """
+    if not isinstance(mode, str) or mode not in MODES:
+        raise UnknownNameError("threshold mode", mode, MODES)
+    x, t = _checked(data), _checked(value, "the threshold")
+    if mode in ("greater", "less"):
+        if x.dtype.kind == "c":
+            raise ArgumentTypeError(f"complex numbers have no order for mode {mode!r}; go by magnitude")
+        kept = x >= t if mode == "greater" else x <= t
+        return np.asarray(np.where(kept, x, np.asarray(substitute).astype(x.dtype)))
+    _not_negative(t, value)
+    if mode == "hard":
+        return np.asarray(np.where(np.abs(x) < t, np.asarray(substitute).astype(x.dtype), x))
+    x = _floating(x)
+    magnitude = np.abs(x)
+    t = t.astype(magnitude.dtype)
+    # A sample of magnitude zero is never kept, so what is divided by there does not matter.
+    share = t / np.where(magnitude == 0, 1, magnitude)
+    gain = 1 - (share if mode == "soft" else share**2)
+    kept = magnitude > t if mode == "garrote" else magnitude >= t
+    kept &= magnitude > 0
+    fill = np.asarray(substitute).astype(x.dtype)
+    return np.asarray(np.where(kept, x * gain.astype(magnitude.dtype), fill))
+
+
+def threshold_firm(data: ArrayLike, value_low: ArrayLike, value_high: ArrayLike) -> NDArray[Any]:
+    """Firm thresholding: nothing below the first threshold, everything above the second.
+
+    In between magnitudes are spread from 0 to the second threshold, so that there is no jump.
+
+    >>> threshold_firm([-4.0, -2.0, 0.5, 1.5, 3.0], 1, 3)
+    array([-4.  , -1.5 ,  0.  ,  0.75,  3.  ])
+    """
+    x = _floating(_checked(data))
+    low, high = _checked(value_low, "the low threshold"), _checked(value_high, "the high threshold")
+    _not_negative(low, value_low)
+    if np.any(high < low):
+        raise ArgumentError(f"value_high must be at least value_low, got {value_high!r} and {value_low!r}")
+    magnitude = np.abs(x)
+    low, high = low.astype(magnitude.dtype), high.astype(magnitude.dtype)
+    width = np.where(high > low, high - low, 1)
+    spread = high * (1 - low / np.where(magnitude == 0, 1, magnitude)) / width
+    gain = np.where(magnitude > high, 1, np.where(magnitude <= low, 0, spread))
+    return np.asarray(x * gain.astype(magnitude.dtype))
+
+
+def _checked(data: ArrayLike, what: str = "data") -> NDArray[Any]:
+    array = np.asarray(data)
+    if array.dtype.kind not in "biufc":
+        raise ArgumentTypeError(f"{what} must be numbers, got dtype {array.dtype}")
+    return array
+
+
+def _floating(x: NDArray[Any]) -> NDArray[Any]:
+    return x if x.dtype.kind in "fc" else x.astype(np.float64)
+
+
+def _not_negative(t: NDArray[Any], given: object) -> None:
+    if t.dtype.kind == "c" or np.any(t < 0):
+        raise ArgumentError(f"a threshold on magnitudes must not be negative, got {given!r}")

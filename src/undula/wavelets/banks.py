@@ -1,0 +1,43 @@
+"""Filter banks from one filter: the quadrature mirror, and the orthogonal bank around it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import ArgumentError
+
+__all__ = ["orthogonal_filter_bank", "qmf"]
+
+Filter = NDArray[np.float64]
+
+
+def qmf(filt: ArrayLike) -> NDArray[np.float64]:
+    """The quadrature mirror of a filter: reversed, every second tap negated.
+
+    >>> qmf([1, 2, 3, 4]).tolist()
+    [4, -3, 2, -1]
+    """
+    taps = np.array(filt)
+    if taps.ndim != 1:
+        raise ArgumentError(f"a filter is one line of taps, got shape {taps.shape}")
+    mirror = taps[::-1].copy()
+    mirror[1::2] *= -1
+    return mirror
+
+
+def orthogonal_filter_bank(scaling_filter: ArrayLike) -> tuple[Filter, Filter, Filter, Filter]:
+    """The bank ``(dec_lo, dec_hi, rec_lo, rec_hi)`` around a scaling filter, normalised to the sum √2.
+
+    >>> [f.round(3).tolist() for f in orthogonal_filter_bank([1, 1])]
+    [[0.707, 0.707], [-0.707, 0.707], [0.707, 0.707], [0.707, -0.707]]
+    """
+    taps = np.asarray(scaling_filter, dtype=np.float64)
+    if taps.ndim != 1 or taps.size == 0 or taps.size % 2:
+        raise ArgumentError(f"`scaling_filter` length has to be even and not zero, got shape {taps.shape}")
+    total = taps.sum()
+    if not np.isfinite(total) or total == 0:
+        raise ArgumentError(f"the taps of a scaling filter have a finite sum that is not zero, got {total}")
+    rec_lo = np.sqrt(2) * taps / total
+    rec_hi = qmf(rec_lo)
+    return rec_lo[::-1], rec_hi[::-1], rec_lo, rec_hi
