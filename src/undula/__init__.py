@@ -14,6 +14,7 @@ scale    (√2·z⁻¹, √2/2)
 """
 
 from .algebra import ROOT2, Laurent, PolyphaseMatrix
+from .backends.cpu import get_num_threads, set_num_threads
 from .errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -40,6 +41,20 @@ from .plans import (
     wavedecn_size,
 )
 from .schemes import SCHEMES, Scheme, Stage, scheme
+from .transform import (
+    dwt,
+    dwt2,
+    dwtn,
+    idwt,
+    idwt2,
+    idwtn,
+    wavedec,
+    wavedec2,
+    wavedecn,
+    waverec,
+    waverec2,
+    waverecn,
+)
 from .wavelets import Wavelet, families, orthogonal_filter_bank, qmf, wavelist
 
 __version__ = "0.1.0"
@@ -67,20 +82,34 @@ __all__ = [
     "__version__",
     "array_to_coeffs",
     "coeffs_to_array",
+    "dwt",
+    "dwt2",
     "dwt_coeff_len",
     "dwt_max_level",
+    "dwtn",
     "dwtn_max_level",
     "families",
+    "get_num_threads",
+    "idwt",
+    "idwt2",
+    "idwtn",
     "lifting",
     "orthogonal_filter_bank",
     "pad",
     "qmf",
     "ravel_coeffs",
     "scheme",
+    "set_num_threads",
     "threshold",
     "threshold_firm",
     "unravel_coeffs",
+    "wavedec",
+    "wavedec2",
+    "wavedecn",
     "wavedecn_shapes",
     "wavedecn_size",
     "wavelist",
+    "waverec",
+    "waverec2",
+    "waverecn",
 ]

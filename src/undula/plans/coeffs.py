@@ -24,6 +24,7 @@ from .boundary import band_length, check_mode, dwt_max_level
 
 __all__ = [
     "array_to_coeffs",
+    "checked_level",
     "coeffs_to_array",
     "detail_keys",
     "dwtn_max_level",

@@ -1,0 +1,272 @@
+"""The public DWT against PyWavelets: all wavelets, modes, dtypes, shapes, axes; threads; bad input."""
+
+import multiprocessing
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import pywt
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import undula
+
+MODES = pywt.Modes.modes
+THEIRS = pywt.wavelist(kind="discrete")
+TOLERANCE = {"float32": 1e-5, "complex64": 1e-5, "float64": 1e-12, "complex128": 1e-12}
+
+
+def flat(coeffs: Any) -> list[NDArray[Any]]:
+    if isinstance(coeffs, np.ndarray):
+        return [coeffs]
+    if isinstance(coeffs, dict):
+        return [array for key in sorted(coeffs) for array in flat(coeffs[key])]
+    return [array for part in coeffs for array in flat(part)]
+
+
+def assert_same(mine: Any, theirs: Any) -> None:
+    a, b = flat(mine), flat(theirs)
+    assert [(x.shape, x.dtype) for x in a] == [(x.shape, x.dtype) for x in b]
+    scale = max((float(np.abs(x).max()) for x in b if x.size), default=0.0) or 1.0
+    for x, y in zip(a, b, strict=True):
+        np.testing.assert_allclose(x, y, rtol=0, atol=TOLERANCE[x.dtype.name] * scale)
+
+
+def noise(*shape: int, dtype: str = "f8") -> NDArray[Any]:
+    rng = np.random.default_rng(sum(shape))
+    x = 10 * rng.standard_normal(shape)
+    return (x + 1j * x[::-1]).astype(dtype) if dtype[0] == "c" else x.astype(dtype)
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Level value")
+        yield
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_every_wavelet_in_every_mode(name: str) -> None:
+    for mode in MODES:
+        for dtype in ("f8", "f4"):
+            for shape in ((64,), (37,), (6, 9)):
+                x = noise(*shape, dtype=dtype)
+                theirs = pywt.dwtn(x, name, mode)
+                assert_same(undula.dwtn(x, name, mode), theirs)
+                assert_same(undula.idwtn(theirs, name, mode), pywt.idwtn(theirs, name, mode))
+
+
+@given(
+    st.sampled_from(
+        ["haar", "db2", "db5", "sym4", "coif2", "bior2.4", "bior3.3", "bior4.4", "rbio1.5", "dmey"]
+    ),
+    st.sampled_from(MODES),
+    st.lists(st.integers(2, 20), min_size=1, max_size=3),
+    st.integers(1, 3),
+    st.sampled_from(["f2", "f4", "f8", "c8", "c16", "u1", "i2", "i8", "?"]),
+    st.data(),
+)
+def test_several_levels(
+    name: str, mode: str, shape: list[int], level: int, dtype: str, data: st.DataObject
+) -> None:
+    x = noise(*shape, dtype=dtype)
+    axes = data.draw(st.none() | st.permutations(range(len(shape))))
+    theirs = pywt.wavedecn(x, name, mode, level, axes)
+    mine = undula.wavedecn(x, name, mode, level, axes)
+    assert_same(mine, theirs)
+    assert_same(undula.waverecn(theirs, name, mode, axes), pywt.waverecn(theirs, name, mode, axes))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_one_and_two_axes(mode: str) -> None:
+    x = noise(5, 40, 31)
+    for axis in (0, 1, -1):
+        theirs = pywt.wavedec(x, "db2", mode, 1, axis)
+        assert_same(undula.wavedec(x, "db2", mode, 1, axis), theirs)
+        assert_same(undula.waverec(theirs, "db2", mode, axis), pywt.waverec(theirs, "db2", mode, axis))
+        pair = pywt.dwt(x, "db2", mode, axis)
+        assert_same(undula.dwt(x, "db2", mode, axis), pair)
+        assert_same(undula.idwt(*pair, "db2", mode, axis), pywt.idwt(*pair, "db2", mode, axis))
+    for axes in ((-2, -1), (2, 0)):
+        coeffs = pywt.wavedec2(x, "bior4.4", mode, 2, axes)
+        assert_same(undula.wavedec2(x, "bior4.4", mode, 2, axes), coeffs)
+        assert_same(
+            undula.waverec2(coeffs, "bior4.4", mode, axes), pywt.waverec2(coeffs, "bior4.4", mode, axes)
+        )
+        single = pywt.dwt2(x, "bior4.4", mode, axes)
+        assert_same(undula.dwt2(x, "bior4.4", mode, axes), single)
+        assert_same(undula.idwt2(single, "bior4.4", mode, axes), pywt.idwt2(single, "bior4.4", mode, axes))
+
+
+@pytest.mark.parametrize(
+    "shape", [(300_000,), (3, 200_000), (1100, 1030), (2, 700, 601), (70, 80, 90), (200_000, 3), (2, 600_001)]
+)
+def test_large_arrays_and_threads(shape: tuple[int, ...]) -> None:
+    for dtype in ("f4", "c16"):
+        x = noise(*shape, dtype=dtype)
+        try:
+            undula.set_num_threads(3)
+            coeffs = undula.wavedecn(x, "db3", "reflect", 1)
+            back = undula.waverecn(coeffs, "db3", "reflect")
+            undula.set_num_threads(1)
+            assert undula.get_num_threads() == 1
+            for a, b in zip(flat(coeffs), flat(undula.wavedecn(x, "db3", "reflect", 1)), strict=True):
+                np.testing.assert_array_equal(a, b)
+            np.testing.assert_array_equal(back, undula.waverecn(coeffs, "db3", "reflect"))
+        finally:
+            undula.set_num_threads(None)
+        assert_same(coeffs, pywt.wavedecn(x, "db3", "reflect", 1))
+
+
+def test_a_wavelet_and_a_mode_for_each_axis() -> None:
+    x = noise(16, 20, 24)
+    options: Any = (("haar", "db3", "bior2.2"), ("zero", "periodization", "smooth"))
+    theirs = pywt.dwtn(x, *options)
+    assert_same(undula.dwtn(x, *options), theirs)
+    assert_same(undula.idwtn(theirs, *options), pywt.idwtn(theirs, *options))
+
+
+def test_missing_coefficients_are_zero() -> None:
+    x = noise(16, 12)
+    cA, (cH, cV, cD) = pywt.dwt2(x, "db2")
+    for coeffs in ((cA, (None, None, None)), (None, (cH, None, cD)), (cA, (None, cV, None))):
+        assert_same(undula.idwt2(coeffs, "db2"), pywt.idwt2(coeffs, "db2"))
+    assert_same(undula.idwt(cA, None, "db2"), pywt.idwt(cA, None, "db2"))
+    assert_same(undula.idwt(None, cA, "db2"), pywt.idwt(None, cA, "db2"))
+    assert_same(undula.idwtn({"dd": cD}, "db2"), pywt.idwtn({"dd": cD}, "db2"))
+    coeffs = pywt.wavedec2(x, "haar", level=2)
+    coeffs[1] = (None, None, None)
+    assert_same(undula.waverec2(coeffs, "haar"), pywt.waverec2(coeffs, "haar"))
+    line = pywt.wavedec(x[0], "haar", level=2)
+    line[2] = None
+    assert_same(undula.waverec(line, "haar"), pywt.waverec(line, "haar"))
+
+
+def test_strides_and_alignment_do_not_matter_and_input_is_not_touched() -> None:
+    big = noise(50, 60)
+    views = [
+        big[::2, ::-3],
+        big.T,
+        np.asfortranarray(big),
+        np.frombuffer(b"x" + big.tobytes(), "f8", 3000, 1),
+    ]
+    for view in views:
+        before = view.copy()
+        view.flags.writeable = False
+        assert_same(undula.wavedecn(view, "cdf97", level=1), undula.wavedecn(before, "cdf97", level=1))
+        np.testing.assert_array_equal(view, before)
+    whole = undula.wavedec2(big, "haar", level=0)[0]
+    assert not np.shares_memory(whole, big)
+
+
+def test_own_wavelets_and_those_of_others() -> None:
+    x = noise(30, 31)
+    assert_same(undula.dwt2(x, pywt.Wavelet("sym5")), pywt.dwt2(x, "sym5"))  # type: ignore[arg-type]
+    for name in ("cdf53", "cdf97", "dd137", "burt57", "d4"):
+        bank = pywt.Wavelet(name, filter_bank=undula.Wavelet(name).filter_bank)
+        coeffs = undula.wavedec2(x, name, level=2)
+        assert_same(coeffs, pywt.wavedec2(x, bank, level=2))
+        np.testing.assert_allclose(undula.waverec2(coeffs, name)[:30, :31], x, atol=1e-10)
+
+
+def test_nan_stays_where_it_is() -> None:
+    x = np.ones(64)
+    x[20] = np.nan
+    cA, _ = undula.dwt(x, "db2")
+    assert np.isnan(cA).sum() == 2
+    assert np.isfinite(cA[:9]).all()
+
+
+def round_trip(seed: int) -> float:
+    x = np.random.default_rng(seed).standard_normal((900, 800))
+    return float(np.abs(undula.waverec2(undula.wavedec2(x, "db4", level=3), "db4") - x).max())
+
+
+def test_many_callers_at_once() -> None:
+    x = noise(900, 800)
+    wanted = flat(undula.wavedec2(x, "cdf97", level=3))
+    wrong: list[object] = []
+
+    def work() -> None:
+        for _ in range(3):
+            found = flat(undula.wavedec2(x, "cdf97", level=3))
+            wrong.extend(None for a, b in zip(found, wanted, strict=True) if not np.array_equal(a, b))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not wrong
+    assert not any(thread.is_alive() for thread in threads)
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_after_a_fork() -> None:
+    assert round_trip(0) < 1e-10
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert max(pool.map_async(round_trip, range(4)).get(timeout=120)) < 1e-10
+
+
+BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "strings": (lambda: undula.dwt(["a"], "haar"), TypeError, "dtype"),
+    "objects": (lambda: undula.dwt2(np.array([[None, 1]]), "haar"), TypeError, "object"),
+    "ragged": (lambda: undula.dwt([[1, 2], [3]], "haar"), ValueError, "numbers"),
+    "empty axis": (lambda: undula.dwt2(np.ones((0, 3)), "haar"), ValueError, r"\(0, 3\)"),
+    "a number": (lambda: undula.dwt(3.0, "haar"), ValueError, "single number"),
+    "a number, deep": (lambda: undula.wavedec(3.0, "haar"), ValueError, "single number"),
+    "axis beyond": (lambda: undula.dwt(np.ones(4), "haar", axis=1), ValueError, r"\(1,\)"),
+    "axis twice": (lambda: undula.dwt2(np.ones((4, 4)), "haar", axes=(1, -1)), ValueError, "unique"),
+    "axis of no integer": (lambda: undula.dwtn(np.ones(4), "haar", axes=(0.5,)), TypeError, "0.5"),  # type: ignore[arg-type]
+    "two axes for a line": (lambda: undula.dwt(np.ones((4, 4)), "haar", axis=(0, 1)), TypeError, "0, 1"),  # type: ignore[arg-type]
+    "three axes for a plane": (
+        lambda: undula.dwt2(np.ones((4, 4, 4)), "haar", axes=(0, 1, 2)),
+        ValueError,
+        "2 axes",
+    ),
+    "unknown wavelet": (lambda: undula.dwt(np.ones(4), "harr"), ValueError, "'haar'"),
+    "unknown mode": (lambda: undula.dwt(np.ones(4), "haar", "symetric"), ValueError, "'symmetric'"),
+    "two modes for three axes": (
+        lambda: undula.dwtn(np.ones((4, 4, 4)), "haar", ("zero", "zero")),
+        ValueError,
+        "3 axes",
+    ),
+    "no coefficients": (lambda: undula.idwt(None, None, "haar"), ValueError, "At least one"),
+    "unequal bands": (lambda: undula.idwt(np.ones(3), np.ones(5), "haar"), ValueError, r"\(3,\).*\(5,\)"),
+    "short bands": (lambda: undula.idwt([1.0], [1.0], "db8"), ValueError, "16 taps"),
+    "wrong keys": (lambda: undula.idwtn({"a": [1.0], "q": [1.0]}, "haar"), ValueError, "'q'"),
+    "bands in a list": (lambda: undula.idwtn([1, 2], "haar"), TypeError, "list"),  # type: ignore[arg-type]
+    "levels that do not fit": (
+        lambda: undula.waverec([np.ones(4), np.ones(4), np.ones(20)], "haar"),
+        ValueError,
+        r"\(8,\).*\(20,\)",
+    ),
+    "details of a plane": (
+        lambda: undula.waverec2([np.ones((4, 4)), (np.ones((4, 4)),) * 2], "haar"),
+        ValueError,
+        "2",
+    ),
+    "a plane and no details": (lambda: undula.idwt2((np.ones((4, 4)),), "haar"), ValueError, "pair"),  # type: ignore[arg-type]
+    "nothing to recompose": (lambda: undula.waverec([], "haar"), ValueError, "too short"),
+    "no list": (lambda: undula.waverec2(None, "haar"), TypeError, "sequence"),  # type: ignore[arg-type]
+    "negative level": (lambda: undula.wavedec(np.ones(8), "haar", level=-1), ValueError, "-1"),
+    "no threads": (lambda: undula.set_num_threads(0), ValueError, "got 0"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(case: str) -> None:
+    act, kind, message = BAD[case]
+    with pytest.raises(undula.UndulaError, match=f"(?s){message}") as caught:
+        act()
+    assert isinstance(caught.value, kind)
+
+
+def test_levels_too_deep_are_warned_of() -> None:
+    with pytest.warns(UserWarning, match="Level value of 4 is too high"):
+        undula.wavedec(np.ones(8), "db2", level=4)
