@@ -9,6 +9,7 @@ neighbours by folding their places back onto the line.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -94,40 +95,59 @@ def extend(line: NDArray[Any], axis: int, start: int, stop: int, mode: str) -> N
     >>> extend(np.array([1, 2, 3]), 0, -3, 6, "reflect")
     array([2, 3, 2, 1, 2, 3, 2, 1, 2])
     """
-    x = np.moveaxis(line, axis, 0)
-    n = x.shape[0]
+    n = line.shape[axis]
     if n == 0:
         raise ArgumentError(f"an axis of length 0 cannot be extended; the shape is {line.shape}")
-    places = np.arange(start, stop)
-    column = (-1,) + (1,) * (x.ndim - 1)
-    within = np.clip(places, 0, n - 1)
+    known = _places if stop - start <= 4096 else _places.__wrapped__  # long tables are not worth keeping
+    places, index = known(n, start, stop, mode)
+    taken = np.take(line, index, axis)
+    if mode not in ("zero", "antisymmetric", "antireflect", "smooth") or (n == 1 and mode in _LEVEL_ON_ONE):
+        return taken
+
+    def column(values: NDArray[Any]) -> NDArray[Any]:
+        """One value for each place, to be spread over the other axes."""
+        shape = [1] * line.ndim
+        shape[axis] = values.size
+        return values.reshape(shape)
+
+    def sample(place: int) -> NDArray[Any]:
+        return np.take(line, [place], axis)
+
     if mode == "zero":
-        result = np.where((places == within).reshape(column), x[within], x.dtype.type(0))
-    elif mode == "constant" or (n == 1 and mode in ("reflect", "antireflect", "smooth")):
-        result = x[within]
-    elif mode in ("periodic", "periodization"):
-        result = x[places % n]
-    elif mode == "symmetric":
-        result = x[_fold(places, 2 * n - 1)]
-    elif mode == "reflect":
-        result = x[_fold(places, 2 * n - 2)]
-    elif mode == "antisymmetric":
-        odd = (places // n) % 2 == 1
-        result = x[_fold(places, 2 * n - 1)] * np.where(odd, -1, 1).reshape(column)
-    elif mode == "antireflect":
+        return np.where(column(places == index), taken, line.dtype.type(0))
+    if mode == "antisymmetric":
+        return np.asarray(taken * column(np.where((places // n) % 2 == 1, -1, 1).astype(taken.real.dtype)))
+    if mode == "antireflect":
         # Odd reflection at both ends: each turn of 2n - 2 places adds twice the rise of the line.
         turn, place = np.divmod(places, 2 * n - 2)
-        mirrored = (place > n - 1).reshape(column)
-        folded = x[_fold(places, 2 * n - 2)]
-        result = np.where(mirrored, 2 * x[-1] - folded, folded)
-        result = result + turn.reshape(column) * 2 * (x[-1] - x[0])
-    elif mode == "smooth":
-        beyond = (places - within).reshape(column)
-        slope = np.where(beyond < 0, x[1] - x[0], x[-1] - x[-2])
-        result = x[within] + beyond * slope
+        first, last = sample(0), sample(n - 1)
+        folded = np.where(column(place > n - 1), 2 * last - taken, taken)
+        return np.asarray(folded + column(turn) * 2 * (last - first), dtype=taken.dtype)
+    beyond = column(places - index)
+    slope = np.where(beyond < 0, sample(1) - sample(0), sample(n - 1) - sample(n - 2))
+    return np.asarray(taken + beyond * slope, dtype=taken.dtype)
+
+
+_LEVEL_ON_ONE = ("reflect", "antireflect", "smooth")  # a line of one sample goes on as a constant
+
+
+@lru_cache(maxsize=1024)
+def _places(n: int, start: int, stop: int, mode: str) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
+    """The places wanted, and those on a line of length ``n`` from which they are taken."""
+    places = np.arange(start, stop)
+    if mode in ("periodic", "periodization"):
+        index = places % n
+    elif mode in ("symmetric", "antisymmetric"):
+        index = _fold(places, 2 * n - 1)
+    elif mode in ("reflect", "antireflect") and n > 1:
+        index = _fold(places, 2 * n - 2)
+    elif mode in MODES:
+        index = np.clip(places, 0, n - 1)
     else:
         raise UnknownNameError("mode", mode, MODES)
-    return np.moveaxis(result, 0, axis)
+    for table in (places, index):
+        table.setflags(write=False)
+    return places, index
 
 
 def _fold(places: NDArray[np.int_], last: int) -> NDArray[np.int_]:
