@@ -6,7 +6,7 @@ Everything is one idea, one level along one axis, repeated: over axes for ``dwtn
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .backends import cpu
 from .errors import ArgumentError, ArgumentTypeError
+from .plans.axes import Axes, checked_axes, one_axis, two_axes
 from .plans.boundary import check_mode
 from .plans.coeffs import checked_level, detail_keys, from_keys, per_axis
 from .wavelets import Wavelet, as_wavelet
@@ -38,7 +39,6 @@ Name = Wavelet | str
 Names = Wavelet | str | Sequence[Any]
 Mode = str | int
 Modes = str | int | Sequence[Any]
-Axes = Sequence[int] | int | None
 Plan = list[tuple[int, Wavelet, str]]  # for each axis: which, by what, and how the line goes on
 
 
@@ -63,32 +63,10 @@ def _array(data: ArrayLike, what: str = "data") -> Array:
 
 def _plan(ndim: int, wavelet: Names, mode: Modes, axes: Axes) -> Plan:
     """What is done along which axis, or an error that says what is wrong with the asking."""
-    if axes is None:
-        axes = range(ndim)
-    wanted = list(axes) if isinstance(axes, Iterable) else [axes]
-    if not all(isinstance(axis, (int, np.integer)) and not isinstance(axis, bool) for axis in wanted):
-        raise ArgumentTypeError(f"axes must be integers, got {axes!r}")
-    if not all(-ndim <= axis < ndim for axis in wanted):
-        raise ArgumentError(f"Axis greater than data dimensions: axes {tuple(wanted)} of {ndim} dimension(s)")
-    found = [int(axis) % ndim for axis in wanted]
-    if len(set(found)) != len(found):
-        raise ArgumentError(f"The axes passed to a transform must be unique, got {tuple(wanted)}")
+    found = checked_axes(axes, ndim)
     wavelets = [as_wavelet(w) for w in per_axis(wavelet, len(found), "wavelet")]
     modes = [check_mode(m) for m in per_axis(mode, len(found), "mode")]
     return list(zip(found, wavelets, modes, strict=True))
-
-
-def _line(axis: object) -> tuple[int]:
-    if not isinstance(axis, (int, np.integer)) or isinstance(axis, bool):
-        raise ArgumentTypeError(f"a line has one axis, an integer; got axis={axis!r}")
-    return (int(axis),)
-
-
-def _plane(axes: Sequence[int]) -> tuple[int, int]:
-    if not isinstance(axes, Iterable) or len(tuple(axes)) != 2:
-        raise ArgumentError(f"Expected 2 axes, got axes={axes!r}")
-    first, second = axes
-    return first, second
 
 
 def _has_samples(x: Array, plan: Plan) -> None:
@@ -278,7 +256,7 @@ def dwt(data: ArrayLike, wavelet: Name, mode: Mode = "symmetric", axis: int = -1
     >>> cA.round(3).tolist(), cD.round(3).tolist()
     ([2.121, 4.95], [-0.707, -0.707])
     """
-    bands = dwtn(data, wavelet, mode, _line(axis))
+    bands = dwtn(data, wavelet, mode, one_axis(axis))
     return bands["a"], bands["d"]
 
 
@@ -286,14 +264,14 @@ def idwt(
     cA: ArrayLike | None, cD: ArrayLike | None, wavelet: Name, mode: Mode = "symmetric", axis: int = -1
 ) -> Array:
     """The inverse of :func:`dwt`; one of the two bands may be None."""
-    return idwtn({"a": cA, "d": cD}, wavelet, mode, _line(axis))
+    return idwtn({"a": cA, "d": cD}, wavelet, mode, one_axis(axis))
 
 
 def wavedec(
     data: ArrayLike, wavelet: Name, mode: Mode = "symmetric", level: int | None = None, axis: int = -1
 ) -> list[Array]:
     """The DWT of lines in several levels: ``[cA, cD of the coarsest level, …, cD of the finest]``."""
-    return from_keys(wavedecn(data, wavelet, mode, level, _line(axis)), "wavedec")
+    return from_keys(wavedecn(data, wavelet, mode, level, one_axis(axis)), "wavedec")
 
 
 def waverec(
@@ -303,7 +281,7 @@ def waverec(
     if isinstance(coeffs, (str, Mapping)) or not isinstance(coeffs, Sequence):
         raise ArgumentTypeError("Expected sequence of coefficient arrays.")
     keyed = [*coeffs[:1], *({"d": band} for band in coeffs[1:])]
-    return waverecn(keyed, wavelet, mode, _line(axis))
+    return waverecn(keyed, wavelet, mode, one_axis(axis))
 
 
 # --- two axes -------------------------------------------------------------------------------------
@@ -313,7 +291,7 @@ def dwt2(
     data: ArrayLike, wavelet: Names, mode: Modes = "symmetric", axes: Sequence[int] = (-2, -1)
 ) -> tuple[Array, tuple[Array, Array, Array]]:
     """One level of the DWT of images: ``(cA, (cH, cV, cD))``."""
-    bands = dwtn(data, wavelet, mode, _plane(axes))
+    bands = dwtn(data, wavelet, mode, two_axes(axes))
     return bands["aa"], (bands["da"], bands["ad"], bands["dd"])
 
 
@@ -326,7 +304,7 @@ def idwt2(
     """The inverse of :func:`dwt2`; None in place of a band stands for zeros."""
     if not isinstance(coeffs, (tuple, list)) or len(coeffs) != 2:
         raise ArgumentError(f"coefficients are a pair (cA, (cH, cV, cD)), got {type(coeffs).__name__}")
-    return idwtn({"aa": coeffs[0], **_triple(coeffs[1], 1)}, wavelet, mode, _plane(axes))
+    return idwtn({"aa": coeffs[0], **_triple(coeffs[1], 1)}, wavelet, mode, two_axes(axes))
 
 
 def wavedec2(
@@ -342,7 +320,7 @@ def wavedec2(
     >>> [coeffs[0].shape, *(level[0].shape for level in coeffs[1:])]
     [(2, 2), (2, 2), (4, 4)]
     """
-    return from_keys(wavedecn(data, wavelet, mode, level, _plane(axes)), "wavedec2")
+    return from_keys(wavedecn(data, wavelet, mode, level, two_axes(axes)), "wavedec2")
 
 
 def waverec2(
@@ -352,7 +330,7 @@ def waverec2(
     if isinstance(coeffs, (str, Mapping)) or not isinstance(coeffs, Sequence):
         raise ArgumentTypeError("Expected sequence of coefficient arrays.")
     keyed = [*coeffs[:1], *(_triple(level, number) for number, level in enumerate(coeffs[1:], 1))]
-    return waverecn(keyed, wavelet, mode, _plane(axes))
+    return waverecn(keyed, wavelet, mode, two_axes(axes))
 
 
 def _triple(level: Any, number: int) -> dict[str, Any]:

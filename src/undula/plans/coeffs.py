@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..wavelets import Wavelet, as_wavelet
+from .axes import Axes, checked_axes
 from .boundary import band_length, check_mode, dwt_max_level
 
 __all__ = [
@@ -90,21 +91,18 @@ def from_keys(coeffs: Sequence[Any], output_format: str) -> list[Any]:
     return list(coeffs)
 
 
-def _checked(coeffs: Sequence[Any], axes: Sequence[int] | int | None) -> tuple[list[Any], list[int]]:
+def _checked(coeffs: Sequence[Any], axes: Axes) -> tuple[list[Any], list[int]]:
     """Coefficients by key, and the axes along which they were transformed."""
     keyed = to_keys(coeffs)
     ndim = keyed[0].ndim
     count = len(next(iter(keyed[1]))) if len(keyed) > 1 else ndim
-    if axes is None:
-        if count != ndim:
-            raise ArgumentError(
-                f"details of {count} axes in arrays of {ndim} dimensions: say which, such as axes=(-2, -1)"
-            )
-        axes = range(ndim)
-    wanted = [axes] if isinstance(axes, int) else list(axes)
-    found = [axis % ndim for axis in wanted if -ndim <= axis < ndim]
-    if len(found) != len(wanted) or len(set(found)) != len(found) or (len(keyed) > 1 and len(found) != count):
-        raise ArgumentError(f"axes {tuple(wanted)} do not fit details of {count} axes in {ndim} dimensions")
+    if axes is None and count != ndim:
+        raise ArgumentError(
+            f"details of {count} axes in arrays of {ndim} dimensions: say which, such as axes=(-2, -1)"
+        )
+    found = checked_axes(axes, ndim)
+    if len(keyed) > 1 and len(found) != count:
+        raise ArgumentError(f"axes {axes} do not fit details of {count} axes")
     for number, level in enumerate(keyed[1:], 1):
         shapes = {array.shape for array in level.values()}
         if sorted(level) != detail_keys(len(found)) or len(shapes) != 1 or len(next(iter(shapes))) != ndim:
@@ -119,7 +117,7 @@ def _checked(coeffs: Sequence[Any], axes: Sequence[int] | int | None) -> tuple[l
 
 
 def coeffs_to_array(
-    coeffs: Sequence[Any], padding: float | None = 0, axes: Sequence[int] | int | None = None
+    coeffs: Sequence[Any], padding: float | None = 0, axes: Axes = None
 ) -> tuple[Array, list[Any]]:
     """All coefficients in one array, as the picture of a pyramid has them.
 
@@ -181,9 +179,7 @@ def array_to_coeffs(arr: Array, coeff_slices: Sequence[Any], output_format: str 
     return from_keys(_cut(np.asarray(arr), coeff_slices, lambda part, _: part), output_format)
 
 
-def ravel_coeffs(
-    coeffs: Sequence[Any], axes: Sequence[int] | int | None = None
-) -> tuple[Array, list[Any], list[Any]]:
+def ravel_coeffs(coeffs: Sequence[Any], axes: Axes = None) -> tuple[Array, list[Any], list[Any]]:
     """All coefficients in one line.
 
     Returns
@@ -258,21 +254,15 @@ def per_axis(values: Any, count: int, what: str) -> list[Any]:
     return [values] * count
 
 
-def _lengths(shape: Sequence[int] | int, axes: Sequence[int] | int | None) -> tuple[list[int], list[int]]:
-    whole = [shape] if isinstance(shape, (int, np.integer)) else list(shape)
-    wanted = range(len(whole)) if axes is None else [axes] if isinstance(axes, int) else list(axes)
-    if any(not -len(whole) <= axis < len(whole) for axis in wanted):
-        raise ArgumentError(f"axes {tuple(wanted)} do not exist in shape {tuple(whole)}")
-    found = [axis % len(whole) for axis in wanted]
-    if len(set(found)) != len(found):
-        raise ArgumentError(f"axes must be different, got {tuple(wanted)}")
-    return whole, found
+def _lengths(shape: Sequence[int] | int, axes: Axes) -> tuple[list[int], list[int]]:
+    whole = [int(shape)] if isinstance(shape, (int, np.integer)) else list(shape)
+    return whole, checked_axes(axes, len(whole))
 
 
 def dwtn_max_level(
     shape: Sequence[int] | int,
     wavelet: Wavelet | str | Sequence[Any],
-    axes: Sequence[int] | int | None = None,
+    axes: Axes = None,
 ) -> int:
     """The deepest useful level for a shape: the least of those of its axes.
 
@@ -289,7 +279,7 @@ def wavedecn_shapes(
     wavelet: Wavelet | str | Sequence[Any],
     mode: str | int | Sequence[Any] = "symmetric",
     level: int | None = None,
-    axes: Sequence[int] | int | None = None,
+    axes: Axes = None,
 ) -> list[Any]:
     """The shapes of the coefficients of ``wavedecn``, without computing them.
 

@@ -9,7 +9,7 @@ filters.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import ArgumentError, ArgumentTypeError
+from ...plans.axes import Axes, checked_axes, one_axis, two_axes
 from ...plans.boundary import LWT_MODES, check_mode, max_level
 from ...schemes import check_name
 from ...wavelets import Wavelet, as_wavelet
@@ -48,7 +49,6 @@ LWT_LEVELS = 64  # Lines of one sample may be scaled on and on; beyond this it i
 INTEGER_LIMIT = 2**40  # Larger integers could overflow in the sums of a step.
 
 Array = NDArray[Any]
-Axes = Sequence[int] | int | None
 Name = Wavelet | str
 
 
@@ -100,17 +100,7 @@ def _transform(
     name: str | None,
 ) -> _Transform:
     """The transform asked for, or an error that says what is wrong with the asking."""
-    ndim = len(shape)
-    if axes is None:
-        axes = range(ndim)
-    wanted = tuple(axes) if isinstance(axes, Iterable) else (axes,)
-    if not all(isinstance(axis, (int, np.integer)) and not isinstance(axis, bool) for axis in wanted):
-        raise ArgumentTypeError(f"axes are integers, got {axes!r}")
-    if not wanted or not all(-ndim <= axis < ndim for axis in wanted):
-        raise ArgumentError(f"axes {wanted} do not exist in an array of shape {shape}")
-    found = tuple(int(axis) % ndim for axis in wanted)
-    if len(set(found)) != len(found):
-        raise ArgumentError(f"axes must be different, got {wanted}")
+    found = tuple(checked_axes(axes, len(shape)))
     name = None if name is None else check_name(name)
     if name is not None and len(found) != 2:
         raise ArgumentError(f"scheme {name!r} works on two axes, got {len(found)}")
@@ -331,18 +321,6 @@ def _keyed(coeffs: Sequence[Any], axes: int) -> list[Any]:
     return keyed
 
 
-def _one(axis: int) -> tuple[int]:
-    if isinstance(axis, Iterable) or axis is None:
-        raise ArgumentTypeError(f"a line has one axis, an integer; got axis={axis!r}")
-    return (axis,)
-
-
-def _two(axes: Sequence[int]) -> Sequence[int]:
-    if not isinstance(axes, Iterable) or len(tuple(axes)) != 2:
-        raise ArgumentError(f"an image has two axes, got axes={axes!r}")
-    return axes
-
-
 def dwtn(
     x: ArrayLike,
     wavelet: Name,
@@ -376,7 +354,7 @@ def idwtn(
 
 def dwt(x: ArrayLike, wavelet: Name, mode: str = "symmetric", axis: int = -1) -> tuple[Array, Array]:
     """One level of the DWT of lines: ``(cA, cD)``."""
-    bands = dwtn(x, wavelet, mode, _one(axis))
+    bands = dwtn(x, wavelet, mode, one_axis(axis))
     return bands["a"], bands["d"]
 
 
@@ -394,7 +372,7 @@ def dwt2(
     scheme: str | None = None,
 ) -> tuple[Array, tuple[Array, Array, Array]]:
     """One level of the DWT of images: ``(cA, (cH, cV, cD))``."""
-    bands = dwtn(x, wavelet, mode, _two(axes), scheme=scheme)
+    bands = dwtn(x, wavelet, mode, two_axes(axes), scheme=scheme)
     return bands["aa"], (bands["da"], bands["ad"], bands["dd"])
 
 
@@ -416,12 +394,12 @@ def wavedec(
     x: ArrayLike, wavelet: Name, mode: str = "symmetric", level: int | None = None, axis: int = -1
 ) -> list[Array]:
     """The DWT of lines in several levels: ``[cA, cD of the coarsest level, …, cD of the finest]``."""
-    return _plain(wavedecn(x, wavelet, mode, level, _one(axis)), 1)
+    return _plain(wavedecn(x, wavelet, mode, level, one_axis(axis)), 1)
 
 
 def waverec(coeffs: Sequence[ArrayLike], wavelet: Name, mode: str = "symmetric", axis: int = -1) -> Array:
     """The inverse of :func:`wavedec`."""
-    return waverecn(_keyed(coeffs, 1), wavelet, mode, _one(axis))
+    return waverecn(_keyed(coeffs, 1), wavelet, mode, one_axis(axis))
 
 
 def wavedec2(
@@ -434,7 +412,7 @@ def wavedec2(
     scheme: str | None = None,
 ) -> list[Any]:
     """The DWT of images in several levels: ``[cA, (cH, cV, cD) of the coarsest level, …]``."""
-    return _plain(wavedecn(x, wavelet, mode, level, _two(axes), scheme=scheme), 2)
+    return _plain(wavedecn(x, wavelet, mode, level, two_axes(axes), scheme=scheme), 2)
 
 
 def waverec2(
@@ -446,19 +424,19 @@ def waverec2(
     scheme: str | None = None,
 ) -> Array:
     """The inverse of :func:`wavedec2`."""
-    return waverecn(_keyed(coeffs, 2), wavelet, mode, _two(axes), scheme=scheme)
+    return waverecn(_keyed(coeffs, 2), wavelet, mode, two_axes(axes), scheme=scheme)
 
 
 def lwt(
     x: ArrayLike, wavelet: Name, level: int | None = 1, mode: str = "symmetric", axis: int = -1
 ) -> list[Array]:
     """The LWT of lines, in the form of :func:`wavedec`."""
-    return _plain(lwtn(x, wavelet, level, mode, _one(axis)), 1)
+    return _plain(lwtn(x, wavelet, level, mode, one_axis(axis)), 1)
 
 
 def ilwt(coeffs: Sequence[ArrayLike], wavelet: Name, mode: str = "symmetric", axis: int = -1) -> Array:
     """The inverse of :func:`lwt`."""
-    return ilwtn(_keyed(coeffs, 1), wavelet, mode, _one(axis))
+    return ilwtn(_keyed(coeffs, 1), wavelet, mode, one_axis(axis))
 
 
 def lwt2(
@@ -476,7 +454,7 @@ def lwt2(
     >>> cA.shape, cH.shape, cV.shape, cD.shape
     ((2, 3), (1, 3), (2, 2), (1, 2))
     """
-    return _plain(lwtn(x, wavelet, level, mode, _two(axes), scheme=scheme), 2)
+    return _plain(lwtn(x, wavelet, level, mode, two_axes(axes), scheme=scheme), 2)
 
 
 def ilwt2(
@@ -488,4 +466,4 @@ def ilwt2(
     scheme: str | None = None,
 ) -> Array:
     """The inverse of :func:`lwt2`."""
-    return ilwtn(_keyed(coeffs, 2), wavelet, mode, _two(axes), scheme=scheme)
+    return ilwtn(_keyed(coeffs, 2), wavelet, mode, two_axes(axes), scheme=scheme)
