@@ -122,6 +122,16 @@ def test_large_arrays_and_threads(shape: tuple[int, ...]) -> None:
         assert_same(coeffs, pywt.wavedecn(x, "db3", "reflect", 1))
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["haar", "db3", "bior4.4", "db20"])
+def test_planes_in_one_pass(name: str, mode: str) -> None:
+    for shape in ((128, 130), (151, 149), (2, 100, 101), (5000, 4), (4, 5001), (2, 3, 64, 65)):
+        x = noise(*shape, dtype="f4" if len(shape) == 4 else "f8")
+        assert_same(undula.dwt2(x, name, mode), pywt.dwt2(x, name, mode))
+    other: Any = (("db2", name), (mode, "periodic"))
+    assert_same(undula.dwt2(x, *other), pywt.dwt2(x, *other))
+
+
 def test_a_wavelet_and_a_mode_for_each_axis() -> None:
     x = noise(16, 20, 24)
     options: Any = (("haar", "db3", "bior2.2"), ("zero", "periodization", "smooth"))

@@ -79,6 +79,10 @@ def _has_samples(x: Array, plan: Plan) -> None:
 
 def _forward(x: Array, plan: Plan) -> dict[str, Array]:
     bands = {"": x}
+    if [axis for axis, _, _ in plan] == [x.ndim - 2, x.ndim - 1]:
+        fused = cpu.dwt_plane(x, [wavelet for _, wavelet, _ in plan], [mode for _, _, mode in plan])
+        if fused is not None:
+            return dict(zip(("aa", "ad", "da", "dd"), fused, strict=True))
     for axis, wavelet, mode in plan:
         bands = {
             key + letter: band

@@ -30,6 +30,7 @@ __all__ = [
     "max_level",
     "pad",
     "signal_length",
+    "signed_places",
     "source_places",
 ]
 
@@ -126,6 +127,21 @@ def extend(line: NDArray[Any], axis: int, start: int, stop: int, mode: str) -> N
     beyond = column(places - index)
     slope = np.where(beyond < 0, sample(1) - sample(0), sample(n - 1) - sample(n - 2))
     return np.asarray(taken + beyond * slope, dtype=taken.dtype)
+
+
+def signed_places(
+    n: int, start: int, stop: int, mode: str
+) -> tuple[NDArray[np.int_], NDArray[np.float64]] | None:
+    """Where places lie on a line and with what sign (0 for nothing), or None for modes that extrapolate."""
+    if mode in ("antireflect", "smooth"):
+        return None
+    places, index = _places.__wrapped__(n, start, stop, mode)
+    signs = np.ones(places.size)
+    if mode == "zero":
+        signs[places != index] = 0
+    elif mode == "antisymmetric":
+        signs[(places // n) % 2 == 1] = -1
+    return index, signs
 
 
 _LEVEL_ON_ONE = ("reflect", "antireflect", "smooth")  # a line of one sample goes on as a constant

@@ -1,4 +1,4 @@
-"""The CPU backend: one axis at a time by the filter bank, in Numba, for arrays of any dimension.
+"""The CPU backend: the filter bank in Numba, one axis at a time for arrays of any dimension, images at once.
 
 An array is seen as ``(outer, line, inner)``. Border coefficients are computed from small extended copies of
 the ends of the lines, all others from the array itself. Complex numbers are pairs of real ones, which stand
@@ -8,17 +8,18 @@ beside each other along one more inner axis.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...plans.boundary import band_length, extend, signal_length
+from ...plans.boundary import band_length, extend, signal_length, signed_places
 from ...wavelets import Wavelet
 from .threads import get_num_threads, ranges, run, set_num_threads
 
-__all__ = ["dwt_axis", "get_num_threads", "idwt_axis", "set_num_threads"]
+__all__ = ["dwt_axis", "dwt_plane", "get_num_threads", "idwt_axis", "set_num_threads"]
 
 Array = NDArray[Any]
 SMALL = 1 << 14  # Samples
@@ -67,6 +68,38 @@ def dwt_axis(x: Array, wavelet: Wavelet, mode: str, axis: int) -> tuple[Array, A
     if end > begin:
         _analyse(_real(x, axis), -lead, lo, hi, low, high, begin, end)
     return a, d
+
+
+def dwt_plane(x: Array, wavelets: Sequence[Wavelet], modes: Sequence[str]) -> list[Array] | None:
+    """The four bands ``aa, ad, da, dd`` of the last two axes in one pass, or None where that is not possible.
+
+    It is for real arrays of some size and modes that do not extrapolate.
+    """
+    if x.dtype.kind == "c" or x.size < SMALL:
+        return None
+    height, width = x.shape[-2:]
+    tables = []
+    for n, wavelet, mode in zip((height, width), wavelets, modes, strict=True):
+        lead = wavelet.dec_len // 2 - 1 if mode == "periodization" else 0
+        count = band_length(n, wavelet.dec_len, mode)
+        first = lead + 2 - wavelet.dec_len
+        table = signed_places(n, first, lead + 2 * count, mode)
+        if table is None or (mode == "periodization" and n % 2):
+            return None
+        tables.append((count, first, *table))
+    from . import kernels
+
+    (tall, _, rows, row_signs), (wide, first, columns, column_signs) = tables
+    planes = _real(x, x.ndim - 1).reshape(-1, height, width)
+    bands = [np.empty((*x.shape[:-2], tall, wide), x.dtype) for _ in range(4)]
+    flat = [band.reshape(-1, tall, wide) for band in bands]
+    signs = [s.astype(x.dtype) for s in (row_signs, column_signs)]
+    taps = [f for wavelet in wavelets for f in _taps(wavelet, x.dtype)[:2]]
+    for number, plane in enumerate(planes):
+        out = tuple(band[number] for band in flat)
+        fixed = (plane, rows, signs[0], columns, signs[1], first, *taps, *out)
+        run(kernels.analyse_plane, [(*fixed, s, e) for s, e in ranges(tall, plane.size)])
+    return bands
 
 
 def _analyse(x: Array, first: int, lo: Array, hi: Array, a: Array, d: Array, k0: int, k1: int) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["analyse_lines", "analyse_rows", "synthesise_lines", "synthesise_rows"]
+__all__ = ["analyse_lines", "analyse_plane", "analyse_rows", "synthesise_lines", "synthesise_rows"]
 
 BLOCK = 1024  # Samples worked on at a time: small enough that all taps find them in the first cache.
 
@@ -122,6 +122,78 @@ def analyse_lines(x, first, lo, hi, a, d, k0, k1):  # type: ignore[no-untyped-de
                 odd[m] = line[2 * m + 1]
             _filter_pairs(a[o, start : start + count], even, odd, lo_even, lo_odd, h)
             _filter_pairs(d[o, start : start + count], even, odd, hi_even, hi_odd, h)
+
+
+@_compiled
+def _filter_table(part, x, table, row, taps, start, stop):  # type: ignore[no-untyped-def]
+    """Σ taps[t] x[table[row - t], start:stop]: rows by a table that knows what lies beyond the ends."""
+    _start(part, x[table[row], start:stop], x[table[row - 1], start:stop], taps[0], taps[1])
+    t = 2
+    while t + 3 < taps.size:
+        _add_two(
+            part,
+            x[table[row - t], start:stop],
+            x[table[row - t - 1], start:stop],
+            x[table[row - t - 2], start:stop],
+            x[table[row - t - 3], start:stop],
+            taps[t],
+            taps[t + 1],
+            taps[t + 2],
+            taps[t + 3],
+        )
+        t += 4
+    if t < taps.size:
+        _add(part, x[table[row - t], start:stop], x[table[row - t - 1], start:stop], taps[t], taps[t + 1])
+
+
+@_compiled
+def _split_row(row, table, signs, first, even, odd):  # type: ignore[no-untyped-def]
+    """Even and odd places from ``first`` on; those beyond the ends by the table and its signs."""
+    begin = max(0, (1 - first) // 2)
+    end = max(begin, min(even.size, (row.size - first) // 2))
+    for m in range(begin):
+        even[m] = row[table[2 * m]] * signs[2 * m]
+        odd[m] = row[table[2 * m + 1]] * signs[2 * m + 1]
+    for m in range(end, even.size):
+        even[m] = row[table[2 * m]] * signs[2 * m]
+        odd[m] = row[table[2 * m + 1]] * signs[2 * m + 1]
+    inside = row[2 * begin + first : 2 * end + first]
+    even_part, odd_part = even[begin:end], odd[begin:end]
+    for m in range(even_part.size):
+        even_part[m] = inside[2 * m]
+        odd_part[m] = inside[2 * m + 1]
+
+
+@_compiled
+def analyse_plane(  # type: ignore[no-untyped-def]
+    x, rows, row_signs, columns, column_signs, first, v_lo, v_hi, h_lo, h_hi, aa, ad, da, dd, k0, k1
+):
+    """All four bands, rows ``k0 … k1``, in one pass: a finished row is filtered while it is in the cache.
+
+    ``rows`` and ``columns`` say where the places from the first one read lie on the plane, ``first`` is that
+    place for columns.
+    """
+    width, h = x.shape[1], h_lo.size // 2 - 1
+    low, high = np.empty(width, x.dtype), np.empty(width, x.dtype)
+    even, odd = np.empty(aa.shape[1] + h, x.dtype), np.empty(aa.shape[1] + h, x.dtype)
+    lo_taps, hi_taps = np.empty_like(v_lo), np.empty_like(v_hi)
+    lo_even, lo_odd = h_lo[1::2].copy(), h_lo[::2].copy()
+    hi_even, hi_odd = h_hi[1::2].copy(), h_hi[::2].copy()
+    for k in range(k0, k1):
+        row = 2 * k + v_lo.size - 1
+        for t in range(v_lo.size):
+            lo_taps[t] = v_lo[t] * row_signs[row - t]
+            hi_taps[t] = v_hi[t] * row_signs[row - t]
+        for start in range(0, width, BLOCK):
+            stop = min(start + BLOCK, width)
+            _filter_table(low[start:stop], x, rows, row, lo_taps, start, stop)
+            _filter_table(high[start:stop], x, rows, row, hi_taps, start, stop)
+        _split_row(low, columns, column_signs, first, even, odd)
+        _filter_pairs(aa[k], even, odd, lo_even, lo_odd, h)
+        _filter_pairs(ad[k], even, odd, hi_even, hi_odd, h)
+        _split_row(high, columns, column_signs, first, even, odd)
+        _filter_pairs(da[k], even, odd, lo_even, lo_odd, h)
+        _filter_pairs(dd[k], even, odd, hi_even, hi_odd, h)
 
 
 @_compiled
