@@ -61,7 +61,9 @@ def test_the_convolution_scheme() -> None:
     scheme = undula.scheme("cdf97", "convolution")
     assert (scheme.barriers, scheme.operations) == (1, (9 + 7) ** 2)
     assert scheme.halo == ((2, 2), (2, 2))
-    assert undula.scheme("dmey", "convolution").matrix() is not None
+    meyer = undula.Wavelet("dmey")  # it has no lifting, but its filters are a scheme like any other's
+    assert undula.scheme(meyer, "convolution").matrix() == meyer.polyphase.tensor(meyer.polyphase)
+    assert undula.scheme(meyer, "convolution").inverse().matrix() == meyer.synthesis.tensor(meyer.synthesis)
 
 
 def test_haar_needs_no_barrier(scheme_name: str) -> None:

@@ -45,18 +45,17 @@ def _add_two(out, x, y, z, w, first, second, third, fourth):  # type: ignore[no-
 
 
 @_compiled
-def _filter_rows(out, x, taps, row, start, stop):  # type: ignore[no-untyped-def]
-    """out[start:stop] = Σ taps[t] x[row - t, start:stop]."""
-    part = out[start:stop]
-    _start(part, x[row, start:stop], x[row - 1, start:stop], taps[0], taps[1])
+def _filter_table(part, x, table, row, taps, start, stop):  # type: ignore[no-untyped-def]
+    """Σ taps[t] x[table[row - t], start:stop]: rows by a table that knows what lies beyond the ends."""
+    _start(part, x[table[row], start:stop], x[table[row - 1], start:stop], taps[0], taps[1])
     t = 2
     while t + 3 < taps.size:
         _add_two(
             part,
-            x[row - t, start:stop],
-            x[row - t - 1, start:stop],
-            x[row - t - 2, start:stop],
-            x[row - t - 3, start:stop],
+            x[table[row - t], start:stop],
+            x[table[row - t - 1], start:stop],
+            x[table[row - t - 2], start:stop],
+            x[table[row - t - 3], start:stop],
             taps[t],
             taps[t + 1],
             taps[t + 2],
@@ -64,20 +63,21 @@ def _filter_rows(out, x, taps, row, start, stop):  # type: ignore[no-untyped-def
         )
         t += 4
     if t < taps.size:
-        _add(part, x[row - t, start:stop], x[row - t - 1, start:stop], taps[t], taps[t + 1])
+        _add(part, x[table[row - t], start:stop], x[table[row - t - 1], start:stop], taps[t], taps[t + 1])
 
 
 @_compiled
 def analyse_rows(x, first, lo, hi, a, d, k0, k1):  # type: ignore[no-untyped-def]
     """Both bands of rows ``k0 … k1`` along the middle axis; ``x[:, 0]`` is place ``first`` of the line."""
-    outer, _, inner = x.shape
+    outer, count, inner = x.shape
+    table = np.arange(count)  # every row lies where it is
     for o in range(outer):
         for start in range(0, inner, BLOCK):
             stop = min(start + BLOCK, inner)
             for k in range(k0, k1):
                 row = 2 * k + 1 - first
-                _filter_rows(a[o, k], x[o], lo, row, start, stop)
-                _filter_rows(d[o, k], x[o], hi, row, start, stop)
+                _filter_table(a[o, k, start:stop], x[o], table, row, lo, start, stop)
+                _filter_table(d[o, k, start:stop], x[o], table, row, hi, start, stop)
 
 
 @_compiled
@@ -122,28 +122,6 @@ def analyse_lines(x, first, lo, hi, a, d, k0, k1):  # type: ignore[no-untyped-de
                 odd[m] = line[2 * m + 1]
             _filter_pairs(a[o, start : start + count], even, odd, lo_even, lo_odd, h)
             _filter_pairs(d[o, start : start + count], even, odd, hi_even, hi_odd, h)
-
-
-@_compiled
-def _filter_table(part, x, table, row, taps, start, stop):  # type: ignore[no-untyped-def]
-    """Σ taps[t] x[table[row - t], start:stop]: rows by a table that knows what lies beyond the ends."""
-    _start(part, x[table[row], start:stop], x[table[row - 1], start:stop], taps[0], taps[1])
-    t = 2
-    while t + 3 < taps.size:
-        _add_two(
-            part,
-            x[table[row - t], start:stop],
-            x[table[row - t - 1], start:stop],
-            x[table[row - t - 2], start:stop],
-            x[table[row - t - 3], start:stop],
-            taps[t],
-            taps[t + 1],
-            taps[t + 2],
-            taps[t + 3],
-        )
-        t += 4
-    if t < taps.size:
-        _add(part, x[table[row - t], start:stop], x[table[row - t - 1], start:stop], taps[t], taps[t + 1])
 
 
 @_compiled
