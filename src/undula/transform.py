@@ -17,6 +17,7 @@ from .errors import ArgumentError, ArgumentTypeError
 from .plans.axes import Axes, checked_axes, one_axis, two_axes
 from .plans.boundary import check_mode
 from .plans.coeffs import checked_level, detail_keys, from_keys, per_axis
+from .plans.line import dwt_line, inverse_length
 from .wavelets import Wavelet, as_wavelet
 
 __all__ = [
@@ -78,33 +79,29 @@ def _has_samples(x: Array, plan: Plan) -> None:
 
 
 def _forward(x: Array, plan: Plan) -> dict[str, Array]:
-    bands = {"": x}
-    if [axis for axis, _, _ in plan] == [x.ndim - 2, x.ndim - 1]:
-        fused = cpu.dwt_plane(x, [wavelet for _, wavelet, _ in plan], [mode for _, _, mode in plan])
-        if fused is not None:
-            return dict(zip(("aa", "ad", "da", "dd"), fused, strict=True))
-    for axis, wavelet, mode in plan:
-        bands = {
-            key + letter: band
-            for key, part in bands.items()
-            for letter, band in zip("ad", cpu.dwt_axis(part, wavelet, mode, axis), strict=True)
-        }
+    single = x.dtype.char in "fF"
+    lines = [(axis, dwt_line(x.shape[axis], wavelet, mode, single)) for axis, wavelet, mode in plan]
+    shape = list(x.shape)
+    for axis, line in lines:
+        shape[axis] = line.counts[0]
+    bands = {key: np.empty(shape, x.dtype) for key in ["a" * len(plan), *detail_keys(len(plan))]}
+    cpu.forward(x, lines, bands)
     return bands
 
 
 def _backward(bands: Mapping[str, Array | None], plan: Plan) -> Array:
     """One level back; missing bands are zero, and cost nothing where both of a pair are missing."""
-    known = dict(bands)
-    for axis, wavelet, mode in reversed(plan):
-        parts: dict[str, Array | None] = {}
-        for key in dict.fromkeys(key[:-1] for key in known):
-            low, high = known.get(key + "a"), known.get(key + "d")
-            none = low is None and high is None
-            parts[key] = None if none else cpu.idwt_axis(low, high, wavelet, mode, axis)
-        known = parts
-    result = known[""]
-    assert result is not None
-    return result
+    given = next(band for band in bands.values() if band is not None)
+    single = given.dtype.char in "fF"
+    shape = list(given.shape)
+    lines = []
+    for axis, wavelet, mode in plan:
+        shape[axis] = inverse_length(shape[axis], wavelet, mode)
+        lines.append((axis, dwt_line(shape[axis], wavelet, mode, single)))
+    x = np.empty(shape, given.dtype)
+    every = ["a" * len(plan), *detail_keys(len(plan))]
+    cpu.backward({key: bands.get(key) for key in every}, lines, x)
+    return x
 
 
 def _alike(bands: Mapping[str, Any]) -> dict[str, Array | None]:

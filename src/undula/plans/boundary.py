@@ -9,7 +9,6 @@ neighbours by folding their places back onto the line.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,13 +23,13 @@ __all__ = [
     "Modes",
     "band_length",
     "check_mode",
+    "combinations",
     "dwt_coeff_len",
     "dwt_max_level",
     "extend",
     "max_level",
     "pad",
     "signal_length",
-    "signed_places",
     "source_places",
 ]
 
@@ -99,71 +98,68 @@ def extend(line: NDArray[Any], axis: int, start: int, stop: int, mode: str) -> N
     n = line.shape[axis]
     if n == 0:
         raise ArgumentError(f"an axis of length 0 cannot be extended; the shape is {line.shape}")
-    known = _places if stop - start <= 4096 else _places.__wrapped__  # long tables are not worth keeping
-    places, index = known(n, start, stop, mode)
-    taken = np.take(line, index, axis)
-    if mode not in ("zero", "antisymmetric", "antireflect", "smooth") or (n == 1 and mode in _LEVEL_ON_ONE):
-        return taken
+    index, factors = combinations(n, np.arange(start, stop), mode)
+    shape = [1] * line.ndim
+    shape[axis] = -1
+    total = np.take(line, index[:, 0], axis)
+    if mode not in _WEIGHTED:
+        return total
+    for term in range(TERMS):
+        weight = factors[:, term].astype(line.dtype if line.dtype.kind in "iu" else line.real.dtype)
+        part = np.take(line, index[:, term], axis) * weight.reshape(shape)
+        part = np.where(weight.reshape(shape) != 0, part, line.dtype.type(0))
+        total = part if term == 0 else total + part
+    return np.asarray(total, dtype=line.dtype)
 
-    def column(values: NDArray[Any]) -> NDArray[Any]:
-        """One value for each place, to be spread over the other axes."""
-        shape = [1] * line.ndim
-        shape[axis] = values.size
-        return values.reshape(shape)
 
-    def sample(place: int) -> NDArray[Any]:
-        return np.take(line, [place], axis)
+TERMS = 3  # No sample beyond the ends is made of more samples than this.
+_WEIGHTED = ("zero", "antisymmetric", "antireflect", "smooth")
 
-    if mode == "zero":
-        return np.where(column(places == index), taken, line.dtype.type(0))
-    if mode == "antisymmetric":
-        return np.asarray(taken * column(np.where((places // n) % 2 == 1, -1, 1).astype(taken.real.dtype)))
-    if mode == "antireflect":
+
+def combinations(n: int, places: NDArray[np.int_], mode: str) -> tuple[NDArray[np.int_], NDArray[np.float64]]:
+    """What stands at places of a line of ``n`` samples: ``Σ factors[p, t] · line[index[p, t]]``.
+
+    >>> index, factors = combinations(4, np.array([4]), "smooth")
+    >>> index.tolist(), factors.tolist()
+    ([[3, 2, 0]], [[2.0, -1.0, 0.0]])
+    """
+    if mode not in MODES:
+        raise UnknownNameError("mode", mode, MODES)
+    index = np.zeros((places.size, TERMS), dtype=np.int_)
+    factors = np.zeros((places.size, TERMS))
+    factors[:, 0] = 1
+    if n == 1 and mode in _LEVEL_ON_ONE:
+        return index, factors
+    nearest = np.clip(places, 0, n - 1)
+    if mode == "periodization":  # an odd line repeats its last sample
+        index[:, 0] = np.minimum(places % (n + n % 2), n - 1)
+    elif mode == "periodic":
+        index[:, 0] = places % n
+    elif mode in ("symmetric", "antisymmetric"):
+        index[:, 0] = _fold(places, 2 * n - 1)
+        if mode == "antisymmetric":
+            factors[:, 0] = np.where((places // n) % 2 == 1, -1, 1)
+    elif mode == "reflect":
+        index[:, 0] = _fold(places, 2 * n - 2)
+    elif mode == "antireflect":
         # Odd reflection at both ends: each turn of 2n - 2 places adds twice the rise of the line.
         turn, place = np.divmod(places, 2 * n - 2)
-        first, last = sample(0), sample(n - 1)
-        folded = np.where(column(place > n - 1), 2 * last - taken, taken)
-        return np.asarray(folded + column(turn) * 2 * (last - first), dtype=taken.dtype)
-    beyond = column(places - index)
-    slope = np.where(beyond < 0, sample(1) - sample(0), sample(n - 1) - sample(n - 2))
-    return np.asarray(taken + beyond * slope, dtype=taken.dtype)
-
-
-def signed_places(
-    n: int, start: int, stop: int, mode: str
-) -> tuple[NDArray[np.int_], NDArray[np.float64]] | None:
-    """Where places lie on a line and with what sign (0 for nothing), or None for modes that extrapolate."""
-    if mode in ("antireflect", "smooth"):
-        return None
-    places, index = _places.__wrapped__(n, start, stop, mode)
-    signs = np.ones(places.size)
-    if mode == "zero":
-        signs[places != index] = 0
-    elif mode == "antisymmetric":
-        signs[(places // n) % 2 == 1] = -1
-    return index, signs
+        back = place > n - 1
+        index[:, 0], index[:, 1] = _fold(places, 2 * n - 2), n - 1
+        factors[:, 0] = np.where(back, -1, 1)
+        factors[:, 1], factors[:, 2] = 2 * turn + 2 * back, -2 * turn
+    elif mode == "smooth":
+        beyond = np.abs(places - nearest)
+        index[:, 0], index[:, 1] = nearest, np.where(places < 0, 1, n - 2)
+        factors[:, 0], factors[:, 1] = 1 + beyond, -beyond
+    else:
+        index[:, 0] = nearest
+        if mode == "zero":
+            factors[:, 0] = places == nearest
+    return index, factors
 
 
 _LEVEL_ON_ONE = ("reflect", "antireflect", "smooth")  # a line of one sample goes on as a constant
-
-
-@lru_cache(maxsize=1024)
-def _places(n: int, start: int, stop: int, mode: str) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
-    """The places wanted, and those on a line of length ``n`` from which they are taken."""
-    places = np.arange(start, stop)
-    if mode in ("periodic", "periodization"):
-        index = places % n
-    elif mode in ("symmetric", "antisymmetric"):
-        index = _fold(places, 2 * n - 1)
-    elif mode in ("reflect", "antireflect") and n > 1:
-        index = _fold(places, 2 * n - 2)
-    elif mode in MODES:
-        index = np.clip(places, 0, n - 1)
-    else:
-        raise UnknownNameError("mode", mode, MODES)
-    for table in (places, index):
-        table.setflags(write=False)
-    return places, index
 
 
 def _fold(places: NDArray[np.int_], last: int) -> NDArray[np.int_]:

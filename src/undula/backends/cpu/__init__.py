@@ -1,163 +1,325 @@
-"""The CPU backend: the filter bank in Numba, one axis at a time for arrays of any dimension, images at once.
+"""The CPU backend: one level of a transform, forward and back, on arrays of any dimension and strides.
 
-An array is seen as ``(outer, line, inner)``. Border coefficients are computed from small extended copies of
-the ends of the lines, all others from the array itself. Complex numbers are pairs of real ones, which stand
-beside each other along one more inner axis.
+One axis, or two neighbouring ones, are worked on at once; where there are more, the first is split off and
+its two bands are worked on in turn. Complex numbers are pairs of real ones beside each other.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...plans.boundary import band_length, extend, signal_length, signed_places
-from ...wavelets import Wavelet
+from ...plans.boundary import TERMS
+from ...plans.line import Line
+from . import program
+from .program import Program
 from .threads import get_num_threads, ranges, run, set_num_threads
 
-__all__ = ["dwt_axis", "dwt_plane", "get_num_threads", "idwt_axis", "set_num_threads"]
+__all__ = ["backward", "forward", "get_num_threads", "set_num_threads"]
 
 Array = NDArray[Any]
-SMALL = 1 << 14  # Samples
+Lines = Sequence[tuple[int, Line]]  # axes and what is done along them
+
+NARROW = 16  # Samples side by side below which an axis is worked on as lines.
+LETTERS = ("a", "d")
+TWO = ("aa", "ad", "da", "dd")
 
 
-def _real(x: Array, axis: int) -> Array:
-    """The array as real numbers ``(outer, line, inner)``, in one piece of memory."""
-    x = np.ascontiguousarray(x)
-    if not x.flags.writeable:  # (or Numba would compile its kernels once more, for arrays of this kind)
-        x = x.copy()
-    shape = (math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :]))
+def forward(x: Array, lines: Lines, bands: Mapping[str, Array]) -> None:
+    """One level: fills ``bands``, whose keys have a letter for each of ``lines``, in their order."""
     if x.dtype.kind == "c":
-        return x.view(x.real.dtype).reshape(shape[0], shape[1], 2 * shape[2])
-    return x.reshape(shape)
+        x, bands = _pairs(x), {key: _pairs(band) for key, band in bands.items()}
+    _forward(x, *_in_order(lines, bands))
 
 
-@lru_cache(maxsize=256)
-def _taps(wavelet: Wavelet, dtype: np.dtype[Any]) -> tuple[Array, ...]:
-    """The four filters in the real type that belongs to a dtype."""
-    real = np.empty(0, dtype).real.dtype
-    return tuple(np.array(taps, dtype=real) for taps in wavelet.filter_bank)
+def _forward(x: Array, lines: Lines, bands: Mapping[str, Array]) -> None:
+    axis, line = lines[0]
+    if len(lines) == 1:
+        _one_axis("analyse", x, axis, program.forward(line, x.dtype), [bands[key] for key in LETTERS])
+    elif len(lines) == 2 and lines[1][0] == axis + 1:
+        pair = _alike(line, lines[1][1])
+        programs = [program.forward(side, x.dtype) for side in pair]
+        _planes("analyse", x, axis, programs, [bands[key] for key in TWO])
+    else:
+        halves = {letter: _resized(x, axis, n) for letter, n in zip(LETTERS, line.counts, strict=True)}
+        _forward(x, lines[:1], halves)
+        for letter, part in halves.items():
+            _forward(part, lines[1:], _under(bands, letter))
 
 
-def dwt_axis(x: Array, wavelet: Wavelet, mode: str, axis: int) -> tuple[Array, Array]:
-    """Both bands of one level along one axis of a float or complex array."""
-    lead, length = 0, wavelet.dec_len
-    if mode == "periodization":
-        lead = length // 2 - 1
-        if x.shape[axis] % 2:  # an odd line repeats its last sample
-            x = extend(x, axis, 0, x.shape[axis] + 1, "constant")
-    n = x.shape[axis]
-    count = band_length(n, length, mode)
-    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
-    a, d = np.empty(shape, x.dtype), np.empty(shape, x.dtype)
-    lo, hi = _taps(wavelet, x.dtype)[:2]
-    # Coefficient k reads places 2k + 2 - L + lead … 2k + 1 + lead: which of them read the line alone?
-    # (Of a small array all are computed from an extended copy: that is less to do than to begin thrice.)
-    begin = count if x.size < SMALL else min(max(0, (length - 1 - lead) // 2), count)
-    end = max(begin, min(count, (n - 2 - lead) // 2 + 1))
-    low, high = _real(a, axis), _real(d, axis)
-    for k0, k1 in ((0, begin), (end, count)):
-        if k1 > k0:
-            first = 2 * k0 + 2 - length + lead
-            rim = extend(x, axis, first, 2 * k1 + lead, mode)
-            _analyse(_real(rim, axis), first - lead, lo, hi, low, high, k0, k1)
-    if end > begin:
-        _analyse(_real(x, axis), -lead, lo, hi, low, high, begin, end)
-    return a, d
+def backward(bands: Mapping[str, Array | None], lines: Lines, x: Array) -> None:
+    """One level back, into ``x``; bands that are None are zero."""
+    if x.dtype.kind == "c":
+        bands = {k: b if b is None else _pairs(b) for k, b in bands.items()}
+        x = _pairs(x)
+    _backward(*_in_order(lines, bands)[::-1], x)
 
 
-def dwt_plane(x: Array, wavelets: Sequence[Wavelet], modes: Sequence[str]) -> list[Array] | None:
-    """The four bands ``aa, ad, da, dd`` of the last two axes in one pass, or None where that is not possible.
+def _backward(bands: Mapping[str, Array | None], lines: Lines, x: Array) -> None:
+    axis, line = lines[0]
+    if len(lines) == 1:
+        _one_axis("synthesise", x, axis, program.backward(line, x.dtype), [bands[key] for key in LETTERS])
+    elif len(lines) == 2 and lines[1][0] == axis + 1:
+        pair = _alike(line, lines[1][1])
+        programs = [program.backward(side, x.dtype) for side in pair]
+        _planes("synthesise", x, axis, programs, [bands[key] for key in TWO])
+    else:
+        halves: dict[str, Array | None] = {}
+        for letter, count in zip(LETTERS, line.counts, strict=True):
+            under = _under(bands, letter)
+            halves[letter] = None
+            if any(band is not None for band in under.values()):
+                halves[letter] = part = _resized(x, axis, count)
+                _backward(under, lines[1:], part)
+        _backward(halves, lines[:1], x)
 
-    It is for real arrays of some size and modes that do not extrapolate.
-    """
-    if x.dtype.kind == "c" or x.size < SMALL:
-        return None
-    height, width = x.shape[-2:]
-    tables = []
-    for n, wavelet, mode in zip((height, width), wavelets, modes, strict=True):
-        lead = wavelet.dec_len // 2 - 1 if mode == "periodization" else 0
-        count = band_length(n, wavelet.dec_len, mode)
-        first = lead + 2 - wavelet.dec_len
-        table = signed_places(n, first, lead + 2 * count, mode)
-        if table is None or (mode == "periodization" and n % 2):
+
+def _in_order(lines: Lines, bands: Mapping[str, Any]) -> tuple[Lines, dict[str, Any]]:
+    """Lines by ascending axis, and the letters of the keys with them."""
+    order = sorted(range(len(lines)), key=lambda k: lines[k][0])
+    if order == list(range(len(lines))):
+        return lines, dict(bands)
+    return [lines[k] for k in order], {"".join(key[k] for k in order): b for key, b in bands.items()}
+
+
+def _under(bands: Mapping[str, Any], letter: str) -> dict[str, Any]:
+    return {key[1:]: band for key, band in bands.items() if key[0] == letter}
+
+
+def _alike(down: Line, along: Line) -> tuple[Line, Line]:
+    """Both lifted or both filtered: the kernels for planes know no mixture."""
+    if (down.chain is None) == (along.chain is None):
+        return down, along
+    return replace(down, chain=None), replace(along, chain=None)
+
+
+def _resized(x: Array, axis: int, count: int) -> Array:
+    return np.empty((*x.shape[:axis], count, *x.shape[axis + 1 :]), x.dtype)
+
+
+def _pairs(x: Array) -> Array:
+    """Complex numbers as real ones, with one more axis for their two parts; shares memory."""
+    real = x.real
+    return np.lib.stride_tricks.as_strided(real, (*x.shape, 2), (*x.strides, real.itemsize))
+
+
+# --- where arrays lie -----------------------------------------------------------------------------
+
+
+class _Layout(NamedTuple):
+    """An array as planes of rows."""
+
+    address: int
+    planes: int
+    plane: int  # bytes from one to the next
+    row: int
+
+
+def _layout(x: Array, outer: int, inner: int) -> _Layout | None:
+    """Axes before ``outer`` as planes, ``outer`` as rows, axes from ``inner`` on in one piece; else None."""
+    size = x.itemsize
+    for axis in range(x.ndim - 1, inner - 1, -1):
+        if x.shape[axis] > 1 and x.strides[axis] != size:
             return None
-        tables.append((count, first, *table))
+        size *= x.shape[axis]
+    planes, stride = 1, 0
+    for axis in range(outer - 1, -1, -1):
+        if x.shape[axis] == 1:
+            continue
+        if planes > 1 and x.strides[axis] != planes * stride:
+            return None
+        if planes == 1:
+            stride = x.strides[axis]
+        planes *= x.shape[axis]
+    row = x.strides[outer] if outer < inner else 0
+    address: int = x.__array_interface__["data"][0]
+    if address % x.dtype.alignment or stride % x.itemsize or row % x.itemsize:
+        return None
+    return _Layout(address, planes, stride, row)
+
+
+class _Sources:
+    """Arrays that are read, copied where their strides are such that kernels cannot."""
+
+    def __init__(self, arrays: Sequence[Array | None], outer: int, inner: int) -> None:
+        self.kept: list[Array] = []
+        self.layouts: list[_Layout] = []
+        given = next(array for array in arrays if array is not None)
+        for array in arrays:
+            if array is None:  # zeros: one row for all
+                shape = given.shape[inner:]
+                zeros = np.zeros(max(1, math.prod(shape)), given.dtype)
+                self.kept.append(zeros)
+                self.layouts.append(_Layout(zeros.__array_interface__["data"][0], 1, 0, 0))
+                continue
+            layout = _layout(array, outer, inner)
+            if layout is None:
+                array = np.array(array, order="C")
+                layout = _layout(array, outer, inner)
+                assert layout is not None
+            self.kept.append(array)
+            self.layouts.append(layout)
+
+
+class _Targets(_Sources):
+    """Arrays that are written; :meth:`finish` brings results home to those with other strides."""
+
+    def __init__(self, arrays: Sequence[Array], outer: int, inner: int) -> None:
+        fits = [_layout(array, outer, inner) is not None for array in arrays]
+        own = [a if good else np.empty(a.shape, a.dtype) for a, good in zip(arrays, fits, strict=True)]
+        super().__init__(own, outer, inner)
+        self.elsewhere = [(a, b) for a, b, good in zip(arrays, own, fits, strict=True) if not good]
+
+    def finish(self) -> None:
+        for array, made in self.elsewhere:
+            array[...] = made
+
+
+# --- calling kernels ------------------------------------------------------------------------------
+
+_local = threading.local()
+
+
+def _scratch(size: int) -> Array:
+    """Memory that this thread works in, kept for the next time."""
+    kept: Array | None = getattr(_local, "scratch", None)
+    if kept is None or kept.nbytes < size:
+        kept = _local.scratch = np.empty(size, np.uint8)
+    return kept
+
+
+class _Room(NamedTuple):
+    """Scratch that a kernel wants: rows in halves, and a buffer for the steps along a row."""
+
+    half: int
+    origin: int
+    slots: int
+    step: int
+    listed: int
+
+
+def _rounded(size: int) -> int:
+    return -(-size // 64) * 64
+
+
+def _call(
+    kernel: Callable[..., None], arguments: Array, programs: Sequence[Program], room: _Room, size: int
+) -> None:
+    """One piece of the work, in the thread that does it."""
+    from .kernels import BUFFER, CHUNK, HALF, ORIGIN, SCRATCH, SLOT
+
+    origin, half = _rounded(room.origin), _rounded(room.half) + 64
+    slot = 2 * half + 64
+    buffer = 2 * (max(1, CHUNK * size // room.step) + 4) * room.step + 2 * room.step
+    memory = _scratch(slot * room.slots + origin + buffer + 3 * 64)
+    start = _rounded(memory.__array_interface__["data"][0])
+    arguments[SCRATCH], arguments[SLOT], arguments[HALF], arguments[ORIGIN] = start, slot, half, origin
+    arguments[BUFFER] = _rounded(start + slot * room.slots + origin)
+    arrays = [array for one in programs for array in (one.integers, one.numbers)]
+    kernel(arguments, *arrays, np.empty(room.listed + TERMS, np.int64))
+
+
+def _run(
+    kernel: Callable[..., None],
+    x: _Layout,
+    bands: Sequence[_Layout],
+    programs: Sequence[Program],
+    room: _Room,
+    whole: tuple[int, int],  # what is to be made: how many rows or coefficients, in what units
+    channels: int,
+    samples: int,
+    size: int,
+) -> None:
+    """All of the work, cut into pieces for threads: planes if there are enough of them, or rows."""
+    from .kernels import (
+        ARGUMENTS,
+        BAND_PLANE,
+        BAND_ROW,
+        BANDS,
+        BEGIN,
+        CHANNELS,
+        END,
+        PLANES,
+        X_PLANE,
+        X_ROW,
+        X,
+    )  # fmt: skip
+
+    count, unit = whole
+    fixed = np.zeros(ARGUMENTS, np.int64)
+    fixed[[X, X_PLANE, X_ROW, CHANNELS]] = x.address, x.plane, x.row, channels
+    for k, band in enumerate(bands):
+        fixed[BANDS + k], fixed[BAND_PLANE + k], fixed[BAND_ROW + k] = band.address, band.plane, band.row
+    fixed[PLANES], fixed[BEGIN], fixed[END] = x.planes, 0, count
+    pieces = []
+    if x.planes >= get_num_threads():
+        for begin, end in ranges(x.planes, samples):
+            own = fixed.copy()
+            own[PLANES] = end - begin
+            own[X] += begin * x.plane
+            for k, band in enumerate(bands):
+                own[BANDS + k] += begin * band.plane
+            pieces.append((kernel, own, programs, room, size))
+    else:
+        for begin, end in ranges(-(-count // unit), samples):
+            own = fixed.copy()
+            own[BEGIN], own[END] = begin * unit, min(end * unit, count)
+            pieces.append((kernel, own, programs, room, size))
+    run(_call, pieces)
+
+
+def _planes(
+    what: str, x: Array, axis: int, programs: Sequence[Program], bands: Sequence[Array | None]
+) -> None:
+    """Both of two neighbouring axes."""
     from . import kernels
 
-    (tall, _, rows, row_signs), (wide, first, columns, column_signs) = tables
-    planes = _real(x, x.ndim - 1).reshape(-1, height, width)
-    bands = [np.empty((*x.shape[:-2], tall, wide), x.dtype) for _ in range(4)]
-    flat = [band.reshape(-1, tall, wide) for band in bands]
-    signs = [s.astype(x.dtype) for s in (row_signs, column_signs)]
-    taps = [f for wavelet in wavelets for f in _taps(wavelet, x.dtype)[:2]]
-    for number, plane in enumerate(planes):
-        out = tuple(band[number] for band in flat)
-        fixed = (plane, rows, signs[0], columns, signs[1], first, *taps, *out)
-        run(kernels.analyse_plane, [(*fixed, s, e) for s, e in ranges(tall, plane.size)])
-    return bands
-
-
-def _analyse(x: Array, first: int, lo: Array, hi: Array, a: Array, d: Array, k0: int, k1: int) -> None:
-    from . import kernels  # here, so that nobody pays for Numba who does not transform
-
-    outer, _, inner = x.shape
-    samples = 2 * outer * (k1 - k0) * inner
-    if inner == 1:
-        lines, low, high = (block.reshape(outer, -1) for block in (x, a, d))
-        if outer > 1:
-            cuts = [slice(*piece) for piece in ranges(outer, samples)]
-            pieces = [(lines[cut], first, lo, hi, low[cut], high[cut], k0, k1) for cut in cuts]
-        else:
-            pieces = [(lines, first, lo, hi, low, high, k0 + s, k0 + e) for s, e in ranges(k1 - k0, samples)]
-        run(kernels.analyse_lines, pieces)
+    down, along = programs
+    channels = math.prod(x.shape[axis + 2 :])
+    step = channels * x.itemsize
+    reach = along.reach + 8
+    places = max(*along.counts, (along.length + 1) // 2) + 2 * reach
+    if what == "analyse":
+        sources, targets = _Sources([x], axis, axis + 1), _Targets(bands, axis, axis + 1)  # type: ignore[arg-type]
+        slots = 4 * down.pairs + 4 + down.rims
+        whole, layouts = (max(down.counts), 1), (sources.layouts[0], targets.layouts)
     else:
-        pieces = [(x, first, lo, hi, a, d, k0 + s, k0 + e) for s, e in ranges(k1 - k0, samples)]
-        run(kernels.analyse_rows, pieces)
+        sources, targets = _Sources(bands, axis, axis + 1), _Targets([x], axis, axis + 1)
+        slots = 9 + 4 * down.pairs + (down.taps if not down.pairs else 0)
+        whole, layouts = (down.length, 2), (targets.layouts[0], sources.layouts)
+    room = _Room(places * step, reach * step, slots, step, down.taps + along.taps)
+    kernel = getattr(kernels, f"{what}_planes")
+    _run(kernel, *layouts, programs, room, whole, channels, x.size, x.itemsize)
+    targets.finish()
 
 
-def idwt_axis(a: Array | None, d: Array | None, wavelet: Wavelet, mode: str, axis: int) -> Array:
-    """One level back along one axis, from two bands of one shape and dtype; a missing one is zero."""
-    given = a if a is not None else d
-    assert given is not None
-    low = a if a is not None else np.zeros_like(given)
-    high = d if d is not None else np.zeros_like(given)
-    length, offset = wavelet.rec_len, 0
-    count = given.shape[axis]
-    samples = signal_length(count, length, mode)
-    if mode == "periodization":
-        # Sample i is sample i - lead of the synthesis of the periodic bands.
-        lead, h = length // 2 - 1, length // 2 - 1
-        begin = -((lead + 1) // 2)
-        offset = -lead - 2 * begin
-        low, high = (extend(b, axis, begin, begin + count + 1 + h + 1, "periodic") for b in (low, high))
-        pairs = count + 1
-    else:
-        pairs = samples // 2
-    shape = (*given.shape[:axis], 2 * pairs, *given.shape[axis + 1 :])
-    x = np.empty(shape, given.dtype)
-    lo, hi = _taps(wavelet, x.dtype)[2:]
-    _synthesise(_real(low, axis), _real(high, axis), lo, hi, _real(x, axis), pairs)
-    if mode == "periodization":
-        x = np.ascontiguousarray(np.moveaxis(np.moveaxis(x, axis, 0)[offset : offset + samples], 0, axis))
-    return x
-
-
-def _synthesise(a: Array, d: Array, lo: Array, hi: Array, x: Array, pairs: int) -> None:
+def _one_axis(what: str, x: Array, axis: int, one: Program, bands: Sequence[Array | None]) -> None:
+    """One axis: down the columns, or along lines where there are no columns to speak of."""
     from . import kernels
 
-    outer, _, inner = a.shape
-    samples = 2 * outer * pairs * inner
-    if inner == 1:
-        low, high, lines = (block.reshape(outer, -1) for block in (a, d, x))
-        if outer > 1:
-            pieces = [(low[s:e], high[s:e], lo, hi, lines[s:e], 0, pairs) for s, e in ranges(outer, samples)]
-        else:
-            pieces = [(low, high, lo, hi, lines, s, e) for s, e in ranges(pairs, samples)]
-        run(kernels.synthesise_lines, pieces)
+    channels = math.prod(x.shape[axis + 1 :])
+    lines = channels < NARROW
+    inner = axis if lines else axis + 1
+    if what == "analyse":
+        sources, targets = _Sources([x], axis, inner), _Targets(bands, axis, inner)  # type: ignore[arg-type]
+        whole, layouts = (max(one.counts), 1), (sources.layouts[0], targets.layouts)
     else:
-        run(kernels.synthesise_rows, [(a, d, lo, hi, x, s, e) for s, e in ranges(pairs, samples)])
+        sources, targets = _Sources(bands, axis, inner), _Targets([x], axis, inner)
+        whole, layouts = (one.length, 2), (targets.layouts[0], sources.layouts)
+    size = x.itemsize
+    if lines:
+        step = channels * size
+        reach = one.reach + 8
+        room = _Room((max(8, kernels.STRIP // channels) + 2 * reach) * step, reach * step, 3, step, one.taps)
+    else:
+        slots = 4 * one.pairs + 4 + one.rims
+        room = _Room(min(kernels.STRIP, channels) * size, 0, slots, size, one.taps)
+    kernel = getattr(kernels, f"{what}_{'lines' if lines else 'columns'}")
+    _run(kernel, *layouts, [one], room, whole, channels, x.size, size)
+    targets.finish()

@@ -1,230 +1,805 @@
-"""Numba kernels of the filter bank: lines along the last axis, and rows of lines along any other.
+"""The kernels of the CPU backend: which rows are worked on in which order.
 
-Nothing here knows about borders: every kernel reads samples that exist. Loops over taps are outside and
-loops over samples inside, each writing one array with unit stride, which is what compilers vectorise. Only
-contraction to fused multiply-adds is allowed, so that a sample's value does not depend on where it stands
-in a vector or on which thread computed it.
+A kernel is called with addresses and with *programs*, the arrays that say what is done along an axis (see
+``program``); nothing is allocated and nothing is copied to get at strided data. Rows of images are worked on
+from the top down: the steps down the columns remember a few rows, a finished row is lifted along its length
+while it is in the cache, and every coefficient is written once. So a level is one pass over memory.
 
-    analysis   a[k] = Σ lo[t] x[2k + 1 - t]
-    synthesis  x[2p + q] = Σ lo[2j + q] a[p + h - j] + hi[2j + q] d[p + h - j],   h = L/2 - 1
+    planes   (…, H, W, c)   both axes at once, c samples at each place (colours, or parts of complex numbers)
+    columns  (…, H, c)      down the columns
+    lines    (…, W, c)      along rows
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numba import njit
+from numba import int64, njit
 
-__all__ = ["analyse_lines", "analyse_plane", "analyse_rows", "synthesise_lines", "synthesise_rows"]
+from .simd import apart, copy, filter_join, filter_plain, filter_split, join, peek, poke, split, steps
+from .simd import columns_join as _join
+from .simd import columns_plain as _plain
+from .simd import columns_split as _split
 
-BLOCK = 1024  # Samples worked on at a time: small enough that all taps find them in the first cache.
+__all__ = [
+    "analyse_columns",
+    "analyse_lines",
+    "analyse_planes",
+    "synthesise_columns",
+    "synthesise_lines",
+    "synthesise_planes",
+]
 
-_compiled: Any = njit(nogil=True, cache=True, fastmath={"contract"})
+split1, split2 = _split[1], _split[2]
+plain1, plain2 = _plain[1], _plain[2]
+join1, join2 = _join[1], _join[2]
+
+# Entries of a program: integers of both directions, of the way forward and of the way back,
+KIND, PAIRS, LENGTH, LOW, HIGH, PLACE, FIRST = range(7)
+START, TAPS, LEFT, RIGHT = range(7, 11)
+DELTA, LOW_START, LOW_TAPS, HIGH_START, HIGH_TAPS, LOW_LEFT, LOW_RIGHT, HIGH_LEFT, HIGH_RIGHT = range(7, 16)
+TABLE, ENTRY = 16, 4  # what lies beyond the ends: where the table begins, integers of one of its entries
+# and numbers: the factors of steps, two scales, 1 and 0, the taps of filters, the factors of the table.
+SCALE, ONE, ZERO, FILTERS = 8, 10, 11, 12
+LIFTED, FILTERED = 0, 1  # kinds
+TERMS = 3
+
+# Entries of the arguments: addresses, and strides in bytes.
+X, X_PLANE, X_ROW, BANDS, BAND_PLANE, BAND_ROW = 0, 1, 2, 3, 7, 11
+PLANES, BEGIN, END, CHANNELS, SCRATCH, SLOT, HALF, ORIGIN, BUFFER = range(15, 24)
+ARGUMENTS = 24
+
+SPLIT, PLAIN, JOIN = range(3)  # layouts of rows
+CHUNK = 512  # Samples lifted at a time along a row: what they need stays in the first cache.
+STRIP = 2048  # Samples side by side that are worked on from top to bottom, where rows are no lines.
+
+_kernel: Any = njit(nogil=True, cache=True, error_model="numpy")
+# Functions that only kernels call need none of the wrappers that make them callable from elsewhere.
+_compiled: Any = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
-@_compiled
-def _start(out, x, y, first, second):  # type: ignore[no-untyped-def]
-    """Out = first·x + second·y. Loops that begin at 0 over whole slices are those that vectorise."""
-    for i in range(out.size):
-        out[i] = first * x[i] + second * y[i]
-
-
-@_compiled
-def _add(out, x, y, first, second):  # type: ignore[no-untyped-def]
-    """Out += first·x + second·y."""
-    for i in range(out.size):
-        out[i] += first * x[i] + second * y[i]
-
-
-@_compiled
-def _add_two(out, x, y, z, w, first, second, third, fourth):  # type: ignore[no-untyped-def]
-    """Two of the above with one pass over ``out``, which is read and written half as often."""
-    for i in range(out.size):
-        out[i] += (first * x[i] + second * y[i]) + (third * z[i] + fourth * w[i])
-
-
-@_compiled
-def _filter_table(part, x, table, row, taps, start, stop):  # type: ignore[no-untyped-def]
-    """Σ taps[t] x[table[row - t], start:stop]: rows by a table that knows what lies beyond the ends."""
-    _start(part, x[table[row], start:stop], x[table[row - 1], start:stop], taps[0], taps[1])
-    t = 2
-    while t + 3 < taps.size:
-        _add_two(
-            part,
-            x[table[row - t], start:stop],
-            x[table[row - t - 1], start:stop],
-            x[table[row - t - 2], start:stop],
-            x[table[row - t - 3], start:stop],
-            taps[t],
-            taps[t + 1],
-            taps[t + 2],
-            taps[t + 3],
-        )
-        t += 4
-    if t < taps.size:
-        _add(part, x[table[row - t], start:stop], x[table[row - t - 1], start:stop], taps[t], taps[t + 1])
+# --- one row --------------------------------------------------------------------------------------
 
 
 @_compiled
-def analyse_rows(x, first, lo, hi, a, d, k0, k1):  # type: ignore[no-untyped-def]
-    """Both bands of rows ``k0 … k1`` along the middle axis; ``x[:, 0]`` is place ``first`` of the line."""
-    outer, count, inner = x.shape
-    table = np.arange(count)  # every row lies where it is
-    for o in range(outer):
-        for start in range(0, inner, BLOCK):
-            stop = min(start + BLOCK, inner)
-            for k in range(k0, k1):
-                row = 2 * k + 1 - first
-                _filter_table(a[o, k, start:stop], x[o], table, row, lo, start, stop)
-                _filter_table(d[o, k, start:stop], x[o], table, row, hi, start, stop)
+def _room(step, size):
+    """How many places of a row are lifted at a time, and the bytes to keep for a half of them."""
+    chunk = max(1, CHUNK * size // step)
+    return chunk, (chunk + 4) * step
 
 
 @_compiled
-def _filter_pairs(out, x, y, taps_x, taps_y, begin):  # type: ignore[no-untyped-def]
-    """out[m] = Σ taps_x[j] x[begin - j + m] + taps_y[j] y[begin - j + m]."""
-    n = out.size
-    _start(out, x[begin : begin + n], y[begin : begin + n], taps_x[0], taps_y[0])
-    j = 1
-    while j + 1 < taps_x.size:
-        at, before = begin - j, begin - j - 1
-        _add_two(
-            out,
-            x[at : at + n],
-            y[at : at + n],
-            x[before : before + n],
-            y[before : before + n],
-            taps_x[j],
-            taps_y[j],
-            taps_x[j + 1],
-            taps_y[j + 1],
-        )
-        j += 2
-    if j < taps_x.size:
-        at = begin - j
-        _add(out, x[at : at + n], y[at : at + n], taps_x[j], taps_y[j])
+def _lift(b, a, step, pairs, numbers, out_b, out_a, begin, end, scale_b, scale_a, buffer):
+    """Results ``begin … end`` of all steps along a row; sample i of a half is at ``b + i·step``."""
+    apart()
+    n = step // numbers.itemsize
+    one = numbers[ONE]
+    chunk, room = _room(step, numbers.itemsize)
+    for k in range(begin, end, chunk):
+        count = min(chunk, end - k)
+        at = k * step
+        if pairs == 1:
+            steps(
+                b + at, a + at, step, out_b + at, out_a + at, count * n,
+                numbers[0], numbers[1], numbers[2], numbers[3], scale_b, scale_a,
+            )  # fmt: skip
+        else:
+            before = at - step
+            steps(
+                b + before, a + before, step, buffer, buffer + room, (count + 2) * n,
+                numbers[0], numbers[1], numbers[2], numbers[3], one, one,
+            )  # fmt: skip
+            steps(
+                buffer + step, buffer + room + 2 * step, step, out_b + at, out_a + at, count * n,
+                numbers[4], numbers[5], numbers[6], numbers[7], scale_b, scale_a,
+            )  # fmt: skip
 
 
 @_compiled
-def analyse_lines(x, first, lo, hi, a, d, k0, k1):  # type: ignore[no-untyped-def]
-    """Both bands of coefficients ``k0 … k1`` of each line; ``x[:, 0]`` is place ``first``."""
-    h = lo.size // 2 - 1
-    even = np.empty(BLOCK + h, x.dtype)
-    odd = np.empty(BLOCK + h, x.dtype)
-    lo_even, lo_odd, hi_even, hi_odd = lo[1::2].copy(), lo[::2].copy(), hi[1::2].copy(), hi[::2].copy()
-    for o in range(x.shape[0]):
-        for start in range(k0, k1, BLOCK):
-            count = min(BLOCK, k1 - start)
-            place = 2 * start + 2 - lo.size - first
-            line = x[o, place : place + 2 * (count + h)]
-            for m in range(count + h):
-                even[m] = line[2 * m]
-                odd[m] = line[2 * m + 1]
-            _filter_pairs(a[o, start : start + count], even, odd, lo_even, lo_odd, h)
-            _filter_pairs(d[o, start : start + count], even, odd, hi_even, hi_odd, h)
+def _halves(place, even, odd, step):
+    """Where the samples at ``place`` and at the place after it begin, as steps change them by turns."""
+    if place % 2 == 0:
+        return even + (place // 2) * step, odd + (place // 2) * step
+    return odd + (place // 2) * step, even + (place // 2 + 1) * step
 
 
 @_compiled
-def _split_row(row, table, signs, first, even, odd):  # type: ignore[no-untyped-def]
-    """Even and odd places from ``first`` on; those beyond the ends by the table and its signs."""
-    begin = max(0, (1 - first) // 2)
-    end = max(begin, min(even.size, (row.size - first) // 2))
-    for m in range(begin):
-        even[m] = row[table[2 * m]] * signs[2 * m]
-        odd[m] = row[table[2 * m + 1]] * signs[2 * m + 1]
-    for m in range(end, even.size):
-        even[m] = row[table[2 * m]] * signs[2 * m]
-        odd[m] = row[table[2 * m + 1]] * signs[2 * m + 1]
-    inside = row[2 * begin + first : 2 * end + first]
-    even_part, odd_part = even[begin:end], odd[begin:end]
-    for m in range(even_part.size):
-        even_part[m] = inside[2 * m]
-        odd_part[m] = inside[2 * m + 1]
+def _analyse_row(even, odd, step, program, numbers, low, high, begin, end, scale, buffer, listed, free):
+    """Coefficients ``begin … end`` of a row that is given in halves with what lies beyond its ends.
 
-
-@_compiled
-def analyse_plane(  # type: ignore[no-untyped-def]
-    x, rows, row_signs, columns, column_signs, first, v_lo, v_hi, h_lo, h_hi, aa, ad, da, dd, k0, k1
-):
-    """All four bands, rows ``k0 … k1``, in one pass: a finished row is filtered while it is in the cache.
-
-    ``rows`` and ``columns`` say where the places from the first one read lie on the plane, ``first`` is that
-    place for columns.
+    ``scale`` is that of the columns; a lifted row is multiplied with it. ``listed`` has space for addresses
+    from ``free`` on.
     """
-    width, h = x.shape[1], h_lo.size // 2 - 1
-    low, high = np.empty(width, x.dtype), np.empty(width, x.dtype)
-    even, odd = np.empty(aa.shape[1] + h, x.dtype), np.empty(aa.shape[1] + h, x.dtype)
-    lo_taps, hi_taps = np.empty_like(v_lo), np.empty_like(v_hi)
-    lo_even, lo_odd = h_lo[1::2].copy(), h_lo[::2].copy()
-    hi_even, hi_odd = h_hi[1::2].copy(), h_hi[::2].copy()
-    for k in range(k0, k1):
-        row = 2 * k + v_lo.size - 1
-        for t in range(v_lo.size):
-            lo_taps[t] = v_lo[t] * row_signs[row - t]
-            hi_taps[t] = v_hi[t] * row_signs[row - t]
-        for start in range(0, width, BLOCK):
-            stop = min(start + BLOCK, width)
-            _filter_table(low[start:stop], x, rows, row, lo_taps, start, stop)
-            _filter_table(high[start:stop], x, rows, row, hi_taps, start, stop)
-        _split_row(low, columns, column_signs, first, even, odd)
-        _filter_pairs(aa[k], even, odd, lo_even, lo_odd, h)
-        _filter_pairs(ad[k], even, odd, hi_even, hi_odd, h)
-        _split_row(high, columns, column_signs, first, even, odd)
-        _filter_pairs(da[k], even, odd, lo_even, lo_odd, h)
-        _filter_pairs(dd[k], even, odd, hi_even, hi_odd, h)
+    apart()
+    if end <= begin:
+        return
+    if program[KIND] == LIFTED:
+        b, a = _halves(program[PLACE], even, odd, step)
+        first = program[FIRST]
+        scale_b, scale_a = numbers[SCALE + first] * scale, numbers[SCALE + 1 - first] * scale
+        out_b, out_a = (high, low) if first else (low, high)
+        _lift(b, a, step, program[PAIRS], numbers, out_b, out_a, begin, end, scale_b, scale_a, buffer)
+        return
+    taps = program[TAPS]
+    for tap in range(taps):
+        place = 2 * begin + program[START] + tap
+        listed[free + tap] = (odd if place % 2 else even) + (place // 2) * step
+    size = numbers.itemsize
+    low_taps = numbers.ctypes.data + FILTERS * size
+    count = (end - begin) * (step // size)
+    filter_plain(
+        listed.ctypes.data + 8 * free, low_taps, low_taps + taps * size, taps,
+        low + begin * step, high + begin * step, count, 0, numbers[0],
+    )  # fmt: skip
 
 
 @_compiled
-def _gather_rows(out, a, d, lo, hi, top, start, stop):  # type: ignore[no-untyped-def]
-    """out[start:stop] = Σ lo[j] a[top - j] + hi[j] d[top - j]."""
-    part = out[start:stop]
-    _start(part, a[top, start:stop], d[top, start:stop], lo[0], hi[0])
-    j = 1
-    while j + 1 < lo.size:
-        _add_two(
-            part,
-            a[top - j, start:stop],
-            d[top - j, start:stop],
-            a[top - j - 1, start:stop],
-            d[top - j - 1, start:stop],
-            lo[j],
-            hi[j],
-            lo[j + 1],
-            hi[j + 1],
+def _analyse_whole(even, odd, step, program, numbers, low, high, scale, buffer, listed, free):
+    """All coefficients of a row. The high band of an odd line may be shorter by one."""
+    apart()
+    both = min(program[LOW], program[HIGH])
+    _analyse_row(even, odd, step, program, numbers, low, high, int64(0), both, scale, buffer, listed, free)
+    if both < program[LOW]:
+        nowhere = buffer + 2 * _room(step, numbers.itemsize)[1] - both * step
+        _analyse_row(
+            even, odd, step, program, numbers, low, nowhere, both, both + 1, scale, buffer, listed, free
         )
-        j += 2
-    if j < lo.size:
-        _add(part, a[top - j, start:stop], d[top - j, start:stop], lo[j], hi[j])
 
 
 @_compiled
-def synthesise_rows(a, d, lo, hi, x, p0, p1):  # type: ignore[no-untyped-def]
-    """Rows ``2·p0 … 2·p1`` along the middle axis from both bands."""
-    outer, _, inner = a.shape
-    h = lo.size // 2 - 1
-    lo_even, lo_odd, hi_even, hi_odd = lo[::2].copy(), lo[1::2].copy(), hi[::2].copy(), hi[1::2].copy()
-    for o in range(outer):
-        for start in range(0, inner, BLOCK):
-            stop = min(start + BLOCK, inner)
-            for p in range(p0, p1):
-                _gather_rows(x[o, 2 * p], a[o], d[o], lo_even, hi_even, p + h, start, stop)
-                _gather_rows(x[o, 2 * p + 1], a[o], d[o], lo_odd, hi_odd, p + h, start, stop)
+def _split_row(row, even, odd, places, channels, like):
+    """Even and odd places of a row apart."""
+    apart()
+    size = like.itemsize
+    one = like[0]
+    pairs = places // 2
+    if channels == 1:
+        split(row, even, odd, pairs, one)
+        if places % 2:
+            poke(even + pairs * size, peek(row + 2 * pairs * size, one))
+        return
+    step = channels * size
+    for k in range(places):
+        side = odd if k % 2 else even
+        if channels == 2 or channels == 3:
+            for j in range(channels):
+                poke(side + (k // 2) * step + j * size, peek(row + k * step + j * size, one))
+        else:
+            copy(side + (k // 2) * step, row + k * step, channels, one)
 
 
 @_compiled
-def synthesise_lines(a, d, lo, hi, x, p0, p1):  # type: ignore[no-untyped-def]
-    """Samples ``2·p0 … 2·p1`` of each line from both bands."""
-    h = lo.size // 2 - 1
-    even = np.empty(BLOCK, a.dtype)
-    odd = np.empty(BLOCK, a.dtype)
-    lo_even, lo_odd, hi_even, hi_odd = lo[::2].copy(), lo[1::2].copy(), hi[::2].copy(), hi[1::2].copy()
-    for o in range(a.shape[0]):
-        for start in range(p0, p1, BLOCK):
-            count = min(BLOCK, p1 - start)
-            low, high = a[o, start : start + count + h], d[o, start : start + count + h]
-            _filter_pairs(even[:count], low, high, lo_even, hi_even, h)
-            _filter_pairs(odd[:count], low, high, lo_odd, hi_odd, h)
-            line = x[o, 2 * start : 2 * (start + count)]
-            for m in range(count):
-                line[2 * m] = even[m]
-                line[2 * m + 1] = odd[m]
+def _join_row(even, odd, row, places, channels, like):
+    """The inverse of :func:`_split_row`."""
+    apart()
+    size = like.itemsize
+    one = like[0]
+    pairs = places // 2
+    if channels == 1:
+        join(even, odd, row, pairs, one)
+        if places % 2:
+            poke(row + 2 * pairs * size, peek(even + pairs * size, one))
+        return
+    step = channels * size
+    for k in range(places):
+        side = odd if k % 2 else even
+        if channels == 2 or channels == 3:
+            for j in range(channels):
+                poke(row + k * step + j * size, peek(side + (k // 2) * step + j * size, one))
+        else:
+            copy(row + k * step, side + (k // 2) * step, channels, one)
+
+
+@_compiled
+def _entry(program, place):
+    """The number in the table of a place beyond the ends of a line."""
+    return place + program[LEFT] if place < 0 else program[LEFT] + place - program[LENGTH]
+
+
+@_compiled
+def _extend(even, odd, channels, program, numbers, begin, end, from_even, from_odd, stride):
+    """Puts places ``begin … end`` beyond the ends of a row beside its halves.
+
+    They are made of samples that are read at ``from_even`` and ``from_odd``, ``stride`` bytes apart.
+    """
+    apart()
+    size = numbers.itemsize
+    one = numbers[ONE]
+    step = channels * size
+    factors = FILTERS + 2 * program[TAPS]
+    for place in range(begin, end):
+        entry = _entry(program, place)
+        target = (odd if place % 2 else even) + (place // 2) * step
+        for channel in range(channels):
+            total = numbers[ZERO]
+            for term in range(TERMS):
+                factor = numbers[factors + TERMS * entry + term]
+                if factor != 0:
+                    source = program[TABLE + ENTRY * entry + term]
+                    at = (from_odd if source % 2 else from_even) + (source // 2) * stride
+                    total += factor * peek(at + channel * size, one)
+            poke(target + channel * size, total)
+
+
+# --- forward --------------------------------------------------------------------------------------
+
+
+@_compiled
+def _row_at(place, program, x, row, rims, slot):
+    """The address of a row of the image, or of what lies beyond its ends at that place."""
+    if 0 <= place < program[LENGTH]:
+        return x + place * row
+    entry = TABLE + ENTRY * _entry(program, place)
+    if program[entry + TERMS] < 0:
+        return x + program[entry] * row
+    return rims + program[entry + TERMS] * slot
+
+
+@_compiled
+def _make_rims(program, numbers, x, row, rims, slot, count, begin, end, listed, free):
+    """Computes rows beyond the ends, at places ``begin … end``, that are no copies of others."""
+    apart()
+    size = numbers.itemsize
+    length = program[LENGTH]
+    for place in range(begin, end):
+        if 0 <= place < length:
+            continue
+        entry = _entry(program, place)
+        number = program[TABLE + ENTRY * entry + TERMS]
+        if number < 0:
+            continue
+        first = FILTERS + 2 * program[TAPS] + TERMS * entry
+        terms = 0
+        while terms < TERMS and numbers[first + terms] != 0:
+            listed[free + terms] = x + program[TABLE + ENTRY * entry + terms] * row
+            terms += 1
+        factors = numbers.ctypes.data + first * size
+        target = rims + number * slot
+        addresses = listed.ctypes.data + 8 * free
+        filter_plain(addresses, factors, factors, terms, target, target, count, 0, numbers[0])
+
+
+@_compiled
+def _read_places(program, begin, end):
+    """The places of a line that coefficients ``begin … end`` are made of."""
+    if program[KIND] == LIFTED:
+        place, pairs = program[PLACE], program[PAIRS]
+        return 2 * begin + place - 1 - 2 * pairs, 2 * (end + pairs - 2) + place + 2
+    return 2 * begin + program[START], 2 * (end - 1) + program[START] + program[TAPS]
+
+
+@_compiled
+def _down(pairs, layout, b, a, a1, earlier, later, slot, half, out_b, out_a, n, numbers, scales):
+    """One more pair of rows of the steps down the columns, by the loop for so many pairs and this layout."""
+    apart()
+    f = numbers.ctypes.data
+    s0, s1, s2, s3 = scales
+    if layout == SPLIT:
+        if pairs == 1:
+            split1(b, a, a1, earlier, later, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
+        else:
+            split2(b, a, a1, earlier, later, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
+    elif layout == JOIN:
+        if pairs == 1:
+            join1(b, a, a1, earlier, later, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
+        else:
+            join2(b, a, a1, earlier, later, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
+    elif pairs == 1:
+        plain1(b, a, a1, earlier, later, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
+    else:
+        plain2(b, a, a1, earlier, later, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
+
+
+@_compiled
+def _analyse_plane(x, row, down, downs, along, alongs, bands, first_band, begin, end, c, place, listed):
+    """Rows ``begin … end`` of all four bands of one plane, both axes lifted or both filtered.
+
+    ``down`` and ``along`` are programs, ``downs`` and ``alongs`` their numbers; ``bands`` has the arguments,
+    with the addresses of the bands from ``first_band`` on; ``place`` says where scratch is.
+    """
+    scratch, slot, half, origin, buffer = place
+    size = downs.itemsize
+    one = downs[ONE]
+    ones = (one, one, one, one)
+    step = c * size
+    width, pairs, taps = along[LENGTH], down[PAIRS], down[TAPS]
+    count, n = width * c, width // 2
+    lifted = down[KIND] == LIFTED
+    states = scratch + origin  # rows remembered: two sets, before and now
+    made = states + (4 * pairs * slot if lifted else 0)  # finished rows
+    rims = made + 3 * slot
+    low, high = _read_places(down, begin, end)
+    _make_rims(down, downs, x, row, rims, slot, count, low, high, listed, taps)
+    filters = downs.ctypes.data + FILTERS * size
+    addresses = listed.ctypes.data
+    start, stop = (begin - pairs, end + pairs - 1) if lifted else (begin, end)
+    for t in range(start, stop):
+        low_row, high_row = made, made + slot
+        low_scale, high_scale = one, one
+        k = t
+        if lifted:
+            k = t - pairs + 1
+            later, earlier = states + (t % 2) * 2 * pairs * slot, states + (1 - t % 2) * 2 * pairs * slot
+            at = 2 * t + down[PLACE]
+            b = _row_at(at, down, x, row, rims, slot)
+            a = _row_at(at + 1, down, x, row, rims, slot)
+            a1 = _row_at(at - 1, down, x, row, rims, slot)
+            row_b, row_a = made, made + slot
+            if c == 1:
+                row_b, row_a = later + (2 * pairs - 2) * slot, later + (2 * pairs - 1) * slot
+                _down(pairs, SPLIT, b, a, a1, earlier, later, slot, half, 0, 0, n, downs, ones)
+                if width % 2:
+                    o, e = 2 * n * size, n * size
+                    _down(
+                        pairs, PLAIN, b + o, a + o, a1 + o, earlier + e, later + e, slot, 0,
+                        row_b + e, row_a + e, 1, downs, ones,
+                    )  # fmt: skip
+            else:
+                _down(pairs, PLAIN, b, a, a1, earlier, later, slot, 0, row_b, row_a, count, downs, ones)
+            if k < begin:
+                continue
+            low_row, high_row = (row_a, row_b) if down[FIRST] else (row_b, row_a)
+            low_scale, high_scale = downs[SCALE], downs[SCALE + 1]
+        else:
+            for tap in range(taps):
+                listed[tap] = _row_at(2 * t + down[START] + tap, down, x, row, rims, slot)
+            if c == 1:
+                filter_split(addresses, filters, filters + taps * size, taps, low_row, high_row, n, half, one)
+                if width % 2:
+                    for tap in range(taps):
+                        listed[tap] += 2 * n * size
+                    filter_plain(
+                        addresses, filters, filters + taps * size, taps,
+                        low_row + n * size, high_row + n * size, 1, 0, one,
+                    )  # fmt: skip
+            else:
+                filter_plain(
+                    addresses, filters, filters + taps * size, taps, low_row, high_row, count, 0, one
+                )
+        for band in range(2):
+            if k >= down[LOW + band]:
+                continue
+            even = high_row if band else low_row
+            if c > 1:
+                parts = made + 2 * slot
+                _split_row(even, parts, parts + half, width, c, downs)
+                even = parts
+            odd = even + half
+            _extend(even, odd, c, along, alongs, -along[LEFT], int64(0), even, odd, step)
+            _extend(even, odd, c, along, alongs, width, width + along[RIGHT], even, odd, step)
+            target = first_band + 2 * band
+            _analyse_whole(
+                even, odd, step, along, alongs,
+                bands[target] + k * bands[target + BAND_ROW - BANDS],
+                bands[target + 1] + k * bands[target + 1 + BAND_ROW - BANDS],
+                high_scale if band else low_scale, buffer, listed, taps,
+            )  # fmt: skip
+
+
+@_compiled
+def _place(arguments):
+    return (
+        arguments[SCRATCH], arguments[SLOT], arguments[HALF], arguments[ORIGIN], arguments[BUFFER]
+    )  # fmt: skip
+
+
+@_compiled
+def _next_plane(arguments):
+    """Moves all addresses on by one plane."""
+    arguments[X] += arguments[X_PLANE]
+    for band in range(4):
+        arguments[BANDS + band] += arguments[BAND_PLANE + band]
+
+
+@_kernel
+def analyse_planes(arguments, down, downs, along, alongs, listed):
+    """One level of images: rows ``BEGIN … END`` of the bands ``aa, ad, da, dd`` of each plane."""
+    for _ in range(arguments[PLANES]):
+        _analyse_plane(
+            arguments[X], arguments[X_ROW], down, downs, along, alongs, arguments, BANDS,
+            arguments[BEGIN], arguments[END], arguments[CHANNELS], _place(arguments), listed,
+        )  # fmt: skip
+        _next_plane(arguments)
+
+
+@_kernel
+def analyse_columns(arguments, down, downs, listed):
+    """One level down the columns: rows ``BEGIN … END`` of the bands ``a, d``."""
+    scratch, slot, _, origin, _ = _place(arguments)
+    size = downs.itemsize
+    one = downs[ONE]
+    row, begin, end = arguments[X_ROW], arguments[BEGIN], arguments[END]
+    pairs, taps = down[PAIRS], down[TAPS]
+    lifted = down[KIND] == LIFTED
+    filters = downs.ctypes.data + FILTERS * size
+    states = scratch + origin
+    nowhere = states + (4 * pairs * slot if lifted else 0)
+    rims = nowhere + 2 * slot
+    first = down[FIRST]
+    scale_b, scale_a = downs[SCALE + first], downs[SCALE + 1 - first]
+    scales = (scale_b, scale_b, scale_a, scale_a)
+    low, high = _read_places(down, begin, end)
+    for _ in range(arguments[PLANES]):
+        for strip in range(0, arguments[CHANNELS], STRIP):
+            count = min(STRIP, arguments[CHANNELS] - strip)
+            x = arguments[X] + strip * size
+            _make_rims(down, downs, x, row, rims, slot, count, low, high, listed, taps)
+            start, stop = (begin - pairs, end + pairs - 1) if lifted else (begin, end)
+            for t in range(start, stop):
+                k = t - pairs + 1 if lifted else t
+                low_row = arguments[BANDS] + k * arguments[BAND_ROW] + strip * size
+                high_row = arguments[BANDS + 1] + k * arguments[BAND_ROW + 1] + strip * size
+                if k < begin or k >= down[LOW]:
+                    low_row = nowhere
+                if k < begin or k >= down[HIGH]:
+                    high_row = nowhere + slot
+                if lifted:
+                    now, then = t % 2, 1 - t % 2
+                    at = 2 * t + down[PLACE]
+                    out_b, out_a = (high_row, low_row) if first else (low_row, high_row)
+                    _down(
+                        pairs, PLAIN,
+                        _row_at(at, down, x, row, rims, slot), _row_at(at + 1, down, x, row, rims, slot),
+                        _row_at(at - 1, down, x, row, rims, slot),
+                        states + then * 2 * pairs * slot, states + now * 2 * pairs * slot, slot, 0,
+                        out_b, out_a, count, downs, scales,
+                    )  # fmt: skip
+                else:
+                    for tap in range(taps):
+                        listed[tap] = _row_at(2 * t + down[START] + tap, down, x, row, rims, slot)
+                    filter_plain(
+                        listed.ctypes.data, filters, filters + taps * size, taps, low_row, high_row, count,
+                        0, one,
+                    )  # fmt: skip
+        _next_plane(arguments)
+
+
+@_kernel
+def analyse_lines(arguments, along, alongs, listed):
+    """One level along lines: coefficients ``BEGIN … END`` of the bands ``a, d`` of each."""
+    scratch, _, half, origin, buffer = _place(arguments)
+    size = alongs.itemsize
+    one = alongs[ONE]
+    c = arguments[CHANNELS]
+    step = c * size
+    length = along[LENGTH]
+    chunk = max(8, STRIP // c)
+    both = min(along[LOW], along[HIGH])
+    for _ in range(arguments[PLANES]):
+        x = arguments[X]
+        begin = arguments[BEGIN]
+        while begin < arguments[END]:
+            # (The last coefficient of an odd line, which has no other beside it, makes a piece of its own.)
+            end = min(begin + chunk, arguments[END], both if begin < both else along[LOW])
+            low, high = _read_places(along, begin, end)
+            even = scratch + origin - (low // 2) * step
+            odd = even + half
+            inside, outside = max(low - low % 2, 0), min(high, length)
+            if outside > inside:
+                _split_row(
+                    x + inside * step, even + (inside // 2) * step, odd + (inside // 2) * step,
+                    outside - inside, c, alongs,
+                )  # fmt: skip
+            _extend(even, odd, c, along, alongs, low, min(high, 0), x, x + step, 2 * step)
+            _extend(even, odd, c, along, alongs, max(low, length), high, x, x + step, 2 * step)
+            high_band = arguments[BANDS + 1]
+            if begin >= both:
+                high_band = buffer + 2 * _room(step, size)[1] - begin * step
+            _analyse_row(
+                even, odd, step, along, alongs, arguments[BANDS], high_band, begin, end, one, buffer,
+                listed, 0,
+            )  # fmt: skip
+            begin = end
+        _next_plane(arguments)
+
+
+# --- back -----------------------------------------------------------------------------------------
+
+
+@_compiled
+def _coefficient(program, band, number):
+    """Which coefficient of a band stands at a number, beyond its ends, too; -1 for zero."""
+    count = program[LOW + band]
+    if 0 <= number < count:
+        return number
+    table = TABLE + band * (program[LOW_LEFT] + program[LOW_RIGHT])
+    left = program[LOW_LEFT + 2 * band]
+    return program[table + (number + left if number < 0 else left + number - count)]
+
+
+@_compiled
+def _used(program, band, begin, end):
+    """The coefficients of a band that samples ``begin … end`` (``begin`` even) are made of."""
+    if program[KIND] == FILTERED:
+        start, taps = program[LOW_START + 2 * band], program[LOW_TAPS + 2 * band]
+        return begin // 2 + start, (end + 1) // 2 - 1 + start + taps
+    first, last = _steps_for(program, begin, end)
+    pairs = program[PAIRS]
+    if band == program[FIRST]:
+        return first - pairs, last + pairs - 1
+    return first - pairs - 1 + program[DELTA], last + pairs - 1 + program[DELTA]
+
+
+@_compiled
+def _steps_for(program, begin, end):
+    """The results k of a lifting back, at places 2k + PLACE and before, that cover ``begin … end``."""
+    place = program[PLACE]
+    return -((place - begin) // 2), (end - place) // 2 + 1
+
+
+@_compiled
+def _synthesise_row(low, high, step, program, numbers, even, odd, begin, end, scaled, buffer, listed, free):
+    """Samples ``begin … end`` (``begin`` even) in halves, from bands with what lies beyond their ends."""
+    apart()
+    one = numbers[ONE]
+    size = numbers.itemsize
+    if program[KIND] == LIFTED:
+        place, first = program[PLACE], program[FIRST]
+        k0, k1 = _steps_for(program, begin, end)
+        b, a = (high, low) if first else (low, high)
+        a += program[DELTA] * step
+        out_a, out_b = _halves(place - 1, even, odd, step)
+        scale_b, scale_a = one, one
+        if scaled:
+            scale_b, scale_a = numbers[SCALE + first], numbers[SCALE + 1 - first]
+        _lift(b, a, step, program[PAIRS], numbers, out_b, out_a, k0, k1, scale_b, scale_a, buffer)
+        return
+    taps = 0
+    for band in range(2):
+        for tap in range(program[LOW_TAPS + 2 * band]):
+            number = begin // 2 + program[LOW_START + 2 * band] + tap
+            listed[free + taps] = (high if band else low) + number * step
+            taps += 1
+    filters = numbers.ctypes.data + FILTERS * size
+    pairs = (end + 1) // 2 - begin // 2
+    at = (begin // 2) * step
+    filter_plain(
+        listed.ctypes.data + 8 * free, filters, filters + taps * size, taps, even + at, odd + at,
+        pairs * (step // size), 0, one,
+    )  # fmt: skip
+
+
+@_compiled
+def _take(band, step, program, which, target, begin, end, like):
+    """Coefficients ``begin … end`` of a band, and what stands for those beyond its ends, at ``target``."""
+    apart()
+    size = like.itemsize
+    n = step // size
+    count = program[LOW + which]
+    inside, outside = max(begin, 0), min(end, count)
+    if outside > inside:
+        copy(target + inside * step, band + inside * step, (outside - inside) * n, like[0])
+    _stand_in(band, step, program, which, target, begin, min(end, 0), like)
+    _stand_in(band, step, program, which, target, max(begin, count), end, like)
+
+
+@_compiled
+def _stand_in(band, step, program, which, target, begin, end, like):
+    """What stands for coefficients beyond the ends of a band."""
+    apart()
+    size = like.itemsize
+    for number in range(begin, end):
+        source = _coefficient(program, which, number)
+        for k in range(step // size):
+            value = like[ZERO]
+            if source >= 0:
+                value = peek(band + source * step + k * size, like[0])
+            poke(target + number * step + k * size, value)
+
+
+@_compiled
+def _zero(row, count, like):
+    """Zeros."""
+    apart()
+    for k in range(count):
+        poke(row + k * like.itemsize, like[ZERO])
+
+
+@_compiled
+def _make_row(number, band, down, along, alongs, bands, c, target, place, listed, free, scaled):
+    """A row of the low or the high band of the columns, in halves, from its two bands along the rows."""
+    apart()
+    _, _, half, origin, buffer = place
+    step = c * alongs.itemsize
+    width = along[LENGTH]
+    source = _coefficient(down, band, number)
+    if source < 0:
+        _zero(target, (width + 1) // 2 * c, alongs)
+        _zero(target + half, (width + 1) // 2 * c, alongs)
+        return
+    taken = place[0] + origin
+    for which in range(2):
+        address = BANDS + 2 * band + which
+        begin, end = _used(along, which, 0, width)
+        _take(
+            bands[address] + source * bands[address + BAND_ROW - BANDS], step, along, which,
+            taken + which * half, begin, end, alongs,
+        )  # fmt: skip
+    _synthesise_row(
+        taken, taken + half, step, along, alongs, target, target + half, 0, width, scaled, buffer, listed,
+        free,
+    )  # fmt: skip
+
+
+@_compiled
+def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, listed):
+    """Rows ``begin … end`` (``begin`` even) of one plane, both axes lifted or both filtered."""
+    scratch, slot, half, origin, _ = place
+    c = arguments[CHANNELS]
+    x, row = arguments[X], arguments[X_ROW]
+    size = downs.itemsize
+    one = downs[ONE]
+    width = along[LENGTH]
+    count, n = width * c, width // 2
+    free = down[LOW_TAPS] + down[HIGH_TAPS]
+    rows = scratch + slot + origin  # (the first slot is for coefficients)
+    if down[KIND] == LIFTED:
+        pairs, first = down[PAIRS], down[FIRST]
+        scale_b, scale_a = downs[SCALE + first], downs[SCALE + 1 - first]
+        # Which band stands on even columns?
+        which = along[FIRST] if along[PLACE] % 2 == 0 else 1 - along[FIRST]
+        on_even, on_odd = alongs[SCALE + which], alongs[SCALE + 1 - which]
+        scales = (scale_b * on_even, scale_b * on_odd, scale_a * on_even, scale_a * on_odd)
+        plain = (scale_b * on_even, one, scale_a * on_even, one)
+        made, whole, nowhere = rows, rows + 3 * slot, rows + 6 * slot
+        states = rows + 8 * slot
+        k0, k1 = _steps_for(down, begin, end)
+        for t in range(k0 - pairs - 1, k1 + pairs - 1):
+            k = t - pairs + 1
+            now, then = t % 2, 1 - t % 2
+            a, b, a1 = made + now * slot, made + 2 * slot, made + then * slot
+            _make_row(
+                t + down[DELTA], 1 - first, down, along, alongs, arguments, c, a, place, listed, free, c > 1
+            )
+            if t < k0 - pairs:
+                if c > 1:
+                    _join_row(a, a + half, whole + now * slot, width, c, alongs)
+                continue
+            _make_row(t, first, down, along, alongs, arguments, c, b, place, listed, free, c > 1)
+            at_b, at_a = 2 * k + down[PLACE], 2 * k + down[PLACE] - 1
+            out_b = x + at_b * row if k >= k0 and begin <= at_b < end else nowhere
+            out_a = x + at_a * row if k >= k0 and begin <= at_a < end else nowhere + slot
+            earlier, later = states + then * 2 * pairs * slot, states + now * 2 * pairs * slot
+            if c == 1:
+                _down(pairs, JOIN, b, a, a1, earlier, later, slot, half, out_b, out_a, n, downs, scales)
+                if width % 2:
+                    o, e = 2 * n * size, n * size
+                    _down(
+                        pairs, PLAIN, b + e, a + e, a1 + e, earlier + e, later + e, slot, 0,
+                        out_b + o, out_a + o, 1, downs, plain,
+                    )  # fmt: skip
+            else:
+                _join_row(a, a + half, whole + now * slot, width, c, alongs)
+                _join_row(b, b + half, whole + 2 * slot, width, c, alongs)
+                _down(
+                    pairs, PLAIN, whole + 2 * slot, whole + now * slot, whole + then * slot, earlier, later,
+                    slot, 0, out_b, out_a, count, downs, (scale_b, one, scale_a, one),
+                )  # fmt: skip
+        return
+    low_taps, taps = down[LOW_TAPS], free
+    filters = downs.ctypes.data + FILTERS * size
+    nowhere, parts = rows, rows + slot
+    ring = rows + 2 * slot
+    for m in range(begin // 2, (end + 1) // 2):
+        # Rows of coefficients stay in two rings; each pair of rows takes one more of both bands.
+        for band in range(2):
+            used = down[LOW_TAPS + 2 * band]
+            last = m + down[LOW_START + 2 * band] + used - 1
+            for number in range(last - used + 1 if m == begin // 2 else last, last + 1):
+                at = ring + (band * low_taps + number % used) * slot
+                if c == 1:
+                    _make_row(number, band, down, along, alongs, arguments, c, at, place, listed, taps, True)
+                else:
+                    _make_row(
+                        number, band, down, along, alongs, arguments, c, parts, place, listed, taps, True
+                    )
+                    _join_row(parts, parts + half, at, width, c, alongs)
+            for tap in range(used):
+                number = m + down[LOW_START + 2 * band] + tap
+                listed[band * low_taps + tap] = ring + (band * low_taps + number % used) * slot
+        even = x + 2 * m * row
+        odd = even + row if 2 * m + 1 < end else nowhere
+        addresses = listed.ctypes.data
+        if c == 1:
+            filter_join(addresses, filters, filters + taps * size, taps, even, odd, n, half, one)
+            if width % 2:
+                for tap in range(taps):
+                    listed[tap] += n * size
+                o = 2 * n * size
+                filter_plain(addresses, filters, filters + taps * size, taps, even + o, odd + o, 1, 0, one)
+        else:
+            filter_plain(addresses, filters, filters + taps * size, taps, even, odd, count, 0, one)
+
+
+@_kernel
+def synthesise_planes(arguments, down, downs, along, alongs, listed):
+    """One level of images back: rows ``BEGIN … END`` of each plane."""
+    for _ in range(arguments[PLANES]):
+        _synthesise_plane(
+            arguments, down, downs, along, alongs, arguments[BEGIN], arguments[END], _place(arguments), listed
+        )
+        _next_plane(arguments)
+
+
+@_kernel
+def synthesise_columns(arguments, down, downs, listed):
+    """One level down the columns back: rows ``BEGIN … END`` (``BEGIN`` even)."""
+    scratch, slot, _, origin, _ = _place(arguments)
+    size = downs.itemsize
+    one = downs[ONE]
+    row, begin, end = arguments[X_ROW], arguments[BEGIN], arguments[END]
+    pairs, first = down[PAIRS], down[FIRST]
+    zero = scratch + origin
+    nowhere = zero + slot
+    states = zero + 3 * slot
+    filters = downs.ctypes.data + FILTERS * size
+    scales = (downs[SCALE + first], one, downs[SCALE + 1 - first], one)
+    taps = down[LOW_TAPS] + down[HIGH_TAPS]
+    _zero(zero, min(STRIP, arguments[CHANNELS]), downs)
+    for _ in range(arguments[PLANES]):
+        for strip in range(0, arguments[CHANNELS], STRIP):
+            count = min(STRIP, arguments[CHANNELS] - strip)
+            x = arguments[X] + strip * size
+            if down[KIND] == LIFTED:
+                k0, k1 = _steps_for(down, begin, end)
+                for t in range(k0 - pairs, k1 + pairs - 1):
+                    k = t - pairs + 1
+                    at_b, at_a = 2 * k + down[PLACE], 2 * k + down[PLACE] - 1
+                    out_b = x + at_b * row if k >= k0 and begin <= at_b < end else nowhere
+                    out_a = x + at_a * row if k >= k0 and begin <= at_a < end else nowhere + slot
+                    other = t + down[DELTA]
+                    _down(
+                        pairs, PLAIN,
+                        _band_row(arguments, down, first, t, zero, strip * size),
+                        _band_row(arguments, down, 1 - first, other, zero, strip * size),
+                        _band_row(arguments, down, 1 - first, other - 1, zero, strip * size),
+                        states + (1 - t % 2) * 2 * pairs * slot, states + (t % 2) * 2 * pairs * slot, slot,
+                        0, out_b, out_a, count, downs, scales,
+                    )  # fmt: skip
+                continue
+            for m in range(begin // 2, (end + 1) // 2):
+                listing = 0
+                for band in range(2):
+                    for tap in range(down[LOW_TAPS + 2 * band]):
+                        number = m + down[LOW_START + 2 * band] + tap
+                        listed[listing] = _band_row(arguments, down, band, number, zero, strip * size)
+                        listing += 1
+                even = x + 2 * m * row
+                odd = even + row if 2 * m + 1 < end else nowhere
+                filter_plain(
+                    listed.ctypes.data, filters, filters + taps * size, taps, even, odd, count, 0, one
+                )
+        _next_plane(arguments)
+
+
+@_compiled
+def _band_row(arguments, program, band, number, zero, offset):
+    """The address of a row of coefficients, or of zeros."""
+    source = _coefficient(program, band, number)
+    return arguments[BANDS + band] + source * arguments[BAND_ROW + band] + offset if source >= 0 else zero
+
+
+@_kernel
+def synthesise_lines(arguments, along, alongs, listed):
+    """One level along lines back: samples ``BEGIN … END`` (``BEGIN`` even) of each."""
+    scratch, slot, half, origin, buffer = _place(arguments)
+    c = arguments[CHANNELS]
+    step = c * alongs.itemsize
+    chunk = 2 * max(8, STRIP // (2 * c))
+    for _ in range(arguments[PLANES]):
+        for begin in range(arguments[BEGIN], arguments[END], chunk):
+            end = min(begin + chunk, arguments[END])
+            taken = scratch + origin
+            starts = (taken, taken + half)
+            for which in range(2):
+                first, last = _used(along, which, begin, end)
+                target = starts[which] - (begin // 2) * step
+                _take(arguments[BANDS + which], step, along, which, target, first, last, alongs)
+            at = (begin // 2) * step
+            even = taken + slot - at
+            _synthesise_row(
+                starts[0] - at, starts[1] - at, step, along, alongs, even, even + half, begin, end, True,
+                buffer, listed, 0,
+            )  # fmt: skip
+            _join_row(even + at, even + half + at, arguments[X] + begin * step, end - begin, c, alongs)
+        _next_plane(arguments)

@@ -1,0 +1,133 @@
+"""Programs: what is done along one axis, as the arrays that kernels read.
+
+A :class:`~undula.plans.line.Line` says it in words; here it becomes one array of integers and one of numbers,
+in the order that ``kernels`` names, together with a table of what lies beyond the ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...plans.boundary import TERMS
+from ...plans.line import Line
+
+__all__ = ["Program", "backward", "forward"]
+
+LIFTED, FILTERED = 0, 1
+TABLE = 16  # where the table begins
+UNITS = [1.0, 0.0]
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """The two arrays, and what is needed to find room for the work.
+
+    Parameters
+    ----------
+    integers, numbers
+        What kernels read.
+    taps : int
+        Sources of the filters, of both bands together on the way back.
+    reach : int
+        Places or coefficients read beyond those that a piece of a line has itself, on either side.
+    rims : int
+        Places beyond the ends that are no copies of samples.
+    """
+
+    integers: NDArray[np.int64]
+    numbers: NDArray[Any]
+    length: int
+    counts: tuple[int, int]
+    pairs: int
+    taps: int
+    reach: int
+    rims: int
+
+
+def _lifting(line: Line, inverse: bool) -> tuple[list[int], list[float]]:
+    """What both directions have in common: kind, pairs, lengths, place, first; factors and scales."""
+    chain = line.chain
+    if chain is None:
+        return [FILTERED, 0, line.length, *line.counts, 0, 0], [0.0] * 10 + UNITS
+    chain = chain.inverse() if inverse else chain
+    factors = [factor for step in chain.steps for factor in step]
+    head = [LIFTED, chain.pairs, line.length, *line.counts, line.places[chain.first], chain.first]
+    return head, [*factors, *[0.0] * (8 - len(factors)), *chain.scaling, *UNITS]
+
+
+@lru_cache(maxsize=1024)
+def forward(line: Line, dtype: np.dtype[Any]) -> Program:
+    """The program of a level forward."""
+    head, numbers = _lifting(line, False)
+    kind, pairs, place = head[0], head[1], head[5]
+    taps = 0 if kind == LIFTED else len(line.analysis.low)
+    start, count = line.analysis.start, max(line.counts)
+    if kind == LIFTED:
+        lowest, highest = place - 1 - 2 * pairs, 2 * (count + pairs - 2) + place + 1
+    else:
+        lowest, highest = start, 2 * (count - 1) + start + taps - 1
+        numbers += [*line.analysis.low, *line.analysis.high]
+    left, right = max(0, -lowest), max(0, highest - line.length + 1)
+    places = np.concatenate([np.arange(-left, 0), np.arange(line.length, line.length + right)])
+    index, factors = line.beyond(places)
+    # Terms that count come first, so that rows can be added up to the last of them.
+    order = np.argsort(factors == 0, axis=1, kind="stable")
+    index, factors = np.take_along_axis(index, order, axis=1), np.take_along_axis(factors, order, axis=1)
+    made = (factors[:, 0] != 1) | (factors[:, 1:] != 0).any(axis=1)
+    numbered = np.where(made, np.cumsum(made) - 1, -1)
+    table = np.concatenate([index, numbered[:, np.newaxis]], axis=1)
+    integers = [*head, start, taps, left, right]
+    integers += [0] * (TABLE - len(integers))
+    return Program(
+        integers=np.array([*integers, *table.ravel()], dtype=np.int64),
+        numbers=np.array([*numbers, *factors.ravel()], dtype=dtype),
+        length=line.length,
+        counts=line.counts,
+        pairs=pairs,
+        taps=max(taps, TERMS),
+        reach=max(left, right, abs(start), taps, abs(place) + 2 * pairs + 4),
+        rims=int(made.sum()),
+    )
+
+
+@lru_cache(maxsize=1024)
+def backward(line: Line, dtype: np.dtype[Any]) -> Program:
+    """The program of a level back."""
+    head, numbers = _lifting(line, True)
+    kind, pairs, place, first = head[0], head[1], head[5], head[6]
+    low, high = line.synthesis
+    delta, half = 0, (line.length + 1) // 2
+    used: list[tuple[int, int]]
+    if kind == LIFTED:
+        delta = (place + 1 - line.places[1 - first]) // 2
+        k0, k1 = -(place // 2), (line.length - place) // 2 + 1
+        used = [(k0 - pairs, k1 + pairs - 1), (k0 - pairs - 1 + delta, k1 + pairs - 1 + delta)]
+        used = used if first == 0 else used[::-1]
+    else:
+        used = [(side.start, half - 1 + side.start + len(side.even)) for side in (low, high)]
+        numbers += [*low.even, *high.even, *low.odd, *high.odd]
+    margins, table = [], []
+    for band, (begin, end) in enumerate(used):
+        count = line.counts[band]
+        left, right = max(0, -begin), max(0, end - count)
+        margins += [left, right]
+        places = np.concatenate([np.arange(-left, 0), np.arange(count, count + right)])
+        table += line.coefficients_beyond(band, places).tolist()
+    integers = [*head, delta]
+    for side in (low, high):
+        integers += [side.start, len(side.even)] if kind == FILTERED else [0, 0]
+    return Program(
+        integers=np.array([*integers, *margins, *table], dtype=np.int64),
+        numbers=np.array(numbers, dtype=dtype),
+        length=line.length,
+        counts=line.counts,
+        pairs=pairs,
+        taps=len(low.even) + len(high.even),
+        reach=max(*margins, *(abs(begin) for begin, _ in used), *(abs(end - half) for _, end in used)),
+        rims=0,
+    )

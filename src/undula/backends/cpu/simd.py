@@ -1,0 +1,439 @@
+"""The inner loops of the CPU backend, written as vector instructions for LLVM.
+
+Compilers vectorise simple loops, but not those with several results, and not loads that take every second
+sample. So the loops that do all the work are spelled out here: each function below is one loop over the
+samples of a row, in vectors of 32 bytes, which LLVM maps to what the processor has. Rows are addresses.
+
+The two kinds of work:
+
+    a pair of lifting steps    p = b + l₀·a' + r₀·a,   q = a' + l₁·p' + r₁·p     (' is the one before)
+    two filters                lo = Σ lo[t] source[t],  hi = Σ hi[t] source[t]
+
+A row of an image is kept in two halves, its even and its odd columns, so that the horizontal work, too, is
+such a loop. Every value is computed by the same operations wherever it stands in a vector, so results do not
+depend on how the work was cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+__all__ = [
+    "apart",
+    "columns_join",
+    "columns_plain",
+    "columns_split",
+    "copy",
+    "filter_join",
+    "filter_plain",
+    "filter_split",
+    "join",
+    "peek",
+    "poke",
+    "split",
+    "steps",
+]
+
+VECTOR = 32  # bytes
+INT, INDEX = ir.IntType(64), ir.IntType(32)
+
+
+class Emitter:
+    """Writes the instructions of one loop, for one type of samples."""
+
+    def __init__(self, builder: Any, real: Any) -> None:
+        self.b = builder
+        self.type = ir.FloatType() if real == types.float32 else ir.DoubleType()
+        self.bytes = real.bitwidth // 8
+        self.lanes = VECTOR // self.bytes
+
+    # --- values -----------------------------------------------------------------------------------
+
+    def pointer(self, address: Any) -> Any:
+        return self.b.inttoptr(address, self.type.as_pointer())
+
+    def vector(self, lanes: int) -> Any:
+        return ir.VectorType(self.type, lanes) if lanes > 1 else self.type
+
+    def _at(self, row: Any, place: Any, lanes: int) -> Any:
+        return self.b.bitcast(self.b.gep(row, [place]), self.vector(lanes).as_pointer())
+
+    def load(self, row: Any, place: Any, lanes: int) -> Any:
+        return self.b.load(self._at(row, place, lanes), align=self.bytes)
+
+    def store(self, value: Any, row: Any, place: Any, lanes: int) -> None:
+        self.b.store(value, self._at(row, place, lanes), align=self.bytes)
+
+    def spread(self, number: Any, lanes: int) -> Any:
+        """One number in all lanes."""
+        if lanes == 1:
+            return number
+        nothing = ir.Constant(self.vector(lanes), ir.Undefined)
+        first = self.b.insert_element(nothing, number, INDEX(0))
+        return self._shuffle(first, nothing, [0] * lanes)
+
+    def _shuffle(self, x: Any, y: Any, lanes: list[int]) -> Any:
+        return self.b.shuffle_vector(x, y, ir.Constant(ir.VectorType(INDEX, len(lanes)), lanes))
+
+    def add(self, total: Any, factor: Any, value: Any) -> Any:
+        """Total + factor · value, with one rounding where the processor can."""
+        suffix = f"f{8 * self.bytes}"
+        if isinstance(value.type, ir.VectorType):
+            suffix = f"v{value.type.count}{suffix}"
+        kind = ir.FunctionType(value.type, [value.type] * 3)
+        function = cgutils.get_or_insert_function(self.b.module, kind, f"llvm.fmuladd.{suffix}")
+        return self.b.call(function, [factor, value, total])
+
+    def plus(self, place: Any, offset: int) -> Any:
+        return self.b.add(place, INT(offset)) if offset else place
+
+    # --- even and odd -----------------------------------------------------------------------------
+
+    def unzip(self, x: Any, y: Any, lanes: int) -> tuple[Any, Any]:
+        """Even and odd samples of two vectors that follow each other."""
+        even, odd = (list(range(phase, 2 * lanes, 2)) for phase in (0, 1))
+        return self._shuffle(x, y, even), self._shuffle(x, y, odd)
+
+    def load_halves(self, row: Any, place: Any, lanes: int) -> tuple[Any, Any]:
+        """Even and odd samples, ``lanes`` of each, from sample ``2·place`` on."""
+        at = self.b.shl(place, INT(1))
+        if lanes == 1:
+            return self.load(row, at, 1), self.load(row, self.plus(at, 1), 1)
+        half = lanes // 2
+        quarters = [self.load(row, self.plus(at, half * k), half) for k in range(4)]
+        # Quarters are put together so that no lane has to cross the middle of a vector, which is slow.
+        x = self._shuffle(quarters[0], quarters[2], list(range(lanes)))
+        y = self._shuffle(quarters[1], quarters[3], list(range(lanes)))
+        order: tuple[list[int], list[int]] = ([], [])
+        for side in (0, half):
+            for source in (0, lanes):
+                for k in range(half):
+                    order[k % 2].append(source + side + k)
+        return self._shuffle(x, y, order[0]), self._shuffle(x, y, order[1])
+
+    def store_zipped(self, even: Any, odd: Any, row: Any, place: Any, lanes: int) -> None:
+        """The inverse of :meth:`load_halves`."""
+        at = self.b.shl(place, INT(1))
+        if lanes == 1:
+            self.store(even, row, at, 1)
+            self.store(odd, row, self.plus(at, 1), 1)
+            return
+        half = lanes // 2
+        for number, first in enumerate((0, half)):
+            order = [k + lanes * phase for k in range(first, first + half) for phase in (0, 1)]
+            self.store(self._shuffle(even, odd, order), row, self.plus(at, lanes * number), lanes)
+
+    # --- loops ------------------------------------------------------------------------------------
+
+    @contextmanager
+    def loop(self, start: Any, stop: Any, step: int) -> Iterator[Any]:
+        """``i = start, start + step, …`` while a whole step fits; afterwards, ``i`` is where it ended."""
+        before = self.b.block
+        head, body, end = (self.b.append_basic_block(name) for name in ("head", "body", "end"))
+        self.b.branch(head)
+        self.b.position_at_end(head)
+        i = self.b.phi(INT)
+        i.add_incoming(start, before)
+        following = self.b.add(i, INT(step))
+        self.b.cbranch(self.b.icmp_signed("<=", following, stop), body, end)
+        self.b.position_at_end(body)
+        yield i
+        i.add_incoming(following, self.b.block)
+        self.b.branch(head)
+        self.b.position_at_end(end)
+
+    def over(self, count: Any, work: Callable[[Any, int, int], None], unroll: int) -> None:
+        """All of ``0 … count``: ``work(i, lanes, vectors)``.
+
+        Several vectors at a time, then one, and what is left as one more vector that ends with the row; or
+        sample by sample, in a row that is shorter than a vector.
+        """
+        with self.loop(INT(0), count, self.lanes * unroll) as wide:
+            work(wide, self.lanes, unroll)
+        with self.loop(wide, count, self.lanes) as single:
+            work(single, self.lanes, 1)
+        with self.b.if_then(self.b.icmp_signed("<", single, count)):
+            long = self.b.icmp_signed(">=", count, INT(self.lanes))
+            with self.b.if_else(long) as (then, otherwise):
+                with then:
+                    work(self.b.sub(count, INT(self.lanes)), self.lanes, 1)
+                with otherwise, self.loop(single, count, 1) as rest:
+                    work(rest, 1, 1)
+
+
+Body = Callable[[Emitter, list[Any]], None]
+
+
+def _loop(name: str, addresses: int, body: Body, numbers: int = 1) -> Any:
+    """A function of some addresses and counts, and of numbers whose type is that of the samples.
+
+    It stays a function of its own in machine code: written into all its callers, it would be compiled as
+    often.
+    """
+
+    def typed(context: Any, *arguments: Any) -> Any:
+        real = arguments[addresses]
+
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            emit = Emitter(builder, real)
+            kind = ir.FunctionType(ir.VoidType(), [INT] * addresses + [emit.type] * numbers)
+            function = cgutils.get_or_insert_function(builder.module, kind, f"undula_{name}_{real}")
+            if function.is_declaration:
+                function.linkage = "linkonce_odr"
+                function.attributes.add("noinline")
+                inside = ir.IRBuilder(function.append_basic_block("entry"))
+                body(Emitter(inside, real), list(function.args))
+                inside.ret_void()
+            builder.call(function, values)
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * addresses, *[real] * numbers), generate
+
+    # Numba looks at the names of parameters, so the function needs as many as it takes.
+    words = ", ".join(f"x{k}" for k in range(addresses + numbers))
+    scope: dict[str, Any] = {"typed": typed}
+    exec(f"def {name}(context, {words}):\n    return typed(context, {words})", scope)
+    return intrinsic(scope[name])
+
+
+@intrinsic
+def apart(context):
+    """Keeps the function that it stands in from being written into its callers, for the same reason."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+# --- single samples and whole rows ----------------------------------------------------------------
+
+
+@intrinsic
+def peek(context, address, like):
+    """The sample at an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        emit = Emitter(builder, like)
+        return emit.load(emit.pointer(values[0]), INT(0), 1)
+
+    return like(types.int64, like), generate
+
+
+@intrinsic
+def poke(context, address, value):
+    """Stores a sample at an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        emit = Emitter(builder, value)
+        emit.store(values[1], emit.pointer(values[0]), INT(0), 1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, value), generate
+
+
+def _copy(emit: Emitter, values: list[Any]) -> None:
+    target, source, count, _ = values
+    rows = emit.pointer(source), emit.pointer(target)
+
+    def work(i: Any, lanes: int, vectors: int) -> None:
+        for k in range(vectors):
+            at = emit.plus(i, k * lanes)
+            emit.store(emit.load(rows[0], at, lanes), rows[1], at, lanes)
+
+    emit.over(count, work, 2)
+
+
+def _split(emit: Emitter, values: list[Any]) -> None:
+    source, even, odd, count, _ = values
+    rows = [emit.pointer(address) for address in (source, even, odd)]
+
+    def work(i: Any, lanes: int, vectors: int) -> None:
+        for half, row in zip(emit.load_halves(rows[0], i, lanes), rows[1:], strict=True):
+            emit.store(half, row, i, lanes)
+
+    emit.over(count, work, 1)
+
+
+def _join(emit: Emitter, values: list[Any]) -> None:
+    even, odd, target, count, _ = values
+    rows = [emit.pointer(address) for address in (even, odd, target)]
+
+    def work(i: Any, lanes: int, vectors: int) -> None:
+        halves = (emit.load(row, i, lanes) for row in rows[:2])
+        emit.store_zipped(*halves, rows[2], i, lanes)
+
+    emit.over(count, work, 1)
+
+
+copy = _loop("copy", 3, _copy)
+split = _loop("split", 4, _split)
+join = _loop("join", 4, _join)
+
+
+# --- lifting --------------------------------------------------------------------------------------
+
+
+def _steps(emit: Emitter, values: list[Any]) -> None:
+    """Two steps along a row: ``b`` and ``a`` are its halves, ``shift`` the bytes from a sample to the next.
+
+    p[i] = (b[i] + l₀·a[i-1] + r₀·a[i])·s₀ and q[i] = (a[i-1] + l₁·p[i-1] + r₁·p[i])·s₁, p before scaling.
+    """
+    b, a, shift, p, q, count, *numbers = values
+    before = emit.b.sub(a, shift)
+    addresses = [b, a, before, emit.b.sub(b, shift), emit.b.sub(before, shift)]
+    rows = [emit.pointer(address) for address in addresses]
+    targets = emit.pointer(p), emit.pointer(q)
+    spread = {n: [emit.spread(number, n) for number in numbers] for n in (1, emit.lanes)}
+
+    def work(i: Any, lanes: int, vectors: int) -> None:
+        left0, right0, left1, right1, scale0, scale1 = spread[lanes]
+        for k in range(vectors):
+            at = emit.plus(i, k * lanes)
+            b0, a0, a1, b1, a2 = (emit.load(row, at, lanes) for row in rows)
+            first = emit.add(emit.add(b0, left0, a1), right0, a0)
+            earlier = emit.add(emit.add(b1, left0, a2), right0, a1)
+            second = emit.add(emit.add(a1, left1, earlier), right1, first)
+            emit.store(emit.b.fmul(first, scale0), targets[0], at, lanes)
+            emit.store(emit.b.fmul(second, scale1), targets[1], at, lanes)
+
+    emit.over(count, work, 2)
+
+
+steps = _loop("steps", 6, _steps, 6)
+
+
+def _columns(pairs: int, layout: str) -> Any:
+    """All steps down the columns at once, for one more pair of rows.
+
+    The rows before are remembered as ``2·pairs - 1`` states, each the last result of one step:
+
+        z₀ = b + l·a' + r·a,   zⱼ = sⱼ₋₁ + l·sⱼ + r·zⱼ₋₁ with s₀ = a',   and then sⱼ₊₁ becomes zⱼ
+
+    ``split`` reads whole rows and writes halves, ``join`` reads halves and writes whole rows; ``plain`` takes
+    rows as they are. The two last results are the outcome, scaled into rows of their own except by
+    ``split``, which leaves them with the states.
+    """
+
+    def body(emit: Emitter, values: list[Any]) -> None:
+        b, a, a1, earlier, later, slot, half, out_b, out_a, count, numbers, *scales = values
+        builder = emit.b
+        coefficients = [builder.load(builder.gep(emit.pointer(numbers), [INT(k)])) for k in range(4 * pairs)]
+        spread = {n: [emit.spread(number, n) for number in (*coefficients, *scales)] for n in (1, emit.lanes)}
+        phases = range(1 if layout == "plain" else 2)
+
+        def halves(address: Any) -> list[Any]:
+            return [emit.pointer(builder.add(address, half) if phase else address) for phase in phases]
+
+        def states(address: Any, number: int) -> list[list[Any]]:
+            return [halves(builder.add(address, builder.mul(slot, INT(k)))) for k in range(number)]
+
+        kept = 2 * pairs if layout == "split" else 2 * pairs - 1
+        known, new = states(earlier, 2 * pairs - 1), states(later, kept)
+        inputs = [[emit.pointer(row)] if layout == "split" else halves(row) for row in (b, a, a1)]
+        outputs = emit.pointer(out_b), emit.pointer(out_a)
+
+        def work(i: Any, lanes: int, vectors: int) -> None:
+            c, scale = spread[lanes][: 4 * pairs], spread[lanes][4 * pairs :]
+            if layout == "split":
+                rows = [emit.load_halves(row[0], i, lanes) for row in inputs]
+            else:
+                rows = [tuple(emit.load(part, i, lanes) for part in row) for row in inputs]
+            results = []
+            for phase in phases:
+                own, right, left = (row[phase] for row in rows)
+                z: list[Any] = []
+                for step in range(2 * pairs):
+                    z.append(emit.add(emit.add(own, c[2 * step], left), c[2 * step + 1], right))
+                    if step < 2 * pairs - 1:
+                        own, right = left, z[-1]
+                        left = emit.load(known[step][phase], i, lanes)
+                for number in range(kept):
+                    emit.store(z[number], new[number][phase], i, lanes)
+                results.append(z[-2:])
+            if layout == "plain":
+                for number in (0, 1):
+                    value = builder.fmul(results[0][number], scale[2 * number])
+                    emit.store(value, outputs[number], i, lanes)
+            if layout == "join":
+                for number in (0, 1):
+                    pair = (builder.fmul(results[k][number], scale[2 * number + k]) for k in phases)
+                    emit.store_zipped(*pair, outputs[number], i, lanes)
+
+        emit.over(count, work, 1)
+
+    return _loop(f"columns_{layout}{pairs}", 11, body, 4)
+
+
+columns_split = {pairs: _columns(pairs, "split") for pairs in (1, 2)}
+columns_plain = {pairs: _columns(pairs, "plain") for pairs in (1, 2)}
+columns_join = {pairs: _columns(pairs, "join") for pairs in (1, 2)}
+
+
+# --- filters --------------------------------------------------------------------------------------
+
+
+def _filter(layout: str) -> Any:
+    """Two sums over the same sources, whose addresses are listed at an address.
+
+    ``split`` reads whole rows and writes halves, ``join`` reads halves and writes whole rows.
+    """
+
+    def body(emit: Emitter, values: list[Any]) -> None:
+        sources, low, high, taps, out_low, out_high, count, half, _ = values
+        builder = emit.b
+        listed = builder.inttoptr(sources, INT.as_pointer())
+        filters = emit.pointer(low), emit.pointer(high)
+        outputs = [
+            [emit.pointer(builder.add(out, half) if phase else out) for phase in (0, 1)]
+            for out in (out_low, out_high)
+        ]
+
+        def work(i: Any, lanes: int, vectors: int) -> None:
+            parts = vectors if layout == "plain" else 2 * vectors  # vectors of each sum
+            start = builder.shl(i, INT(1)) if layout == "split" else i
+            zero = ir.Constant(emit.vector(lanes), 0.0 if lanes == 1 else [0.0] * lanes)
+            sums = [[cgutils.alloca_once(builder, emit.vector(lanes)) for _ in range(parts)] for _ in filters]
+            for place in (*sums[0], *sums[1]):
+                builder.store(zero, place)
+            with emit.loop(INT(0), taps, 1) as tap:
+                address = builder.load(builder.gep(listed, [tap]))
+                rows = [emit.pointer(address)]
+                if layout == "join":
+                    rows.append(emit.pointer(builder.add(address, half)))
+                factors = [emit.spread(builder.load(builder.gep(taps_, [tap])), lanes) for taps_ in filters]
+                for k in range(parts):
+                    number, phase = divmod(k, len(rows))
+                    value = emit.load(rows[phase], emit.plus(start, number * lanes), lanes)
+                    for factor, total in zip(factors, sums, strict=True):
+                        builder.store(emit.add(builder.load(total[k]), factor, value), total[k])
+            for total, rows in zip(sums, outputs, strict=True):
+                found = [builder.load(place) for place in total]
+                for k in range(vectors):
+                    at = emit.plus(i, k * lanes)
+                    if layout == "plain":
+                        emit.store(found[k], rows[0], at, lanes)
+                        continue
+                    pair = found[2 * k], found[2 * k + 1]
+                    if layout == "join":
+                        emit.store_zipped(*pair, rows[0], at, lanes)
+                        continue
+                    if lanes > 1:
+                        pair = emit.unzip(*pair, lanes)
+                    for value, row in zip(pair, rows, strict=True):
+                        emit.store(value, row, at, lanes)
+
+        emit.over(count, work, 4 if layout == "plain" else 2)
+
+    return _loop(f"filter_{layout}", 8, body)
+
+
+filter_split, filter_plain, filter_join = (_filter(layout) for layout in ("split", "plain", "join"))

@@ -1,0 +1,251 @@
+"""A line and what one level does to it: all that a device needs to know, in numbers.
+
+A transform of an array is the same work along each of its axes; a :class:`Line` says what that work is for
+lines of one length. Coefficients stand at places of the line, ``low[k]`` at ``2k + places[0]`` and
+``high[k]`` at ``2k + places[1]``, and are computed by filters
+
+    low[k] = Σ low_taps[j] x[2k + start + j],    high likewise,
+
+or, where the wavelet has such a chain, by lifting steps that add to a sample its two neighbours. What lies
+beyond the ends of the line is a combination of samples on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArgumentError
+from ..liftings import Lifting, lifting
+from ..wavelets import Wavelet
+from .boundary import band_length, combinations, signal_length, source_places
+
+__all__ = ["Analysis", "Chain", "Line", "Synthesis", "dwt_line", "inverse_length", "lwt_line"]
+
+LONGEST = 12  # Taps of the filters beyond which a chain would have more steps than it saves.
+PAIRS = 2  # of steps: longer chains are no faster than the filters where a multiply-add is one instruction
+PRECISE = 1e-13  # A chain further than this from its filters is not run in double precision.
+
+Numbers = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The filters of a level forward: both read the samples ``2k + start …`` of the line."""
+
+    start: int
+    low: Numbers
+    high: Numbers
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """The filters of a level back, for one band: sample pairs m read its coefficients ``m + start …``."""
+
+    start: int
+    even: Numbers
+    odd: Numbers
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Lifting steps between neighbours: every sample of one band gains ``left`` and ``right`` of the other.
+
+    Parameters
+    ----------
+    first : 0 or 1
+        The band that the first step changes, low or high; the steps change them by turns.
+    steps : tuple of (left, right)
+        As many as make pairs; the last one may do nothing.
+    scaling : (low, high)
+        What the bands are multiplied with in the end.
+    """
+
+    first: int
+    steps: tuple[tuple[float, float], ...]
+    scaling: tuple[float, float]
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs of steps there are."""
+        return len(self.steps) // 2
+
+    def inverse(self) -> Chain:
+        """The chain that undoes this one, with its scaling at the end, too."""
+        scales = [1 / scale for scale in self.scaling]
+        steps = []
+        for number, (left, right) in reversed(list(enumerate(self.steps))):
+            target = (self.first + number) % 2
+            ratio = scales[1 - target] / scales[target]
+            steps.append((-left * ratio, -right * ratio))
+        return Chain(1 - self.first, tuple(steps), (scales[0], scales[1]))
+
+
+@dataclass(frozen=True)
+class Line:
+    """One level of a transform, for lines of one length.
+
+    Parameters
+    ----------
+    length : int
+        Samples.
+    counts : (low, high)
+        Coefficients of each band.
+    places : (low, high)
+        Where on the line the first coefficient of each band stands.
+    mode : str
+        How samples go on beyond the ends.
+    family : str
+        ``"dwt"`` or ``"lwt"``; for the way back.
+    analysis : Analysis
+    synthesis : (Synthesis, Synthesis)
+        Of the low and of the high band.
+    chain : Chain or None
+        The lifting that is to be preferred to the filters.
+    """
+
+    length: int
+    counts: tuple[int, int]
+    places: tuple[int, int]
+    mode: str
+    family: str
+    analysis: Analysis
+    synthesis: tuple[Synthesis, Synthesis]
+    chain: Chain | None
+
+    def beyond(self, places: NDArray[np.int_]) -> tuple[NDArray[np.int_], NDArray[np.float64]]:
+        """Samples at places beyond the ends: indices and factors of what they are made of."""
+        return combinations(self.length, places, self.mode)
+
+    def coefficients_beyond(self, band: int, numbers: NDArray[np.int_]) -> NDArray[np.int_]:
+        """Which coefficients stand for those beyond the ends of a band, on the way back; -1 for zero."""
+        if self.family == "lwt":
+            found = source_places(2 * numbers + band, self.length, _LWT_MODE[self.mode])
+            return np.where(found < 0, -1, found // 2)
+        if self.mode == "periodization":
+            return numbers % self.counts[band]
+        return np.where((numbers >= 0) & (numbers < self.counts[band]), numbers, -1)
+
+    @property
+    def operations(self) -> float:
+        """Multiplications and additions for each sample."""
+        if self.chain is not None:
+            return sum((left != 0) + (right != 0) for left, right in self.chain.steps) / 2 + 1
+        return sum(tap != 0 for tap in (*self.analysis.low, *self.analysis.high)) / 2
+
+
+_LWT_MODE = {"reflect": "symmetric", "periodic": "periodic"}
+
+
+@lru_cache(maxsize=1024)
+def dwt_line(length: int, wavelet: Wavelet, mode: str, single: bool) -> Line:
+    """One level of the DWT. ``single`` says that float32 is precise enough to choose a chain for."""
+    lead = wavelet.dec_len // 2 - 1 if mode == "periodization" else 0
+    count = band_length(length, wavelet.dec_len, mode)
+    factored = _short_lifting(wavelet)
+    own = (0, 0) if factored is None else _places(factored)
+    places = own[0] + lead, own[1] + lead
+    chain = None
+    if factored is not None and (single or factored.residual <= PRECISE):
+        chain = _chain(factored, places)
+    return Line(length, (count, count), places, mode, "dwt", *_filters(wavelet, own, places), chain)
+
+
+@lru_cache(maxsize=1024)
+def lwt_line(length: int, wavelet: Wavelet, mode: str, single: bool) -> Line | None:
+    """One level of the LWT, or None where its steps have to be taken one by one.
+
+    Steps that treat both sides alike keep a symmetric line symmetric, and an even period stays one; then
+    the LWT is a matter of extending the line once, as the DWT is.
+    """
+    factored = lifting(wavelet)
+    folds = mode == "symmetric" and factored.symmetric
+    wraps = mode == "periodic" and (length % 2 == 0 or length == 1)
+    if not (folds or wraps):
+        return None
+    places = (0, 1)
+    chain = _chain(factored, places)
+    if chain is None and not (single or factored.residual <= PRECISE):
+        return None
+    return Line(
+        length,
+        ((length + 1) // 2, length // 2),
+        places,
+        "reflect" if folds else "periodic",
+        "lwt",
+        *_filters(wavelet, _places(factored), places),
+        chain,
+    )
+
+
+def inverse_length(count: int, wavelet: Wavelet, mode: str) -> int:
+    """The length of the line that a number of coefficients in each band makes."""
+    length = signal_length(count, wavelet.rec_len, mode)
+    if length < 1 or (mode != "periodization" and 2 * count < wavelet.rec_len):
+        raise ArgumentError(
+            f"Invalid coefficient arrays length: {count} coefficients are too short for the"
+            f" {wavelet.rec_len} taps of {wavelet.name!r} in mode {mode!r}"
+        )
+    return length
+
+
+def _short_lifting(wavelet: Wavelet) -> Lifting | None:
+    if wavelet.dec_len > LONGEST or wavelet.reconstruction_error > 1e-6:
+        return None
+    return lifting(wavelet)
+
+
+def _places(chain: Lifting) -> tuple[int, int]:
+    """Where on the line the two bands of the DWT stand, by the numbering of the lifting."""
+    low, high = (exponent for row in chain.after.rows for entry in row for exponent, _ in entry.items())
+    return chain.places[0] + 2 * low, chain.places[1] + 2 * high
+
+
+def _chain(chain: Lifting, places: tuple[int, int]) -> Chain | None:
+    """The lifting as steps between neighbours, if it is one, is short and begins where bands are aligned."""
+    if not chain.steps or len(chain.steps) > 2 * PAIRS:
+        return None
+    first = int(chain.steps[0].is_predict)
+    if places[first] + 1 - places[1 - first] != 2:
+        return None
+    steps: list[tuple[float, float]] = []
+    for number, step in enumerate(chain.steps):
+        if step.is_predict != ((first + number) % 2 == 1):
+            return None
+        distance = -chain.odd if step.is_predict else chain.odd
+        sides = {2 * exponent + distance: float(value) for exponent, value in step.filter.items()}
+        if not sides.keys() <= {-1, 1}:
+            return None
+        steps.append((sides.get(-1, 0.0), sides.get(1, 0.0)))
+    if len(steps) % 2:
+        steps.append((0.0, 0.0))
+    low, high = (float(value) for value in chain.scaling)
+    return Chain(first, tuple(steps), (low, high))
+
+
+def _filters(
+    wavelet: Wavelet, own: tuple[int, int], places: tuple[int, int]
+) -> tuple[Analysis, tuple[Synthesis, Synthesis]]:
+    """The filters for bands that stand at ``places``, where those of PyWavelets stand at ``own``."""
+    dec, rec = (wavelet.dec_lo, wavelet.dec_hi), (wavelet.rec_lo, wavelet.rec_hi)
+    reads: list[dict[int, float]] = []
+    synthesis: list[Synthesis] = []
+    for band in (0, 1):
+        moved = places[band] - own[band]
+        reads.append({moved + 1 - t: tap for t, tap in enumerate(dec[band]) if tap})
+        writes: tuple[dict[int, float], dict[int, float]] = ({}, {})
+        for t, tap in enumerate(rec[band]):
+            # Sample i is made of rec[t] times coefficient k, t = i - 2k - moved + L - 2.
+            double = wavelet.rec_len - 2 - moved - t
+            if tap:
+                writes[double % 2][(double + 1) // 2] = tap
+        start = min((*writes[0], *writes[1]))
+        stop = max((*writes[0], *writes[1])) + 1
+        even, odd = (tuple(side.get(j, 0.0) for j in range(start, stop)) for side in writes)
+        synthesis.append(Synthesis(start, even, odd))
+    start, stop = min((*reads[0], *reads[1])), max((*reads[0], *reads[1])) + 1
+    low, high = (tuple(side.get(j, 0.0) for j in range(start, stop)) for side in reads)
+    return Analysis(start, low, high), (synthesis[0], synthesis[1])
