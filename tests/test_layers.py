@@ -11,7 +11,17 @@ import undula
 
 ROOT = Path(undula.__file__).parent
 # Left to right. What is not a layer (the package itself) may import everything.
-LAYERS = ("errors", "algebra", "wavelets", "liftings", "schemes", "plans", "backends", "transform", "filters")
+LAYERS = (
+    "errors",
+    "algebra",
+    "wavelets",
+    "liftings",
+    "schemes",
+    "plans",
+    "backends",
+    "transforms",
+    "filters",
+)
 MODULES = sorted(ROOT.rglob("*.py"))
 
 

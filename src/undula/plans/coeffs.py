@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..errors import ArgumentError, ArgumentTypeError
 from ..wavelets import Wavelet, as_wavelet
 from .axes import Axes, checked_axes
-from .boundary import band_length, check_mode, dwt_max_level
+from .boundary import band_length, check_mode, dwt_max_level, max_level
 
 __all__ = [
     "array_to_coeffs",
@@ -298,10 +298,15 @@ def wavedecn_shapes(
 
 
 def checked_level(
-    shape: Sequence[int], wavelets: Sequence[Wavelet], axes: Sequence[int], level: int | None
+    shape: Sequence[int],
+    wavelets: Sequence[Wavelet],
+    axes: Sequence[int],
+    level: int | None,
+    stacklevel: int = 3,
 ) -> int:
     """The level, or the deepest useful one for None; a warning where it is deeper than useful."""
-    deepest = dwtn_max_level(shape, list(wavelets), list(axes))
+    lengths = ((shape[axis], wavelet.dec_len) for axis, wavelet in zip(axes, wavelets, strict=True))
+    deepest = min(max_level(*pair) for pair in lengths)
     if level is None:
         return deepest
     if not isinstance(level, (int, np.integer)) or isinstance(level, bool):
@@ -313,7 +318,7 @@ def checked_level(
             f"Level value of {level} is too high for shape {tuple(shape)}: beyond {deepest} all coefficients"
             " will experience boundary effects.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
     return int(level)
 

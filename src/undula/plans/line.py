@@ -12,18 +12,29 @@ beyond the ends of the line is a combination of samples on it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError
-from ..liftings import Lifting, lifting
+from ..liftings import Lifting, LiftingStep, lifting
 from ..wavelets import Wavelet
-from .boundary import band_length, combinations, signal_length, source_places
+from .boundary import band_length, combinations, source_places
 
-__all__ = ["Analysis", "Chain", "Line", "Synthesis", "dwt_line", "inverse_length", "lwt_line"]
+__all__ = [
+    "Analysis",
+    "Chain",
+    "Line",
+    "Step",
+    "Steps",
+    "Synthesis",
+    "dwt_line",
+    "lwt_line",
+    "lwt_steps",
+]
 
 LONGEST = 12  # Taps of the filters beyond which a chain would have more steps than it saves.
 PAIRS = 2  # of steps: longer chains are no faster than the filters where a multiply-add is one instruction
@@ -163,8 +174,8 @@ def lwt_line(length: int, wavelet: Wavelet, mode: str, single: bool) -> Line | N
     """
     factored = lifting(wavelet)
     folds = mode == "symmetric" and factored.symmetric
-    wraps = mode == "periodic" and (length % 2 == 0 or length == 1)
-    if not (folds or wraps):
+    wraps = mode == "periodic" and length % 2 == 0
+    if length == 1 or not (folds or wraps):
         return None
     places = (0, 1)
     chain = _chain(factored, places)
@@ -179,17 +190,6 @@ def lwt_line(length: int, wavelet: Wavelet, mode: str, single: bool) -> Line | N
         *_filters(wavelet, _places(factored), places),
         chain,
     )
-
-
-def inverse_length(count: int, wavelet: Wavelet, mode: str) -> int:
-    """The length of the line that a number of coefficients in each band makes."""
-    length = signal_length(count, wavelet.rec_len, mode)
-    if length < 1 or (mode != "periodization" and 2 * count < wavelet.rec_len):
-        raise ArgumentError(
-            f"Invalid coefficient arrays length: {count} coefficients are too short for the"
-            f" {wavelet.rec_len} taps of {wavelet.name!r} in mode {mode!r}"
-        )
-    return length
 
 
 def _short_lifting(wavelet: Wavelet) -> Lifting | None:
@@ -249,3 +249,81 @@ def _filters(
     start, stop = min((*reads[0], *reads[1])), max((*reads[0], *reads[1])) + 1
     low, high = (tuple(side.get(j, 0.0) for j in range(start, stop)) for side in reads)
     return Analysis(start, low, high), (synthesis[0], synthesis[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One lifting step on lines of one length: ``target[i] += Σ factors[t] · other[i + offsets[t]]``.
+
+    That holds for ``begin ≤ i < end``; for those listed in ``border`` the table has the numbers of the
+    coefficients to take, -1 for none. Integers are added as ``⌊Σ whole[t] · other / unit + ½⌋`` where the
+    factors are such fractions, that is, where ``unit`` is not 0.
+    """
+
+    target: int
+    factors: Numbers
+    offsets: NDArray[np.int64]
+    begin: int
+    end: int
+    border: NDArray[np.int64]
+    table: NDArray[np.int64]
+    whole: NDArray[np.int64]
+    unit: int
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """One level of the LWT of lines of one length, step by step."""
+
+    length: int
+    counts: tuple[int, int]
+    steps: tuple[Step, ...]
+    scaling: tuple[float, float]
+
+    @property
+    def operations(self) -> float:
+        """Multiplications and additions for each sample."""
+        return sum(len(step.factors) for step in self.steps) / 2 + 1
+
+
+@lru_cache(maxsize=1024)
+def lwt_steps(length: int, wavelet: Wavelet, mode: str) -> Steps:
+    """One level of the LWT as steps that look up their neighbours."""
+    chain = lifting(wavelet)
+    counts = (length + 1) // 2, length // 2
+    low, high = (float(value) for value in chain.scaling)
+    if length == 1 and mode != "zero":
+        # The line goes on as a constant, of which the low-pass filter makes this.
+        low = math.fsum(wavelet.dec_lo)
+    steps = tuple(_step(step, chain.odd, counts, length, mode) for step in chain.steps)
+    return Steps(length, counts, steps, (low, high))
+
+
+def _step(step: LiftingStep, odd: int, counts: tuple[int, int], length: int, mode: str) -> Step:
+    target = int(step.is_predict)
+    numbers = np.arange(counts[target])
+    terms = list(step.filter.items())
+    # How far the other band's coefficient lies, in places of the line and by number.
+    distances = [(1 - 2 * target) * odd + 2 * exponent for exponent, _ in terms]
+    offsets = [(target + distance) // 2 for distance in distances]
+    found = [source_places(2 * numbers + target + distance, length, mode) for distance in distances]
+    table = np.stack([np.where(places < 0, -1, places // 2) for places in found], axis=1)
+    begin = min(max(0, -min(offsets)), counts[target])
+    end = max(begin, min(counts[target], counts[1 - target] - max(offsets)))
+    border = np.concatenate([numbers[:begin], numbers[end:]])
+    values = [value for _, value in terms]
+    exact = [value for value in values if isinstance(value, Fraction)]
+    unit = 2 * math.lcm(*(value.denominator for value in exact)) if len(exact) == len(values) else 0
+    if unit >= 2**16 or step.filter.norm1() >= 2**6:
+        unit = 0
+    return Step(
+        target,
+        tuple(float(value) for value in values),
+        np.array(offsets, dtype=np.int64),
+        begin,
+        end,
+        border.astype(np.int64),
+        table[border].astype(np.int64),
+        np.array([int(value * unit) for value in exact] if unit else [0] * len(values), dtype=np.int64),
+        unit,
+    )

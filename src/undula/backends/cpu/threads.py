@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import pairwise
 from threading import Lock
 from typing import Any
 
 from ...errors import ArgumentError
 
-__all__ = ["get_num_threads", "ranges", "run", "set_num_threads"]
+__all__ = ["get_num_threads", "ranges", "run", "set_num_threads", "workers"]
 
 WORTHWHILE = 1 << 19  # Samples below which handing work to a second thread costs more than it saves.
 
@@ -20,6 +21,7 @@ _pool: ThreadPoolExecutor | None = None
 _wanted: int | None = None
 
 
+@cache
 def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -53,11 +55,19 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
-def ranges(count: int, samples: int) -> list[tuple[int, int]]:
-    """``0 … count`` cut into one piece for each thread, or left whole where that is faster."""
-    pieces = min(get_num_threads(), count) if samples >= WORTHWHILE else 1
-    edges = [count * piece // max(pieces, 1) for piece in range(pieces + 1)]
-    return list(pairwise(edges))
+def workers(samples: int) -> int:
+    """How many threads to use for so much work: one where handing it over would cost more than it saves."""
+    return 1 if samples < WORTHWHILE else get_num_threads()
+
+
+def ranges(count: int, threads: int) -> list[tuple[int, int]]:
+    """``0 … count`` cut into one piece for each thread.
+
+    >>> ranges(5, 2)
+    [(0, 2), (2, 5)]
+    """
+    pieces = max(1, min(threads, count))
+    return list(pairwise(count * piece // pieces for piece in range(pieces + 1)))
 
 
 def run(work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> None:

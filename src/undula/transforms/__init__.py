@@ -1,0 +1,47 @@
+"""Transforms of arrays: the public functions. Here plan and backend meet."""
+
+from .dwt import (
+    dwt,
+    dwt2,
+    dwtn,
+    idwt,
+    idwt2,
+    idwtn,
+    wavedec,
+    wavedec2,
+    wavedecn,
+    waverec,
+    waverec2,
+    waverecn,
+)
+from .lwt import ilwt, ilwt2, ilwtn, lwt, lwt2, lwtn
+from .partial import FswavedecnResult, downcoef, fswavedecn, fswaverecn, upcoef
+from .plan import Plan, PlanCost
+
+__all__ = [
+    "FswavedecnResult",
+    "Plan",
+    "PlanCost",
+    "downcoef",
+    "dwt",
+    "dwt2",
+    "dwtn",
+    "fswavedecn",
+    "fswaverecn",
+    "idwt",
+    "idwt2",
+    "idwtn",
+    "ilwt",
+    "ilwt2",
+    "ilwtn",
+    "lwt",
+    "lwt2",
+    "lwtn",
+    "upcoef",
+    "wavedec",
+    "wavedec2",
+    "wavedecn",
+    "waverec",
+    "waverec2",
+    "waverecn",
+]

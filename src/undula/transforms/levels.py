@@ -1,0 +1,327 @@
+"""Levels of both families of transforms, forward and back, for coefficients by key.
+
+A :class:`Recipe` says what is wanted whatever the shape; :func:`level` makes of it, once for each shape and
+dtype, something that runs. All public functions are thin forms of :func:`decompose` and :func:`recompose`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..backends import cpu
+from ..errors import ArgumentError
+from ..plans.axes import Axes, checked_axes
+from ..plans.boundary import LWT_MODES, MODES, check_mode, signal_length
+from ..plans.coeffs import per_axis
+from ..plans.line import Line, Steps, dwt_line, lwt_line, lwt_steps
+from ..wavelets import Wavelet, as_wavelet
+from .arrays import check_out, nested, result_dtype
+
+__all__ = ["Level", "Recipe", "decompose", "level", "recipe", "recompose"]
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+Bands = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is done along which axes, and how lines go on."""
+
+    lifted: bool
+    axes: tuple[int, ...]
+    wavelets: tuple[Wavelet, ...]
+    modes: tuple[str, ...]
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """The keys of all bands, that of the approximation first."""
+        return ["".join(letters) for letters in product("ad", repeat=len(self.axes))]
+
+
+@lru_cache(maxsize=512)
+def _recipe(ndim: int, wavelet: Any, mode: Any, axes: Any, lifted: bool) -> Recipe:
+    found = checked_axes(axes, ndim)
+    known = LWT_MODES if lifted else MODES
+    wavelets = [as_wavelet(w) for w in per_axis(wavelet, len(found), "wavelet")]
+    modes = [check_mode(m, known) for m in per_axis(mode, len(found), "mode")]
+    return Recipe(lifted, tuple(found), tuple(wavelets), tuple(modes))
+
+
+def recipe(ndim: int, wavelet: Any, mode: Any, axes: Axes, lifted: bool = False) -> Recipe:
+    """What a caller asks for, or an error that says what is wrong with the asking."""
+    # (Sequences are made tuples, so that the answer can be looked up the next time.)
+    given = [tuple(v) if isinstance(v, (list, np.ndarray)) else v for v in (wavelet, mode, axes)]
+    try:
+        return _recipe(ndim, *given, lifted)
+    except TypeError as error:
+        if "unhashable" not in str(error):
+            raise
+    return _recipe.__wrapped__(ndim, *given, lifted)
+
+
+class Level:
+    """One level for arrays of one shape and dtype.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of the samples.
+    shapes : dict
+        Of the bands, by key.
+    lines : list of (axis, Line or Steps)
+    """
+
+    def __init__(self, wanted: Recipe, shape: Shape, dtype: np.dtype[Any]) -> None:
+        self.shape, self.dtype = shape, dtype
+        self.lines: list[tuple[int, Line | Steps]] = []
+        for axis, wavelet, mode in zip(wanted.axes, wanted.wavelets, wanted.modes, strict=True):
+            self.lines.append((axis, _line(wanted.lifted, shape[axis], wavelet, mode, dtype)))
+        self.shapes: dict[str, Shape] = {}
+        for key in wanted.keys:
+            band = list(shape)
+            for letter, (axis, line) in zip(key, self.lines, strict=True):
+                band[axis] = line.counts[letter == "d"]
+            self.shapes[key] = tuple(band)
+        self.low = wanted.keys[0]
+        self.engine = cpu.Level(shape, dtype, self.lines)
+
+    def forward(self, x: Array, out: Mapping[str, Array] | None = None) -> Bands:
+        """All bands by key, in arrays of their own or in those given."""
+        bands = {key: np.empty(shape, self.dtype) for key, shape in self.shapes.items()}
+        if out is not None:
+            bands.update(out)
+        self.engine.forward(x, bands)
+        return bands
+
+    def backward(self, bands: Mapping[str, Array | None], out: Array | None = None) -> Array:
+        """The samples; bands that are None are zero."""
+        x = np.empty(self.shape, self.dtype) if out is None else out
+        self.engine.backward(bands, x)
+        return x
+
+
+def _line(lifted: bool, length: int, wavelet: Wavelet, mode: str, dtype: np.dtype[Any]) -> Line | Steps:
+    single = dtype.char in "fF"
+    if not lifted:
+        return dwt_line(length, wavelet, mode, single)
+    line = None if dtype.kind in "iu" else lwt_line(length, wavelet, mode, single)
+    return lwt_steps(length, wavelet, mode) if line is None else line
+
+
+@lru_cache(maxsize=512)
+def level(wanted: Recipe, shape: Shape, dtype: np.dtype[Any]) -> Level:
+    """A level that runs; the same one for the same asking."""
+    return Level(wanted, shape, dtype)
+
+
+# --- many levels ----------------------------------------------------------------------------------
+
+
+def shapes(wanted: Recipe, shape: Shape, levels: int, dtype: np.dtype[Any]) -> list[Any]:
+    """The shapes of the coefficients, nested as they are."""
+    details: list[dict[str, Shape]] = []
+    for _ in range(levels):
+        one = level(wanted, shape, dtype)
+        shape = one.shapes[one.low]
+        details.insert(0, {key: part for key, part in one.shapes.items() if key != one.low})
+    return [shape, *details]
+
+
+def decompose(wanted: Recipe, x: Array, levels: int, out: Sequence[Any] | None = None) -> list[Any]:
+    """``[approximation, details of the coarsest level, …]``, details by key.
+
+    ``out`` is nested alike, and has been checked by :func:`checked_targets`.
+    """
+    if levels == 0:
+        if out is None:
+            return [x.copy()]
+        out[0][...] = x
+        return list(out)
+    coeffs: list[Any] = []
+    for number in range(levels):
+        one = level(wanted, x.shape, x.dtype)
+        given: dict[str, Array] | None = None
+        if out is not None:
+            given = dict(out[levels - number])
+            if number == levels - 1:
+                given[one.low] = out[0]
+        bands = one.forward(x, given)
+        x = bands.pop(one.low)
+        coeffs.insert(0, bands)
+    return [x, *coeffs]
+
+
+def checked_targets(
+    wanted: Recipe, x: Array, levels: int, out: Any, keyed: Sequence[Any] | None
+) -> Sequence[Any]:
+    """Arrays for results, as they are nested by key; an error where one does not fit.
+
+    ``out`` is what the caller gave, ``keyed`` the same with details by key, or None if it is no such thing.
+    """
+    expected = shapes(wanted, x.shape, levels, x.dtype)
+    alike = keyed is not None and len(keyed) == len(expected)
+    if keyed is None or not alike:
+        found = f"{len(out)} entries" if isinstance(out, (list, tuple)) else type(out).__name__
+        raise ArgumentError(
+            f"out must be nested as the result is, [approximation, details of {levels} level(s)]; got {found}"
+        )
+    before: list[Array] = [x]
+    for number, (given, shape) in enumerate(zip(keyed, expected, strict=True)):
+        parts = {"": (given, shape)}
+        if number:
+            if not isinstance(given, Mapping) or sorted(given) != sorted(shape):
+                raise ArgumentError(f"out has to hold the details {sorted(shape)} at place {number}")
+            parts = {key: (given[key], shape[key]) for key in shape}
+        for key, (array, wants) in parts.items():
+            name = f"out[{number}]" + (f"[{key!r}]" if key else "")
+            before.append(check_out(array, wants, x.dtype, before, name))
+    return keyed
+
+
+def recompose(
+    wanted: Recipe, coeffs: Sequence[Any], shape: Shape | None = None, out: Array | None = None
+) -> Array:
+    """The inverse of :func:`decompose`.
+
+    Parameters
+    ----------
+    wanted : Recipe
+    coeffs : list
+        Arrays of numbers or None: the approximation, and details by key.
+    shape : tuple of int, optional
+        Of the result, where an odd length is wanted back.
+    out : array, optional
+        For the result.
+    """
+    given = list(nested(list(coeffs)))
+    if not given:
+        raise ArgumentError("At least one coefficient parameter must be specified.")
+    common = np.result_type(*{array.dtype for array in given})
+    dtype = common if wanted.lifted and common.kind in "iu" else result_dtype(common)
+    if wanted.lifted and common.kind not in "iu" and any(array.dtype.kind in "iu" for array in given):
+        raise ArgumentError(
+            "coefficients of an LWT are all integers (unscaled) or all floats (scaled), got "
+            f"{sorted({str(array.dtype) for array in given})}"
+        )
+    if wanted.lifted and dtype.kind in "iu":
+        dtype = np.dtype(np.int64)
+    x: Array | None = None if coeffs[0] is None else coeffs[0].astype(dtype, copy=False)
+    last = len(coeffs) - 1
+    for number, details in enumerate(coeffs[1:], 1):
+        bands: dict[str, Array | None] = {
+            key: None if band is None else band.astype(dtype, copy=False) for key, band in details.items()
+        }
+        if x is None and all(band is None for band in bands.values()):
+            continue
+        low = wanted.keys[0]
+        fitting = _partition if wanted.lifted else _alike
+        lengths, approximation = fitting(wanted, x, bands, number)
+        bands = {low: approximation, **{key: bands.get(key) for key in wanted.keys[1:]}}
+        if number == last and shape is not None:
+            lengths = _wanted_shape(wanted, lengths, shape)
+        one = level(wanted, lengths, dtype)
+        target = None
+        if number == last and out is not None:
+            target = check_out(out, lengths, dtype, (b for b in bands.values() if b is not None), "out")
+        x = one.backward(bands, target)
+    if x is None:
+        raise ArgumentError("At least one coefficient parameter must be specified.")
+    if last == 0:
+        if shape is not None and shape != x.shape:
+            raise ArgumentError(f"without details the shape is that of the approximation, {x.shape}")
+        if out is None:
+            return np.array(x)
+        check_out(out, x.shape, dtype, [x], "out")[...] = x
+        return out
+    return x
+
+
+def _alike(
+    wanted: Recipe, x: Array | None, bands: Mapping[str, Array | None], number: int
+) -> tuple[Shape, Array | None]:
+    """The shape that bands of one shape make, and the approximation cut to it.
+
+    An approximation that stems from an odd length comes back one sample too long.
+    """
+    found = {key: band.shape for key, band in bands.items() if band is not None}
+    if len(set(found.values())) > 1:
+        raise ArgumentError(f"Coefficients arrays must have the same shape, got {found}")
+    if found:
+        shape = next(iter(found.values()))
+        if x is not None and x.shape != shape:
+            surplus = [have - want for have, want in zip(x.shape, shape, strict=False)]
+            if len(shape) != x.ndim or any(
+                k not in (0, 1) or (k and axis not in wanted.axes) for axis, k in enumerate(surplus)
+            ):
+                raise ArgumentError(
+                    f"incompatible coefficient array sizes: approximation {x.shape} and details {shape} of"
+                    f" level {number}"
+                )
+            x = x[tuple(slice(n) for n in shape)]
+    else:
+        assert x is not None
+        shape = x.shape
+    lengths = list(shape)
+    for axis, wavelet, mode in zip(wanted.axes, wanted.wavelets, wanted.modes, strict=True):
+        count = shape[axis]
+        lengths[axis] = signal_length(count, wavelet.rec_len, mode)
+        if count < 1 or (mode != "periodization" and 2 * count < wavelet.rec_len):
+            raise ArgumentError(
+                f"Invalid coefficient arrays length: {count} along axis {axis} is too short for the"
+                f" {wavelet.rec_len} taps of {wavelet.name!r} in mode {mode!r}"
+            )
+    return tuple(lengths), x
+
+
+def _wanted_shape(wanted: Recipe, lengths: Shape, shape: Shape) -> Shape:
+    """The shape asked for, if it is one that has these coefficients."""
+    least = [n - (axis in wanted.axes and not wanted.lifted) for axis, n in enumerate(lengths)]
+    if len(shape) != len(lengths) or not all(
+        a <= n <= b for a, n, b in zip(least, shape, lengths, strict=True)
+    ):
+        raise ArgumentError(
+            f"shape {shape} does not have these coefficients; from {tuple(least)} to {lengths} do"
+        )
+    return shape
+
+
+def _partition(
+    wanted: Recipe, x: Array | None, bands: Mapping[str, Array | None], number: int
+) -> tuple[Shape, Array | None]:
+    """The shape that the bands of an LWT make up: along each axis as many high as low, or one fewer."""
+    missing = [key for key, band in bands.items() if band is None]
+    if x is None or missing:
+        raise ArgumentError(
+            f"an LWT needs all its coefficients, level {number} has none for"
+            f" {'the approximation' if x is None else missing}"
+        )
+    found = {wanted.keys[0]: x.shape, **{key: band.shape for key, band in bands.items() if band is not None}}
+    high = found.get(wanted.keys[-1], ())
+    fits = len(high) == x.ndim and sorted(found) == sorted(wanted.keys)
+    lengths = list(x.shape)
+    if fits:
+        for axis in wanted.axes:
+            fits &= x.shape[axis] - high[axis] in (0, 1)
+            lengths[axis] += high[axis]
+        for key, shape in found.items():
+            expected = list(x.shape)
+            for letter, axis in zip(key, wanted.axes, strict=True):
+                expected[axis] = high[axis] if letter == "d" else x.shape[axis]
+            fits &= shape == tuple(expected)
+    if not fits:
+        raise ArgumentError(f"coefficients of level {number} do not make up one array: {found}")
+    return tuple(lengths), x
+
+
+def deepest_lwt(wanted: Recipe, shape: Shape) -> int:
+    """The level at which the longest line of an LWT is a single number."""
+    return max(1, *(math.ceil(math.log2(max(1, shape[axis]))) for axis in wanted.axes))

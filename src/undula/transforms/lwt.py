@@ -1,0 +1,195 @@
+"""The LWT of arrays: lifting that gives exactly as many numbers as it gets, for any size and any level.
+
+Floats are scaled as the filter bank scales them; integers stay integers, unscaled, and come back bit for
+bit. In mode ``symmetric`` lines go on as in a mirror, as in JPEG 2000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import ArgumentError, ArgumentTypeError
+from ..plans.axes import Axes, one_axis, two_axes
+from ..plans.coeffs import from_keys, to_keys
+from ..wavelets import Wavelet
+from .arrays import as_array, check_out, result_dtype
+from .levels import Recipe, checked_targets, decompose, deepest_lwt, recipe, recompose
+
+__all__ = ["ilwt", "ilwt2", "ilwtn", "lwt", "lwt2", "lwtn"]
+
+Array = NDArray[Any]
+Name = Wavelet | str
+Names = Wavelet | str | Sequence[Any]
+
+MOST_LEVELS = 64  # Lines of one sample may be scaled on and on; beyond this it is surely a mistake.
+LARGEST = 2**40  # Larger integers could overflow in the sums of a step.
+
+
+def lwtn(
+    x: ArrayLike,
+    wavelet: Names,
+    level: int | None = 1,
+    mode: str | Sequence[str] = "symmetric",
+    axes: Axes = None,
+    *,
+    out: Sequence[Any] | None = None,
+) -> list[Any]:
+    """The LWT of several levels along several axes.
+
+    Parameters
+    ----------
+    x : array_like
+        Floats of any kind, or integers (results are int64 then, and the way back is exact).
+    wavelet : Wavelet, str, or one for each axis
+        Any but ``dmey``, which has no lifting.
+    level : int or None
+        How often the approximation is decomposed; None for as often as there is something to decompose.
+    mode : str, or one for each axis
+        One of ``undula.LWT_MODES``.
+    axes : sequence of int, optional
+        All axes if not given.
+    out : list, optional
+        Arrays for the results, nested as they are.
+
+    Returns
+    -------
+    list
+        ``[approximation, details of the coarsest level, …]``, details as dictionaries: as many numbers as
+        ``x`` has.
+
+    Examples
+    --------
+    >>> low, details = lwtn(np.arange(15).reshape(3, 5), "cdf53")
+    >>> low.shape, {key: band.shape for key, band in details.items()}
+    ((2, 3), {'ad': (2, 2), 'da': (1, 3), 'dd': (1, 2)})
+    """
+    return _lwtn(x, wavelet, level, mode, axes, out, "wavedecn")
+
+
+def _lwtn(
+    x: ArrayLike, wavelet: Names, level: int | None, mode: Any, axes: Axes, out: Any, form: str
+) -> list[Any]:
+    array = as_array(x, "x")
+    if array.dtype.kind == "b":
+        array = array.astype(np.float64)
+    if array.dtype.kind in "iu":
+        if array.size and max(abs(int(array.min())), abs(int(array.max()))) > LARGEST:
+            raise ArgumentError(f"integers up to ±2⁴⁰ are lifted, got {array.min()} to {array.max()}")
+        array = array.astype(np.int64, copy=False)
+    else:
+        array = array.astype(result_dtype(array.dtype), copy=False)
+    if array.ndim < 1 or array.size == 0:
+        raise ArgumentError(f"an array with samples along some axis is needed, got shape {array.shape}")
+    wanted = recipe(array.ndim, wavelet, mode, axes, lifted=True)
+    levels = _levels(wanted, array.shape, level)
+    targets = None
+    if out is not None:
+        keyed = to_keys(out) if isinstance(out, (list, tuple)) else None
+        targets = checked_targets(wanted, array, levels, out, keyed)
+    return from_keys(decompose(wanted, array, levels, targets), form)
+
+
+def _levels(wanted: Recipe, shape: tuple[int, ...], level: int | None) -> int:
+    whole = deepest_lwt(wanted, shape)
+    if level is None:
+        return whole
+    if not isinstance(level, (int, np.integer)) or isinstance(level, bool):
+        raise ArgumentTypeError(f"level must be an integer or None, got {level!r}")
+    if not 0 <= level <= max(whole, MOST_LEVELS):
+        raise ArgumentError(f"level must be from 0 to {max(whole, MOST_LEVELS)}, got {level}")
+    return int(level)
+
+
+def ilwtn(
+    coeffs: Sequence[Any],
+    wavelet: Names,
+    mode: str | Sequence[str] = "symmetric",
+    axes: Axes = None,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The inverse of :func:`lwtn`.
+
+    >>> x = np.random.default_rng(0).integers(0, 256, (5, 7))
+    >>> bool((ilwtn(lwtn(x, "cdf97", level=3), "cdf97") == x).all())
+    True
+    """
+    read: list[Any] = []
+    for part in to_keys(coeffs):
+        checked = {key: as_array(band) for key, band in part.items()} if isinstance(part, dict) else part
+        read.append(checked if isinstance(checked, dict) else as_array(checked, "the approximation"))
+    ndim = read[0].ndim
+    if ndim < 1:
+        raise ArgumentError("coefficients are arrays with at least one axis, got a single number")
+    wanted = recipe(ndim, wavelet, mode, axes, lifted=True)
+    for number, level in enumerate(read[1:], 1):
+        if sorted(level) != wanted.keys[1:]:
+            raise ArgumentError(
+                f"details {wanted.keys[1:]} are needed at level {number}, got {sorted(map(str, level))}"
+            )
+    if len(read) == 1 and out is not None:
+        check_out(out, read[0].shape, read[0].dtype, [read[0]], "out")
+    return recompose(wanted, read, None, out)
+
+
+def lwt(
+    x: ArrayLike,
+    wavelet: Name,
+    level: int | None = 1,
+    mode: str = "symmetric",
+    axis: int = -1,
+    *,
+    out: Sequence[Array] | None = None,
+) -> list[Array]:
+    """The LWT of lines: ``[cA, cD of the coarsest level, …]``.
+
+    >>> [part.tolist() for part in lwt([1, 2, 3, 4, 5], "cdf53")]
+    [[1, 3, 5], [0, 0]]
+    """
+    return _lwtn(x, wavelet, level, mode, one_axis(axis), out, "wavedec")
+
+
+def ilwt(
+    coeffs: Sequence[ArrayLike],
+    wavelet: Name,
+    mode: str = "symmetric",
+    axis: int = -1,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The inverse of :func:`lwt`."""
+    return ilwtn(coeffs, wavelet, mode, one_axis(axis), out=out)
+
+
+def lwt2(
+    x: ArrayLike,
+    wavelet: Names,
+    level: int | None = 1,
+    mode: str | Sequence[str] = "symmetric",
+    axes: Sequence[int] = (-2, -1),
+    *,
+    out: Sequence[Any] | None = None,
+) -> list[Any]:
+    """The LWT of images: ``[cA, (cH, cV, cD) of the coarsest level, …]``.
+
+    >>> cA, (cH, cV, cD) = lwt2(np.ones((3, 5)), "cdf97")
+    >>> cA.shape, cH.shape, cV.shape, cD.shape
+    ((2, 3), (1, 3), (2, 2), (1, 2))
+    """
+    return _lwtn(x, wavelet, level, mode, two_axes(axes), out, "wavedec2")
+
+
+def ilwt2(
+    coeffs: Sequence[Any],
+    wavelet: Names,
+    mode: str | Sequence[str] = "symmetric",
+    axes: Sequence[int] = (-2, -1),
+    *,
+    out: Array | None = None,
+) -> Array:
+    """The inverse of :func:`lwt2`."""
+    return ilwtn(coeffs, wavelet, mode, two_axes(axes), out=out)
