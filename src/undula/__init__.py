@@ -14,7 +14,7 @@ scale    (√2·z⁻¹, √2/2)
 """
 
 from .algebra import ROOT2, Laurent, PolyphaseMatrix
-from .backends.cpu import get_num_threads, set_num_threads
+from .backends.cpu import get_num_threads, keep_memory, kept_memory, set_num_threads
 from .errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -115,6 +115,8 @@ __all__ = [
     "ilwt",
     "ilwt2",
     "ilwtn",
+    "keep_memory",
+    "kept_memory",
     "lifting",
     "lwt",
     "lwt2",

@@ -6,7 +6,8 @@ lines of one length. Coefficients stand at places of the line, ``low[k]`` at ``2
 
     low[k] = Σ low_taps[j] x[2k + start + j],    high likewise,
 
-or, where the wavelet has such a chain, by lifting steps that add to a sample its two neighbours. What lies
+or, where the wavelet has such a chain, by lifting steps that add to a sample a multiple of its two
+neighbours. What lies
 beyond the ends of the line is a combination of samples on it.
 """
 
@@ -63,20 +64,20 @@ class Synthesis:
 
 @dataclass(frozen=True)
 class Chain:
-    """Lifting steps between neighbours: every sample of one band gains ``left`` and ``right`` of the other.
+    """Lifting steps between neighbours: every sample of one band gains ``factor · (left + right)``.
 
     Parameters
     ----------
     first : 0 or 1
         The band that the first step changes, low or high; the steps change them by turns.
-    steps : tuple of (left, right)
-        As many as make pairs; the last one may do nothing.
+    steps : tuple of float
+        Their factors, as many as make pairs; the last one may do nothing.
     scaling : (low, high)
         What the bands are multiplied with in the end.
     """
 
     first: int
-    steps: tuple[tuple[float, float], ...]
+    steps: Numbers
     scaling: tuple[float, float]
 
     @property
@@ -88,10 +89,9 @@ class Chain:
         """The chain that undoes this one, with its scaling at the end, too."""
         scales = [1 / scale for scale in self.scaling]
         steps = []
-        for number, (left, right) in reversed(list(enumerate(self.steps))):
+        for number, factor in reversed(list(enumerate(self.steps))):
             target = (self.first + number) % 2
-            ratio = scales[1 - target] / scales[target]
-            steps.append((-left * ratio, -right * ratio))
+            steps.append(-factor * scales[1 - target] / scales[target])
         return Chain(1 - self.first, tuple(steps), (scales[0], scales[1]))
 
 
@@ -144,7 +144,7 @@ class Line:
     def operations(self) -> float:
         """Multiplications and additions for each sample."""
         if self.chain is not None:
-            return sum((left != 0) + (right != 0) for left, right in self.chain.steps) / 2 + 1
+            return sum(factor != 0 for factor in self.chain.steps) + 1.0
         return sum(tap != 0 for tap in (*self.analysis.low, *self.analysis.high)) / 2
 
 
@@ -205,23 +205,23 @@ def _places(chain: Lifting) -> tuple[int, int]:
 
 
 def _chain(chain: Lifting, places: tuple[int, int]) -> Chain | None:
-    """The lifting as steps between neighbours, if it is one, is short and begins where bands are aligned."""
+    """The lifting as steps between neighbours, if it is such, is short and begins where bands are aligned."""
     if not chain.steps or len(chain.steps) > 2 * PAIRS:
         return None
     first = int(chain.steps[0].is_predict)
     if places[first] + 1 - places[1 - first] != 2:
         return None
-    steps: list[tuple[float, float]] = []
+    steps: list[float] = []
     for number, step in enumerate(chain.steps):
         if step.is_predict != ((first + number) % 2 == 1):
             return None
         distance = -chain.odd if step.is_predict else chain.odd
         sides = {2 * exponent + distance: float(value) for exponent, value in step.filter.items()}
-        if not sides.keys() <= {-1, 1}:
+        if sides.keys() != {-1, 1} or not math.isclose(sides[-1], sides[1], rel_tol=1e-12):
             return None
-        steps.append((sides.get(-1, 0.0), sides.get(1, 0.0)))
+        steps.append(sides[1])
     if len(steps) % 2:
-        steps.append((0.0, 0.0))
+        steps.append(0.0)
     low, high = (float(value) for value in chain.scaling)
     return Chain(first, tuple(steps), (low, high))
 

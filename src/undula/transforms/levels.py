@@ -96,15 +96,16 @@ class Level:
 
     def forward(self, x: Array, out: Mapping[str, Array] | None = None) -> Bands:
         """All bands by key, in arrays of their own or in those given."""
-        bands = {key: np.empty(shape, self.dtype) for key, shape in self.shapes.items()}
-        if out is not None:
-            bands.update(out)
+        bands = {} if out is None else dict(out)
+        for key, shape in self.shapes.items():
+            if key not in bands:
+                bands[key] = cpu.empty(shape, self.dtype)
         self.engine.forward(x, bands)
         return bands
 
     def backward(self, bands: Mapping[str, Array | None], out: Array | None = None) -> Array:
         """The samples; bands that are None are zero."""
-        x = np.empty(self.shape, self.dtype) if out is None else out
+        x = cpu.empty(self.shape, self.dtype) if out is None else out
         self.engine.backward(bands, x)
         return x
 

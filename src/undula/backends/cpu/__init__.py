@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...plans.line import Line, Steps
+from .memory import empty, keep_memory, kept_memory
 from .passes import Pass
 from .threads import get_num_threads, set_num_threads
 
-__all__ = ["Level", "get_num_threads", "set_num_threads"]
+__all__ = ["Level", "empty", "get_num_threads", "keep_memory", "kept_memory", "set_num_threads"]
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -116,7 +117,7 @@ class _Split:
     def __call__(self, x: Array, bands: Sequence[Array | None]) -> None:
         half = len(bands) // 2
         under = [bands[:half], bands[half:]]
-        parts: list[Array | None] = [np.empty(shape, self.dtype) for shape in self.shapes]
+        parts: list[Array | None] = [empty(shape, self.dtype) for shape in self.shapes]
         if not self.back:
             self.first(x, parts)
         for k, (part, own, work) in enumerate(zip(parts, under, self.rest, strict=True)):

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numba import int64, njit
 
-from .simd import apart, copy, filter_join, filter_plain, filter_split, join, peek, poke, split, steps
 from .simd import columns_join as _join
 from .simd import columns_plain as _plain
 from .simd import columns_split as _split
+from .simd import copy, filter_join, filter_plain, filter_split, join, peek, poke, split, steps
 
 __all__ = [
     "add_rounded",
@@ -39,11 +39,11 @@ join1, join2 = _join[1], _join[2]
 
 # Entries of a program: integers of both directions, of the way forward and of the way back,
 KIND, PAIRS, LENGTH, LOW, HIGH, PLACE, FIRST = range(7)
-START, TAPS, LEFT, RIGHT = range(7, 11)
+START, TAPS, LEFT, RIGHT, RIMS = range(7, 12)
 DELTA, LOW_START, LOW_TAPS, HIGH_START, HIGH_TAPS, LOW_LEFT, LOW_RIGHT, HIGH_LEFT, HIGH_RIGHT = range(7, 16)
 TABLE, ENTRY = 16, 4  # what lies beyond the ends: where the table begins, integers of one of its entries
 # and numbers: the factors of steps, two scales, 1 and 0, the taps of filters, the factors of the table.
-SCALE, ONE, ZERO, FILTERS = 8, 10, 11, 12
+SCALE, ONE, ZERO, FILTERS = 4, 6, 7, 8
 LIFTED, FILTERED = 0, 1  # kinds
 TERMS = 3
 
@@ -74,7 +74,6 @@ def _room(step, size):
 @_compiled
 def _lift(b, a, step, pairs, numbers, out_b, out_a, begin, end, scale_b, scale_a, buffer):
     """Results ``begin … end`` of all steps along a row; sample i of a half is at ``b + i·step``."""
-    apart()
     n = step // numbers.itemsize
     one = numbers[ONE]
     chunk, room = _room(step, numbers.itemsize)
@@ -84,17 +83,17 @@ def _lift(b, a, step, pairs, numbers, out_b, out_a, begin, end, scale_b, scale_a
         if pairs == 1:
             steps(
                 b + at, a + at, step, out_b + at, out_a + at, count * n,
-                numbers[0], numbers[1], numbers[2], numbers[3], scale_b, scale_a,
+                numbers[0], numbers[1], scale_b, scale_a,
             )  # fmt: skip
         else:
             before = at - step
             steps(
                 b + before, a + before, step, buffer, buffer + room, (count + 2) * n,
-                numbers[0], numbers[1], numbers[2], numbers[3], one, one,
+                numbers[0], numbers[1], one, one,
             )  # fmt: skip
             steps(
                 buffer + step, buffer + room + 2 * step, step, out_b + at, out_a + at, count * n,
-                numbers[4], numbers[5], numbers[6], numbers[7], scale_b, scale_a,
+                numbers[2], numbers[3], scale_b, scale_a,
             )  # fmt: skip
 
 
@@ -113,7 +112,6 @@ def _analyse_row(even, odd, step, program, numbers, low, high, begin, end, scale
     ``scale`` is that of the columns; a lifted row is multiplied with it. ``listed`` has space for addresses
     from ``free`` on.
     """
-    apart()
     if end <= begin:
         return
     if program[KIND] == LIFTED:
@@ -139,7 +137,6 @@ def _analyse_row(even, odd, step, program, numbers, low, high, begin, end, scale
 @_compiled
 def _analyse_whole(even, odd, step, program, numbers, low, high, scale, buffer, listed, free):
     """All coefficients of a row. The high band of an odd line may be shorter by one."""
-    apart()
     both = min(program[LOW], program[HIGH])
     _analyse_row(even, odd, step, program, numbers, low, high, int64(0), both, scale, buffer, listed, free)
     if both < program[LOW]:
@@ -152,7 +149,6 @@ def _analyse_whole(even, odd, step, program, numbers, low, high, scale, buffer, 
 @_compiled
 def _split_row(row, even, odd, places, channels, like):
     """Even and odd places of a row apart."""
-    apart()
     size = like.itemsize
     one = like[0]
     pairs = places // 2
@@ -174,7 +170,6 @@ def _split_row(row, even, odd, places, channels, like):
 @_compiled
 def _join_row(even, odd, row, places, channels, like):
     """The inverse of :func:`_split_row`."""
-    apart()
     size = like.itemsize
     one = like[0]
     pairs = places // 2
@@ -205,23 +200,39 @@ def _extend(even, odd, channels, program, numbers, begin, end, from_even, from_o
 
     They are made of samples that are read at ``from_even`` and ``from_odd``, ``stride`` bytes apart.
     """
-    apart()
     size = numbers.itemsize
     one = numbers[ONE]
     step = channels * size
     factors = FILTERS + 2 * program[TAPS]
     for place in range(begin, end):
         entry = _entry(program, place)
-        target = (odd if place % 2 else even) + (place // 2) * step
+        target = (odd if place & 1 else even) + (place >> 1) * step
+        table = TABLE + ENTRY * entry
+        if program[table + TERMS] < 0:  # a copy
+            source = (from_odd if program[table] & 1 else from_even) + (program[table] >> 1) * stride
+            for channel in range(channels):
+                poke(target + channel * size, peek(source + channel * size, one))
+            continue
         for channel in range(channels):
             total = numbers[ZERO]
             for term in range(TERMS):
                 factor = numbers[factors + TERMS * entry + term]
                 if factor != 0:
-                    source = program[TABLE + ENTRY * entry + term]
-                    at = (from_odd if source % 2 else from_even) + (source // 2) * stride
-                    total += factor * peek(at + channel * size, one)
+                    at = program[table + term]
+                    source = (from_odd if at & 1 else from_even) + (at >> 1) * stride
+                    total += factor * peek(source + channel * size, one)
             poke(target + channel * size, total)
+
+
+@_compiled
+def _list_moves(program, half, step, listed, free):
+    """Where samples beyond the ends of a row in halves go, and where they are copied from, in bytes."""
+    left, length = program[LEFT], program[LENGTH]
+    for entry in range(left + program[RIGHT]):
+        place = entry - left if entry < left else entry - left + length
+        source = program[TABLE + ENTRY * entry]
+        listed[free + 2 * entry] = (place & 1) * half + (place >> 1) * step
+        listed[free + 2 * entry + 1] = (source & 1) * half + (source >> 1) * step
 
 
 # --- forward --------------------------------------------------------------------------------------
@@ -241,7 +252,6 @@ def _row_at(place, program, x, row, rims, slot):
 @_compiled
 def _make_rims(program, numbers, x, row, rims, slot, count, begin, end, listed, free):
     """Computes rows beyond the ends, at places ``begin … end``, that are no copies of others."""
-    apart()
     size = numbers.itemsize
     length = program[LENGTH]
     for place in range(begin, end):
@@ -274,7 +284,6 @@ def _read_places(program, begin, end):
 @_compiled
 def _down(pairs, layout, b, a, a1, earlier, later, slot, half, out_b, out_a, n, numbers, scales):
     """One more pair of rows of the steps down the columns, by the loop for so many pairs and this layout."""
-    apart()
     f = numbers.ctypes.data
     s0, s1, s2, s3 = scales
     if layout == SPLIT:
@@ -315,6 +324,10 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, first_band, begin,
     _make_rims(down, downs, x, row, rims, slot, count, low, high, listed, taps)
     filters = downs.ctypes.data + FILTERS * size
     addresses = listed.ctypes.data
+    moves = taps + along[TAPS] + TERMS
+    beyond = along[LEFT] + along[RIGHT]
+    if along[RIMS] == 0:
+        _list_moves(along, half, step, listed, moves)
     start, stop = (begin - pairs, end + pairs - 1) if lifted else (begin, end)
     for t in range(start, stop):
         low_row, high_row = made, made + slot
@@ -368,8 +381,16 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, first_band, begin,
                 _split_row(even, parts, parts + half, width, c, downs)
                 even = parts
             odd = even + half
-            _extend(even, odd, c, along, alongs, -along[LEFT], int64(0), even, odd, step)
-            _extend(even, odd, c, along, alongs, width, width + along[RIGHT], even, odd, step)
+            if along[RIMS]:
+                _extend(even, odd, c, along, alongs, -along[LEFT], int64(0), even, odd, step)
+                _extend(even, odd, c, along, alongs, width, width + along[RIGHT], even, odd, step)
+            elif c == 1:
+                for move in range(moves, moves + 2 * beyond, 2):
+                    poke(even + listed[move], peek(even + listed[move + 1], one))
+            else:
+                for move in range(moves, moves + 2 * beyond, 2):
+                    for channel in range(0, step, size):
+                        poke(even + listed[move] + channel, peek(even + listed[move + 1] + channel, one))
             target = first_band + 2 * band
             _analyse_whole(
                 even, odd, step, along, alongs,
@@ -533,7 +554,6 @@ def _steps_for(program, begin, end):
 @_compiled
 def _synthesise_row(low, high, step, program, numbers, even, odd, begin, end, scaled, buffer, listed, free):
     """Samples ``begin … end`` (``begin`` even) in halves, from bands with what lies beyond their ends."""
-    apart()
     one = numbers[ONE]
     size = numbers.itemsize
     if program[KIND] == LIFTED:
@@ -565,7 +585,6 @@ def _synthesise_row(low, high, step, program, numbers, even, odd, begin, end, sc
 @_compiled
 def _take(band, step, program, which, target, begin, end, like):
     """Coefficients ``begin … end`` of a band, and what stands for those beyond its ends, at ``target``."""
-    apart()
     size = like.itemsize
     n = step // size
     count = program[LOW + which]
@@ -579,7 +598,6 @@ def _take(band, step, program, which, target, begin, end, like):
 @_compiled
 def _stand_in(band, step, program, which, target, begin, end, like):
     """What stands for coefficients beyond the ends of a band."""
-    apart()
     size = like.itemsize
     for number in range(begin, end):
         source = _coefficient(program, which, number)
@@ -593,7 +611,6 @@ def _stand_in(band, step, program, which, target, begin, end, like):
 @_compiled
 def _zero(row, count, like):
     """Zeros."""
-    apart()
     for k in range(count):
         poke(row + k * like.itemsize, like[ZERO])
 
@@ -601,7 +618,6 @@ def _zero(row, count, like):
 @_compiled
 def _make_row(number, band, down, along, alongs, bands, c, target, place, listed, free, scaled):
     """A row of the low or the high band of the columns, in halves, from its two bands along the rows."""
-    apart()
     _, _, half, origin, buffer = place
     step = c * alongs.itemsize
     width = along[LENGTH]

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +27,6 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 NARROW = 16  # Samples side by side below which an axis is worked on as lines.
-
-
-class Layout(NamedTuple):
-    """An array as planes of rows: where it begins, and bytes from one plane and one row to the next."""
-
-    address: int
-    plane: int
-    row: int
 
 
 def _strides(shape: Shape, strides: Shape, itemsize: int, outer: int, inner: int) -> tuple[int, int] | None:
@@ -72,7 +65,7 @@ def _address(x: Array) -> int:
 
 
 class Side:
-    """Where arrays of one shape lie; several of them share it."""
+    """Where arrays of one shape lie, as planes of rows."""
 
     def __init__(self, shape: Shape, itemsize: int, outer: int, inner: int) -> None:
         self.shape, self.outer, self.inner, self.itemsize = shape, outer, inner, itemsize
@@ -80,54 +73,50 @@ class Side:
         assert usual is not None
         self.usual = usual
 
-    def layout(self, x: Array) -> Layout | None:
-        """Of one array, or None where kernels cannot follow its strides."""
+    def strides(self, x: Array) -> tuple[int, int] | None:
+        """Bytes between planes and rows of an array, or None where kernels cannot follow its strides."""
         flags = x.flags
         if not flags.aligned:
             return None
         if flags.c_contiguous:
-            return Layout(_address(x), *self.usual)
-        found = _strides(x.shape, x.strides, self.itemsize, self.outer, self.inner)
-        return None if found is None else Layout(_address(x), *found)
+            return self.usual
+        return _strides(x.shape, x.strides, self.itemsize, self.outer, self.inner)
 
 
-class Room(NamedTuple):
-    """Scratch that a kernel wants: rows in halves, and a buffer for the steps along a row."""
+class Room:
+    """Scratch that a kernel wants: rows in halves, a buffer for the steps along a row, a list of addresses."""
 
-    half: int
-    origin: int
-    slots: int
-    step: int
-    listed: int
+    def __init__(self, half: int, origin: int, slots: int, step: int, listed: int, size: int) -> None:
+        from .kernels import CHUNK
 
-
-_local = threading.local()
-
-
-def _scratch(size: int, listed: int) -> tuple[Array, Array]:
-    """Memory that this thread works in, kept for the next time: bytes, and a list of addresses."""
-    kept: tuple[Array, Array] | None = getattr(_local, "scratch", None)
-    if kept is None or kept[0].nbytes < size or kept[1].size < listed:
-        kept = _local.scratch = (np.empty(size, np.uint8), np.empty(max(listed, 64), np.int64))
-    return kept
+        self.origin, self.half = _rounded(origin), _rounded(half) + 64
+        self.slot = 2 * self.half + 64
+        self.before = _rounded(self.slot * slots + self.origin)  # the buffer
+        self.bytes = self.before + 2 * (max(1, CHUNK * size // step) + 4) * step + 2 * step + 64
+        self.listed = listed + TERMS
 
 
 def _rounded(size: int) -> int:
     return -(-size // 64) * 64
 
 
-def call(kernel: Any, arguments: Array, arrays: Sequence[Array], room: Room, size: int) -> None:
-    """One piece of the work, in the thread that does it; ``size`` is that of a sample."""
-    from .kernels import BUFFER, CHUNK, HALF, ORIGIN, SCRATCH, SLOT
+_local = threading.local()
 
-    origin, half = _rounded(room.origin), _rounded(room.half) + 64
-    slot = 2 * half + 64
-    buffer = 2 * (max(1, CHUNK * size // room.step) + 4) * room.step + 2 * room.step
-    memory, listed = _scratch(slot * room.slots + origin + buffer + 3 * 64, room.listed + TERMS)
+
+def _scratch(room: Room) -> tuple[Array, Array]:
+    """Memory that this thread works in, kept for the next time: bytes, and a list of addresses."""
+    kept: tuple[Array, Array] | None = getattr(_local, "scratch", None)
+    if kept is None or kept[0].nbytes < room.bytes or kept[1].size < room.listed:
+        kept = _local.scratch = (np.empty(room.bytes, np.uint8), np.empty(max(room.listed, 64), np.int64))
+    return kept
+
+
+def call(kernel: Any, arguments: list[int], arrays: Sequence[Array], room: Room) -> None:
+    """One piece of the work, in the thread that does it."""
+    memory, listed = _scratch(room)
     start = _rounded(_address(memory))
-    arguments[SCRATCH], arguments[SLOT], arguments[HALF], arguments[ORIGIN] = start, slot, half, origin
-    arguments[BUFFER] = _rounded(start + slot * room.slots + origin)
-    kernel(arguments, *arrays, listed)
+    place = [start, room.slot, room.half, room.origin, start + room.before]
+    kernel(np.array(arguments + place, np.int64), *arrays, listed)
 
 
 class Pass:
@@ -169,92 +158,89 @@ class Pass:
         self.samples = math.prod(shape)
         first = programs[0]
         self.count, self.unit = (first.length, 2) if back else (max(first.counts), 1)
-        self.room = getattr(self, f"_room_for_{self.kind}")(programs, shape[last + 1 :])
-        self.template: Array | None = None
+        self.room: Room = getattr(self, f"_room_for_{self.kind}")(programs)
 
-    def _room_for_planes(self, programs: Sequence[Program], rest: Shape) -> Room:
+    def _room_for_planes(self, programs: Sequence[Program]) -> Room:
         down, along = programs
         step = self.channels * self.size
         reach = along.reach + 8
         places = max(*along.counts, (along.length + 1) // 2) + 2 * reach
         slots = 4 * down.pairs + (9 + (0 if down.pairs else down.taps) if self.back else 4 + down.rims)
-        return Room(places * step, reach * step, slots, step, down.taps + along.taps)
+        listed = down.taps + along.taps + 4 * reach
+        return Room(places * step, reach * step, slots, step, listed, self.size)
 
-    def _room_for_lines(self, programs: Sequence[Program], rest: Shape) -> Room:
+    def _room_for_lines(self, programs: Sequence[Program]) -> Room:
         from .kernels import STRIP
 
         (one,) = programs
         step = self.channels * self.size
         reach = one.reach + 8
-        return Room((max(8, STRIP // self.channels) + 2 * reach) * step, reach * step, 3, step, one.taps)
+        half = (max(8, STRIP // self.channels) + 2 * reach) * step
+        return Room(half, reach * step, 3, step, one.taps, self.size)
 
-    def _room_for_columns(self, programs: Sequence[Program], rest: Shape) -> Room:
+    def _room_for_columns(self, programs: Sequence[Program]) -> Room:
         from .kernels import STRIP
 
         (one,) = programs
         wide = min(STRIP, self.channels) * self.size
-        return Room(wide, 0, 4 * one.pairs + 4 + one.rims, self.size, one.taps)
+        return Room(wide, 0, 4 * one.pairs + 4 + one.rims, self.size, one.taps, self.size)
 
-    def _template(self) -> Array:
-        from .kernels import ARGUMENTS, BEGIN, CHANNELS, END, PLANES
+    @cached_property
+    def kernel(self) -> Any:
+        """What does the work."""
+        from . import kernels
 
-        if self.template is None:
-            self.template = np.zeros(ARGUMENTS, np.int64)
-            self.template[[CHANNELS, PLANES, BEGIN, END]] = self.channels, self.planes, 0, self.count
-        return self.template.copy()
+        return getattr(kernels, f"{'synthesise' if self.back else 'analyse'}_{self.kind}")
 
     def __call__(self, x: Array, bands: Sequence[Array | None]) -> None:
         """From ``x`` to the bands, or back, where a band that is None is zero."""
-        from . import kernels
-        from .kernels import BAND_PLANE, BAND_ROW, BANDS, X_PLANE, X_ROW, X
-
-        kernel = getattr(kernels, f"{'synthesise' if self.back else 'analyse'}_{self.kind}")
-        arguments = self._template()
         kept: list[Array] = []  # what must not go away while kernels work on addresses
         home: list[tuple[Array, Array]] = []  # arrays to be written, and where the results stand meanwhile
-
-        def place(array: Array, side: Side, written: bool) -> Layout:
-            layout = side.layout(array)
-            if layout is None:
+        places: list[tuple[int, int, int]] = []
+        for k, array in enumerate((x, *bands)):
+            side = self.bands[k - 1] if k else self.x
+            if array is None:  # one row of zeros stands for all
+                zeros = np.zeros(max(1, math.prod(side.shape[self.inner :])), self.dtype)
+                kept.append(zeros)
+                places.append((_address(zeros), 0, 0))
+                continue
+            strides = side.strides(array)
+            if strides is None:
+                written = (k == 0) == self.back
                 own = np.empty(array.shape, array.dtype) if written else np.array(array, order="C")
-                layout = side.layout(own)
-                assert layout is not None
                 kept.append(own)
                 if written:
                     home.append((array, own))
-            return layout
-
-        arguments[X], arguments[X_PLANE], arguments[X_ROW] = place(x, self.x, self.back)
-        for k, (band, side) in enumerate(zip(bands, self.bands, strict=True)):
-            if band is None:  # one row of zeros stands for all
-                zeros = np.zeros(max(1, math.prod(side.shape[self.inner :])), self.dtype)
-                kept.append(zeros)
-                layout = Layout(_address(zeros), 0, 0)
-            else:
-                layout = place(band, side, not self.back)
-            arguments[BANDS + k], arguments[BAND_PLANE + k], arguments[BAND_ROW + k] = layout
-        run(call, [(kernel, own, self.arrays, self.room, self.size) for own in self._pieces(arguments)])
+                array, strides = own, side.usual
+            places.append((_address(array), *strides))
+        places += [(0, 0, 0)] * (5 - len(places))
+        run(call, [(self.kernel, own, self.arrays, self.room) for own in self._pieces(places)])
         for array, own in home:
             array[...] = own
 
-    def _pieces(self, arguments: Array) -> list[Array]:
-        """The arguments of each thread: some of the planes, or some of the rows of all."""
-        from .kernels import BAND_PLANE, BANDS, BEGIN, END, PLANES, X_PLANE, X
+    def _arguments(
+        self, places: Sequence[tuple[int, int, int]], planes: tuple[int, int], rows: tuple[int, int]
+    ) -> list[int]:
+        """What the kernel is told, up to the scratch: some of the planes, some of the rows."""
+        first = planes[0]
+        addresses = [address + first * plane for address, plane, _ in places]
+        steps = [plane for _, plane, _ in places]
+        strides = [row for _, _, row in places]
+        return [
+            addresses[0], steps[0], strides[0], *addresses[1:], *steps[1:], *strides[1:],
+            planes[1] - first, *rows, self.channels,
+        ]  # fmt: skip
 
-        pieces = []
+    def _pieces(self, places: Sequence[tuple[int, int, int]]) -> list[list[int]]:
+        """The arguments of each thread: some of the planes, or some of the rows of all."""
         threads = workers(self.samples)
+        all_planes, all_rows = (0, self.planes), (0, self.count)
         if threads == 1:
-            return [arguments]
+            return [self._arguments(places, all_planes, all_rows)]
         if self.planes >= threads:
-            for begin, end in ranges(self.planes, threads):
-                own = arguments.copy()
-                own[PLANES] = end - begin
-                own[X] += begin * own[X_PLANE]
-                own[BANDS : BANDS + 4] += begin * own[BAND_PLANE : BAND_PLANE + 4]
-                pieces.append(own)
-        else:
-            for begin, end in ranges(-(-self.count // self.unit), threads):
-                own = arguments.copy()
-                own[BEGIN], own[END] = begin * self.unit, min(end * self.unit, self.count)
-                pieces.append(own)
-        return pieces
+            return [self._arguments(places, some, all_rows) for some in ranges(self.planes, threads)]
+        unit = self.unit
+        return [
+            self._arguments(places, all_planes, (begin * unit, min(end * unit, self.count)))
+            for begin, end in ranges(-(-self.count // unit), threads)
+        ]

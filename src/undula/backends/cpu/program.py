@@ -53,11 +53,10 @@ def _lifting(line: Line, inverse: bool) -> tuple[list[int], list[float]]:
     """What both directions have in common: kind, pairs, lengths, place, first; factors and scales."""
     chain = line.chain
     if chain is None:
-        return [FILTERED, 0, line.length, *line.counts, 0, 0], [0.0] * 10 + UNITS
+        return [FILTERED, 0, line.length, *line.counts, 0, 0], [0.0] * 6 + UNITS
     chain = chain.inverse() if inverse else chain
-    factors = [factor for step in chain.steps for factor in step]
     head = [LIFTED, chain.pairs, line.length, *line.counts, line.places[chain.first], chain.first]
-    return head, [*factors, *[0.0] * (8 - len(factors)), *chain.scaling, *UNITS]
+    return head, [*chain.steps, *[0.0] * (4 - len(chain.steps)), *chain.scaling, *UNITS]
 
 
 @lru_cache(maxsize=1024)
@@ -81,7 +80,7 @@ def forward(line: Line, dtype: np.dtype[Any]) -> Program:
     made = (factors[:, 0] != 1) | (factors[:, 1:] != 0).any(axis=1)
     numbered = np.where(made, np.cumsum(made) - 1, -1)
     table = np.concatenate([index, numbered[:, np.newaxis]], axis=1)
-    integers = [*head, start, taps, left, right]
+    integers = [*head, start, taps, left, right, int(made.sum())]
     integers += [0] * (TABLE - len(integers))
     return Program(
         integers=np.array([*integers, *table.ravel()], dtype=np.int64),

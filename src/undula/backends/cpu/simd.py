@@ -6,7 +6,7 @@ samples of a row, in vectors of 32 bytes, which LLVM maps to what the processor 
 
 The two kinds of work:
 
-    a pair of lifting steps    p = b + l₀·a' + r₀·a,   q = a' + l₁·p' + r₁·p     (' is the one before)
+    a pair of lifting steps    p = b + f₀·(a' + a),    q = a' + f₁·(p' + p)     (' is the one before)
     two filters                lo = Σ lo[t] source[t],  hi = Σ hi[t] source[t]
 
 A row of an image is kept in two halves, its even and its odd columns, so that the horizontal work, too, is
@@ -26,7 +26,6 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 __all__ = [
-    "apart",
     "columns_join",
     "columns_plain",
     "columns_split",
@@ -203,17 +202,6 @@ def _loop(name: str, addresses: int, body: Body, numbers: int = 1) -> Any:
     return intrinsic(scope[name])
 
 
-@intrinsic
-def apart(context):
-    """Keeps the function that it stands in from being written into its callers, for the same reason."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        builder.function.attributes.add("noinline")
-        return context.get_dummy_value()
-
-    return types.void(), generate
-
-
 # --- single samples and whole rows ----------------------------------------------------------------
 
 
@@ -285,7 +273,7 @@ join = _loop("join", 4, _join)
 def _steps(emit: Emitter, values: list[Any]) -> None:
     """Two steps along a row: ``b`` and ``a`` are its halves, ``shift`` the bytes from a sample to the next.
 
-    p[i] = (b[i] + l₀·a[i-1] + r₀·a[i])·s₀ and q[i] = (a[i-1] + l₁·p[i-1] + r₁·p[i])·s₁, p before scaling.
+    p[i] = (b[i] + f₀·(a[i-1] + a[i]))·s₀ and q[i] = (a[i-1] + f₁·(p[i-1] + p[i]))·s₁, p before scaling.
     """
     b, a, shift, p, q, count, *numbers = values
     before = emit.b.sub(a, shift)
@@ -295,20 +283,20 @@ def _steps(emit: Emitter, values: list[Any]) -> None:
     spread = {n: [emit.spread(number, n) for number in numbers] for n in (1, emit.lanes)}
 
     def work(i: Any, lanes: int, vectors: int) -> None:
-        left0, right0, left1, right1, scale0, scale1 = spread[lanes]
+        factor0, factor1, scale0, scale1 = spread[lanes]
         for k in range(vectors):
             at = emit.plus(i, k * lanes)
             b0, a0, a1, b1, a2 = (emit.load(row, at, lanes) for row in rows)
-            first = emit.add(emit.add(b0, left0, a1), right0, a0)
-            earlier = emit.add(emit.add(b1, left0, a2), right0, a1)
-            second = emit.add(emit.add(a1, left1, earlier), right1, first)
+            first = emit.add(b0, factor0, emit.b.fadd(a1, a0))
+            earlier = emit.add(b1, factor0, emit.b.fadd(a2, a1))
+            second = emit.add(a1, factor1, emit.b.fadd(earlier, first))
             emit.store(emit.b.fmul(first, scale0), targets[0], at, lanes)
             emit.store(emit.b.fmul(second, scale1), targets[1], at, lanes)
 
     emit.over(count, work, 2)
 
 
-steps = _loop("steps", 6, _steps, 6)
+steps = _loop("steps", 6, _steps, 4)
 
 
 def _columns(pairs: int, layout: str) -> Any:
@@ -316,7 +304,7 @@ def _columns(pairs: int, layout: str) -> Any:
 
     The rows before are remembered as ``2·pairs - 1`` states, each the last result of one step:
 
-        z₀ = b + l·a' + r·a,   zⱼ = sⱼ₋₁ + l·sⱼ + r·zⱼ₋₁ with s₀ = a',   and then sⱼ₊₁ becomes zⱼ
+        z₀ = b + f₀·(a' + a),   zⱼ = sⱼ₋₁ + fⱼ·(sⱼ + zⱼ₋₁) with s₀ = a',   and then sⱼ₊₁ becomes zⱼ
 
     ``split`` reads whole rows and writes halves, ``join`` reads halves and writes whole rows; ``plain`` takes
     rows as they are. The two last results are the outcome, scaled into rows of their own except by
@@ -326,7 +314,7 @@ def _columns(pairs: int, layout: str) -> Any:
     def body(emit: Emitter, values: list[Any]) -> None:
         b, a, a1, earlier, later, slot, half, out_b, out_a, count, numbers, *scales = values
         builder = emit.b
-        coefficients = [builder.load(builder.gep(emit.pointer(numbers), [INT(k)])) for k in range(4 * pairs)]
+        coefficients = [builder.load(builder.gep(emit.pointer(numbers), [INT(k)])) for k in range(2 * pairs)]
         spread = {n: [emit.spread(number, n) for number in (*coefficients, *scales)] for n in (1, emit.lanes)}
         phases = range(1 if layout == "plain" else 2)
 
@@ -342,7 +330,7 @@ def _columns(pairs: int, layout: str) -> Any:
         outputs = emit.pointer(out_b), emit.pointer(out_a)
 
         def work(i: Any, lanes: int, vectors: int) -> None:
-            c, scale = spread[lanes][: 4 * pairs], spread[lanes][4 * pairs :]
+            factors, scale = spread[lanes][: 2 * pairs], spread[lanes][2 * pairs :]
             if layout == "split":
                 rows = [emit.load_halves(row[0], i, lanes) for row in inputs]
             else:
@@ -352,7 +340,7 @@ def _columns(pairs: int, layout: str) -> Any:
                 own, right, left = (row[phase] for row in rows)
                 z: list[Any] = []
                 for step in range(2 * pairs):
-                    z.append(emit.add(emit.add(own, c[2 * step], left), c[2 * step + 1], right))
+                    z.append(emit.add(own, factors[step], builder.fadd(left, right)))
                     if step < 2 * pairs - 1:
                         own, right = left, z[-1]
                         left = emit.load(known[step][phase], i, lanes)
