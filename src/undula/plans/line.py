@@ -127,6 +127,27 @@ class Line:
     synthesis: tuple[Synthesis, Synthesis]
     chain: Chain | None
 
+    def reads(self) -> tuple[int, int]:
+        """The first and the last place that coefficients 0 are made of; those of k are 2k further on."""
+        if self.chain is None:
+            return self.analysis.start, self.analysis.start + len(self.analysis.low) - 1
+        place, pairs = self.places[self.chain.first], self.chain.pairs
+        return place - 1 - 2 * pairs, place - 1 + 2 * pairs
+
+    def uses(self, samples: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """For each band, the first coefficient that samples 0 … are made of, and the one after the last."""
+        half = (samples + 1) // 2
+        if self.chain is None:
+            low, high = ((s.start, half - 1 + s.start + len(s.even)) for s in self.synthesis)
+            return low, high
+        back = self.chain.inverse()
+        place, pairs = self.places[back.first], back.pairs
+        moved = (place + 1 - self.places[1 - back.first]) // 2
+        first, last = -(place // 2), (samples - place) // 2 + 1
+        own = first - pairs, last + pairs - 1
+        other = first - pairs - 1 + moved, last + pairs - 1 + moved
+        return (own, other) if back.first == 0 else (other, own)
+
     def beyond(self, places: NDArray[np.int_]) -> tuple[NDArray[np.int_], NDArray[np.float64]]:
         """Samples at places beyond the ends: indices and factors of what they are made of."""
         return combinations(self.length, places, self.mode)

@@ -17,11 +17,16 @@ from .dwt import (
 from .lwt import ilwt, ilwt2, ilwtn, lwt, lwt2, lwtn
 from .partial import FswavedecnResult, downcoef, fswavedecn, fswaverecn, upcoef
 from .plan import Plan, PlanCost
+from .stream import ForwardStream, InverseStream, Rows, collect_rows
 
 __all__ = [
+    "ForwardStream",
     "FswavedecnResult",
+    "InverseStream",
     "Plan",
     "PlanCost",
+    "Rows",
+    "collect_rows",
     "downcoef",
     "dwt",
     "dwt2",

@@ -29,7 +29,6 @@ __all__ = ["Level", "Recipe", "decompose", "level", "recipe", "recompose"]
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
-Bands = dict[str, Array]
 
 
 @dataclass(frozen=True)
@@ -93,15 +92,13 @@ class Level:
             self.shapes[key] = tuple(band)
         self.low = wanted.keys[0]
         self.engine = cpu.Level(shape, dtype, self.lines)
+        self._both: tuple[Level, Any] | None = None
 
-    def forward(self, x: Array, out: Mapping[str, Array] | None = None) -> Bands:
-        """All bands by key, in arrays of their own or in those given."""
-        bands = {} if out is None else dict(out)
-        for key, shape in self.shapes.items():
-            if key not in bands:
-                bands[key] = cpu.empty(shape, self.dtype)
-        self.engine.forward(x, bands)
-        return bands
+    def with_next(self, other: Level) -> Any:
+        """What does this level and the next one at once, or None; looked up after the first time."""
+        if self._both is None or self._both[0] is not other:
+            self._both = (other, self.engine.with_next(other.engine))
+        return self._both[1]
 
     def backward(self, bands: Mapping[str, Array | None], out: Array | None = None) -> Array:
         """The samples; bands that are None are zero."""
@@ -148,14 +145,33 @@ def decompose(wanted: Recipe, x: Array, levels: int, out: Sequence[Any] | None =
         out[0][...] = x
         return list(out)
     coeffs: list[Any] = []
-    for number in range(levels):
+
+    def targets(one: Level, number: int) -> dict[str, Array]:
+        """Arrays for the bands of a level, but not for an approximation that nobody will see."""
+        given = {} if out is None else dict(out[levels - number])
+        if out is not None and number == levels - 1:
+            given[one.low] = out[0]
+        for key, shape in one.shapes.items():
+            if key not in given and (key != one.low or number == levels - 1):
+                given[key] = cpu.empty(shape, one.dtype)
+        return given
+
+    while len(coeffs) < levels:
+        number = len(coeffs)
         one = level(wanted, x.shape, x.dtype)
-        given: dict[str, Array] | None = None
-        if out is not None:
-            given = dict(out[levels - number])
-            if number == levels - 1:
-                given[one.low] = out[0]
-        bands = one.forward(x, given)
+        bands = targets(one, number)
+        if number + 1 < levels:
+            two = level(wanted, one.shapes[one.low], x.dtype)
+            both = one.with_next(two)
+            if both is not None:
+                beyond = targets(two, number + 1)
+                beyond.setdefault(two.low, cpu.empty(two.shapes[two.low], two.dtype))
+                one.engine.forward_two(both, x, bands, two.engine, beyond)
+                x = beyond.pop(two.low)
+                coeffs[:0] = [beyond, bands]
+                continue
+            bands[one.low] = cpu.empty(one.shapes[one.low], one.dtype)
+        one.engine.forward(x, bands)
         x = bands.pop(one.low)
         coeffs.insert(0, bands)
     return [x, *coeffs]

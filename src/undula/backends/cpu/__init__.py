@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...plans.line import Line, Steps
 from .memory import empty, keep_memory, kept_memory
-from .passes import Pass
+from .passes import Pass, TwoLevels
 from .threads import get_num_threads, set_num_threads
 
 __all__ = ["Level", "empty", "get_num_threads", "keep_memory", "kept_memory", "set_num_threads"]
@@ -65,6 +65,31 @@ class Level:
         if self.complex:
             x, ordered = _pairs(x), [_pairs(band) for band in ordered]
         self._of(False)(x, ordered)
+
+    def with_next(self, other: Level) -> TwoLevels | None:
+        """The work of a level and the next one at once, if that is possible."""
+        first, second = self._of(False), other._of(False)
+        if TwoLevels.possible(first, second):
+            return TwoLevels(first, second)  # type: ignore[arg-type]
+        return None
+
+    def forward_two(
+        self, work: TwoLevels, x: Array, bands: Mapping[str, Array], other: Level, others: Mapping[str, Array]
+    ) -> None:
+        """Fills the bands of two levels, except the approximation between them."""
+        sides: list[list[Array | None]] = []
+        for level, found in ((self, bands), (other, others)):
+            ordered = [found.get(key) for key in level.keys]
+            sides.append([_pairs(b) if self.complex and b is not None else b for b in ordered])
+        work(_pairs(x) if self.complex else x, *sides)
+
+    def rows(self, back: bool, x: Array, bands: Mapping[str, Array | None], begin: int, end: int) -> None:
+        """Some rows of an image, forward or back, into arrays that begin with the first of them."""
+        work, ordered = self._of(back), [bands[key] for key in self.keys]
+        assert isinstance(work, Pass)
+        if self.complex:
+            x, ordered = _pairs(x), [None if band is None else _pairs(band) for band in ordered]
+        work.rows(x, ordered, begin, end)
 
     def backward(self, bands: Mapping[str, Array | None], x: Array) -> None:
         """Fills ``x``; bands that are None are zero."""

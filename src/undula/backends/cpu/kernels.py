@@ -28,6 +28,7 @@ __all__ = [
     "analyse_columns",
     "analyse_lines",
     "analyse_planes",
+    "analyse_two",
     "synthesise_columns",
     "synthesise_lines",
     "synthesise_planes",
@@ -39,7 +40,7 @@ join1, join2 = _join[1], _join[2]
 
 # Entries of a program: integers of both directions, of the way forward and of the way back,
 KIND, PAIRS, LENGTH, LOW, HIGH, PLACE, FIRST = range(7)
-START, TAPS, LEFT, RIGHT, RIMS = range(7, 12)
+START, TAPS, LEFT, RIGHT, RIMS, NEAR_END, NEAR_START = range(7, 14)
 DELTA, LOW_START, LOW_TAPS, HIGH_START, HIGH_TAPS, LOW_LEFT, LOW_RIGHT, HIGH_LEFT, HIGH_RIGHT = range(7, 16)
 TABLE, ENTRY = 16, 4  # what lies beyond the ends: where the table begins, integers of one of its entries
 # and numbers: the factors of steps, two scales, 1 and 0, the taps of filters, the factors of the table.
@@ -50,10 +51,11 @@ TERMS = 3
 # Entries of the arguments: addresses, and strides in bytes.
 X, X_PLANE, X_ROW, BANDS, BAND_PLANE, BAND_ROW = 0, 1, 2, 3, 7, 11
 PLANES, BEGIN, END, CHANNELS, SCRATCH, SLOT, HALF, ORIGIN, BUFFER = range(15, 24)
-ARGUMENTS = 24
 
 SPLIT, PLAIN, JOIN = range(3)  # layouts of rows
 CHUNK = 512  # Samples lifted at a time along a row: what they need stays in the first cache.
+SHORT = 1024  # Places of a row below which a copy of all its coefficients is the least work.
+BLOCK = 16  # Rows of a second level made at a time: what they need of the first stays in a cache.
 STRIP = 2048  # Samples side by side that are worked on from top to bottom, where rows are no lines.
 
 _kernel: Any = njit(nogil=True, cache=True, error_model="numpy")
@@ -303,11 +305,12 @@ def _down(pairs, layout, b, a, a1, earlier, later, slot, half, out_b, out_a, n, 
 
 
 @_compiled
-def _analyse_plane(x, row, down, downs, along, alongs, bands, first_band, begin, end, c, place, listed):
+def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_on, c, place, listed):
     """Rows ``begin … end`` of all four bands of one plane, both axes lifted or both filtered.
 
     ``down`` and ``along`` are programs, ``downs`` and ``alongs`` their numbers; ``bands`` has the arguments,
-    with the addresses of the bands from ``first_band`` on; ``place`` says where scratch is.
+    with the addresses of the bands; ``place`` says where scratch is. What ``goes_on`` where the last call
+    ended finds there what has to be remembered.
     """
     scratch, slot, half, origin, buffer = place
     size = downs.itemsize
@@ -328,7 +331,9 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, first_band, begin,
     beyond = along[LEFT] + along[RIGHT]
     if along[RIMS] == 0:
         _list_moves(along, half, step, listed, moves)
-    start, stop = (begin - pairs, end + pairs - 1) if lifted else (begin, end)
+    start, stop = begin, end
+    if lifted:
+        start, stop = begin + pairs - 1 if goes_on else begin - pairs, end + pairs - 1
     for t in range(start, stop):
         low_row, high_row = made, made + slot
         low_scale, high_scale = one, one
@@ -391,7 +396,7 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, first_band, begin,
                 for move in range(moves, moves + 2 * beyond, 2):
                     for channel in range(0, step, size):
                         poke(even + listed[move] + channel, peek(even + listed[move + 1] + channel, one))
-            target = first_band + 2 * band
+            target = BANDS + 2 * band
             _analyse_whole(
                 even, odd, step, along, alongs,
                 bands[target] + k * bands[target + BAND_ROW - BANDS],
@@ -420,10 +425,60 @@ def analyse_planes(arguments, down, downs, along, alongs, listed):
     """One level of images: rows ``BEGIN … END`` of the bands ``aa, ad, da, dd`` of each plane."""
     for _ in range(arguments[PLANES]):
         _analyse_plane(
-            arguments[X], arguments[X_ROW], down, downs, along, alongs, arguments, BANDS,
-            arguments[BEGIN], arguments[END], arguments[CHANNELS], _place(arguments), listed,
+            arguments[X], arguments[X_ROW], down, downs, along, alongs, arguments,
+            arguments[BEGIN], arguments[END], False, arguments[CHANNELS], _place(arguments), listed,
         )  # fmt: skip
         _next_plane(arguments)
+
+
+@_kernel
+def analyse_two(arguments, down, downs, along, alongs, arguments2, down2, downs2, along2, alongs2, listed):
+    """Two levels of images: rows ``BEGIN … END`` of the second, and what they need of the first.
+
+    The approximation between the two is never written to memory: some rows of it, at the address where the
+    second level reads, are enough.
+    """
+    size = downs.itemsize
+    c = arguments[CHANNELS]
+    length = down2[LENGTH]
+    row = arguments2[X_ROW]
+    count = row // size
+    rows = arguments2[X]
+    for _ in range(arguments[PLANES]):
+        known = int64(-1)  # rows up to here have been made,
+        kept = int64(0)  # and lie there from this one on
+        begin = arguments2[BEGIN]
+        while begin < arguments2[END]:
+            end = min(begin + BLOCK, arguments2[END])
+            low, high = _read_places(down2, begin, end)
+            first, last = max(low, 0), min(high, length)
+            if low < 0:
+                last = max(last, min(length, down2[NEAR_START]))
+            if high >= length or end == max(down2[LOW], down2[HIGH]):
+                first, last = min(first, down2[NEAR_END]), length
+            if begin == 0:
+                first = int64(0)
+            goes_on = known >= 0
+            if not goes_on:
+                known, kept = first, first
+            elif first > kept:
+                for number in range(first, known):
+                    copy(rows + (number - first) * row, rows + (number - kept) * row, count, downs[0])
+                kept = first
+            if last > known:
+                arguments[BANDS], arguments[BAND_ROW] = rows - kept * row, row
+                _analyse_plane(
+                    arguments[X], arguments[X_ROW], down, downs, along, alongs, arguments, known, last,
+                    goes_on, c, _place(arguments), listed,
+                )  # fmt: skip
+                known = last
+            _analyse_plane(
+                rows - kept * row, row, down2, downs2, along2, alongs2, arguments2, begin, end,
+                begin > arguments2[BEGIN], c, _place(arguments2), listed,
+            )  # fmt: skip
+            begin = end
+        _next_plane(arguments)
+        _next_plane(arguments2)
 
 
 @_kernel
@@ -627,17 +682,32 @@ def _make_row(number, band, down, along, alongs, bands, c, target, place, listed
         _zero(target + half, (width + 1) // 2 * c, alongs)
         return
     taken = place[0] + origin
-    for which in range(2):
-        address = BANDS + 2 * band + which
-        begin, end = _used(along, which, 0, width)
-        _take(
-            bands[address] + source * bands[address + BAND_ROW - BANDS], step, along, which,
-            taken + which * half, begin, end, alongs,
+    first = BANDS + 2 * band
+    low = bands[first] + source * bands[first + BAND_ROW - BANDS]
+    high = bands[first + 1] + source * bands[first + 1 + BAND_ROW - BANDS]
+    # Samples away from the ends are made from the bands themselves, those near them from copies.
+    inside = 2 * max(along[LOW_LEFT], along[HIGH_LEFT])
+    outside = width - width % 2 - 2 * max(along[LOW_RIGHT], along[HIGH_RIGHT]) - 2
+    if outside <= inside or width < SHORT:
+        inside, outside = width, width
+    for part in range(3):
+        begin = int64(0) if part == 0 else inside if part == 1 else outside
+        end = inside if part == 0 else outside if part == 1 else width
+        if end <= begin:
+            continue
+        from_low, from_high = low, high
+        if part != 1:
+            from_low, from_high = taken, taken + half
+            for which in range(2):
+                one, last = _used(along, which, begin, end)
+                _take(
+                    high if which else low, step, along, which, from_high if which else from_low, one, last,
+                    alongs,
+                )  # fmt: skip
+        _synthesise_row(
+            from_low, from_high, step, along, alongs, target, target + half, begin, end, scaled, buffer,
+            listed, free,
         )  # fmt: skip
-    _synthesise_row(
-        taken, taken + half, step, along, alongs, target, target + half, 0, width, scaled, buffer, listed,
-        free,
-    )  # fmt: skip
 
 
 @_compiled

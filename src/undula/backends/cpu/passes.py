@@ -21,7 +21,7 @@ from . import program
 from .program import Program
 from .threads import ranges, run, workers
 
-__all__ = ["Pass"]
+__all__ = ["Pass", "TwoLevels"]
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -84,7 +84,7 @@ class Side:
 
 
 class Room:
-    """Scratch that a kernel wants: rows in halves, a buffer for the steps along a row, a list of addresses."""
+    """Scratch that a kernel wants: rows in halves, a buffer for steps along a row, a list of addresses."""
 
     def __init__(self, half: int, origin: int, slots: int, step: int, listed: int, size: int) -> None:
         from .kernels import CHUNK
@@ -95,6 +95,10 @@ class Room:
         self.bytes = self.before + 2 * (max(1, CHUNK * size // step) + 4) * step + 2 * step + 64
         self.listed = listed + TERMS
 
+    def place(self, start: int) -> list[int]:
+        """Where everything is, for scratch that starts at this address."""
+        return [start, self.slot, self.half, self.origin, start + self.before]
+
 
 def _rounded(size: int) -> int:
     return -(-size // 64) * 64
@@ -103,20 +107,30 @@ def _rounded(size: int) -> int:
 _local = threading.local()
 
 
-def _scratch(room: Room) -> tuple[Array, Array]:
+def _scratch(size: int, listed: int) -> tuple[Array, Array]:
     """Memory that this thread works in, kept for the next time: bytes, and a list of addresses."""
     kept: tuple[Array, Array] | None = getattr(_local, "scratch", None)
-    if kept is None or kept[0].nbytes < room.bytes or kept[1].size < room.listed:
-        kept = _local.scratch = (np.empty(room.bytes, np.uint8), np.empty(max(room.listed, 64), np.int64))
+    if kept is None or kept[0].nbytes < size or kept[1].size < listed:
+        kept = _local.scratch = (np.empty(size, np.uint8), np.empty(max(listed, 64), np.int64))
     return kept
 
 
 def call(kernel: Any, arguments: list[int], arrays: Sequence[Array], room: Room) -> None:
     """One piece of the work, in the thread that does it."""
-    memory, listed = _scratch(room)
+    memory, listed = _scratch(room.bytes, room.listed)
+    kernel(np.array(arguments + room.place(_rounded(_address(memory))), np.int64), *arrays, listed)
+
+
+def call_two(kernel: Any, arguments: Sequence[list[int]], levels: Sequence[Pass], rows: int) -> None:
+    """One piece of two levels at once; ``rows`` bytes are for the approximation between them."""
+    first, second = (level.room for level in levels)
+    memory, listed = _scratch(first.bytes + second.bytes + rows + 256, max(first.listed, second.listed))
     start = _rounded(_address(memory))
-    place = [start, room.slot, room.half, room.origin, start + room.before]
-    kernel(np.array(arguments + place, np.int64), *arrays, listed)
+    middle = start + _rounded(first.bytes)
+    arguments[1][0] = middle + _rounded(second.bytes)
+    own = [np.array(arguments[0] + first.place(start), np.int64)]
+    own.append(np.array(arguments[1] + second.place(middle), np.int64))
+    kernel(own[0], *levels[0].arrays, own[1], *levels[1].arrays, listed)
 
 
 class Pass:
@@ -158,6 +172,8 @@ class Pass:
         self.samples = math.prod(shape)
         first = programs[0]
         self.count, self.unit = (first.length, 2) if back else (max(first.counts), 1)
+        self.local = all(one.local for one in programs)
+        self.overlap = programs[0].taps + programs[0].reach
         self.room: Room = getattr(self, f"_room_for_{self.kind}")(programs)
 
     def _room_for_planes(self, programs: Sequence[Program]) -> Room:
@@ -194,29 +210,24 @@ class Pass:
 
     def __call__(self, x: Array, bands: Sequence[Array | None]) -> None:
         """From ``x`` to the bands, or back, where a band that is None is zero."""
-        kept: list[Array] = []  # what must not go away while kernels work on addresses
-        home: list[tuple[Array, Array]] = []  # arrays to be written, and where the results stand meanwhile
-        places: list[tuple[int, int, int]] = []
-        for k, array in enumerate((x, *bands)):
-            side = self.bands[k - 1] if k else self.x
-            if array is None:  # one row of zeros stands for all
-                zeros = np.zeros(max(1, math.prod(side.shape[self.inner :])), self.dtype)
-                kept.append(zeros)
-                places.append((_address(zeros), 0, 0))
-                continue
-            strides = side.strides(array)
-            if strides is None:
-                written = (k == 0) == self.back
-                own = np.empty(array.shape, array.dtype) if written else np.array(array, order="C")
-                kept.append(own)
-                if written:
-                    home.append((array, own))
-                array, strides = own, side.usual
-            places.append((_address(array), *strides))
-        places += [(0, 0, 0)] * (5 - len(places))
-        run(call, [(self.kernel, own, self.arrays, self.room) for own in self._pieces(places)])
-        for array, own in home:
-            array[...] = own
+        with _Places(self, x, bands) as places:
+            run(call, [(self.kernel, own, self.arrays, self.room) for own in self._pieces(places)])
+
+    def rows(self, x: Array, bands: Sequence[Array | None], begin: int, end: int) -> None:
+        """Only rows ``begin … end`` of the result, in arrays that begin with the first of them.
+
+        They must not depend on what lies beyond an end of the array that is no end of the image.
+        """
+        with _Places(self, x, bands) as places:
+            for k in range(1) if self.back else range(1, 5):
+                address, plane, row = places[k]
+                places[k] = (address - begin * row, plane, row)
+            pieces = []
+            for first, last in ranges(-(-(end - begin) // self.unit), workers(self.samples)):
+                some = begin + first * self.unit, min(begin + last * self.unit, end)
+                own = self._arguments(places, (0, self.planes), some)
+                pieces.append((self.kernel, own, self.arrays, self.room))
+            run(call, pieces)
 
     def _arguments(
         self, places: Sequence[tuple[int, int, int]], planes: tuple[int, int], rows: tuple[int, int]
@@ -244,3 +255,80 @@ class Pass:
             self._arguments(places, all_planes, (begin * unit, min(end * unit, self.count)))
             for begin, end in ranges(-(-self.count // unit), threads)
         ]
+
+
+class _Places:
+    """Addresses and strides of the arrays of a pass, for as long as kernels work on them."""
+
+    def __init__(self, work: Pass, x: Array | None, bands: Sequence[Array | None]) -> None:
+        self.work, self.arrays = work, (x, *bands)
+        self.kept: list[Array] = []  # what must not go away meanwhile
+        self.home: list[tuple[Array, Array]] = []  # arrays to be written, and where the results stand
+
+    def __enter__(self) -> list[tuple[int, int, int]]:
+        work = self.work
+        places: list[tuple[int, int, int]] = []
+        for k, array in enumerate(self.arrays):
+            side = work.bands[k - 1] if k else work.x
+            if array is None:
+                if not work.back:  # found elsewhere
+                    places.append((0, 0, 0))
+                    continue
+                # One row of zeros stands for all.
+                array = np.zeros(max(1, math.prod(side.shape[work.inner :])), work.dtype)
+                self.kept.append(array)
+                places.append((_address(array), 0, 0))
+                continue
+            strides = side.strides(array)
+            if strides is None:
+                written = (k == 0) == work.back
+                own = np.empty(array.shape, array.dtype) if written else np.array(array, order="C")
+                self.kept.append(own)
+                if written:
+                    self.home.append((array, own))
+                array, strides = own, side.usual
+            places.append((_address(array), *strides))
+        return places + [(0, 0, 0)] * (5 - len(places))
+
+    def __exit__(self, *error: object) -> None:
+        for array, own in self.home:
+            array[...] = own
+
+
+class TwoLevels:
+    """Two levels forward at once, where the approximation between them need not be kept."""
+
+    def __init__(self, first: Pass, second: Pass) -> None:
+        self.first, self.second = first, second
+        self.row = second.x.shape[second.inner - 1 :][1:]
+        self.stride = _rounded(math.prod(self.row) * second.size) + 64
+
+    @staticmethod
+    def possible(first: object, second: object) -> bool:
+        """Both are planes, and the second needs only rows that are near each other."""
+        return (
+            isinstance(first, Pass)
+            and isinstance(second, Pass)
+            and first.kind == second.kind == "planes"
+            and second.local
+        )
+
+    def __call__(self, x: Array, bands: Sequence[Array | None], others: Sequence[Array | None]) -> None:
+        """``bands`` of the first level, the first of them None, and all of the second."""
+        from .kernels import BLOCK, analyse_two
+
+        first, second = self.first, self.second
+        rows = (2 * BLOCK + 2 * second.overlap + 8) * self.stride
+        with _Places(first, x, bands) as places, _Places(second, None, others) as beyond:
+            beyond[0] = (0, 0, self.stride)
+            threads = workers(first.samples)
+            whole = (0, first.planes)
+            if threads > 1 and first.planes >= threads:
+                cuts = [(some, (0, second.count)) for some in ranges(first.planes, threads)]
+            else:
+                cuts = [(whole, some) for some in ranges(second.count, threads)]
+            pieces = []
+            for planes, part in cuts:
+                own = [first._arguments(places, planes, (0, 0)), second._arguments(beyond, planes, part)]
+                pieces.append((analyse_two, own, (first, second), rows))
+            run(call_two, pieces)

@@ -37,6 +37,8 @@ class Program:
         Places or coefficients read beyond those that a piece of a line has itself, on either side.
     rims : int
         Places beyond the ends that are no copies of samples.
+    local : bool
+        What lies beyond an end is made of samples near that end.
     """
 
     integers: NDArray[np.int64]
@@ -47,6 +49,7 @@ class Program:
     taps: int
     reach: int
     rims: int
+    local: bool
 
 
 def _lifting(line: Line, inverse: bool) -> tuple[list[int], list[float]]:
@@ -66,10 +69,9 @@ def forward(line: Line, dtype: np.dtype[Any]) -> Program:
     kind, pairs, place = head[0], head[1], head[5]
     taps = 0 if kind == LIFTED else len(line.analysis.low)
     start, count = line.analysis.start, max(line.counts)
-    if kind == LIFTED:
-        lowest, highest = place - 1 - 2 * pairs, 2 * (count + pairs - 2) + place + 1
-    else:
-        lowest, highest = start, 2 * (count - 1) + start + taps - 1
+    lowest, last = line.reads()
+    highest = 2 * (count - 1) + last
+    if kind == FILTERED:
         numbers += [*line.analysis.low, *line.analysis.high]
     left, right = max(0, -lowest), max(0, highest - line.length + 1)
     places = np.concatenate([np.arange(-left, 0), np.arange(line.length, line.length + right)])
@@ -80,7 +82,11 @@ def forward(line: Line, dtype: np.dtype[Any]) -> Program:
     made = (factors[:, 0] != 1) | (factors[:, 1:] != 0).any(axis=1)
     numbered = np.where(made, np.cumsum(made) - 1, -1)
     table = np.concatenate([index, numbered[:, np.newaxis]], axis=1)
-    integers = [*head, start, taps, left, right, int(made.sum())]
+    # Which rows those beyond the ends are made of: of places before the start, up to which; of places after
+    # the end, from which on.
+    near_start = int(np.where(factors[:left] != 0, index[:left], -1).max(initial=-1)) + 1
+    near_end = int(np.where(factors[left:] != 0, index[left:], line.length).min(initial=line.length))
+    integers = [*head, start, taps, left, right, int(made.sum()), near_end, near_start]
     integers += [0] * (TABLE - len(integers))
     return Program(
         integers=np.array([*integers, *table.ravel()], dtype=np.int64),
@@ -91,6 +97,7 @@ def forward(line: Line, dtype: np.dtype[Any]) -> Program:
         taps=max(taps, TERMS),
         reach=max(left, right, abs(start), taps, abs(place) + 2 * pairs + 4),
         rims=int(made.sum()),
+        local=near_start <= left + 2 and near_end >= line.length - right - 2,
     )
 
 
@@ -101,14 +108,10 @@ def backward(line: Line, dtype: np.dtype[Any]) -> Program:
     kind, pairs, place, first = head[0], head[1], head[5], head[6]
     low, high = line.synthesis
     delta, half = 0, (line.length + 1) // 2
-    used: list[tuple[int, int]]
+    used = line.uses(line.length)
     if kind == LIFTED:
         delta = (place + 1 - line.places[1 - first]) // 2
-        k0, k1 = -(place // 2), (line.length - place) // 2 + 1
-        used = [(k0 - pairs, k1 + pairs - 1), (k0 - pairs - 1 + delta, k1 + pairs - 1 + delta)]
-        used = used if first == 0 else used[::-1]
     else:
-        used = [(side.start, half - 1 + side.start + len(side.even)) for side in (low, high)]
         numbers += [*low.even, *high.even, *low.odd, *high.odd]
     margins, table = [], []
     for band, (begin, end) in enumerate(used):
@@ -129,4 +132,5 @@ def backward(line: Line, dtype: np.dtype[Any]) -> Program:
         taps=len(low.even) + len(high.even),
         reach=max(*margins, *(abs(begin) for begin, _ in used), *(abs(end - half) for _, end in used)),
         rims=0,
+        local=False,
     )

@@ -67,6 +67,15 @@ class Emitter:
     def load(self, row: Any, place: Any, lanes: int) -> Any:
         return self.b.load(self._at(row, place, lanes), align=self.bytes)
 
+    def prefetch(self, rows: list[Any], place: Any, lanes: int) -> None:
+        """Asks for what will be read by and by: as much of each row as two vectors hold."""
+        byte = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [byte, INDEX, INDEX, INDEX])
+        function = cgutils.get_or_insert_function(self.b.module, kind, "llvm.prefetch.p0")
+        for row in rows if lanes > 1 else []:
+            at = self.b.gep(row, [self.b.shl(place, INT(1))])
+            self.b.call(function, [self.b.bitcast(at, byte), INDEX(0), INDEX(2), INDEX(1)])
+
     def store(self, value: Any, row: Any, place: Any, lanes: int) -> None:
         self.b.store(value, self._at(row, place, lanes), align=self.bytes)
 
@@ -328,10 +337,14 @@ def _columns(pairs: int, layout: str) -> Any:
         known, new = states(earlier, 2 * pairs - 1), states(later, kept)
         inputs = [[emit.pointer(row)] if layout == "split" else halves(row) for row in (b, a, a1)]
         outputs = emit.pointer(out_b), emit.pointer(out_a)
+        # The next pair of rows is fetched while this one is worked on: then memory never waits.
+        further = builder.shl(builder.sub(a, b), INT(1))
+        ahead = [emit.pointer(builder.add(row, further)) for row in (b, a)]
 
         def work(i: Any, lanes: int, vectors: int) -> None:
             factors, scale = spread[lanes][: 2 * pairs], spread[lanes][2 * pairs :]
             if layout == "split":
+                emit.prefetch(ahead, i, lanes)
                 rows = [emit.load_halves(row[0], i, lanes) for row in inputs]
             else:
                 rows = [tuple(emit.load(part, i, lanes) for part in row) for row in inputs]
