@@ -2,8 +2,8 @@
 
 import multiprocessing
 import threading
-import warnings
-from collections.abc import Callable, Iterator
+import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,42 +11,13 @@ import pytest
 import pywt
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 import undula
+from comparing import assert_identical, assert_same, flat, noise
 
 MODES = pywt.Modes.modes
 THEIRS = pywt.wavelist(kind="discrete")
-TOLERANCE = {"float32": 1e-5, "complex64": 1e-5, "float64": 1e-12, "complex128": 1e-12}
-
-
-def flat(coeffs: Any) -> list[NDArray[Any]]:
-    if isinstance(coeffs, np.ndarray):
-        return [coeffs]
-    if isinstance(coeffs, dict):
-        return [array for key in sorted(coeffs) for array in flat(coeffs[key])]
-    return [array for part in coeffs for array in flat(part)]
-
-
-def assert_same(mine: Any, theirs: Any) -> None:
-    a, b = flat(mine), flat(theirs)
-    assert [(x.shape, x.dtype) for x in a] == [(x.shape, x.dtype) for x in b]
-    scale = max((float(np.abs(x).max()) for x in b if x.size), default=0.0) or 1.0
-    for x, y in zip(a, b, strict=True):
-        np.testing.assert_allclose(x, y, rtol=0, atol=TOLERANCE[x.dtype.name] * scale)
-
-
-def noise(*shape: int, dtype: str = "f8") -> NDArray[Any]:
-    rng = np.random.default_rng(sum(shape))
-    x = 10 * rng.standard_normal(shape)
-    return (x + 1j * x[::-1]).astype(dtype) if dtype[0] == "c" else x.astype(dtype)
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Level value")
-        yield
+pytestmark = pytest.mark.filterwarnings("ignore:Level value")
 
 
 @pytest.mark.parametrize("name", THEIRS)
@@ -132,6 +103,122 @@ def test_planes_in_one_pass(name: str, mode: str) -> None:
     assert_same(undula.dwt2(x, *other), pywt.dwt2(x, *other))
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["haar", "db5", "bior2.2", "bior4.4"])
+def test_deep_images(name: str, mode: str) -> None:
+    for shape, dtype in (
+        ((300, 301), "f8"),
+        ((3, 200, 133), "f4"),
+        ((257, 130, 2), "c8"),
+        ((900, 801), "f4"),
+    ):
+        x = noise(*shape, dtype=dtype)
+        axes = (0, 1) if shape[-1] == 2 else (-2, -1)
+        theirs = pywt.wavedec2(x, name, mode, 4, axes)
+        # (Extrapolation makes large numbers of small ones, and rounding errors with them.)
+        looser = 30 if mode in ("smooth", "antireflect") else 1
+        mine = undula.wavedec2(x, name, mode, 4, axes)
+        assert_same(mine, theirs, looser)
+        back = pywt.waverec2(theirs, name, mode, axes)
+        assert_same(undula.waverec2(theirs, name, mode, axes), back, looser)
+        assert_same(undula.waverec2(mine, name, mode, axes, shape=shape), x, 100 * looser)
+
+
+@pytest.mark.parametrize("name", ["db2", "bior4.4", "coif3"])
+@pytest.mark.parametrize("shape", [(900, 800), (5, 400, 401), (1_000_001,), (700, 801, 3), (90, 100, 80)])
+def test_threads_do_not_change_a_bit(name: str, shape: tuple[int, ...]) -> None:
+    x = noise(*shape, dtype="f4")
+    axes = (0, 1) if shape[-1] == 3 else None
+    undula.set_num_threads(1)
+    try:
+        wanted = undula.wavedecn(x, name, level=3, axes=axes)
+        back = undula.waverecn(wanted, name, axes=axes)
+        for threads in (2, 3, 7):
+            undula.set_num_threads(threads)
+            assert_identical(undula.wavedecn(x, name, level=3, axes=axes), wanted)
+            assert_identical(undula.waverecn(wanted, name, axes=axes), back)
+    finally:
+        undula.set_num_threads(None)
+
+
+def test_out_is_filled_and_given_back() -> None:
+    x = noise(50, 37, dtype="f4")
+    for name in ("cdf97", "db3"):
+        wanted = undula.wavedec2(x, name, level=3)
+        made = [np.empty_like(wanted[0]), *(tuple(map(np.empty_like, level)) for level in wanted[1:])]
+        result = undula.wavedec2(x, name, level=3, out=made)
+        assert_identical(result, wanted)
+        assert all(a is b for a, b in zip(flat(result), flat(made), strict=True))
+        array = np.empty_like(x)
+        assert undula.waverec2(wanted, name, shape=x.shape, out=array) is array
+        assert_same(array, x)
+    pair = np.zeros(19), np.zeros(19)
+    assert undula.dwt(noise(37), "db1", out=pair)[0] is pair[0]
+    bands = {key: np.empty((26, 20), "f4") for key in ("aa", "ad", "da", "dd")}
+    assert_identical(undula.dwtn(x, "db2", out=bands), undula.dwtn(x, "db2"))
+    strided = np.zeros((52, 40), "f4")[::2, ::2]  # (results go to any strides)
+    made = (strided, tuple(np.zeros((26, 40), "f4")[:, ::2] for _ in range(3)))
+    assert_identical(undula.dwt2(x, "db2", out=made), undula.dwt2(x, "db2"))
+    whole, slices = undula.coeffs_to_array(undula.wavedec2(x, "haar", level=2))
+    views = undula.array_to_coeffs(np.zeros_like(whole), slices, "wavedec2")
+    undula.wavedec2(x, "haar", level=2, out=views)
+    assert_identical(views, undula.array_to_coeffs(whole, slices, "wavedec2"))
+
+
+@given(
+    st.sampled_from(["haar", "db3", "cdf97", "dmey"]),
+    st.sampled_from(MODES),
+    st.lists(st.integers(2, 33), min_size=1, max_size=3),
+    st.integers(1, 4),
+)
+def test_shape_brings_odd_lengths_back(name: str, mode: str, shape: list[int], level: int) -> None:
+    x = noise(*shape)
+    coeffs = undula.wavedecn(x, name, mode, level)
+    back = undula.waverecn(coeffs, name, mode, shape=shape)
+    assert back.shape == x.shape
+    if name != "dmey" and mode not in ("smooth", "antireflect"):
+        assert_same(back, x, 100)
+
+
+def test_memory_of_results_is_kept_and_bounded() -> None:
+    x = noise(600, 600)
+    try:
+        undula.keep_memory(0)
+        assert undula.kept_memory() == 0
+        undula.keep_memory(4_000_000)
+        for _ in range(3):
+            wanted = undula.wavedec2(x, "db2", level=2)
+            held = [array.copy() for array in flat(wanted)]
+            undula.wavedec2(-x, "db2", level=2)  # (must not be written where results are still in use)
+            assert_identical(wanted, held)
+        part = undula.dwt2(x, "db2")[0][10:20]
+        copied = part.copy()
+        undula.dwt2(-x, "db2")
+        assert_identical(part, copied)
+        assert 0 < undula.kept_memory() <= 4_000_000
+        undula.keep_memory(1000)
+        assert undula.kept_memory() <= 1000
+    finally:
+        undula.keep_memory(512 << 20)
+
+
+def test_peak_memory_is_input_and_output() -> None:
+    x = noise(2000, 2100, dtype="f4")
+    undula.wavedec2(x[:600, :600], "cdf97", level=5)  # (compiles)
+    undula.keep_memory(0)
+    try:
+        for name in ("cdf97", "db4"):
+            for level in (1, 3, 5):
+                tracemalloc.start()
+                coeffs = undula.wavedec2(x, name, level=level)
+                _, peak = tracemalloc.get_traced_memory()
+                tracemalloc.stop()
+                made = sum(array.nbytes for array in flat(coeffs))
+                assert peak <= made + 0.05 * (made + x.nbytes)
+    finally:
+        undula.keep_memory(512 << 20)
+
+
 def test_a_wavelet_and_a_mode_for_each_axis() -> None:
     x = noise(16, 20, 24)
     options: Any = (("haar", "db3", "bior2.2"), ("zero", "periodization", "smooth"))
@@ -198,13 +285,16 @@ def round_trip(seed: int) -> float:
 
 def test_many_callers_at_once() -> None:
     x = noise(900, 800)
-    wanted = flat(undula.wavedec2(x, "cdf97", level=3))
+    coeffs = undula.wavedec2(x, "cdf97", level=3)
+    wanted, back = flat(coeffs), undula.waverec2(coeffs, "cdf97")
     wrong: list[object] = []
 
     def work() -> None:
         for _ in range(3):
             found = flat(undula.wavedec2(x, "cdf97", level=3))
             wrong.extend(None for a, b in zip(found, wanted, strict=True) if not np.array_equal(a, b))
+            if not np.array_equal(undula.waverec2(coeffs, "cdf97"), back):
+                wrong.append(None)
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
@@ -223,6 +313,7 @@ def test_after_a_fork() -> None:
         assert max(pool.map_async(round_trip, range(4)).get(timeout=120)) < 1e-10
 
 
+LINE = np.ones(8)
 BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "strings": (lambda: undula.dwt(["a"], "haar"), TypeError, "dtype"),
     "objects": (lambda: undula.dwt2(np.array([[None, 1]]), "haar"), TypeError, "object"),
@@ -264,6 +355,49 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a plane and no details": (lambda: undula.idwt2((np.ones((4, 4)),), "haar"), ValueError, "pair"),  # type: ignore[arg-type]
     "nothing to recompose": (lambda: undula.waverec([], "haar"), ValueError, "too short"),
     "no list": (lambda: undula.waverec2(None, "haar"), TypeError, "sequence"),  # type: ignore[arg-type]
+    "out of another shape": (
+        lambda: undula.dwt(np.ones(8), "haar", out=(np.ones(4), np.ones(5))),
+        ValueError,
+        r"\(4,\).*\(5,\)",
+    ),
+    "out of another dtype": (
+        lambda: undula.dwt(np.ones(8), "haar", out=(np.ones(4), np.ones(4, "f4"))),
+        ValueError,
+        "float64.*float32",
+    ),
+    "out that is no array": (lambda: undula.dwt(np.ones(8), "haar", out=([], [])), TypeError, "list"),  # type: ignore[arg-type]
+    "out that overlaps": (
+        lambda: undula.dwt(LINE, "haar", out=(LINE[:4], np.ones(4))),
+        ValueError,
+        "share memory",
+    ),
+    "out twice": (
+        lambda: undula.dwt(np.ones(8), "haar", out=(LINE[:4], LINE[3:7])),
+        ValueError,
+        "share memory",
+    ),
+    "out of another nesting": (
+        lambda: undula.wavedec2(np.ones((8, 8)), "haar", level=1, out=[np.ones((4, 4))]),
+        ValueError,
+        "nested",
+    ),
+    "out that overlaps, back": (
+        lambda: undula.idwt(LINE[:4], LINE[4:], "haar", out=LINE),
+        ValueError,
+        "share memory",
+    ),
+    "read-only out": (
+        lambda: undula.idwt(np.ones(4), np.ones(4), "haar", out=np.broadcast_to(1.0, 8)),
+        ValueError,
+        "writeable",
+    ),
+    "another shape": (
+        lambda: undula.idwt(np.ones(4), np.ones(4), "haar", shape=6),
+        ValueError,
+        r"\(6,\).*\(7,\) to \(8,\)",
+    ),
+    "no shape": (lambda: undula.idwt(np.ones(4), np.ones(4), "haar", shape=(8, 8)), ValueError, "1 integers"),
+    "memory below nothing": (lambda: undula.keep_memory(-1), ValueError, "-1"),
     "negative level": (lambda: undula.wavedec(np.ones(8), "haar", level=-1), ValueError, "-1"),
     "no threads": (lambda: undula.set_num_threads(0), ValueError, "got 0"),
 }

@@ -1,0 +1,36 @@
+"""Coefficients compared, however they are nested; and arrays to transform."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+TOLERANCE = {"float32": 1e-5, "complex64": 1e-5, "float64": 1e-12, "complex128": 1e-12, "int64": 0.0}
+
+
+def flat(coeffs: Any) -> list[NDArray[Any]]:
+    if isinstance(coeffs, np.ndarray):
+        return [coeffs]
+    if isinstance(coeffs, dict):
+        return [array for key in sorted(coeffs) for array in flat(coeffs[key])]
+    return [array for part in coeffs for array in flat(part)]
+
+
+def assert_same(mine: Any, theirs: Any, looser: float = 1) -> None:
+    """The same shapes, dtypes and numbers, relative to the largest."""
+    a, b = flat(mine), flat(theirs)
+    assert [(x.shape, x.dtype) for x in a] == [(x.shape, x.dtype) for x in b]
+    scale = max((float(np.abs(x).max()) for x in b if x.size), default=0.0) or 1.0
+    for x, y in zip(a, b, strict=True):
+        np.testing.assert_allclose(x, y, rtol=0, atol=looser * TOLERANCE[x.dtype.name] * scale)
+
+
+def assert_identical(mine: Any, theirs: Any) -> None:
+    for x, y in zip(flat(mine), flat(theirs), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def noise(*shape: int, dtype: str = "f8") -> NDArray[Any]:
+    rng = np.random.default_rng(sum(shape))
+    x = 10 * rng.standard_normal(shape)
+    return (x + 1j * x[::-1]).astype(dtype) if dtype[0] == "c" else x.astype(dtype)

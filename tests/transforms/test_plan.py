@@ -1,0 +1,89 @@
+"""Plans: the results of the functions, into arrays that exist, and what they cost."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import undula
+
+pytestmark = pytest.mark.filterwarnings("ignore:Level value")
+from comparing import assert_identical, assert_same, flat, noise
+
+
+@pytest.mark.parametrize("name", ["haar", "cdf97", "db4", "dmey"])
+def test_plans_do_what_functions_do(name: str) -> None:
+    x = noise(60, 51, 40, dtype="f4")
+    for axes, function in ((-1, undula.wavedec), ((0, 1), undula.wavedec2), (None, undula.wavedecn)):
+        plan = undula.Plan(x.shape, name, level=1, mode="reflect", axes=axes, dtype=x.dtype)
+        options: dict[str, Any] = {"axis": axes} if axes == -1 else {"axes": axes}
+        wanted: Any = function(x, name, "reflect", 1, **options)
+        coeffs = plan.forward(x)
+        assert type(coeffs[1]) is type(wanted[1])
+        assert_identical(coeffs, wanted)
+        made = plan.empty()
+        assert all(a is b for a, b in zip(flat(plan.forward(x, out=made)), flat(made), strict=True))
+        assert_identical(made, wanted)
+        assert [np.shape(a) for a in flat(made)] == [a.shape for a in flat(wanted)]
+        back = plan.inverse(coeffs)
+        assert back.shape == x.shape
+        if name != "dmey":
+            assert_same(back, x)
+        array = np.empty_like(x)
+        assert plan.inverse(coeffs, out=array) is array
+        assert_identical(array, back)
+
+
+@pytest.mark.parametrize("scheme", ["auto", "sweldens", "monolithic*", "convolution"])
+def test_the_reference_runs_any_scheme(scheme: str) -> None:
+    x = noise(21, 34)
+    plan = undula.Plan(x.shape, "cdf97", level=2, backend="reference", scheme=scheme)
+    coeffs = plan.forward(x)
+    assert_same(coeffs, undula.wavedec2(x, "cdf97", level=2), 10)
+    assert_same(plan.inverse(coeffs), x, 10)
+    made = plan.empty()
+    assert_identical(plan.forward(x, out=made), coeffs)
+
+
+def test_what_plans_tell() -> None:
+    plan = undula.Plan((1024, 512), "cdf97", level=2, dtype="f4")
+    assert plan.method == "lifting"
+    assert undula.Plan((64, 64), "db8").method == "filters"
+    # CDF 9/7 in double precision is not run by lifting where PyWavelets' filters differ from it.
+    assert undula.Plan((64, 64), "bior4.4").method == "filters"
+    one = undula.Plan((1024, 512), "cdf97", level=1, dtype="f4").cost
+    assert one.barriers == 1
+    low = (1024 + 9) // 2 * ((512 + 9) // 2)
+    assert one.bytes == 4 * (1024 * 512 + 4 * low)
+    assert one.operations == 1024 * 512 * 2 * 5  # four steps on half of the samples each, and the scaling
+    assert plan.cost.bytes > one.bytes
+    assert plan.shapes[0] == plan.forward(np.ones((1024, 512), "f4"))[0].shape
+    assert "cdf97" in repr(plan)
+    assert "level=2" in repr(plan)
+
+
+BAD: dict[str, tuple[Any, str]] = {
+    "another shape": (lambda: undula.Plan((8, 8), "haar", level=1).forward(np.ones((8, 9))), r"\(8, 9\)"),
+    "another dtype": (lambda: undula.Plan(8, "haar", level=1).forward(np.ones(8, "f4")), "float32"),
+    "no shape": (lambda: undula.Plan("ab", "haar"), "ab"),  # type: ignore[arg-type]
+    "empty": (lambda: undula.Plan((0, 3), "haar"), r"\(0, 3\)"),
+    "unknown backend": (lambda: undula.Plan(8, "haar", backend="gpu"), "'gpu'"),
+    "unknown scheme": (lambda: undula.Plan((8, 8), "haar", scheme="swelden"), "'sweldens'"),
+    "unknown strategy": (lambda: undula.Plan(8, "haar", strategy="tiled"), "'tiled'"),
+    "a scheme on the CPU": (lambda: undula.Plan((8, 8), "haar", scheme="sweldens"), "reference"),
+    "fewer levels": (
+        lambda: undula.Plan(8, "haar", level=2).inverse([np.ones(4), np.ones(4)]),
+        "2 level",
+    ),
+    "out of another shape": (
+        lambda: undula.Plan(8, "haar", level=1).forward(np.ones(8), [np.ones(4), np.ones(5)]),
+        r"\(5,\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(case: str) -> None:
+    act, message = BAD[case]
+    with pytest.raises(undula.UndulaError, match=f"(?s){message}"):
+        act()
