@@ -20,7 +20,7 @@ from ..plans.coeffs import checked_level, from_keys
 from ..plans.line import Line
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet
-from .arrays import as_array, check_out, nested, result_dtype
+from .arrays import as_array, check_out, result_dtype
 from .dwt import _keyed
 from .levels import checked_targets, decompose, recipe, recompose, shapes
 from .levels import level as one_level
@@ -150,8 +150,10 @@ class Plan:
         if self.backend == "reference":
             coeffs = self._reference(array)
             if targets is not None:
-                for target, values in zip(nested(list(targets)), nested(coeffs), strict=True):
-                    target[...] = values
+                targets[0][...] = coeffs[0]
+                for level, part in zip(targets[1:], coeffs[1:], strict=True):
+                    for key, values in part.items():
+                        level[key][...] = values
                 coeffs = list(targets)
         else:
             coeffs = decompose(self._recipe, array, self.level, targets)
