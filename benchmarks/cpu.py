@@ -1,0 +1,334 @@
+"""The CPU engine beside a copy of the same bytes, PyWavelets, ndwt and ptwt (each if installed).
+
+    python benchmarks/cpu.py            everything, a few minutes
+    python benchmarks/cpu.py --quick    the headline figures
+    python benchmarks/cpu.py --save     keep the figures in benchmarks/results/, and draw the plot of the docs
+
+All figures of a row are taken in one run, in turns, and are the best of several; what counts are their
+ratios. The floor is the same bytes copied by as many threads as the transform uses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import math
+import platform
+import time
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import undula
+
+ROOT = Path(__file__).parent
+Array = NDArray[Any]
+WAVELETS = {"CDF 9/7": "bior4.4", "CDF 5/3": "bior2.2", "db2": "db2", "db8": "db8", "coif3": "coif3"}
+THEIR_NAMES = {  # in ndwt
+    "bior4.4": "CDF9_7",
+    "bior2.2": "CDF5_3",
+    "db2": "Daubechies2",
+    "db8": "Daubechies8",
+    "coif3": "Coiflet3",
+}
+FLOOR = ThreadPoolExecutor(max(1, undula.get_num_threads()))
+BUDGET = 1.0  # Seconds for the figures of one row, roughly; slow peers run once.
+
+
+def module(name: str) -> Any:
+    """A peer, or None where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+pywt, ndwt, ptwt = module("pywt"), module("ndwt"), module("ptwt")
+
+
+def in_turns(works: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """The best time of each, in milliseconds; they take turns, so that all have the same weather."""
+    best = dict.fromkeys(works, math.inf)
+    spent = dict.fromkeys(works, 0.0)
+    for work in works.values():
+        work()  # (compiles, and touches memory)
+    for _ in range(40):
+        for name, work in works.items():
+            if spent[name] > BUDGET / 3 and best[name] < math.inf:
+                continue
+            start = time.perf_counter()
+            work()
+            took = time.perf_counter() - start
+            best[name], spent[name] = min(best[name], took), spent[name] + took
+    return {name: 1e3 * took for name, took in best.items()}
+
+
+def copy(x: Array, target: Array) -> Callable[[], None]:
+    """The same bytes from one array to another, by all threads."""
+    pieces = undula.get_num_threads()
+    lines, copies = x.reshape(-1), target.reshape(-1)
+    cuts = [slice(x.size * k // pieces, x.size * (k + 1) // pieces) for k in range(pieces)]
+
+    def run() -> None:
+        others = [FLOOR.submit(np.copyto, copies[cut], lines[cut]) for cut in cuts[1:]]
+        np.copyto(copies[cuts[0]], lines[cuts[0]])
+        for other in others:
+            other.result()
+
+    return run
+
+
+def torch_ptwt() -> tuple[Any, Any] | None:
+    if ptwt is None:
+        return None
+    torch = importlib.import_module("torch")
+    torch.set_num_threads(undula.get_num_threads())
+    return torch, ptwt
+
+
+def image(
+    size: tuple[int, ...], wavelet: str, levels: int, dtype: str, back: bool, peers: bool = True
+) -> dict[str, float]:
+    """One shape, one wavelet: ours with arrays given and without, the floor, and the peers."""
+    x = np.random.default_rng(0).random(size).astype(dtype)
+    axes = tuple(range(-min(len(size), 3 if len(size) == 3 and size[-1] > 4 else 2), 0))
+    if len(size) == 3 and size[-1] <= 4:
+        axes = (0, 1)
+    plan = undula.Plan(size, wavelet, level=levels, axes=axes, dtype=dtype)
+    coeffs = plan.forward(x)
+    made, samples, target = plan.empty(), np.empty_like(x), np.empty_like(x)
+    form = {1: "wavedec", 2: "wavedec2"}.get(len(axes), "wavedecn")
+    options: dict[str, Any] = {"axis": axes[0]} if len(axes) == 1 else {"axes": axes}
+    works: dict[str, Callable[[], Any]] = {"copy": copy(x, target)}
+    if back:
+        rec = form.replace("dec", "rec")
+        works["undula, out="] = lambda: plan.inverse(coeffs, out=samples)
+        works["undula"] = lambda: getattr(undula, rec)(coeffs, wavelet, **options)
+        if pywt and peers:
+            works["PyWavelets"] = lambda: getattr(pywt, rec)(coeffs, wavelet, **options)
+    else:
+        works["undula, out="] = lambda: plan.forward(x, out=made)
+        works["undula"] = lambda: getattr(undula, form)(x, wavelet, level=levels, **options)
+        if pywt and peers:
+            works["PyWavelets"] = lambda: getattr(pywt, form)(x, wavelet, level=levels, **options)
+        add_ndwt(works, x, wavelet, levels, axes if peers else ())
+        add_ptwt(works, x, wavelet, levels, axes if peers else ())
+    return in_turns(works)
+
+
+def add_ndwt(
+    works: dict[str, Callable[[], Any]], x: Array, wavelet: str, levels: int, axes: tuple[int, ...]
+) -> None:
+    """Its lifting transform, where it has the wavelet."""
+    if ndwt is None or len(axes) != 2 or x.ndim != 2:
+        return
+    own = getattr(ndwt.Wavelet, THEIR_NAMES.get(wavelet, ""), None)
+    if own is not None:
+        works["ndwt"] = lambda: ndwt.lwt(own, x, level=levels)
+
+
+def add_ptwt(
+    works: dict[str, Callable[[], Any]], x: Array, wavelet: str, levels: int, axes: tuple[int, ...]
+) -> None:
+    found = torch_ptwt() if len(axes) == 2 and x.ndim == 2 else None
+    if found is None or pywt is None:
+        return
+    torch, transforms = found
+    tensor = torch.from_numpy(x)[None]
+    own = pywt.Wavelet(wavelet)
+    works["ptwt"] = lambda: transforms.wavedec2(tensor, own, level=levels, mode="symmetric")
+
+
+# --- rows of the table ----------------------------------------------------------------------------
+
+
+def rows(quick: bool) -> list[dict[str, Any]]:
+    """What is measured: label, arguments."""
+    found: list[dict[str, Any]] = []
+
+    def row(shape: tuple[int, ...], name: str, levels: int = 1, dtype: str = "f4", **more: Any) -> None:
+        found.append({"shape": shape, "wavelet": name, "levels": levels, "dtype": dtype, **more})
+
+    sizes = (64, 512, 4096) if quick else (64, 128, 256, 512, 1024, 2048, 4096, 8192)
+    for n in sizes:
+        for back in (False, True):
+            row((n, n), "CDF 9/7", back=back)
+    for n in (4096,) if quick else (512, 4096, 8192):
+        for levels in (3, 5):
+            for back in (False, True):
+                row((n, n), "CDF 9/7", levels, back=back)
+    row((1080, 1920, 3), "CDF 9/7", 3)
+    row((256, 256, 256), "CDF 9/7")
+    if quick:
+        return found
+    for threads in (1,):
+        for back in (False, True):
+            row((4096, 4096), "CDF 9/7", back=back, threads=threads)
+    for name in (*list(WAVELETS)[1:], "coif15"):
+        for back in (False, True):
+            row((2048, 2048), name, back=back)
+    for name in WAVELETS:
+        row((2048, 2048), name, dtype="f8")
+    row((4096, 4096), "coif15")
+    row((10_000_000,), "CDF 9/7")
+    row((10_000_000,), "CDF 9/7", 5)
+    row((10_000, 1000), "CDF 9/7", lines=True)
+    row((2000, 64, 64), "CDF 9/7", batch=True)
+    return found
+
+
+def measure(row: dict[str, Any]) -> dict[str, float]:
+    wavelet = WAVELETS.get(row["wavelet"], row["wavelet"])
+    shape, dtype = row["shape"], row["dtype"]
+    undula.set_num_threads(row.get("threads"))
+    try:
+        if row.get("lines") or row.get("batch"):
+            return many(shape, wavelet, dtype)
+        return image(shape, wavelet, row["levels"], dtype, row.get("back", False))
+    finally:
+        undula.set_num_threads(None)
+
+
+def many(shape: tuple[int, ...], wavelet: str, dtype: str) -> dict[str, float]:
+    """Many short lines, or many small images, at once."""
+    x = np.random.default_rng(0).random(shape).astype(dtype)
+    target = np.empty_like(x)
+    axes = (-1,) if len(shape) == 2 else (-2, -1)
+    plan = undula.Plan(shape, wavelet, level=1, axes=axes, dtype=dtype)
+    made = plan.empty()
+    works: dict[str, Callable[[], Any]] = {
+        "copy": copy(x, target),
+        "undula, out=": lambda: plan.forward(x, out=made),
+        "undula": lambda: undula.dwtn(x, wavelet, axes=axes),
+    }
+    if pywt:
+        works["PyWavelets"] = lambda: pywt.dwtn(x, wavelet, axes=axes)
+    return in_turns(works)
+
+
+def label(row: dict[str, Any]) -> str:
+    shape = "×".join(map(str, row["shape"]))
+    if row["shape"][-1:] * 2 == row["shape"]:
+        shape = f"{row['shape'][0]}²"
+    words = [shape, row["wavelet"], row["dtype"].replace("f4", "float32").replace("f8", "float64")]
+    words.append(f"{row['levels']} level{'s' * (row['levels'] > 1)}")
+    words.append("inverse" if row.get("back") else "forward")
+    if row.get("threads"):
+        words.append(f"{row['threads']} thread")
+    return ", ".join(words)
+
+
+HEAD = f"{'':<52}{'copy':>8}{'undula':>9}{'out=':>9}{'× copy':>8}   times faster than"
+
+
+def line(row: dict[str, Any], times: dict[str, float]) -> str:
+    ours, best = times["undula"], times["undula, out="]
+    peers = [f"{name} {times[name] / ours:.1f}" for name in ("PyWavelets", "ndwt", "ptwt") if name in times]
+    return (
+        f"{label(row):<52}{times['copy']:>8.2f}{ours:>9.2f}{best:>9.2f}{best / times['copy']:>8.2f}"
+        f"   {', '.join(peers)}"
+    )
+
+
+def machine() -> dict[str, Any]:
+    """Where the figures come from."""
+    processor = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [text.split(":")[1].strip() for text in info.read_text().splitlines() if "model name" in text]
+        processor = names[0] if names else processor
+    versions = {"numpy": np.__version__, "numba": importlib.import_module("numba").__version__}
+    for name, found in (("PyWavelets", pywt), ("ndwt", ndwt), ("ptwt", ptwt)):
+        if found is not None:
+            versions[name] = getattr(found, "__version__", "installed")
+    return {
+        "date": date.today().isoformat(),
+        "processor": processor,
+        "threads": undula.get_num_threads(),
+        "python": platform.python_version(),
+        "undula": undula.__version__,
+        **versions,
+    }
+
+
+def draw(results: list[dict[str, Any]], where: dict[str, Any], target: Path) -> None:
+    """Time per sample over the size of an image: copy, ours, PyWavelets, ndwt, ptwt."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plain = [
+        result
+        for result in results
+        if result["wavelet"] == "CDF 9/7"
+        and len(result["shape"]) == 2
+        and result["shape"][0] == result["shape"][1]
+        and result["levels"] == 1
+        and not result.get("back")
+        and "threads" not in result
+    ]
+    figure, axes = plt.subplots(figsize=(8, 4.6), layout="constrained")
+    styles = {
+        "copy": ("#888888", "--", "a copy of the same bytes"),
+        "undula, out=": ("#c0392b", "-", "Undula"),
+        "ndwt": ("#2980b9", "-", "ndwt (Rust)"),
+        "ptwt": ("#8e44ad", "-", "ptwt (PyTorch)"),
+        "PyWavelets": ("#27ae60", "-", "PyWavelets"),
+    }
+    for name, (colour, style, text) in styles.items():
+        points = [
+            (r["shape"][0], 1e6 * r["times"][name] / math.prod(r["shape"]))
+            for r in plain
+            if name in r["times"]
+        ]
+        if points:
+            axes.plot(*zip(*points, strict=True), style, color=colour, marker="o", markersize=4, label=text)
+    axes.set(xscale="log", yscale="log", xlabel="side of the image, pixels", ylabel="nanoseconds per pixel")
+    ticks = [r["shape"][0] for r in plain]
+    axes.set_xticks(ticks, [str(n) for n in ticks])
+    axes.minorticks_off()
+    axes.set_title(
+        f"CDF 9/7, one level, float32, {where['threads']} threads, {where['processor']}, {where['date']}",
+        fontsize=10,
+    )
+    axes.grid(True, which="major", color="#dddddd")
+    axes.legend(frameon=False, fontsize=9)
+    figure.savefig(target, dpi=110)
+    plt.close(figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="only the headline figures")
+    parser.add_argument("--save", action="store_true", help="keep the figures and draw the plot of the docs")
+    chosen = parser.parse_args()
+    warnings.filterwarnings("ignore", "Level value")
+    where = machine()
+    print(", ".join(f"{key} {value}" for key, value in where.items()))
+    print(f"milliseconds, best of several\n{HEAD}")
+    results = []
+    for row in rows(chosen.quick):
+        times = measure(row)
+        results.append({**row, "times": times})
+        print(line(row, times), flush=True)
+    if chosen.save:
+        (ROOT / "results").mkdir(exist_ok=True)
+        file = ROOT / "results" / "cpu.json"
+        file.write_text(json.dumps({"machine": where, "results": results}, indent=1) + "\n", encoding="utf-8")
+        picture = ROOT.parent / "docs" / "images" / "cpu.png"
+        draw(results, where, picture)
+        print(f"kept in {file.relative_to(ROOT.parent)}, drawn in {picture.relative_to(ROOT.parent)}")
+
+
+if __name__ == "__main__":
+    main()
