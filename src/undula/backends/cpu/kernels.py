@@ -284,24 +284,24 @@ def _read_places(program, begin, end):
 
 
 @_compiled
-def _down(pairs, layout, b, a, a1, earlier, later, slot, half, out_b, out_a, n, numbers, scales):
+def _down(pairs, layout, b, a, a1, states, slot, half, out_b, out_a, n, numbers, scales):
     """One more pair of rows of the steps down the columns, by the loop for so many pairs and this layout."""
     f = numbers.ctypes.data
     s0, s1, s2, s3 = scales
     if layout == SPLIT:
         if pairs == 1:
-            split1(b, a, a1, earlier, later, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
+            split1(b, a, a1, states, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
         else:
-            split2(b, a, a1, earlier, later, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
+            split2(b, a, a1, states, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
     elif layout == JOIN:
         if pairs == 1:
-            join1(b, a, a1, earlier, later, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
+            join1(b, a, a1, states, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
         else:
-            join2(b, a, a1, earlier, later, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
+            join2(b, a, a1, states, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
     elif pairs == 1:
-        plain1(b, a, a1, earlier, later, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
+        plain1(b, a, a1, states, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
     else:
-        plain2(b, a, a1, earlier, later, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
+        plain2(b, a, a1, states, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
 
 
 @_compiled
@@ -320,8 +320,8 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
     width, pairs, taps = along[LENGTH], down[PAIRS], down[TAPS]
     count, n = width * c, width // 2
     lifted = down[KIND] == LIFTED
-    states = scratch + origin  # rows remembered: two sets, before and now
-    made = states + (4 * pairs * slot if lifted else 0)  # finished rows
+    states = scratch + origin  # rows remembered
+    made = states + (2 * pairs * slot if lifted else 0)  # finished rows
     rims = made + 3 * slot
     low, high = _read_places(down, begin, end)
     _make_rims(down, downs, x, row, rims, slot, count, low, high, listed, taps)
@@ -340,23 +340,22 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
         k = t
         if lifted:
             k = t - pairs + 1
-            later, earlier = states + (t % 2) * 2 * pairs * slot, states + (1 - t % 2) * 2 * pairs * slot
             at = 2 * t + down[PLACE]
             b = _row_at(at, down, x, row, rims, slot)
             a = _row_at(at + 1, down, x, row, rims, slot)
             a1 = _row_at(at - 1, down, x, row, rims, slot)
             row_b, row_a = made, made + slot
             if c == 1:
-                row_b, row_a = later + (2 * pairs - 2) * slot, later + (2 * pairs - 1) * slot
-                _down(pairs, SPLIT, b, a, a1, earlier, later, slot, half, 0, 0, n, downs, ones)
+                row_b, row_a = states + (2 * pairs - 2) * slot, states + (2 * pairs - 1) * slot
+                _down(pairs, SPLIT, b, a, a1, states, slot, half, 0, 0, n, downs, ones)
                 if width % 2:
                     o, e = 2 * n * size, n * size
                     _down(
-                        pairs, PLAIN, b + o, a + o, a1 + o, earlier + e, later + e, slot, 0,
+                        pairs, PLAIN, b + o, a + o, a1 + o, states + e, slot, 0,
                         row_b + e, row_a + e, 1, downs, ones,
                     )  # fmt: skip
             else:
-                _down(pairs, PLAIN, b, a, a1, earlier, later, slot, 0, row_b, row_a, count, downs, ones)
+                _down(pairs, PLAIN, b, a, a1, states, slot, 0, row_b, row_a, count, downs, ones)
             if k < begin:
                 continue
             low_row, high_row = (row_a, row_b) if down[FIRST] else (row_b, row_a)
@@ -492,7 +491,7 @@ def analyse_columns(arguments, down, downs, listed):
     lifted = down[KIND] == LIFTED
     filters = downs.ctypes.data + FILTERS * size
     states = scratch + origin
-    nowhere = states + (4 * pairs * slot if lifted else 0)
+    nowhere = states + (2 * pairs * slot if lifted else 0)
     rims = nowhere + 2 * slot
     first = down[FIRST]
     scale_b, scale_a = downs[SCALE + first], downs[SCALE + 1 - first]
@@ -513,14 +512,13 @@ def analyse_columns(arguments, down, downs, listed):
                 if k < begin or k >= down[HIGH]:
                     high_row = nowhere + slot
                 if lifted:
-                    now, then = t % 2, 1 - t % 2
                     at = 2 * t + down[PLACE]
                     out_b, out_a = (high_row, low_row) if first else (low_row, high_row)
                     _down(
                         pairs, PLAIN,
                         _row_at(at, down, x, row, rims, slot), _row_at(at + 1, down, x, row, rims, slot),
                         _row_at(at - 1, down, x, row, rims, slot),
-                        states + then * 2 * pairs * slot, states + now * 2 * pairs * slot, slot, 0,
+                        states, slot, 0,
                         out_b, out_a, count, downs, scales,
                     )  # fmt: skip
                 else:
@@ -748,20 +746,19 @@ def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, 
             at_b, at_a = 2 * k + down[PLACE], 2 * k + down[PLACE] - 1
             out_b = x + at_b * row if k >= k0 and begin <= at_b < end else nowhere
             out_a = x + at_a * row if k >= k0 and begin <= at_a < end else nowhere + slot
-            earlier, later = states + then * 2 * pairs * slot, states + now * 2 * pairs * slot
             if c == 1:
-                _down(pairs, JOIN, b, a, a1, earlier, later, slot, half, out_b, out_a, n, downs, scales)
+                _down(pairs, JOIN, b, a, a1, states, slot, half, out_b, out_a, n, downs, scales)
                 if width % 2:
                     o, e = 2 * n * size, n * size
                     _down(
-                        pairs, PLAIN, b + e, a + e, a1 + e, earlier + e, later + e, slot, 0,
+                        pairs, PLAIN, b + e, a + e, a1 + e, states + e, slot, 0,
                         out_b + o, out_a + o, 1, downs, plain,
                     )  # fmt: skip
             else:
                 _join_row(a, a + half, whole + now * slot, width, c, alongs)
                 _join_row(b, b + half, whole + 2 * slot, width, c, alongs)
                 _down(
-                    pairs, PLAIN, whole + 2 * slot, whole + now * slot, whole + then * slot, earlier, later,
+                    pairs, PLAIN, whole + 2 * slot, whole + now * slot, whole + then * slot, states,
                     slot, 0, out_b, out_a, count, downs, (scale_b, one, scale_a, one),
                 )  # fmt: skip
         return
@@ -842,8 +839,7 @@ def synthesise_columns(arguments, down, downs, listed):
                         _band_row(arguments, down, first, t, zero, strip * size),
                         _band_row(arguments, down, 1 - first, other, zero, strip * size),
                         _band_row(arguments, down, 1 - first, other - 1, zero, strip * size),
-                        states + (1 - t % 2) * 2 * pairs * slot, states + (t % 2) * 2 * pairs * slot, slot,
-                        0, out_b, out_a, count, downs, scales,
+                        states, slot, 0, out_b, out_a, count, downs, scales,
                     )  # fmt: skip
                 continue
             for m in range(begin // 2, (end + 1) // 2):

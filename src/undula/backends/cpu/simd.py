@@ -157,16 +157,22 @@ class Emitter:
         self.b.branch(head)
         self.b.position_at_end(end)
 
-    def over(self, count: Any, work: Callable[[Any, int, int], None], unroll: int) -> None:
+    def over(
+        self, count: Any, work: Callable[[Any, int, int], None], unroll: int, once: bool = False
+    ) -> None:
         """All of ``0 … count``: ``work(i, lanes, vectors)``.
 
         Several vectors at a time, then one, and what is left as one more vector that ends with the row; or
-        sample by sample, in a row that is shorter than a vector.
+        sample by sample, in a row that is shorter than a vector, and where nothing may be done twice.
         """
         with self.loop(INT(0), count, self.lanes * unroll) as wide:
             work(wide, self.lanes, unroll)
         with self.loop(wide, count, self.lanes) as single:
             work(single, self.lanes, 1)
+        if once:
+            with self.loop(single, count, 1) as rest:
+                work(rest, 1, 1)
+            return
         with self.b.if_then(self.b.icmp_signed("<", single, count)):
             long = self.b.icmp_signed(">=", count, INT(self.lanes))
             with self.b.if_else(long) as (then, otherwise):
@@ -311,7 +317,7 @@ steps = _loop("steps", 6, _steps, 4)
 def _columns(pairs: int, layout: str) -> Any:
     """All steps down the columns at once, for one more pair of rows.
 
-    The rows before are remembered as ``2·pairs - 1`` states, each the last result of one step:
+    The rows before are remembered as ``2·pairs - 1`` states, each the last result of one step, in place:
 
         z₀ = b + f₀·(a' + a),   zⱼ = sⱼ₋₁ + fⱼ·(sⱼ + zⱼ₋₁) with s₀ = a',   and then sⱼ₊₁ becomes zⱼ
 
@@ -321,7 +327,7 @@ def _columns(pairs: int, layout: str) -> Any:
     """
 
     def body(emit: Emitter, values: list[Any]) -> None:
-        b, a, a1, earlier, later, slot, half, out_b, out_a, count, numbers, *scales = values
+        b, a, a1, remembered, slot, half, out_b, out_a, count, numbers, *scales = values
         builder = emit.b
         coefficients = [builder.load(builder.gep(emit.pointer(numbers), [INT(k)])) for k in range(2 * pairs)]
         spread = {n: [emit.spread(number, n) for number in (*coefficients, *scales)] for n in (1, emit.lanes)}
@@ -334,7 +340,7 @@ def _columns(pairs: int, layout: str) -> Any:
             return [halves(builder.add(address, builder.mul(slot, INT(k)))) for k in range(number)]
 
         kept = 2 * pairs if layout == "split" else 2 * pairs - 1
-        known, new = states(earlier, 2 * pairs - 1), states(later, kept)
+        known = states(remembered, kept)
         inputs = [[emit.pointer(row)] if layout == "split" else halves(row) for row in (b, a, a1)]
         outputs = emit.pointer(out_b), emit.pointer(out_a)
         # The next pair of rows is fetched while this one is worked on: then memory never waits.
@@ -358,7 +364,7 @@ def _columns(pairs: int, layout: str) -> Any:
                         own, right = left, z[-1]
                         left = emit.load(known[step][phase], i, lanes)
                 for number in range(kept):
-                    emit.store(z[number], new[number][phase], i, lanes)
+                    emit.store(z[number], known[number][phase], i, lanes)
                 results.append(z[-2:])
             if layout == "plain":
                 for number in (0, 1):
@@ -369,9 +375,9 @@ def _columns(pairs: int, layout: str) -> Any:
                     pair = (builder.fmul(results[k][number], scale[2 * number + k]) for k in phases)
                     emit.store_zipped(*pair, outputs[number], i, lanes)
 
-        emit.over(count, work, 1)
+        emit.over(count, work, 1, once=True)
 
-    return _loop(f"columns_{layout}{pairs}", 11, body, 4)
+    return _loop(f"columns_{layout}{pairs}", 10, body, 4)
 
 
 columns_split = {pairs: _columns(pairs, "split") for pairs in (1, 2)}
