@@ -64,7 +64,7 @@ def test_memory_does_not_depend_on_the_height() -> None:
         peak(1024)
         assert peak(8192) < 1.1 * peak(2048)
     finally:
-        undula.keep_memory(512 << 20)
+        undula.keep_memory(None)
 
 
 def stream() -> undula.ForwardStream:

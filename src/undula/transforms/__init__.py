@@ -1,6 +1,6 @@
 """Transforms of arrays: the public functions. Here plan and backend meet."""
 
-from .dwt import (
+from .discrete import (
     dwt,
     dwt2,
     dwtn,
@@ -14,7 +14,7 @@ from .dwt import (
     waverec2,
     waverecn,
 )
-from .lwt import ilwt, ilwt2, ilwtn, lwt, lwt2, lwtn
+from .lifted import ilwt, ilwt2, ilwtn, lwt, lwt2, lwtn
 from .partial import FswavedecnResult, downcoef, fswavedecn, fswaverecn, upcoef
 from .plan import Plan, PlanCost
 from .stream import ForwardStream, InverseStream, Rows, collect_rows

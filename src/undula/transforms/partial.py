@@ -19,7 +19,7 @@ from ..plans.boundary import check_mode, extend, max_level
 from ..plans.coeffs import per_axis
 from ..wavelets import Wavelet, as_wavelet
 from .arrays import as_array
-from .dwt import dwt, idwt, wavedec, waverec
+from .discrete import dwt, idwt, wavedec, waverec
 
 __all__ = ["FswavedecnResult", "downcoef", "fswavedecn", "fswaverecn", "upcoef"]
 

@@ -21,7 +21,7 @@ from ..plans.line import Line
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet
 from .arrays import as_array, check_out, result_dtype
-from .dwt import _keyed
+from .discrete import _keyed
 from .levels import checked_targets, decompose, recipe, recompose, shapes
 from .levels import level as one_level
 

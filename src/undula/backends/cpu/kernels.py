@@ -17,10 +17,22 @@ from typing import Any
 import numpy as np
 from numba import int64, njit
 
+from .simd import (
+    borrowed,
+    copy,
+    filter_join,
+    filter_plain,
+    filter_split,
+    join,
+    peek,
+    poke,
+    split,
+    steps,
+    whereis,
+)
 from .simd import columns_join as _join
 from .simd import columns_plain as _plain
 from .simd import columns_split as _split
-from .simd import copy, filter_join, filter_plain, filter_split, join, peek, poke, split, steps
 
 __all__ = [
     "add_rounded",
@@ -128,10 +140,10 @@ def _analyse_row(even, odd, step, program, numbers, low, high, begin, end, scale
         place = 2 * begin + program[START] + tap
         listed[free + tap] = (odd if place % 2 else even) + (place // 2) * step
     size = numbers.itemsize
-    low_taps = numbers.ctypes.data + FILTERS * size
+    low_taps = whereis(numbers) + FILTERS * size
     count = (end - begin) * (step // size)
     filter_plain(
-        listed.ctypes.data + 8 * free, low_taps, low_taps + taps * size, taps,
+        whereis(listed) + 8 * free, low_taps, low_taps + taps * size, taps,
         low + begin * step, high + begin * step, count, 0, numbers[0],
     )  # fmt: skip
 
@@ -268,9 +280,9 @@ def _make_rims(program, numbers, x, row, rims, slot, count, begin, end, listed, 
         while terms < TERMS and numbers[first + terms] != 0:
             listed[free + terms] = x + program[TABLE + ENTRY * entry + terms] * row
             terms += 1
-        factors = numbers.ctypes.data + first * size
+        factors = whereis(numbers) + first * size
         target = rims + number * slot
-        addresses = listed.ctypes.data + 8 * free
+        addresses = whereis(listed) + 8 * free
         filter_plain(addresses, factors, factors, terms, target, target, count, 0, numbers[0])
 
 
@@ -286,7 +298,7 @@ def _read_places(program, begin, end):
 @_compiled
 def _down(pairs, layout, b, a, a1, states, slot, half, out_b, out_a, n, numbers, scales):
     """One more pair of rows of the steps down the columns, by the loop for so many pairs and this layout."""
-    f = numbers.ctypes.data
+    f = whereis(numbers)
     s0, s1, s2, s3 = scales
     if layout == SPLIT:
         if pairs == 1:
@@ -325,8 +337,8 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
     rims = made + 3 * slot
     low, high = _read_places(down, begin, end)
     _make_rims(down, downs, x, row, rims, slot, count, low, high, listed, taps)
-    filters = downs.ctypes.data + FILTERS * size
-    addresses = listed.ctypes.data
+    filters = whereis(downs) + FILTERS * size
+    addresses = whereis(listed)
     moves = taps + along[TAPS] + TERMS
     beyond = along[LEFT] + along[RIGHT]
     if along[RIMS] == 0:
@@ -422,6 +434,12 @@ def _next_plane(arguments):
 @_kernel
 def analyse_planes(arguments, down, downs, along, alongs, listed):
     """One level of images: rows ``BEGIN … END`` of the bands ``aa, ad, da, dd`` of each plane."""
+    arguments = borrowed(arguments)
+    down = borrowed(down)
+    downs = borrowed(downs)
+    along = borrowed(along)
+    alongs = borrowed(alongs)
+    listed = borrowed(listed)
     for _ in range(arguments[PLANES]):
         _analyse_plane(
             arguments[X], arguments[X_ROW], down, downs, along, alongs, arguments,
@@ -437,6 +455,17 @@ def analyse_two(arguments, down, downs, along, alongs, arguments2, down2, downs2
     The approximation between the two is never written to memory: some rows of it, at the address where the
     second level reads, are enough.
     """
+    arguments = borrowed(arguments)
+    down = borrowed(down)
+    downs = borrowed(downs)
+    along = borrowed(along)
+    alongs = borrowed(alongs)
+    arguments2 = borrowed(arguments2)
+    down2 = borrowed(down2)
+    downs2 = borrowed(downs2)
+    along2 = borrowed(along2)
+    alongs2 = borrowed(alongs2)
+    listed = borrowed(listed)
     size = downs.itemsize
     c = arguments[CHANNELS]
     length = down2[LENGTH]
@@ -483,13 +512,17 @@ def analyse_two(arguments, down, downs, along, alongs, arguments2, down2, downs2
 @_kernel
 def analyse_columns(arguments, down, downs, listed):
     """One level down the columns: rows ``BEGIN … END`` of the bands ``a, d``."""
+    arguments = borrowed(arguments)
+    down = borrowed(down)
+    downs = borrowed(downs)
+    listed = borrowed(listed)
     scratch, slot, _, origin, _ = _place(arguments)
     size = downs.itemsize
     one = downs[ONE]
     row, begin, end = arguments[X_ROW], arguments[BEGIN], arguments[END]
     pairs, taps = down[PAIRS], down[TAPS]
     lifted = down[KIND] == LIFTED
-    filters = downs.ctypes.data + FILTERS * size
+    filters = whereis(downs) + FILTERS * size
     states = scratch + origin
     nowhere = states + (2 * pairs * slot if lifted else 0)
     rims = nowhere + 2 * slot
@@ -525,7 +558,7 @@ def analyse_columns(arguments, down, downs, listed):
                     for tap in range(taps):
                         listed[tap] = _row_at(2 * t + down[START] + tap, down, x, row, rims, slot)
                     filter_plain(
-                        listed.ctypes.data, filters, filters + taps * size, taps, low_row, high_row, count,
+                        whereis(listed), filters, filters + taps * size, taps, low_row, high_row, count,
                         0, one,
                     )  # fmt: skip
         _next_plane(arguments)
@@ -534,6 +567,10 @@ def analyse_columns(arguments, down, downs, listed):
 @_kernel
 def analyse_lines(arguments, along, alongs, listed):
     """One level along lines: coefficients ``BEGIN … END`` of the bands ``a, d`` of each."""
+    arguments = borrowed(arguments)
+    along = borrowed(along)
+    alongs = borrowed(alongs)
+    listed = borrowed(listed)
     scratch, _, half, origin, buffer = _place(arguments)
     size = alongs.itemsize
     one = alongs[ONE]
@@ -626,11 +663,11 @@ def _synthesise_row(low, high, step, program, numbers, even, odd, begin, end, sc
             number = begin // 2 + program[LOW_START + 2 * band] + tap
             listed[free + taps] = (high if band else low) + number * step
             taps += 1
-    filters = numbers.ctypes.data + FILTERS * size
+    filters = whereis(numbers) + FILTERS * size
     pairs = (end + 1) // 2 - begin // 2
     at = (begin // 2) * step
     filter_plain(
-        listed.ctypes.data + 8 * free, filters, filters + taps * size, taps, even + at, odd + at,
+        whereis(listed) + 8 * free, filters, filters + taps * size, taps, even + at, odd + at,
         pairs * (step // size), 0, one,
     )  # fmt: skip
 
@@ -763,7 +800,7 @@ def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, 
                 )  # fmt: skip
         return
     low_taps, taps = down[LOW_TAPS], free
-    filters = downs.ctypes.data + FILTERS * size
+    filters = whereis(downs) + FILTERS * size
     nowhere, parts = rows, rows + slot
     ring = rows + 2 * slot
     for m in range(begin // 2, (end + 1) // 2):
@@ -785,7 +822,7 @@ def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, 
                 listed[band * low_taps + tap] = ring + (band * low_taps + number % used) * slot
         even = x + 2 * m * row
         odd = even + row if 2 * m + 1 < end else nowhere
-        addresses = listed.ctypes.data
+        addresses = whereis(listed)
         if c == 1:
             filter_join(addresses, filters, filters + taps * size, taps, even, odd, n, half, one)
             if width % 2:
@@ -800,6 +837,12 @@ def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, 
 @_kernel
 def synthesise_planes(arguments, down, downs, along, alongs, listed):
     """One level of images back: rows ``BEGIN … END`` of each plane."""
+    arguments = borrowed(arguments)
+    down = borrowed(down)
+    downs = borrowed(downs)
+    along = borrowed(along)
+    alongs = borrowed(alongs)
+    listed = borrowed(listed)
     for _ in range(arguments[PLANES]):
         _synthesise_plane(
             arguments, down, downs, along, alongs, arguments[BEGIN], arguments[END], _place(arguments), listed
@@ -810,6 +853,10 @@ def synthesise_planes(arguments, down, downs, along, alongs, listed):
 @_kernel
 def synthesise_columns(arguments, down, downs, listed):
     """One level down the columns back: rows ``BEGIN … END`` (``BEGIN`` even)."""
+    arguments = borrowed(arguments)
+    down = borrowed(down)
+    downs = borrowed(downs)
+    listed = borrowed(listed)
     scratch, slot, _, origin, _ = _place(arguments)
     size = downs.itemsize
     one = downs[ONE]
@@ -818,7 +865,7 @@ def synthesise_columns(arguments, down, downs, listed):
     zero = scratch + origin
     nowhere = zero + slot
     states = zero + 3 * slot
-    filters = downs.ctypes.data + FILTERS * size
+    filters = whereis(downs) + FILTERS * size
     scales = (downs[SCALE + first], one, downs[SCALE + 1 - first], one)
     taps = down[LOW_TAPS] + down[HIGH_TAPS]
     _zero(zero, min(STRIP, arguments[CHANNELS]), downs)
@@ -851,9 +898,7 @@ def synthesise_columns(arguments, down, downs, listed):
                         listing += 1
                 even = x + 2 * m * row
                 odd = even + row if 2 * m + 1 < end else nowhere
-                filter_plain(
-                    listed.ctypes.data, filters, filters + taps * size, taps, even, odd, count, 0, one
-                )
+                filter_plain(whereis(listed), filters, filters + taps * size, taps, even, odd, count, 0, one)
         _next_plane(arguments)
 
 
@@ -867,6 +912,10 @@ def _band_row(arguments, program, band, number, zero, offset):
 @_kernel
 def synthesise_lines(arguments, along, alongs, listed):
     """One level along lines back: samples ``BEGIN … END`` (``BEGIN`` even) of each."""
+    arguments = borrowed(arguments)
+    along = borrowed(along)
+    alongs = borrowed(alongs)
+    listed = borrowed(listed)
     scratch, slot, half, origin, buffer = _place(arguments)
     c = arguments[CHANNELS]
     step = c * alongs.itemsize

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 from collections import defaultdict
 from functools import lru_cache
 from typing import Any
@@ -27,15 +28,30 @@ PAGE = 4096
 
 _kept: dict[int, list[Array]] = defaultdict(list)  # by size; appending and popping are atomic
 _total = 0
-_limit = 512 << 20
 
 
-def keep_memory(limit: int) -> None:
-    """Sets how many bytes of results that nobody uses any more are kept for the next ones; 0 for none.
+def _usual_limit() -> int:
+    """A sixteenth of the memory of the machine, and at most 1 GiB."""
+    try:
+        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return 256 << 20
+    return min(1 << 30, whole // 16)
+
+
+_limit = _usual_limit()
+
+
+def keep_memory(limit: int | None) -> None:
+    """Sets how many bytes of results that nobody uses any more are kept for the next ones.
+
+    0 for none; None for a sixteenth of the machine's memory, and at most 1 GiB, as it is in the beginning.
 
     >>> keep_memory(256 << 20)
+    >>> keep_memory(None)
     """
     global _limit
+    limit = _usual_limit() if limit is None else limit
     if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 0:
         raise ArgumentError(f"a number of bytes from 0 on is needed, got {limit!r}")
     _limit = int(limit)

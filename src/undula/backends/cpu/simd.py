@@ -26,6 +26,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 __all__ = [
+    "borrowed",
     "columns_join",
     "columns_plain",
     "columns_split",
@@ -38,6 +39,7 @@ __all__ = [
     "poke",
     "split",
     "steps",
+    "whereis",
 ]
 
 VECTOR = 32  # bytes
@@ -218,6 +220,32 @@ def _loop(name: str, addresses: int, body: Body, numbers: int = 1) -> Any:
 
 
 # --- single samples and whole rows ----------------------------------------------------------------
+
+
+@intrinsic
+def whereis(context, array):
+    """The address of the first element of an array, without the counting of references."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        found = context.make_array(signature.args[0])(context, builder, values[0])
+        return builder.ptrtoint(found.data, INT)
+
+    return types.int64(array), generate
+
+
+@intrinsic
+def borrowed(context, array):
+    """The same array without an owner, so that passing it on counts no references.
+
+    Counting would take longer than the work on a short row.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        found = context.make_array(signature.return_type)(context, builder, values[0])
+        found.meminfo = cgutils.get_null_value(found.meminfo.type)
+        return found._getvalue()
+
+    return array(array), generate
 
 
 @intrinsic

@@ -1,13 +1,19 @@
-"""Threads of the CPU backend: one pool for the process, none for small work, a new one after a fork."""
+"""Threads of the CPU backend: as many as there are cores, none for small work, new ones after a fork.
+
+Work is cut into pieces, and whoever is free takes the next one, the caller included: so nobody waits for a
+thread that the system is slow to wake, and many callers at once share the threads without waiting for each
+other in a circle.
+"""
 
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
-from threading import Lock
+from queue import SimpleQueue
+from threading import Lock, Thread
 from typing import Any
 
 from ...errors import ArgumentError
@@ -17,7 +23,8 @@ __all__ = ["get_num_threads", "ranges", "run", "set_num_threads", "workers"]
 WORTHWHILE = 1 << 19  # Samples below which handing work to a second thread costs more than it saves.
 
 _lock = Lock()
-_pool: ThreadPoolExecutor | None = None
+_started = 0
+_jobs: SimpleQueue[_Job] = SimpleQueue()
 _wanted: int | None = None
 
 
@@ -38,17 +45,16 @@ def set_num_threads(count: int | None) -> None:
 
     Results do not depend on it.
     """
-    global _pool, _wanted
+    global _wanted
     if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
         raise ArgumentError(f"the number of threads is an integer from 1 on, or None; got {count!r}")
-    with _lock:
-        _wanted, _pool = count, None
+    _wanted = count
 
 
 def _forget() -> None:
     """The child of a fork has no threads but its own."""
-    global _pool, _lock
-    _pool, _lock = None, Lock()
+    global _lock, _started, _jobs
+    _lock, _started, _jobs = Lock(), 0, SimpleQueue()
 
 
 if hasattr(os, "register_at_fork"):
@@ -70,17 +76,49 @@ def ranges(count: int, threads: int) -> list[tuple[int, int]]:
     return list(pairwise(count * piece // pieces for piece in range(pieces + 1)))
 
 
+class _Job:
+    """Pieces of one piece of work, for whoever is free."""
+
+    def __init__(self, work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> None:
+        self.work, self.pieces = work, deque(pieces)
+        self.done: SimpleQueue[BaseException | None] = SimpleQueue()
+
+    def take(self) -> None:
+        """Works until no piece is left."""
+        while True:
+            try:
+                piece = self.pieces.popleft()
+            except IndexError:
+                return
+            try:
+                self.work(*piece)
+            except BaseException as error:
+                self.done.put(error)
+            else:
+                self.done.put(None)
+
+
+def _serve(jobs: SimpleQueue[_Job]) -> None:
+    while True:
+        jobs.get().take()
+
+
 def run(work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> None:
-    """Calls ``work`` with each piece, the first on this thread and the others on the pool."""
-    global _pool
+    """Calls ``work`` with each piece, on this thread and on others."""
+    global _started
     if len(pieces) == 1:
         work(*pieces[0])
         return
-    with _lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(max(get_num_threads() - 1, 1), thread_name_prefix="undula")
-        pool = _pool
-    others = [pool.submit(work, *piece) for piece in pieces[1:]]
-    work(*pieces[0])
-    for other in others:
-        other.result()
+    others = len(pieces) - 1
+    if _started < others:
+        with _lock:
+            while _started < others:
+                Thread(target=_serve, args=(_jobs,), name="undula", daemon=True).start()
+                _started += 1
+    job = _Job(work, pieces)
+    for _ in range(others):
+        _jobs.put(job)
+    job.take()
+    errors = [error for error in (job.done.get() for _ in pieces) if error is not None]
+    if errors:
+        raise errors[0]
