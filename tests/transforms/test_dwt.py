@@ -196,6 +196,9 @@ def test_memory_of_results_is_kept_and_bounded() -> None:
         undula.dwt2(-x, "db2")
         assert_identical(part, copied)
         assert 0 < undula.kept_memory() <= 4_000_000
+        for n in range(400, 600, 10):  # (other sizes take the place of those not used for longest)
+            undula.dwt2(x[:n, :n], "haar")
+        assert 0 < undula.kept_memory() <= 4_000_000
         undula.keep_memory(1000)
         assert undula.kept_memory() <= 1000
     finally:

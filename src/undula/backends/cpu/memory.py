@@ -2,7 +2,7 @@
 
 The system hands out fresh memory page by page, and clears each page at the first touch; for a transform that
 runs at the speed of memory this costs as much as the work. So the memory of large results is kept for the
-next ones when the last array on it is gone, up to a limit.
+next ones when the last array on it is gone, up to a limit; what was not used for longest goes first.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-from collections import defaultdict
+from collections import OrderedDict
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,19 @@ Array = NDArray[Any]
 SMALL = 1 << 15  # Bytes: what is smaller, the system keeps for itself.
 PAGE = 4096
 
-_kept: dict[int, list[Array]] = defaultdict(list)  # by size; appending and popping are atomic
+_kept: OrderedDict[int, list[Array]] = OrderedDict()  # by size, that which was used last at the end
 _total = 0
+_lock = Lock()
+
+
+def _forget() -> None:
+    """The child of a fork may find the lock taken by a thread that it does not have."""
+    global _lock
+    _lock = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 def _usual_limit() -> int:
@@ -54,12 +66,9 @@ def keep_memory(limit: int | None) -> None:
     limit = _usual_limit() if limit is None else limit
     if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 0:
         raise ArgumentError(f"a number of bytes from 0 on is needed, got {limit!r}")
-    _limit = int(limit)
-    while _total > _limit and any(_kept.values()):
-        for size, blocks in list(_kept.items()):
-            if blocks:
-                blocks.pop()
-                _count(-size)
+    with _lock:
+        _limit = int(limit)
+        _make_room(0)
 
 
 def kept_memory() -> int:
@@ -67,17 +76,49 @@ def kept_memory() -> int:
     return _total
 
 
-def _count(size: int) -> None:
+def _make_room(size: int) -> None:
+    """Lets go of what was not used for longest, until so many bytes more can be kept."""
     global _total
-    _total += size
+    while _kept and _total + size > _limit:
+        oldest = next(iter(_kept))
+        _kept[oldest].pop()
+        _total -= oldest
+        if not _kept[oldest]:
+            del _kept[oldest]
 
 
 def _give_back(lease: Any) -> None:
-    """The last array on a block is gone."""
+    """The last array on a block is gone.
+
+    That may happen at any time, even while the lock is held by this very thread: then the block is let go.
+    """
+    global _total
     block = lease.block
-    if _total + block.nbytes <= _limit:
-        _count(block.nbytes)
-        _kept[block.nbytes].append(block)
+    if block.nbytes > _limit or not _lock.acquire(blocking=False):
+        return
+    try:
+        _make_room(block.nbytes)
+        _kept.setdefault(block.nbytes, []).append(block)
+        _kept.move_to_end(block.nbytes)
+        _total += block.nbytes
+    finally:
+        _lock.release()
+
+
+def _taken(size: int) -> Array | None:
+    """A block of this size that is kept, if there is one."""
+    global _total
+    with _lock:
+        blocks = _kept.get(size)
+        if not blocks:
+            return None
+        block = blocks.pop()
+        _total -= size
+        if blocks:
+            _kept.move_to_end(size)
+        else:
+            del _kept[size]
+        return block
 
 
 @lru_cache(maxsize=256)
@@ -92,10 +133,8 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     if size < SMALL or not _limit:
         return np.empty(shape, dtype)
     size = -(-size // PAGE) * PAGE
-    try:
-        block = _kept[size].pop()
-        _count(-size)
-    except IndexError:
+    block = _taken(size)
+    if block is None:
         block = np.empty(size, np.uint8)
     lease = _lease(size).from_buffer(block)
     lease.block = block
