@@ -23,8 +23,6 @@ types: $(VENV)/.dev ## mypy --strict on src
 	$(BIN)/mypy
 
 tests: $(VENV)/.dev ## pytest on all cores
-	@# Numba keeps what it compiled as long as the file of the kernels is the same; its loops are in another.
-	@find src -name "*.nbi" ! -newer src/undula/backends/cpu/simd.py -delete
 	$(BIN)/pytest -n auto
 
 docs: $(VENV)/.dev ## write the pages and pictures of docs/ that the code makes

@@ -17,8 +17,11 @@ from typing import Any
 import numpy as np
 from numba import int64, njit
 
+from .layout import BLOCK, CHUNK, SHORT, STRIP
+from .simd import columns_join as _join
+from .simd import columns_plain as _plain
+from .simd import columns_split as _split
 from .simd import (
-    borrowed,
     copy,
     filter_join,
     filter_plain,
@@ -26,13 +29,12 @@ from .simd import (
     join,
     peek,
     poke,
+    reals,
     split,
     steps,
     whereis,
+    words,
 )
-from .simd import columns_join as _join
-from .simd import columns_plain as _plain
-from .simd import columns_split as _split
 
 __all__ = [
     "add_rounded",
@@ -40,7 +42,6 @@ __all__ = [
     "analyse_columns",
     "analyse_lines",
     "analyse_planes",
-    "analyse_two",
     "synthesise_columns",
     "synthesise_lines",
     "synthesise_planes",
@@ -65,13 +66,8 @@ X, X_PLANE, X_ROW, BANDS, BAND_PLANE, BAND_ROW = 0, 1, 2, 3, 7, 11
 PLANES, BEGIN, END, CHANNELS, SCRATCH, SLOT, HALF, ORIGIN, BUFFER = range(15, 24)
 
 SPLIT, PLAIN, JOIN = range(3)  # layouts of rows
-CHUNK = 512  # Samples lifted at a time along a row: what they need stays in the first cache.
-SHORT = 1024  # Places of a row below which a copy of all its coefficients is the least work.
-BLOCK = 16  # Rows of a second level made at a time: what they need of the first stays in a cache.
-STRIP = 2048  # Samples side by side that are worked on from top to bottom, where rows are no lines.
 
-_kernel: Any = njit(nogil=True, cache=True, error_model="numpy")
-# Functions that only kernels call need none of the wrappers that make them callable from elsewhere.
+# Nobody calls these from Python by way of Numba, so they need none of its wrappers.
 _compiled: Any = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
@@ -431,41 +427,36 @@ def _next_plane(arguments):
         arguments[BANDS + band] += arguments[BAND_PLANE + band]
 
 
-@_kernel
-def analyse_planes(arguments, down, downs, along, alongs, listed):
-    """One level of images: rows ``BEGIN … END`` of the bands ``aa, ad, da, dd`` of each plane."""
-    arguments = borrowed(arguments)
-    down = borrowed(down)
-    downs = borrowed(downs)
-    along = borrowed(along)
-    alongs = borrowed(alongs)
-    listed = borrowed(listed)
-    for _ in range(arguments[PLANES]):
-        _analyse_plane(
-            arguments[X], arguments[X_ROW], down, downs, along, alongs, arguments,
-            arguments[BEGIN], arguments[END], False, arguments[CHANNELS], _place(arguments), listed,
-        )  # fmt: skip
-        _next_plane(arguments)
+@_compiled
+def analyse_planes(
+    arguments, down, downs, along, alongs, arguments2, down2, downs2, along2, alongs2, listed, like
+):
+    """One level of images, or two at once where the second has planes.
 
-
-@_kernel
-def analyse_two(arguments, down, downs, along, alongs, arguments2, down2, downs2, along2, alongs2, listed):
-    """Two levels of images: rows ``BEGIN … END`` of the second, and what they need of the first.
-
-    The approximation between the two is never written to memory: some rows of it, at the address where the
-    second level reads, are enough.
+    Of one level, rows ``BEGIN … END`` of the bands ``aa, ad, da, dd`` are made; of two, those of the second
+    and what they need of the first. The approximation between the two is never written to memory: some rows
+    of it, at the address where the second level reads, are enough.
     """
-    arguments = borrowed(arguments)
-    down = borrowed(down)
-    downs = borrowed(downs)
-    along = borrowed(along)
-    alongs = borrowed(alongs)
-    arguments2 = borrowed(arguments2)
-    down2 = borrowed(down2)
-    downs2 = borrowed(downs2)
-    along2 = borrowed(along2)
-    alongs2 = borrowed(alongs2)
-    listed = borrowed(listed)
+    arguments = words(arguments)
+    down = words(down)
+    downs = reals(downs, like)
+    along = words(along)
+    alongs = reals(alongs, like)
+    arguments2 = words(arguments2)
+    down2 = words(down2)
+    downs2 = reals(downs2, like)
+    along2 = words(along2)
+    alongs2 = reals(alongs2, like)
+    listed = words(listed)
+    second = arguments2[PLANES] > 0
+    if not second:
+        for _ in range(arguments[PLANES]):
+            _analyse_plane(
+                arguments[X], arguments[X_ROW], down, downs, along, alongs, arguments,
+                arguments[BEGIN], arguments[END], second, arguments[CHANNELS], _place(arguments), listed,
+            )  # fmt: skip
+            _next_plane(arguments)
+        return
     size = downs.itemsize
     c = arguments[CHANNELS]
     length = down2[LENGTH]
@@ -509,13 +500,13 @@ def analyse_two(arguments, down, downs, along, alongs, arguments2, down2, downs2
         _next_plane(arguments2)
 
 
-@_kernel
-def analyse_columns(arguments, down, downs, listed):
+@_compiled
+def analyse_columns(arguments, down, downs, listed, like):
     """One level down the columns: rows ``BEGIN … END`` of the bands ``a, d``."""
-    arguments = borrowed(arguments)
-    down = borrowed(down)
-    downs = borrowed(downs)
-    listed = borrowed(listed)
+    arguments = words(arguments)
+    down = words(down)
+    downs = reals(downs, like)
+    listed = words(listed)
     scratch, slot, _, origin, _ = _place(arguments)
     size = downs.itemsize
     one = downs[ONE]
@@ -564,13 +555,13 @@ def analyse_columns(arguments, down, downs, listed):
         _next_plane(arguments)
 
 
-@_kernel
-def analyse_lines(arguments, along, alongs, listed):
+@_compiled
+def analyse_lines(arguments, along, alongs, listed, like):
     """One level along lines: coefficients ``BEGIN … END`` of the bands ``a, d`` of each."""
-    arguments = borrowed(arguments)
-    along = borrowed(along)
-    alongs = borrowed(alongs)
-    listed = borrowed(listed)
+    arguments = words(arguments)
+    along = words(along)
+    alongs = reals(alongs, like)
+    listed = words(listed)
     scratch, _, half, origin, buffer = _place(arguments)
     size = alongs.itemsize
     one = alongs[ONE]
@@ -834,15 +825,15 @@ def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, 
             filter_plain(addresses, filters, filters + taps * size, taps, even, odd, count, 0, one)
 
 
-@_kernel
-def synthesise_planes(arguments, down, downs, along, alongs, listed):
+@_compiled
+def synthesise_planes(arguments, down, downs, along, alongs, listed, like):
     """One level of images back: rows ``BEGIN … END`` of each plane."""
-    arguments = borrowed(arguments)
-    down = borrowed(down)
-    downs = borrowed(downs)
-    along = borrowed(along)
-    alongs = borrowed(alongs)
-    listed = borrowed(listed)
+    arguments = words(arguments)
+    down = words(down)
+    downs = reals(downs, like)
+    along = words(along)
+    alongs = reals(alongs, like)
+    listed = words(listed)
     for _ in range(arguments[PLANES]):
         _synthesise_plane(
             arguments, down, downs, along, alongs, arguments[BEGIN], arguments[END], _place(arguments), listed
@@ -850,13 +841,13 @@ def synthesise_planes(arguments, down, downs, along, alongs, listed):
         _next_plane(arguments)
 
 
-@_kernel
-def synthesise_columns(arguments, down, downs, listed):
+@_compiled
+def synthesise_columns(arguments, down, downs, listed, like):
     """One level down the columns back: rows ``BEGIN … END`` (``BEGIN`` even)."""
-    arguments = borrowed(arguments)
-    down = borrowed(down)
-    downs = borrowed(downs)
-    listed = borrowed(listed)
+    arguments = words(arguments)
+    down = words(down)
+    downs = reals(downs, like)
+    listed = words(listed)
     scratch, slot, _, origin, _ = _place(arguments)
     size = downs.itemsize
     one = downs[ONE]
@@ -909,13 +900,13 @@ def _band_row(arguments, program, band, number, zero, offset):
     return arguments[BANDS + band] + source * arguments[BAND_ROW + band] + offset if source >= 0 else zero
 
 
-@_kernel
-def synthesise_lines(arguments, along, alongs, listed):
+@_compiled
+def synthesise_lines(arguments, along, alongs, listed, like):
     """One level along lines back: samples ``BEGIN … END`` (``BEGIN`` even) of each."""
-    arguments = borrowed(arguments)
-    along = borrowed(along)
-    alongs = borrowed(alongs)
-    listed = borrowed(listed)
+    arguments = words(arguments)
+    along = words(along)
+    alongs = reals(alongs, like)
+    listed = words(listed)
     scratch, slot, half, origin, buffer = _place(arguments)
     c = arguments[CHANNELS]
     step = c * alongs.itemsize

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from ...plans.boundary import TERMS
 from ...plans.line import Line
 from . import program
+from .compiled import kernel
+from .layout import BLOCK, CHUNK, STRIP
 from .program import Program
 from .threads import ranges, run, workers
 
@@ -87,8 +89,6 @@ class Room:
     """Scratch that a kernel wants: rows in halves, a buffer for steps along a row, a list of addresses."""
 
     def __init__(self, half: int, origin: int, slots: int, step: int, listed: int, size: int) -> None:
-        from .kernels import CHUNK
-
         self.origin, self.half = _rounded(origin), _rounded(half) + 64
         self.slot = 2 * self.half + 64
         self.before = _rounded(self.slot * slots + self.origin)  # the buffer
@@ -105,6 +105,7 @@ def _rounded(size: int) -> int:
 
 
 _local = threading.local()
+NOTHING = np.zeros(32, np.int64)  # arguments for no work
 
 
 def _scratch(size: int, listed: int) -> tuple[Array, Array]:
@@ -115,10 +116,11 @@ def _scratch(size: int, listed: int) -> tuple[Array, Array]:
     return kept
 
 
-def call(kernel: Any, arguments: list[int], arrays: Sequence[Array], room: Room) -> None:
+def call(kernel: Any, arguments: list[int], arrays: Sequence[int], room: Room) -> None:
     """One piece of the work, in the thread that does it."""
     memory, listed = _scratch(room.bytes, room.listed)
-    kernel(np.array(arguments + room.place(_rounded(_address(memory))), np.int64), *arrays, listed)
+    own = np.array(arguments + room.place(_rounded(_address(memory))), np.int64)
+    kernel(_address(own), *arrays, _address(listed))
 
 
 def call_two(kernel: Any, arguments: Sequence[list[int]], levels: Sequence[Pass], rows: int) -> None:
@@ -130,7 +132,8 @@ def call_two(kernel: Any, arguments: Sequence[list[int]], levels: Sequence[Pass]
     arguments[1][0] = middle + _rounded(second.bytes)
     own = [np.array(arguments[0] + first.place(start), np.int64)]
     own.append(np.array(arguments[1] + second.place(middle), np.int64))
-    kernel(own[0], *levels[0].arrays, own[1], *levels[1].arrays, listed)
+    first_programs, second_programs = (level.programs for level in levels)
+    kernel(_address(own[0]), *first_programs, _address(own[1]), *second_programs, _address(listed))
 
 
 class Pass:
@@ -155,7 +158,12 @@ class Pass:
         make = program.backward if back else program.forward
         programs = [make(line, dtype) for line in lines]
         self.back, self.size, self.dtype = back, dtype.itemsize, dtype
-        self.arrays = [array for one in programs for array in (one.integers, one.numbers)]
+        self._kept = programs  # (their arrays are found by address)
+        self.programs = [_address(array) for one in programs for array in (one.integers, one.numbers)]
+        # The kernel for images forward could do a second level, too; here there is none.
+        self.no_more: list[int] = []
+        if len(lines) == 2 and not back:
+            self.no_more = [_address(NOTHING), *self.programs]
         last = axis + len(lines) - 1
         self.channels = math.prod(shape[last + 1 :])
         along = len(lines) == 1 and self.channels < NARROW
@@ -186,8 +194,6 @@ class Pass:
         return Room(places * step, reach * step, slots, step, listed, self.size)
 
     def _room_for_lines(self, programs: Sequence[Program]) -> Room:
-        from .kernels import STRIP
-
         (one,) = programs
         step = self.channels * self.size
         reach = one.reach + 8
@@ -195,8 +201,6 @@ class Pass:
         return Room(half, reach * step, 3, step, one.taps, self.size)
 
     def _room_for_columns(self, programs: Sequence[Program]) -> Room:
-        from .kernels import STRIP
-
         (one,) = programs
         wide = min(STRIP, self.channels) * self.size
         return Room(wide, 0, 4 * one.pairs + 4 + one.rims, self.size, one.taps, self.size)
@@ -204,14 +208,18 @@ class Pass:
     @cached_property
     def kernel(self) -> Any:
         """What does the work."""
-        from . import kernels
-
-        return getattr(kernels, f"{'synthesise' if self.back else 'analyse'}_{self.kind}")
+        return kernel(f"{'synthesise' if self.back else 'analyse'}_{self.kind}", self.size == 4)
 
     def __call__(self, x: Array, bands: Sequence[Array | None]) -> None:
         """From ``x`` to the bands, or back, where a band that is None is zero."""
         with _Places(self, x, bands) as places:
-            run(call, [(self.kernel, own, self.arrays, self.room) for own in self._pieces(places)])
+            run(
+                call,
+                [
+                    (self.kernel, own, [*self.programs, *self.no_more], self.room)
+                    for own in self._pieces(places)
+                ],
+            )
 
     def rows(self, x: Array, bands: Sequence[Array | None], begin: int, end: int) -> None:
         """Only rows ``begin … end`` of the result, in arrays that begin with the first of them.
@@ -226,7 +234,7 @@ class Pass:
             for first, last in ranges(-(-(end - begin) // self.unit), workers(self.samples)):
                 some = begin + first * self.unit, min(begin + last * self.unit, end)
                 own = self._arguments(places, (0, self.planes), some)
-                pieces.append((self.kernel, own, self.arrays, self.room))
+                pieces.append((self.kernel, own, [*self.programs, *self.no_more], self.room))
             run(call, pieces)
 
     def _arguments(
@@ -302,6 +310,7 @@ class TwoLevels:
         self.first, self.second = first, second
         self.row = second.x.shape[second.inner - 1 :][1:]
         self.stride = _rounded(math.prod(self.row) * second.size) + 64
+        self.kernel = kernel("analyse_planes", first.size == 4)
 
     @staticmethod
     def possible(first: object, second: object) -> bool:
@@ -315,8 +324,6 @@ class TwoLevels:
 
     def __call__(self, x: Array, bands: Sequence[Array | None], others: Sequence[Array | None]) -> None:
         """``bands`` of the first level, the first of them None, and all of the second."""
-        from .kernels import BLOCK, analyse_two
-
         first, second = self.first, self.second
         rows = (2 * BLOCK + 2 * second.overlap + 8) * self.stride
         with _Places(first, x, bands) as places, _Places(second, None, others) as beyond:
@@ -330,5 +337,5 @@ class TwoLevels:
             pieces = []
             for planes, part in cuts:
                 own = [first._arguments(places, planes, (0, 0)), second._arguments(beyond, planes, part)]
-                pieces.append((analyse_two, own, (first, second), rows))
+                pieces.append((self.kernel, own, (first, second), rows))
             run(call_two, pieces)

@@ -24,9 +24,9 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 
 __all__ = [
-    "borrowed",
     "columns_join",
     "columns_plain",
     "columns_split",
@@ -37,9 +37,11 @@ __all__ = [
     "join",
     "peek",
     "poke",
+    "reals",
     "split",
     "steps",
     "whereis",
+    "words",
 ]
 
 VECTOR = 32  # bytes
@@ -233,19 +235,36 @@ def whereis(context, array):
     return types.int64(array), generate
 
 
-@intrinsic
-def borrowed(context, array):
-    """The same array without an owner, so that passing it on counts no references.
+def _array_at(kind: Any, context: Any, builder: Any, address: Any) -> Any:
+    """An array that begins at an address and has no owner, so that passing it on counts no references."""
+    found = context.make_array(kind)(context, builder)
+    size = context.get_constant(types.intp, kind.dtype.bitwidth // 8)
+    many = context.get_constant(types.intp, 1 << 40)
+    data = builder.inttoptr(address, context.get_data_type(kind.dtype).as_pointer())
+    populate_array(found, data=data, shape=[many], strides=[size], itemsize=size, meminfo=None)
+    return found._getvalue()
 
-    Counting would take longer than the work on a short row.
-    """
+
+@intrinsic
+def words(context, address):
+    """The integers at an address, as an array."""
+    kind = types.Array(types.int64, 1, "C")
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        found = context.make_array(signature.return_type)(context, builder, values[0])
-        found.meminfo = cgutils.get_null_value(found.meminfo.type)
-        return found._getvalue()
+        return _array_at(kind, context, builder, values[0])
 
-    return array(array), generate
+    return kind(types.int64), generate
+
+
+@intrinsic
+def reals(context, address, like):
+    """The numbers at an address, as an array."""
+    kind = types.Array(like, 1, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return _array_at(kind, context, builder, values[0])
+
+    return kind(types.int64, like), generate
 
 
 @intrinsic

@@ -1,0 +1,165 @@
+"""Kernels as machine code: compiled once, kept on disk, and called without Numba.
+
+Importing Numba and waking its compiler takes longer than most transforms, and more memory than a stream. A
+kernel is a function of addresses alone, so its machine code can be kept and loaded by itself. What is kept is
+good for one version of the sources and one processor; where it cannot be written, nothing is kept.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+__all__ = ["kernel"]
+
+HERE = Path(__file__).parent
+SOURCES = ("simd.py", "layout.py", "kernels.py", "compiled.py")
+DIGEST = 32  # Bytes in front of the code by which it is known to be whole.
+
+_lock = Lock()
+_loaded: list[Any] = []  # engines and functions that must not go away
+
+
+# How many addresses a kernel takes.
+ADDRESSES = {
+    "analyse_planes": 11,
+    "analyse_columns": 4,
+    "analyse_lines": 4,
+    "synthesise_planes": 6,
+    "synthesise_columns": 4,
+    "synthesise_lines": 4,
+}
+
+
+def kernel(name: str, single: bool) -> Callable[..., None]:
+    """A kernel by name, for float32 or float64; it is called with addresses."""
+    with _lock:
+        return _kernel(name, single)
+
+
+@cache
+def _kernel(name: str, single: bool) -> Callable[..., None]:
+    code = _kept(name, single)
+    if code is None:
+        code = _compile(name, single)
+        _keep(name, single, code)
+    symbol, _, machine_code = code.partition(b"\0")
+    real = ctypes.c_float if single else ctypes.c_double
+    # Numba's convention: where to put a result and an error, of which there are none, then the arguments.
+    kind = ctypes.CFUNCTYPE(
+        ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * ADDRESSES[name], real
+    )
+    function = kind(_load(symbol.decode(), machine_code))
+    nothing = (ctypes.c_int64 * 2)()
+    result, error = ctypes.addressof(nothing), ctypes.addressof(nothing) + 8
+    _loaded.extend((function, nothing))
+
+    def call(*addresses: int) -> None:
+        function(result, error, *addresses, 0.0)
+
+    return call
+
+
+def _compile(name: str, single: bool) -> bytes:
+    """The symbol and the machine code."""
+    from numba import float32, float64, int64
+
+    from . import kernels
+
+    dispatcher = getattr(kernels, name)
+    signature = (int64,) * ADDRESSES[name] + (float32 if single else float64,)
+    dispatcher.compile(signature)
+    found = dispatcher.overloads[signature]
+    _, _, (machine_code, _) = found.library.serialize_using_object_code()
+    return bytes(found.fndesc.llvm_func_name.encode() + b"\0" + machine_code)
+
+
+def _load(symbol: str, code: bytes) -> int:
+    """The address of a function in machine code."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    if not _loaded:
+        # Machine code of Numba's mentions the end of counted references; nothing is counted here.
+        end = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda pointer: None)
+        llvm.add_symbol("NRT_MemInfo_call_dtor", ctypes.cast(end, ctypes.c_void_p).value)
+        _loaded.append(end)
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _loaded.append(engine)
+    address: int = engine.get_function_address(symbol)
+    return address
+
+
+# --- on disk --------------------------------------------------------------------------------------
+
+
+@cache
+def _fingerprint() -> str:
+    """Of the sources, of what compiles them, and of the processor."""
+    import llvmlite.binding as llvm
+
+    known = hashlib.sha256()
+    for name in SOURCES:
+        known.update((HERE / name).read_bytes())
+    for package in ("numba", "llvmlite"):
+        try:
+            known.update(version(package).encode())
+        except PackageNotFoundError:
+            known.update(b"?")
+    known.update(llvm.get_default_triple().encode())
+    known.update(llvm.get_host_cpu_name().encode())
+    known.update(str(sorted(llvm.get_host_cpu_features().items())).encode())
+    return known.hexdigest()[:24]
+
+
+def _folders() -> Iterator[Path]:
+    """Where machine code may be kept: beside the sources, or in the folder of the user."""
+    yield HERE / "__pycache__"
+    yield Path.home() / ".cache" / "undula"
+
+
+def _name(name: str, single: bool) -> str:
+    return f"{name}-{'float32' if single else 'float64'}-{_fingerprint()}.bin"
+
+
+def _kept(name: str, single: bool) -> bytes | None:
+    """What was kept, if it is whole."""
+    for folder in _folders():
+        try:
+            whole = (folder / _name(name, single)).read_bytes()
+        except OSError:
+            continue
+        if hashlib.sha256(whole[DIGEST:]).digest() == whole[:DIGEST]:
+            return whole[DIGEST:]
+    return None
+
+
+def _keep(name: str, single: bool, code: bytes) -> None:
+    """Writes machine code where it can, at once and whole; and removes that of older sources."""
+    for folder in _folders():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=folder)
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(code).digest() + code)
+            target = folder / _name(name, single)
+            os.replace(temporary, target)
+        except OSError:
+            continue
+        prefix = target.name[: -len(_fingerprint()) - len(".bin")]
+        for other in folder.glob(f"{prefix}*.bin"):
+            if other != target and other.stat().st_mtime < target.stat().st_mtime - 30 * 24 * 3600:
+                other.unlink(missing_ok=True)
+        return
