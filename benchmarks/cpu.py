@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -246,10 +247,12 @@ def machine() -> dict[str, Any]:
     if info.exists():
         names = [text.split(":")[1].strip() for text in info.read_text().splitlines() if "model name" in text]
         processor = names[0] if names else processor
-    versions = {"numpy": np.__version__, "numba": importlib.import_module("numba").__version__}
-    for name, found in (("PyWavelets", pywt), ("ndwt", ndwt), ("ptwt", ptwt)):
-        if found is not None:
-            versions[name] = getattr(found, "__version__", "installed")
+    versions = {}
+    for name in ("numpy", "llvmlite", "PyWavelets", "ndwt", "ptwt", "torch"):
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
     return {
         "date": date.today().isoformat(),
         "processor": processor,
@@ -273,7 +276,7 @@ def draw(results: list[dict[str, Any]], where: dict[str, Any], target: Path) -> 
         if result["wavelet"] == "CDF 9/7"
         and len(result["shape"]) == 2
         and result["shape"][0] == result["shape"][1]
-        and result["levels"] == 1
+        and (result["levels"], result["dtype"]) == (1, "f4")
         and not result.get("back")
         and "threads" not in result
     ]

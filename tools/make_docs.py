@@ -191,7 +191,8 @@ def speed_page() -> str:
     )
     return f"""# Speed
 
-{NOTE}
+*This page is made by `tools/make_docs.py` from the figures that `python benchmarks/cpu.py --save` measured.*
+
 ![time per pixel](images/cpu.png)
 
 A level of an image cannot be faster than reading it once and writing it once, so the floor is a copy of the same bytes, by

@@ -65,8 +65,7 @@ def threshold(data: ArrayLike, value: ArrayLike, mode: str = "soft", substitute:
     # A sample of magnitude zero is never kept, so what is divided by there does not matter.
     share = t / np.where(magnitude == 0, 1, magnitude)
     gain = 1 - (share if mode == "soft" else share**2)
-    kept = magnitude > t if mode == "garrote" else magnitude >= t
-    kept &= magnitude > 0
+    kept = (magnitude >= t) & (magnitude > 0)
     fill = np.asarray(substitute).astype(x.dtype)
     return np.asarray(np.where(kept, x * gain.astype(magnitude.dtype), fill))
 
