@@ -21,7 +21,7 @@ from typing import Any
 __all__ = ["kernel"]
 
 HERE = Path(__file__).parent
-SOURCES = ("simd.py", "layout.py", "kernels.py", "compiled.py")
+SOURCES = ("simd.py", "layout.py", "rows.py", "analysis.py", "synthesis.py", "compiled.py")
 DIGEST = 32  # Bytes in front of the code by which it is known to be whole.
 
 _lock = Lock()
@@ -72,9 +72,9 @@ def _compile(name: str, single: bool) -> bytes:
     """The symbol and the machine code."""
     from numba import float32, float64, int64
 
-    from . import kernels
+    from . import analysis, synthesis
 
-    dispatcher = getattr(kernels, name)
+    dispatcher = getattr(analysis if name.startswith("analyse") else synthesis, name)
     signature = (int64,) * ADDRESSES[name] + (float32 if single else float64,)
     dispatcher.compile(signature)
     found = dispatcher.overloads[signature]

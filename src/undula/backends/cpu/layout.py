@@ -1,8 +1,27 @@
-"""Sizes that kernels and those who find room for them agree on."""
+"""The numbers that kernels and those who call them agree on: what stands where, and sizes.
+
+A *program* is two arrays that say what is done along an axis, one of integers and one of numbers (see
+``program``); the *arguments* of a kernel are one array of integers.
+"""
 
 from __future__ import annotations
 
-__all__ = ["BLOCK", "CHUNK", "SHORT", "STRIP"]
+from ...plans.boundary import TERMS as TERMS
+
+# Entries of a program: integers of both directions, of the way forward and of the way back,
+KIND, PAIRS, LENGTH, LOW, HIGH, PLACE, FIRST = range(7)
+START, TAPS, LEFT, RIGHT, RIMS, NEAR_END, NEAR_START = range(7, 14)
+DELTA, LOW_START, LOW_TAPS, HIGH_START, HIGH_TAPS, LOW_LEFT, LOW_RIGHT, HIGH_LEFT, HIGH_RIGHT = range(7, 16)
+TABLE, ENTRY = 16, 4  # what lies beyond the ends: where the table begins, integers of one of its entries
+# and numbers: the factors of steps, two scales, 1 and 0, the taps of filters, the factors of the table.
+SCALE, ONE, ZERO, FILTERS = 4, 6, 7, 8
+LIFTED, FILTERED = 0, 1  # kinds
+
+# Entries of the arguments: addresses, and strides in bytes.
+X, X_PLANE, X_ROW, BANDS, BAND_PLANE, BAND_ROW = 0, 1, 2, 3, 7, 11
+PLANES, BEGIN, END, CHANNELS, SCRATCH, SLOT, HALF, ORIGIN, BUFFER = range(15, 24)
+
+SPLIT, PLAIN, JOIN = range(3)  # layouts of rows
 
 CHUNK = 512  # Samples lifted at a time along a row: what they need stays in the first cache.
 SHORT = 1024  # Places of a row below which a copy of all its coefficients is the least work.

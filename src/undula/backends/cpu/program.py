@@ -1,7 +1,7 @@
 """Programs: what is done along one axis, as the arrays that kernels read.
 
 A :class:`~undula.plans.line.Line` says it in words; here it becomes one array of integers and one of numbers,
-in the order that ``kernels`` names, together with a table of what lies beyond the ends.
+in the order that ``layout`` names, together with a table of what lies beyond the ends.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...plans.boundary import TERMS
 from ...plans.line import Line
+from .layout import FILTERED, LIFTED, TABLE, TERMS
 
 __all__ = ["Program", "backward", "forward"]
 
-LIFTED, FILTERED = 0, 1
-TABLE = 16  # where the table begins
 UNITS = [1.0, 0.0]
 
 

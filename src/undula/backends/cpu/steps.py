@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...plans.line import Steps
-from .kernels import add_rounded, add_step
+from .stepwise import add_rounded, add_step
 from .threads import ranges, run, workers
 
 __all__ = ["StepsPass"]

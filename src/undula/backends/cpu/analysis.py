@@ -1,0 +1,458 @@
+"""The kernels forward: which rows are worked on in which order.
+
+A kernel is called with addresses and with *programs*, the arrays that say what is done along an axis (see
+``program``); nothing is allocated and nothing is copied to get at strided data. Rows of images are worked on
+from the top down: the steps down the columns remember a few rows, a finished row is lifted along its length
+while it is in the cache, and every coefficient is written once. So a level is one pass over memory.
+
+    planes   (…, H, W, c)   both axes at once, c samples at each place (colours, or parts of complex numbers)
+    columns  (…, H, c)      down the columns
+    lines    (…, W, c)      along rows
+"""
+
+from __future__ import annotations
+
+from numba import int64
+
+from .layout import (
+    BAND_ROW,
+    BANDS,
+    BEGIN,
+    BLOCK,
+    CHANNELS,
+    END,
+    ENTRY,
+    FILTERS,
+    FIRST,
+    HIGH,
+    KIND,
+    LEFT,
+    LENGTH,
+    LIFTED,
+    LOW,
+    NEAR_END,
+    NEAR_START,
+    ONE,
+    PAIRS,
+    PLACE,
+    PLAIN,
+    PLANES,
+    RIGHT,
+    RIMS,
+    SCALE,
+    SPLIT,
+    START,
+    STRIP,
+    TABLE,
+    TAPS,
+    TERMS,
+    X_ROW,
+    ZERO,
+    X,
+)
+from .rows import compiled, down_columns, halves, lift, next_plane, room_for, scratch_of, split_row
+from .simd import copy, filter_plain, filter_split, peek, poke, reals, whereis, words
+
+__all__ = ["analyse_columns", "analyse_lines", "analyse_planes"]
+
+
+@compiled
+def _analyse_row(even, odd, step, program, numbers, low, high, begin, end, scale, buffer, listed, free):
+    """Coefficients ``begin … end`` of a row that is given in halves with what lies beyond its ends.
+
+    ``scale`` is that of the columns; a lifted row is multiplied with it. ``listed`` has space for addresses
+    from ``free`` on.
+    """
+    if end <= begin:
+        return
+    if program[KIND] == LIFTED:
+        b, a = halves(program[PLACE], even, odd, step)
+        first = program[FIRST]
+        scale_b, scale_a = numbers[SCALE + first] * scale, numbers[SCALE + 1 - first] * scale
+        out_b, out_a = (high, low) if first else (low, high)
+        lift(b, a, step, program[PAIRS], numbers, out_b, out_a, begin, end, scale_b, scale_a, buffer)
+        return
+    taps = program[TAPS]
+    for tap in range(taps):
+        place = 2 * begin + program[START] + tap
+        listed[free + tap] = (odd if place % 2 else even) + (place // 2) * step
+    size = numbers.itemsize
+    low_taps = whereis(numbers) + FILTERS * size
+    count = (end - begin) * (step // size)
+    filter_plain(
+        whereis(listed) + 8 * free, low_taps, low_taps + taps * size, taps,
+        low + begin * step, high + begin * step, count, 0, numbers[0],
+    )  # fmt: skip
+
+
+@compiled
+def _analyse_whole(even, odd, step, program, numbers, low, high, scale, buffer, listed, free):
+    """All coefficients of a row. The high band of an odd line may be shorter by one."""
+    both = min(program[LOW], program[HIGH])
+    _analyse_row(even, odd, step, program, numbers, low, high, int64(0), both, scale, buffer, listed, free)
+    if both < program[LOW]:
+        nowhere = buffer + 2 * room_for(step, numbers.itemsize)[1] - both * step
+        _analyse_row(
+            even, odd, step, program, numbers, low, nowhere, both, both + 1, scale, buffer, listed, free
+        )
+
+
+@compiled
+def _entry(program, place):
+    """The number in the table of a place beyond the ends of a line."""
+    return place + program[LEFT] if place < 0 else program[LEFT] + place - program[LENGTH]
+
+
+@compiled
+def _extend(even, odd, channels, program, numbers, begin, end, from_even, from_odd, stride):
+    """Puts places ``begin … end`` beyond the ends of a row beside its halves.
+
+    They are made of samples that are read at ``from_even`` and ``from_odd``, ``stride`` bytes apart.
+    """
+    size = numbers.itemsize
+    one = numbers[ONE]
+    step = channels * size
+    factors = FILTERS + 2 * program[TAPS]
+    for place in range(begin, end):
+        entry = _entry(program, place)
+        target = (odd if place & 1 else even) + (place >> 1) * step
+        table = TABLE + ENTRY * entry
+        if program[table + TERMS] < 0:  # a copy
+            source = (from_odd if program[table] & 1 else from_even) + (program[table] >> 1) * stride
+            for channel in range(channels):
+                poke(target + channel * size, peek(source + channel * size, one))
+            continue
+        for channel in range(channels):
+            total = numbers[ZERO]
+            for term in range(TERMS):
+                factor = numbers[factors + TERMS * entry + term]
+                if factor != 0:
+                    at = program[table + term]
+                    source = (from_odd if at & 1 else from_even) + (at >> 1) * stride
+                    total += factor * peek(source + channel * size, one)
+            poke(target + channel * size, total)
+
+
+@compiled
+def _list_moves(program, half, step, listed, free):
+    """Where samples beyond the ends of a row in halves go, and where they are copied from, in bytes."""
+    left, length = program[LEFT], program[LENGTH]
+    for entry in range(left + program[RIGHT]):
+        place = entry - left if entry < left else entry - left + length
+        source = program[TABLE + ENTRY * entry]
+        listed[free + 2 * entry] = (place & 1) * half + (place >> 1) * step
+        listed[free + 2 * entry + 1] = (source & 1) * half + (source >> 1) * step
+
+
+@compiled
+def _row_at(place, program, x, row, rims, slot):
+    """The address of a row of the image, or of what lies beyond its ends at that place."""
+    if 0 <= place < program[LENGTH]:
+        return x + place * row
+    entry = TABLE + ENTRY * _entry(program, place)
+    if program[entry + TERMS] < 0:
+        return x + program[entry] * row
+    return rims + program[entry + TERMS] * slot
+
+
+@compiled
+def _make_rims(program, numbers, x, row, rims, slot, count, begin, end, listed, free):
+    """Computes rows beyond the ends, at places ``begin … end``, that are no copies of others."""
+    size = numbers.itemsize
+    length = program[LENGTH]
+    for place in range(begin, end):
+        if 0 <= place < length:
+            continue
+        entry = _entry(program, place)
+        number = program[TABLE + ENTRY * entry + TERMS]
+        if number < 0:
+            continue
+        first = FILTERS + 2 * program[TAPS] + TERMS * entry
+        terms = 0
+        while terms < TERMS and numbers[first + terms] != 0:
+            listed[free + terms] = x + program[TABLE + ENTRY * entry + terms] * row
+            terms += 1
+        factors = whereis(numbers) + first * size
+        target = rims + number * slot
+        addresses = whereis(listed) + 8 * free
+        filter_plain(addresses, factors, factors, terms, target, target, count, 0, numbers[0])
+
+
+@compiled
+def _read_places(program, begin, end):
+    """The places of a line that coefficients ``begin … end`` are made of."""
+    if program[KIND] == LIFTED:
+        place, pairs = program[PLACE], program[PAIRS]
+        return 2 * begin + place - 1 - 2 * pairs, 2 * (end + pairs - 2) + place + 2
+    return 2 * begin + program[START], 2 * (end - 1) + program[START] + program[TAPS]
+
+
+@compiled
+def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_on, c, place, listed):
+    """Rows ``begin … end`` of all four bands of one plane, both axes lifted or both filtered.
+
+    ``down`` and ``along`` are programs, ``downs`` and ``alongs`` their numbers; ``bands`` has the arguments,
+    with the addresses of the bands; ``place`` says where scratch is. What ``goes_on`` where the last call
+    ended finds there what has to be remembered.
+    """
+    scratch, slot, half, origin, buffer = place
+    size = downs.itemsize
+    one = downs[ONE]
+    ones = (one, one, one, one)
+    step = c * size
+    width, pairs, taps = along[LENGTH], down[PAIRS], down[TAPS]
+    count, n = width * c, width // 2
+    lifted = down[KIND] == LIFTED
+    states = scratch + origin  # rows remembered
+    made = states + (2 * pairs * slot if lifted else 0)  # finished rows
+    rims = made + 3 * slot
+    low, high = _read_places(down, begin, end)
+    _make_rims(down, downs, x, row, rims, slot, count, low, high, listed, taps)
+    filters = whereis(downs) + FILTERS * size
+    addresses = whereis(listed)
+    moves = taps + along[TAPS] + TERMS
+    beyond = along[LEFT] + along[RIGHT]
+    if along[RIMS] == 0:
+        _list_moves(along, half, step, listed, moves)
+    start, stop = begin, end
+    if lifted:
+        start, stop = begin + pairs - 1 if goes_on else begin - pairs, end + pairs - 1
+    for t in range(start, stop):
+        low_row, high_row = made, made + slot
+        low_scale, high_scale = one, one
+        k = t
+        if lifted:
+            k = t - pairs + 1
+            at = 2 * t + down[PLACE]
+            b = _row_at(at, down, x, row, rims, slot)
+            a = _row_at(at + 1, down, x, row, rims, slot)
+            a1 = _row_at(at - 1, down, x, row, rims, slot)
+            row_b, row_a = made, made + slot
+            if c == 1:
+                row_b, row_a = states + (2 * pairs - 2) * slot, states + (2 * pairs - 1) * slot
+                down_columns(pairs, SPLIT, b, a, a1, states, slot, half, 0, 0, n, downs, ones)
+                if width % 2:
+                    o, e = 2 * n * size, n * size
+                    down_columns(
+                        pairs, PLAIN, b + o, a + o, a1 + o, states + e, slot, 0,
+                        row_b + e, row_a + e, 1, downs, ones,
+                    )  # fmt: skip
+            else:
+                down_columns(pairs, PLAIN, b, a, a1, states, slot, 0, row_b, row_a, count, downs, ones)
+            if k < begin:
+                continue
+            low_row, high_row = (row_a, row_b) if down[FIRST] else (row_b, row_a)
+            low_scale, high_scale = downs[SCALE], downs[SCALE + 1]
+        else:
+            for tap in range(taps):
+                listed[tap] = _row_at(2 * t + down[START] + tap, down, x, row, rims, slot)
+            if c == 1:
+                filter_split(addresses, filters, filters + taps * size, taps, low_row, high_row, n, half, one)
+                if width % 2:
+                    for tap in range(taps):
+                        listed[tap] += 2 * n * size
+                    filter_plain(
+                        addresses, filters, filters + taps * size, taps,
+                        low_row + n * size, high_row + n * size, 1, 0, one,
+                    )  # fmt: skip
+            else:
+                filter_plain(
+                    addresses, filters, filters + taps * size, taps, low_row, high_row, count, 0, one
+                )
+        for band in range(2):
+            if k >= down[LOW + band]:
+                continue
+            even = high_row if band else low_row
+            if c > 1:
+                parts = made + 2 * slot
+                split_row(even, parts, parts + half, width, c, downs)
+                even = parts
+            odd = even + half
+            if along[RIMS]:
+                _extend(even, odd, c, along, alongs, -along[LEFT], int64(0), even, odd, step)
+                _extend(even, odd, c, along, alongs, width, width + along[RIGHT], even, odd, step)
+            elif c == 1:
+                for move in range(moves, moves + 2 * beyond, 2):
+                    poke(even + listed[move], peek(even + listed[move + 1], one))
+            else:
+                for move in range(moves, moves + 2 * beyond, 2):
+                    for channel in range(0, step, size):
+                        poke(even + listed[move] + channel, peek(even + listed[move + 1] + channel, one))
+            target = BANDS + 2 * band
+            _analyse_whole(
+                even, odd, step, along, alongs,
+                bands[target] + k * bands[target + BAND_ROW - BANDS],
+                bands[target + 1] + k * bands[target + 1 + BAND_ROW - BANDS],
+                high_scale if band else low_scale, buffer, listed, taps,
+            )  # fmt: skip
+
+
+@compiled
+def analyse_planes(
+    arguments, down, downs, along, alongs, arguments2, down2, downs2, along2, alongs2, listed, like
+):
+    """One level of images, or two at once where the second has planes.
+
+    Of one level, rows ``BEGIN … END`` of the bands ``aa, ad, da, dd`` are made; of two, those of the second
+    and what they need of the first. The approximation between the two is never written to memory: some rows
+    of it, at the address where the second level reads, are enough.
+    """
+    arguments = words(arguments)
+    down = words(down)
+    downs = reals(downs, like)
+    along = words(along)
+    alongs = reals(alongs, like)
+    arguments2 = words(arguments2)
+    down2 = words(down2)
+    downs2 = reals(downs2, like)
+    along2 = words(along2)
+    alongs2 = reals(alongs2, like)
+    listed = words(listed)
+    second = arguments2[PLANES] > 0
+    if not second:
+        for _ in range(arguments[PLANES]):
+            _analyse_plane(
+                arguments[X], arguments[X_ROW], down, downs, along, alongs, arguments,
+                arguments[BEGIN], arguments[END], second, arguments[CHANNELS], scratch_of(arguments), listed,
+            )  # fmt: skip
+            next_plane(arguments)
+        return
+    size = downs.itemsize
+    c = arguments[CHANNELS]
+    length = down2[LENGTH]
+    row = arguments2[X_ROW]
+    count = row // size
+    rows = arguments2[X]
+    for _ in range(arguments[PLANES]):
+        known = int64(-1)  # rows up to here have been made,
+        kept = int64(0)  # and lie there from this one on
+        begin = arguments2[BEGIN]
+        while begin < arguments2[END]:
+            end = min(begin + BLOCK, arguments2[END])
+            low, high = _read_places(down2, begin, end)
+            first, last = max(low, 0), min(high, length)
+            if low < 0:
+                last = max(last, min(length, down2[NEAR_START]))
+            if high >= length or end == max(down2[LOW], down2[HIGH]):
+                first, last = min(first, down2[NEAR_END]), length
+            if begin == 0:
+                first = int64(0)
+            goes_on = known >= 0
+            if not goes_on:
+                known, kept = first, first
+            elif first > kept:
+                for number in range(first, known):
+                    copy(rows + (number - first) * row, rows + (number - kept) * row, count, downs[0])
+                kept = first
+            if last > known:
+                arguments[BANDS], arguments[BAND_ROW] = rows - kept * row, row
+                _analyse_plane(
+                    arguments[X], arguments[X_ROW], down, downs, along, alongs, arguments, known, last,
+                    goes_on, c, scratch_of(arguments), listed,
+                )  # fmt: skip
+                known = last
+            _analyse_plane(
+                rows - kept * row, row, down2, downs2, along2, alongs2, arguments2, begin, end,
+                begin > arguments2[BEGIN], c, scratch_of(arguments2), listed,
+            )  # fmt: skip
+            begin = end
+        next_plane(arguments)
+        next_plane(arguments2)
+
+
+@compiled
+def analyse_columns(arguments, down, downs, listed, like):
+    """One level down the columns: rows ``BEGIN … END`` of the bands ``a, d``."""
+    arguments = words(arguments)
+    down = words(down)
+    downs = reals(downs, like)
+    listed = words(listed)
+    scratch, slot, _, origin, _ = scratch_of(arguments)
+    size = downs.itemsize
+    one = downs[ONE]
+    row, begin, end = arguments[X_ROW], arguments[BEGIN], arguments[END]
+    pairs, taps = down[PAIRS], down[TAPS]
+    lifted = down[KIND] == LIFTED
+    filters = whereis(downs) + FILTERS * size
+    states = scratch + origin
+    nowhere = states + (2 * pairs * slot if lifted else 0)
+    rims = nowhere + 2 * slot
+    first = down[FIRST]
+    scale_b, scale_a = downs[SCALE + first], downs[SCALE + 1 - first]
+    scales = (scale_b, scale_b, scale_a, scale_a)
+    low, high = _read_places(down, begin, end)
+    for _ in range(arguments[PLANES]):
+        for strip in range(0, arguments[CHANNELS], STRIP):
+            count = min(STRIP, arguments[CHANNELS] - strip)
+            x = arguments[X] + strip * size
+            _make_rims(down, downs, x, row, rims, slot, count, low, high, listed, taps)
+            start, stop = (begin - pairs, end + pairs - 1) if lifted else (begin, end)
+            for t in range(start, stop):
+                k = t - pairs + 1 if lifted else t
+                low_row = arguments[BANDS] + k * arguments[BAND_ROW] + strip * size
+                high_row = arguments[BANDS + 1] + k * arguments[BAND_ROW + 1] + strip * size
+                if k < begin or k >= down[LOW]:
+                    low_row = nowhere
+                if k < begin or k >= down[HIGH]:
+                    high_row = nowhere + slot
+                if lifted:
+                    at = 2 * t + down[PLACE]
+                    out_b, out_a = (high_row, low_row) if first else (low_row, high_row)
+                    down_columns(
+                        pairs, PLAIN,
+                        _row_at(at, down, x, row, rims, slot), _row_at(at + 1, down, x, row, rims, slot),
+                        _row_at(at - 1, down, x, row, rims, slot),
+                        states, slot, 0,
+                        out_b, out_a, count, downs, scales,
+                    )  # fmt: skip
+                else:
+                    for tap in range(taps):
+                        listed[tap] = _row_at(2 * t + down[START] + tap, down, x, row, rims, slot)
+                    filter_plain(
+                        whereis(listed), filters, filters + taps * size, taps, low_row, high_row, count,
+                        0, one,
+                    )  # fmt: skip
+        next_plane(arguments)
+
+
+@compiled
+def analyse_lines(arguments, along, alongs, listed, like):
+    """One level along lines: coefficients ``BEGIN … END`` of the bands ``a, d`` of each."""
+    arguments = words(arguments)
+    along = words(along)
+    alongs = reals(alongs, like)
+    listed = words(listed)
+    scratch, _, half, origin, buffer = scratch_of(arguments)
+    size = alongs.itemsize
+    one = alongs[ONE]
+    c = arguments[CHANNELS]
+    step = c * size
+    length = along[LENGTH]
+    chunk = max(8, STRIP // c)
+    both = min(along[LOW], along[HIGH])
+    for _ in range(arguments[PLANES]):
+        x = arguments[X]
+        begin = arguments[BEGIN]
+        while begin < arguments[END]:
+            # (The last coefficient of an odd line, which has no other beside it, makes a piece of its own.)
+            end = min(begin + chunk, arguments[END], both if begin < both else along[LOW])
+            low, high = _read_places(along, begin, end)
+            even = scratch + origin - (low // 2) * step
+            odd = even + half
+            inside, outside = max(low - low % 2, 0), min(high, length)
+            if outside > inside:
+                split_row(
+                    x + inside * step, even + (inside // 2) * step, odd + (inside // 2) * step,
+                    outside - inside, c, alongs,
+                )  # fmt: skip
+            _extend(even, odd, c, along, alongs, low, min(high, 0), x, x + step, 2 * step)
+            _extend(even, odd, c, along, alongs, max(low, length), high, x, x + step, 2 * step)
+            high_band = arguments[BANDS + 1]
+            if begin >= both:
+                high_band = buffer + 2 * room_for(step, size)[1] - begin * step
+            _analyse_row(
+                even, odd, step, along, alongs, arguments[BANDS], high_band, begin, end, one, buffer,
+                listed, 0,
+            )  # fmt: skip
+            begin = end
+        next_plane(arguments)

@@ -1,0 +1,163 @@
+"""Rows: what the kernels of both directions do to one row, or to one pair of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+from .layout import (
+    BAND_PLANE,
+    BANDS,
+    BUFFER,
+    CHUNK,
+    HALF,
+    JOIN,
+    ONE,
+    ORIGIN,
+    SCRATCH,
+    SLOT,
+    SPLIT,
+    X_PLANE,
+    X,
+)
+from .simd import columns_join, columns_plain, columns_split, copy, join, peek, poke, split, steps, whereis
+
+__all__ = [
+    "compiled",
+    "down_columns",
+    "halves",
+    "join_row",
+    "lift",
+    "next_plane",
+    "room_for",
+    "scratch_of",
+    "split_row",
+]
+
+split1, split2 = columns_split[1], columns_split[2]
+plain1, plain2 = columns_plain[1], columns_plain[2]
+join1, join2 = columns_join[1], columns_join[2]
+
+# Nobody calls these from Python by way of Numba, so they need none of its wrappers.
+compiled: Any = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+@compiled
+def room_for(step, size):
+    """How many places of a row are lifted at a time, and the bytes to keep for a half of them."""
+    chunk = max(1, CHUNK * size // step)
+    return chunk, (chunk + 4) * step
+
+
+@compiled
+def lift(b, a, step, pairs, numbers, out_b, out_a, begin, end, scale_b, scale_a, buffer):
+    """Results ``begin … end`` of all steps along a row; sample i of a half is at ``b + i·step``."""
+    n = step // numbers.itemsize
+    one = numbers[ONE]
+    chunk, room = room_for(step, numbers.itemsize)
+    for k in range(begin, end, chunk):
+        count = min(chunk, end - k)
+        at = k * step
+        if pairs == 1:
+            steps(
+                b + at, a + at, step, out_b + at, out_a + at, count * n,
+                numbers[0], numbers[1], scale_b, scale_a,
+            )  # fmt: skip
+        else:
+            before = at - step
+            steps(
+                b + before, a + before, step, buffer, buffer + room, (count + 2) * n,
+                numbers[0], numbers[1], one, one,
+            )  # fmt: skip
+            steps(
+                buffer + step, buffer + room + 2 * step, step, out_b + at, out_a + at, count * n,
+                numbers[2], numbers[3], scale_b, scale_a,
+            )  # fmt: skip
+
+
+@compiled
+def halves(place, even, odd, step):
+    """Where the samples at ``place`` and at the place after it begin, as steps change them by turns."""
+    if place % 2 == 0:
+        return even + (place // 2) * step, odd + (place // 2) * step
+    return odd + (place // 2) * step, even + (place // 2 + 1) * step
+
+
+@compiled
+def split_row(row, even, odd, places, channels, like):
+    """Even and odd places of a row apart."""
+    size = like.itemsize
+    one = like[0]
+    pairs = places // 2
+    if channels == 1:
+        split(row, even, odd, pairs, one)
+        if places % 2:
+            poke(even + pairs * size, peek(row + 2 * pairs * size, one))
+        return
+    step = channels * size
+    for k in range(places):
+        side = odd if k % 2 else even
+        if channels == 2 or channels == 3:
+            for j in range(channels):
+                poke(side + (k // 2) * step + j * size, peek(row + k * step + j * size, one))
+        else:
+            copy(side + (k // 2) * step, row + k * step, channels, one)
+
+
+@compiled
+def join_row(even, odd, row, places, channels, like):
+    """The inverse of :func:`_split_row`."""
+    size = like.itemsize
+    one = like[0]
+    pairs = places // 2
+    if channels == 1:
+        join(even, odd, row, pairs, one)
+        if places % 2:
+            poke(row + 2 * pairs * size, peek(even + pairs * size, one))
+        return
+    step = channels * size
+    for k in range(places):
+        side = odd if k % 2 else even
+        if channels == 2 or channels == 3:
+            for j in range(channels):
+                poke(row + k * step + j * size, peek(side + (k // 2) * step + j * size, one))
+        else:
+            copy(row + k * step, side + (k // 2) * step, channels, one)
+
+
+@compiled
+def down_columns(pairs, layout, b, a, a1, states, slot, half, out_b, out_a, n, numbers, scales):
+    """One more pair of rows of the steps down the columns, by the loop for so many pairs and this layout."""
+    f = whereis(numbers)
+    s0, s1, s2, s3 = scales
+    if layout == SPLIT:
+        if pairs == 1:
+            split1(b, a, a1, states, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
+        else:
+            split2(b, a, a1, states, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
+    elif layout == JOIN:
+        if pairs == 1:
+            join1(b, a, a1, states, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
+        else:
+            join2(b, a, a1, states, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
+    elif pairs == 1:
+        plain1(b, a, a1, states, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
+    else:
+        plain2(b, a, a1, states, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
+
+
+@compiled
+def scratch_of(arguments):
+    """Where scratch is."""
+    return (
+        arguments[SCRATCH], arguments[SLOT], arguments[HALF], arguments[ORIGIN], arguments[BUFFER]
+    )  # fmt: skip
+
+
+@compiled
+def next_plane(arguments):
+    """Moves all addresses on by one plane."""
+    arguments[X] += arguments[X_PLANE]
+    for band in range(4):
+        arguments[BANDS + band] += arguments[BAND_PLANE + band]

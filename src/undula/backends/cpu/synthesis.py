@@ -1,0 +1,386 @@
+"""The kernels back: from coefficients to samples, rows from the top down.
+
+Rows of coefficients are lifted along their length first, and then combined down the columns; what lies beyond
+the ends of a band is zero, or stands elsewhere in it.
+"""
+
+from __future__ import annotations
+
+from numba import int64
+
+from .layout import (
+    BAND_ROW,
+    BANDS,
+    BEGIN,
+    CHANNELS,
+    DELTA,
+    END,
+    FILTERED,
+    FILTERS,
+    FIRST,
+    HIGH_LEFT,
+    HIGH_RIGHT,
+    HIGH_TAPS,
+    JOIN,
+    KIND,
+    LENGTH,
+    LIFTED,
+    LOW,
+    LOW_LEFT,
+    LOW_RIGHT,
+    LOW_START,
+    LOW_TAPS,
+    ONE,
+    PAIRS,
+    PLACE,
+    PLAIN,
+    PLANES,
+    SCALE,
+    SHORT,
+    STRIP,
+    TABLE,
+    X_ROW,
+    ZERO,
+    X,
+)
+from .rows import compiled, down_columns, halves, join_row, lift, next_plane, scratch_of
+from .simd import copy, filter_join, filter_plain, peek, poke, reals, whereis, words
+
+__all__ = ["synthesise_columns", "synthesise_lines", "synthesise_planes"]
+
+
+@compiled
+def _coefficient(program, band, number):
+    """Which coefficient of a band stands at a number, beyond its ends, too; -1 for zero."""
+    count = program[LOW + band]
+    if 0 <= number < count:
+        return number
+    table = TABLE + band * (program[LOW_LEFT] + program[LOW_RIGHT])
+    left = program[LOW_LEFT + 2 * band]
+    return program[table + (number + left if number < 0 else left + number - count)]
+
+
+@compiled
+def _used(program, band, begin, end):
+    """The coefficients of a band that samples ``begin … end`` (``begin`` even) are made of."""
+    if program[KIND] == FILTERED:
+        start, taps = program[LOW_START + 2 * band], program[LOW_TAPS + 2 * band]
+        return begin // 2 + start, (end + 1) // 2 - 1 + start + taps
+    first, last = _steps_for(program, begin, end)
+    pairs = program[PAIRS]
+    if band == program[FIRST]:
+        return first - pairs, last + pairs - 1
+    return first - pairs - 1 + program[DELTA], last + pairs - 1 + program[DELTA]
+
+
+@compiled
+def _steps_for(program, begin, end):
+    """The results k of a lifting back, at places 2k + PLACE and before, that cover ``begin … end``."""
+    place = program[PLACE]
+    return -((place - begin) // 2), (end - place) // 2 + 1
+
+
+@compiled
+def _synthesise_row(low, high, step, program, numbers, even, odd, begin, end, scaled, buffer, listed, free):
+    """Samples ``begin … end`` (``begin`` even) in halves, from bands with what lies beyond their ends."""
+    one = numbers[ONE]
+    size = numbers.itemsize
+    if program[KIND] == LIFTED:
+        place, first = program[PLACE], program[FIRST]
+        k0, k1 = _steps_for(program, begin, end)
+        b, a = (high, low) if first else (low, high)
+        a += program[DELTA] * step
+        out_a, out_b = halves(place - 1, even, odd, step)
+        scale_b, scale_a = one, one
+        if scaled:
+            scale_b, scale_a = numbers[SCALE + first], numbers[SCALE + 1 - first]
+        lift(b, a, step, program[PAIRS], numbers, out_b, out_a, k0, k1, scale_b, scale_a, buffer)
+        return
+    taps = 0
+    for band in range(2):
+        for tap in range(program[LOW_TAPS + 2 * band]):
+            number = begin // 2 + program[LOW_START + 2 * band] + tap
+            listed[free + taps] = (high if band else low) + number * step
+            taps += 1
+    filters = whereis(numbers) + FILTERS * size
+    pairs = (end + 1) // 2 - begin // 2
+    at = (begin // 2) * step
+    filter_plain(
+        whereis(listed) + 8 * free, filters, filters + taps * size, taps, even + at, odd + at,
+        pairs * (step // size), 0, one,
+    )  # fmt: skip
+
+
+@compiled
+def _take(band, step, program, which, target, begin, end, like):
+    """Coefficients ``begin … end`` of a band, and what stands for those beyond its ends, at ``target``."""
+    size = like.itemsize
+    n = step // size
+    count = program[LOW + which]
+    inside, outside = max(begin, 0), min(end, count)
+    if outside > inside:
+        copy(target + inside * step, band + inside * step, (outside - inside) * n, like[0])
+    _stand_in(band, step, program, which, target, begin, min(end, 0), like)
+    _stand_in(band, step, program, which, target, max(begin, count), end, like)
+
+
+@compiled
+def _stand_in(band, step, program, which, target, begin, end, like):
+    """What stands for coefficients beyond the ends of a band."""
+    size = like.itemsize
+    for number in range(begin, end):
+        source = _coefficient(program, which, number)
+        for k in range(step // size):
+            value = like[ZERO]
+            if source >= 0:
+                value = peek(band + source * step + k * size, like[0])
+            poke(target + number * step + k * size, value)
+
+
+@compiled
+def _zero(row, count, like):
+    """Zeros."""
+    for k in range(count):
+        poke(row + k * like.itemsize, like[ZERO])
+
+
+@compiled
+def _make_row(number, band, down, along, alongs, bands, c, target, place, listed, free, scaled):
+    """A row of the low or the high band of the columns, in halves, from its two bands along the rows."""
+    _, _, half, origin, buffer = place
+    step = c * alongs.itemsize
+    width = along[LENGTH]
+    source = _coefficient(down, band, number)
+    if source < 0:
+        _zero(target, (width + 1) // 2 * c, alongs)
+        _zero(target + half, (width + 1) // 2 * c, alongs)
+        return
+    taken = place[0] + origin
+    first = BANDS + 2 * band
+    low = bands[first] + source * bands[first + BAND_ROW - BANDS]
+    high = bands[first + 1] + source * bands[first + 1 + BAND_ROW - BANDS]
+    # Samples away from the ends are made from the bands themselves, those near them from copies.
+    inside = 2 * max(along[LOW_LEFT], along[HIGH_LEFT])
+    outside = width - width % 2 - 2 * max(along[LOW_RIGHT], along[HIGH_RIGHT]) - 2
+    if outside <= inside or width < SHORT:
+        inside, outside = width, width
+    for part in range(3):
+        begin = int64(0) if part == 0 else inside if part == 1 else outside
+        end = inside if part == 0 else outside if part == 1 else width
+        if end <= begin:
+            continue
+        from_low, from_high = low, high
+        if part != 1:
+            from_low, from_high = taken, taken + half
+            for which in range(2):
+                one, last = _used(along, which, begin, end)
+                _take(
+                    high if which else low, step, along, which, from_high if which else from_low, one, last,
+                    alongs,
+                )  # fmt: skip
+        _synthesise_row(
+            from_low, from_high, step, along, alongs, target, target + half, begin, end, scaled, buffer,
+            listed, free,
+        )  # fmt: skip
+
+
+@compiled
+def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, listed):
+    """Rows ``begin … end`` (``begin`` even) of one plane, both axes lifted or both filtered."""
+    scratch, slot, half, origin, _ = place
+    c = arguments[CHANNELS]
+    x, row = arguments[X], arguments[X_ROW]
+    size = downs.itemsize
+    one = downs[ONE]
+    width = along[LENGTH]
+    count, n = width * c, width // 2
+    free = down[LOW_TAPS] + down[HIGH_TAPS]
+    rows = scratch + slot + origin  # (the first slot is for coefficients)
+    if down[KIND] == LIFTED:
+        pairs, first = down[PAIRS], down[FIRST]
+        scale_b, scale_a = downs[SCALE + first], downs[SCALE + 1 - first]
+        # Which band stands on even columns?
+        which = along[FIRST] if along[PLACE] % 2 == 0 else 1 - along[FIRST]
+        on_even, on_odd = alongs[SCALE + which], alongs[SCALE + 1 - which]
+        scales = (scale_b * on_even, scale_b * on_odd, scale_a * on_even, scale_a * on_odd)
+        plain = (scale_b * on_even, one, scale_a * on_even, one)
+        made, whole, nowhere = rows, rows + 3 * slot, rows + 6 * slot
+        states = rows + 8 * slot
+        k0, k1 = _steps_for(down, begin, end)
+        for t in range(k0 - pairs - 1, k1 + pairs - 1):
+            k = t - pairs + 1
+            now, then = t % 2, 1 - t % 2
+            a, b, a1 = made + now * slot, made + 2 * slot, made + then * slot
+            _make_row(
+                t + down[DELTA], 1 - first, down, along, alongs, arguments, c, a, place, listed, free, c > 1
+            )
+            if t < k0 - pairs:
+                if c > 1:
+                    join_row(a, a + half, whole + now * slot, width, c, alongs)
+                continue
+            _make_row(t, first, down, along, alongs, arguments, c, b, place, listed, free, c > 1)
+            at_b, at_a = 2 * k + down[PLACE], 2 * k + down[PLACE] - 1
+            out_b = x + at_b * row if k >= k0 and begin <= at_b < end else nowhere
+            out_a = x + at_a * row if k >= k0 and begin <= at_a < end else nowhere + slot
+            if c == 1:
+                down_columns(pairs, JOIN, b, a, a1, states, slot, half, out_b, out_a, n, downs, scales)
+                if width % 2:
+                    o, e = 2 * n * size, n * size
+                    down_columns(
+                        pairs, PLAIN, b + e, a + e, a1 + e, states + e, slot, 0,
+                        out_b + o, out_a + o, 1, downs, plain,
+                    )  # fmt: skip
+            else:
+                join_row(a, a + half, whole + now * slot, width, c, alongs)
+                join_row(b, b + half, whole + 2 * slot, width, c, alongs)
+                down_columns(
+                    pairs, PLAIN, whole + 2 * slot, whole + now * slot, whole + then * slot, states,
+                    slot, 0, out_b, out_a, count, downs, (scale_b, one, scale_a, one),
+                )  # fmt: skip
+        return
+    low_taps, taps = down[LOW_TAPS], free
+    filters = whereis(downs) + FILTERS * size
+    nowhere, parts = rows, rows + slot
+    ring = rows + 2 * slot
+    for m in range(begin // 2, (end + 1) // 2):
+        # Rows of coefficients stay in two rings; each pair of rows takes one more of both bands.
+        for band in range(2):
+            used = down[LOW_TAPS + 2 * band]
+            last = m + down[LOW_START + 2 * band] + used - 1
+            for number in range(last - used + 1 if m == begin // 2 else last, last + 1):
+                at = ring + (band * low_taps + number % used) * slot
+                if c == 1:
+                    _make_row(number, band, down, along, alongs, arguments, c, at, place, listed, taps, True)
+                else:
+                    _make_row(
+                        number, band, down, along, alongs, arguments, c, parts, place, listed, taps, True
+                    )
+                    join_row(parts, parts + half, at, width, c, alongs)
+            for tap in range(used):
+                number = m + down[LOW_START + 2 * band] + tap
+                listed[band * low_taps + tap] = ring + (band * low_taps + number % used) * slot
+        even = x + 2 * m * row
+        odd = even + row if 2 * m + 1 < end else nowhere
+        addresses = whereis(listed)
+        if c == 1:
+            filter_join(addresses, filters, filters + taps * size, taps, even, odd, n, half, one)
+            if width % 2:
+                for tap in range(taps):
+                    listed[tap] += n * size
+                o = 2 * n * size
+                filter_plain(addresses, filters, filters + taps * size, taps, even + o, odd + o, 1, 0, one)
+        else:
+            filter_plain(addresses, filters, filters + taps * size, taps, even, odd, count, 0, one)
+
+
+@compiled
+def synthesise_planes(arguments, down, downs, along, alongs, listed, like):
+    """One level of images back: rows ``BEGIN … END`` of each plane."""
+    arguments = words(arguments)
+    down = words(down)
+    downs = reals(downs, like)
+    along = words(along)
+    alongs = reals(alongs, like)
+    listed = words(listed)
+    for _ in range(arguments[PLANES]):
+        _synthesise_plane(
+            arguments,
+            down,
+            downs,
+            along,
+            alongs,
+            arguments[BEGIN],
+            arguments[END],
+            scratch_of(arguments),
+            listed,
+        )
+        next_plane(arguments)
+
+
+@compiled
+def _band_row(arguments, program, band, number, zero, offset):
+    """The address of a row of coefficients, or of zeros."""
+    source = _coefficient(program, band, number)
+    return arguments[BANDS + band] + source * arguments[BAND_ROW + band] + offset if source >= 0 else zero
+
+
+@compiled
+def synthesise_columns(arguments, down, downs, listed, like):
+    """One level down the columns back: rows ``BEGIN … END`` (``BEGIN`` even)."""
+    arguments = words(arguments)
+    down = words(down)
+    downs = reals(downs, like)
+    listed = words(listed)
+    scratch, slot, _, origin, _ = scratch_of(arguments)
+    size = downs.itemsize
+    one = downs[ONE]
+    row, begin, end = arguments[X_ROW], arguments[BEGIN], arguments[END]
+    pairs, first = down[PAIRS], down[FIRST]
+    zero = scratch + origin
+    nowhere = zero + slot
+    states = zero + 3 * slot
+    filters = whereis(downs) + FILTERS * size
+    scales = (downs[SCALE + first], one, downs[SCALE + 1 - first], one)
+    taps = down[LOW_TAPS] + down[HIGH_TAPS]
+    _zero(zero, min(STRIP, arguments[CHANNELS]), downs)
+    for _ in range(arguments[PLANES]):
+        for strip in range(0, arguments[CHANNELS], STRIP):
+            count = min(STRIP, arguments[CHANNELS] - strip)
+            x = arguments[X] + strip * size
+            if down[KIND] == LIFTED:
+                k0, k1 = _steps_for(down, begin, end)
+                for t in range(k0 - pairs, k1 + pairs - 1):
+                    k = t - pairs + 1
+                    at_b, at_a = 2 * k + down[PLACE], 2 * k + down[PLACE] - 1
+                    out_b = x + at_b * row if k >= k0 and begin <= at_b < end else nowhere
+                    out_a = x + at_a * row if k >= k0 and begin <= at_a < end else nowhere + slot
+                    other = t + down[DELTA]
+                    down_columns(
+                        pairs, PLAIN,
+                        _band_row(arguments, down, first, t, zero, strip * size),
+                        _band_row(arguments, down, 1 - first, other, zero, strip * size),
+                        _band_row(arguments, down, 1 - first, other - 1, zero, strip * size),
+                        states, slot, 0, out_b, out_a, count, downs, scales,
+                    )  # fmt: skip
+                continue
+            for m in range(begin // 2, (end + 1) // 2):
+                listing = 0
+                for band in range(2):
+                    for tap in range(down[LOW_TAPS + 2 * band]):
+                        number = m + down[LOW_START + 2 * band] + tap
+                        listed[listing] = _band_row(arguments, down, band, number, zero, strip * size)
+                        listing += 1
+                even = x + 2 * m * row
+                odd = even + row if 2 * m + 1 < end else nowhere
+                filter_plain(whereis(listed), filters, filters + taps * size, taps, even, odd, count, 0, one)
+        next_plane(arguments)
+
+
+@compiled
+def synthesise_lines(arguments, along, alongs, listed, like):
+    """One level along lines back: samples ``BEGIN … END`` (``BEGIN`` even) of each."""
+    arguments = words(arguments)
+    along = words(along)
+    alongs = reals(alongs, like)
+    listed = words(listed)
+    scratch, slot, half, origin, buffer = scratch_of(arguments)
+    c = arguments[CHANNELS]
+    step = c * alongs.itemsize
+    chunk = 2 * max(8, STRIP // (2 * c))
+    for _ in range(arguments[PLANES]):
+        for begin in range(arguments[BEGIN], arguments[END], chunk):
+            end = min(begin + chunk, arguments[END])
+            taken = scratch + origin
+            starts = (taken, taken + half)
+            for which in range(2):
+                first, last = _used(along, which, begin, end)
+                target = starts[which] - (begin // 2) * step
+                _take(arguments[BANDS + which], step, along, which, target, first, last, alongs)
+            at = (begin // 2) * step
+            even = taken + slot - at
+            _synthesise_row(
+                starts[0] - at, starts[1] - at, step, along, alongs, even, even + half, begin, end, True,
+                buffer, listed, 0,
+            )  # fmt: skip
+            join_row(even + at, even + half + at, arguments[X] + begin * step, end - begin, c, alongs)
+        next_plane(arguments)
