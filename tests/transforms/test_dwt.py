@@ -24,11 +24,21 @@ pytestmark = pytest.mark.filterwarnings("ignore:Level value")
 def test_every_wavelet_in_every_mode(name: str) -> None:
     for mode in MODES:
         for dtype in ("f8", "f4"):
-            for shape in ((64,), (37,), (6, 9)):
+            for shape in ((64,), (37,), (6, 9), (33, 40), (4, 5, 6)):
                 x = noise(*shape, dtype=dtype)
                 theirs = pywt.dwtn(x, name, mode)
                 assert_same(undula.dwtn(x, name, mode), theirs)
                 assert_same(undula.idwtn(theirs, name, mode), pywt.idwtn(theirs, name, mode))
+            # Extrapolation makes huge numbers of small ones, and rounding errors with them: 100 taps of
+            # float32 have no digit right in the second level, here or there.
+            extrapolates = mode in ("smooth", "antireflect")
+            if extrapolates and dtype == "f4":
+                continue
+            looser = 1000 if extrapolates else 3
+            x = noise(33, 40, dtype=dtype)
+            deep = pywt.wavedecn(x, name, mode, 2)
+            assert_same(undula.wavedecn(x, name, mode, 2), deep, looser)
+            assert_same(undula.waverecn(deep, name, mode), pywt.waverecn(deep, name, mode), looser)
 
 
 @given(
