@@ -21,6 +21,7 @@ from .errors import (
     NotInvertibleError,
     ReconstructionError,
     UndulaError,
+    UnknownAxisError,
     UnknownNameError,
 )
 from .filters import threshold, threshold_firm
@@ -100,6 +101,7 @@ __all__ = [
     "Scheme",
     "Stage",
     "UndulaError",
+    "UnknownAxisError",
     "UnknownNameError",
     "Wavelet",
     "__version__",

@@ -5,6 +5,7 @@
     UndulaError
     ├── ArgumentError (ValueError)          a value that cannot be used
     │   ├── UnknownNameError                a wavelet, scheme or mode nobody knows
+    │   ├── UnknownAxisError (IndexError)   an axis that the array does not have; NumPy's AxisError, too
     │   ├── ReconstructionError             filters that do not give the signal back
     │   └── NotInvertibleError              a polynomial or matrix without an inverse
     └── ArgumentTypeError (TypeError)       a value of the wrong kind
@@ -15,12 +16,15 @@ Each message repeats what was passed, says what is allowed and, where there is o
 from collections.abc import Iterable
 from itertools import takewhile
 
+from numpy.exceptions import AxisError
+
 __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
     "NotInvertibleError",
     "ReconstructionError",
     "UndulaError",
+    "UnknownAxisError",
     "UnknownNameError",
 ]
 
@@ -35,6 +39,10 @@ class ArgumentError(UndulaError, ValueError):
 
 class ArgumentTypeError(UndulaError, TypeError):
     """A value of the wrong kind."""
+
+
+class UnknownAxisError(ArgumentError, AxisError):
+    """An axis that the array does not have."""
 
 
 class ReconstructionError(ArgumentError):
@@ -70,5 +78,7 @@ def _nearest(name: str, known: list[str]) -> list[str]:
         begin = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False)))
         return SequenceMatcher(None, name, other).ratio() + begin / len(name)
 
+    if not name:
+        return []
     ranked = sorted(known, key=likeness, reverse=True)
-    return [other for other in ranked if likeness(other) > 0.85][:4] if name else []
+    return [other for other in ranked if likeness(other) > 0.85][:4]

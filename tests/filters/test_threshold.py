@@ -43,6 +43,12 @@ def test_firm(values: list[float], low: float, width: float) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_nan_passes_through(mode: str) -> None:
+    data = np.array([-3, 1, 0, np.nan, 5])
+    np.testing.assert_array_equal(threshold(data, 2, mode), pywt.threshold(data, 2, mode))
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_a_threshold_for_each_sample(mode: str) -> None:
     data = np.linspace(-3, 3, 12).reshape(3, 4)
     t = np.array([0.5, 1, 2, 3])

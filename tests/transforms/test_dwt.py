@@ -1,6 +1,8 @@
 """The public DWT against PyWavelets: all wavelets, modes, dtypes, shapes, axes; threads; bad input."""
 
+import contextlib
 import multiprocessing
+import signal
 import threading
 import tracemalloc
 from collections.abc import Callable
@@ -318,6 +320,29 @@ def test_many_callers_at_once() -> None:
     assert not any(thread.is_alive() for thread in threads)
 
 
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timer signals")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_leaves_everything_usable() -> None:
+    x = noise(1200, 1300)
+    wanted = undula.wavedec2(x, "db4", level=2)
+
+    def alarm(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, alarm)
+    try:
+        for number in range(60):
+            with contextlib.suppress(TimeoutError):
+                signal.setitimer(signal.ITIMER_REAL, 0.0005 + 0.0003 * number)
+                for _ in range(100):
+                    undula.waverec2(undula.wavedec2(x, "db4", level=2), "db4")
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert_identical(undula.wavedec2(x, "db4", level=2), wanted)
+
+
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_after_a_fork() -> None:
@@ -326,7 +351,8 @@ def test_after_a_fork() -> None:
         assert max(pool.map_async(round_trip, range(4)).get(timeout=120)) < 1e-10
 
 
-LINE = np.ones(8)
+LINE, WHOLE, BUFFER = np.ones(8), np.arange(64), np.ones((8, 8))
+TWISTED = np.lib.stride_tricks.as_strided(LINE, (8,), (0,))
 BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "strings": (lambda: undula.dwt(["a"], "haar"), TypeError, "dtype"),
     "objects": (lambda: undula.dwt2(np.array([[None, 1]]), "haar"), TypeError, "object"),
@@ -335,6 +361,11 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a number": (lambda: undula.dwt(3.0, "haar"), ValueError, "single number"),
     "a number, deep": (lambda: undula.wavedec(3.0, "haar"), ValueError, "single number"),
     "axis beyond": (lambda: undula.dwt(np.ones(4), "haar", axis=1), ValueError, r"\(1,\)"),
+    "axis beyond, as NumPy says it": (
+        lambda: undula.wavedec2(np.ones((4, 4)), "haar", axes=(0, 5)),
+        IndexError,
+        "5",
+    ),
     "axis twice": (lambda: undula.dwt2(np.ones((4, 4)), "haar", axes=(1, -1)), ValueError, "unique"),
     "axis of no integer": (lambda: undula.dwtn(np.ones(4), "haar", axes=(0.5,)), TypeError, "0.5"),  # type: ignore[arg-type]
     "two axes for a line": (lambda: undula.dwt(np.ones((4, 4)), "haar", axis=(0, 1)), TypeError, "0, 1"),  # type: ignore[arg-type]
@@ -367,7 +398,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     ),
     "a plane and no details": (lambda: undula.idwt2((np.ones((4, 4)),), "haar"), ValueError, "pair"),  # type: ignore[arg-type]
     "nothing to recompose": (lambda: undula.waverec([], "haar"), ValueError, "too short"),
-    "no list": (lambda: undula.waverec2(None, "haar"), TypeError, "sequence"),  # type: ignore[arg-type]
+    "no list": (lambda: undula.waverec2(None, "haar"), ValueError, "sequence"),  # type: ignore[arg-type]
     "out of another shape": (
         lambda: undula.dwt(np.ones(8), "haar", out=(np.ones(4), np.ones(5))),
         ValueError,
@@ -384,6 +415,26 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError,
         "share memory",
     ),
+    "out of the same memory and another type": (
+        lambda: undula.dwt(WHOLE, "haar", out=(WHOLE.view("f8")[:32], WHOLE.view("f8")[32:])),
+        ValueError,
+        "share memory",
+    ),
+    "out on a coarse level": (
+        lambda: undula.waverec2([BUFFER[:2, :2], (None,) * 3, (np.ones((4, 4)),) * 3], "haar", out=BUFFER),
+        ValueError,
+        "share memory",
+    ),
+    "out on itself": (
+        lambda: undula.idwt(np.ones(4), np.ones(4), "haar", out=TWISTED),
+        ValueError,
+        "itself",
+    ),
+    "a mode that equals a number": (
+        lambda: (undula.dwt(LINE, "haar", 1), undula.dwt(LINE, "haar", 1.0)),
+        ValueError,
+        "1.0",
+    ),  # type: ignore[arg-type]
     "out twice": (
         lambda: undula.dwt(np.ones(8), "haar", out=(LINE[:4], LINE[3:7])),
         ValueError,

@@ -48,14 +48,15 @@ def threshold(data: ArrayLike, value: ArrayLike, mode: str = "soft", substitute:
     >>> threshold([-3.0, -1.0, 0.5, 2.0, 4.0], 2, "hard")
     array([-3.,  0.,  0.,  2.,  4.])
     """
+    mode = "garrote" if mode == "garotte" else mode  # PyWavelets knows both spellings
     if not isinstance(mode, str) or mode not in MODES:
         raise UnknownNameError("threshold mode", mode, MODES)
     x, t = _checked(data), _checked(value, "the threshold")
     if mode in ("greater", "less"):
         if x.dtype.kind == "c":
             raise ArgumentTypeError(f"complex numbers have no order for mode {mode!r}; go by magnitude")
-        kept = x >= t if mode == "greater" else x <= t
-        return np.asarray(np.where(kept, x, np.asarray(substitute).astype(x.dtype)))
+        dropped = x < t if mode == "greater" else x > t
+        return np.asarray(np.where(dropped, np.asarray(substitute).astype(x.dtype), x))
     _not_negative(t, value)
     if mode == "hard":
         return np.asarray(np.where(np.abs(x) < t, np.asarray(substitute).astype(x.dtype), x))
@@ -65,9 +66,9 @@ def threshold(data: ArrayLike, value: ArrayLike, mode: str = "soft", substitute:
     # A sample of magnitude zero is never kept, so what is divided by there does not matter.
     share = t / np.where(magnitude == 0, 1, magnitude)
     gain = 1 - (share if mode == "soft" else share**2)
-    kept = (magnitude >= t) & (magnitude > 0)
+    dropped = (magnitude < t) | (magnitude == 0)  # (what is no number is kept)
     fill = np.asarray(substitute).astype(x.dtype)
-    return np.asarray(np.where(kept, x * gain.astype(magnitude.dtype), fill))
+    return np.asarray(np.where(dropped, fill, x * gain.astype(magnitude.dtype)))
 
 
 def threshold_firm(data: ArrayLike, value_low: ArrayLike, value_high: ArrayLike) -> NDArray[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentError, ArgumentTypeError, UnknownAxisError
 
 __all__ = ["Axes", "checked_axes", "one_axis", "two_axes"]
 
@@ -25,7 +25,7 @@ def checked_axes(axes: Axes, ndim: int) -> list[int]:
     if not all(isinstance(axis, (int, np.integer)) and not isinstance(axis, bool) for axis in wanted):
         raise ArgumentTypeError(f"axes must be integers, got {axes!r}")
     if not wanted or not all(-ndim <= axis < ndim for axis in wanted):
-        raise ArgumentError(f"axes {wanted} do not exist in an array of {ndim} dimension(s)")
+        raise UnknownAxisError(f"axes {wanted} do not exist in an array of {ndim} dimension(s)")
     found = [int(axis) % ndim for axis in wanted]
     if len(set(found)) != len(found):
         raise ArgumentError(f"axes must be unique, got {wanted}")

@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 def as_array(data: ArrayLike, what: str = "data") -> Array:
     """An array of numbers, or an error."""
-    if isinstance(data, np.ndarray) and data.dtype.kind in "fc":
+    if type(data) is np.ndarray and data.dtype.kind in "fc":
         return data
     try:
         x = np.asarray(data)
@@ -74,6 +74,8 @@ def check_out(
         )
     if not out.flags.writeable:
         raise ArgumentError(f"{what} must be writeable")
+    if any(n > 1 and stride == 0 for n, stride in zip(out.shape, out.strides, strict=True)):
+        raise ArgumentError(f"{what} must not share memory with itself, got strides {out.strides}")
     for x in inputs:
         if np.may_share_memory(x, out) and np.shares_memory(x, out):
             raise ArgumentError(f"{what} must not share memory with the input or with another result")

@@ -44,9 +44,8 @@ Length = int | Sequence[int] | None
 
 
 def _samples(data: ArrayLike, wavelet: Names, mode: Modes, axes: Axes, few: str) -> tuple[Array, Recipe]:
-    """The array in the type of its transform, and what is to be done to it."""
+    """The array as it was given, and what is to be done to it."""
     x = as_array(data)
-    x = x.astype(result_dtype(x.dtype), copy=False)
     if x.ndim < 1:
         raise ArgumentError(f"{few}, got a single number")
     wanted = recipe(x.ndim, wavelet, mode, axes)
@@ -55,8 +54,9 @@ def _samples(data: ArrayLike, wavelet: Names, mode: Modes, axes: Axes, few: str)
     return x, wanted
 
 
-def _forward(x: Array, wanted: Recipe, levels: int, out: Any, keyed: Sequence[Any] | None) -> list[Any]:
-    targets = None if out is None else checked_targets(wanted, x, levels, out, keyed)
+def _forward(given: Array, wanted: Recipe, levels: int, out: Any, keyed: Sequence[Any] | None) -> list[Any]:
+    x = given.astype(result_dtype(given.dtype), copy=False)
+    targets = None if out is None else checked_targets(wanted, x, levels, out, keyed, given)
     return decompose(wanted, x, levels, targets)
 
 
@@ -200,7 +200,7 @@ def _waverecn(
     coeffs: Sequence[Any], wavelet: Names, mode: Modes, axes: Axes, shape: Length, out: Any, form: str
 ) -> Array:
     if isinstance(coeffs, (str, Mapping, np.ndarray)) or not isinstance(coeffs, Sequence):
-        raise ArgumentTypeError(f"Expected sequence of coefficient arrays, got {type(coeffs).__name__}")
+        raise ArgumentError(f"Expected sequence of coefficient arrays, got {type(coeffs).__name__}")
     if len(coeffs) < 1:
         raise ArgumentError("Coefficient list too short (minimum 1 array required).")
     keyed = _keyed(coeffs, form)

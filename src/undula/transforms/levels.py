@@ -57,14 +57,17 @@ def _recipe(ndim: int, wavelet: Any, mode: Any, axes: Any, lifted: bool) -> Reci
 
 def recipe(ndim: int, wavelet: Any, mode: Any, axes: Axes, lifted: bool = False) -> Recipe:
     """What a caller asks for, or an error that says what is wrong with the asking."""
-    # (Sequences are made tuples, so that the answer can be looked up the next time.)
+    # Sequences are made tuples, so that the answer can be looked up the next time; but not where something
+    # else would be found because it is equal, as 1.0 and True are equal to 1.
     given = [tuple(v) if isinstance(v, (list, np.ndarray)) else v for v in (wavelet, mode, axes)]
-    try:
-        return _recipe(ndim, *given, lifted)
-    except TypeError as error:
-        if "unhashable" not in str(error):
-            raise
-    return _recipe.__wrapped__(ndim, *given, lifted)
+    for value in given:
+        for part in value if isinstance(value, tuple) else (value,):
+            if type(part) not in _PLAIN:
+                return _recipe.__wrapped__(ndim, *given, lifted)
+    return _recipe(ndim, *given, lifted)
+
+
+_PLAIN = (str, int, Wavelet, type(None))
 
 
 class Level:
@@ -178,11 +181,12 @@ def decompose(wanted: Recipe, x: Array, levels: int, out: Sequence[Any] | None =
 
 
 def checked_targets(
-    wanted: Recipe, x: Array, levels: int, out: Any, keyed: Sequence[Any] | None
+    wanted: Recipe, x: Array, levels: int, out: Any, keyed: Sequence[Any] | None, given: Array
 ) -> Sequence[Any]:
     """Arrays for results, as they are nested by key; an error where one does not fit.
 
-    ``out`` is what the caller gave, ``keyed`` the same with details by key, or None if it is no such thing.
+    ``out`` is what the caller gave, ``keyed`` the same with details by key, or None if it is no such thing;
+    ``given`` is the caller's array, of which ``x`` may be a copy of another type.
     """
     expected = shapes(wanted, x.shape, levels, x.dtype)
     alike = keyed is not None and len(keyed) == len(expected)
@@ -191,13 +195,13 @@ def checked_targets(
         raise ArgumentError(
             f"out must be nested as the result is, [approximation, details of {levels} level(s)]; got {found}"
         )
-    before: list[Array] = [x]
-    for number, (given, shape) in enumerate(zip(keyed, expected, strict=True)):
-        parts = {"": (given, shape)}
+    before: list[Array] = [given]
+    for number, (part, shape) in enumerate(zip(keyed, expected, strict=True)):
+        parts = {"": (part, shape)}
         if number:
-            if not isinstance(given, Mapping) or sorted(given) != sorted(shape):
+            if not isinstance(part, Mapping) or sorted(part) != sorted(shape):
                 raise ArgumentError(f"out has to hold the details {sorted(shape)} at place {number}")
-            parts = {key: (given[key], shape[key]) for key in shape}
+            parts = {key: (part[key], shape[key]) for key in shape}
         for key, (array, wants) in parts.items():
             name = f"out[{number}]" + (f"[{key!r}]" if key else "")
             before.append(check_out(array, wants, x.dtype, before, name))
@@ -248,7 +252,7 @@ def recompose(
         one = level(wanted, lengths, dtype)
         target = None
         if number == last and out is not None:
-            target = check_out(out, lengths, dtype, (b for b in bands.values() if b is not None), "out")
+            target = check_out(out, lengths, dtype, given, "out")
         x = one.backward(bands, target)
     if x is None:
         raise ArgumentError("At least one coefficient parameter must be specified.")
@@ -257,7 +261,7 @@ def recompose(
             raise ArgumentError(f"without details the shape is that of the approximation, {x.shape}")
         if out is None:
             return np.array(x)
-        check_out(out, x.shape, dtype, [x], "out")[...] = x
+        check_out(out, x.shape, dtype, given, "out")[...] = x
         return out
     return x
 

@@ -16,7 +16,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..plans.axes import Axes, one_axis, two_axes
 from ..plans.coeffs import from_keys, to_keys
 from ..wavelets import Wavelet
-from .arrays import as_array, check_out, result_dtype
+from .arrays import as_array, result_dtype
 from .levels import Recipe, checked_targets, decompose, deepest_lwt, recipe, recompose
 
 __all__ = ["ilwt", "ilwt2", "ilwtn", "lwt", "lwt2", "lwtn"]
@@ -43,7 +43,7 @@ def lwtn(
     Parameters
     ----------
     x : array_like
-        Floats of any kind, or integers (results are int64 then, and the way back is exact).
+        Floats of any kind, or integers up to ±2⁴⁰ (results are int64 then, and the way back is exact).
     wavelet : Wavelet, str, or one for each axis
         Any but ``dmey``, which has no lifting.
     level : int or None
@@ -73,7 +73,7 @@ def lwtn(
 def _lwtn(
     x: ArrayLike, wavelet: Names, level: int | None, mode: Any, axes: Axes, out: Any, form: str
 ) -> list[Any]:
-    array = as_array(x, "x")
+    given = array = as_array(x, "x")
     if array.dtype.kind == "b":
         array = array.astype(np.float64)
     if array.dtype.kind in "iu":
@@ -89,7 +89,7 @@ def _lwtn(
     targets = None
     if out is not None:
         keyed = to_keys(out) if isinstance(out, (list, tuple)) else None
-        targets = checked_targets(wanted, array, levels, out, keyed)
+        targets = checked_targets(wanted, array, levels, out, keyed, given)
     return from_keys(decompose(wanted, array, levels, targets), form)
 
 
@@ -131,8 +131,6 @@ def ilwtn(
             raise ArgumentError(
                 f"details {wanted.keys[1:]} are needed at level {number}, got {sorted(map(str, level))}"
             )
-    if len(read) == 1 and out is not None:
-        check_out(out, read[0].shape, read[0].dtype, [read[0]], "out")
     return recompose(wanted, read, None, out)
 
 

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ..backends import reference
-from ..errors import ArgumentError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..plans.axes import Axes
 from ..plans.coeffs import checked_level, from_keys
 from ..plans.line import Line
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet
-from .arrays import as_array, check_out, result_dtype
+from .arrays import as_array, check_out, nested, result_dtype
 from .discrete import _keyed
 from .levels import checked_targets, decompose, recipe, recompose, shapes
 from .levels import level as one_level
@@ -99,6 +99,8 @@ class Plan:
         strategy: str = "auto",
     ) -> None:
         self.shape = _shape(shape)
+        if np.dtype(dtype).kind not in "biufc":
+            raise ArgumentTypeError(f"a plan is for arrays of numbers, got dtype {dtype!r}")
         self.dtype = result_dtype(np.dtype(dtype))
         self._recipe = recipe(len(self.shape), wavelet, mode, axes)
         self.axes = self._recipe.axes
@@ -143,10 +145,10 @@ class Plan:
                 f"this plan is for arrays of shape {self.shape} that are transformed in {self.dtype}, got"
                 f" {array.shape} and {array.dtype}"
             )
-        array = array.astype(self.dtype, copy=False)
+        given, array = array, array.astype(self.dtype, copy=False)
         targets = None
         if out is not None:
-            targets = checked_targets(self._recipe, array, self.level, out, _keyed(out, self._form))
+            targets = checked_targets(self._recipe, array, self.level, out, _keyed(out, self._form), given)
         if self.backend == "reference":
             coeffs = self._reference(array)
             if targets is not None:
@@ -167,13 +169,15 @@ class Plan:
                 f"coefficients of this plan are nested as {self._form} does, with {self.level} level(s) of"
                 " details"
             )
+        if out is not None:
+            check_out(out, self.shape, self.dtype, nested(list(coeffs)), "out")
         read: list[Any] = [_typed(keyed[0], self.dtype)]
         read += [{key: _typed(band, self.dtype) for key, band in part.items()} for part in keyed[1:]]
         if self.backend == "reference":
             made = self._reference_back(read)
             if out is None:
                 return made
-            check_out(out, self.shape, self.dtype, (), "out")[...] = made
+            check_out(out, self.shape, self.dtype, nested(list(coeffs)), "out")[...] = made
             return out
         return recompose(self._recipe, read, self.shape, out)
 
@@ -220,7 +224,12 @@ class Plan:
 
 
 def _typed(band: Any, dtype: np.dtype[Any]) -> Array | None:
-    return None if band is None else as_array(band, "coefficients").astype(dtype, copy=False)
+    if band is None:
+        return None
+    array = as_array(band, "coefficients")
+    if array.dtype.kind == "c" and dtype.kind != "c":
+        raise ArgumentTypeError(f"this plan is transformed in {dtype}, got coefficients of {array.dtype}")
+    return array.astype(dtype, copy=False)
 
 
 def _shape(shape: Sequence[int] | int) -> tuple[int, ...]:

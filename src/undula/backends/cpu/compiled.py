@@ -12,6 +12,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,9 +23,21 @@ __all__ = ["kernel"]
 
 HERE = Path(__file__).parent
 SOURCES = ("simd.py", "layout.py", "rows.py", "analysis.py", "synthesis.py", "compiled.py")
+MONTH = 30 * 24 * 3600  # seconds
 DIGEST = 32  # Bytes in front of the code by which it is known to be whole.
 
 _lock = Lock()
+
+
+def _forget() -> None:
+    """The child of a fork may find the lock taken by a thread that it does not have."""
+    global _lock
+    _lock = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
 _loaded: list[Any] = []  # engines and functions that must not go away
 
 
@@ -127,7 +140,8 @@ def _fingerprint() -> str:
 def _folders() -> Iterator[Path]:
     """Where machine code may be kept: beside the sources, or in the folder of the user."""
     yield HERE / "__pycache__"
-    yield Path.home() / ".cache" / "undula"
+    with suppress(RuntimeError):  # (somebody without a home)
+        yield Path.home() / ".cache" / "undula"
 
 
 def _name(name: str, single: bool) -> str:
@@ -147,19 +161,25 @@ def _kept(name: str, single: bool) -> bytes | None:
 
 
 def _keep(name: str, single: bool, code: bytes) -> None:
-    """Writes machine code where it can, at once and whole; and removes that of older sources."""
+    """Writes machine code where it can, at once and whole; and removes what has been old for a month."""
     for folder in _folders():
+        target = folder / _name(name, single)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=folder)
+        except OSError:
+            continue
+        try:
             with os.fdopen(handle, "wb") as file:
                 file.write(hashlib.sha256(code).digest() + code)
-            target = folder / _name(name, single)
             os.replace(temporary, target)
         except OSError:
+            with suppress(OSError):
+                os.unlink(temporary)
             continue
         prefix = target.name[: -len(_fingerprint()) - len(".bin")]
         for other in folder.glob(f"{prefix}*.bin"):
-            if other != target and other.stat().st_mtime < target.stat().st_mtime - 30 * 24 * 3600:
-                other.unlink(missing_ok=True)
+            with suppress(OSError):
+                if other.stat().st_mtime < target.stat().st_mtime - MONTH:
+                    other.unlink()
         return

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from functools import lru_cache
 from threading import Lock
 from typing import Any
@@ -28,6 +28,7 @@ SMALL = 1 << 15  # Bytes: what is smaller, the system keeps for itself.
 PAGE = 4096
 
 _kept: OrderedDict[int, list[Array]] = OrderedDict()  # by size, that which was used last at the end
+_returned: deque[Array] = deque()  # blocks just given back: half of the limit is for them
 _total = 0
 _lock = Lock()
 
@@ -68,18 +69,36 @@ def keep_memory(limit: int | None) -> None:
         raise ArgumentError(f"a number of bytes from 0 on is needed, got {limit!r}")
     with _lock:
         _limit = int(limit)
-        _make_room(0)
+        _settle()
 
 
 def kept_memory() -> int:
     """How many bytes are kept at the moment."""
-    return _total
+    with _lock:
+        _settle()
+        return _total
 
 
-def _make_room(size: int) -> None:
-    """Lets go of what was not used for longest, until so many bytes more can be kept."""
+def _give_back(lease: Any) -> None:
+    """The last array on a block is gone.
+
+    That may happen at any time and anywhere, in the middle of an interrupt, too: so nothing is locked here,
+    and the block only joins those to be looked at by the next one who wants memory.
+    """
+    block = getattr(lease, "block", None)
+    if block is not None and block.nbytes + sum(other.nbytes for other in tuple(_returned)) <= _limit // 2:
+        _returned.append(block)
+
+
+def _settle() -> None:
+    """Puts what was given back with what is kept, and lets go of what was not used for longest."""
     global _total
-    while _kept and _total + size > _limit:
+    while _returned:
+        block = _returned.popleft()
+        _kept.setdefault(block.nbytes, []).append(block)
+        _kept.move_to_end(block.nbytes)
+        _total += block.nbytes
+    while _kept and _total > _limit // 2:
         oldest = next(iter(_kept))
         _kept[oldest].pop()
         _total -= oldest
@@ -87,28 +106,11 @@ def _make_room(size: int) -> None:
             del _kept[oldest]
 
 
-def _give_back(lease: Any) -> None:
-    """The last array on a block is gone.
-
-    That may happen at any time, even while the lock is held by this very thread: then the block is let go.
-    """
-    global _total
-    block = lease.block
-    if block.nbytes > _limit or not _lock.acquire(blocking=False):
-        return
-    try:
-        _make_room(block.nbytes)
-        _kept.setdefault(block.nbytes, []).append(block)
-        _kept.move_to_end(block.nbytes)
-        _total += block.nbytes
-    finally:
-        _lock.release()
-
-
 def _taken(size: int) -> Array | None:
     """A block of this size that is kept, if there is one."""
     global _total
     with _lock:
+        _settle()
         blocks = _kept.get(size)
         if not blocks:
             return None

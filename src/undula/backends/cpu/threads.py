@@ -16,6 +16,8 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any
 
+import numpy as np
+
 from ...errors import ArgumentError
 
 __all__ = ["get_num_threads", "ranges", "run", "set_num_threads", "workers"]
@@ -46,9 +48,11 @@ def set_num_threads(count: int | None) -> None:
     Results do not depend on it.
     """
     global _wanted
-    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+    if count is not None and (
+        isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1
+    ):
         raise ArgumentError(f"the number of threads is an integer from 1 on, or None; got {count!r}")
-    _wanted = count
+    _wanted = None if count is None else int(count)
 
 
 def _forget() -> None:
@@ -81,30 +85,36 @@ class _Job:
 
     def __init__(self, work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> None:
         self.work, self.pieces = work, deque(pieces)
-        self.done: SimpleQueue[BaseException | None] = SimpleQueue()
+        self.done: SimpleQueue[BaseException | None] = SimpleQueue()  # one entry for each piece of a helper
+        self.left: SimpleQueue[None] = SimpleQueue()  # one entry for each helper that has gone
 
-    def take(self) -> None:
+    def help(self) -> None:
         """Works until no piece is left."""
         while True:
             try:
                 piece = self.pieces.popleft()
             except IndexError:
-                return
+                break
             try:
                 self.work(*piece)
             except BaseException as error:
                 self.done.put(error)
             else:
                 self.done.put(None)
+        self.left.put(None)
 
 
 def _serve(jobs: SimpleQueue[_Job]) -> None:
     while True:
-        jobs.get().take()
+        jobs.get().help()
 
 
 def run(work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> None:
-    """Calls ``work`` with each piece, on this thread and on others."""
+    """Calls ``work`` with each piece, on this thread and on others.
+
+    Nobody works on a piece any more when this returns, not even after an interrupt: the arrays that pieces
+    are about may go away then.
+    """
     global _started
     if len(pieces) == 1:
         work(*pieces[0])
@@ -118,7 +128,29 @@ def run(work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> None:
     job = _Job(work, pieces)
     for _ in range(others):
         _jobs.put(job)
-    job.take()
-    errors = [error for error in (job.done.get() for _ in pieces) if error is not None]
+    own = 0
+    try:
+        while job.pieces:
+            try:
+                piece = job.pieces.popleft()
+            except IndexError:  # somebody was faster
+                break
+            work(*piece)
+            own += 1
+        errors = [error for error in (job.done.get() for _ in range(len(pieces) - own)) if error is not None]
+    except BaseException:
+        job.pieces.clear()
+        _wait(job.left, others)
+        raise
     if errors:
         raise errors[0]
+
+
+def _wait(queue: SimpleQueue[None], count: int) -> None:
+    """Takes so many entries, however often it is interrupted."""
+    while count:
+        try:
+            queue.get()
+        except BaseException:
+            continue
+        count -= 1
