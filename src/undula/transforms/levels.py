@@ -23,7 +23,7 @@ from ..plans.boundary import LWT_MODES, MODES, check_mode, signal_length
 from ..plans.coeffs import per_axis
 from ..plans.line import Line, Steps, dwt_line, lwt_line, lwt_steps
 from ..wavelets import Wavelet, as_wavelet
-from .arrays import check_out, nested, result_dtype
+from .arrays import check_out, result_dtype
 
 __all__ = ["Level", "Recipe", "decompose", "level", "recipe", "recompose"]
 
@@ -223,10 +223,12 @@ def recompose(
     out : array, optional
         For the result.
     """
-    given = list(nested(list(coeffs)))
+    bands_of = [band for level in coeffs[1:] for band in level.values()]
+    given = [array for array in (coeffs[0], *bands_of) if array is not None]
     if not given:
         raise ArgumentError("At least one coefficient parameter must be specified.")
-    common = np.result_type(*{array.dtype for array in given})
+    dtypes = {array.dtype for array in given}
+    common = np.result_type(*dtypes) if len(dtypes) > 1 else dtypes.pop()
     dtype = common if wanted.lifted and common.kind in "iu" else result_dtype(common)
     if wanted.lifted and common.kind not in "iu" and any(array.dtype.kind in "iu" for array in given):
         raise ArgumentError(
@@ -273,11 +275,12 @@ def _alike(
 
     An approximation that stems from an odd length comes back one sample too long.
     """
-    found = {key: band.shape for key, band in bands.items() if band is not None}
-    if len(set(found.values())) > 1:
+    shapes = {band.shape for band in bands.values() if band is not None}
+    if len(shapes) > 1:
+        found = {key: band.shape for key, band in bands.items() if band is not None}
         raise ArgumentError(f"Coefficients arrays must have the same shape, got {found}")
-    if found:
-        shape = next(iter(found.values()))
+    if shapes:
+        shape = shapes.pop()
         if x is not None and x.shape != shape:
             surplus = [have - want for have, want in zip(x.shape, shape, strict=False)]
             if len(shape) != x.ndim or any(

@@ -6,6 +6,7 @@ the addresses, cuts the work into pieces for threads, and runs the kernel on eac
 
 from __future__ import annotations
 
+import ctypes
 import math
 import threading
 from collections.abc import Sequence
@@ -62,8 +63,12 @@ def _contiguous(shape: Shape, itemsize: int) -> Shape:
 
 
 def _address(x: Array) -> int:
-    address: int = x.__array_interface__["data"][0]
-    return address
+    """Where an array begins; the quickest way first."""
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(x))  # type: ignore[arg-type]
+    except (TypeError, ValueError, BufferError):  # read-only, empty or with strides
+        address: int = x.__array_interface__["data"][0]
+        return address
 
 
 class Side:
