@@ -88,7 +88,7 @@ def main(folder: Path) -> None:
         rms = np.sqrt(np.mean(band**2))
         print(f"   {level:>5}   {name:<13}{size:>9}{rms:>8.3f}{near:>11.0%}{energy:>10.3%}")
     error = np.abs(back - image).max()
-    first = f"the first time {compiled:.1f} s, with compiling"
+    first = f"the first time {compiled:.1f} s, kernels compiled or loaded"
     print(f"   and back: largest error {error:.1e}, {seconds * 1e3:.0f} ms ({first})")
     words = [f"{WAVELET}, {LEVEL} levels", "as many numbers as pixels; details around mid-grey"]
     whole = pictures.caption(pictures.pyramid(coeffs), words)
