@@ -213,8 +213,8 @@ as samples.
   loops are spelled out as vectors, which LLVM maps to what the processor has; a row is kept in two halves, its even and its
   odd columns, from the first load on.
 - **Lifting or filters, whichever is right.** Short symmetric chains (CDF 5/3, CDF 9/7) are lifted: for 9/7 two multiplications a sample
-  and axis, where the filters take eight. Everything else runs as two filters over the same sources, which on processors with fused
-  multiply-adds is as fast as longer chains, and as precise as PyWavelets; so does CDF 9/7 in double precision under
+  and axis, where the filters take eight. Everything else runs as two filters over the same sources, which by
+  count of loads and fused multiply-adds cost no more than longer chains, and are as precise as PyWavelets; so does CDF 9/7 in double precision under
   PyWavelets' name `bior4.4`, whose filters differ from the lifting in the twelfth digit. `Plan.method` tells.
 - **No borders.** Samples beyond the ends are a table of combinations, so all modes run the same loops, and no loop tests
   for a border.

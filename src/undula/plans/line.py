@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 LONGEST = 12  # Taps of the filters beyond which a chain would have more steps than it saves.
-PAIRS = 2  # of steps: longer chains are no faster than the filters where a multiply-add is one instruction
+PAIRS = 2  # of steps: longer chains take as many loads and multiply-adds as the filters, by count
 PRECISE = 1e-13  # A chain further than this from its filters is not run in double precision.
 
 Numbers = tuple[float, ...]
