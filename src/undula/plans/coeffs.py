@@ -30,6 +30,7 @@ __all__ = [
     "detail_keys",
     "dwtn_max_level",
     "from_keys",
+    "keyed_as",
     "per_axis",
     "ravel_coeffs",
     "to_keys",
@@ -89,6 +90,25 @@ def from_keys(coeffs: Sequence[Any], output_format: str) -> list[Any]:
     if output_format == "wavedec2":
         return [coeffs[0], *(tuple(level[key] for key in _TUPLE) for level in coeffs[1:])]
     return list(coeffs)
+
+
+def keyed_as(coeffs: Any, form: str) -> list[Any] | None:
+    """Coefficients with details by key; None where they are not nested in this form."""
+    if not isinstance(coeffs, (list, tuple)) or not coeffs:
+        return None
+    keyed: list[Any] = [coeffs[0]]
+    for level in coeffs[1:]:
+        if form == "wavedec":
+            keyed.append({"d": level})
+        elif form == "wavedec2" and isinstance(level, (tuple, list)) and len(level) == 3:
+            keyed.append(dict(zip(_TUPLE, level, strict=True)))
+        elif form == "wavedecn" and isinstance(level, Mapping):
+            keyed.append(dict(level))
+        elif level is None:
+            keyed.append({})
+        else:
+            return None
+    return keyed
 
 
 def _checked(coeffs: Sequence[Any], axes: Axes) -> tuple[list[Any], list[int]]:

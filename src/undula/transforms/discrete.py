@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..plans.axes import Axes, one_axis, two_axes
-from ..plans.coeffs import checked_level, from_keys
+from ..plans.coeffs import checked_level, from_keys, keyed_as
 from ..wavelets import Wavelet
 from .arrays import as_array, as_shape, result_dtype
 from .levels import Recipe, checked_targets, decompose, recipe, recompose
@@ -176,7 +176,7 @@ def _wavedecn(
 ) -> list[Any]:
     x, wanted = _samples(data, wavelet, mode, axes, "Expected at least 1D input data")
     levels = checked_level(x.shape, wanted.wavelets, wanted.axes, level, stacklevel=4)
-    keyed = None if out is None else _keyed(out, form)
+    keyed = None if out is None else keyed_as(out, form)
     return from_keys(_forward(x, wanted, levels, out, keyed), form)
 
 
@@ -203,7 +203,7 @@ def _waverecn(
         raise ArgumentError(f"Expected sequence of coefficient arrays, got {type(coeffs).__name__}")
     if len(coeffs) < 1:
         raise ArgumentError("Coefficient list too short (minimum 1 array required).")
-    keyed = _keyed(coeffs, form)
+    keyed = keyed_as(coeffs, form)
     if keyed is None:
         raise ArgumentError(f"coefficients must be nested as {form} does: {_NESTING[form]}")
     read: list[Any] = [_band(keyed[0], "the approximation")]
@@ -228,25 +228,6 @@ _NESTING = {
     "wavedec2": "[cA, (cH, cV, cD) of the coarsest level, …], details three arrays each",
     "wavedecn": "[approximation, details of the coarsest level, …], details a dictionary of arrays each",
 }
-
-
-def _keyed(coeffs: Any, form: str) -> list[Any] | None:
-    """Coefficients with details by key; None where they are not nested in this form."""
-    if not isinstance(coeffs, (list, tuple)) or not coeffs:
-        return None
-    keyed: list[Any] = [coeffs[0]]
-    for level in coeffs[1:]:
-        if form == "wavedec":
-            keyed.append({"d": level})
-        elif form == "wavedec2" and isinstance(level, (tuple, list)) and len(level) == 3:
-            keyed.append(dict(zip(("da", "ad", "dd"), level, strict=True)))
-        elif form == "wavedecn" and isinstance(level, Mapping):
-            keyed.append(dict(level))
-        elif level is None:
-            keyed.append({})
-        else:
-            return None
-    return keyed
 
 
 # --- one axis -------------------------------------------------------------------------------------
@@ -330,7 +311,7 @@ def dwt2(
 ) -> tuple[Array, tuple[Array, Array, Array]]:
     """One level of the DWT of images: ``(cA, (cH, cV, cD))``."""
     x, wanted = _samples(data, wavelet, mode, two_axes(axes), "Expected at least 2D input data")
-    keyed = None if out is None else _keyed(out, "wavedec2")
+    keyed = None if out is None else keyed_as(out, "wavedec2")
     approximation, details = _forward(x, wanted, 1, out, keyed)
     return approximation, (details["da"], details["ad"], details["dd"])
 
@@ -345,7 +326,7 @@ def idwt2(
     out: Array | None = None,
 ) -> Array:
     """The inverse of :func:`dwt2`; None in place of a band stands for zeros."""
-    keyed = _keyed(coeffs, "wavedec2")
+    keyed = keyed_as(coeffs, "wavedec2")
     if keyed is None or len(keyed) != 2:
         raise ArgumentError(f"coefficients are a pair (cA, (cH, cV, cD)), got {type(coeffs).__name__}")
     return idwtn({"aa": keyed[0], **keyed[1]}, wavelet, mode, two_axes(axes), shape=shape, out=out)

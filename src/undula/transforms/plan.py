@@ -16,12 +16,11 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from ..backends import reference
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..plans.axes import Axes
-from ..plans.coeffs import checked_level, from_keys
+from ..plans.coeffs import checked_level, from_keys, keyed_as
 from ..plans.line import Line
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet
 from .arrays import as_array, check_out, nested, result_dtype
-from .discrete import _keyed
 from .levels import checked_targets, decompose, recipe, recompose, shapes
 from .levels import level as one_level
 
@@ -148,7 +147,7 @@ class Plan:
         given, array = array, array.astype(self.dtype, copy=False)
         targets = None
         if out is not None:
-            targets = checked_targets(self._recipe, array, self.level, out, _keyed(out, self._form), given)
+            targets = checked_targets(self._recipe, array, self.level, out, keyed_as(out, self._form), given)
         if self.backend == "reference":
             coeffs = self._reference(array)
             if targets is not None:
@@ -163,7 +162,7 @@ class Plan:
 
     def inverse(self, coeffs: Sequence[Any], out: Array | None = None) -> Array:
         """The samples, in the shape of the plan; None in place of coefficients stands for zeros."""
-        keyed = _keyed(coeffs, self._form)
+        keyed = keyed_as(coeffs, self._form)
         if keyed is None or len(keyed) != self.level + 1:
             raise ArgumentError(
                 f"coefficients of this plan are nested as {self._form} does, with {self.level} level(s) of"
