@@ -1,4 +1,4 @@
-"""Fixtures that many tests share: wavelets, modes, schemes."""
+"""Fixtures that many tests share: wavelets, modes, schemes, devices."""
 
 import pytest
 from hypothesis import settings
@@ -38,6 +38,36 @@ SAMPLE = (
 @pytest.fixture(params=SAMPLE)
 def wavelet(request: pytest.FixtureRequest) -> undula.Wavelet:
     return undula.Wavelet(request.param)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write golden files anew")
+
+
+def _has_gpu() -> bool:
+    from undula.backends.cuda import runtime
+
+    try:
+        runtime.device(0)
+    except undula.MissingDeviceError:
+        return False
+    return True
+
+
+HAS_GPU = _has_gpu()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs a GPU is not collected where there is none, so that nothing is skipped in vain."""
+    if not HAS_GPU:
+        items[:] = [item for item in items if item.get_closest_marker("cuda") is None]
+
+
+@pytest.fixture(scope="module", params=["opencl", pytest.param("cuda", marks=pytest.mark.cuda)])
+def target(request: pytest.FixtureRequest) -> str:
+    """Every device backend that there is."""
+    name: str = request.param
+    return name
 
 
 @pytest.fixture(params=undula.SCHEMES)

@@ -8,7 +8,11 @@
     │   ├── UnknownAxisError (IndexError)   an axis that the array does not have; NumPy's AxisError, too
     │   ├── ReconstructionError             filters that do not give the signal back
     │   └── NotInvertibleError              a polynomial or matrix without an inverse
-    └── ArgumentTypeError (TypeError)       a value of the wrong kind
+    ├── ArgumentTypeError (TypeError)       a value of the wrong kind
+    └── DeviceError (RuntimeError)          a device that is missing or does not do what it should
+        ├── MissingDeviceError              no such device, driver or package; says how to get it
+        ├── OutOfMemoryError (MemoryError)  a device with too little memory left
+        └── KernelError                     a kernel that does not compile; has its text and the log
 
 Each message repeats what was passed, says what is allowed and, where there is one, what to do.
 """
@@ -21,7 +25,11 @@ from numpy.exceptions import AxisError
 __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
+    "DeviceError",
+    "KernelError",
+    "MissingDeviceError",
     "NotInvertibleError",
+    "OutOfMemoryError",
     "ReconstructionError",
     "UndulaError",
     "UnknownAxisError",
@@ -39,6 +47,33 @@ class ArgumentError(UndulaError, ValueError):
 
 class ArgumentTypeError(UndulaError, TypeError):
     """A value of the wrong kind."""
+
+
+class DeviceError(UndulaError, RuntimeError):
+    """A device that is missing or does not do what it should."""
+
+
+class MissingDeviceError(DeviceError):
+    """No such device, driver or package."""
+
+
+class OutOfMemoryError(DeviceError, MemoryError):
+    """A device with too little memory left."""
+
+
+class KernelError(DeviceError):
+    """A kernel that does not compile.
+
+    Attributes
+    ----------
+    source, log : str
+        The text of the kernel, and what the compiler said.
+    """
+
+    def __init__(self, name: str, source: str, log: str) -> None:
+        self.source, self.log = source, log
+        numbered = "\n".join(f"{k:4} {line}" for k, line in enumerate(source.split("\n"), 1))
+        super().__init__(f"kernel {name} does not compile:\n{log}\n{numbered}")
 
 
 class UnknownAxisError(ArgumentError, AxisError):

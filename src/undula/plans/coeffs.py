@@ -56,8 +56,11 @@ def detail_keys(axes: int) -> list[str]:
 # --- nesting --------------------------------------------------------------------------------------
 
 
-def to_keys(coeffs: Sequence[Any]) -> list[Any]:
-    """Coefficients of any nesting, with the details of every level as a dictionary of arrays."""
+def to_keys(coeffs: Sequence[Any], read: Callable[[Any], Any] = np.asarray) -> list[Any]:
+    """Coefficients of any nesting, with the details of every level as a dictionary of arrays.
+
+    ``read`` makes an array of what was given.
+    """
     if isinstance(coeffs, (str, Mapping, np.ndarray)) or not isinstance(coeffs, Sequence) or not coeffs:
         raise ArgumentTypeError(
             f"coefficients are a list [approximation, details, …], got {type(coeffs).__name__}"
@@ -77,8 +80,8 @@ def to_keys(coeffs: Sequence[Any]) -> list[Any]:
         missing = [key for key, array in named.items() if array is None]
         if missing or not named:
             raise ArgumentError(f"details {number} are needed as arrays, got None for {missing}")
-        levels.append({key: np.asarray(named[key]) for key in sorted(named)})
-    return [np.asarray(coeffs[0]), *levels]
+        levels.append({key: read(named[key]) for key in sorted(named)})
+    return [read(coeffs[0]), *levels]
 
 
 def from_keys(coeffs: Sequence[Any], output_format: str) -> list[Any]:

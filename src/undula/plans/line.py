@@ -298,6 +298,7 @@ class Steps:
 
     length: int
     counts: tuple[int, int]
+    mode: str
     steps: tuple[Step, ...]
     scaling: tuple[float, float]
 
@@ -317,7 +318,7 @@ def lwt_steps(length: int, wavelet: Wavelet, mode: str) -> Steps:
         # The line goes on as a constant, of which the low-pass filter makes this.
         low = math.fsum(wavelet.dec_lo)
     steps = tuple(_step(step, chain.odd, counts, length, mode) for step in chain.steps)
-    return Steps(length, counts, steps, (low, high))
+    return Steps(length, counts, mode, steps, (low, high))
 
 
 def _step(step: LiftingStep, odd: int, counts: tuple[int, int], length: int, mode: str) -> Step:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..backends.devices.libraries import library_of
 from ..errors import ArgumentError, ArgumentTypeError
 
-__all__ = ["as_array", "as_shape", "check_out", "nested", "result_dtype"]
+__all__ = ["as_array", "as_shape", "check_out", "given_array", "nested", "result_dtype"]
 
 Array = NDArray[Any]
 
@@ -19,6 +20,14 @@ def as_array(data: ArrayLike, what: str = "data") -> Array:
     """An array of numbers, or an error."""
     if type(data) is np.ndarray and data.dtype.kind in "fc":
         return data
+    library = library_of(data)
+    if library is not None:
+        raise ArgumentTypeError(
+            f"{what} is an array of {library.name} on a device, and this works on the host; bring it there"
+            " first (the transforms themselves take it where it is)"
+        )
+    if type(data).__module__.partition(".")[0] == "torch":  # on the host
+        data = data.detach().resolve_conj().resolve_neg()  # type: ignore[union-attr]
     try:
         x = np.asarray(data)
     except ValueError as error:
@@ -26,6 +35,11 @@ def as_array(data: ArrayLike, what: str = "data") -> Array:
     if x.dtype.kind not in "biufc":
         raise ArgumentTypeError(f"{what} must be numbers, got dtype {x.dtype}")
     return x
+
+
+def given_array(data: Any, what: str = "data") -> Any:
+    """An array of numbers, on the host or on a device."""
+    return as_array(data, what) if library_of(data) is None else data
 
 
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)

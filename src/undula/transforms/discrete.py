@@ -17,8 +17,9 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..plans.axes import Axes, one_axis, two_axes
 from ..plans.coeffs import checked_level, from_keys, keyed_as
 from ..wavelets import Wavelet
-from .arrays import as_array, as_shape, result_dtype
+from .arrays import as_shape, given_array, result_dtype
 from .levels import Recipe, checked_targets, decompose, recipe, recompose
+from .ondevice import arrays_of, backward, engine, forward, restorer
 
 __all__ = [
     "dwt",
@@ -45,23 +46,46 @@ Length = int | Sequence[int] | None
 
 def _samples(data: ArrayLike, wavelet: Names, mode: Modes, axes: Axes, few: str) -> tuple[Array, Recipe]:
     """The array as it was given, and what is to be done to it."""
-    x = as_array(data)
-    if x.ndim < 1:
+    x = given_array(data)
+    ndim = len(x.shape)
+    if ndim < 1:
         raise ArgumentError(f"{few}, got a single number")
-    wanted = recipe(x.ndim, wavelet, mode, axes)
+    wanted = recipe(ndim, wavelet, mode, axes)
     if any(x.shape[axis] < 1 for axis in wanted.axes):
         raise ArgumentError(f"Input data must have samples along the transformed axes, got shape {x.shape}")
     return x, wanted
 
 
-def _forward(given: Array, wanted: Recipe, levels: int, out: Any, keyed: Sequence[Any] | None) -> list[Any]:
+def _forward(
+    data: Any, given: Any, wanted: Recipe, levels: int, out: Any, keyed: Sequence[Any] | None, backend: str
+) -> list[Any]:
+    device = engine([given], backend)
+    if device is not None:
+        if out is not None and keyed is None:
+            raise ArgumentError(f"out must be nested as the result is, with {levels} level(s) of details")
+        return forward(device, given, wanted, levels, keyed)
     x = given.astype(result_dtype(given.dtype), copy=False)
     targets = None if out is None else checked_targets(wanted, x, levels, out, keyed, given)
-    return decompose(wanted, x, levels, targets)
+    made: list[Any] = restorer(data)(decompose(wanted, x, levels, targets))
+    return made
 
 
-def _band(band: ArrayLike | None, what: str) -> Array | None:
-    return None if band is None else as_array(band, what)
+def _backward(wanted: Recipe, coeffs: list[Any], given: Any, shape: Length, out: Any, backend: str) -> Array:
+    device = engine(arrays_of(coeffs), backend)
+    lengths = as_shape(shape, _ndim(coeffs))
+    if device is not None:
+        made: Array = backward(device, coeffs, wanted, lengths, out)
+        return made
+    restored: Array = restorer(given)(recompose(wanted, coeffs, lengths, out))
+    return restored
+
+
+def _ndim(coeffs: list[Any]) -> int:
+    return next(len(a.shape) for a in arrays_of(coeffs) if a is not None)
+
+
+def _band(band: Any, what: str) -> Any:
+    return None if band is None else given_array(band, what)
 
 
 def dwtn(
@@ -71,6 +95,7 @@ def dwtn(
     axes: Axes = None,
     *,
     out: dict[str, Array] | None = None,
+    backend: str = "auto",
 ) -> dict[str, Array]:
     """One level of the DWT along several axes.
 
@@ -85,6 +110,8 @@ def dwtn(
         All axes if not given.
     out : dict of arrays, optional
         For the results: all bands by key.
+    backend : "auto", "cpu", "cuda" or "opencl"
+        Arrays on a device are transformed there; NumPy's on the CPU, or where this says.
 
     Returns
     -------
@@ -101,7 +128,7 @@ def dwtn(
     keyed = None
     if isinstance(out, Mapping) and low in out:
         keyed = [out[low], {key: band for key, band in out.items() if key != low}]
-    approximation, details = _forward(x, wanted, 1, out, keyed)
+    approximation, details = _forward(data, x, wanted, 1, out, keyed, backend)
     return {low: approximation, **details}
 
 
@@ -113,6 +140,7 @@ def idwtn(
     *,
     shape: Length = None,
     out: Array | None = None,
+    backend: str = "auto",
 ) -> Array:
     """The inverse of :func:`dwtn`; bands that are missing or None are zero.
 
@@ -128,7 +156,7 @@ def idwtn(
     if not isinstance(coeffs, Mapping):
         raise ArgumentTypeError(f"bands are given by key, such as {{'aa': …}}, got {type(coeffs).__name__}")
     bands = {key: _band(band, f"band {key!r}") for key, band in coeffs.items()}
-    found = {key: band.shape for key, band in bands.items() if band is not None}
+    found = {key: tuple(band.shape) for key, band in bands.items() if band is not None}
     if not found:
         raise ArgumentError("At least one coefficient parameter must be specified.")
     if len(set(found.values())) > 1:
@@ -140,7 +168,8 @@ def idwtn(
             f"bands of {len(wanted.axes)} axes have keys among {wanted.keys}, got {sorted(map(str, bands))}"
         )
     keyed = [bands.pop(wanted.keys[0], None), bands]
-    return recompose(wanted, keyed, as_shape(shape, ndim), out)
+    sample = next(band for band in coeffs.values() if band is not None)
+    return _backward(wanted, keyed, sample, shape, out, backend)
 
 
 def wavedecn(
@@ -151,6 +180,7 @@ def wavedecn(
     axes: Axes = None,
     *,
     out: Sequence[Any] | None = None,
+    backend: str = "auto",
 ) -> list[Any]:
     """The DWT of several levels along several axes.
 
@@ -168,16 +198,23 @@ def wavedecn(
     list
         ``[approximation, details of the coarsest level, …, details of the finest]``, details as dictionaries.
     """
-    return _wavedecn(data, wavelet, mode, level, axes, out, "wavedecn")
+    return _wavedecn(data, wavelet, mode, level, axes, out, "wavedecn", backend)
 
 
 def _wavedecn(
-    data: ArrayLike, wavelet: Names, mode: Modes, level: int | None, axes: Axes, out: Any, form: str
+    data: ArrayLike,
+    wavelet: Names,
+    mode: Modes,
+    level: int | None,
+    axes: Axes,
+    out: Any,
+    form: str,
+    backend: str,
 ) -> list[Any]:
     x, wanted = _samples(data, wavelet, mode, axes, "Expected at least 1D input data")
     levels = checked_level(x.shape, wanted.wavelets, wanted.axes, level, stacklevel=4)
     keyed = None if out is None else keyed_as(out, form)
-    return from_keys(_forward(x, wanted, levels, out, keyed), form)
+    return from_keys(_forward(data, x, wanted, levels, out, keyed, backend), form)
 
 
 def waverecn(
@@ -188,16 +225,24 @@ def waverecn(
     *,
     shape: Length = None,
     out: Array | None = None,
+    backend: str = "auto",
 ) -> Array:
     """The inverse of :func:`wavedecn`; None in place of coefficients stands for zeros.
 
     ``shape`` and ``out`` are those of :func:`idwtn`.
     """
-    return _waverecn(coeffs, wavelet, mode, axes, shape, out, "wavedecn")
+    return _waverecn(coeffs, wavelet, mode, axes, shape, out, "wavedecn", backend)
 
 
 def _waverecn(
-    coeffs: Sequence[Any], wavelet: Names, mode: Modes, axes: Axes, shape: Length, out: Any, form: str
+    coeffs: Sequence[Any],
+    wavelet: Names,
+    mode: Modes,
+    axes: Axes,
+    shape: Length,
+    out: Any,
+    form: str,
+    backend: str,
 ) -> Array:
     if isinstance(coeffs, (str, Mapping, np.ndarray)) or not isinstance(coeffs, Sequence):
         raise ArgumentError(f"Expected sequence of coefficient arrays, got {type(coeffs).__name__}")
@@ -212,7 +257,7 @@ def _waverecn(
     given = [a for a in (read[0], *(b for level in read[1:] for b in level.values())) if a is not None]
     if not given:
         raise ArgumentError("At least one coefficient parameter must be specified.")
-    ndim = given[0].ndim
+    ndim = len(given[0].shape)
     wanted = recipe(ndim, wavelet, mode, axes)
     for number, level in enumerate(read[1:], 1):
         if not set(level) <= set(wanted.keys[1:]):
@@ -220,7 +265,8 @@ def _waverecn(
                 f"details {number} of {len(wanted.axes)} axes have keys among {wanted.keys[1:]}, got"
                 f" {sorted(map(str, level))}"
             )
-    return recompose(wanted, read, as_shape(shape, ndim), out)
+    sample = next(a for a in arrays_of(keyed) if a is not None)
+    return _backward(wanted, read, sample, shape, out, backend)
 
 
 _NESTING = {
@@ -240,6 +286,7 @@ def dwt(
     axis: int = -1,
     *,
     out: tuple[Array, Array] | None = None,
+    backend: str = "auto",
 ) -> tuple[Array, Array]:
     """One level of the DWT of lines: ``(cA, cD)``.
 
@@ -249,7 +296,7 @@ def dwt(
     """
     x, wanted = _samples(data, wavelet, mode, one_axis(axis), "Input data must be at least 1D")
     keyed = [out[0], {"d": out[1]}] if isinstance(out, (tuple, list)) and len(out) == 2 else None
-    approximation, details = _forward(x, wanted, 1, out, keyed)
+    approximation, details = _forward(data, x, wanted, 1, out, keyed, backend)
     return approximation, details["d"]
 
 
@@ -262,6 +309,7 @@ def idwt(
     *,
     shape: Length = None,
     out: Array | None = None,
+    backend: str = "auto",
 ) -> Array:
     """The inverse of :func:`dwt`; one of the two bands may be None.
 
@@ -269,7 +317,7 @@ def idwt(
     >>> idwt(cA, cD, "haar", shape=3).round(3).tolist()
     [1.0, 2.0, 3.0]
     """
-    return idwtn({"a": cA, "d": cD}, wavelet, mode, one_axis(axis), shape=shape, out=out)
+    return idwtn({"a": cA, "d": cD}, wavelet, mode, one_axis(axis), shape=shape, out=out, backend=backend)
 
 
 def wavedec(
@@ -280,9 +328,10 @@ def wavedec(
     axis: int = -1,
     *,
     out: Sequence[Array] | None = None,
+    backend: str = "auto",
 ) -> list[Array]:
     """The DWT of lines in several levels: ``[cA, cD of the coarsest level, …, cD of the finest]``."""
-    return _wavedecn(data, wavelet, mode, level, one_axis(axis), out, "wavedec")
+    return _wavedecn(data, wavelet, mode, level, one_axis(axis), out, "wavedec", backend)
 
 
 def waverec(
@@ -293,9 +342,10 @@ def waverec(
     *,
     shape: Length = None,
     out: Array | None = None,
+    backend: str = "auto",
 ) -> Array:
     """The inverse of :func:`wavedec`."""
-    return _waverecn(coeffs, wavelet, mode, one_axis(axis), shape, out, "wavedec")
+    return _waverecn(coeffs, wavelet, mode, one_axis(axis), shape, out, "wavedec", backend)
 
 
 # --- two axes -------------------------------------------------------------------------------------
@@ -308,11 +358,12 @@ def dwt2(
     axes: Sequence[int] = (-2, -1),
     *,
     out: tuple[Array, tuple[Array, Array, Array]] | None = None,
+    backend: str = "auto",
 ) -> tuple[Array, tuple[Array, Array, Array]]:
     """One level of the DWT of images: ``(cA, (cH, cV, cD))``."""
     x, wanted = _samples(data, wavelet, mode, two_axes(axes), "Expected at least 2D input data")
     keyed = None if out is None else keyed_as(out, "wavedec2")
-    approximation, details = _forward(x, wanted, 1, out, keyed)
+    approximation, details = _forward(data, x, wanted, 1, out, keyed, backend)
     return approximation, (details["da"], details["ad"], details["dd"])
 
 
@@ -324,12 +375,15 @@ def idwt2(
     *,
     shape: Length = None,
     out: Array | None = None,
+    backend: str = "auto",
 ) -> Array:
     """The inverse of :func:`dwt2`; None in place of a band stands for zeros."""
     keyed = keyed_as(coeffs, "wavedec2")
     if keyed is None or len(keyed) != 2:
         raise ArgumentError(f"coefficients are a pair (cA, (cH, cV, cD)), got {type(coeffs).__name__}")
-    return idwtn({"aa": keyed[0], **keyed[1]}, wavelet, mode, two_axes(axes), shape=shape, out=out)
+    return idwtn(
+        {"aa": keyed[0], **keyed[1]}, wavelet, mode, two_axes(axes), shape=shape, out=out, backend=backend
+    )
 
 
 def wavedec2(
@@ -340,6 +394,7 @@ def wavedec2(
     axes: Sequence[int] = (-2, -1),
     *,
     out: Sequence[Any] | None = None,
+    backend: str = "auto",
 ) -> list[Any]:
     """The DWT of images in several levels: ``[cA, (cH, cV, cD) of the coarsest level, …]``.
 
@@ -347,7 +402,7 @@ def wavedec2(
     >>> [coeffs[0].shape, *(level[0].shape for level in coeffs[1:])]
     [(2, 2), (2, 2), (4, 4)]
     """
-    return _wavedecn(data, wavelet, mode, level, two_axes(axes), out, "wavedec2")
+    return _wavedecn(data, wavelet, mode, level, two_axes(axes), out, "wavedec2", backend)
 
 
 def waverec2(
@@ -358,6 +413,7 @@ def waverec2(
     *,
     shape: Length = None,
     out: Array | None = None,
+    backend: str = "auto",
 ) -> Array:
     """The inverse of :func:`wavedec2`.
 
@@ -365,4 +421,4 @@ def waverec2(
     >>> waverec2(coeffs, "haar").shape, waverec2(coeffs, "haar", shape=(7, 7)).shape
     ((8, 8), (7, 7))
     """
-    return _waverecn(coeffs, wavelet, mode, two_axes(axes), shape, out, "wavedec2")
+    return _waverecn(coeffs, wavelet, mode, two_axes(axes), shape, out, "wavedec2", backend)

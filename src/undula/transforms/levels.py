@@ -268,6 +268,49 @@ def recompose(
     return x
 
 
+class _Shaped:
+    """What the checks of coefficients look at, without the numbers."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape, self.ndim = shape, len(shape)
+
+    def __getitem__(self, cut: tuple[slice, ...]) -> _Shaped:
+        return _Shaped(tuple(len(range(*part.indices(n))) for part, n in zip(cut, self.shape, strict=True)))
+
+
+def recompose_shapes(
+    wanted: Recipe, sizes: Sequence[Any], shape: Shape | None
+) -> tuple[int, Shape | None, tuple[Shape, ...]]:
+    """From the shapes of coefficients, what :func:`recompose` would make of each level.
+
+    Returns how many levels have coefficients at all, the shape that the approximation is cut to, and the
+    shapes of the samples of each level, finest first.
+    """
+    x: Any = None if sizes[0] is None else _Shaped(sizes[0])
+    cut: Shape | None = None
+    found: list[Shape] = []
+    last = len(sizes) - 1
+    for number, details in enumerate(sizes[1:], 1):
+        bands: dict[str, Any] = {key: None if s is None else _Shaped(s) for key, s in details.items()}
+        if x is None and all(band is None for band in bands.values()):
+            continue
+        fitting = _partition if wanted.lifted else _alike
+        lengths, approximation = fitting(wanted, x, bands, number)
+        if not found:
+            cut = None if approximation is None else approximation.shape
+        elif approximation is not None:
+            found[-1] = approximation.shape
+        if number == last and shape is not None:
+            lengths = _wanted_shape(wanted, lengths, shape)
+        found.append(lengths)
+        x = _Shaped(lengths)
+    if x is None:
+        raise ArgumentError("At least one coefficient parameter must be specified.")
+    if last == 0 and shape is not None and shape != x.shape:
+        raise ArgumentError(f"without details the shape is that of the approximation, {x.shape}")
+    return len(found), cut, tuple(reversed(found))
+
+
 def _alike(
     wanted: Recipe, x: Array | None, bands: Mapping[str, Array | None], number: int
 ) -> tuple[Shape, Array | None]:

@@ -6,18 +6,21 @@ bit. In mode ``symmetric`` lines go on as in a mirror, as in JPEG 2000.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..backends.devices.libraries import Library
 from ..errors import ArgumentError, ArgumentTypeError
 from ..plans.axes import Axes, one_axis, two_axes
 from ..plans.coeffs import from_keys, to_keys
 from ..wavelets import Wavelet
-from .arrays import as_array, result_dtype
+from .arrays import given_array, result_dtype
 from .levels import Recipe, checked_targets, decompose, deepest_lwt, recipe, recompose
+from .ondevice import arrays_of, backward, engine, forward, restorer
 
 __all__ = ["ilwt", "ilwt2", "ilwtn", "lwt", "lwt2", "lwtn"]
 
@@ -37,6 +40,7 @@ def lwtn(
     axes: Axes = None,
     *,
     out: Sequence[Any] | None = None,
+    backend: str = "auto",
 ) -> list[Any]:
     """The LWT of several levels along several axes.
 
@@ -67,13 +71,22 @@ def lwtn(
     >>> low.shape, {key: band.shape for key, band in details.items()}
     ((2, 3), {'ad': (2, 2), 'da': (1, 3), 'dd': (1, 2)})
     """
-    return _lwtn(x, wavelet, level, mode, axes, out, "wavedecn")
+    return _lwtn(x, wavelet, level, mode, axes, out, "wavedecn", backend)
 
 
 def _lwtn(
-    x: ArrayLike, wavelet: Names, level: int | None, mode: Any, axes: Axes, out: Any, form: str
+    x: ArrayLike, wavelet: Names, level: int | None, mode: Any, axes: Axes, out: Any, form: str, backend: str
 ) -> list[Any]:
-    given = array = as_array(x, "x")
+    given = array = given_array(x, "x")
+    device = engine([given], backend)
+    if device is not None:
+        _check_floats([array], device)
+        wanted = recipe(len(array.shape), wavelet, mode, axes, lifted=True)
+        levels = _levels(wanted, tuple(array.shape), level)
+        if math.prod(array.shape) == 0:
+            raise ArgumentError(f"an array with samples along some axis is needed, got shape {array.shape}")
+        keyed = to_keys(out, given_array) if isinstance(out, (list, tuple)) else None
+        return from_keys(forward(device, array, wanted, levels, keyed), form)
     if array.dtype.kind == "b":
         array = array.astype(np.float64)
     if array.dtype.kind in "iu":
@@ -90,7 +103,7 @@ def _lwtn(
     if out is not None:
         keyed = to_keys(out) if isinstance(out, (list, tuple)) else None
         targets = checked_targets(wanted, array, levels, out, keyed, given)
-    return from_keys(decompose(wanted, array, levels, targets), form)
+    return from_keys(restorer(x)(decompose(wanted, array, levels, targets)), form)
 
 
 def _levels(wanted: Recipe, shape: tuple[int, ...], level: int | None) -> int:
@@ -111,6 +124,7 @@ def ilwtn(
     axes: Axes = None,
     *,
     out: Array | None = None,
+    backend: str = "auto",
 ) -> Array:
     """The inverse of :func:`lwtn`.
 
@@ -118,11 +132,8 @@ def ilwtn(
     >>> bool((ilwtn(lwtn(x, "cdf97", level=3), "cdf97") == x).all())
     True
     """
-    read: list[Any] = []
-    for part in to_keys(coeffs):
-        checked = {key: as_array(band) for key, band in part.items()} if isinstance(part, dict) else part
-        read.append(checked if isinstance(checked, dict) else as_array(checked, "the approximation"))
-    ndim = read[0].ndim
+    read = to_keys(coeffs, given_array)
+    ndim = len(read[0].shape)
     if ndim < 1:
         raise ArgumentError("coefficients are arrays with at least one axis, got a single number")
     wanted = recipe(ndim, wavelet, mode, axes, lifted=True)
@@ -131,7 +142,23 @@ def ilwtn(
             raise ArgumentError(
                 f"details {wanted.keys[1:]} are needed at level {number}, got {sorted(map(str, level))}"
             )
-    return recompose(wanted, read, None, out)
+    device = engine(arrays_of(read), backend)
+    if device is not None:
+        _check_floats(arrays_of(read), device)
+        return backward(device, read, wanted, None, out)  # type: ignore[no-any-return]
+    made: Array = restorer(coeffs[0])(recompose(wanted, read, None, out))
+    return made
+
+
+def _check_floats(arrays: Sequence[Any], device: Library) -> None:
+    """Integers are lifted on the host alone, where every step rounds."""
+    for x in arrays:
+        name = device.dtype(x)
+        if not name.startswith(("float", "complex")):
+            raise ArgumentTypeError(
+                f"an LWT of {name} stays in integers, which backend {device.backend!r} does not do; give"
+                " floats, or use the CPU"
+            )
 
 
 def lwt(
@@ -142,13 +169,14 @@ def lwt(
     axis: int = -1,
     *,
     out: Sequence[Array] | None = None,
+    backend: str = "auto",
 ) -> list[Array]:
     """The LWT of lines: ``[cA, cD of the coarsest level, …]``.
 
     >>> [part.tolist() for part in lwt([1, 2, 3, 4, 5], "cdf53")]
     [[1, 3, 5], [0, 0]]
     """
-    return _lwtn(x, wavelet, level, mode, one_axis(axis), out, "wavedec")
+    return _lwtn(x, wavelet, level, mode, one_axis(axis), out, "wavedec", backend)
 
 
 def ilwt(
@@ -158,9 +186,10 @@ def ilwt(
     axis: int = -1,
     *,
     out: Array | None = None,
+    backend: str = "auto",
 ) -> Array:
     """The inverse of :func:`lwt`."""
-    return ilwtn(coeffs, wavelet, mode, one_axis(axis), out=out)
+    return ilwtn(coeffs, wavelet, mode, one_axis(axis), out=out, backend=backend)
 
 
 def lwt2(
@@ -171,6 +200,7 @@ def lwt2(
     axes: Sequence[int] = (-2, -1),
     *,
     out: Sequence[Any] | None = None,
+    backend: str = "auto",
 ) -> list[Any]:
     """The LWT of images: ``[cA, (cH, cV, cD) of the coarsest level, …]``.
 
@@ -178,7 +208,7 @@ def lwt2(
     >>> cA.shape, cH.shape, cV.shape, cD.shape
     ((2, 3), (1, 3), (2, 2), (1, 2))
     """
-    return _lwtn(x, wavelet, level, mode, two_axes(axes), out, "wavedec2")
+    return _lwtn(x, wavelet, level, mode, two_axes(axes), out, "wavedec2", backend)
 
 
 def ilwt2(
@@ -188,6 +218,7 @@ def ilwt2(
     axes: Sequence[int] = (-2, -1),
     *,
     out: Array | None = None,
+    backend: str = "auto",
 ) -> Array:
     """The inverse of :func:`lwt2`."""
-    return ilwtn(coeffs, wavelet, mode, two_axes(axes), out=out)
+    return ilwtn(coeffs, wavelet, mode, two_axes(axes), out=out, backend=backend)

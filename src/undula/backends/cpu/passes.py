@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ...plans.boundary import TERMS
 from ...plans.line import Line
+from ..strides import contiguous, plane_strides
 from . import program
 from .compiled import kernel
 from .layout import BLOCK, CHUNK, STRIP
@@ -30,36 +31,6 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 NARROW = 16  # Samples side by side below which an axis is worked on as lines.
-
-
-def _strides(shape: Shape, strides: Shape, itemsize: int, outer: int, inner: int) -> tuple[int, int] | None:
-    """Bytes between planes and between rows; None where the strides are not of such a kind.
-
-    Axes before ``outer`` are planes, ``outer`` has the rows unless it is ``inner``, and from ``inner`` on
-    everything lies in one piece.
-    """
-    size = itemsize
-    for axis in range(len(shape) - 1, inner - 1, -1):
-        if shape[axis] > 1 and strides[axis] != size:
-            return None
-        size *= shape[axis]
-    planes, plane = 1, 0
-    for axis in range(outer - 1, -1, -1):
-        if shape[axis] == 1:
-            continue
-        if planes > 1 and strides[axis] != planes * plane:
-            return None
-        plane = plane if planes > 1 else strides[axis]
-        planes *= shape[axis]
-    row = strides[outer] if outer < inner else 0
-    return None if plane % itemsize or row % itemsize else (plane, row)
-
-
-def _contiguous(shape: Shape, itemsize: int) -> Shape:
-    strides = [itemsize]
-    for n in shape[:0:-1]:
-        strides.append(strides[-1] * n)
-    return tuple(strides[::-1])
 
 
 def _address(x: Array) -> int:
@@ -76,7 +47,7 @@ class Side:
 
     def __init__(self, shape: Shape, itemsize: int, outer: int, inner: int) -> None:
         self.shape, self.outer, self.inner, self.itemsize = shape, outer, inner, itemsize
-        usual = _strides(shape, _contiguous(shape, itemsize), itemsize, outer, inner)
+        usual = plane_strides(shape, contiguous(shape, itemsize), itemsize, outer, inner)
         assert usual is not None
         self.usual = usual
 
@@ -87,7 +58,7 @@ class Side:
             return None
         if flags.c_contiguous:
             return self.usual
-        return _strides(x.shape, x.strides, self.itemsize, self.outer, self.inner)
+        return plane_strides(x.shape, x.strides, self.itemsize, self.outer, self.inner)
 
 
 class Room:

@@ -1,0 +1,107 @@
+"""Borders: what stands beyond the ends of a line, as functions of a kernel.
+
+Each border is two functions: ``<name>_place(p, n, t)``, the place on the line of the t-th sample that place p
+is made of, -1 for nothing; and ``<name>_weight(p, n, t)``, its factor, where factors differ from 1. On the
+way back p numbers coefficients; an LWT folds their places on the line of n samples, and a DWT has n
+coefficients and nothing beyond.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .dialect import Dialect
+from .text import Text
+
+# (No divisions: beyond the ends is mostly just beyond.)
+FOLDS = """\
+{function} int wrapped(int p, int n) {{
+    while (p < 0) p += n;
+    while (p >= n) p -= n;
+    return p;
+}}
+{function} int mirrored(int p, int n, int last) {{
+    while (p < 0 || p >= n) p = p < 0 ? -(last & 1) - p : last - p;
+    return p;
+}}"""
+
+__all__ = ["FOLDS", "Border", "back_borders", "forward_border"]
+
+# Each body is a sequence of statements with p, n and t; ``wrapped`` is the remainder that is never
+# negative, and ``mirrored`` folds at both ends, so that ``last`` comes back to 0.
+_PLACES = {
+    "zero": "return p < 0 || p >= n ? -1 : p;",
+    "constant": "return p < 0 ? 0 : p >= n ? n - 1 : p;",
+    "symmetric": "return mirrored(p, n, 2 * n - 1);",
+    "periodic": "return wrapped(p, n);",
+    "periodization": "const int q = wrapped(p, n + n % 2);\nreturn q < n ? q : n - 1;",
+    "reflect": "return n == 1 ? 0 : mirrored(p, n, 2 * n - 2);",
+    "antisymmetric": "return mirrored(p, n, 2 * n - 1);",
+    "smooth": "if (t == 0) return p < 0 ? 0 : n - 1;\nreturn n == 1 ? 0 : p < 0 ? 1 : n - 2;",
+    "antireflect": (
+        "if (n == 1 || t == 2) return 0;\nif (t == 1) return n - 1;\nreturn mirrored(p, n, 2 * n - 2);"
+    ),
+    # Coefficients of an LWT, low and high, by the places 2k and 2k + 1 of a line of n samples.
+    "folded low": "return n == 1 ? 0 : mirrored(2 * p, n, 2 * n - 2) / 2;",
+    "folded high": "return n == 1 ? -1 : mirrored(2 * p + 1, n, 2 * n - 2) / 2;",
+    "wrapped": "return n == 0 ? -1 : wrapped(p, n);",
+}
+_WEIGHTS = {
+    "antisymmetric": "return wrapped(p, 2 * n) < n ? 1 : -1;",
+    "smooth": "const int beyond = p < 0 ? -p : p - n + 1;\nreturn t == 0 ? 1 + beyond : -beyond;",
+    "antireflect": (
+        "if (n == 1) return t == 0;\nconst int q = wrapped(p, 2 * n - 2), turn = (p - q) / (2 * n - 2);\n"
+        "if (t == 0) return q < n ? 1 : -1;\nreturn t == 1 ? 2 * turn + 2 * (q >= n) : -2 * turn;"
+    ),
+}
+_TERMS = {"smooth": 2, "antireflect": 3}
+
+
+@dataclass(frozen=True)
+class Border:
+    """How a line goes on.
+
+    Parameters
+    ----------
+    kind : str
+        A mode of the DWT; ``folded low`` and ``folded high`` for coefficients of an LWT.
+    """
+
+    kind: str
+
+    @property
+    def terms(self) -> int:
+        """Samples that a place beyond the ends is made of, at most."""
+        return _TERMS.get(self.kind, 1)
+
+    @property
+    def weighted(self) -> bool:
+        """Samples have factors."""
+        return self.kind in _WEIGHTS
+
+    @property
+    def certain(self) -> bool:
+        """Every place beyond the ends is made of samples."""
+        return self.kind not in ("zero", "folded high", "wrapped")
+
+    def emit(self, text: Text, dialect: Dialect, name: str, number: str) -> None:
+        """The functions."""
+        with text.block(f"{dialect.function} int {name}_place(int p, int n, int t)"):
+            text(*_PLACES[self.kind].split("\n"))
+        if self.weighted:
+            with text.block(f"{dialect.function} {number} {name}_weight(int p, int n, int t)"):
+                text(*_WEIGHTS[self.kind].split("\n"))
+
+
+def forward_border(mode: str) -> Border:
+    """Of samples, in a mode of the DWT."""
+    return Border(mode)
+
+
+def back_borders(family: str, mode: str) -> tuple[Border, Border]:
+    """Of the low and of the high band, on the way back; ``mode`` is that of the line."""
+    if family == "lwt" and mode == "reflect":
+        return Border("folded low"), Border("folded high")
+    # (The LWT wraps only where both bands have as many coefficients.)
+    kind = "periodic" if family == "lwt" or mode == "periodization" else "zero"
+    return Border(kind), Border(kind)

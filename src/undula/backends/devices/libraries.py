@@ -1,0 +1,361 @@
+"""Arrays of other libraries: where their numbers are, on which stream they work, how they allocate.
+
+A library is looked up by the type of an array, and only among modules that have been imported already:
+whoever has an array of a library has imported it.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import ArgumentError, ArgumentTypeError
+from ..strides import contiguous
+from .transform import Layout
+
+__all__ = ["Held", "Library", "library_of"]
+
+READABLE = ("float32", "float64", "float16", "uint8", "uint16", "int16")
+COMPLEX = {"complex64": "float32", "complex128": "float64"}
+RESULTS = {
+    "float64": "float64", "float16": "float16", "complex64": "complex64", "complex128": "complex128",
+    "float32": "float32", "uint8": "float32", "uint16": "float32", "int16": "float32",
+}  # fmt: skip
+
+Shape = tuple[int, ...]
+
+
+class Held(NamedTuple):
+    """An array as kernels see it: a buffer (an address, or an object of OpenCL) and its layout."""
+
+    buffer: Any
+    layout: Layout
+    array: Any
+
+
+class Library:
+    """What is common to all: from an array to what kernels see of it."""
+
+    backend = "cuda"
+    name = ""
+
+    def device(self, x: Any) -> Any:
+        """The device that an array is on, ready to compile for."""
+        raise NotImplementedError
+
+    def queue(self, x: Any) -> Any:
+        """The stream or queue that the caller works on."""
+        raise NotImplementedError
+
+    def shape(self, x: Any) -> Shape:
+        """The shape of an array."""
+        return tuple(int(n) for n in x.shape)
+
+    def dtype(self, x: Any) -> str:
+        """The name of an array's dtype."""
+        return str(x.dtype)
+
+    def buffer(self, x: Any) -> tuple[Any, int, int]:
+        """Buffer, first element in it, and the bytes to which that element is aligned."""
+        raise NotImplementedError
+
+    def strides(self, x: Any) -> Shape | None:
+        """In elements; None where the array is in one piece."""
+        raise NotImplementedError
+
+    def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
+        """A new array beside another one."""
+        raise NotImplementedError
+
+    def converted(self, x: Any, dtype: str) -> Any:
+        """An array of another dtype."""
+        raise NotImplementedError
+
+    def finished(self, results: Any, like: Any) -> Any:
+        """Results as the caller is to have them."""
+        return results
+
+    # --- common -----------------------------------------------------------------------------------
+
+    def samples(self, x: Any, what: str = "data") -> Any:
+        """The array, of a dtype that kernels read."""
+        name = self.dtype(x)
+        if name in READABLE or name in COMPLEX:
+            return x
+        if name in ("bool", "int8", "uint32", "int32", "uint64", "int64"):
+            return self.converted(x, "float64")
+        raise ArgumentTypeError(
+            f"{what} has dtype {name}, which no kernel reads; convert it to one of"
+            f" {', '.join((*READABLE, *COMPLEX))}"
+        )
+
+    def held(self, x: Any) -> Held:
+        """What kernels see of an array; complex numbers are pairs."""
+        shape, dtype, strides = self.shape(x), self.dtype(x), self.strides(x)
+        strides = contiguous(shape) if strides is None else strides
+        buffer, start, alignment = self.buffer(x)
+        if dtype in COMPLEX:
+            layout = Layout((*shape, 2), (*(2 * s for s in strides), 1), COMPLEX[dtype], 2 * start, alignment)
+        else:
+            layout = Layout(shape, strides, dtype, start, alignment)
+        return Held(buffer, layout, x)
+
+    def check(self, x: Any, like: Any, what: str) -> None:
+        """Raises an error unless two arrays are of one library and on one device."""
+        if library_of(x) is not self:
+            raise ArgumentTypeError(
+                f"{what} must be an array of {self.name} as the others are, got {type(x).__name__}"
+            )
+        if self.device(x) is not self.device(like):
+            raise ArgumentError(f"{what} is on another device than the other arrays")
+
+
+def alignment_of(address: int) -> int:
+    """The largest power of two up to 16 that divides an address."""
+    return math.gcd(address, 16) or 16
+
+
+class _Cuda(Library):
+    def device(self, x: Any) -> Any:
+        from ..cuda.runtime import device
+
+        return device(self.number(x))
+
+    def number(self, x: Any) -> int:
+        """Which GPU."""
+        raise NotImplementedError
+
+
+class _Torch(_Cuda):
+    name = "PyTorch"
+
+    def number(self, x: Any) -> int:
+        return int(x.device.index or 0)
+
+    def queue(self, x: Any) -> int:
+        stream: int = sys.modules["torch"].cuda.current_stream(x.device).cuda_stream
+        return stream
+
+    def dtype(self, x: Any) -> str:
+        return str(x.dtype).removeprefix("torch.")
+
+    def buffer(self, x: Any) -> tuple[Any, int, int]:
+        address = x.data_ptr()
+        return address, 0, alignment_of(address)
+
+    def strides(self, x: Any) -> Shape | None:
+        return None if x.is_contiguous() else tuple(x.stride())
+
+    def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
+        torch = sys.modules["torch"]
+        return torch.empty(shape, dtype=getattr(torch, dtype), device=like.device)
+
+    def converted(self, x: Any, dtype: str) -> Any:
+        return x.to(getattr(sys.modules["torch"], dtype))
+
+    def samples(self, x: Any, what: str = "data") -> Any:
+        return super().samples(x.detach().resolve_conj().resolve_neg(), what)
+
+
+class _Cupy(_Cuda):
+    name = "CuPy"
+
+    def number(self, x: Any) -> int:
+        return int(x.device.id)
+
+    def queue(self, x: Any) -> int:
+        stream: int = sys.modules["cupy"].cuda.get_current_stream().ptr
+        return stream
+
+    def buffer(self, x: Any) -> tuple[Any, int, int]:
+        return x.data.ptr, 0, alignment_of(x.data.ptr)
+
+    def strides(self, x: Any) -> Shape | None:
+        return None if x.flags.c_contiguous else tuple(step // x.itemsize for step in x.strides)
+
+    def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
+        with like.device:
+            return sys.modules["cupy"].empty(shape, dtype)
+
+    def converted(self, x: Any, dtype: str) -> Any:
+        return x.astype(dtype)
+
+
+class _OpenCL(Library):
+    backend, name = "opencl", "PyOpenCL"
+
+    def device(self, x: Any) -> Any:
+        from ..opencl.runtime import device
+
+        return device(x.context, self.queue(x).device)
+
+    def queue(self, x: Any) -> Any:
+        if x.queue is None:
+            raise ArgumentError(
+                "the PyOpenCL array has no queue to work on; give it one: x.with_queue(queue)"
+            )
+        return x.queue
+
+    def buffer(self, x: Any) -> tuple[Any, int, int]:
+        return x.base_data, x.offset // x.dtype.itemsize, 16
+
+    def strides(self, x: Any) -> Shape | None:
+        return tuple(step // x.dtype.itemsize for step in x.strides)
+
+    def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
+        return sys.modules["pyopencl.array"].empty(self.queue(like), shape, dtype)
+
+    def converted(self, x: Any, dtype: str) -> Any:
+        return x.astype(dtype)
+
+
+class DeviceArray:
+    """Memory on a GPU that belongs to no other library; others take it over by DLPack.
+
+    Results are such arrays where the caller's own library cannot allocate for us.
+    """
+
+    def __init__(self, buffer: Any, shape: Shape, dtype: str, stream: int, number: int) -> None:
+        self.memory, self.shape, self.dtype = buffer, shape, np.dtype(dtype)
+        self.stream, self.number = stream, number
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.memory.address, False),
+            "version": 3,
+            "stream": self.stream or 1,
+        }
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, self.number
+
+    def __dlpack__(self, *, stream: int | None = None, **_: Any) -> Any:
+        from ..cuda.dlpack import capsule
+
+        return capsule(self, stream)
+
+    def get(self) -> Any:
+        """A NumPy array with the same numbers."""
+        from ..cuda.runtime import device
+
+        made = np.empty(self.shape, self.dtype)
+        device(self.number).download(self.memory.address, made, self.stream)
+        return made
+
+
+class _Interface(_Cuda):
+    """Anything with ``__cuda_array_interface__``, such as Numba's device arrays."""
+
+    name = "the CUDA array interface"
+
+    def number(self, x: Any) -> int:
+        from ..cuda.runtime import device_of_address
+
+        return device_of_address(x.__cuda_array_interface__["data"][0])
+
+    def queue(self, x: Any) -> int:
+        return int(x.__cuda_array_interface__.get("stream") or 1)
+
+    def shape(self, x: Any) -> Shape:
+        return tuple(x.__cuda_array_interface__["shape"])
+
+    def dtype(self, x: Any) -> str:
+        return str(np.dtype(x.__cuda_array_interface__["typestr"]))
+
+    def buffer(self, x: Any) -> tuple[Any, int, int]:
+        address = x.__cuda_array_interface__["data"][0] or 0
+        return address, 0, alignment_of(address)
+
+    def strides(self, x: Any) -> Shape | None:
+        strides = x.__cuda_array_interface__.get("strides")
+        size = np.dtype(self.dtype(x)).itemsize
+        return None if strides is None else tuple(step // size for step in strides)
+
+    def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        stream = self.queue(like)
+        memory = self.device(like).memory(size, stream)
+        return DeviceArray(memory, shape, dtype, stream, self.number(like))
+
+    def converted(self, x: Any, dtype: str) -> Any:
+        raise ArgumentTypeError(
+            f"an array of dtype {self.dtype(x)} has to be converted to one of {', '.join(READABLE)} first"
+        )
+
+
+class _Jax(_Interface):
+    """JAX, which neither tells its stream nor lets others write: DLPack carries the order of work."""
+
+    name = "JAX"
+
+    def queue(self, x: Any) -> int:
+        return 1
+
+    def samples(self, x: Any, what: str = "data") -> Any:
+        found = super().samples(x, what)
+        found.block_until_ready()  # JAX has its own stream, and does not tell it
+        return found
+
+    def converted(self, x: Any, dtype: str) -> Any:
+        return x.astype(dtype)
+
+    def shape(self, x: Any) -> Shape:
+        return tuple(x.shape)
+
+    def finished(self, results: Any, like: Any) -> Any:
+        return _mapped(results, sys.modules["jax"].dlpack.from_dlpack)
+
+
+def _mapped(nested: Any, change: Any) -> Any:
+    if isinstance(nested, dict):
+        return {key: _mapped(part, change) for key, part in nested.items()}
+    if isinstance(nested, (list, tuple)):
+        return type(nested)(_mapped(part, change) for part in nested)
+    return nested if nested is None else change(nested)
+
+
+TORCH, CUPY, OPENCL_ARRAYS, JAX, INTERFACE = _Torch(), _Cupy(), _OpenCL(), _Jax(), _Interface()
+
+
+def library_of(x: Any) -> Library | None:
+    """The library that an array on a device is of; None for what NumPy can read."""
+    kind = type(x)
+    if kind is np.ndarray or kind in (list, tuple, float, int):
+        return None
+    root = kind.__module__.partition(".")[0]
+    if root == "torch":
+        return TORCH if getattr(x, "is_cuda", False) else None
+    if root == "cupy":
+        return CUPY
+    if root == "pyopencl":
+        return OPENCL_ARRAYS if hasattr(x, "base_data") else None
+    if root in ("jax", "jaxlib"):
+        on_gpu = getattr(x, "devices", None) and next(iter(x.devices())).platform == "gpu"
+        return JAX if on_gpu else None
+    if isinstance(x, DeviceArray) or hasattr(x, "__cuda_array_interface__"):
+        return INTERFACE
+    return None
+
+
+def same_library(arrays: Sequence[Any]) -> Library | None:
+    """The library of some arrays, None for NumPy's; an error where they differ."""
+    found = [library_of(x) for x in arrays if x is not None]
+    if not found:
+        return None
+    if any(one is not found[0] for one in found):
+        kinds = sorted({type(x).__module__.partition(".")[0] for x in arrays if x is not None})
+        raise ArgumentError(f"arrays of one library are needed, got a mixture: {', '.join(kinds)}")
+    library = found[0]
+    if library is not None:
+        present = [x for x in arrays if x is not None]
+        devices = {id(library.device(x)) for x in present}
+        if len(devices) > 1:
+            raise ArgumentError("arrays are on different devices; bring them to one first")
+    return library

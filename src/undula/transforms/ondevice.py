@@ -1,0 +1,372 @@
+"""Transforms on devices: where plans, programs and arrays of many libraries meet.
+
+An array that is on a GPU already is transformed there, on the stream its library works on, into new arrays
+of the same library. A NumPy array goes to a device when ``backend`` asks for it, and its results come back.
+Programs are made once for each layout of arrays, and kept.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..backends.devices.libraries import COMPLEX, RESULTS, Held, Library, library_of, same_library
+from ..backends.devices.program import Task, UnfollowableError
+from ..backends.devices.transform import Layout, Options, Stage, transform
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from .levels import Recipe, level, recompose_shapes
+
+__all__ = [
+    "BACKENDS",
+    "Options",
+    "backward",
+    "engine",
+    "forward",
+    "host",
+    "layouts",
+    "prepared",
+    "program",
+    "restorer",
+]
+
+BACKENDS = ("auto", "cpu", "cuda", "opencl")
+
+Shape = tuple[int, ...]
+USUAL = Options()
+
+
+def engine(arrays: Sequence[Any], backend: str = "auto") -> Library | None:
+    """What transforms these arrays on a device; None for the CPU.
+
+    Parameters
+    ----------
+    arrays : sequence
+        As the caller gave them; None among them is left out.
+    backend : str
+        One of :data:`BACKENDS`.
+    """
+    if backend not in BACKENDS:
+        raise UnknownNameError("backend", backend, BACKENDS)
+    library = same_library(arrays)
+    if library is None:
+        if backend in ("auto", "cpu"):
+            return None
+        return host(backend)
+    if backend not in ("auto", library.backend):
+        raise ArgumentError(
+            f"an array of {library.name} is transformed by backend {library.backend!r} where it is, not by"
+            f" {backend!r}; give a NumPy array to have it brought there"
+        )
+    return library
+
+
+class _Host(Library):
+    """NumPy's arrays on a device: brought there, and their results brought back."""
+
+    name = "NumPy"
+
+    def __init__(self, backend: str) -> None:
+        self.backend = backend
+        if backend == "cuda":
+            from ..backends.cuda.runtime import device
+
+            self._device: Any = device(0)
+        else:
+            from ..backends.opencl.runtime import default_device
+
+            self._device = default_device()
+
+    def device(self, x: Any) -> Any:
+        return self._device
+
+    def queue(self, x: Any) -> Any:
+        return self._device.queue
+
+    def held(self, x: Any) -> Held:
+        if isinstance(x, _Away):
+            memory, shape, dtype = x.memory, x.shape, x.dtype
+        else:
+            array = np.ascontiguousarray(x)
+            memory, shape, dtype = (
+                self._device.allocate(array.nbytes, self.queue(x)),
+                array.shape,
+                str(array.dtype),
+            )
+            self._device.upload(array, memory, self.queue(x))
+        layout = Layout.whole(shape, dtype)
+        if dtype in COMPLEX:
+            layout = Layout.whole((*shape, 2), COMPLEX[dtype])
+        return Held(getattr(memory, "address", memory), layout, memory)
+
+    def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        return _Away(self._device.allocate(size, self.queue(like)), shape, dtype)
+
+    def converted(self, x: Any, dtype: str) -> Any:
+        return np.asarray(x).astype(dtype)
+
+    def check(self, x: Any, like: Any, what: str) -> None:
+        raise ArgumentTypeError(
+            f"{what} is not filled by backend {self.backend!r} for NumPy arrays; leave it out, or give arrays"
+            " that are on the device"
+        )
+
+    def finished(self, results: Any, like: Any) -> Any:
+        if isinstance(results, dict):
+            return {key: self.finished(part, like) for key, part in results.items()}
+        if isinstance(results, list):
+            return [self.finished(part, like) for part in results]
+        made = np.empty(results.shape, results.dtype)
+        self._device.download(results.memory, made, self.queue(like))
+        return made
+
+
+class _Away:
+    """A result that is still on the device."""
+
+    def __init__(self, memory: Any, shape: Shape, dtype: str) -> None:
+        self.memory, self.shape, self.dtype = memory, shape, dtype
+
+
+@lru_cache(maxsize=8)
+def host(backend: str) -> _Host:
+    """What brings NumPy's arrays to a device."""
+    return _Host(backend)
+
+
+def restorer(data: Any) -> Callable[[Any], Any]:
+    """What makes of NumPy's results the kind of array that the caller gave."""
+    if type(data).__module__.partition(".")[0] != "torch" or library_of(data) is not None:
+        return lambda results: results
+    torch = sys.modules["torch"]
+
+    def restored(results: Any) -> Any:
+        if isinstance(results, dict):
+            return {key: restored(part) for key, part in results.items()}
+        if isinstance(results, (list, tuple)):
+            return type(results)(restored(part) for part in results)
+        return torch.from_numpy(results) if isinstance(results, np.ndarray) else results
+
+    return restored
+
+
+# --- programs -------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=512)
+def _stages(wanted: Recipe, shapes: tuple[Shape, ...], double: bool, pair: bool) -> tuple[Stage, ...]:
+    """The levels of a transform, finest first; complex numbers are pairs along one more axis."""
+    more = (2,) if pair else ()
+    stages = []
+    for shape in shapes:
+        one = level(wanted, shape, np.dtype(np.float64 if double else np.float32))
+        tasks = tuple(
+            Task(axis, wavelet, line)
+            for (axis, line), wavelet in zip(one.lines, wanted.wavelets, strict=True)
+        )
+        stages.append(Stage((*shape, *more), tasks, {key: (*s, *more) for key, s in one.shapes.items()}))
+    return tuple(stages)
+
+
+def level_shapes(wanted: Recipe, shape: Shape, levels: int) -> tuple[Shape, ...]:
+    """The shapes of what each level decomposes, finest first."""
+    found = []
+    for _ in range(levels):
+        found.append(shape)
+        one = level(wanted, shape, np.dtype(np.float32))
+        shape = one.shapes[one.low]
+    return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def prepared(
+    device: Any,
+    back: bool,
+    stages: tuple[Stage, ...],
+    samples: Layout,
+    coefficients: tuple[Layout | None, ...],
+    options: Options,
+) -> Any:
+    """A program that is ready to run on a device."""
+    try:
+        program = transform(
+            back, stages, samples, coefficients, device.dialect, device.limits, options, device.capacity
+        )
+    except UnfollowableError as error:
+        raise ArgumentError(f"out has strides that kernels do not follow: {error}") from None
+    return device.prepare(program)
+
+
+def layouts(stages: Sequence[Stage], dtype: str) -> list[Layout]:
+    """Of the coefficients, each in one piece, in the order of their buffers."""
+    low = next(iter(stages[-1].shapes))
+    shapes = [stages[-1].shapes[low]]
+    for stage in reversed(stages):
+        shapes += list(stage.shapes.values())[1:]
+    return [Layout.whole(shape, dtype) for shape in shapes]
+
+
+def _run(library: Library, made: Any, buffers: list[Any], like: Any, kept: dict[Any, Any] | None) -> None:
+    """Runs a program with memory of its own from the caller's library; ``kept`` keeps it for each queue."""
+    queue = library.queue(like)
+    own = None if kept is None else kept.get((made, queue))
+    if own is None:
+        own = [library.held(library.empty((n,), kind, like)) for n, kind in made.program.own]
+        if kept is not None:
+            kept[made, queue] = own
+    made.run([*buffers, *(one.buffer for one in own)], queue)
+
+
+def program(
+    device: Any,
+    back: bool,
+    wanted: Recipe,
+    levels: int,
+    samples: Layout,
+    inner: Shape,
+    dtype: str,
+    options: Options,
+) -> tuple[Any, tuple[Stage, ...]]:
+    """The program for arrays in one piece, and its stages; ``inner`` is the shape with zeros around."""
+    real = COMPLEX.get(dtype, dtype)
+    stages = _stages(wanted, level_shapes(wanted, inner, levels), real == "float64", dtype in COMPLEX)
+    return prepared(device, back, stages, samples, tuple(layouts(stages, real)), options), stages
+
+
+def forward(
+    library: Library,
+    data: Any,
+    wanted: Recipe,
+    levels: int,
+    out: Sequence[Any] | None = None,
+    options: Options = USUAL,
+    inner: Shape | None = None,
+    kept: dict[Any, Any] | None = None,
+) -> list[Any]:
+    """``[approximation, details by key, …]``, coarsest first, in the caller's kind of arrays.
+
+    ``inner`` is a larger shape whose rest is zeros, and ``kept`` keeps memory for the next time.
+    """
+    x = library.samples(data)
+    shape, dtype = library.shape(x), RESULTS[library.dtype(x)]
+    if levels == 0:
+        return _copied(library, x, dtype, out)
+    pair = dtype in COMPLEX
+    real = COMPLEX.get(dtype, dtype)
+    sizes = level_shapes(wanted, inner or shape, levels)
+    stages = _stages(wanted, sizes, real == "float64", pair)
+    keys = wanted.keys[1:]
+    plain = _stages(wanted, sizes, real == "float64", False)
+    if out is None:
+        shapes = [layout.shape for layout in layouts(plain, dtype)]
+        arrays = [library.empty(s, dtype, x) for s in shapes]
+    else:
+        arrays = [out[0], *(part[key] for part in out[1:] for key in keys)]
+        for number, (array, layout) in enumerate(zip(arrays, layouts(plain, dtype), strict=True)):
+            _check_out(library, array, x, layout.shape, dtype, f"array {number} of out")
+    targets = [library.held(array) for array in arrays]
+    held = library.held(x)
+    device = library.device(x)
+    layout_list = tuple(target.layout for target in targets)
+    if math.prod(shape):
+        made = prepared(device, False, stages, held.layout, layout_list, options)
+        _run(library, made, [held.buffer, *(target.buffer for target in targets)], x, kept)
+    results: list[Any] = [arrays[0]]
+    for number in range(levels):
+        begin = 1 + number * len(keys)
+        results.append(dict(zip(keys, arrays[begin : begin + len(keys)], strict=True)))
+    return list(out) if out is not None else library.finished(results, x)
+
+
+def backward(
+    library: Library,
+    coeffs: Sequence[Any],
+    wanted: Recipe,
+    shape: Shape | None = None,
+    out: Any = None,
+    options: Options = USUAL,
+    cut: Shape | None = None,
+    kept: dict[Any, Any] | None = None,
+) -> Any:
+    """The samples; of a corner of them, where ``cut`` is smaller than what the coefficients make."""
+    given = [a for a in (coeffs[0], *(b for part in coeffs[1:] for b in part.values())) if a is not None]
+    if not given:
+        raise ArgumentError("At least one coefficient parameter must be specified.")
+    like = given[0]
+    dtypes = {RESULTS.get(library.dtype(library.samples(a, "coefficients")), "float64") for a in given}
+    dtype = str(np.result_type(*dtypes)) if len(dtypes) > 1 else dtypes.pop()
+
+    def typed(a: Any) -> Any:
+        if a is None:
+            return None
+        ready = library.samples(a, "coefficients")
+        return ready if library.dtype(ready) == dtype else library.converted(ready, dtype)
+
+    ready: list[Any] = [typed(coeffs[0])]
+    ready += [{key: typed(band) for key, band in part.items()} for part in coeffs[1:]]
+    sizes: list[Any] = [None if ready[0] is None else library.shape(ready[0])]
+    sizes += [
+        {key: None if band is None else library.shape(band) for key, band in part.items()}
+        for part in ready[1:]
+    ]
+    used, low, shapes = recompose_shapes(wanted, sizes, shape)
+    ready = [ready[0], *ready[len(ready) - used :]]
+    if used == 0:
+        return _copied(library, ready[0], dtype, None if out is None else [out])[0]
+    keys = wanted.keys[1:]
+    real = COMPLEX.get(dtype, dtype)
+    stages = _stages(wanted, shapes, real == "float64", dtype in COMPLEX)
+    wants = cut or shapes[0]
+    if out is None:
+        x = library.empty(wants, dtype, like)
+    else:
+        _check_out(library, out, like, wants, dtype, "out")
+        x = out
+    target = library.held(x)
+    flat = [ready[0], *(part.get(key) for part in ready[1:] for key in keys)]
+    if flat[0] is not None and low is not None and library.shape(flat[0]) != low:
+        flat[0] = flat[0][tuple(slice(n) for n in low)]
+    sources = [None if a is None else library.held(a) for a in flat]
+    if math.prod(shapes[0]):
+        device = library.device(like)
+        made = prepared(device, True, stages, target.layout, _layouts(sources), options)
+        buffers = [target.buffer, *(None if s is None else s.buffer for s in sources)]
+        _run(library, made, buffers, like, kept)
+    return out if out is not None else library.finished(x, like)
+
+
+def _layouts(sources: Sequence[Held | None]) -> tuple[Layout | None, ...]:
+    return tuple(None if source is None else source.layout for source in sources)
+
+
+def _check_out(library: Library, array: Any, like: Any, shape: Shape, dtype: str, what: str) -> None:
+    library.check(array, like, what)
+    if library.shape(array) != shape or library.dtype(array) != dtype:
+        raise ArgumentError(
+            f"{what} must have shape {shape} and dtype {dtype}, got {library.shape(array)} and"
+            f" {library.dtype(array)}"
+        )
+
+
+def _copied(library: Library, x: Any, dtype: str, out: Sequence[Any] | None) -> list[Any]:
+    """No level at all: the samples themselves."""
+    if out is not None:
+        out[0][...] = x
+        return list(out)
+    if isinstance(library, _Host):
+        return [np.array(x, dtype=dtype)]
+    made = library.converted(x, dtype)
+    return [made.copy() if made is x and hasattr(x, "copy") else made.clone() if made is x else made]
+
+
+def arrays_of(coeffs: Sequence[Any]) -> list[Any]:
+    """All arrays of nested coefficients, None among them."""
+    found: list[Any] = []
+    for part in coeffs:
+        found += list(part.values()) if isinstance(part, Mapping) else [part]
+    return found

@@ -1,0 +1,81 @@
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef float number;
+
+static __device__ __forceinline__ int wrapped(int p, int n) {
+    while (p < 0) p += n;
+    while (p >= n) p -= n;
+    return p;
+}
+static __device__ __forceinline__ int mirrored(int p, int n, int last) {
+    while (p < 0 || p >= n) p = p < 0 ? -(last & 1) - p : last - p;
+    return p;
+}
+static __device__ __forceinline__ int border_x_place(int p, int n, int t) {
+    if (n == 1 || t == 2) return 0;
+    if (t == 1) return n - 1;
+    return mirrored(p, n, 2 * n - 2);
+}
+static __device__ __forceinline__ number border_x_weight(int p, int n, int t) {
+    if (n == 1) return t == 0;
+    const int q = wrapped(p, 2 * n - 2), turn = (p - q) / (2 * n - 2);
+    if (t == 0) return q < n ? 1 : -1;
+    return t == 1 ? 2 * turn + 2 * (q >= n) : -2 * turn;
+}
+static __device__ __forceinline__ number take_x(const float *line, int step, int p, int n, int extent) {
+    if (p >= 0 && p < n) return line[(long long)p * step];
+    number sum = 0;
+    for (int t = 0; t < 3; ++t) {
+        const int q = border_x_place(p, extent, t);
+        sum += border_x_weight(p, extent, t) * line[(long long)q * step];
+    }
+    return sum;
+}
+
+extern "C" __global__ void __launch_bounds__(128) naive_forward(
+        const float *__restrict__ x,
+        float *__restrict__ a,
+        float *__restrict__ d,
+        const long long x_start,
+        const long long x_plane,
+        const int x_row,
+        const long long a_start,
+        const long long a_plane,
+        const int a_row,
+        const long long d_start,
+        const long long d_plane,
+        const int d_row,
+        const int rows,
+        const int low_rows,
+        const int high_rows,
+        const int row_pairs,
+        const int columns,
+        const int planes) {
+    const long long place = (long long)(int)blockIdx.x * 128 + (int)threadIdx.x;
+    const long long each = (long long)columns * row_pairs;
+    const long long plane = place / each;
+    if (plane >= planes) return;
+    const int column = place % each % columns;
+    const int m = 0 + (int)(place % each / columns);
+    x += x_start + plane * x_plane;
+    a += a_start + plane * a_plane;
+    d += d_start + plane * d_plane;
+    x += column;
+    a += column;
+    d += column;
+    number result0 = 0, result1 = 0;
+    result0 += 0.482962913f * take_x(x, x_row, 2 * (m + -1) + 0, rows, rows);
+    result0 += 0.836516304f * take_x(x, x_row, 2 * (m + -1) + 1, rows, rows);
+    result0 += 0.224143868f * take_x(x, x_row, 2 * (m + 0) + 0, rows, rows);
+    result0 += -0.129409523f * take_x(x, x_row, 2 * (m + 0) + 1, rows, rows);
+    result1 += -0.129409523f * take_x(x, x_row, 2 * (m + -1) + 0, rows, rows);
+    result1 += -0.224143868f * take_x(x, x_row, 2 * (m + -1) + 1, rows, rows);
+    result1 += 0.836516304f * take_x(x, x_row, 2 * (m + 0) + 0, rows, rows);
+    result1 += -0.482962913f * take_x(x, x_row, 2 * (m + 0) + 1, rows, rows);
+    if (m - 0 >= 0 && m - 0 < low_rows) {
+        a[(long long)(m - 0) * a_row] = result0;
+    }
+    if (m - 0 >= 0 && m - 0 < high_rows) {
+        d[(long long)(m - 0) * d_row] = result1;
+    }
+}

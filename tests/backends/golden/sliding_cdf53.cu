@@ -1,0 +1,477 @@
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef float number;
+
+static __device__ __forceinline__ int wrapped(int p, int n) {
+    while (p < 0) p += n;
+    while (p >= n) p -= n;
+    return p;
+}
+static __device__ __forceinline__ int mirrored(int p, int n, int last) {
+    while (p < 0 || p >= n) p = p < 0 ? -(last & 1) - p : last - p;
+    return p;
+}
+
+static __device__ __forceinline__ int down_place(int p, int n, int t) {
+    return mirrored(p, n, 2 * n - 1);
+}
+
+static __device__ __forceinline__ int along_place(int p, int n, int t) {
+    return mirrored(p, n, 2 * n - 1);
+}
+
+static __device__ __forceinline__ void load_row_inner(float *v, const float *line, int m, const int *at, int rows, int columns, int low_rows, int high_rows, int low_columns, int high_columns) {
+    {
+        const int c = 2 * m;
+        {
+            const float2 w = *(const float2 *)(line + c + 0);
+            v[0] = w.x;
+            v[1] = w.y;
+        }
+        {
+            const float2 w = *(const float2 *)(line + c + 2);
+            v[2] = w.x;
+            v[3] = w.y;
+        }
+    }
+}
+
+static __device__ __forceinline__ void load_inner(float *v, const float *line, unsigned int line_bytes, int p, int m, const int *at, int rows, int columns, int low_rows, int high_rows, int low_columns, int high_columns) {
+    const int q = (unsigned int)(p) < (unsigned int)rows ? p : down_place(p, rows, 0);
+    if (q >= 0) {
+        load_row_inner(v, (const float *)((const char *)line + (unsigned long long)(unsigned int)(q) * line_bytes), m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
+    }
+    else {
+        #pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            v[j] = 0;
+        }
+    }
+}
+
+
+static __device__ __forceinline__ void load_row(float *v, const float *line, int m, const int *at, int rows, int columns, int low_rows, int high_rows, int low_columns, int high_columns) {
+    {
+        const int c = 2 * m;
+        if (c >= 0 && c + 4 <= columns) {
+            {
+                const float2 w = *(const float2 *)(line + c + 0);
+                v[0] = w.x;
+                v[1] = w.y;
+            }
+            {
+                const float2 w = *(const float2 *)(line + c + 2);
+                v[2] = w.x;
+                v[3] = w.y;
+            }
+        }
+        else {
+            {
+                const int p = c + 0, q = at[0];
+                {
+                    v[0] = q < 0 ? 0 : line[q * 1 + 0];
+                }
+            }
+            {
+                const int p = c + 1, q = at[1];
+                {
+                    v[1] = q < 0 ? 0 : line[q * 1 + 0];
+                }
+            }
+            {
+                const int p = c + 2, q = at[2];
+                {
+                    v[2] = q < 0 ? 0 : line[q * 1 + 0];
+                }
+            }
+            {
+                const int p = c + 3, q = at[3];
+                {
+                    v[3] = q < 0 ? 0 : line[q * 1 + 0];
+                }
+            }
+        }
+    }
+}
+
+static __device__ __forceinline__ void load(float *v, const float *line, unsigned int line_bytes, int p, int m, const int *at, int rows, int columns, int low_rows, int high_rows, int low_columns, int high_columns) {
+    const int q = (unsigned int)(p) < (unsigned int)rows ? p : down_place(p, rows, 0);
+    if (q >= 0) {
+        load_row(v, (const float *)((const char *)line + (unsigned long long)(unsigned int)(q) * line_bytes), m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
+    }
+    else {
+        #pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            v[j] = 0;
+        }
+    }
+}
+
+static __device__ __forceinline__ void run_along(number *v, int lane) {
+    {
+        number other[3];
+        other[0] = v[0];
+        other[1] = v[2];
+        other[2] = __shfl_sync(0xffffffffu, v[0], lane + 1);
+        #pragma unroll
+        for (int n = 0; n < 2; ++n) {
+            #pragma unroll
+            for (int c = 0; c < 1; ++c) {
+                v[(2 * n + 1) * 1 + c] = v[(2 * n + 1) * 1 + c] + -0.5f * other[(n + 0) * 1 + c] + -0.5f * other[(n + 1) * 1 + c];
+            }
+        }
+    }
+    {
+        number other[3];
+        other[1] = v[1];
+        other[2] = v[3];
+        other[0] = __shfl_sync(0xffffffffu, v[3], lane - 1);
+        #pragma unroll
+        for (int n = 0; n < 2; ++n) {
+            #pragma unroll
+            for (int c = 0; c < 1; ++c) {
+                v[(2 * n + 0) * 1 + c] = v[(2 * n + 0) * 1 + c] + 0.25f * other[(n + 0) * 1 + c] + 0.25f * other[(n + 1) * 1 + c];
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(128) sliding_forward(
+        const float *__restrict__ x,
+        float *__restrict__ aa,
+        float *__restrict__ ad,
+        float *__restrict__ da,
+        float *__restrict__ dd,
+        const long long x_start,
+        const long long x_plane,
+        const int x_row,
+        const long long aa_start,
+        const long long aa_plane,
+        const int aa_row,
+        const long long ad_start,
+        const long long ad_plane,
+        const int ad_row,
+        const long long da_start,
+        const long long da_plane,
+        const int da_row,
+        const long long dd_start,
+        const long long dd_plane,
+        const int dd_row,
+        const int rows,
+        const int columns,
+        const int low_rows,
+        const int high_rows,
+        const int low_columns,
+        const int high_columns,
+        const int row_pairs,
+        const int strip,
+        const int strips,
+        const int blocks) {
+    const int lane = (int)threadIdx.x % 32;
+    const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
+    const int across = ((int)blockIdx.x % blocks) * 4 + warp;
+    const int strip_number = (int)blockIdx.x / blocks % strips;
+    const long long plane = (int)blockIdx.x / blocks / strips;
+    x += x_start + plane * x_plane;
+    aa += aa_start + plane * aa_plane;
+    ad += ad_start + plane * ad_plane;
+    da += da_start + plane * da_plane;
+    dd += dd_start + plane * dd_plane;
+    const unsigned int x_bytes = (unsigned int)x_row * 4;
+    const unsigned int aa_bytes = (unsigned int)aa_row * 4;
+    const unsigned int ad_bytes = (unsigned int)ad_row * 4;
+    const unsigned int da_bytes = (unsigned int)da_row * 4;
+    const unsigned int dd_bytes = (unsigned int)dd_row * 4;
+    const int m = -1 + (across * 30 + lane - 1) * 2;
+    const int useful = lane >= 1 && lane < 31;
+    const int begin = -1 + strip_number * strip;
+    const int end = min(begin + strip, -1 + row_pairs);
+    const int left = -1 + (across * 30 - 1) * 2;
+    const int right = left + 64;
+    if (2 * left + 0 >= 0 && 2 * right + 0 <= columns && left + 1 >= 0 && right + 1 <= low_columns && left + 1 >= 0 && right + 1 <= high_columns) {
+        const int *at = 0;
+        number in0_1[4];
+        number in1_1[4];
+        number step0_1[4];
+        #pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            in0_1[j] = 0;
+        }
+        #pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            in1_1[j] = 0;
+        }
+        #pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            step0_1[j] = 0;
+        }
+        float next0_0[4], next0_1[4];
+        load_inner(next0_0, x, x_bytes, 2 * (begin - 1 + 0) + 0, m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
+        load_inner(next0_1, x, x_bytes, 2 * (begin - 1 + 0) + 1, m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
+        for (int i = begin - 1; i < end + 1; ++i) {
+            number in0_0[4], in1_0[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                in0_0[j] = next0_0[j];
+                in1_0[j] = next0_1[j];
+            }
+            if (i + 1 < end + 1) {
+                load_inner(next0_0, x, x_bytes, 2 * (i + 1) + 0, m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
+                load_inner(next0_1, x, x_bytes, 2 * (i + 1) + 1, m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
+            }
+            number step0_0[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                step0_0[j] = in1_1[j] + -0.5f * in0_1[j] + -0.5f * in0_0[j];
+            }
+            number step1_0[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                step1_0[j] = in0_1[j] + 0.25f * step0_1[j] + 0.25f * step0_0[j];
+            }
+            number done0[4], done1[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                done0[j] = step1_0[j]; done1[j] = step0_0[j];
+            }
+            if (i >= begin + 1) {
+                const int n = i - 1;
+                run_along(done0, lane);
+                run_along(done1, lane);
+                if (useful) {
+                    {
+                        const int r = n - -1;
+                        if ((unsigned int)(r) < (unsigned int)low_rows) {
+                            {
+                                const int c = m + 1;
+                                float *line = (float *)((char *)aa + (unsigned long long)(unsigned int)(r) * aa_bytes) + c * 1;
+                                {
+                                    {
+                                        float2 w;
+                                        w.x = done0[0] * 2.0f;
+                                        w.y = done0[2] * 2.0f;
+                                        *(float2 *)(line + 0) = w;
+                                    }
+                                }
+                            }
+                            {
+                                const int c = m + 1;
+                                float *line = (float *)((char *)ad + (unsigned long long)(unsigned int)(r) * ad_bytes) + c * 1;
+                                {
+                                    {
+                                        float2 w;
+                                        w.x = done0[1] * 1.0f;
+                                        w.y = done0[3] * 1.0f;
+                                        *(float2 *)(line + 0) = w;
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    {
+                        const int r = n - -1;
+                        if ((unsigned int)(r) < (unsigned int)high_rows) {
+                            {
+                                const int c = m + 1;
+                                float *line = (float *)((char *)da + (unsigned long long)(unsigned int)(r) * da_bytes) + c * 1;
+                                {
+                                    {
+                                        float2 w;
+                                        w.x = done1[0] * 1.0f;
+                                        w.y = done1[2] * 1.0f;
+                                        *(float2 *)(line + 0) = w;
+                                    }
+                                }
+                            }
+                            {
+                                const int c = m + 1;
+                                float *line = (float *)((char *)dd + (unsigned long long)(unsigned int)(r) * dd_bytes) + c * 1;
+                                {
+                                    {
+                                        float2 w;
+                                        w.x = done1[1] * 0.5f;
+                                        w.y = done1[3] * 0.5f;
+                                        *(float2 *)(line + 0) = w;
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                in0_1[j] = in0_0[j];
+                in1_1[j] = in1_0[j];
+                step0_1[j] = step0_0[j];
+            }
+        }
+    }
+    else {
+        int at[4];
+        {
+            const int p = 2 * m + 0;
+            at[0] = p >= 0 && p < columns ? p : along_place(p, columns, 0);
+        }
+        {
+            const int p = 2 * m + 1;
+            at[1] = p >= 0 && p < columns ? p : along_place(p, columns, 0);
+        }
+        {
+            const int p = 2 * m + 2;
+            at[2] = p >= 0 && p < columns ? p : along_place(p, columns, 0);
+        }
+        {
+            const int p = 2 * m + 3;
+            at[3] = p >= 0 && p < columns ? p : along_place(p, columns, 0);
+        }
+        number in0_1[4];
+        number in1_1[4];
+        number step0_1[4];
+        #pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            in0_1[j] = 0;
+        }
+        #pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            in1_1[j] = 0;
+        }
+        #pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            step0_1[j] = 0;
+        }
+        float next0_0[4], next0_1[4];
+        load(next0_0, x, x_bytes, 2 * (begin - 1 + 0) + 0, m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
+        load(next0_1, x, x_bytes, 2 * (begin - 1 + 0) + 1, m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
+        for (int i = begin - 1; i < end + 1; ++i) {
+            number in0_0[4], in1_0[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                in0_0[j] = next0_0[j];
+                in1_0[j] = next0_1[j];
+            }
+            if (i + 1 < end + 1) {
+                load(next0_0, x, x_bytes, 2 * (i + 1) + 0, m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
+                load(next0_1, x, x_bytes, 2 * (i + 1) + 1, m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
+            }
+            number step0_0[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                step0_0[j] = in1_1[j] + -0.5f * in0_1[j] + -0.5f * in0_0[j];
+            }
+            number step1_0[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                step1_0[j] = in0_1[j] + 0.25f * step0_1[j] + 0.25f * step0_0[j];
+            }
+            number done0[4], done1[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                done0[j] = step1_0[j]; done1[j] = step0_0[j];
+            }
+            if (i >= begin + 1) {
+                const int n = i - 1;
+                run_along(done0, lane);
+                run_along(done1, lane);
+                if (useful) {
+                    {
+                        const int r = n - -1;
+                        if ((unsigned int)(r) < (unsigned int)low_rows) {
+                            {
+                                const int c = m + 1;
+                                float *line = (float *)((char *)aa + (unsigned long long)(unsigned int)(r) * aa_bytes) + c * 1;
+                                if (c >= 0 && c + 2 <= low_columns) {
+                                    {
+                                        float2 w;
+                                        w.x = done0[0] * 2.0f;
+                                        w.y = done0[2] * 2.0f;
+                                        *(float2 *)(line + 0) = w;
+                                    }
+                                }
+                                else {
+                                    if (c + 0 >= 0 && c + 0 < low_columns) {
+                                        line[0] = done0[0] * 2.0f;
+                                    }
+                                    if (c + 1 >= 0 && c + 1 < low_columns) {
+                                        line[1] = done0[2] * 2.0f;
+                                    }
+                                }
+                            }
+                            {
+                                const int c = m + 1;
+                                float *line = (float *)((char *)ad + (unsigned long long)(unsigned int)(r) * ad_bytes) + c * 1;
+                                if (c >= 0 && c + 2 <= high_columns) {
+                                    {
+                                        float2 w;
+                                        w.x = done0[1] * 1.0f;
+                                        w.y = done0[3] * 1.0f;
+                                        *(float2 *)(line + 0) = w;
+                                    }
+                                }
+                                else {
+                                    if (c + 0 >= 0 && c + 0 < high_columns) {
+                                        line[0] = done0[1] * 1.0f;
+                                    }
+                                    if (c + 1 >= 0 && c + 1 < high_columns) {
+                                        line[1] = done0[3] * 1.0f;
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    {
+                        const int r = n - -1;
+                        if ((unsigned int)(r) < (unsigned int)high_rows) {
+                            {
+                                const int c = m + 1;
+                                float *line = (float *)((char *)da + (unsigned long long)(unsigned int)(r) * da_bytes) + c * 1;
+                                if (c >= 0 && c + 2 <= low_columns) {
+                                    {
+                                        float2 w;
+                                        w.x = done1[0] * 1.0f;
+                                        w.y = done1[2] * 1.0f;
+                                        *(float2 *)(line + 0) = w;
+                                    }
+                                }
+                                else {
+                                    if (c + 0 >= 0 && c + 0 < low_columns) {
+                                        line[0] = done1[0] * 1.0f;
+                                    }
+                                    if (c + 1 >= 0 && c + 1 < low_columns) {
+                                        line[1] = done1[2] * 1.0f;
+                                    }
+                                }
+                            }
+                            {
+                                const int c = m + 1;
+                                float *line = (float *)((char *)dd + (unsigned long long)(unsigned int)(r) * dd_bytes) + c * 1;
+                                if (c >= 0 && c + 2 <= high_columns) {
+                                    {
+                                        float2 w;
+                                        w.x = done1[1] * 0.5f;
+                                        w.y = done1[3] * 0.5f;
+                                        *(float2 *)(line + 0) = w;
+                                    }
+                                }
+                                else {
+                                    if (c + 0 >= 0 && c + 0 < high_columns) {
+                                        line[0] = done1[1] * 0.5f;
+                                    }
+                                    if (c + 1 >= 0 && c + 1 < high_columns) {
+                                        line[1] = done1[3] * 0.5f;
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                in0_1[j] = in0_0[j];
+                in1_1[j] = in1_0[j];
+                step0_1[j] = step0_0[j];
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+"""The emitter: texts that people can read, kernels that compile for every architecture we promise."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import undula
+from undula.backends.clike import CUDA, OPENCL, Dialect
+from undula.backends.cuda.runtime import compile_kernel
+from undula.backends.devices.program import Knobs, Limits, Program, Task
+from undula.backends.devices.transform import Layout, Options, Stage, transform
+from undula.errors import KernelError
+from undula.plans.line import Line, Steps, dwt_line, lwt_line, lwt_steps
+
+GOLDEN = Path(__file__).parent / "golden"
+DIALECTS = {"cuda": CUDA, "opencl": OPENCL}
+ARCHITECTURES = ("sm_75", "sm_90")
+SHAPE = (64, 128)
+
+
+def program(
+    dialect: Dialect,
+    name: str = "cdf97",
+    mode: str = "symmetric",
+    back: bool = False,
+    dtypes: tuple[str, str] = ("float32", "float32"),
+    lifted: bool = False,
+    shape: tuple[int, ...] = SHAPE,
+    axes: tuple[int, ...] = (0, 1),
+    **options: Any,
+) -> Program:
+    """One level of arrays in one piece."""
+    wavelet = undula.Wavelet(name)
+    tasks = []
+    for axis in axes:
+        n = shape[axis]
+        line: Line | Steps = dwt_line(n, wavelet, mode, dtypes[1] != "float64")
+        if lifted:
+            line = lwt_line(n, wavelet, mode, True) or lwt_steps(n, wavelet, mode)
+        tasks.append(Task(axis, wavelet, line))
+    shapes = {}
+    for key in ("aa", "ad", "da", "dd") if len(axes) == 2 else ("a", "d"):
+        band = list(shape)
+        for letter, task in zip(key, tasks, strict=True):
+            band[task.axis] = task.line.counts[letter == "d"]
+        shapes[key] = tuple(band)
+    stage = Stage(shape, tuple(tasks), shapes)
+    samples = Layout.whole(shape, dtypes[1] if back else dtypes[0])
+    bands = [Layout.whole(s, dtypes[1]) for s in shapes.values()]
+    return transform(back, [stage], samples, bands, dialect, Limits(132), Options(**options))
+
+
+SHOWN: dict[str, dict[str, Any]] = {
+    "sliding_cdf53": {"name": "cdf53", "strategy": "sliding", "knobs": Knobs(pixels=4, prefetch=1)},
+    "tiled_monolithic_star": {"name": "cdf53", "strategy": "tiled", "scheme": "monolithic*"},
+    "rowcolumn_lifting_back": {"name": "cdf97", "strategy": "rowcolumn", "method": "lifting", "back": True},
+    "naive_db2": {"name": "db2", "strategy": "naive", "mode": "antireflect"},
+    "steps_db2": {"name": "db2", "lifted": True, "mode": "zero", "axes": (1,), "dtypes": ("float16",) * 2},
+}
+
+
+@pytest.mark.parametrize("language", DIALECTS)
+@pytest.mark.parametrize("shown", SHOWN)
+def test_golden(shown: str, language: str, request: pytest.FixtureRequest) -> None:
+    """The text has not changed, or it was meant to: ``pytest --update-golden`` writes it anew."""
+    path = GOLDEN / f"{shown}.{'cu' if language == 'cuda' else 'cl'}"
+    text = program(DIALECTS[language], **SHOWN[shown]).source
+    if request.config.getoption("--update-golden"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert path.exists(), "no golden file yet: run pytest --update-golden"
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_languages_differ_in_words_only() -> None:
+    cuda, opencl = (
+        program(d, strategy="tiled", scheme="sweldens").source.split("// sweldens")[1] for d in (CUDA, OPENCL)
+    )
+    for word, other in (
+        ("__shared__ ", "__local "),
+        ("__syncthreads();", "barrier(CLK_LOCAL_MEM_FENCE);"),
+        ("long long", "long"),
+        ("(int)threadIdx.x", "(int)get_local_id(0)"),
+        ("(int)blockIdx.x", "(int)get_group_id(0)"),
+        ("__restrict__", "restrict"),
+        (CUDA.kernel.format(items=256), OPENCL.kernel.format(items=256)),
+    ):
+        cuda = cuda.replace(word, other)
+    assert cuda == opencl.replace("__global ", "")
+
+
+WAYS: list[dict[str, Any]] = [
+    *({"strategy": "sliding", "mode": mode, "name": "db2"} for mode in undula.MODES),
+    *({"strategy": "sliding", "name": name} for name in ("haar", "cdf53", "cdf97", "dd137", "db8", "db20")),
+    *({"strategy": "sliding", "dtypes": (name, name)} for name in ("float64", "float16")),
+    *({"strategy": "sliding", "dtypes": (name, "float32")} for name in ("uint8", "uint16", "int16")),
+    {"strategy": "sliding", "shape": (64, 128, 3)},
+    {"strategy": "sliding", "axes": (0,)},
+    {"strategy": "sliding", "axes": (1,)},
+    {"strategy": "sliding", "lifted": True},
+    *({"strategy": "tiled", "scheme": name} for name in undula.SCHEMES),
+    {"strategy": "tiled", "dtypes": ("float16",) * 2, "mode": "smooth"},
+    *({"strategy": "rowcolumn", "method": method} for method in ("lifting", "filters")),
+    {"strategy": "naive", "mode": "antireflect"},
+    {"strategy": "sliding", "name": "db2", "lifted": True, "mode": "zero"},
+]
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("back", [False, True], ids=["forward", "back"])
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(str(value) for value in way.values()))
+def test_compiles(
+    way: dict[str, Any], back: bool, arch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    if back and way.get("dtypes", ("",))[0] in ("uint8", "uint16", "int16"):
+        way = {**way, "dtypes": ("float32", "float32")}
+    for kernel in dict.fromkeys(launch.kernel for launch in program(CUDA, back=back, **way).launches):
+        assert compile_kernel(kernel, arch)[:4] == b"\x7fELF"
+
+
+def test_compiled_kernels_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    kernel = program(CUDA, "haar").launches[0].kernel
+    code = compile_kernel(kernel, "sm_90")
+    (kept,) = (tmp_path / "undula" / "kernels").iterdir()
+    monkeypatch.setattr("undula.backends.cuda.runtime._compiled", lambda *_: pytest.fail("compiled again"))
+    assert compile_kernel(kernel, "sm_90") == code
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    kept.write_bytes(kept.read_bytes()[:-1])  # what is not whole is not used
+    assert compile_kernel(kernel, "sm_90") == code
+
+
+def test_a_kernel_that_does_not_compile_shows_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    kernel = program(CUDA, "haar").launches[0].kernel
+    broken = replace(kernel, source=kernel.source.replace("typedef float number;", "typedef flaot number;"))
+    with pytest.raises(KernelError, match="flaot") as caught:
+        compile_kernel(broken, "sm_90")
+    assert "typedef flaot number;" in caught.value.source
+    assert "identifier" in caught.value.log
+
+
+def test_missing_devices_say_what_to_do() -> None:
+    from undula.backends.cuda import runtime
+
+    with pytest.raises(undula.MissingDeviceError, match=r"backend 'cpu' needs none|no GPU number 1000"):
+        runtime.device(1000)

@@ -1,0 +1,283 @@
+"""Kernels that run: every strategy, scheme, mode and dtype against PyWavelets and the reference.
+
+``target`` is every backend that there is: OpenCL always, on the CPU if need be, and CUDA where a GPU is.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import pywt
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import undula
+from comparing import TOLERANCE, flat, noise
+from undula.backends import reference
+
+pytestmark = pytest.mark.filterwarnings("ignore:Level value", "ignore::UserWarning:pyopencl")
+
+# One of each family, short and long, symmetric and not, lifted and filtered, low band on odd samples.
+WAVELETS = "haar db2 db7 sym4 coif1 bior2.4 bior3.3 bior4.4 rbio4.4 dd137 burt57".split()
+WAYS: dict[str, dict[str, str]] = {
+    "naive": {"strategy": "naive"},
+    "filtering": {"strategy": "rowcolumn", "method": "filters"},
+    "lifting": {"strategy": "rowcolumn", "method": "lifting"},
+    "tiled": {"strategy": "tiled"},
+    "sliding": {"strategy": "sliding"},
+}
+
+
+def assert_near(mine: Any, theirs: Any, dtype: str = "float32", looser: float = 1) -> None:
+    tolerance = {**TOLERANCE, "float16": 3e-3}[dtype]
+    a, b = flat(mine), flat(theirs)
+    assert [x.shape for x in a] == [x.shape for x in b]
+    scale = max((float(np.abs(x).max()) for x in b if x.size), default=0.0) or 1.0
+    for x, y in zip(a, b, strict=True):
+        assert x.dtype == dtype
+        np.testing.assert_allclose(x, y, rtol=0, atol=looser * tolerance * scale)
+
+
+def check(target: str, x: Any, name: str, mode: str, level: int = 1, **options: Any) -> undula.Plan:
+    """A plan forward and back, against PyWavelets in double precision."""
+    plan = undula.Plan(x.shape, name, level=level, mode=mode, dtype=x.dtype, backend=target, **options)
+    wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+    axes = options.get("axes") or tuple(range(x.ndim))
+    known = undula.Wavelet(name)
+    filters = pywt.Wavelet(name, filter_bank=known.filter_bank)
+    theirs = pywt.wavedecn(wide, filters, mode, level, axes)
+    dtype = plan.dtype.name
+    made = plan.forward(x)
+    keyed = [made[0]]
+    for part in made[1:]:
+        named = {2: ("da", "ad", "dd")}.get(len(axes))
+        keyed.append(
+            part if isinstance(part, dict) else dict(zip(named, part, strict=True)) if named else {"d": part}
+        )
+    assert_near(keyed, theirs, dtype, 3)
+    rounded = [theirs[0].astype(dtype)]
+    rounded += [{key: band.astype(dtype) for key, band in part.items()} for part in theirs[1:]]
+    form = [rounded[0]]
+    for part in rounded[1:]:
+        order = {1: ("d",), 2: ("da", "ad", "dd")}.get(len(axes))
+        form.append(
+            part if order is None else part["d"] if len(order) == 1 else tuple(part[k] for k in order)
+        )
+    back = plan.inverse(form)
+    assert back.shape == x.shape
+    expected = pywt.waverecn(theirs, filters, mode, axes)[tuple(slice(n) for n in x.shape)]
+    deep = max(float(np.abs(band).max()) for band in flat(theirs)) / float(np.abs(expected).max())
+    assert_near([back], [expected], dtype, 5 * max(1.0, deep))
+    return plan
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", WAVELETS)
+def test_wavelets(target: str, way: str, name: str) -> None:
+    options: Any = WAYS[way]
+    for shape in ((33, 40), (2, 8), (64, 144)):  # (rows of the bands are aligned alike)
+        check(target, noise(*shape, dtype="f4"), name, "symmetric", **options)
+
+
+def test_a_wavelet_without_lifting(target: str) -> None:
+    check(target, noise(33, 40, dtype="f4"), "dmey", "symmetric", strategy="naive")
+    with pytest.raises(undula.UndulaError, match="dmey"):
+        undula.Plan((20, 20), "dmey", level=1, backend=target, strategy="rowcolumn", method="lifting")
+
+
+@pytest.mark.parametrize("mode", undula.MODES)
+@pytest.mark.parametrize("way", ["naive", "lifting", "tiled", "sliding"])
+def test_modes(target: str, way: str, mode: str) -> None:
+    options: Any = WAYS[way]
+    for shape in ((13, 20), (3, 28)):
+        check(target, noise(*shape, dtype="f4"), "db2", mode, **options)
+
+
+@pytest.mark.parametrize("name", ["cdf53", "cdf97"])
+def test_schemes(target: str, scheme_name: str, name: str) -> None:
+    x = noise(37, 66, dtype="f4")
+    plan = check(target, x, name, "symmetric", scheme=scheme_name)
+    assert "tiled_forward" in plan.source
+    theirs = reference.wavedec2(x, name, "symmetric", 1, scheme=scheme_name)
+    assert_near(plan.forward(x), theirs, "float32", 3)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f8", "u1", "u2", "i2", "c8", "c16", "i4", "?"])
+@pytest.mark.parametrize("way", ["naive", "lifting", "tiled", "sliding"])
+def test_dtypes(target: str, way: str, dtype: str) -> None:
+    options: Any = WAYS[way]
+    x = np.abs(noise(19, 34, dtype="f8")) * 3
+    made = (x + 1j * x[::-1]).astype(dtype) if dtype[0] == "c" else x.astype(dtype)
+    plan = check(target, made, "haar", "reflect", **options)
+    expected = {"f2": "f2", "f8": "f8", "c8": "c8", "c16": "c16", "i4": "f8", "?": "f8"}
+    assert plan.dtype == expected.get(dtype, "f4")
+
+
+LAYOUTS = [
+    ((200,), (0,), 3),
+    ((5, 40), (1,), 2),
+    ((40, 5), (0,), 2),
+    ((40, 33), (0,), 2),
+    ((3, 20, 31), (1, 2), 2),
+    ((20, 31, 3), (0, 1), 2),
+    ((20, 31, 4), (0, 1), 1),
+    ((2, 20, 31, 2), (1, 2), 1),
+    ((12, 20, 9), (0, 1), 1),
+    ((12, 10, 14), (0, 1, 2), 1),
+    ((12, 3, 14), (2, 0), 1),
+    ((6, 5, 4, 7), (0, 1, 2, 3), 1),
+]
+
+
+@pytest.mark.parametrize("way", ["naive", "lifting", "sliding"])
+@pytest.mark.parametrize(("shape", "axes", "level"), LAYOUTS)
+def test_axes_and_layouts(
+    target: str, way: str, shape: tuple[int, ...], axes: tuple[int, ...], level: int
+) -> None:
+    options: Any = WAYS[way]
+    check(target, noise(*shape, dtype="f4"), "db2", "symmetric", level, axes=axes, **options)
+
+
+@settings(max_examples=30)
+@given(
+    shape=st.lists(st.integers(1, 70), min_size=1, max_size=3),
+    mode=st.sampled_from(["symmetric"]),
+    level=st.integers(1, 3),
+    step=st.integers(1, 2),
+    data=st.data(),
+)
+def test_any_shape(target: str, shape: list[int], mode: str, level: int, step: int, data: Any) -> None:
+    axes = data.draw(st.permutations(range(len(shape))).map(lambda p: p[: max(1, len(p) - 1)]))
+    x = noise(*(n * step for n in shape), dtype="f4")[(slice(None, None, step),) * len(shape)]
+    theirs = pywt.wavedecn(x.astype("f8"), "db2", mode, level, axes)
+    mine = undula.wavedecn(x, "db2", mode, level, axes, backend=target)
+    assert_near(mine, theirs, "float32", 3)
+    back = undula.waverecn(mine, "db2", mode, axes, shape=x.shape, backend=target)
+    np.testing.assert_allclose(back, x, rtol=0, atol=1e-4 * float(np.abs(x).max() + 1))
+
+
+@pytest.mark.parametrize("mode", undula.LWT_MODES)
+@pytest.mark.parametrize("name", ["cdf53", "db2"])
+def test_lwt(target: str, name: str, mode: str) -> None:
+    for shape, level in (((33, 40), 2), ((32, 16), 3), ((1, 7), 2), ((5, 2), 3)):
+        x = noise(*shape, dtype="f4")
+        theirs = reference.lwtn(x, name, level, mode)
+        mine = undula.lwtn(x, name, level, mode, backend=target)
+        assert_near(mine, theirs, "float32", 3)
+        back = undula.ilwtn(mine, name, mode, backend=target)
+        np.testing.assert_allclose(back, x, rtol=0, atol=1e-4 * float(np.abs(x).max()))
+
+
+def test_functions_of_one_two_and_many_axes(target: str) -> None:
+    x = noise(24, 30, dtype="f4")
+    assert_near(undula.dwt(x, "db2", axis=0, backend=target), pywt.dwt(x, "db2", axis=0))
+    assert_near(undula.dwt2(x, "db2", backend=target), pywt.dwt2(x, "db2"))
+    assert_near(undula.dwtn(x, "db2", backend=target), pywt.dwtn(x, "db2"))
+    assert_near(undula.wavedec(x, "db2", level=2, backend=target), pywt.wavedec(x, "db2", level=2))
+    deep = pywt.wavedec2(x, "db2", level=2)
+    assert_near(undula.wavedec2(x, "db2", level=2, backend=target), deep)
+    assert_near([undula.waverec2(deep, "db2", backend=target)], [pywt.waverec2(deep, "db2")], looser=3)
+    pair = pywt.dwt(x, "db2")
+    assert_near([undula.idwt(*pair, "db2", backend=target)], [pywt.idwt(*pair, "db2")])
+    assert_near([undula.idwt(None, pair[1], "db2", backend=target)], [pywt.idwt(None, pair[1], "db2")])
+    bands = pywt.dwt2(x, "db2")
+    assert_near([undula.idwt2(bands, "db2", backend=target)], [pywt.idwt2(bands, "db2")])
+    some = [deep[0], (None, deep[1][1], None), (None, None, None)]
+    assert_near([undula.waverec2(some, "db2", backend=target)], [pywt.waverec2(some, "db2")])
+    none = undula.wavedec2(x, "db2", level=0, backend=target)
+    np.testing.assert_array_equal(none[0], x)
+
+
+def test_different_wavelets_and_modes_along_axes(target: str) -> None:
+    x = noise(24, 30, dtype="f4")
+    options: Any = (["db2", "bior4.4"], ["periodization", "symmetric"])
+    theirs = pywt.wavedec2(x, *options, level=2)
+    mine = undula.wavedec2(x, *options, level=2, backend=target)
+    assert_near(mine, theirs, looser=3)
+    assert_near(
+        [undula.waverec2(mine, *options, backend=target)], [pywt.waverec2(theirs, *options)], looser=3
+    )
+
+
+def test_a_batch_of_more_planes_than_a_grid_has_rows(target: str) -> None:
+    x = noise(66000, 4, 4, dtype="f4")
+    mine = undula.wavedec2(x, "haar", level=1, backend=target)
+    np.testing.assert_allclose(mine[0], undula.wavedec2(x, "haar", level=1)[0], atol=1e-4)
+
+
+def test_nothing_along_other_axes(target: str) -> None:
+    mine = undula.wavedec2(np.zeros((0, 8, 8), "f4"), "haar", level=1, backend=target)
+    assert mine[0].shape == (0, 4, 4)
+    assert undula.waverec2(mine, "haar", backend=target).shape == (0, 8, 8)
+
+
+def test_square(target: str) -> None:
+    x = noise(9, 14, dtype="f4")
+    plan = undula.Plan(x.shape, "haar", mode="periodization", dtype="f4", backend=target, square=True)
+    assert plan.level == 4
+    whole = np.zeros((16, 16), "f4")
+    whole[:9, :14] = x
+    made = plan.forward(x)
+    assert made[0].shape == (1, 1)
+    assert_near(made, pywt.wavedec2(whole, "haar", "periodization", 4))
+    np.testing.assert_allclose(plan.inverse(made), x, atol=1e-4)
+    host = undula.Plan(x.shape, "haar", mode="periodization", dtype="f4", square=True)
+    assert_near(made, host.forward(x))
+    np.testing.assert_allclose(host.inverse(made), x, atol=1e-4)
+
+
+def test_frames(target: str) -> None:
+    plan = undula.Plan((30, 44), "cdf97", level=2, dtype="u1", backend=target)
+    frames = [(np.arange(30 * 44).reshape(30, 44) * (k + 1) % 251).astype("u1") for k in range(7)]
+    made = list(plan.frames(frames))
+    assert len(made) == 7
+    for frame, coeffs in zip(frames, made, strict=True):
+        assert_near(coeffs, plan.forward(frame))
+    with pytest.raises(undula.ArgumentError, match="this plan is for arrays of shape"):
+        list(plan.frames([frames[0], frames[0].T]))
+
+
+def test_tuning_is_remembered(target: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    x = noise(40, 64, dtype="f4")
+    options: Any = {"level": 1, "dtype": "f4", "backend": target, "scheme": "sweldens", "tune": True}
+    plan = undula.Plan(x.shape, "haar", **options)
+    assert_near(plan.forward(x), pywt.wavedec2(x, "haar", level=1))
+    monkeypatch.setattr(undula.Plan, "_seconds", lambda *_: pytest.fail("measured again"))
+    again = undula.Plan(x.shape, "haar", **options)
+    assert again._options == plan._options
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"scheme": "sweldens", "strategy": "naive"}, "run by strategy 'tiled'"),
+        ({"scheme": "sweldens", "axes": (0,)}, "two neighbouring axes"),
+        ({"wavelet": "db8", "scheme": "polyphase"}, "those that do: convolution"),
+        ({"strategy": "slidign"}, "did you mean 'sliding'"),
+        ({"method": "fft"}, "unknown method"),
+    ],
+)
+def test_refusals(target: str, options: dict[str, Any], said: str) -> None:
+    own = dict(options)
+    with pytest.raises(undula.ArgumentError, match=said):
+        undula.Plan((40, 40), own.pop("wavelet", "db2"), level=1, backend=target, **own)
+
+
+def test_bad_arrays(target: str) -> None:
+    plan = undula.Plan((8, 8), "haar", level=1, dtype="f4", backend=target)
+    with pytest.raises(undula.ArgumentError, match="this plan is for arrays of shape"):
+        plan.forward(np.zeros((8, 9), "f4"))
+    with pytest.raises(undula.ArgumentError, match="unknown backend"):
+        undula.wavedec2(np.zeros((8, 8)), "haar", backend="gpu")
+    with pytest.raises(undula.ArgumentTypeError, match="stays in integers"):
+        undula.lwt2(np.zeros((8, 8), int), "cdf53", backend=target)
+    with pytest.raises(undula.ArgumentError, match="samples along"):
+        undula.wavedec2(np.zeros((0, 8)), "haar", level=1, backend=target)
+
+
+def test_strategies_and_schemes_are_no_matter_of_the_host() -> None:
+    with pytest.raises(undula.ArgumentError, match="for backends 'cuda' and 'opencl'"):
+        undula.Plan((8, 8), "haar", strategy="tiled")
+    with pytest.raises(undula.ArgumentError, match="has no kernels to show"):
+        _ = undula.Plan((8, 8), "haar", level=1).source
