@@ -23,6 +23,7 @@ from .levels import Recipe, level, recompose_shapes
 
 __all__ = [
     "BACKENDS",
+    "HostLibrary",
     "Options",
     "backward",
     "engine",
@@ -65,7 +66,7 @@ def engine(arrays: Sequence[Any], backend: str = "auto") -> Library | None:
     return library
 
 
-class _Host(Library):
+class HostLibrary(Library):
     """NumPy's arrays on a device: brought there, and their results brought back."""
 
     name = "NumPy"
@@ -134,9 +135,9 @@ class _Away:
 
 
 @lru_cache(maxsize=8)
-def host(backend: str) -> _Host:
+def host(backend: str) -> HostLibrary:
     """What brings NumPy's arrays to a device."""
-    return _Host(backend)
+    return HostLibrary(backend)
 
 
 def restorer(data: Any) -> Callable[[Any], Any]:
@@ -219,7 +220,10 @@ def _run(library: Library, made: Any, buffers: list[Any], like: Any, kept: dict[
         own = [library.held(library.empty((n,), kind, like)) for n, kind in made.program.own]
         if kept is not None:
             kept[made, queue] = own
-    made.run([*buffers, *(one.buffer for one in own)], queue)
+    every = [*buffers, *(one.buffer for one in own)]
+    if kept is not None:
+        kept["run"] = (made, every, queue)
+    made.run(every, queue)
 
 
 def program(
@@ -358,7 +362,7 @@ def _copied(library: Library, x: Any, dtype: str, out: Sequence[Any] | None) -> 
     if out is not None:
         out[0][...] = x
         return list(out)
-    if isinstance(library, _Host):
+    if isinstance(library, HostLibrary):
         return [np.array(x, dtype=dtype)]
     made = library.converted(x, dtype)
     return [made.copy() if made is x and hasattr(x, "copy") else made.clone() if made is x else made]

@@ -23,8 +23,8 @@ from .text import Text, literal
 __all__ = ["EXTENTS", "Shape", "emit"]
 
 EXTENTS = (
-    "rows", "columns", "low_rows", "high_rows", "low_columns", "high_columns",
-    "row_pairs", "strip", "strips", "blocks",
+    "rows", "columns", "low_rows", "high_rows", "low_columns", "high_columns", "row_pairs", "planes",
+    "total", "ends", "ends_left", "end_groups", "end_strip", "end_strips", "strip", "strips", "blocks",
 )  # fmt: skip
 
 
@@ -44,6 +44,8 @@ class Shape:
         Elements that are read and written at once, where arrays are aligned so.
     unroll : int
         Turns of the loop over rows that are written out.
+    lockstep : int
+        After how many pairs of rows the groups of lanes wait for each other, which share lines of the cache.
     lanes : int
     """
 
@@ -53,6 +55,7 @@ class Shape:
     wide_source: int = 4
     wide_result: int = 4
     unroll: int = 1
+    lockstep: int = 4
     lanes: int = 32
 
     def useful(self, work: Pass) -> int:
@@ -67,9 +70,42 @@ class Shape:
         half = self.pixels // 2
         return -(-before // half), -(-after // half)
 
+    def ends(self, work: Pass, total: int, counts: tuple[int, int, int]) -> tuple[int, int]:
+        """How many groups of lanes at the left and at the right see an end of a row.
+
+        ``counts`` are those of the samples, of the low and of the high band.
+        """
+        first, step = (work.along.flow.first, self.pixels // 2) if work.along else (0, self.pixels)
+        before = self.overlap(work)[0]
+        left = right = 0
+        for across in range(total):
+            start = first + (across * self.useful(work) - before) * step
+            if all(scale * start + shift >= 0 for scale, shift, _ in _edges(work)):
+                break
+            left += 1
+        for across in range(total - 1, left - 1, -1):
+            stop = first + (across * self.useful(work) - before + self.lanes) * step
+            if all(scale * stop + shift <= counts[which] for scale, shift, which in _edges(work)):
+                break
+            right += 1
+        return left, right
+
     def step(self, work: Pass) -> int:
         """Columns, or pairs of columns, by which one group of lanes is on from the last."""
         return self.useful(work) * (self.pixels if work.along is None else self.pixels // 2)
+
+
+def _edges(work: Pass) -> list[tuple[int, int, int]]:
+    """What a lane that starts at m reads and writes: from ``scale · m + shift`` on, up to which count."""
+    if work.along is None:
+        return [(1, 0, 0)]
+    flow = work.along.flow
+    bands = (
+        [(1, entry.shift, 1 + entry.sequence) for entry in flow.entries]
+        if work.back
+        else [(1, -way.shift, 1 + band) for band, way in enumerate(flow.exits)]
+    )
+    return [(2, 0, 0), *bands]
 
 
 @lru_cache(maxsize=512)
@@ -116,24 +152,6 @@ class _Sliding:
         # (Where lanes meet at barriers all groups take the same way, and texts are compiled slowly.)
         self.kinds = (True, False) if self.dialect.shuffle else (False,)
 
-    def _whole(self) -> str:
-        """Whether all lanes of a group read and write within the rows."""
-        shape, work = self.shape, self.work
-        step = self.half if self.along else shape.pixels
-        self.text(
-            f"const int left = {self.first} + (across * {shape.useful(work)} - {self.before}) * {step};",
-            f"const int right = left + {shape.lanes * step};",
-        )
-        asked = []
-        for reading in (True, False):
-            for sequence, _, shift in self._pieces(reading):
-                split = self.along is not None and reading == work.back
-                count = f"{('low', 'high')[sequence]}_columns" if split else "columns"
-                twice = "2 * " if self.along and not split else ""
-                # (Those that overlap are asked, too; a few more groups take the other way.)
-                asked.append(f"{twice}left + {shift} >= 0 && {twice}right + {shift} <= {count}")
-        return " && ".join(dict.fromkeys(asked))
-
     # --- the whole --------------------------------------------------------------------------------
 
     def kernel(self) -> Kernel:
@@ -153,13 +171,7 @@ class _Sliding:
             if self.along and not dialect.shuffle:
                 slots = max(1, self.slots) * shape.lanes
                 text(f"{dialect.within}number exchange[{(2 if self.down else 1) * slots}];")
-            text(
-                f"const int lane = {dialect.item} % {shape.lanes};",
-                f"const int warp = {dialect.uniform.format(value=f'{dialect.item} / {shape.lanes}')};",
-                f"const int across = ({dialect.group} % blocks) * {shape.warps} + warp;",
-                f"const int strip_number = {dialect.group} / blocks % strips;",
-                f"const {dialect.long} plane = {dialect.group} / blocks / strips;",
-            )
+            self._place()
             opened(text, arrays)
             for array in arrays:
                 size = ITEMSIZE[work.source if array in work.sources else work.result]
@@ -169,22 +181,56 @@ class _Sliding:
                 f"const int m = {self.first} + (across * {useful} + lane - {self.before}) * {step};",
                 f"const int useful = lane >= {self.before} && lane < {self.before + useful};",
             )
+            first = self.down.first if self.down else 0
             text(
-                f"const int begin = {self.down.first if self.down else 0} + strip_number * strip;",
-                f"const int end = min(begin + strip, {self.down.first if self.down else 0} + row_pairs);",
+                f"const int begin = {first} + strip_number * own_strip;",
+                f"const int end = min(begin + own_strip, {first} + row_pairs);",
             )
             if len(self.kinds) == 1:
                 self._march()
             else:
-                # Most groups of lanes see no end of a row: their loop has no questions in it.
-                asked = self._whole()
-                self.inner = True
-                with text.block(f"if ({asked})"):
-                    self._march()
                 self.inner = False
+                with text.block("if (at_end)"):
+                    self._march()
+                self.inner = True
                 with text.block("else"):
                     self._march()
         return Kernel(name, str(text) + "\n", items, arrays, integers)
+
+    def _place(self) -> None:
+        """Which columns and rows a group of lanes has.
+
+        Those at the ends of rows have more to do, so they come first and have shorter strips; the loop of all
+        others has no questions in it.
+        """
+        text, shape, dialect = self.text, self.shape, self.dialect
+        uniform = dialect.uniform.format(value=f"{dialect.item} / {shape.lanes}")
+        text(
+            f"const int lane = {dialect.item} % {shape.lanes}, warp = {uniform}, group = {dialect.group};",
+        )
+        at_ends = (
+            f"const int turn = group * {shape.warps} + warp, which = turn % ends;",
+            "across = which < ends_left ? which : total - ends + which;",
+            "strip_number = turn / ends % end_strips;",
+            "plane = turn / ends / end_strips;",
+            "own_strip = end_strip;",
+            "if (plane >= planes) return;",
+        )
+        text(f"int across, strip_number, own_strip; {dialect.long} plane;")
+        if len(self.kinds) == 1:
+            text(*at_ends[:-1])  # (there is one group of lanes in a work group, and none too many)
+            return
+        text("const int at_end = group < end_groups;")
+        with text.block("if (at_end)"):
+            text(*at_ends)
+        with text.block("else"):
+            text(
+                f"across = ends_left + (group - end_groups) % blocks * {shape.warps} + warp;",
+                "strip_number = (group - end_groups) / blocks % strips;",
+                "plane = (group - end_groups) / blocks / strips;",
+                "own_strip = strip;",
+                "if (across >= total - ends + ends_left) return;",
+            )
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -459,6 +505,9 @@ class _Sliding:
         if shape.unroll > 1:
             text(f"#pragma unroll {shape.unroll}")
         with text.block(f"for (int i = begin - {before}; i < end + {after}; ++i)"):
+            if self.inner and shape.lockstep and shape.warps > 1:
+                # Groups of lanes side by side read and write parts of the same lines of the cache.
+                text(f"if (i % {shape.lockstep} == 0) {self.dialect.barrier}")
             text("number " + ", ".join(f"in{c}_0[{size}]" for c in range(count)) + ";")
             self._next(after, count)
             for line in body:
@@ -660,7 +709,7 @@ class _Sliding:
                         text(f"*({self.dialect.everywhere}{element}{wide} *)(line + {begin}) = w;")
             if self.inner:
                 return
-            with text.block("else"):
+            with text.block(f"else if (c + {places} > 0 && c < {count})"):
                 for index in range(places):
                     with text.block(f"if (c + {index} >= 0 && c + {index} < {count})"):
                         for k in range(index * channels, (index + 1) * channels):

@@ -38,6 +38,7 @@ __all__ = [
 
 STRATEGIES = ("auto", "naive", "rowcolumn", "tiled", "sliding")
 LONGEST_STRIP = 96  # pairs of rows
+END_STRIP = 0.75  # of a strip, at the ends of rows
 MOST_CHANNELS = 4  # Numbers at one place of a row that a lane keeps together.
 
 Shape = tuple[int, ...]
@@ -84,6 +85,7 @@ class Knobs:
     strip: int = 0
     prefetch: int = -1
     unroll: int = 0
+    lockstep: int = -1
     tile: tuple[int, int] = (0, 0)
 
 
@@ -481,21 +483,33 @@ class Builder:
             warps=(knobs.warps or 4) if self.dialect.shuffle else 1,
             prefetch=knobs.prefetch if knobs.prefetch >= 0 else (1 if self.dialect.shuffle else 0),
             unroll=knobs.unroll or 1,
+            lockstep=knobs.lockstep if knobs.lockstep >= 0 else 4,
             wide_source=min(self._wide(views[name]) for name in work.sources),
             wide_result=min(self._wide(views[name]) for name in work.results),
         )
-        blocks = -(-pairs // (shape.step(work) * shape.warps))
         if work.down is None:
             row_pairs, overlap = rows, 0
         else:
             row_pairs = work.down.flow.pairs(_results(work.back, rows, row_counts))
             overlap = sum(work.down.flow.reach)
         kernel = sliding.emit(work, shape, self.dialect)
-        strip = knobs.strip or self._strip(kernel, row_pairs, blocks * planes, overlap)
-        strip = max(1, min(strip, row_pairs))
-        strips = -(-row_pairs // strip)
-        extents = (rows, columns, *row_counts, *column_counts, row_pairs, strip, strips, blocks)
-        self._launch(kernel, blocks * strips * planes, views, extents)
+        total = -(-pairs // shape.step(work))
+        left, right = (total, 0)
+        if self.dialect.shuffle:
+            left, right = shape.ends(work, total, (columns, *column_counts))
+        ends = left + right
+        blocks = -(-(total - ends) // shape.warps)
+        # Groups at the ends of rows have more to do for each row, so they have fewer rows.
+        shorter = END_STRIP if blocks else 1.0
+        wide = planes * (blocks + ends / shape.warps / shorter)
+        strip = max(1, min(knobs.strip or self._strip(kernel, row_pairs, wide, overlap), row_pairs))
+        end_strip = max(1, int(shorter * strip))
+        strips, end_strips = -(-row_pairs // strip), -(-row_pairs // end_strip)
+        end_groups = -(-ends * end_strips * planes // shape.warps)
+        extents = [rows, columns, *row_counts, *column_counts, row_pairs, planes]
+        extents += [total, max(1, ends), left, end_groups, end_strip, end_strips, strip, strips]
+        extents += [max(1, blocks)]
+        self._launch(kernel, end_groups + blocks * strips * planes, views, extents)
 
     def _pixels(self, work: Pass) -> int:
         """Columns of a lane: as many as leave room for what is remembered of earlier rows."""
@@ -506,13 +520,13 @@ class Builder:
             own = work.down.flow
             remembered = len(own.steps) if own.steps else 2 * sum(own.reach)
         # (Where lanes exchange through shared memory, short texts are worth more.)
-        most = 8 if remembered <= 8 and self.dialect.shuffle else 4
+        most = 8 if remembered <= 8 and self.dialect.shuffle and not work.back else 4
         if work.number == "double":
             most = max(2, most // 2)
         return max(2, most // {1: 1, 2: 2, 3: 4, 4: 4}[work.channels])
 
-    def _strip(self, kernel: Kernel, row_pairs: int, blocks: int, overlap: int) -> int:
-        """Pairs of rows that a group of lanes works on.
+    def _strip(self, kernel: Kernel, row_pairs: int, wide: float, overlap: int) -> int:
+        """Pairs of rows that a group of lanes works on, where ``wide`` groups are as wide as the rows.
 
         What two strips share is read twice, so they should be long; but there must be enough for all units,
         and the last groups to be started should not be few.
@@ -522,7 +536,7 @@ class Builder:
             at_once = self.capacity(kernel)
         rounds = 1
         while True:
-            strips = max(1, rounds * at_once // blocks)
+            strips = max(1, int(rounds * at_once / wide))
             strip = -(-row_pairs // strips)
             if strip <= LONGEST_STRIP or strips >= row_pairs:
                 return max(strip, min(2 * overlap, row_pairs), 4 if overlap else 1)
