@@ -83,12 +83,15 @@ class HostLibrary(Library):
             self._device = default_device()
 
     def device(self, x: Any) -> Any:
+        """The device that arrays are brought to."""
         return self._device
 
     def queue(self, x: Any) -> Any:
+        """Its queue."""
         return self._device.queue
 
     def held(self, x: Any) -> Held:
+        """An array that was brought there."""
         if isinstance(x, _Away):
             memory, shape, dtype = x.memory, x.shape, x.dtype
         else:
@@ -105,19 +108,23 @@ class HostLibrary(Library):
         return Held(getattr(memory, "address", memory), layout, memory)
 
     def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
+        """Memory for a result."""
         size = math.prod(shape) * np.dtype(dtype).itemsize
         return _Away(self._device.allocate(size, self.queue(like)), shape, dtype)
 
     def converted(self, x: Any, dtype: str) -> Any:
+        """An array of another dtype, still on the host."""
         return np.asarray(x).astype(dtype)
 
     def check(self, x: Any, like: Any, what: str) -> None:
+        """Results of NumPy's arrays are always new ones."""
         raise ArgumentTypeError(
             f"{what} is not filled by backend {self.backend!r} for NumPy arrays; leave it out, or give arrays"
             " that are on the device"
         )
 
     def finished(self, results: Any, like: Any) -> Any:
+        """Results brought back."""
         if isinstance(results, dict):
             return {key: self.finished(part, like) for key, part in results.items()}
         if isinstance(results, list):

@@ -314,18 +314,21 @@ class _Sliding:
                                 text(f"v[j] += {name}_weight(p, {extent}, t) * some[j];")
                         text("return;")
                 text(f"const int q = {_within('p', count)} ? p : {name}_place(p, {extent}, 0);")
-                with text.block("if (q >= 0)"):
+                if border.certain:
                     text(f"load_row{kind_name}(v, {at}, {told});")
-                with text.block("else"), text.unrolled("j", self.size):
-                    text("v[j] = 0;")
+                else:
+                    with text.block("if (q >= 0)"):
+                        text(f"load_row{kind_name}(v, {at}, {told});")
+                    with text.block("else"), text.unrolled("j", self.size):
+                        text("v[j] = 0;")
             text("")
 
-    def _row(self, array: str, row: str, reading: bool) -> str:
+    def _row(self, array: str, row: str, reading: bool, own: bool = False) -> str:
         """The address of a row: one instruction, where rows are bytes apart."""
         dialect, work = self.dialect, self.work
         const = "const " if reading else ""
         element = ELEMENTS[work.source if reading else work.result]
-        byte = f"({dialect.everywhere}{const}char *){array}"
+        byte = f"({dialect.everywhere}{const}char *){array}{'_own' if own else ''}"
         return (
             f"({dialect.everywhere}{const}{element} *)({byte}"
             f" + (unsigned {dialect.long})(unsigned int)({row}) * {array}_bytes)"
@@ -344,7 +347,7 @@ class _Sliding:
         places = len(slots) // channels
         start = self._start(shift, not work.back)
         with text.block():
-            text(f"const int c = {start};")
+            text(f"const int c = {0 if self.inner else start};")
             wide = self._wide(places * channels, shift, not work.back, self.shape.wide_source)
             if self.inner:
                 self._wide_load(line, slots, wide)
@@ -531,6 +534,25 @@ class _Sliding:
                 with text.unrolled("j", size):
                     text(*shifts)
 
+    def _pointers(self) -> None:
+        """Where a lane's columns begin in each array, found once for all rows."""
+        for reading in (True, False):
+            for sequence, _, shift in self._pieces(reading):
+                split = self.along is not None and reading == self.work.back
+                for row in (0, 1):
+                    array = self._array(row, sequence) if reading == self.work.back else "x"
+                    if self.along is None and reading == self.work.back:
+                        array = "ad"[row]
+                    element = ELEMENTS[self.work.source if reading else self.work.result]
+                    const = "const " if reading else ""
+                    start = self._start(shift, not split)
+                    if row and (array == "x" or not self.down):
+                        continue
+                    self.text(
+                        f"{self.dialect.everywhere}{const}{element} *{array}_own ="
+                        f" {array} + ({start}) * {self.work.channels};"
+                    )
+
     def _begin(self, before: int, count: int) -> None:
         """The first rows on their way, to registers."""
         for age in range(self.shape.prefetch):
@@ -551,14 +573,15 @@ class _Sliding:
                 for age in range(1, deep):
                     text(f"next{age - 1}_{c}[j] = next{age}_{c}[j];")
         if deep:
-            with text.block(f"if (i + {deep} < end + {after})"):
-                self._fetch(f"i + {deep}", f"next{deep - 1}_", count)
+            text(f"const int ahead = min(i + {deep}, end + {after - 1});")
+            self._fetch("ahead", f"next{deep - 1}_", count)
 
     def _places(self) -> None:
         """Where in memory a lane's columns are, looked up once for all rows."""
         text = self.text
         if self.inner:
             text("const int *at = 0;")
+            self._pointers()
             return
         text(f"int at[{self.shape.pixels}];")
         for sequence, slots, shift in self._pieces(True):
@@ -577,18 +600,19 @@ class _Sliding:
         """Rows of pair i, from memory."""
         text, work, flow = self.text, self.work, self.down
         told = "m, at, rows, columns, low_rows, high_rows, low_columns, high_columns"
+        own = "_own" if self.inner else ""
         for component in range(count):
             into = f"{target}{component}"
             if flow is None:
                 lines = [self._array(0, piece[0]) for piece in self._pieces(True)] if work.back else ["x"]
-                at = ", ".join(self._row(a, i, True) for a in lines)
+                at = ", ".join(self._row(a, i, True, self.inner) for a in lines)
                 text(f"load_row{self._kind()}({into}, {at}, {told});")
             elif not work.back:
-                text(f"load{self._kind()}({into}, x, x_bytes, 2 * ({i}) + {component}, {told});")
+                text(f"load{self._kind()}({into}, x{own}, x_bytes, 2 * ({i}) + {component}, {told});")
             else:
                 entry = flow.entries[component]
                 arrays = [self._array(entry.sequence, piece[0]) for piece in self._pieces(True)]
-                at = ", ".join(f"{a}, {a}_bytes" for a in arrays)
+                at = ", ".join(f"{a}{own}, {a}_bytes" for a in arrays)
                 suffix = ("_low", "_high")[entry.sequence]
                 text(f"load{suffix}{self._kind()}({into}, {at}, ({i}) + {entry.shift}, {told});")
 
@@ -693,10 +717,11 @@ class _Sliding:
         places = len(slots) // channels
         wide = self._wide(len(slots), shift, work.back, self.shape.wide_result)
         with text.block():
-            text(f"const int c = {self._start(shift, work.back)};")
-            text(
-                f"{self.dialect.everywhere}{element} *line = {self._row(array, 'r', False)} + c * {channels};"
-            )
+            line = self._row(array, "r", False, self.inner)
+            if not self.inner:
+                text(f"const int c = {self._start(shift, work.back)};")
+                line += f" + c * {channels}"
+            text(f"{self.dialect.everywhere}{element} *line = {line};")
             with text.block("" if self.inner else f"if (c >= 0 && c + {places} <= {count})"):
                 for begin in range(0, len(slots), wide):
                     some = [written(work, value) for value in values[begin : begin + wide]]

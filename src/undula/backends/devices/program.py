@@ -472,16 +472,17 @@ class Builder:
         planes: int,
     ) -> None:
         knobs = self.knobs
-        pixels = knobs.pixels or self._pixels(work)
-        if work.along is None:
-            pairs = columns
-            pixels = max(1, min(pixels, 4))
-        else:
+        pairs = columns
+        if work.along is not None:
             pairs = work.along.flow.pairs(_results(work.back, columns, column_counts))
+        pixels = knobs.pixels or self._pixels(work, pairs)
+        if work.along is None:
+            pixels = min(pixels, 4)
+        ahead = 1 if self.dialect.shuffle and work.source in ("float32", "float64") else 0
         shape = sliding.Shape(
             pixels=pixels,
             warps=(knobs.warps or 4) if self.dialect.shuffle else 1,
-            prefetch=knobs.prefetch if knobs.prefetch >= 0 else (1 if self.dialect.shuffle else 0),
+            prefetch=knobs.prefetch if knobs.prefetch >= 0 else ahead,
             unroll=knobs.unroll or 1,
             lockstep=knobs.lockstep if knobs.lockstep >= 0 else 4,
             wide_source=min(self._wide(views[name]) for name in work.sources),
@@ -511,19 +512,32 @@ class Builder:
         extents += [max(1, blocks)]
         self._launch(kernel, end_groups + blocks * strips * planes, views, extents)
 
-    def _pixels(self, work: Pass) -> int:
-        """Columns of a lane: as many as leave room for what is remembered of earlier rows."""
+    def _pixels(self, work: Pass, pairs: int) -> int:
+        """Columns of a lane: as many as leave room for what is remembered of earlier rows.
+
+        Where rows are short, fewer may leave fewer lanes without work.
+        """
         if work.along is None:
             return 4
         remembered = 4
         if work.down is not None:
             own = work.down.flow
             remembered = len(own.steps) if own.steps else 2 * sum(own.reach)
-        # (Where lanes exchange through shared memory, short texts are worth more.)
-        most = 8 if remembered <= 8 and self.dialect.shuffle and not work.back else 4
+        # (Where lanes exchange through shared memory, short texts are worth more. Halves are half the bytes,
+        # and the work of a lane is what takes the time.)
+        wide = self.dialect.shuffle and not work.back and "float16" not in (work.source, work.result)
+        most = 8 if remembered <= 8 and wide else 4
         if work.number == "double":
             most = max(2, most // 2)
-        return max(2, most // {1: 1, 2: 2, 3: 4, 4: 4}[work.channels])
+        most = max(2, most // {1: 1, 2: 2, 3: 4, 4: 4}[work.channels])
+
+        def lanes(pixels: int) -> float:
+            shape = sliding.Shape(pixels=pixels)
+            if shape.useful(work) <= 0:
+                return math.inf
+            return -(-pairs // shape.step(work)) * pixels * (1.2 if pixels < most else 1.0)
+
+        return min((n for n in (most, most // 2) if n >= 2), key=lanes)
 
     def _strip(self, kernel: Kernel, row_pairs: int, wide: float, overlap: int) -> int:
         """Pairs of rows that a group of lanes works on, where ``wide`` groups are as wide as the rows.
