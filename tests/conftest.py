@@ -1,9 +1,13 @@
 """Fixtures that many tests share: wavelets, modes, schemes, devices."""
 
+import os
+
 import pytest
 from hypothesis import settings
 
 import undula
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or JAX takes the memory of all others
 
 settings.register_profile("default", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("default")

@@ -90,6 +90,45 @@ def test_languages_differ_in_words_only() -> None:
     assert cuda == opencl.replace("__global ", "")
 
 
+@pytest.mark.parametrize("axes", [(0, 1), (0,), (1,)])
+@pytest.mark.parametrize("back", [False, True], ids=["forward", "back"])
+def test_every_column_and_row_has_its_lane(back: bool, axes: tuple[int, ...]) -> None:
+    """Groups at the ends of rows and all others together do everything once."""
+    for height, width in (
+        (1, 1),
+        (9, 64),
+        (40, 240),
+        (64, 256),
+        (33, 512),
+        (300, 1000),
+        (70, 2048),
+        (7, 4099),
+    ):
+        for name in ("haar", "cdf97", "db8"):
+            (launch,) = program(CUDA, name, back=back, shape=(height, width), axes=axes).launches
+            told = dict(zip(launch.kernel.order, launch.values, strict=True))
+            warps = launch.kernel.items // 32
+            done = []
+            for group in range(launch.groups):
+                for warp in range(warps):
+                    if group < told["end_groups"]:
+                        turn = group * warps + warp
+                        which, number = turn % told["ends"], turn // told["ends"]
+                        across = which if which < told["ends_left"] else told["total"] - told["ends"] + which
+                        strip, length = number % told["end_strips"], told["end_strip"]
+                        if number // told["end_strips"] >= told["planes"]:
+                            continue
+                    else:
+                        own = group - told["end_groups"]
+                        across = told["ends_left"] + own % told["blocks"] * warps + warp
+                        strip, length = own // told["blocks"] % told["strips"], told["strip"]
+                        if across >= told["total"] - told["ends"] + told["ends_left"]:
+                            continue
+                    rows = range(strip * length, min((strip + 1) * length, told["row_pairs"]))
+                    done += [(across, row) for row in rows]
+            assert sorted(done) == [(a, r) for a in range(told["total"]) for r in range(told["row_pairs"])]
+
+
 WAYS: list[dict[str, Any]] = [
     *({"strategy": "sliding", "mode": mode, "name": "db2"} for mode in undula.MODES),
     *({"strategy": "sliding", "name": name} for name in ("haar", "cdf53", "cdf97", "dd137", "db8", "db20")),

@@ -168,6 +168,21 @@ def test_lwt(target: str, name: str, mode: str) -> None:
         np.testing.assert_allclose(back, x, rtol=0, atol=1e-4 * float(np.abs(x).max()))
 
 
+@pytest.mark.parametrize("name", ["haar", "db2", "cdf97"])
+def test_loops_for_gpus_on_any_device(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left out for CPUs, because texts are short then, runs on them as well."""
+    from undula.backends.opencl.runtime import default_device
+    from undula.transforms import ondevice
+
+    own = default_device()
+    monkeypatch.setattr(own, "limits", own.limits._replace(gpu=True))
+    ondevice.prepared.cache_clear()
+    for shape, axes in (((33, 300), (0, 1)), ((16, 512), (0, 1)), ((8, 256), (0,)), ((3, 700), (1,))):
+        plan = check("opencl", noise(*shape, dtype="f4"), name, "symmetric", axes=axes)
+        assert "at_end" in plan.source
+    ondevice.prepared.cache_clear()
+
+
 def test_functions_of_one_two_and_many_axes(target: str) -> None:
     x = noise(24, 30, dtype="f4")
     assert_near(undula.dwt(x, "db2", axis=0, backend=target), pywt.dwt(x, "db2", axis=0))

@@ -22,7 +22,7 @@ static __device__ __forceinline__ int along_place(int p, int n, int t) {
 
 static __device__ __forceinline__ void load_row_inner(float *v, const float *line, int m, const int *at, int rows, int columns, int low_rows, int high_rows, int low_columns, int high_columns) {
     {
-        const int c = 2 * m;
+        const int c = 0;
         {
             const float2 w = *(const float2 *)(line + c + 0);
             v[0] = w.x;
@@ -38,15 +38,7 @@ static __device__ __forceinline__ void load_row_inner(float *v, const float *lin
 
 static __device__ __forceinline__ void load_inner(float *v, const float *line, unsigned int line_bytes, int p, int m, const int *at, int rows, int columns, int low_rows, int high_rows, int low_columns, int high_columns) {
     const int q = (unsigned int)(p) < (unsigned int)rows ? p : down_place(p, rows, 0);
-    if (q >= 0) {
-        load_row_inner(v, (const float *)((const char *)line + (unsigned long long)(unsigned int)(q) * line_bytes), m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
-    }
-    else {
-        #pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            v[j] = 0;
-        }
-    }
+    load_row_inner(v, (const float *)((const char *)line + (unsigned long long)(unsigned int)(q) * line_bytes), m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
 }
 
 
@@ -96,15 +88,7 @@ static __device__ __forceinline__ void load_row(float *v, const float *line, int
 
 static __device__ __forceinline__ void load(float *v, const float *line, unsigned int line_bytes, int p, int m, const int *at, int rows, int columns, int low_rows, int high_rows, int low_columns, int high_columns) {
     const int q = (unsigned int)(p) < (unsigned int)rows ? p : down_place(p, rows, 0);
-    if (q >= 0) {
-        load_row(v, (const float *)((const char *)line + (unsigned long long)(unsigned int)(q) * line_bytes), m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
-    }
-    else {
-        #pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            v[j] = 0;
-        }
-    }
+    load_row(v, (const float *)((const char *)line + (unsigned long long)(unsigned int)(q) * line_bytes), m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
 }
 
 static __device__ __forceinline__ void run_along(number *v, int lane) {
@@ -164,14 +148,34 @@ extern "C" __global__ void __launch_bounds__(128) sliding_forward(
         const int low_columns,
         const int high_columns,
         const int row_pairs,
+        const int planes,
+        const int total,
+        const int ends,
+        const int ends_left,
+        const int end_groups,
+        const int end_strip,
+        const int end_strips,
         const int strip,
         const int strips,
         const int blocks) {
-    const int lane = (int)threadIdx.x % 32;
-    const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
-    const int across = ((int)blockIdx.x % blocks) * 4 + warp;
-    const int strip_number = (int)blockIdx.x / blocks % strips;
-    const long long plane = (int)blockIdx.x / blocks / strips;
+    const int lane = (int)threadIdx.x % 32, warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0), group = (int)blockIdx.x;
+    int across, strip_number, own_strip; long long plane;
+    const int at_end = group < end_groups;
+    if (at_end) {
+        const int turn = group * 4 + warp, which = turn % ends;
+        across = which < ends_left ? which : total - ends + which;
+        strip_number = turn / ends % end_strips;
+        plane = turn / ends / end_strips;
+        own_strip = end_strip;
+        if (plane >= planes) return;
+    }
+    else {
+        across = ends_left + (group - end_groups) % blocks * 4 + warp;
+        strip_number = (group - end_groups) / blocks % strips;
+        plane = (group - end_groups) / blocks / strips;
+        own_strip = strip;
+        if (across >= total - ends + ends_left) return;
+    }
     x += x_start + plane * x_plane;
     aa += aa_start + plane * aa_plane;
     ad += ad_start + plane * ad_plane;
@@ -184,130 +188,9 @@ extern "C" __global__ void __launch_bounds__(128) sliding_forward(
     const unsigned int dd_bytes = (unsigned int)dd_row * 4;
     const int m = -1 + (across * 30 + lane - 1) * 2;
     const int useful = lane >= 1 && lane < 31;
-    const int begin = -1 + strip_number * strip;
-    const int end = min(begin + strip, -1 + row_pairs);
-    const int left = -1 + (across * 30 - 1) * 2;
-    const int right = left + 64;
-    if (2 * left + 0 >= 0 && 2 * right + 0 <= columns && left + 1 >= 0 && right + 1 <= low_columns && left + 1 >= 0 && right + 1 <= high_columns) {
-        const int *at = 0;
-        number in0_1[4];
-        number in1_1[4];
-        number step0_1[4];
-        #pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            in0_1[j] = 0;
-        }
-        #pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            in1_1[j] = 0;
-        }
-        #pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            step0_1[j] = 0;
-        }
-        float next0_0[4], next0_1[4];
-        load_inner(next0_0, x, x_bytes, 2 * (begin - 1 + 0) + 0, m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
-        load_inner(next0_1, x, x_bytes, 2 * (begin - 1 + 0) + 1, m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
-        for (int i = begin - 1; i < end + 1; ++i) {
-            number in0_0[4], in1_0[4];
-            #pragma unroll
-            for (int j = 0; j < 4; ++j) {
-                in0_0[j] = next0_0[j];
-                in1_0[j] = next0_1[j];
-            }
-            if (i + 1 < end + 1) {
-                load_inner(next0_0, x, x_bytes, 2 * (i + 1) + 0, m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
-                load_inner(next0_1, x, x_bytes, 2 * (i + 1) + 1, m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
-            }
-            number step0_0[4];
-            #pragma unroll
-            for (int j = 0; j < 4; ++j) {
-                step0_0[j] = in1_1[j] + -0.5f * in0_1[j] + -0.5f * in0_0[j];
-            }
-            number step1_0[4];
-            #pragma unroll
-            for (int j = 0; j < 4; ++j) {
-                step1_0[j] = in0_1[j] + 0.25f * step0_1[j] + 0.25f * step0_0[j];
-            }
-            number done0[4], done1[4];
-            #pragma unroll
-            for (int j = 0; j < 4; ++j) {
-                done0[j] = step1_0[j]; done1[j] = step0_0[j];
-            }
-            if (i >= begin + 1) {
-                const int n = i - 1;
-                run_along(done0, lane);
-                run_along(done1, lane);
-                if (useful) {
-                    {
-                        const int r = n - -1;
-                        if ((unsigned int)(r) < (unsigned int)low_rows) {
-                            {
-                                const int c = m + 1;
-                                float *line = (float *)((char *)aa + (unsigned long long)(unsigned int)(r) * aa_bytes) + c * 1;
-                                {
-                                    {
-                                        float2 w;
-                                        w.x = done0[0] * 2.0f;
-                                        w.y = done0[2] * 2.0f;
-                                        *(float2 *)(line + 0) = w;
-                                    }
-                                }
-                            }
-                            {
-                                const int c = m + 1;
-                                float *line = (float *)((char *)ad + (unsigned long long)(unsigned int)(r) * ad_bytes) + c * 1;
-                                {
-                                    {
-                                        float2 w;
-                                        w.x = done0[1] * 1.0f;
-                                        w.y = done0[3] * 1.0f;
-                                        *(float2 *)(line + 0) = w;
-                                    }
-                                }
-                            }
-                        }
-                    }
-                    {
-                        const int r = n - -1;
-                        if ((unsigned int)(r) < (unsigned int)high_rows) {
-                            {
-                                const int c = m + 1;
-                                float *line = (float *)((char *)da + (unsigned long long)(unsigned int)(r) * da_bytes) + c * 1;
-                                {
-                                    {
-                                        float2 w;
-                                        w.x = done1[0] * 1.0f;
-                                        w.y = done1[2] * 1.0f;
-                                        *(float2 *)(line + 0) = w;
-                                    }
-                                }
-                            }
-                            {
-                                const int c = m + 1;
-                                float *line = (float *)((char *)dd + (unsigned long long)(unsigned int)(r) * dd_bytes) + c * 1;
-                                {
-                                    {
-                                        float2 w;
-                                        w.x = done1[1] * 0.5f;
-                                        w.y = done1[3] * 0.5f;
-                                        *(float2 *)(line + 0) = w;
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-            #pragma unroll
-            for (int j = 0; j < 4; ++j) {
-                in0_1[j] = in0_0[j];
-                in1_1[j] = in1_0[j];
-                step0_1[j] = step0_0[j];
-            }
-        }
-    }
-    else {
+    const int begin = -1 + strip_number * own_strip;
+    const int end = min(begin + own_strip, -1 + row_pairs);
+    if (at_end) {
         int at[4];
         {
             const int p = 2 * m + 0;
@@ -350,10 +233,9 @@ extern "C" __global__ void __launch_bounds__(128) sliding_forward(
                 in0_0[j] = next0_0[j];
                 in1_0[j] = next0_1[j];
             }
-            if (i + 1 < end + 1) {
-                load(next0_0, x, x_bytes, 2 * (i + 1) + 0, m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
-                load(next0_1, x, x_bytes, 2 * (i + 1) + 1, m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
-            }
+            const int ahead = min(i + 1, end + 0);
+            load(next0_0, x, x_bytes, 2 * (ahead) + 0, m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
+            load(next0_1, x, x_bytes, 2 * (ahead) + 1, m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
             number step0_0[4];
             #pragma unroll
             for (int j = 0; j < 4; ++j) {
@@ -388,7 +270,7 @@ extern "C" __global__ void __launch_bounds__(128) sliding_forward(
                                         *(float2 *)(line + 0) = w;
                                     }
                                 }
-                                else {
+                                else if (c + 2 > 0 && c < low_columns) {
                                     if (c + 0 >= 0 && c + 0 < low_columns) {
                                         line[0] = done0[0] * 2.0f;
                                     }
@@ -408,7 +290,7 @@ extern "C" __global__ void __launch_bounds__(128) sliding_forward(
                                         *(float2 *)(line + 0) = w;
                                     }
                                 }
-                                else {
+                                else if (c + 2 > 0 && c < high_columns) {
                                     if (c + 0 >= 0 && c + 0 < high_columns) {
                                         line[0] = done0[1] * 1.0f;
                                     }
@@ -433,7 +315,7 @@ extern "C" __global__ void __launch_bounds__(128) sliding_forward(
                                         *(float2 *)(line + 0) = w;
                                     }
                                 }
-                                else {
+                                else if (c + 2 > 0 && c < low_columns) {
                                     if (c + 0 >= 0 && c + 0 < low_columns) {
                                         line[0] = done1[0] * 1.0f;
                                     }
@@ -453,12 +335,132 @@ extern "C" __global__ void __launch_bounds__(128) sliding_forward(
                                         *(float2 *)(line + 0) = w;
                                     }
                                 }
-                                else {
+                                else if (c + 2 > 0 && c < high_columns) {
                                     if (c + 0 >= 0 && c + 0 < high_columns) {
                                         line[0] = done1[1] * 0.5f;
                                     }
                                     if (c + 1 >= 0 && c + 1 < high_columns) {
                                         line[1] = done1[3] * 0.5f;
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                in0_1[j] = in0_0[j];
+                in1_1[j] = in1_0[j];
+                step0_1[j] = step0_0[j];
+            }
+        }
+    }
+    else {
+        const int *at = 0;
+        const float *x_own = x + (2 * m) * 1;
+        float *aa_own = aa + (m + 1) * 1;
+        float *da_own = da + (m + 1) * 1;
+        float *ad_own = ad + (m + 1) * 1;
+        float *dd_own = dd + (m + 1) * 1;
+        number in0_1[4];
+        number in1_1[4];
+        number step0_1[4];
+        #pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            in0_1[j] = 0;
+        }
+        #pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            in1_1[j] = 0;
+        }
+        #pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            step0_1[j] = 0;
+        }
+        float next0_0[4], next0_1[4];
+        load_inner(next0_0, x_own, x_bytes, 2 * (begin - 1 + 0) + 0, m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
+        load_inner(next0_1, x_own, x_bytes, 2 * (begin - 1 + 0) + 1, m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
+        for (int i = begin - 1; i < end + 1; ++i) {
+            if (i % 4 == 0) __syncthreads();
+            number in0_0[4], in1_0[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                in0_0[j] = next0_0[j];
+                in1_0[j] = next0_1[j];
+            }
+            const int ahead = min(i + 1, end + 0);
+            load_inner(next0_0, x_own, x_bytes, 2 * (ahead) + 0, m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
+            load_inner(next0_1, x_own, x_bytes, 2 * (ahead) + 1, m, at, rows, columns, low_rows, high_rows, low_columns, high_columns);
+            number step0_0[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                step0_0[j] = in1_1[j] + -0.5f * in0_1[j] + -0.5f * in0_0[j];
+            }
+            number step1_0[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                step1_0[j] = in0_1[j] + 0.25f * step0_1[j] + 0.25f * step0_0[j];
+            }
+            number done0[4], done1[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                done0[j] = step1_0[j]; done1[j] = step0_0[j];
+            }
+            if (i >= begin + 1) {
+                const int n = i - 1;
+                run_along(done0, lane);
+                run_along(done1, lane);
+                if (useful) {
+                    {
+                        const int r = n - -1;
+                        if ((unsigned int)(r) < (unsigned int)low_rows) {
+                            {
+                                float *line = (float *)((char *)aa_own + (unsigned long long)(unsigned int)(r) * aa_bytes);
+                                {
+                                    {
+                                        float2 w;
+                                        w.x = done0[0] * 2.0f;
+                                        w.y = done0[2] * 2.0f;
+                                        *(float2 *)(line + 0) = w;
+                                    }
+                                }
+                            }
+                            {
+                                float *line = (float *)((char *)ad_own + (unsigned long long)(unsigned int)(r) * ad_bytes);
+                                {
+                                    {
+                                        float2 w;
+                                        w.x = done0[1] * 1.0f;
+                                        w.y = done0[3] * 1.0f;
+                                        *(float2 *)(line + 0) = w;
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    {
+                        const int r = n - -1;
+                        if ((unsigned int)(r) < (unsigned int)high_rows) {
+                            {
+                                float *line = (float *)((char *)da_own + (unsigned long long)(unsigned int)(r) * da_bytes);
+                                {
+                                    {
+                                        float2 w;
+                                        w.x = done1[0] * 1.0f;
+                                        w.y = done1[2] * 1.0f;
+                                        *(float2 *)(line + 0) = w;
+                                    }
+                                }
+                            }
+                            {
+                                float *line = (float *)((char *)dd_own + (unsigned long long)(unsigned int)(r) * dd_bytes);
+                                {
+                                    {
+                                        float2 w;
+                                        w.x = done1[1] * 0.5f;
+                                        w.y = done1[3] * 0.5f;
+                                        *(float2 *)(line + 0) = w;
                                     }
                                 }
                             }

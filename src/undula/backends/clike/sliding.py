@@ -46,6 +46,8 @@ class Shape:
         Turns of the loop over rows that are written out.
     lockstep : int
         After how many pairs of rows the groups of lanes wait for each other, which share lines of the cache.
+    apart : bool
+        Groups of lanes that see no end of a row have a loop of their own.
     lanes : int
     """
 
@@ -56,6 +58,7 @@ class Shape:
     wide_result: int = 4
     unroll: int = 1
     lockstep: int = 4
+    apart: bool = True
     lanes: int = 32
 
     def useful(self, work: Pass) -> int:
@@ -149,8 +152,7 @@ class _Sliding:
         self.kept = ELEMENTS[work.source] if self.raw else "number"
         self.exchanges = 0
         self.inner = False
-        # (Where lanes meet at barriers all groups take the same way, and texts are compiled slowly.)
-        self.kinds = (True, False) if self.dialect.shuffle else (False,)
+        self.kinds = (True, False) if self.shape.apart else (False,)
 
     # --- the whole --------------------------------------------------------------------------------
 

@@ -69,11 +69,15 @@ class Task(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What a device has: units that work at once, bytes that a group shares, items of a group."""
+    """What a device has: units that work at once, bytes that a group shares, items of a group.
+
+    ``gpu`` says that it is none of the kind on which items are turns of a loop, and short texts count.
+    """
 
     units: int = 8
     shared: int = 49152
     items: int = 256
+    gpu: bool = True
 
 
 @dataclass(frozen=True)
@@ -485,6 +489,7 @@ class Builder:
             prefetch=knobs.prefetch if knobs.prefetch >= 0 else ahead,
             unroll=knobs.unroll or 1,
             lockstep=knobs.lockstep if knobs.lockstep >= 0 else 4,
+            apart=self.limits.gpu,
             wide_source=min(self._wide(views[name]) for name in work.sources),
             wide_result=min(self._wide(views[name]) for name in work.results),
         )
@@ -496,7 +501,7 @@ class Builder:
         kernel = sliding.emit(work, shape, self.dialect)
         total = -(-pairs // shape.step(work))
         left, right = (total, 0)
-        if self.dialect.shuffle:
+        if shape.apart:
             left, right = shape.ends(work, total, (columns, *column_counts))
         ends = left + right
         blocks = -(-(total - ends) // shape.warps)
@@ -508,7 +513,7 @@ class Builder:
         strips, end_strips = -(-row_pairs // strip), -(-row_pairs // end_strip)
         end_groups = -(-ends * end_strips * planes // shape.warps)
         extents = [rows, columns, *row_counts, *column_counts, row_pairs, planes]
-        extents += [total, max(1, ends), left, end_groups, end_strip, end_strips, strip, strips]
+        extents += [total, ends, left, end_groups, end_strip, end_strips, strip, strips]
         extents += [max(1, blocks)]
         self._launch(kernel, end_groups + blocks * strips * planes, views, extents)
 

@@ -27,10 +27,13 @@ class Device:
     def __init__(self, context: Any, handle: Any) -> None:
         self.context, self.handle = context, handle
         self.name = handle.name.strip()
+        import pyopencl as cl
+
         self.limits = Limits(
             units=handle.max_compute_units,
             shared=min(LOCAL, handle.local_mem_size),
             items=min(1024, handle.max_work_group_size),
+            gpu=bool(handle.type & cl.device_type.GPU),
         )
         self._functions: dict[str, Any] = {}
         self._lock = threading.Lock()
