@@ -125,3 +125,31 @@ def scheme_chart(path: Path, wavelets: Sequence[str] = ("cdf53", "cdf97", "dd137
     figure.suptitle(TITLE, fontsize=10, color="#868e96")
     figure.savefig(path, dpi=130, facecolor=PAPER)
     plt.close(figure)
+
+
+def strategy_chart(rows: Sequence[dict[str, Any]], machine: str, path: Path) -> None:
+    """Times of strategies and schemes on a GPU as bars, with the copy as a line."""
+    wavelets = list(dict.fromkeys(row["wavelet"] for row in rows))
+    ways = list(dict.fromkeys(row["way"] for row in rows))[::-1]
+    figure, axes = plt.subplots(1, len(wavelets), figsize=(12.4, 4.8), sharey=True, layout="constrained")
+    for axis, wavelet in zip(axes, wavelets, strict=True):
+        found = {row["way"]: row for row in rows if row["wavelet"] == wavelet}
+        times = [found[way]["forward"] if way in found else 0.0 for way in ways]
+        widest = max(times)
+        colors = [ACCENT if way == "sliding" else "#99b7c9" for way in ways]
+        axis.barh(ways, times, color=colors, height=0.66)
+        for k, time in enumerate(times):
+            axis.text(time + 0.015 * widest, k, f"{time:.0f}" if time else "–", va="center", fontsize=8.5)
+        floor = rows[0]["copy"]
+        axis.axvline(floor, color=INK, linewidth=1, linestyle=":")
+        axis.text(floor, len(ways) - 0.35, f" copy {floor:.0f} µs", fontsize=8.5, color=INK, va="bottom")
+        axis.set_title(wavelet, loc="left", fontsize=11, color=INK, pad=14)
+        axis.set_xlim(0, 1.18 * widest)
+        axis.set_xticks([])
+        axis.tick_params(length=0)
+        axis.spines[:].set_visible(False)
+    figure.suptitle(
+        f"one level of 4096², float32, forward: microseconds on an {machine}", fontsize=10, color="#868e96"
+    )
+    figure.savefig(path, dpi=130, facecolor=PAPER)
+    plt.close(figure)

@@ -225,10 +225,128 @@ as samples.
 """
 
 
+def gpu_page() -> str:
+    """The figures of ``benchmarks/gpu.py --save``, and how the GPU engine is used and works."""
+    kept = json.loads((DOCS.parent / "benchmarks" / "results" / "gpu.json").read_text(encoding="utf-8"))
+    rows: list[list[object]] = [
+        [
+            row["what"],
+            "×".join(map(str, row["shape"])),
+            *(f"{row[key]:.1f}" for key in ("copy", "forward")),
+            f"{row['ratio']:.2f}",
+            f"{row['back']:.1f}",
+            f"{row['ratio_back']:.2f}",
+        ]
+        for row in kept["sizes"]
+    ]
+    sizes = table("what shape copy forward copy/forward back copy/back".split(), rows)
+    ways = list(dict.fromkeys(row["way"] for row in kept["strategies"]))
+    names = list(dict.fromkeys(row["wavelet"] for row in kept["strategies"]))
+    found = {(row["wavelet"], row["way"]): row for row in kept["strategies"]}
+    each: list[list[object]] = []
+    for way in ways:
+        line: list[object] = [way]
+        for name in names:
+            row = found.get((name, way))
+            line += ["", ""] if row is None else [f"{row['forward']:.0f}", f"{row['back']:.0f}"]
+        each.append(line)
+    strategies = table(["way", *(f"{name} {way}" for name in names for way in ("forward", "back"))], each)
+    sides = sorted({row["n"] for row in kept["peers"]})
+    others = {(row["peer"], row["n"]): row for row in kept["peers"]}
+    beside: list[list[object]] = []
+    for peer in dict.fromkeys(row["peer"] for row in kept["peers"]):
+        line = [peer]
+        for n in sides:
+            line += [f"{others[peer, n]['forward']:.0f}", f"{others[peer, n]['back']:.0f}"]
+        beside.append(line)
+    peers = table(["", *(f"{n}² {way}" for n in sides for way in ("forward", "back"))], beside)
+    host = kept["host"]
+    later = max(host["first_calls_ms"][1:])
+    return f"""# GPUs
+
+*This page is made by `tools/make_docs.py` from the figures that `python benchmarks/gpu.py --save` measured.*
+
+## Use
+
+An array that is on a GPU is transformed there: by the same functions, on the stream its library works on, into new arrays of
+the same library. Nothing is copied to the host and nothing waits.
+
+```text
+x = torch.randn(4096, 4096, device="cuda")           # or CuPy, JAX, Numba, PyOpenCL, anything with
+coeffs = undula.wavedec2(x, "bior4.4", level=5)      # __cuda_array_interface__
+back = undula.waverec2(coeffs, "bior4.4")
+```
+
+A NumPy array goes to a device when asked, and its results come back: `undula.wavedec2(image, "bior4.4", backend="cuda")` or
+`backend="opencl"`. `pip install 'undula[cuda]'` brings what NVIDIA's GPUs need besides their driver, `'undula[opencl]'` what
+all others need besides theirs; `pip install pocl-binary-distribution` is a driver that runs OpenCL on the CPU.
+
+- **dtypes.** float32, float64, complex64 and complex128 stay. float16 stays, and is calculated in float32. uint8, uint16 and
+  int16 are read as they are and become float32. Other integers become float64.
+- **Views** of any strides are read where they are if their rows are in one piece, and are gathered on the device if not.
+- **Results** go to arrays of yours with `out=`, as on the CPU.
+- **Plans.** `undula.Plan(shape, wavelet, backend="cuda")` keeps its memory between runs, and what it runs again on the same
+  arrays is one CUDA graph. `plan.source` is the text of its kernels. `tune=True` measures a few ways to lay out the work and
+  remembers the fastest for that device. `plan.frames(arrays)` transforms a sequence of NumPy arrays, with transfers while others
+  are transformed. `square=True` puts zeros around the samples up to a square whose side is a power of two, for the whole
+  decomposition.
+- **What is missing** is said: `undula.MissingDeviceError` names the package, the driver or the device, and what to do.
+  `OutOfMemoryError` says how much was needed. `KernelError` has the text of the kernel and the compiler's log.
+
+## Strategies and schemes
+
+A *scheme* says what is computed between two barriers ([ten of them](schemes.md)); a *strategy* says where the numbers are
+meanwhile. All give the same numbers.
+
+| strategy | how | runs |
+|---|---|---|
+| `sliding` | one pass; a lane owns a few columns in registers and marches down the rows, neighbours exchange by shuffles; the default | every wavelet |
+| `tiled` | one pass; a tile of quads in shared memory, a barrier for each stage | every scheme that fits into a tile |
+| `rowcolumn` | an axis at a time; pieces of lines in shared memory | `method="lifting"` or `"filters"` |
+| `naive` | an axis at a time; every number from memory, one pair of results for each work item | every wavelet |
+
+`undula.Plan(shape, "cdf97", backend="opencl", scheme="monolithic*")` runs that scheme; what cannot be combined is refused with
+what can.
+
+![time of one level by strategy and scheme, beside a copy](images/gpu.png)
+
+Microseconds for one level of 4096², float32, mode symmetric; a copy takes {kept["strategies"][0]["copy"]:.0f}.
+
+{strategies}
+## Figures
+
+{kept["machine"]}, {kept["date"]}, undula {kept["undula"]}, PyTorch {kept["torch"]}. All data is on the device; microseconds between two
+events of the device, medians; `copy` is a copy of as many bytes in the same run, the floor of one level. float32 unless said
+otherwise, CDF 9/7 unless another wavelet is named. `python benchmarks/gpu.py` measures your machine.
+
+{sizes}
+A plan that is run again costs the host {host["reused_plan_us"]:.0f} µs; a call on a shape that is new, with its kernels on disk, up to
+{later:.0f} ms.
+
+One level of CDF 9/7, mode symmetric, beside PyTorch's packages, microseconds:
+
+{peers}
+## How it works
+
+- **One emitter.** What is done along an axis is a *flow*: an operator on two sequences side by side, even and odd samples or low
+  and high band, by lifting steps or by filters, forward or back. A strategy prints a kernel that runs flows; CUDA and OpenCL
+  are two tables of words. Coefficients are literals, extents and strides arguments, so a kernel serves all shapes.
+- **No borders.** A mode is a function that says of which samples a place beyond the ends is made. Groups of lanes that see an end
+  of a row look places up once; the loop of all others asks nothing.
+- **Every level once.** The approximation between two levels is written once, in padded rows, and read once.
+- **Kernels on disk**, under a hash of their text, the architecture and the compiler; written whole or not at all.
+
+What limits `sliding` today: strips of rows that run side by side are far apart in memory, and short strips read more rows twice.
+Haar, which shares no rows, runs at the speed of the copy when strips are one row long; CDF 9/7 trades one for the other.
+Levels are not fused yet: five levels move a third more bytes than one, and small levels cost a launch each.
+"""
+
+
 def pages() -> Iterator[tuple[str, str]]:
     yield "schemes.md", schemes_page()
     yield "lifting.md", lifting_page()
     yield "speed.md", speed_page()
+    yield "gpu.md", gpu_page()
 
 
 def write_pictures() -> None:
@@ -242,6 +360,8 @@ def write_pictures() -> None:
     pictures.scheme_chart(images / "schemes.png")
     names = "haar db2 db8 sym4 coif2 rbio4.4 bior3.5 dmey cdf53 cdf97 dd137 burt57".split()
     pictures.wavelet_gallery(names, images / "wavelets.png")
+    kept = json.loads((DOCS.parent / "benchmarks" / "results" / "gpu.json").read_text(encoding="utf-8"))
+    pictures.strategy_chart(kept["strategies"], kept["machine"], images / "gpu.png")
     photo = skimage.data.astronaut() / 255
     coeffs = reference.lwt2(photo, "cdf97", 3, axes=(0, 1))
     both = np.concatenate([photo, np.ones((photo.shape[0], 12, 3)), pictures.pyramid(coeffs)], axis=1)
@@ -253,7 +373,11 @@ def write_pictures() -> None:
 if __name__ == "__main__":
     if "--check" in sys.argv:
         # Measured numbers differ in their last digit between machines; counts and matrices do not.
-        for name, made in (("schemes.md", schemes_page()), ("speed.md", speed_page())):
+        for name, made in (
+            ("schemes.md", schemes_page()),
+            ("speed.md", speed_page()),
+            ("gpu.md", gpu_page()),
+        ):
             if (DOCS / name).read_text(encoding="utf-8") != made:
                 sys.exit(f"docs/{name} is out of date: run make docs")
         sys.exit(0)

@@ -183,6 +183,16 @@ def test_loops_for_gpus_on_any_device(name: str, monkeypatch: pytest.MonkeyPatch
     ondevice.prepared.cache_clear()
 
 
+@pytest.mark.parametrize("mode", undula.MODES)
+def test_levels_of_long_lines(target: str, mode: str) -> None:
+    for shape in ((2, 10000), (20481,), (16384,)):
+        name = "bior4.4" if mode in ("symmetric", "periodization") else "db2"
+        x = noise(*shape, dtype="f4")
+        theirs = pywt.wavedec(x.astype("f8"), name, mode, 4)
+        mine = undula.wavedec(x, name, mode, 4, backend=target)
+        assert_near(mine, theirs, "float32", 3)
+
+
 def test_functions_of_one_two_and_many_axes(target: str) -> None:
     x = noise(24, 30, dtype="f4")
     assert_near(undula.dwt(x, "db2", axis=0, backend=target), pywt.dwt(x, "db2", axis=0))

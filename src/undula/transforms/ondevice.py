@@ -112,6 +112,16 @@ class HostLibrary(Library):
         size = math.prod(shape) * np.dtype(dtype).itemsize
         return _Away(self._device.allocate(size, self.queue(like)), shape, dtype)
 
+    def samples(self, x: Any, what: str = "data") -> Any:
+        """The array, in the byte order of the machine and of a dtype that kernels read."""
+        array = x if isinstance(x, np.ndarray) else np.asarray(x)
+        if str(array.dtype) in RESULTS:
+            return array
+        native = array.dtype.newbyteorder("=")
+        if str(native) not in RESULTS:
+            native = np.dtype(np.complex128 if native.kind == "c" else np.float64)
+        return array.astype(native)
+
     def converted(self, x: Any, dtype: str) -> Any:
         """An array of another dtype, still on the host."""
         return np.asarray(x).astype(dtype)

@@ -158,7 +158,7 @@ class Plan:
         self._shapes = shapes(self._recipe, self._inner, self.level, self._real())
         if self._on_device:
             self._host: Library = ondevice.host(self.backend)
-            self._source = str(np.dtype(dtype))
+            self._source = str(np.dtype(dtype).newbyteorder("="))
             chosen = "sliding" if strategy == "auto" else strategy
             if scheme != "auto":
                 chosen = "tiled"
@@ -171,7 +171,8 @@ class Plan:
 
     def _result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         if self._on_device:
-            return np.dtype(RESULTS.get(str(dtype), "float64"))
+            wide = "complex128" if dtype.kind == "c" else "float64"
+            return np.dtype(RESULTS.get(str(dtype.newbyteorder("=")), wide))
         return result_dtype(dtype)
 
     def _real(self) -> np.dtype[Any]:

@@ -49,6 +49,28 @@ def _forget(address: int) -> None:
 
 _delete = _DELETER(_forget)
 
+# Capsules are named by their addresses here: one that is being destroyed must not be referred to again.
+_NAME = b"dltensor"
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", ctypes.pythonapi)
+)
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+_DESTRUCTOR = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+_new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, _DESTRUCTOR)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+
+
+def _unclaimed(address: int) -> None:
+    """A capsule that nobody took over (its name would be another) is gone."""
+    if _is_valid(address, _NAME):
+        _forget(_pointer(address, _NAME))
+
+
+_destroy = _DESTRUCTOR(_unclaimed)
+
 
 def capsule(array: Any, stream: int | None) -> Any:
     """A capsule of a DeviceArray; the taker's stream waits for the one that the array is made on."""
@@ -74,6 +96,4 @@ def capsule(array: Any, stream: int | None) -> Any:
     made.deleter = _delete
     address = ctypes.addressof(made)
     _alive[address] = (made, shape, array)
-    new = ctypes.pythonapi.PyCapsule_New
-    new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-    return new(address, b"dltensor", None)
+    return _new(address, _NAME, _destroy)

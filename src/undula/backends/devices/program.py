@@ -391,6 +391,8 @@ class Builder:
         self.launches.append(Launch(kernel, groups, (ref.buffer, made.buffer), tuple(values)))
 
     def _strides(self, ref: Ref, outer: int, inner: int) -> tuple[int, int]:
+        if math.prod(ref.shape[inner:]) >= 2**31:
+            raise ArgumentError(f"rows of shape {ref.shape[inner:]} have more numbers than kernels count")
         found = plane_strides(ref.shape, ref.strides, 1, outer, inner)
         if found is None or min(found) < 0:
             raise UnfollowableError(f"strides {ref.strides} of shape {ref.shape} are not planes of rows")
@@ -540,7 +542,7 @@ class Builder:
             shape = sliding.Shape(pixels=pixels)
             if shape.useful(work) <= 0:
                 return math.inf
-            return -(-pairs // shape.step(work)) * pixels * (1.2 if pixels < most else 1.0)
+            return -(-pairs // shape.step(work)) * pixels * (1.5 if pixels < most else 1.0)
 
         return min((n for n in (most, most // 2) if n >= 2), key=lanes)
 
@@ -558,7 +560,7 @@ class Builder:
             strips = max(1, int(rounds * at_once / wide))
             strip = -(-row_pairs // strips)
             if strip <= LONGEST_STRIP or strips >= row_pairs:
-                return max(strip, min(2 * overlap, row_pairs), 4 if overlap else 1)
+                return max(strip, 2 if overlap else 1)
             rounds += 1
 
     def _wide(self, view: tuple[Ref, tuple[int, int]]) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ...errors import ArgumentError
 from ..clike import Dialect, Kernel
 from ..strides import contiguous
 from .program import Builder, Knobs, Limits, Program, Ref, Task
@@ -18,6 +19,7 @@ from .program import Builder, Knobs, Limits, Program, Ref, Task
 __all__ = ["Layout", "Options", "Stage", "transform"]
 
 PAD = 8  # elements
+LONGEST = 2**30  # samples along an axis: twice their number still is an int
 
 Shape = tuple[int, ...]
 
@@ -100,6 +102,8 @@ def transform(
     ]
     each = len(stages[0].shapes) - 1
     dtype = next(layout.dtype for layout in coefficients if layout is not None)
+    if max(stages[0].shape, default=0) >= LONGEST:
+        raise ArgumentError(f"kernels count to 2³⁰ along an axis, got shape {stages[0].shape}")
     levels = []
     x = given = samples.at(0)
     if samples.shape != stages[0].shape:
