@@ -113,6 +113,72 @@ def test_out(make: Any) -> None:
         undula.wavedec2(given, "db2", level=2, out=[x, *first[1:]])
 
 
+def test_out_must_lie_apart(make: Any) -> None:
+    x = noise(32, 48, dtype="f4")
+    given, host = make(x)
+    if type(given).__module__.startswith(("jax", "numba")):
+        pytest.skip("not meant to be written to")
+    backend = "opencl" if type(given).__module__.startswith("pyopencl") else "cuda"
+    plan = undula.Plan(x.shape, "haar", level=1, mode="periodization", dtype="f4", backend=backend)
+    quarters = [given[:16, :24], (given[16:, :24], given[:16, 24:], given[16:, 24:])]
+    with pytest.raises(undula.ArgumentError, match="must not share memory"):
+        plan.forward(given, out=quarters)
+    other, _ = make(x * 0)
+    quarters = [other[:16, :24], (other[16:, :24], other[:16, 24:], other[16:, 24:])]
+    plan.forward(given, out=quarters)  # quarters of another array lie apart, though among each other
+    np.testing.assert_allclose(host(other)[:16, :24], plan.forward(x)[0], atol=1e-4)
+    with pytest.raises(undula.ArgumentError, match="must not share memory"):
+        plan.forward(given, out=[quarters[0], (quarters[0], quarters[0], quarters[0])])
+    with pytest.raises(undula.ArgumentError, match="must not share memory"):
+        plan.inverse(quarters, out=other)
+
+
+def test_a_plan_that_was_run_on_other_arrays(make: Any) -> None:
+    x = noise(32, 48, dtype="f4")
+    given, host = make(x)
+    if type(given).__module__.startswith(("jax", "numba")):
+        pytest.skip("not meant to be written to")
+    backend = "opencl" if type(given).__module__.startswith("pyopencl") else "cuda"
+    plan = undula.Plan(x.shape, "db2", level=2, dtype="f4", backend=backend)
+    expected = undula.wavedec2(x, "db2", level=2)
+    out = plan.forward(given)
+    for _ in range(3):
+        plan.forward(given, out=out)
+    np.testing.assert_allclose(plan.forward(x)[0], expected[0], atol=1e-4)
+    np.testing.assert_allclose(plan.forward(x, out=plan.empty())[0], expected[0], atol=1e-4)
+    twice, _ = make(2 * x)
+    plan.forward(twice, out=out)
+    np.testing.assert_allclose(host(out[0]), 2 * expected[0], atol=1e-4)
+    back = plan.inverse(out)
+    plan.inverse(out, out=back)
+    plan.inverse([out[0], out[1], (None, out[2][1], None)], out=back)
+    theirs = undula.waverec2([2 * expected[0], _twice(expected[1]), (None, 2 * expected[2][1], None)], "db2")
+    np.testing.assert_allclose(host(back), theirs, atol=1e-3)
+
+
+def _twice(bands: Any) -> Any:
+    return tuple(2 * band for band in bands)
+
+
+def test_queues_without_order() -> None:
+    import pyopencl as cl
+    import pyopencl.array as cla
+
+    from undula.backends.opencl.runtime import default_device
+
+    own = default_device()
+    free = cl.CommandQueue(own.context, own.handle, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    x = noise(256, 256, dtype="f4")
+    given = cla.to_device(cl.CommandQueue(own.context, own.handle), x)
+    for _ in range(8):
+        given = given * 1.0 + 0.0
+    made = undula.wavedec2(given.with_queue(free), "db2", level=4)
+    theirs = undula.wavedec2(x, "db2", level=4)
+    np.testing.assert_allclose(made[0].get(), theirs[0], atol=1e-2)
+    back = undula.waverec2(made, "db2")
+    np.testing.assert_allclose(back.get(), x, atol=1e-3)
+
+
 def test_mixtures_are_refused(make: Any) -> None:
     x = noise(16, 16, dtype="f4")
     given, _ = make(x)

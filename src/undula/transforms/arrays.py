@@ -30,6 +30,8 @@ def as_array(data: ArrayLike, what: str = "data") -> Array:
         data = data.detach().resolve_conj().resolve_neg()  # type: ignore[union-attr]
     try:
         x = np.asarray(data)
+    except TypeError as error:  # such as bfloat16
+        raise ArgumentTypeError(f"{what} must be an array of numbers that NumPy knows: {error}") from None
     except ValueError as error:
         raise ArgumentError(f"{what} must be an array of numbers: {error}") from None
     if x.dtype.kind not in "biufc":

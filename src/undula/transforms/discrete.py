@@ -63,7 +63,8 @@ def _forward(
     if device is not None:
         if out is not None and keyed is None:
             raise ArgumentError(f"out must be nested as the result is, with {levels} level(s) of details")
-        return forward(device, given, wanted, levels, keyed)
+        results: list[Any] = restorer(data)(forward(device, given, wanted, levels, keyed))
+        return results
     x = given.astype(result_dtype(given.dtype), copy=False)
     targets = None if out is None else checked_targets(wanted, x, levels, out, keyed, given)
     made: list[Any] = restorer(data)(decompose(wanted, x, levels, targets))
@@ -74,7 +75,7 @@ def _backward(wanted: Recipe, coeffs: list[Any], given: Any, shape: Length, out:
     device = engine(arrays_of(coeffs), backend)
     lengths = as_shape(shape, _ndim(coeffs))
     if device is not None:
-        made: Array = backward(device, coeffs, wanted, lengths, out)
+        made: Array = restorer(given)(backward(device, coeffs, wanted, lengths, out))
         return made
     restored: Array = restorer(given)(recompose(wanted, coeffs, lengths, out))
     return restored

@@ -86,7 +86,7 @@ def _lwtn(
         if math.prod(array.shape) == 0:
             raise ArgumentError(f"an array with samples along some axis is needed, got shape {array.shape}")
         keyed = to_keys(out, given_array) if isinstance(out, (list, tuple)) else None
-        return from_keys(forward(device, array, wanted, levels, keyed), form)
+        return from_keys(restorer(x)(forward(device, array, wanted, levels, keyed)), form)
     if array.dtype.kind == "b":
         array = array.astype(np.float64)
     if array.dtype.kind in "iu":
@@ -145,7 +145,7 @@ def ilwtn(
     device = engine(arrays_of(read), backend)
     if device is not None:
         _check_floats(arrays_of(read), device)
-        return backward(device, read, wanted, None, out)  # type: ignore[no-any-return]
+        return restorer(coeffs[0])(backward(device, read, wanted, None, out))  # type: ignore[no-any-return]
     made: Array = restorer(coeffs[0])(recompose(wanted, read, None, out))
     return made
 

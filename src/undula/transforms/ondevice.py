@@ -19,6 +19,7 @@ from ..backends.devices.libraries import COMPLEX, RESULTS, Held, Library, librar
 from ..backends.devices.program import Task, UnfollowableError
 from ..backends.devices.transform import Layout, Options, Stage, transform
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from .arrays import check_out
 from .levels import Recipe, level, recompose_shapes
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "HostLibrary",
     "Options",
     "backward",
+    "buffer_key",
     "engine",
     "forward",
     "host",
@@ -126,13 +128,6 @@ class HostLibrary(Library):
         """An array of another dtype, still on the host."""
         return np.asarray(x).astype(dtype)
 
-    def check(self, x: Any, like: Any, what: str) -> None:
-        """Results of NumPy's arrays are always new ones."""
-        raise ArgumentTypeError(
-            f"{what} is not filled by backend {self.backend!r} for NumPy arrays; leave it out, or give arrays"
-            " that are on the device"
-        )
-
     def finished(self, results: Any, like: Any) -> Any:
         """Results brought back."""
         if isinstance(results, dict):
@@ -229,7 +224,14 @@ def layouts(stages: Sequence[Stage], dtype: str) -> list[Layout]:
     return [Layout.whole(shape, dtype) for shape in shapes]
 
 
-def _run(library: Library, made: Any, buffers: list[Any], like: Any, kept: dict[Any, Any] | None) -> None:
+def _run(
+    library: Library,
+    made: Any,
+    held: Sequence[Held | None],
+    like: Any,
+    kept: dict[Any, Any] | None,
+    results: Sequence[Any],
+) -> None:
     """Runs a program with memory of its own from the caller's library; ``kept`` keeps it for each queue."""
     queue = library.queue(like)
     own = None if kept is None else kept.get((made, queue))
@@ -237,10 +239,48 @@ def _run(library: Library, made: Any, buffers: list[Any], like: Any, kept: dict[
         own = [library.held(library.empty((n,), kind, like)) for n, kind in made.program.own]
         if kept is not None:
             kept[made, queue] = own
-    every = [*buffers, *(one.buffer for one in own)]
+    buffers = [None if one is None else one.buffer for one in held]
+    mine = [one.buffer for one in own]
     if kept is not None:
-        kept["run"] = (made, every, queue)
-    made.run(every, queue)
+        kept["run"] = (made, [buffer_key(buffer) for buffer in buffers], mine, queue)
+    # (Arrays of the host are waited for by themselves.)
+    arrays = [] if isinstance(library, HostLibrary) else [one.array for one in held if one is not None]
+    event = made.run([*buffers, *mine], queue, library.events(arrays))
+    if event is not None and not isinstance(library, HostLibrary):
+        library.made(results, event)
+
+
+def buffer_key(buffer: Any) -> int:
+    """What tells a buffer from others, without keeping it."""
+    return int(getattr(buffer, "int_ptr", buffer or 0))
+
+
+class _Place:
+    """Memory that NumPy may think about, and must not touch."""
+
+    def __init__(self, held: Held) -> None:
+        layout = held.layout
+        dtype = np.dtype(layout.dtype)
+        base = held.buffer if isinstance(held.buffer, int) else 1 << 40
+        self.__array_interface__ = {
+            "data": (base + layout.start * dtype.itemsize, False),
+            "shape": layout.shape,
+            "strides": tuple(step * dtype.itemsize for step in layout.strides),
+            "typestr": dtype.str,
+            "version": 3,
+        }
+
+
+def _check_apart(targets: Sequence[Held], sources: Sequence[Held | None], what: str) -> None:
+    """An error where results share memory with what is read, or with each other."""
+    before = [(buffer_key(one.buffer), np.asarray(_Place(one))) for one in sources if one is not None]
+    for target in targets:
+        key, place = buffer_key(target.buffer), np.asarray(_Place(target))
+        for other, memory in before:
+            same = isinstance(target.buffer, int) or key == other
+            if same and np.may_share_memory(place, memory) and np.shares_memory(place, memory):
+                raise ArgumentError(f"{what} must not share memory with the input or with another result")
+        before.append((key, place))
 
 
 def program(
@@ -275,6 +315,10 @@ def forward(
     """
     x = library.samples(data)
     shape, dtype = library.shape(x), RESULTS[library.dtype(x)]
+    if isinstance(library, HostLibrary) and out is not None:
+        fresh = forward(library, x, wanted, levels, None, options, inner, kept)
+        _filled(out, fresh, x)
+        return list(out)
     if levels == 0:
         return _copied(library, x, dtype, out)
     pair = dtype in COMPLEX
@@ -296,7 +340,9 @@ def forward(
     layout_list = tuple(target.layout for target in targets)
     if math.prod(shape):
         made = prepared(device, False, stages, held.layout, layout_list, options)
-        _run(library, made, [held.buffer, *(target.buffer for target in targets)], x, kept)
+        if out is not None:
+            _check_apart(targets, [held], "out")
+        _run(library, made, [held, *targets], x, kept, arrays)
     results: list[Any] = [arrays[0]]
     for number in range(levels):
         begin = 1 + number * len(keys)
@@ -313,14 +359,23 @@ def backward(
     options: Options = USUAL,
     cut: Shape | None = None,
     kept: dict[Any, Any] | None = None,
+    dtype: str | None = None,
 ) -> Any:
     """The samples; of a corner of them, where ``cut`` is smaller than what the coefficients make."""
     given = [a for a in (coeffs[0], *(b for part in coeffs[1:] for b in part.values())) if a is not None]
     if not given:
         raise ArgumentError("At least one coefficient parameter must be specified.")
+    if isinstance(library, HostLibrary) and out is not None:
+        fresh = backward(library, coeffs, wanted, shape, None, options, cut, kept, dtype)
+        check_out(out, fresh.shape, fresh.dtype, [np.asarray(a) for a in given], "out")[...] = fresh
+        return out
     like = given[0]
     dtypes = {RESULTS.get(library.dtype(library.samples(a, "coefficients")), "float64") for a in given}
-    dtype = str(np.result_type(*dtypes)) if len(dtypes) > 1 else dtypes.pop()
+    common = str(np.result_type(*dtypes)) if len(dtypes) > 1 else dtypes.pop()
+    if dtype is None:
+        dtype = common
+    elif common in COMPLEX and dtype not in COMPLEX:
+        raise ArgumentTypeError(f"this plan is transformed in {dtype}, got coefficients of {common}")
 
     def typed(a: Any) -> Any:
         if a is None:
@@ -356,8 +411,9 @@ def backward(
     if math.prod(shapes[0]):
         device = library.device(like)
         made = prepared(device, True, stages, target.layout, _layouts(sources), options)
-        buffers = [target.buffer, *(None if s is None else s.buffer for s in sources)]
-        _run(library, made, buffers, like, kept)
+        if out is not None:
+            _check_apart([target], sources, "out")
+        _run(library, made, [target, *sources], like, kept, [x])
     return out if out is not None else library.finished(x, like)
 
 
@@ -383,6 +439,16 @@ def _copied(library: Library, x: Any, dtype: str, out: Sequence[Any] | None) -> 
         return [np.array(x, dtype=dtype)]
     made = library.converted(x, dtype)
     return [made.copy() if made is x and hasattr(x, "copy") else made.clone() if made is x else made]
+
+
+def _filled(out: Sequence[Any], fresh: Sequence[Any], x: Any) -> None:
+    """Results of the device in NumPy arrays of the caller's."""
+    before = [x]
+    for number, (target, part) in enumerate(zip(out, fresh, strict=True)):
+        pairs = [(target[key], band) for key, band in part.items()] if number else [(target, part)]
+        for array, values in pairs:
+            before.append(check_out(array, values.shape, values.dtype, before, f"out[{number}]"))
+            array[...] = values
 
 
 def arrays_of(coeffs: Sequence[Any]) -> list[Any]:

@@ -19,17 +19,18 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ..backends import reference
 from ..backends.devices import disk
-from ..backends.devices.libraries import COMPLEX, RESULTS, Library, library_of
+from ..backends.devices.libraries import COMPLEX, RESULTS, Library
 from ..backends.devices.program import STRATEGIES, Knobs
 from ..backends.devices.transform import Layout, Options
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..plans.axes import Axes
 from ..plans.coeffs import checked_level, from_keys, keyed_as
+from ..plans.flow import flow
 from ..plans.line import Line
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet
 from . import ondevice
-from .arrays import as_array, check_out, nested, result_dtype
+from .arrays import as_array, check_out, given_array, nested, result_dtype
 from .frames import frames
 from .levels import checked_targets, decompose, recipe, recompose, shapes
 from .levels import level as one_level
@@ -123,7 +124,11 @@ class Plan:
         tune: bool = False,
     ) -> None:
         self.shape = _shape(shape)
-        if np.dtype(dtype).kind not in "biufc":
+        try:
+            dtype = np.dtype(dtype)
+        except TypeError:
+            raise ArgumentTypeError(f"a plan is for arrays of numbers, got dtype {dtype!r}") from None
+        if dtype.kind not in "biufc":
             raise ArgumentTypeError(f"a plan is for arrays of numbers, got dtype {dtype!r}")
         self._recipe = recipe(len(self.shape), wavelet, mode, axes)
         self.axes = self._recipe.axes
@@ -152,22 +157,26 @@ class Plan:
         self.backend = "cpu" if backend == "auto" else backend
         self.scheme, self.strategy = scheme, strategy
         self._on_device = self.backend in ("cuda", "opencl")
-        self.dtype = self._result_dtype(np.dtype(dtype))
+        self._runs = True
+        self.dtype = self._result_dtype(dtype)
         self._check_choices(method)
         self._form = {1: "wavedec", 2: "wavedec2"}.get(len(self.axes), "wavedecn")
         self._shapes = shapes(self._recipe, self._inner, self.level, self._real())
         if self._on_device:
             self._host: Library = ondevice.host(self.backend)
-            self._source = str(np.dtype(dtype).newbyteorder("="))
+            self._source = str(dtype.newbyteorder("="))
             chosen = "sliding" if strategy == "auto" else strategy
             if scheme != "auto":
                 chosen = "tiled"
             self._options = Options(chosen, scheme, method)
             self._memory: dict[Any, Any] = {}
             self._last: dict[bool, Any] = {}
-            self._programs(False)  # what cannot be laid out so is refused here
-            if tune:
-                self._options = self._tuned()
+            self.strategy, self._method = chosen, method
+            self._runs = self.level > 0 and math.prod(self.shape) > 0
+            if self._runs:
+                self._programs(False)  # what cannot be laid out so is refused here
+                if tune:
+                    self._options = self._tuned()
 
     def _result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         if self._on_device:
@@ -199,6 +208,17 @@ class Plan:
                 raise ArgumentError(
                     f"scheme {scheme!r} transforms two neighbouring axes at once, got axes {self.axes}"
                 )
+        if strategy == "tiled" and len(self.axes) < 2:
+            raise ArgumentError(
+                f"strategy 'tiled' transforms two neighbouring axes at once, got axes {self.axes}; 'sliding',"
+                " 'rowcolumn' and 'naive' take one"
+            )
+        if method != "auto" and (strategy == "tiled" or scheme != "auto"):
+            raise ArgumentError(
+                f"method {method!r} is for strategies 'rowcolumn' and 'sliding'; 'tiled' has schemes"
+            )
+        if method == "lifting" and strategy == "naive":
+            raise ArgumentError("strategy 'naive' runs filters; 'rowcolumn' and 'sliding' lift")
         if backend == "reference" and len(set(self._recipe.wavelets) | set(self._recipe.modes)) > 2:
             raise ArgumentError("backend 'reference' has one wavelet and one mode for all axes")
 
@@ -217,14 +237,17 @@ class Plan:
 
     def forward(self, x: Any, out: Sequence[Any] | None = None) -> list[Any]:
         """The coefficients, as ``wavedec``, ``wavedec2`` or ``wavedecn`` would give them for so many axes."""
-        if self._on_device and out is not None and self._again(False, [x, *_flat(out)]):
+        if self._on_device and isinstance(out, (list, tuple)) and self._again(False, [x, *_flat(out)]):
             return list(out)
         keyed = None if out is None else keyed_as(out, self._form)
         if self._on_device:
+            x = given_array(x)
             library = self._library([x])
             self._check_shape(tuple(x.shape), library.dtype(x))
-            if out is not None and keyed is None:
-                raise ArgumentError(f"out must be nested as the result is, with {self.level} level(s)")
+            if out is not None and (keyed is None or len(keyed) != self.level + 1):
+                raise ArgumentError(
+                    f"out must be nested as the result is, with {self.level} level(s) of details"
+                )
             made = ondevice.forward(
                 library, x, self._recipe, self.level, keyed, self._options, self._inner, self._memory
             )
@@ -255,21 +278,26 @@ class Plan:
         last = self._memory.get("run")
         if isinstance(library, ondevice.HostLibrary) or last is None or any(a is None for a in arrays):
             return
-        made, buffers, queue = last
-        self._last[back] = ([weakref.ref(a) for a in arrays], library, made, buffers, queue)
+        made, keys, own, queue = last
+        self._last[back] = ([weakref.ref(a) for a in arrays], library, made, keys, own, queue)
 
     def _again(self, back: bool, arrays: Sequence[Any]) -> bool:
         """Runs again what was run last, if these are the very same arrays, where they were."""
         last = self._last.get(back)
         if last is None:
             return False
-        refs, library, made, buffers, queue = last
-        if len(refs) != len(arrays) or library.queue(arrays[0]) != queue:
+        refs, library, made, keys, own, queue = last
+        if len(refs) != len(arrays):
             return False
-        for ref, array, buffer in zip(refs, arrays, buffers, strict=False):
-            if ref() is not array or library.buffer(array)[0] != buffer:
+        for ref, array in zip(refs, arrays, strict=True):
+            if array is None or ref() is not array:
                 return False
-        made.run(buffers, queue)
+        buffers = [library.buffer(array)[0] for array in arrays]
+        if library.queue(arrays[0]) != queue or [ondevice.buffer_key(b) for b in buffers] != keys:
+            return False
+        event = made.run([*buffers, *own], queue, library.events(arrays))
+        if event is not None:
+            library.made(arrays[:1] if back else arrays[1:], event)
         return True
 
     def _check_shape(self, shape: tuple[int, ...], dtype: Any) -> None:
@@ -289,7 +317,12 @@ class Plan:
 
     def inverse(self, coeffs: Sequence[Any], out: Any = None) -> Any:
         """The samples, in the shape of the plan; None in place of coefficients stands for zeros."""
-        if self._on_device and out is not None and self._again(True, [out, *_flat(coeffs)]):
+        if (
+            self._on_device
+            and out is not None
+            and isinstance(coeffs, (list, tuple))
+            and self._again(True, [out, *_flat(coeffs)])
+        ):
             return out
         keyed = keyed_as(coeffs, self._form)
         if keyed is None or len(keyed) != self.level + 1:
@@ -300,7 +333,15 @@ class Plan:
         if self._on_device:
             library = self._library(ondevice.arrays_of(keyed))
             made = ondevice.backward(
-                library, keyed, self._recipe, self._inner, out, self._options, self.shape, self._memory
+                library,
+                _given(keyed),
+                self._recipe,
+                self._inner,
+                out,
+                self._options,
+                self.shape,
+                self._memory,
+                str(self.dtype),
             )
             if out is not None:
                 self._remember(True, library, [out, *_flat(coeffs)])
@@ -332,7 +373,7 @@ class Plan:
         depth : int
             Frames that are in the works at once.
         """
-        if self.backend != "cuda":
+        if self.backend != "cuda" or not self._runs:
             yield from (self.forward(x) for x in arrays)
             return
         made, stages = self._programs(False)
@@ -348,9 +389,6 @@ class Plan:
             yield from_keys(coeffs, self._form)
 
     def _library(self, arrays: Sequence[Any]) -> Library:
-        found = [library_of(a) for a in arrays if a is not None]
-        if found and found[0] is None:
-            return self._host
         library = ondevice.engine(arrays, self.backend)
         assert library is not None
         return library
@@ -391,6 +429,8 @@ class Plan:
         """The kernels, as text."""
         if not self._on_device:
             raise ArgumentError(f"backend {self.backend!r} has no kernels to show; 'cuda' and 'opencl' have")
+        if not self._runs:
+            return ""
         texts = [self._programs(back)[0].program.source for back in (False, True)]
         return "\n".join(texts)
 
@@ -402,6 +442,8 @@ class Plan:
             one = one_level(self._recipe, shape, self._real())
             samples = math.prod(shape)
             passes = max(1, len(one.lines) - 1)  # two axes are one pass
+            if self.strategy in ("naive", "rowcolumn"):
+                passes = len(one.lines)
             written = sum(math.prod(s) for s in one.shapes.values())
             moved += (samples + written) * passes * self.dtype.itemsize
             operations += samples * sum(line.operations for _, line in one.lines)
@@ -413,6 +455,12 @@ class Plan:
     def method(self) -> str:
         """``"lifting"`` or ``"filters"``: what the plan has decided on, along its last axis."""
         line = one_level(self._recipe, self._inner, self._real()).lines[-1][1]
+        if self._on_device:
+            if self.strategy == "tiled":
+                return "filters" if self.scheme == "convolution" else "lifting"
+            wanted = "filters" if self.strategy == "naive" else self._method
+            mode, single = self._recipe.modes[-1], self._real().char in "fF"
+            return flow(self._recipe.wavelets[-1], mode, False, wanted, single=single).method
         return "lifting" if isinstance(line, Line) and line.chain is not None else "filters"
 
     # --- tuning -----------------------------------------------------------------------------------
@@ -430,7 +478,10 @@ class Plan:
         x = np.zeros(self.shape, self._source)
         for candidate in self._candidates():
             self._options = candidate
-            seconds = self._seconds(x)
+            try:
+                seconds = self._seconds(x)
+            except ArgumentError:  # this one does not fit
+                continue
             if seconds < best:
                 best, options = seconds, candidate
         disk.remember(key, repr(options.knobs))
@@ -469,16 +520,21 @@ class Plan:
     def __repr__(self) -> str:
         names = dict.fromkeys(wavelet.name for wavelet in self._recipe.wavelets)
         modes = dict.fromkeys(self._recipe.modes)
-        return (
-            f"Plan({self.shape}, {', '.join(map(repr, names))}, level={self.level},"
-            f" mode={', '.join(map(repr, modes))}, axes={self.axes}, dtype={str(self.dtype)!r},"
-            f" backend={self.backend!r})"
+        wavelet = (
+            repr(next(iter(names))) if len(names) == 1 else str(tuple(w.name for w in self._recipe.wavelets))
         )
+        mode = repr(next(iter(modes))) if len(modes) == 1 else str(self._recipe.modes)
+        words = [f"{self.shape}, {wavelet}", f"level={self.level}", f"mode={mode}", f"axes={self.axes}"]
+        words += [f"dtype={str(self.dtype)!r}", f"backend={self.backend!r}"]
+        if self._on_device:
+            words += [f"strategy={self.strategy!r}", f"method={self._method!r}"]
+        words += [f"scheme={self.scheme!r}"] * (self.scheme != "auto") + ["square=True"] * self.square
+        return f"Plan({', '.join(words)})"
 
 
 def _flat(coeffs: Any) -> list[Any]:
     """Arrays in the order of their buffers: the approximation, then details by key."""
-    arrays = [coeffs[0]]
+    arrays = list(coeffs[:1])
     for part in coeffs[1:]:
         if isinstance(part, dict):
             arrays += [part[key] for key in sorted(part)]
@@ -487,6 +543,15 @@ def _flat(coeffs: Any) -> list[Any]:
         else:
             arrays.append(part)
     return arrays
+
+
+def _given(keyed: Sequence[Any]) -> list[Any]:
+    """Coefficients as arrays, on the host or on a device."""
+
+    def read(band: Any) -> Any:
+        return None if band is None else given_array(band, "coefficients")
+
+    return [read(keyed[0]), *({key: read(band) for key, band in part.items()} for part in keyed[1:])]
 
 
 def _typed(band: ArrayLike | None, dtype: np.dtype[Any]) -> Array | None:

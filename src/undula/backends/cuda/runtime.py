@@ -223,8 +223,8 @@ class Prepared:
         self._lock = threading.Lock()
         self._seen: OrderedDict[tuple[int, ...], Any] = OrderedDict()
 
-    def run(self, buffers: Sequence[int], stream: int) -> None:
-        """Launches everything on a stream; ``buffers`` are addresses, in the program's order.
+    def run(self, buffers: Sequence[int], stream: int, events: Sequence[Any] = ()) -> None:
+        """Launches everything on a stream, which keeps the order; ``buffers`` are addresses.
 
         What is run again on the same buffers is replayed as one graph.
         """
@@ -313,7 +313,8 @@ def device(number: int) -> Device:
         (code,) = driver.cuInit(0)
     except RuntimeError as error:  # (no library of the driver)
         raise MissingDeviceError(
-            "backend 'cuda' needs NVIDIA's driver, which is not installed; backend 'cpu' needs none"
+            "backend 'cuda' needs NVIDIA's driver, which is not installed (https://www.nvidia.com/drivers, or"
+            " the package of your system); backend 'cpu' needs none, 'opencl' takes other devices"
         ) from error
     if int(code):
         raise MissingDeviceError(

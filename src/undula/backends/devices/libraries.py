@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import ArgumentError, ArgumentTypeError
+from ...errors import ArgumentError, ArgumentTypeError, OutOfMemoryError
 from ..strides import contiguous
 from .transform import Layout
 
@@ -78,6 +78,13 @@ class Library:
     def finished(self, results: Any, like: Any) -> Any:
         """Results as the caller is to have them."""
         return results
+
+    def events(self, arrays: Sequence[Any]) -> list[Any]:
+        """What has to happen before the numbers of these arrays are there, where queues do not say it."""
+        return []
+
+    def made(self, arrays: Sequence[Any], event: Any) -> None:
+        """Tells arrays of the event after which their numbers are there."""
 
     # --- common -----------------------------------------------------------------------------------
 
@@ -207,10 +214,29 @@ class _OpenCL(Library):
         return tuple(step // x.dtype.itemsize for step in x.strides)
 
     def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
-        return sys.modules["pyopencl.array"].empty(self.queue(like), shape, dtype)
+        try:
+            return sys.modules["pyopencl.array"].empty(self.queue(like), shape, dtype)
+        except sys.modules["pyopencl"].Error as error:
+            size = math.prod(shape) * np.dtype(dtype).itemsize
+            raise OutOfMemoryError(
+                f"{self.device(like).name} has no room for {size} bytes ({error})"
+            ) from error
 
     def converted(self, x: Any, dtype: str) -> Any:
-        return x.astype(dtype)
+        try:
+            return x.astype(dtype)
+        except (RuntimeError, ValueError, TypeError) as error:
+            raise ArgumentTypeError(
+                f"PyOpenCL does not convert this array of {x.dtype} ({error}); give one of"
+                f" {', '.join(READABLE)}, or one in one piece"
+            ) from error
+
+    def events(self, arrays: Sequence[Any]) -> list[Any]:
+        return [event for x in arrays if x is not None for event in x.events]
+
+    def made(self, arrays: Sequence[Any], event: Any) -> None:
+        for x in arrays:
+            x.add_event(event)
 
 
 class DeviceArray:

@@ -171,6 +171,11 @@ class Builder:
         if len(tasks) == 2 and self._together(x, tasks):
             self._plane(back, x, tasks, bands)
             return
+        if self.scheme != "auto":
+            raise ArgumentError(
+                f"scheme {self.scheme!r} transforms two neighbouring axes with at most {MOST_CHANNELS}"
+                f" numbers at each place; got axes {tuple(task.axis for task in tasks)} of shape {x.shape}"
+            )
         axis, line = tasks[0].axis, tasks[0].line
         half = len(bands) // 2
         parts: list[Ref | None] = []
@@ -190,14 +195,17 @@ class Builder:
         if back:
             self._axis(back, x, tasks[0], parts)
 
-    def in_one_pass(self, shape: Shape, tasks: Sequence[Task]) -> bool:
+    def in_one_pass(self, shape: Shape, tasks: Sequence[Task], dtype: str) -> bool:
         """A level that is one pass over rows, which then need not lie side by side."""
         return (
             len(tasks) == 2
             and sorted(task.axis for task in tasks) == [len(shape) - 2, len(shape) - 1]
             and self.strategy in ("sliding", "tiled")
             and all(isinstance(task.line, Line) for task in tasks)
-            and (self.strategy == "sliding" or self._fits(sorted(tasks, key=lambda t: t.axis), "float64"))
+            and (
+                self.strategy == "sliding"
+                or all(self._tile(sorted(tasks, key=lambda t: t.axis), b, dtype) for b in (False, True))
+            )
         )
 
     def _together(self, x: Ref, tasks: Sequence[Task]) -> bool:
@@ -216,8 +224,13 @@ class Builder:
         """Whether a scheme fits into a tile; an error where it was asked for by name and does not."""
         if self._tile(tasks, False, dtype) is not None and self._tile(tasks, True, dtype) is not None:
             return True
-        if self.scheme == "auto":
-            return False
+        periodized = {task.line.mode == "periodization" for task in tasks if isinstance(task.line, Line)}
+        if len({task.wavelet for task in tasks}) > 1 or len(periodized) > 1:
+            if self.scheme == "auto":
+                return False
+            raise ArgumentError(
+                f"scheme {self.scheme!r} has one wavelet for both axes, and periodization for both or none"
+            )
         asked, possible = self.scheme, []
         for name in SCHEMES:
             self.scheme = name
@@ -225,9 +238,10 @@ class Builder:
                 possible.append(name)
         self.scheme = asked
         names = dict.fromkeys(task.wavelet.name for task in tasks)
+        asked = "sweldens" if asked == "auto" else asked
         raise ArgumentError(
             f"scheme {asked!r} of {', '.join(names)} does not fit into a tile; "
-            + (f"those that do: {', '.join(possible)}" if possible else "none does: use another strategy")
+            + (f"those that do: {', '.join(possible)}" if possible else "none does: use strategy 'sliding'")
         )
 
     def _tile(self, tasks: Sequence[Task], back: bool, dtype: str) -> tuple[tiled.Quads, tiled.Shape] | None:
@@ -291,11 +305,12 @@ class Builder:
         if self.strategy == "sliding" and inner <= MOST_CHANNELS:
             work = Pass(back, None, own, inner, source, result)
             flat = (math.prod(x.shape[:axis]), x.shape[axis] * inner)
-            views = self._views(back, x, bands, lambda r: self._flat(r, axis))
+            row = inner * max(x.shape[axis], *line.counts)
+            views = self._views(back, x, bands, lambda r: self._flat(r, axis), row)
             self._sliding(work, views, flat[0], (0, 0), x.shape[axis], line.counts, 1)
             return
         work = Pass(back, own, None, 1, source, result)
-        views = self._views(back, x, bands, lambda r: self._strides(r, axis, axis + 1))
+        views = self._views(back, x, bands, lambda r: self._strides(r, axis, axis + 1), inner)
         planes, rows = math.prod(x.shape[:axis]), x.shape[axis]
         if self.strategy == "sliding":
             self._sliding(work, views, rows, line.counts, inner, (0, 0), planes)
@@ -316,7 +331,8 @@ class Builder:
         channels = math.prod(x.shape[axis + 2 :])
         work = Pass(back, down, along, channels, source, result)
         lines = [task.line for task in tasks]
-        views = self._views(back, x, bands, lambda r: self._strides(r, axis, axis + 1))
+        row = channels * max(x.shape[axis + 1], *lines[1].counts)
+        views = self._views(back, x, bands, lambda r: self._strides(r, axis, axis + 1), row)
         planes, rows, columns = math.prod(x.shape[:axis]), x.shape[axis], x.shape[axis + 1]
         if self.strategy == "sliding":
             self._sliding(work, views, rows, lines[0].counts, columns, lines[1].counts, planes)
@@ -337,14 +353,18 @@ class Builder:
         x: Ref,
         bands: Sequence[Ref | None],
         strides: Callable[[Ref], tuple[int, int]],
+        row: int,
     ) -> dict[str, tuple[Ref, tuple[int, int]]]:
-        """The arrays of a pass by name, each with how far planes and rows are apart."""
+        """The arrays of a pass by name, each with how far planes and rows are apart.
+
+        ``row`` is the most numbers that a row of any of them has.
+        """
         names = ("aa", "ad", "da", "dd") if len(bands) == 4 else ("a", "d")
         found: dict[str, tuple[Ref, tuple[int, int]]] = {}
         for name, ref in zip(("x", *names), (x, *bands), strict=True):
             if ref is None:
                 # One row of zeros stands for all.
-                zeros = self._zeros(x)
+                zeros = self._zeros(x.dtype, row)
                 found[name] = (zeros, (0, 0))
             else:
                 try:
@@ -356,8 +376,8 @@ class Builder:
                     found[name] = (ref, strides(ref))
         return found
 
-    def _zeros(self, x: Ref) -> Ref:
-        zeros = self.memory((max(x.shape) * MOST_CHANNELS * 2,), x.dtype)
+    def _zeros(self, dtype: str, count: int) -> Ref:
+        zeros = self.memory((count,), dtype)
         self._fill(zeros)
         return zeros
 
@@ -395,7 +415,9 @@ class Builder:
             raise ArgumentError(f"rows of shape {ref.shape[inner:]} have more numbers than kernels count")
         found = plane_strides(ref.shape, ref.strides, 1, outer, inner)
         if found is None or min(found) < 0:
-            raise UnfollowableError(f"strides {ref.strides} of shape {ref.shape} are not planes of rows")
+            raise UnfollowableError(
+                f"strides {ref.strides} of shape {ref.shape}; give an array whose rows are in one piece"
+            )
         return found
 
     def _flat(self, ref: Ref, axis: int) -> tuple[int, int]:
@@ -436,9 +458,9 @@ class Builder:
         )
         borders = (Border("zero"), Border("zero")) if back else (Border("zero"),)
         work = Pass(back, Axis(plain, borders), None, 1, source, result)
-        views = self._views(back, x, bands, lambda r: self._strides(r, axis, axis + 1))
-        planes, rows = math.prod(x.shape[:axis]), x.shape[axis]
         inner = math.prod(x.shape[axis + 1 :])
+        views = self._views(back, x, bands, lambda r: self._strides(r, axis, axis + 1), inner)
+        planes, rows = math.prod(x.shape[:axis]), x.shape[axis]
         pairs = (rows + 1) // 2
         kernel = naive.emit(work, self.dialect)
         extents = (rows, *line.counts, pairs, inner, planes)

@@ -119,7 +119,9 @@ def transform(
             between = refs[0]
         else:
             shape = stage.shapes[keys[0]]
-            wide = all(builder.in_one_pass(shape, other.tasks) for other in (stage, stages[number + 1]))
+            wide = all(
+                builder.in_one_pass(shape, other.tasks, dtype) for other in (stage, stages[number + 1])
+            )
             between = builder.memory(shape, dtype, PAD if wide else 1)
         bands[keys[0]] = between
         levels.append((x, stage.tasks, bands))

@@ -110,14 +110,22 @@ class Prepared:
         self._calls = [_Call(device, launch) for launch in program.launches]
         self._lock = threading.Lock()
 
-    def run(self, buffers: Sequence[Any], queue: Any) -> None:
-        """Enqueues everything; ``buffers`` are in the program's order."""
+    def run(self, buffers: Sequence[Any], queue: Any, events: Sequence[Any] = ()) -> Any:
+        """Enqueues everything, in order and after some events; ``buffers`` are in the program's order.
+
+        Returns the last event.
+        """
         import pyopencl as cl
 
+        # Queues that keep no order are told it, launch by launch.
+        free = queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+        event, wait = None, list(events)
         try:
             with self._lock:
                 for call in self._calls:
-                    call(buffers, queue)
+                    event = call(buffers, queue, wait)
+                    wait = [event] if free else []
+            return event
         except cl.MemoryError as error:
             raise OutOfMemoryError(f"{self.device.name}: {error}") from error
         except cl.Error as error:
@@ -135,9 +143,9 @@ class _Call:
             for value, (_, wide) in zip(launch.values, launch.kernel.integers, strict=True)
         ]
 
-    def __call__(self, buffers: Sequence[Any], queue: Any) -> None:
+    def __call__(self, buffers: Sequence[Any], queue: Any, wait: list[Any]) -> Any:
         chosen = [buffers[k] for k in self._buffers]
-        self._function(queue, self._global, self._local, *chosen, *self._values)
+        return self._function(queue, self._global, self._local, *chosen, *self._values, wait_for=wait or None)
 
 
 _devices: dict[tuple[int, int], Device] = {}
