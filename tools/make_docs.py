@@ -284,7 +284,8 @@ all others need besides theirs; `pip install pocl-binary-distribution` is a driv
 - **dtypes.** float32, float64, complex64 and complex128 stay. float16 stays, and is calculated in float32. uint8, uint16 and
   int16 are read as they are and become float32. Other integers become float64.
 - **Views** of any strides are read where they are if their rows are in one piece, and are gathered on the device if not.
-- **Results** go to arrays of yours with `out=`, as on the CPU.
+- **Results** go to arrays of yours with `out=`, as on the CPU; on the device their rows have to be in one piece.
+- **Integers** are lifted exactly on the CPU alone: `lwt2` of integers is refused on a device, of floats it runs there.
 - **Plans.** `undula.Plan(shape, wavelet, backend="cuda")` keeps its memory between runs, and what it runs again on the same
   arrays is one CUDA graph. `plan.source` is the text of its kernels. `tune=True` measures a few ways to lay out the work and
   remembers the fastest for that device. `plan.frames(arrays)` transforms a sequence of NumPy arrays, with transfers while others

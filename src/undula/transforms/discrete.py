@@ -103,7 +103,9 @@ def dwtn(
     Parameters
     ----------
     data : array_like
-        Real or complex, of any dimension, strides and dtype.
+        Real or complex, of any dimension, strides and dtype. Arrays of PyTorch, CuPy, JAX, Numba and PyOpenCL
+        on a device are transformed there. On the CPU integers become float64 and float16 becomes float32; on
+        a device integers of 8 and 16 bits become float32, and float16 stays.
     wavelet : Wavelet, str, or one for each axis
     mode : str, int, or one for each axis
         How lines go on beyond their ends: one of ``undula.MODES``.
@@ -289,7 +291,7 @@ def dwt(
     out: tuple[Array, Array] | None = None,
     backend: str = "auto",
 ) -> tuple[Array, Array]:
-    """One level of the DWT of lines: ``(cA, cD)``.
+    """One level of the DWT of lines: ``(cA, cD)``; parameters are those of :func:`dwtn`.
 
     >>> cA, cD = dwt([1, 2, 3, 4], "haar")
     >>> cA.round(3).tolist(), cD.round(3).tolist()
@@ -331,7 +333,10 @@ def wavedec(
     out: Sequence[Array] | None = None,
     backend: str = "auto",
 ) -> list[Array]:
-    """The DWT of lines in several levels: ``[cA, cD of the coarsest level, …, cD of the finest]``."""
+    """The DWT of lines in several levels: ``[cA, cD of the coarsest level, …, cD of the finest]``.
+
+    Parameters are those of :func:`wavedecn`, with one axis.
+    """
     return _wavedecn(data, wavelet, mode, level, one_axis(axis), out, "wavedec", backend)
 
 
@@ -361,7 +366,7 @@ def dwt2(
     out: tuple[Array, tuple[Array, Array, Array]] | None = None,
     backend: str = "auto",
 ) -> tuple[Array, tuple[Array, Array, Array]]:
-    """One level of the DWT of images: ``(cA, (cH, cV, cD))``."""
+    """One level of the DWT of images: ``(cA, (cH, cV, cD))``; parameters are those of :func:`dwtn`."""
     x, wanted = _samples(data, wavelet, mode, two_axes(axes), "Expected at least 2D input data")
     keyed = None if out is None else keyed_as(out, "wavedec2")
     approximation, details = _forward(data, x, wanted, 1, out, keyed, backend)
@@ -399,6 +404,19 @@ def wavedec2(
 ) -> list[Any]:
     """The DWT of images in several levels: ``[cA, (cH, cV, cD) of the coarsest level, …]``.
 
+    Parameters
+    ----------
+    data, wavelet, mode, backend
+        As for :func:`dwtn`: NumPy's arrays, or arrays on a device, which are transformed where they are.
+    level : int, optional
+        How often the approximation is decomposed; as often as is useful if not given.
+    axes : pair of int
+        Vertical and horizontal.
+    out : list, optional
+        Arrays for the results, nested as they are.
+
+    Examples
+    --------
     >>> coeffs = wavedec2(np.eye(8), "haar", level=2)
     >>> [coeffs[0].shape, *(level[0].shape for level in coeffs[1:])]
     [(2, 2), (2, 2), (4, 4)]
@@ -416,8 +434,19 @@ def waverec2(
     out: Array | None = None,
     backend: str = "auto",
 ) -> Array:
-    """The inverse of :func:`wavedec2`.
+    """The inverse of :func:`wavedec2`; None in place of coefficients stands for zeros.
 
+    Parameters
+    ----------
+    coeffs, wavelet, mode, axes, backend
+        As :func:`wavedec2` gave and had them.
+    shape : tuple of int, optional
+        The shape to come back to; without it every length is the even one.
+    out : array, optional
+        For the result.
+
+    Examples
+    --------
     >>> coeffs = wavedec2(np.eye(7), "haar", level=2)
     >>> waverec2(coeffs, "haar").shape, waverec2(coeffs, "haar", shape=(7, 7)).shape
     ((8, 8), (7, 7))
