@@ -8,7 +8,7 @@ import pytest
 import undula
 from undula.backends.clike import CUDA, OPENCL, Dialect
 from undula.backends.cuda.runtime import compile_kernel
-from undula.backends.devices.program import Knobs, Limits, Program, Task
+from undula.backends.devices.launches import Knobs, Limits, Program, Task
 from undula.backends.devices.transform import Layout, Options, Stage, transform
 from undula.errors import KernelError
 from undula.plans.line import Line, Steps, dwt_line, lwt_line, lwt_steps

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.devices.launches import Task, UnfollowableError
 from ..backends.devices.libraries import COMPLEX, RESULTS, Held, Library, library_of, same_library
-from ..backends.devices.program import Task, UnfollowableError
 from ..backends.devices.transform import Layout, Options, Stage, transform
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from .arrays import check_out

@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ..backends import reference
 from ..backends.devices import disk
+from ..backends.devices.launches import Knobs
 from ..backends.devices.libraries import COMPLEX, RESULTS, Library
-from ..backends.devices.program import STRATEGIES, Knobs
+from ..backends.devices.program import STRATEGIES
 from ..backends.devices.transform import Layout, Options
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..plans.axes import Axes

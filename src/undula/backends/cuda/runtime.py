@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...errors import DeviceError, KernelError, MissingDeviceError, OutOfMemoryError
 from ..clike import CUDA, Kernel
 from ..devices import disk
-from ..devices.program import Launch, Limits, Program
+from ..devices.launches import Launch, Limits, Program
 
 __all__ = ["Device", "Memory", "compile_kernel", "device", "device_of_address"]
 
@@ -52,7 +52,7 @@ def _compiled(kernel: Kernel, arch: str) -> bytes:
     options = ProgramOptions(arch=arch, std="c++17")
     try:
         return bytes(Source(kernel.source, "c++", options).compile("cubin").code)
-    except Exception as error:  # whatever the compiler has to say
+    except Exception as error:  # (the class that cuda-core raises is none of its public names)
         raise KernelError(kernel.name, kernel.source, str(error)) from error
 
 

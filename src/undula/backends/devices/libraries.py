@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -37,19 +38,19 @@ class Held(NamedTuple):
     array: Any
 
 
-class Library:
+class Library(ABC):
     """What is common to all: from an array to what kernels see of it."""
 
     backend = "cuda"
     name = ""
 
+    @abstractmethod
     def device(self, x: Any) -> Any:
         """The device that an array is on, ready to compile for."""
-        raise NotImplementedError
 
+    @abstractmethod
     def queue(self, x: Any) -> Any:
         """The stream or queue that the caller works on."""
-        raise NotImplementedError
 
     def shape(self, x: Any) -> Shape:
         """The shape of an array."""
@@ -59,21 +60,17 @@ class Library:
         """The name of an array's dtype."""
         return str(x.dtype)
 
-    def buffer(self, x: Any) -> tuple[Any, int, int]:
-        """Buffer, first element in it, and the bytes to which that element is aligned."""
-        raise NotImplementedError
+    @abstractmethod
+    def held(self, x: Any) -> Held:
+        """What kernels see of an array."""
 
-    def strides(self, x: Any) -> Shape | None:
-        """In elements; None where the array is in one piece."""
-        raise NotImplementedError
-
+    @abstractmethod
     def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
         """A new array beside another one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def converted(self, x: Any, dtype: str) -> Any:
         """An array of another dtype."""
-        raise NotImplementedError
 
     def finished(self, results: Any, like: Any) -> Any:
         """Results as the caller is to have them."""
@@ -83,7 +80,7 @@ class Library:
         """What has to happen before the numbers of these arrays are there, where queues do not say it."""
         return []
 
-    def made(self, arrays: Sequence[Any], event: Any) -> None:
+    def made(self, arrays: Sequence[Any], event: Any) -> None:  # noqa: B027 (most have nobody to tell)
         """Tells arrays of the event after which their numbers are there."""
 
     # --- common -----------------------------------------------------------------------------------
@@ -100,6 +97,27 @@ class Library:
             f" {', '.join((*READABLE, *COMPLEX))}"
         )
 
+    def check(self, x: Any, like: Any, what: str) -> None:
+        """Raises an error unless two arrays are of one library and on one device."""
+        if library_of(x) is not self:
+            raise ArgumentTypeError(
+                f"{what} must be an array of {self.name} as the others are, got {type(x).__name__}"
+            )
+        if self.device(x) is not self.device(like):
+            raise ArgumentError(f"{what} is on another device than the other arrays")
+
+
+class DeviceLibrary(Library):
+    """One whose arrays are on a device already."""
+
+    @abstractmethod
+    def buffer(self, x: Any) -> tuple[Any, int, int]:
+        """Buffer, first element in it, and the bytes to which that element is aligned."""
+
+    @abstractmethod
+    def strides(self, x: Any) -> Shape | None:
+        """In elements; None where the array is in one piece."""
+
     def held(self, x: Any) -> Held:
         """What kernels see of an array; complex numbers are pairs."""
         shape, dtype, strides = self.shape(x), self.dtype(x), self.strides(x)
@@ -111,30 +129,21 @@ class Library:
             layout = Layout(shape, strides, dtype, start, alignment)
         return Held(buffer, layout, x)
 
-    def check(self, x: Any, like: Any, what: str) -> None:
-        """Raises an error unless two arrays are of one library and on one device."""
-        if library_of(x) is not self:
-            raise ArgumentTypeError(
-                f"{what} must be an array of {self.name} as the others are, got {type(x).__name__}"
-            )
-        if self.device(x) is not self.device(like):
-            raise ArgumentError(f"{what} is on another device than the other arrays")
-
 
 def alignment_of(address: int) -> int:
     """The largest power of two up to 16 that divides an address."""
     return math.gcd(address, 16) or 16
 
 
-class _Cuda(Library):
+class _Cuda(DeviceLibrary):
     def device(self, x: Any) -> Any:
         from ..cuda.runtime import device
 
         return device(self.number(x))
 
+    @abstractmethod
     def number(self, x: Any) -> int:
         """Which GPU."""
-        raise NotImplementedError
 
 
 class _Torch(_Cuda):
@@ -192,7 +201,7 @@ class _Cupy(_Cuda):
         return x.astype(dtype)
 
 
-class _OpenCL(Library):
+class _OpenCL(DeviceLibrary):
     backend, name = "opencl", "PyOpenCL"
 
     def device(self, x: Any) -> Any:

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import NamedTuple
 
 from ...errors import ArgumentError
 from ...liftings import lifting
@@ -23,18 +22,9 @@ from ..clike import Dialect, Kernel, Pass, moves, naive, rowcolumn, sliding, ste
 from ..clike.borders import Border, back_borders, forward_border
 from ..clike.kernel import Axis
 from ..strides import contiguous, plane_strides
+from .launches import Knobs, Launch, Limits, Program, Ref, Task, UnfollowableError
 
-__all__ = [
-    "STRATEGIES",
-    "Builder",
-    "Knobs",
-    "Launch",
-    "Limits",
-    "Program",
-    "Ref",
-    "Task",
-    "UnfollowableError",
-]
+__all__ = ["STRATEGIES", "Builder"]
 
 STRATEGIES = ("auto", "naive", "rowcolumn", "tiled", "sliding")
 LONGEST_STRIP = 96  # pairs of rows
@@ -43,78 +33,6 @@ MOST_CHANNELS = 4  # Numbers at one place of a row that a lane keeps together.
 
 Shape = tuple[int, ...]
 Views = Mapping[str, "tuple[Ref, tuple[int, int]]"]  # arrays by name; how far planes and rows are apart
-
-
-class UnfollowableError(Exception):
-    """Strides that kernels cannot follow; the array has to be copied first."""
-
-
-class Ref(NamedTuple):
-    """An array: a buffer, and where in it the numbers are, in elements."""
-
-    buffer: int
-    shape: Shape
-    strides: Shape
-    dtype: str
-    start: int = 0
-    alignment: int = 16  # bytes, of the first element
-
-
-class Task(NamedTuple):
-    """What is done along an axis."""
-
-    axis: int
-    wavelet: Wavelet
-    line: Line | Steps
-
-
-class Limits(NamedTuple):
-    """What a device has: units that work at once, bytes that a group shares, items of a group.
-
-    ``gpu`` says that it is none of the kind on which items are turns of a loop, and short texts count.
-    """
-
-    units: int = 8
-    shared: int = 49152
-    items: int = 256
-    gpu: bool = True
-
-
-@dataclass(frozen=True)
-class Knobs:
-    """What may be tuned: 0 and empty leave it to the program."""
-
-    pixels: int = 0
-    warps: int = 0
-    strip: int = 0
-    prefetch: int = -1
-    unroll: int = 0
-    lockstep: int = -1
-    tile: tuple[int, int] = (0, 0)
-
-
-@dataclass(frozen=True)
-class Launch:
-    """One kernel, its groups, its buffers, and its integers in order."""
-
-    kernel: Kernel
-    groups: int
-    buffers: tuple[int, ...]
-    values: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Program:
-    """Launches, and the buffers that they need besides those of the caller: elements and dtype."""
-
-    launches: tuple[Launch, ...]
-    own: tuple[tuple[int, str], ...]
-    first_own: int
-
-    @property
-    def source(self) -> str:
-        """The texts of all kernels, each once."""
-        return "\n\n".join(dict.fromkeys(launch.kernel.source for launch in self.launches))
 
 
 @dataclass

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from ...errors import ArgumentError
 from ..clike import Dialect, Kernel
 from ..strides import contiguous
-from .program import Builder, Knobs, Limits, Program, Ref, Task
+from .launches import Knobs, Limits, Program, Ref, Task
+from .program import Builder
 
 __all__ = ["Layout", "Options", "Stage", "transform"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...errors import DeviceError, KernelError, MissingDeviceError, OutOfMemoryError
 from ..clike import OPENCL, Kernel
-from ..devices.program import Launch, Limits, Program
+from ..devices.launches import Launch, Limits, Program
 
 __all__ = ["Device", "default_device", "device"]
 
