@@ -78,7 +78,8 @@ EACH = [(way, name) for way in WAYS for name in (WAVELETS if way in ("sliding", 
 @pytest.mark.parametrize(("way", "name"), EACH)
 def test_wavelets(target: str, way: str, name: str) -> None:
     options: Any = WAYS[way]
-    for shape in ((33, 40), (2, 8), (64, 144)):  # (rows of the bands are aligned alike)
+    # (Other alignments of rows are other kernels, which take their time to compile.)
+    for shape in ((33, 40), (2, 8), (64, 144)) if name in ("haar", "bior4.4") else ((33, 40),):
         check(target, noise(*shape, dtype="f4"), name, "symmetric", **options)
 
 
