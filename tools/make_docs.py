@@ -269,7 +269,8 @@ def gpu_page() -> str:
 ## Use
 
 An array that is on a GPU is transformed there: by the same functions, on the stream its library works on, into new arrays of
-the same library. Nothing is copied to the host and nothing waits.
+the same library. Nothing is copied to the host, and nothing waits but for one case: JAX does not tell its stream, so its
+input is waited for.
 
 ```text
 x = torch.randn(4096, 4096, device="cuda")           # or CuPy, JAX, Numba, PyOpenCL, anything with

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import undula
-from undula.backends.clike import CUDA, OPENCL, Dialect
+from undula.backends.clike import CUDA, OPENCL, Dialect, moves
 from undula.backends.cuda.runtime import compile_kernel
 from undula.backends.devices.launches import Knobs, Limits, Program, Task
 from undula.backends.devices.transform import Layout, Options, Stage, transform
@@ -156,6 +156,16 @@ def test_compiles(
     if back and way.get("dtypes", ("",))[0] in ("uint8", "uint16", "int16"):
         way = {**way, "dtypes": ("float32", "float32")}
     for kernel in dict.fromkeys(launch.kernel for launch in program(CUDA, back=back, **way).launches):
+        assert compile_kernel(kernel, arch)[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "uint8", "uint16", "int16"])
+def test_kernels_that_only_move_numbers_compile(
+    dtype: str, arch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for kernel in (moves.fill(dtype, CUDA), moves.copy(dtype, 1, CUDA), moves.copy(dtype, 4, CUDA)):
         assert compile_kernel(kernel, arch)[:4] == b"\x7fELF"
 
 
