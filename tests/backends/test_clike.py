@@ -87,6 +87,8 @@ def test_languages_differ_in_words_only() -> None:
         (CUDA.kernel.format(items=256), OPENCL.kernel.format(items=256)),
     ):
         cuda = cuda.replace(word, other)
+    for line in CUDA.ready.split("\n"):
+        cuda = cuda.replace(f"    {line}\n", "")
     assert cuda == opencl.replace("__global ", "")
 
 
@@ -105,7 +107,8 @@ def test_every_column_and_row_has_its_lane(back: bool, axes: tuple[int, ...]) ->
         (7, 4099),
     ):
         for name in ("haar", "cdf97", "db8"):
-            (launch,) = program(CUDA, name, back=back, shape=(height, width), axes=axes).launches
+            made = program(CUDA, name, back=back, shape=(height, width), axes=axes, strategy="sliding")
+            (launch,) = made.launches
             told = dict(zip(launch.kernel.order, launch.values, strict=True))
             warps = launch.kernel.items // 32
             done = []
@@ -157,6 +160,24 @@ def test_compiles(
         way = {**way, "dtypes": ("float32", "float32")}
     for kernel in dict.fromkeys(launch.kernel for launch in program(CUDA, back=back, **way).launches):
         assert compile_kernel(kernel, arch)[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["forward", "back"])
+@pytest.mark.parametrize("strategy", ["naive", "rowcolumn", "tiled", "sliding"])
+def test_nothing_is_read_before_it_is_written(strategy: str, back: bool) -> None:
+    """A kernel that starts while the one before it ends waits for it, wherever the compiler puts loads."""
+    from cuda.bindings import nvrtc
+
+    for launch in program(CUDA, back=back, strategy=strategy).launches:
+        _, made = nvrtc.nvrtcCreateProgram(launch.kernel.source.encode(), b"kernel.cu", 0, [], [])
+        (code,) = nvrtc.nvrtcCompileProgram(made, 1, [b"--gpu-architecture=compute_90"])
+        assert not int(code)
+        _, size = nvrtc.nvrtcGetPTXSize(made)
+        text = b" " * size
+        nvrtc.nvrtcGetPTX(made, text)
+        waits = text.index(b"griddepcontrol.wait")
+        assert waits < text.index(b"ld.global")
+        assert waits < text.index(b"st.global")
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

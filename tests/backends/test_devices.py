@@ -195,8 +195,16 @@ def test_loops_for_gpus_on_any_device(name: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(own, "limits", own.limits._replace(gpu=True))
     ondevice.prepared.cache_clear()
     for shape, axes in (((33, 300), (0, 1)), ((16, 512), (0, 1)), ((8, 256), (0,)), ((3, 700), (1,))):
-        plan = check("opencl", noise(*shape, dtype="f4"), name, "symmetric", axes=axes)
+        plan = check("opencl", noise(*shape, dtype="f4"), name, "symmetric", axes=axes, strategy="sliding")
         assert "at_end" in plan.source
+    # Levels that would leave a GPU without work are laid out in tiles.
+    monkeypatch.setattr(own, "limits", own.limits._replace(gpu=True, units=4))
+    plan = undula.Plan((150, 170), name, level=3, dtype="f4", backend="opencl")
+    assert plan.strategy == "tiled and sliding"
+    x = noise(150, 170, dtype="f4")
+    coeffs = plan.forward(x)
+    np.testing.assert_allclose(coeffs[0], undula.wavedec2(x, name, level=3)[0], rtol=0, atol=2e-4)
+    np.testing.assert_allclose(plan.inverse(coeffs), x, rtol=0, atol=1e-4)
     ondevice.prepared.cache_clear()
 
 

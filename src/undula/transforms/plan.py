@@ -77,7 +77,8 @@ class Plan:
         ``auto`` is the CPU. ``cuda`` and ``opencl`` take NumPy's arrays, and those that are on the device.
         ``reference`` is plain NumPy in extended precision, slow.
     strategy : "auto", "naive", "rowcolumn", "tiled" or "sliding"
-        How the work is laid over a device; see ``docs/gpu.md``.
+        How the work is laid over a device; see ``docs/gpu.md``. ``auto`` slides, and has tiles for levels
+        that are too small for it; the plan then tells which of them it has.
     scheme : "auto" or one of ``undula.SCHEMES``
         By which scheme two axes are transformed: for strategy ``tiled``, and for the reference.
     method : "auto", "lifting" or "filters"
@@ -166,16 +167,17 @@ class Plan:
         if self._on_device:
             self._host: Library = ondevice.host(self.backend)
             self._source = str(dtype.newbyteorder("="))
-            chosen = "sliding" if strategy == "auto" else strategy
-            if scheme != "auto":
-                chosen = "tiled"
+            chosen = strategy if scheme == "auto" else "tiled"
             self._options = Options(chosen, scheme, method)
             self._memory: dict[Any, Any] = {}
             self._last: dict[bool, Any] = {}
             self.strategy, self._method = chosen, method
             self._runs = self.level > 0 and math.prod(self.shape) > 0
             if self._runs:
-                self._programs(False)  # what cannot be laid out so is refused here
+                made, _ = self._programs(False)  # what cannot be laid out so is refused here
+                if chosen == "auto":
+                    names = [launch.kernel.name.partition("_")[0] for launch in made.program.launches]
+                    self.strategy = " and ".join(name for name in STRATEGIES if name in names)
                 if tune:
                     self._options = self._tuned()
 
@@ -493,7 +495,7 @@ class Plan:
         options = self._options
         if options.strategy == "tiled":
             knobs = [Knobs(tile=tile) for tile in ((32, 32), (32, 16), (64, 16))]
-        elif options.strategy == "sliding":
+        elif options.strategy in ("auto", "sliding"):
             knobs = [Knobs(pixels=p, warps=w, prefetch=f) for p in (4, 8) for w in (2, 4) for f in (0, 1)]
         else:
             knobs = []
@@ -528,7 +530,7 @@ class Plan:
         words = [f"{self.shape}, {wavelet}", f"level={self.level}", f"mode={mode}", f"axes={self.axes}"]
         words += [f"dtype={str(self.dtype)!r}", f"backend={self.backend!r}"]
         if self._on_device:
-            words += [f"strategy={self.strategy!r}", f"method={self._method!r}"]
+            words += [f"strategy={self._options.strategy!r}", f"method={self._method!r}"]
         words += [f"scheme={self.scheme!r}"] * (self.scheme != "auto") + ["square=True"] * self.square
         return f"Plan({', '.join(words)})"
 

@@ -3,11 +3,14 @@ typedef unsigned short ushort;
 typedef float number;
 
 static __device__ __forceinline__ int wrapped(int p, int n) {
-    while (p < 0) p += n;
-    while (p >= n) p -= n;
+    p += p < 0 ? n : 0;
+    p -= p >= n ? n : 0;
+    if (p < 0 || p >= n) p = (p % n + n) % n;
     return p;
 }
 static __device__ __forceinline__ int mirrored(int p, int n, int last) {
+    p = p < 0 ? -(last & 1) - p : p;
+    p = p >= n ? last - p : p;
     while (p < 0 || p >= n) p = p < 0 ? -(last & 1) - p : last - p;
     return p;
 }
@@ -57,6 +60,10 @@ extern "C" __global__ void __launch_bounds__(128) naive_forward(
     if (plane >= planes) return;
     const int column = place % each % columns;
     const int m = 0 + (int)(place % each / columns);
+    #if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    #endif
     x += x_start + plane * x_plane;
     a += a_start + plane * a_plane;
     d += d_start + plane * d_plane;

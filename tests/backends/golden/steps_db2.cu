@@ -9,11 +9,14 @@ static __device__ __forceinline__ ushort value_half(float value) {
     unsigned short bits; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value)); return bits;
 }
 static __device__ __forceinline__ int wrapped(int p, int n) {
-    while (p < 0) p += n;
-    while (p >= n) p -= n;
+    p += p < 0 ? n : 0;
+    p -= p >= n ? n : 0;
+    if (p < 0 || p >= n) p = (p % n + n) % n;
     return p;
 }
 static __device__ __forceinline__ int mirrored(int p, int n, int last) {
+    p = p < 0 ? -(last & 1) - p : p;
+    p = p >= n ? last - p : p;
     while (p < 0 || p >= n) p = p < 0 ? -(last & 1) - p : last - p;
     return p;
 }
@@ -50,6 +53,10 @@ extern "C" __global__ void __launch_bounds__(128) naive_forward(
     if (plane >= planes) return;
     const int column = place % each % columns;
     const int m = 0 + (int)(place % each / columns);
+    #if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    #endif
     x += x_start + plane * x_plane;
     a += a_start + plane * a_plane;
     d += d_start + plane * d_plane;
@@ -79,11 +86,14 @@ static __device__ __forceinline__ ushort value_half(float value) {
     unsigned short bits; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value)); return bits;
 }
 static __device__ __forceinline__ int wrapped(int p, int n) {
-    while (p < 0) p += n;
-    while (p >= n) p -= n;
+    p += p < 0 ? n : 0;
+    p -= p >= n ? n : 0;
+    if (p < 0 || p >= n) p = (p % n + n) % n;
     return p;
 }
 static __device__ __forceinline__ int mirrored(int p, int n, int last) {
+    p = p < 0 ? -(last & 1) - p : p;
+    p = p >= n ? last - p : p;
     while (p < 0 || p >= n) p = p < 0 ? -(last & 1) - p : last - p;
     return p;
 }
@@ -108,6 +118,10 @@ extern "C" __global__ void __launch_bounds__(128) lifting_step(
     const long long plane = place / columns / own;
     if (plane >= planes) return;
     const int column = place % columns, k = (int)(place / columns % own);
+    #if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    #endif
     a += a_start + plane * a_plane;
     d += d_start + plane * d_plane;
     ushort *target = d + (long long)k * d_row + column;
@@ -132,11 +146,14 @@ static __device__ __forceinline__ ushort value_half(float value) {
     unsigned short bits; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value)); return bits;
 }
 static __device__ __forceinline__ int wrapped(int p, int n) {
-    while (p < 0) p += n;
-    while (p >= n) p -= n;
+    p += p < 0 ? n : 0;
+    p -= p >= n ? n : 0;
+    if (p < 0 || p >= n) p = (p % n + n) % n;
     return p;
 }
 static __device__ __forceinline__ int mirrored(int p, int n, int last) {
+    p = p < 0 ? -(last & 1) - p : p;
+    p = p >= n ? last - p : p;
     while (p < 0 || p >= n) p = p < 0 ? -(last & 1) - p : last - p;
     return p;
 }
@@ -161,6 +178,10 @@ extern "C" __global__ void __launch_bounds__(128) lifting_step(
     const long long plane = place / columns / own;
     if (plane >= planes) return;
     const int column = place % columns, k = (int)(place / columns % own);
+    #if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    #endif
     a += a_start + plane * a_plane;
     d += d_start + plane * d_plane;
     ushort *target = d + (long long)k * d_row + column;
@@ -190,11 +211,14 @@ static __device__ __forceinline__ ushort value_half(float value) {
     unsigned short bits; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value)); return bits;
 }
 static __device__ __forceinline__ int wrapped(int p, int n) {
-    while (p < 0) p += n;
-    while (p >= n) p -= n;
+    p += p < 0 ? n : 0;
+    p -= p >= n ? n : 0;
+    if (p < 0 || p >= n) p = (p % n + n) % n;
     return p;
 }
 static __device__ __forceinline__ int mirrored(int p, int n, int last) {
+    p = p < 0 ? -(last & 1) - p : p;
+    p = p >= n ? last - p : p;
     while (p < 0 || p >= n) p = p < 0 ? -(last & 1) - p : last - p;
     return p;
 }
@@ -219,6 +243,10 @@ extern "C" __global__ void __launch_bounds__(128) lifting_step(
     const long long plane = place / columns / own;
     if (plane >= planes) return;
     const int column = place % columns, k = (int)(place / columns % own);
+    #if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    #endif
     a += a_start + plane * a_plane;
     d += d_start + plane * d_plane;
     ushort *target = d + (long long)k * d_row + column;

@@ -1,11 +1,14 @@
 typedef float number;
 
 static inline int wrapped(int p, int n) {
-    while (p < 0) p += n;
-    while (p >= n) p -= n;
+    p += p < 0 ? n : 0;
+    p -= p >= n ? n : 0;
+    if (p < 0 || p >= n) p = (p % n + n) % n;
     return p;
 }
 static inline int mirrored(int p, int n, int last) {
+    p = p < 0 ? -(last & 1) - p : p;
+    p = p >= n ? last - p : p;
     while (p < 0 || p >= n) p = p < 0 ? -(last & 1) - p : last - p;
     return p;
 }

@@ -13,14 +13,17 @@ from dataclasses import dataclass
 from .dialect import Dialect
 from .text import Text
 
-# (No divisions: beyond the ends is mostly just beyond.)
+# (Beyond the ends is mostly just beyond: one addition, and a division in a branch that is hardly ever taken.)
 FOLDS = """\
 {function} int wrapped(int p, int n) {{
-    while (p < 0) p += n;
-    while (p >= n) p -= n;
+    p += p < 0 ? n : 0;
+    p -= p >= n ? n : 0;
+    if (p < 0 || p >= n) p = (p % n + n) % n;
     return p;
 }}
 {function} int mirrored(int p, int n, int last) {{
+    p = p < 0 ? -(last & 1) - p : p;
+    p = p >= n ? last - p : p;
     while (p < 0 || p >= n) p = p < 0 ? -(last & 1) - p : last - p;
     return p;
 }}"""

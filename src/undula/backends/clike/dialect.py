@@ -30,6 +30,9 @@ class Dialect:
         Another lane's value, given value and lane; empty where lanes exchange through shared memory.
     uniform : str
         A value that is the same in all lanes, said so that the compiler knows.
+    ready : str
+        What stands before the first look at memory: the next launch may get ready from here on, and what the
+        last one wrote is there; empty where launches never overlap.
     half_value, value_half : str
         Functions between 16 bits and the number they stand for.
     prelude : str
@@ -48,6 +51,7 @@ class Dialect:
     long: str
     shuffle: str
     uniform: str
+    ready: str
     half_value: str
     value_half: str
     prelude: str = ""
@@ -66,6 +70,12 @@ CUDA = Dialect(
     long="long long",
     shuffle="__shfl_sync(0xffffffffu, {value}, {lane})",
     uniform="__shfl_sync(0xffffffffu, {value}, 0)",
+    # (What it calculates before this, and its start, a launch has behind it when the last one ends.)
+    ready="""\
+#if __CUDA_ARCH__ >= 900
+asm volatile("griddepcontrol.launch_dependents;");
+asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif""",
     half_value='float value; asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits)); return value;',
     value_half='unsigned short bits; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value)); return bits;',
     prelude="typedef unsigned char uchar;\ntypedef unsigned short ushort;",
@@ -84,6 +94,7 @@ OPENCL = Dialect(
     long="long",
     shuffle="",
     uniform="{value}",
+    ready="",
     # (By their bits: vload_half and vstore_half on private memory go wrong on some platforms.)
     half_value="""\
 const float size = as_float((bits & 0x7fff) << 13) * 0x1p112f;

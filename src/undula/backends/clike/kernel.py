@@ -168,8 +168,10 @@ def parameters(
     return ",\n        ".join(words), arrays, tuple(integers)
 
 
-def opened(text: Text, arrays: tuple[str, ...]) -> None:
-    """Pointers moved to the plane that the group works on."""
+def opened(text: Text, dialect: Dialect, arrays: tuple[str, ...]) -> None:
+    """Memory is there; pointers moved to the plane that the group works on."""
+    if dialect.ready:
+        text(*dialect.ready.split("\n"))
     for name in arrays:
         text(f"{name} += {name}_start + plane * {name}_plane;")
 

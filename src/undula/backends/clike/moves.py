@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from .dialect import Dialect
-from .kernel import ELEMENTS, Kernel
+from .kernel import ELEMENTS, Kernel, opened
 from .text import Text
 
 __all__ = ["copy", "fill"]
@@ -29,6 +29,7 @@ def fill(dtype: str, dialect: Dialect) -> Kernel:
     text = Text()
     head, name = _kernel("fill_zero", text, dialect, [f"{dialect.everywhere}{ELEMENTS[dtype]} *x"], ["count"])
     with text.block(head):
+        opened(text, dialect, ())
         text(f"const {dialect.long} k = ({dialect.long}){dialect.group} * {ITEMS} + {dialect.item};")
         text("if (k < count) x[k] = 0;")
     return Kernel(name, str(text) + "\n", ITEMS, ("x",), (("count", True),))
@@ -45,6 +46,7 @@ def copy(dtype: str, ndim: int, dialect: Dialect) -> Kernel:
     head, name = _kernel("copy", text, dialect, arrays, integers)
     with text.block(head):
         text(f"const {dialect.long} k = ({dialect.long}){dialect.group} * {ITEMS} + {dialect.item};")
+        opened(text, dialect, ())
         text("if (k >= count) return;", f"{dialect.long} rest = k, source = x_start, target = y_start;")
         for axis in range(ndim - 1, -1, -1):
             text(f"source += rest % size{axis} * from{axis};", f"target += rest % size{axis} * to{axis};")

@@ -174,7 +174,7 @@ class _Sliding:
                 slots = max(1, self.slots) * shape.lanes
                 text(f"{dialect.within}number exchange[{(2 if self.down else 1) * slots}];")
             self._place()
-            opened(text, arrays)
+            opened(text, dialect, arrays)
             for array in arrays:
                 size = ITEMSIZE[work.source if array in work.sources else work.result]
                 text(f"const unsigned int {array}_bytes = (unsigned int){array}_row * {size};")

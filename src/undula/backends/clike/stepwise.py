@@ -43,7 +43,7 @@ def emit(
             "if (plane >= planes) return;",
             "const int column = place % columns, k = (int)(place / columns % own);",
         )
-        opened(text, ("a", "d"))
+        opened(text, dialect, ("a", "d"))
         text(f"{dialect.everywhere}{element} *target = d + ({dialect.long})k * d_row + column;")
         text(f"number sum = {read(work, '*target')};")
         for factor, offset in zip(factors, offsets, strict=True):

@@ -237,7 +237,7 @@ class _Tiled:
                 f"const int ny = {first_down} + ty * {high} - {above} + y0;",
                 f"number q[{own}][4];",
             )
-            opened(text, arrays)
+            opened(text, dialect, arrays)
             for array in arrays:
                 text(f"{array} += channel;")
             rows = shape.items // shape.along

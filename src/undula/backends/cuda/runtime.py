@@ -21,6 +21,7 @@ from ..devices.launches import Launch, Limits, Program
 
 __all__ = ["Device", "Memory", "compile_kernel", "device", "device_of_address"]
 
+SMALL = 2  # Groups for each unit: launches of so few gain from an early start more than they take.
 GRAPHS = 8  # that a program keeps: one for each set of buffers it was run on more than once
 
 
@@ -106,6 +107,7 @@ class Device:
         }
         found = {name: check(driver.cuDeviceGetAttribute(what, handle)) for name, what in ask.items()}
         self.arch = f"sm_{found['major']}{found['minor']}"
+        self.overlaps = found["major"] >= 9  # launches of a program, as kernels for such GPUs expect it
         self.limits = Limits(units=found["units"], shared=49152, items=1024)
         self.context = check(driver.cuDevicePrimaryCtxRetain(handle))
         name = check(driver.cuDeviceGetName(256, handle))
@@ -219,7 +221,12 @@ class Prepared:
 
     def __init__(self, device: Device, program: Program) -> None:
         self.device, self.program = device, program
-        self._calls = [_Call(device, launch) for launch in program.launches]
+        launches = program.launches
+        small = [launch.groups <= SMALL * device.limits.units for launch in launches]
+        self._calls = [
+            _Call(device, launch, device.overlaps and k > 0 and small[k - 1] and small[k])
+            for k, launch in enumerate(launches)
+        ]
         self._lock = threading.Lock()
         self._seen: OrderedDict[tuple[int, ...], Any] = OrderedDict()
 
@@ -270,12 +277,25 @@ class Prepared:
 
 
 class _Call:
-    """A launch with its arguments in memory, where only the addresses of buffers change."""
+    """A launch with its arguments in memory, where only the addresses of buffers change.
 
-    def __init__(self, device: Device, launch: Launch) -> None:
-        self._driver = device._driver
+    One that is ``early`` may start while the one before it ends: kernels wait by themselves for what was
+    written before them.
+    """
+
+    def __init__(self, device: Device, launch: Launch, early: bool) -> None:
+        self._driver = driver = device._driver
         self._function = device.function(launch.kernel)
         self._groups, self._items = launch.groups, launch.kernel.items
+        self._config = None
+        if early:
+            allowed = driver.CUlaunchAttribute()
+            allowed.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            allowed.value.programmaticStreamSerializationAllowed = 1
+            self._config = config = driver.CUlaunchConfig()
+            config.gridDimX, config.gridDimY, config.gridDimZ = launch.groups, 1, 1
+            config.blockDimX, config.blockDimY, config.blockDimZ = launch.kernel.items, 1, 1
+            config.attrs, config.numAttrs = [allowed], 1
         self._buffers = launch.buffers
         count = len(launch.buffers)
         # Each argument has eight bytes; those of four take the lower half.
@@ -289,9 +309,13 @@ class _Call:
     def __call__(self, buffers: Sequence[int], stream: Any) -> None:
         for k, buffer in enumerate(self._buffers):
             self._values[k] = buffers[buffer]
-        (code,) = self._driver.cuLaunchKernel(
-            self._function, self._groups, 1, 1, self._items, 1, 1, 0, stream, self._address, 0
-        )
+        if self._config is None:
+            (code,) = self._driver.cuLaunchKernel(
+                self._function, self._groups, 1, 1, self._items, 1, 1, 0, stream, self._address, 0
+            )
+        else:
+            self._config.hStream = stream
+            (code,) = self._driver.cuLaunchKernelEx(self._config, self._function, self._address, 0)
         if int(code):
             check((code,))
 

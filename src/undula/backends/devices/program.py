@@ -29,6 +29,10 @@ __all__ = ["STRATEGIES", "Builder"]
 STRATEGIES = ("auto", "naive", "rowcolumn", "tiled", "sliding")
 LONGEST_STRIP = 96  # pairs of rows
 END_STRIP = 0.75  # of a strip, at the ends of rows
+SHORT = 16  # Pairs of rows: where strips would be shorter, lanes have fewer columns.
+SMALL = 512  # Quads for each unit of a device: so few are sooner done in tiles, which have no long loops.
+TILES = ((32, 32), (32, 16), (64, 64), (32, 64))  # quads along and down, the best first
+SMALL_TILES = ((16, 16), (32, 16))  # likewise, where there are few
 MOST_CHANNELS = 4  # Numbers at one place of a row that a lane keeps together.
 
 Shape = tuple[int, ...]
@@ -54,13 +58,18 @@ class Builder:
     dialect: Dialect
     limits: Limits
     given: int
-    strategy: str = "sliding"
+    strategy: str = "auto"
     scheme: str = "auto"
     method: str = "auto"
     knobs: Knobs = field(default_factory=Knobs)
     capacity: Callable[[Kernel], int] | None = None
     launches: list[Launch] = field(default_factory=list)
     own: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def slides(self) -> bool:
+        """Passes slide, unless something is better."""
+        return self.strategy in ("auto", "sliding")
 
     def program(self) -> Program:
         """What was made."""
@@ -118,10 +127,10 @@ class Builder:
         return (
             len(tasks) == 2
             and sorted(task.axis for task in tasks) == [len(shape) - 2, len(shape) - 1]
-            and self.strategy in ("sliding", "tiled")
+            and (self.slides or self.strategy == "tiled")
             and all(isinstance(task.line, Line) for task in tasks)
             and (
-                self.strategy == "sliding"
+                self.slides
                 or all(self._tile(sorted(tasks, key=lambda t: t.axis), b, dtype) for b in (False, True))
             )
         )
@@ -130,12 +139,12 @@ class Builder:
         """Two axes that one kernel can work on."""
         down, along = tasks
         return (
-            self.strategy in ("sliding", "tiled")
+            (self.slides or self.strategy == "tiled")
             and along.axis == down.axis + 1
             and isinstance(down.line, Line)
             and isinstance(along.line, Line)
             and math.prod(x.shape[along.axis + 1 :]) <= MOST_CHANNELS
-            and (self.strategy == "sliding" or self._fits(tasks, x.dtype))
+            and (self.slides or self._fits(tasks, x.dtype))
         )
 
     def _fits(self, tasks: Sequence[Task], dtype: str) -> bool:
@@ -162,7 +171,9 @@ class Builder:
             + (f"those that do: {', '.join(possible)}" if possible else "none does: use strategy 'sliding'")
         )
 
-    def _tile(self, tasks: Sequence[Task], back: bool, dtype: str) -> tuple[tiled.Quads, tiled.Shape] | None:
+    def _tile(
+        self, tasks: Sequence[Task], back: bool, dtype: str, sizes: Sequence[tuple[int, int]] = TILES
+    ) -> tuple[tiled.Quads, tiled.Shape] | None:
         """The scheme and the tile for two axes; None where there are none that fit."""
         down, along = (task.line for task in tasks)
         assert isinstance(down, Line)
@@ -182,8 +193,7 @@ class Builder:
         if made.terms > tiled.MOST_TERMS:
             return None
         items = min(256, self.limits.items)
-        sizes = [self.knobs.tile] if self.knobs.tile[0] else [(32, 32), (32, 16), (64, 64), (32, 64)]
-        for wide, high in sizes:
+        for wide, high in [self.knobs.tile] if self.knobs.tile[0] else sizes:
             shape = tiled.Shape(wide, high, items)
             results = shape.results(made)
             if (
@@ -192,6 +202,15 @@ class Builder:
             ):
                 return made, shape
         return None
+
+    def _small_tile(
+        self, tasks: Sequence[Task], back: bool, x: Ref
+    ) -> tuple[tiled.Quads, tiled.Shape] | None:
+        """Tiles for a plane that is too small to fill the device with strips; None for all others."""
+        quads = math.prod(x.shape) // 4
+        if not self.limits.gpu or self.method != "auto" or quads > SMALL * self.limits.units:
+            return None
+        return self._tile(tasks, back, x.dtype, SMALL_TILES)
 
     # --- passes -----------------------------------------------------------------------------------
 
@@ -220,7 +239,7 @@ class Builder:
         source, result, number = self._types(back, x, bands)
         own = self._flow(task, back, number)
         inner = math.prod(x.shape[axis + 1 :])
-        if self.strategy == "sliding" and inner <= MOST_CHANNELS:
+        if self.slides and inner <= MOST_CHANNELS:
             work = Pass(back, None, own, inner, source, result)
             flat = (math.prod(x.shape[:axis]), x.shape[axis] * inner)
             row = inner * max(x.shape[axis], *line.counts)
@@ -230,7 +249,7 @@ class Builder:
         work = Pass(back, own, None, 1, source, result)
         views = self._views(back, x, bands, lambda r: self._strides(r, axis, axis + 1), inner)
         planes, rows = math.prod(x.shape[:axis]), x.shape[axis]
-        if self.strategy == "sliding":
+        if self.slides:
             self._sliding(work, views, rows, line.counts, inner, (0, 0), planes)
         elif self.strategy == "naive":
             pairs = own.flow.pairs(_results(back, rows, line.counts))
@@ -252,11 +271,14 @@ class Builder:
         row = channels * max(x.shape[axis + 1], *lines[1].counts)
         views = self._views(back, x, bands, lambda r: self._strides(r, axis, axis + 1), row)
         planes, rows, columns = math.prod(x.shape[:axis]), x.shape[axis], x.shape[axis + 1]
-        if self.strategy == "sliding":
+        fitting = None
+        if self.strategy == "tiled":
+            fitting = self._tile(tasks, back, x.dtype)
+        elif self.strategy == "auto":
+            fitting = self._small_tile(tasks, back, x)
+        if fitting is None:
             self._sliding(work, views, rows, lines[0].counts, columns, lines[1].counts, planes)
         else:
-            fitting = self._tile(tasks, back, x.dtype)
-            assert fitting is not None
             made, shape = fitting
             wide, high = shape.results(made)
             downwards = -(-made.range(back, 0, rows, lines[0].counts)[1] // high)
@@ -421,25 +443,26 @@ class Builder:
         pairs = columns
         if work.along is not None:
             pairs = work.along.flow.pairs(_results(work.back, columns, column_counts))
-        pixels = knobs.pixels or self._pixels(work, pairs)
+        if work.down is None:
+            row_pairs, overlap = rows, 0
+        else:
+            row_pairs = work.down.flow.pairs(_results(work.back, rows, row_counts))
+            overlap = sum(work.down.flow.reach)
+        pixels = knobs.pixels or self._pixels(work, pairs, row_pairs * planes)
         if work.along is None:
             pixels = min(pixels, 4)
-        ahead = 1 if self.dialect.shuffle and work.source in ("float32", "float64") else 0
+        ahead = bool(self.dialect.shuffle) and work.source in ("float32", "float64")
+        ahead = ahead and (not work.back or pixels in (8, 10))
         shape = sliding.Shape(
             pixels=pixels,
             warps=(knobs.warps or 4) if self.dialect.shuffle else 1,
-            prefetch=knobs.prefetch if knobs.prefetch >= 0 else ahead,
+            prefetch=knobs.prefetch if knobs.prefetch >= 0 else int(ahead),
             unroll=knobs.unroll or 1,
             lockstep=knobs.lockstep if knobs.lockstep >= 0 else 4,
             apart=self.limits.gpu,
             wide_source=min(self._wide(views[name]) for name in work.sources),
             wide_result=min(self._wide(views[name]) for name in work.results),
         )
-        if work.down is None:
-            row_pairs, overlap = rows, 0
-        else:
-            row_pairs = work.down.flow.pairs(_results(work.back, rows, row_counts))
-            overlap = sum(work.down.flow.reach)
         kernel = sliding.emit(work, shape, self.dialect)
         total = -(-pairs // shape.step(work))
         left, right = (total, 0)
@@ -459,10 +482,11 @@ class Builder:
         extents += [max(1, blocks)]
         self._launch(kernel, end_groups + blocks * strips * planes, views, extents)
 
-    def _pixels(self, work: Pass, pairs: int) -> int:
+    def _pixels(self, work: Pass, pairs: int, all_rows: int) -> int:
         """Columns of a lane: as many as leave room for what is remembered of earlier rows.
 
-        Where rows are short, fewer may leave fewer lanes without work.
+        Where rows are short, fewer may leave fewer lanes without work; and where there is little to do at
+        all, more lanes are sooner done.
         """
         if work.along is None:
             return 4
@@ -472,19 +496,28 @@ class Builder:
             remembered = len(own.steps) if own.steps else 2 * sum(own.reach)
         # (Where lanes exchange through shared memory, short texts are worth more. Halves are half the bytes,
         # and the work of a lane is what takes the time.)
-        wide = self.dialect.shuffle and not work.back and "float16" not in (work.source, work.result)
+        wide = self.dialect.shuffle and "float16" not in (work.source, work.result)
         most = 8 if remembered <= 8 and wide else 4
         if work.number == "double":
             most = max(2, most // 2)
         most = max(2, most // {1: 1, 2: 2, 3: 4, 4: 4}[work.channels])
 
-        def lanes(pixels: int) -> float:
+        def groups(pixels: int) -> float:
             shape = sliding.Shape(pixels=pixels)
-            if shape.useful(work) <= 0:
-                return math.inf
-            return -(-pairs // shape.step(work)) * pixels * (1.5 if pixels < most else 1.0)
+            return -(-pairs // shape.step(work)) if shape.useful(work) > 0 else math.inf
 
-        return min((n for n in (most, most // 2) if n >= 2), key=lanes)
+        def lanes(pixels: int) -> float:
+            return groups(pixels) * pixels * (1.5 if pixels < most else 1.0)
+
+        best = min((n for n in (most, most // 2) if n >= 2), key=lanes)
+        if most >= 4 and self.dialect.shuffle:
+            # Rows that one or two groups of lanes can have for themselves: any number of columns may do.
+            for pixels in (10, 12):
+                if groups(pixels) <= 2 and groups(pixels) * (pixels + 1.5) < groups(best) * (best + 1.5):
+                    best = pixels
+        if best == 8 and groups(best) * all_rows < SHORT * 12 * self.limits.units:
+            best = 4
+        return best
 
     def _strip(self, kernel: Kernel, row_pairs: int, wide: float, overlap: int) -> int:
         """Pairs of rows that a group of lanes works on, where ``wide`` groups are as wide as the rows.

@@ -60,7 +60,7 @@ AUTO = Knobs()
 class Options:
     """How a transform is to be laid over a device."""
 
-    strategy: str = "sliding"
+    strategy: str = "auto"
     scheme: str = "auto"
     method: str = "auto"
     knobs: Knobs = AUTO
