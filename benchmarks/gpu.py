@@ -185,6 +185,7 @@ def host_times() -> Row:
     host = (time.perf_counter() - start) / 200
     torch.cuda.synchronize()
     first = []
+    undula.wavedec2(noise((1400, 1402)), "bior4.4", level=3)  # (kernels that are not on disk yet)
     for n in (1500, 1502, 1600, 1700):
         y = noise((n, n + 2))
         torch.cuda.synchronize()

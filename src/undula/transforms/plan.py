@@ -295,8 +295,11 @@ class Plan:
         for ref, array in zip(refs, arrays, strict=True):
             if array is None or ref() is not array:
                 return False
-        buffers = [library.buffer(array)[0] for array in arrays]
-        if library.queue(arrays[0]) != queue or [ondevice.buffer_key(b) for b in buffers] != keys:
+        buffers = [library.memory(array) for array in arrays]
+        # (Addresses are their own keys.)
+        if buffers != keys and [ondevice.buffer_key(b) for b in buffers] != keys:
+            return False
+        if library.queue(arrays[0]) != queue:
             return False
         event = made.run([*buffers, *own], queue, library.events(arrays))
         if event is not None:

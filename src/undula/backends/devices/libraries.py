@@ -118,6 +118,10 @@ class DeviceLibrary(Library):
     def strides(self, x: Any) -> Shape | None:
         """In elements; None where the array is in one piece."""
 
+    def memory(self, x: Any) -> Any:
+        """The buffer alone, asked again and again."""
+        return self.buffer(x)[0]
+
     def held(self, x: Any) -> Held:
         """What kernels see of an array; complex numbers are pairs."""
         shape, dtype, strides = self.shape(x), self.dtype(x), self.strides(x)
@@ -163,6 +167,9 @@ class _Torch(_Cuda):
         address = x.data_ptr()
         return address, 0, alignment_of(address)
 
+    def memory(self, x: Any) -> Any:
+        return x.data_ptr()
+
     def strides(self, x: Any) -> Shape | None:
         return None if x.is_contiguous() else tuple(x.stride())
 
@@ -189,6 +196,9 @@ class _Cupy(_Cuda):
 
     def buffer(self, x: Any) -> tuple[Any, int, int]:
         return x.data.ptr, 0, alignment_of(x.data.ptr)
+
+    def memory(self, x: Any) -> Any:
+        return x.data.ptr
 
     def strides(self, x: Any) -> Shape | None:
         return None if x.flags.c_contiguous else tuple(step // x.itemsize for step in x.strides)

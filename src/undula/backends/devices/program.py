@@ -274,7 +274,7 @@ class Builder:
         fitting = None
         if self.strategy == "tiled":
             fitting = self._tile(tasks, back, x.dtype)
-        elif self.strategy == "auto":
+        elif self.strategy == "auto" and any(down.flow.reach):
             fitting = self._small_tile(tasks, back, x)
         if fitting is None:
             self._sliding(work, views, rows, lines[0].counts, columns, lines[1].counts, planes)
@@ -451,8 +451,9 @@ class Builder:
         pixels = knobs.pixels or self._pixels(work, pairs, row_pairs * planes)
         if work.along is None:
             pixels = min(pixels, 4)
-        ahead = bool(self.dialect.shuffle) and work.source in ("float32", "float64")
-        ahead = ahead and (not work.back or pixels in (8, 10))
+        # (Halves and bytes would be converted early; and on the way back, many columns leave no room.)
+        ahead = bool(self.dialect.shuffle) and work.source in ("float32", "float64") and overlap > 0
+        ahead = ahead and (not work.back or pixels <= 10)
         shape = sliding.Shape(
             pixels=pixels,
             warps=(knobs.warps or 4) if self.dialect.shuffle else 1,
@@ -496,7 +497,7 @@ class Builder:
             remembered = len(own.steps) if own.steps else 2 * sum(own.reach)
         # (Where lanes exchange through shared memory, short texts are worth more. Halves are half the bytes,
         # and the work of a lane is what takes the time.)
-        wide = self.dialect.shuffle and "float16" not in (work.source, work.result)
+        wide = self.dialect.shuffle and (work.back or "float16" not in (work.source, work.result))
         most = 8 if remembered <= 8 and wide else 4
         if work.number == "double":
             most = max(2, most // 2)
@@ -525,6 +526,8 @@ class Builder:
         What two strips share is read twice, so they should be long; but there must be enough for all units,
         and the last groups to be started should not be few.
         """
+        if not overlap and self.limits.gpu:
+            return 2  # (groups that run at once work side by side)
         at_once: int = self.limits.units * 512 // kernel.items
         if self.capacity is not None:
             at_once = self.capacity(kernel)
