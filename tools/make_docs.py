@@ -302,11 +302,12 @@ meanwhile. All give the same numbers.
 
 | strategy | how | runs |
 |---|---|---|
-| `sliding` | one pass; a lane owns a few columns in registers and marches down the rows, neighbours exchange by shuffles; the default | every wavelet |
+| `sliding` | one pass; a lane owns a few columns in registers and marches down the rows, neighbours exchange by shuffles | every wavelet |
 | `tiled` | one pass; a tile of quads in shared memory, a barrier for each stage | every scheme that fits into a tile |
 | `rowcolumn` | an axis at a time; pieces of lines in shared memory | `method="lifting"` or `"filters"` |
 | `naive` | an axis at a time; every number from memory, one pair of results for each work item | every wavelet |
 
+By default (`auto`) a level slides, and is laid out in tiles where it is too small to fill the device; `plan.strategy` tells.
 `undula.Plan(shape, "cdf97", backend="opencl", scheme="monolithic*")` runs that scheme; what cannot be combined is refused with
 what can.
 
@@ -338,9 +339,13 @@ One level of CDF 9/7, mode symmetric, beside PyTorch's packages, microseconds:
 - **Every level once.** The approximation between two levels is written once, in padded rows, and read once.
 - **Kernels on disk**, under a hash of their text, the architecture and the compiler; written whole or not at all.
 
+- **Small levels start early.** Where a launch is too small to fill the GPU, the next one is started while it ends, and waits for
+  what it reads by itself (programmatic dependent launches, from compute capability 9.0 on).
+
 What limits `sliding` today: strips of rows that run side by side are far apart in memory, and short strips read more rows twice.
-Haar, which shares no rows, runs at the speed of the copy when strips are one row long; CDF 9/7 trades one for the other.
-Levels are not fused yet: five levels move a third more bytes than one, and small levels cost a launch each.
+Haar, which shares no rows, has strips of two rows and runs at the speed of the copy; CDF 9/7 trades one for the other. Levels are
+not fused: five levels of an image move a third more bytes than one, eight levels of a signal twice as many. Rows of a few hundred
+columns leave lanes without work, which is what batches of small images and the planes of volumes wait for.
 """
 
 
