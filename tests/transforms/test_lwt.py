@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import undula
 from comparing import assert_identical, assert_same, flat, noise
 from undula.backends import reference
+from undula.plans.rounding import growth
 
 
 @pytest.mark.parametrize("mode", undula.LWT_MODES)
@@ -41,9 +42,11 @@ def test_as_many_numbers_out_as_in(
     back = undula.ilwtn(coeffs, name, mode, axes)
     assert back.shape == x.shape
     if x.dtype.kind in "iu":
-        assert back.dtype == np.int64
+        assert back.dtype == coeffs[0].dtype
         np.testing.assert_array_equal(back, x)
-        assert_identical(coeffs, reference.lwtn(x, name, level, mode, axes))
+        theirs = reference.lwtn(x, name, level, mode, axes)
+        for mine, wanted in zip(flat(coeffs), flat(theirs), strict=True):
+            np.testing.assert_array_equal(mine, wanted)
     else:
         np.testing.assert_allclose(
             back, x, rtol=0, atol=1e-3 if x.dtype.itemsize <= 4 or dtype == "c8" else 1e-9
@@ -82,12 +85,95 @@ def test_threads_do_not_change_a_bit() -> None:
                 undula.set_num_threads(None)
 
 
+EXTREME = st.sampled_from(["lowest", "highest", "both", "noise"])
+
+
+@given(
+    st.sampled_from(["haar", "db2", "db4", "cdf53", "cdf97", "dd137", "burt57", "rbio3.1", "coif1", "sym5"]),
+    st.sampled_from(undula.LWT_MODES),
+    st.lists(st.integers(1, 40), min_size=1, max_size=3),
+    st.integers(0, 7),
+    st.sampled_from(["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]),
+    EXTREME,
+    st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=300)
+def test_integers_come_back_bit_for_bit(
+    name: str, mode: str, shape: list[int], level: int, dtype: str, values: str, seed: int
+) -> None:
+    info = np.iinfo(dtype)
+    # (Of 32 and 64 bits, as large as the storage allows.)
+    low, high = (int(info.min), int(info.max)) if info.bits <= 16 else (-1000 * (info.min < 0), 2**12)
+    rng = np.random.default_rng(seed)
+    x = {
+        "lowest": lambda: np.full(shape, low, dtype),
+        "highest": lambda: np.full(shape, high, dtype),
+        "both": lambda: rng.choice(np.array([low, high], dtype), shape),
+        "noise": lambda: rng.integers(low, high, shape, dtype, endpoint=True),
+    }[values]()
+    coeffs = undula.lwtn(x, name, level, mode)
+    assert {part.dtype for part in flat(coeffs)} <= {np.dtype(n) for n in ("i2", "i4", "i8")}
+    np.testing.assert_array_equal(undula.ilwtn(coeffs, name, mode), x)
+    exact = reference.lwtn(x.astype("i8"), name, level, mode)
+    for mine, wanted in zip(flat(coeffs), flat(exact), strict=True):
+        np.testing.assert_array_equal(mine, wanted)
+
+
+def test_integers_are_kept_in_the_smallest_that_holds_them() -> None:
+    expected = {"u1": "i2", "i1": "i2", "u2": "i4", "i2": "i4", "i4": "i4", "u4": "i4", "i8": "i8"}
+    for given_dtype, kept in expected.items():
+        coeffs = undula.lwt2(np.ones((16, 16), given_dtype), "cdf53", 3)
+        assert {part.dtype for part in flat(coeffs)} == {np.dtype(kept)}
+    # Twelve bits in sixteen: asked for, and known to fit.
+    x = np.random.default_rng(1).integers(0, 2**11, (100, 120)).astype("u2")
+    coeffs = undula.lwt2(x, "cdf53", 4, dtype="i2")
+    assert coeffs[0].dtype == np.int16
+    np.testing.assert_array_equal(undula.ilwt2(coeffs, "cdf53"), x)
+    wide = undula.lwt2(x, "cdf53", 4, dtype="i8")
+    assert wide[0].dtype == np.int64
+    np.testing.assert_array_equal(wide[0], coeffs[0])
+
+
+def test_what_is_known_to_fit_is_what_does() -> None:
+    """Samples of the largest size, with the signs that lead to the largest numbers."""
+    for name in ("cdf53", "cdf97", "dd137"):
+        grows = growth((undula.Wavelet(name),) * 2, (3, 3))
+        rng = np.random.default_rng(2)
+        found = 0
+        for _ in range(30):
+            x = rng.choice([-1000, 1000], (48, 48))
+            found = max(found, *(int(np.abs(part).max()) for part in flat(undula.lwt2(x, name, 3))))
+        assert found <= grows.bound(1000)
+
+
+def test_coefficients_of_sixteen_bits_do_not_wrap() -> None:
+    coeffs = [np.full((4, 4), 30000, "i2"), tuple(np.full((4, 4), 30000, "i2") for _ in range(3))]
+    for name in ("cdf53", "cdf97"):
+        back = undula.ilwt2(coeffs, name)
+        exact = undula.ilwt2([coeffs[0].astype("i8"), tuple(d.astype("i8") for d in coeffs[1])], name)
+        assert (np.sign(back) == np.sign(exact))[np.abs(exact) > 40000].all()
+
+
 BAD: dict[str, tuple[Any, str]] = {
     "no lifting": (lambda: undula.lwt(np.ones(8), "dmey"), "dmey"),
     "a mode of the DWT": (lambda: undula.lwt(np.ones(8), "haar", mode="reflect"), "'reflect'"),
     "negative level": (lambda: undula.lwt(np.ones(8), "haar", -1), "-1"),
     "level of no integer": (lambda: undula.lwt(np.ones(8), "haar", 1.5), "1.5"),  # type: ignore[arg-type]
-    "huge integers": (lambda: undula.lwt([2**50], "haar"), "2⁴⁰"),
+    "huge integers": (lambda: undula.lwt([2**60, 0], "haar"), "could overflow.*got up to"),
+    "integers too large for their kind": (
+        lambda: undula.lwt(np.array([2**30, -(2**30)], "i4"), "cdf53"),
+        "in int32 could overflow.*dtype='int64'",
+    ),
+    "integers too large for what was asked": (
+        lambda: undula.lwt2(np.full((9, 9), 30000, "i2"), "cdf53", dtype="i2"),
+        "in int16 could overflow.*fit, got up to ±30000",
+    ),
+    "floats to be kept as integers": (lambda: undula.lwt(np.ones(8), "cdf53", dtype="i4"), "float64.*round"),
+    "integers of no such kind": (lambda: undula.lwt([1, 2], "cdf53", dtype="u1"), "int16, int32, int64"),
+    "coefficients of nothing": (
+        lambda: undula.ilwt([np.full(4, 2**30, "i4"), np.full(4, -(2**30), "i4")], "cdf97"),
+        "beyond what int32 holds",
+    ),
     "nothing": (lambda: undula.lwt2(np.ones((0, 4)), "haar"), r"\(0, 4\)"),
     "missing": (lambda: undula.ilwt([np.ones(2), None], "haar"), "None"),  # type: ignore[list-item]
     "bands that do not fit": (lambda: undula.ilwt([np.ones(2), np.ones(4)], "haar"), r"\(2,\).*\(4,\)"),

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from ..liftings import Lifting, LiftingStep, lifting
 from ..wavelets import Wavelet
 from .boundary import band_length, combinations, source_places
+from .rounding import Rounding, rounding
 
 __all__ = [
     "Analysis",
@@ -74,11 +74,14 @@ class Chain:
         Their factors, as many as make pairs; the last one may do nothing.
     scaling : (low, high)
         What the bands are multiplied with in the end.
+    rounded : tuple of Rounding
+        The steps of integers, which are not scaled.
     """
 
     first: int
     steps: Numbers
     scaling: tuple[float, float]
+    rounded: tuple[Rounding, ...]
 
     @property
     def pairs(self) -> int:
@@ -92,7 +95,8 @@ class Chain:
         for number, factor in reversed(list(enumerate(self.steps))):
             target = (self.first + number) % 2
             steps.append(-factor * scales[1 - target] / scales[target])
-        return Chain(1 - self.first, tuple(steps), (scales[0], scales[1]))
+        rounded = tuple(step.undone() for step in reversed(self.rounded))
+        return Chain(1 - self.first, tuple(steps), (scales[0], scales[1]), rounded)
 
 
 @dataclass(frozen=True)
@@ -233,6 +237,7 @@ def _chain(chain: Lifting, places: tuple[int, int]) -> Chain | None:
     if places[first] + 1 - places[1 - first] != 2:
         return None
     steps: list[float] = []
+    rounded: list[Rounding] = []
     for number, step in enumerate(chain.steps):
         if step.is_predict != ((first + number) % 2 == 1):
             return None
@@ -241,10 +246,12 @@ def _chain(chain: Lifting, places: tuple[int, int]) -> Chain | None:
         if sides.keys() != {-1, 1} or not math.isclose(sides[-1], sides[1], rel_tol=1e-12):
             return None
         steps.append(sides[1])
+        rounded.append(rounding([value for _, value in step.filter.items()]))
     if len(steps) % 2:
         steps.append(0.0)
+        rounded.append(Rounding((0, 0), 0, 0))
     low, high = (float(value) for value in chain.scaling)
-    return Chain(first, tuple(steps), (low, high))
+    return Chain(first, tuple(steps), (low, high), tuple(rounded))
 
 
 def _filters(
@@ -277,8 +284,7 @@ class Step:
     """One lifting step on lines of one length: ``target[i] += Σ factors[t] · other[i + offsets[t]]``.
 
     That holds for ``begin ≤ i < end``; for those listed in ``border`` the table has the numbers of the
-    coefficients to take, -1 for none. Integers are added as ``⌊Σ whole[t] · other / unit + ½⌋`` where the
-    factors are such fractions, that is, where ``unit`` is not 0.
+    coefficients to take, -1 for none. For integers, the sum is ``rounded``.
     """
 
     target: int
@@ -288,8 +294,7 @@ class Step:
     end: int
     border: NDArray[np.int64]
     table: NDArray[np.int64]
-    whole: NDArray[np.int64]
-    unit: int
+    rounded: Rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,10 +339,6 @@ def _step(step: LiftingStep, odd: int, counts: tuple[int, int], length: int, mod
     end = max(begin, min(counts[target], counts[1 - target] - max(offsets)))
     border = np.concatenate([numbers[:begin], numbers[end:]])
     values = [value for _, value in terms]
-    exact = [value for value in values if isinstance(value, Fraction)]
-    unit = 2 * math.lcm(*(value.denominator for value in exact)) if len(exact) == len(values) else 0
-    if unit >= 2**16 or step.filter.norm1() >= 2**6:
-        unit = 0
     return Step(
         target,
         tuple(float(value) for value in values),
@@ -346,6 +347,5 @@ def _step(step: LiftingStep, odd: int, counts: tuple[int, int], length: int, mod
         end,
         border.astype(np.int64),
         table[border].astype(np.int64),
-        np.array([int(value * unit) for value in exact] if unit else [0] * len(values), dtype=np.int64),
-        unit,
+        rounding(values),
     )

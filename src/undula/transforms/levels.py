@@ -22,6 +22,7 @@ from ..plans.axes import Axes, checked_axes
 from ..plans.boundary import LWT_MODES, MODES, check_mode, signal_length
 from ..plans.coeffs import per_axis
 from ..plans.line import Line, Steps, dwt_line, lwt_line, lwt_steps
+from ..plans.rounding import gains_back
 from ..wavelets import Wavelet, as_wavelet
 from .arrays import check_out, result_dtype
 
@@ -114,8 +115,11 @@ def _line(lifted: bool, length: int, wavelet: Wavelet, mode: str, dtype: np.dtyp
     single = dtype.char in "fF"
     if not lifted:
         return dwt_line(length, wavelet, mode, single)
-    line = None if dtype.kind in "iu" else lwt_line(length, wavelet, mode, single)
-    return lwt_steps(length, wavelet, mode) if line is None else line
+    line = lwt_line(length, wavelet, mode, single or dtype.kind == "i")
+    # (Integers are lifted by chains alone; those of 64 bits are too rare to compile loops for.)
+    if line is None or (dtype.kind == "i" and (line.chain is None or dtype.itemsize == 8)):
+        return lwt_steps(length, wavelet, mode)
+    return line
 
 
 @lru_cache(maxsize=512)
@@ -236,7 +240,9 @@ def recompose(
             f"{sorted({str(array.dtype) for array in given})}"
         )
     if wanted.lifted and dtype.kind in "iu":
-        dtype = np.dtype(np.int64)
+        dtype = integer_dtype(dtype)
+        if dtype.itemsize > 2:  # (smaller ones stay at the largest there is)
+            check_integers(wanted, coeffs, dtype)
     x: Array | None = None if coeffs[0] is None else coeffs[0].astype(dtype, copy=False)
     last = len(coeffs) - 1
     for number, details in enumerate(coeffs[1:], 1):
@@ -266,6 +272,31 @@ def recompose(
         check_out(out, x.shape, dtype, given, "out")[...] = x
         return out
     return x
+
+
+def integer_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The integers that coefficients of these are lifted in."""
+    signed = dtype.itemsize if dtype.kind == "i" else min(8, 2 * dtype.itemsize)
+    return np.dtype(f"i{max(2, signed)}")
+
+
+def check_integers(wanted: Recipe, coeffs: Sequence[Any], dtype: np.dtype[Any]) -> None:
+    """An error for coefficients that are larger than those of any integers that come back from them."""
+    gains = [gains_back(wavelet) for wavelet in wanted.wavelets]
+    low = math.prod(gain[0] for gain in gains)
+    levels = len(coeffs) - 1
+    total = low**levels * cpu.largest(coeffs[0]) if coeffs[0] is not None else 0.0
+    for number, details in enumerate(coeffs[1:]):
+        for key, band in details.items():
+            if band is not None:
+                own = math.prod(gain[letter == "d"] for gain, letter in zip(gains, key, strict=True))
+                total += low ** (levels - 1 - number) * own * cpu.largest(band)
+    room = 2 ** (8 * dtype.itemsize - 2) / (1 if dtype.itemsize < 8 else 2**16)
+    if total >= room:
+        wider = "; give them as int64" if dtype.itemsize < 8 else ""
+        raise ArgumentError(
+            f"coefficients in {dtype} that could lead to ±{total:.3g}, beyond what {dtype} holds{wider}"
+        )
 
 
 class _Shaped:

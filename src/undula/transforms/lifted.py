@@ -1,22 +1,25 @@
 """The LWT of arrays: lifting that gives exactly as many numbers as it gets, for any size and any level.
 
 Floats are scaled as the filter bank scales them; integers stay integers, unscaled, and come back bit for
-bit. In mode ``symmetric`` lines go on as in a mirror, as in JPEG 2000.
+bit. How large they can get is known from their dtype, and decides in which integers results are kept. In
+mode ``symmetric`` lines go on as in a mirror, as in JPEG 2000.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ..backends import cpu
 from ..backends.devices.libraries import Library
 from ..errors import ArgumentError, ArgumentTypeError
 from ..plans.axes import Axes, one_axis, two_axes
 from ..plans.coeffs import from_keys, to_keys
+from ..plans.rounding import growth
 from ..wavelets import Wavelet
 from .arrays import given_array, result_dtype
 from .levels import Recipe, checked_targets, decompose, deepest_lwt, recipe, recompose
@@ -29,7 +32,7 @@ Name = Wavelet | str
 Names = Wavelet | str | Sequence[Any]
 
 MOST_LEVELS = 64  # Lines of one sample may be scaled on and on; beyond this it is surely a mistake.
-LARGEST = 2**40  # Larger integers could overflow in the sums of a step.
+STORAGES = ("int16", "int32", "int64")  # of integers
 
 
 def lwtn(
@@ -40,6 +43,7 @@ def lwtn(
     axes: Axes = None,
     *,
     out: Sequence[Any] | None = None,
+    dtype: DTypeLike | None = None,
     backend: str = "auto",
 ) -> list[Any]:
     """The LWT of several levels along several axes.
@@ -47,7 +51,7 @@ def lwtn(
     Parameters
     ----------
     x : array_like
-        Floats of any kind, or integers up to ±2⁴⁰ (results are int64 then, and the way back is exact).
+        Floats of any kind, or integers, for which the way back is exact.
     wavelet : Wavelet, str, or one for each axis
         Any but ``dmey``, which has no lifting.
     level : int or None
@@ -58,6 +62,10 @@ def lwtn(
         All axes if not given.
     out : list, optional
         Arrays for the results, nested as they are.
+    dtype : int16, int32 or int64, optional
+        Of the results of integers. If not given: for 8 and 16 bits, the smallest that holds whatever such
+        samples can lead to; for 32 and 64 bits, as many. Nothing is ever cut off: samples that could lead
+        to more are an error.
 
     Returns
     -------
@@ -71,11 +79,19 @@ def lwtn(
     >>> low.shape, {key: band.shape for key, band in details.items()}
     ((2, 3), {'ad': (2, 2), 'da': (1, 3), 'dd': (1, 2)})
     """
-    return _lwtn(x, wavelet, level, mode, axes, out, "wavedecn", backend)
+    return _lwtn(x, wavelet, level, mode, axes, out, dtype, "wavedecn", backend)
 
 
 def _lwtn(
-    x: ArrayLike, wavelet: Names, level: int | None, mode: Any, axes: Axes, out: Any, form: str, backend: str
+    x: ArrayLike,
+    wavelet: Names,
+    level: int | None,
+    mode: Any,
+    axes: Axes,
+    out: Any,
+    dtype: DTypeLike | None,
+    form: str,
+    backend: str,
 ) -> list[Any]:
     given = array = given_array(x, "x")
     device = engine([given], backend)
@@ -87,23 +103,64 @@ def _lwtn(
             raise ArgumentError(f"an array with samples along some axis is needed, got shape {array.shape}")
         keyed = to_keys(out, given_array) if isinstance(out, (list, tuple)) else None
         return from_keys(restorer(x)(forward(device, array, wanted, levels, keyed)), form)
-    if array.dtype.kind == "b":
-        array = array.astype(np.float64)
-    if array.dtype.kind in "iu":
-        if array.size and max(abs(int(array.min())), abs(int(array.max()))) > LARGEST:
-            raise ArgumentError(f"integers up to ±2⁴⁰ are lifted, got {array.min()} to {array.max()}")
-        array = array.astype(np.int64, copy=False)
-    else:
-        array = array.astype(result_dtype(array.dtype), copy=False)
     if array.ndim < 1 or array.size == 0:
         raise ArgumentError(f"an array with samples along some axis is needed, got shape {array.shape}")
     wanted = recipe(array.ndim, wavelet, mode, axes, lifted=True)
     levels = _levels(wanted, array.shape, level)
+    if array.dtype.kind == "b":
+        array = array.astype(np.float64 if dtype is None else np.int8)
+    kept = storage(array.dtype, wanted, array.shape, levels, dtype, lambda: cpu.largest(array))
+    array = array.astype(result_dtype(array.dtype) if kept is None else kept, copy=False)
     targets = None
     if out is not None:
         keyed = to_keys(out) if isinstance(out, (list, tuple)) else None
         targets = checked_targets(wanted, array, levels, out, keyed, given)
     return from_keys(restorer(x)(decompose(wanted, array, levels, targets)), form)
+
+
+def storage(
+    dtype: np.dtype[Any],
+    wanted: Recipe,
+    shape: tuple[int, ...],
+    levels: int,
+    asked: DTypeLike | None,
+    largest: Callable[[], int] | None,
+) -> np.dtype[Any] | None:
+    """The integers that results are kept in; None for floats.
+
+    ``largest`` looks for the largest of the samples, where their dtype does not tell enough.
+    """
+    if asked is not None and np.dtype(asked).name not in STORAGES:
+        raise ArgumentTypeError(f"integers are kept as {', '.join(STORAGES)}, got dtype {np.dtype(asked)}")
+    if dtype.kind not in "iu":
+        if asked is None:
+            return None
+        raise ArgumentTypeError(
+            f"integers come back exactly, and these are {dtype}: round them first, or leave dtype away"
+        )
+    depths = [math.ceil(math.log2(max(1, shape[axis]))) for axis in wanted.axes]
+    grows = growth(wanted.wavelets, tuple(min(levels, depth) for depth in depths))
+    info = np.iinfo(dtype)
+    most = max(-int(info.min), int(info.max))
+    sizes = [np.dtype(name) for name in STORAGES]
+    if asked is not None:
+        sizes = [np.dtype(asked)]
+    elif dtype.itemsize > 2:
+        sizes = [np.dtype(np.int32 if dtype.itemsize == 4 else np.int64)]
+    for size in sizes:
+        if grows.fits(most, 8 * size.itemsize):
+            return size
+    size = sizes[-1]
+    bits = 8 * size.itemsize
+    wider = " or pass dtype='int64'" if bits < 64 else ""
+    limit = f"samples from -{grows.largest(bits)} to {grows.largest(bits)} fit"
+    what = f"{levels} level(s) of {', '.join(dict.fromkeys(w.name for w in wanted.wavelets))} in {size}"
+    if largest is None:
+        raise ArgumentError(f"{what} could overflow: {limit}, and {dtype} has more; convert them{wider}")
+    found = largest()
+    if not grows.fits(found, bits):
+        raise ArgumentError(f"{what} could overflow: {limit}, got up to ±{found}; scale them down{wider}")
+    return size
 
 
 def _levels(wanted: Recipe, shape: tuple[int, ...], level: int | None) -> int:
@@ -169,6 +226,7 @@ def lwt(
     axis: int = -1,
     *,
     out: Sequence[Array] | None = None,
+    dtype: DTypeLike | None = None,
     backend: str = "auto",
 ) -> list[Array]:
     """The LWT of lines: ``[cA, cD of the coarsest level, …]``.
@@ -176,7 +234,7 @@ def lwt(
     >>> [part.tolist() for part in lwt([1, 2, 3, 4, 5], "cdf53")]
     [[1, 3, 5], [0, 0]]
     """
-    return _lwtn(x, wavelet, level, mode, one_axis(axis), out, "wavedec", backend)
+    return _lwtn(x, wavelet, level, mode, one_axis(axis), out, dtype, "wavedec", backend)
 
 
 def ilwt(
@@ -200,6 +258,7 @@ def lwt2(
     axes: Sequence[int] = (-2, -1),
     *,
     out: Sequence[Any] | None = None,
+    dtype: DTypeLike | None = None,
     backend: str = "auto",
 ) -> list[Any]:
     """The LWT of images: ``[cA, (cH, cV, cD) of the coarsest level, …]``.
@@ -208,7 +267,7 @@ def lwt2(
     >>> cA.shape, cH.shape, cV.shape, cD.shape
     ((2, 3), (1, 3), (2, 2), (1, 2))
     """
-    return _lwtn(x, wavelet, level, mode, two_axes(axes), out, "wavedec2", backend)
+    return _lwtn(x, wavelet, level, mode, two_axes(axes), out, dtype, "wavedec2", backend)
 
 
 def ilwt2(

@@ -17,9 +17,17 @@ from numpy.typing import NDArray
 from ...plans.line import Line, Steps
 from .memory import empty, keep_memory, kept_memory
 from .passes import Pass, TwoLevels
-from .threads import get_num_threads, set_num_threads
+from .threads import get_num_threads, ranges, run, set_num_threads, workers
 
-__all__ = ["Level", "empty", "get_num_threads", "keep_memory", "kept_memory", "set_num_threads"]
+__all__ = [
+    "Level",
+    "empty",
+    "get_num_threads",
+    "keep_memory",
+    "kept_memory",
+    "largest",
+    "set_num_threads",
+]
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -35,7 +43,8 @@ class Level:
     shape : tuple of int
         Of the samples.
     dtype : dtype
-        float32, float64, complex64, complex128; int64 where all lines are lifted step by step.
+        float32, float64, complex64, complex128; int16 and int32 where all lines are lifted, and int64 where
+        that is done step by step.
     lines : sequence of (axis, Line or Steps)
         What is done along which axis; bands are named by a letter for each, in this order.
     """
@@ -97,6 +106,20 @@ class Level:
         if self.complex:
             x, ordered = _pairs(x), [None if band is None else _pairs(band) for band in ordered]
         self._of(True)(x, ordered)
+
+
+def largest(x: Array) -> int:
+    """The largest of integers, whatever their signs."""
+    if not x.size:
+        return 0
+    found: list[int] = []
+
+    def look(part: Array) -> None:
+        found.append(max(-int(part.min()), int(part.max())))
+
+    pieces = ranges(x.shape[0], workers(x.size)) if x.ndim else []
+    run(look, [(x[begin:end],) for begin, end in pieces if end > begin] or [(x,)])
+    return max(found)
 
 
 def _pairs(x: Array) -> Array:

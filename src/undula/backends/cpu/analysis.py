@@ -51,7 +51,7 @@ from .layout import (
     X,
 )
 from .rows import compiled, down_columns, halves, lift, next_plane, room_for, scratch_of, split_row
-from .simd import copy, filter_plain, filter_split, peek, poke, reals, whereis, words
+from .simd import copy, filter_plain, filter_split, peek, poke, reals, times, whereis, words
 
 __all__ = ["analyse_columns", "analyse_lines", "analyse_planes"]
 
@@ -68,7 +68,7 @@ def _analyse_row(even, odd, step, program, numbers, low, high, begin, end, scale
     if program[KIND] == LIFTED:
         b, a = halves(program[PLACE], even, odd, step)
         first = program[FIRST]
-        scale_b, scale_a = numbers[SCALE + first] * scale, numbers[SCALE + 1 - first] * scale
+        scale_b, scale_a = times(numbers[SCALE + first], scale), times(numbers[SCALE + 1 - first], scale)
         out_b, out_a = (high, low) if first else (low, high)
         lift(b, a, step, program[PAIRS], numbers, out_b, out_a, begin, end, scale_b, scale_a, buffer)
         return
@@ -120,7 +120,7 @@ def _extend(even, odd, channels, program, numbers, begin, end, from_even, from_o
         if program[table + TERMS] < 0:  # a copy
             source = (from_odd if program[table] & 1 else from_even) + (program[table] >> 1) * stride
             for channel in range(channels):
-                poke(target + channel * size, peek(source + channel * size, one))
+                poke(target + channel * size, peek(source + channel * size, one), one)
             continue
         for channel in range(channels):
             total = numbers[ZERO]
@@ -130,7 +130,7 @@ def _extend(even, odd, channels, program, numbers, begin, end, from_even, from_o
                     at = program[table + term]
                     source = (from_odd if at & 1 else from_even) + (at >> 1) * stride
                     total += factor * peek(source + channel * size, one)
-            poke(target + channel * size, total)
+            poke(target + channel * size, total, one)
 
 
 @compiled
@@ -273,11 +273,12 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
                 _extend(even, odd, c, along, alongs, width, width + along[RIGHT], even, odd, step)
             elif c == 1:
                 for move in range(moves, moves + 2 * beyond, 2):
-                    poke(even + listed[move], peek(even + listed[move + 1], one))
+                    poke(even + listed[move], peek(even + listed[move + 1], one), one)
             else:
                 for move in range(moves, moves + 2 * beyond, 2):
                     for channel in range(0, step, size):
-                        poke(even + listed[move] + channel, peek(even + listed[move + 1] + channel, one))
+                        value = peek(even + listed[move + 1] + channel, one)
+                        poke(even + listed[move] + channel, value, one)
             target = BANDS + 2 * band
             _analyse_whole(
                 even, odd, step, along, alongs,

@@ -52,23 +52,31 @@ ADDRESSES = {
 }
 
 
-def kernel(name: str, single: bool) -> Callable[..., None]:
-    """A kernel by name, for float32 or float64; it is called with addresses."""
+# What tells a kernel the type of samples.
+LIKE: dict[str, Any] = {
+    "float32": ctypes.c_float,
+    "float64": ctypes.c_double,
+    "int16": ctypes.c_int16,
+    "int32": ctypes.c_int32,
+}
+
+
+def kernel(name: str, dtype: str) -> Callable[..., None]:
+    """A kernel by name, for floats or integers of one size; it is called with addresses."""
     with _lock:
-        return _kernel(name, single)
+        return _kernel(name, dtype)
 
 
 @cache
-def _kernel(name: str, single: bool) -> Callable[..., None]:
-    code = _kept(name, single)
+def _kernel(name: str, dtype: str) -> Callable[..., None]:
+    code = _kept(name, dtype)
     if code is None:
-        code = _compile(name, single)
-        _keep(name, single, code)
+        code = _compile(name, dtype)
+        _keep(name, dtype, code)
     symbol, _, machine_code = code.partition(b"\0")
-    real = ctypes.c_float if single else ctypes.c_double
     # Numba's convention: where to put a result and an error, of which there are none, then the arguments.
     kind = ctypes.CFUNCTYPE(
-        ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * ADDRESSES[name], real
+        ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * ADDRESSES[name], LIKE[dtype]
     )
     function = kind(_load(symbol.decode(), machine_code))
     nothing = (ctypes.c_int64 * 2)()
@@ -76,19 +84,19 @@ def _kernel(name: str, single: bool) -> Callable[..., None]:
     _loaded.extend((function, nothing))
 
     def call(*addresses: int) -> None:
-        function(result, error, *addresses, 0.0)
+        function(result, error, *addresses, 0)
 
     return call
 
 
-def _compile(name: str, single: bool) -> bytes:
+def _compile(name: str, dtype: str) -> bytes:
     """The symbol and the machine code."""
-    from numba import float32, float64, int64
+    from numba import int64, types
 
     from . import analysis, synthesis
 
     dispatcher = getattr(analysis if name.startswith("analyse") else synthesis, name)
-    signature = (int64,) * ADDRESSES[name] + (float32 if single else float64,)
+    signature = (int64,) * ADDRESSES[name] + (getattr(types, dtype),)
     dispatcher.compile(signature)
     found = dispatcher.overloads[signature]
     _, _, (machine_code, _) = found.library.serialize_using_object_code()
@@ -144,15 +152,15 @@ def _folders() -> Iterator[Path]:
         yield Path.home() / ".cache" / "undula"
 
 
-def _name(name: str, single: bool) -> str:
-    return f"{name}-{'float32' if single else 'float64'}-{_fingerprint()}.bin"
+def _name(name: str, dtype: str) -> str:
+    return f"{name}-{dtype}-{_fingerprint()}.bin"
 
 
-def _kept(name: str, single: bool) -> bytes | None:
+def _kept(name: str, dtype: str) -> bytes | None:
     """What was kept, if it is whole."""
     for folder in _folders():
         try:
-            whole = (folder / _name(name, single)).read_bytes()
+            whole = (folder / _name(name, dtype)).read_bytes()
         except OSError:
             continue
         if hashlib.sha256(whole[DIGEST:]).digest() == whole[:DIGEST]:
@@ -160,10 +168,10 @@ def _kept(name: str, single: bool) -> bytes | None:
     return None
 
 
-def _keep(name: str, single: bool, code: bytes) -> None:
+def _keep(name: str, dtype: str, code: bytes) -> None:
     """Writes machine code where it can, at once and whole; and removes what has been old for a month."""
     for folder in _folders():
-        target = folder / _name(name, single)
+        target = folder / _name(name, dtype)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=folder)

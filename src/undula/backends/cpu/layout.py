@@ -15,6 +15,8 @@ DELTA, LOW_START, LOW_TAPS, HIGH_START, HIGH_TAPS, LOW_LEFT, LOW_RIGHT, HIGH_LEF
 TABLE, ENTRY = 16, 4  # what lies beyond the ends: where the table begins, integers of one of its entries
 # and numbers: the factors of steps, two scales, 1 and 0, the taps of filters, the factors of the table.
 SCALE, ONE, ZERO, FILTERS = 4, 6, 7, 8
+# (Steps of integers have three integers each, and one more for all, at this byte.)
+INTEGER_FACTORS = 64
 LIFTED, FILTERED = 0, 1  # kinds
 
 # Entries of the arguments: addresses, and strides in bytes.

@@ -122,7 +122,7 @@ class Pass:
     shape : tuple of int
         Of the samples.
     dtype : dtype
-        float32 or float64.
+        float32 or float64; int16 or int32 for lines that are lifted.
     axis : int
         The axis, or the first of two.
     lines : one or two Lines
@@ -184,7 +184,7 @@ class Pass:
     @cached_property
     def kernel(self) -> Any:
         """What does the work."""
-        return kernel(f"{'synthesise' if self.back else 'analyse'}_{self.kind}", self.size == 4)
+        return kernel(f"{'synthesise' if self.back else 'analyse'}_{self.kind}", str(self.dtype))
 
     def __call__(self, x: Array, bands: Sequence[Array | None]) -> None:
         """From ``x`` to the bands, or back, where a band that is None is zero."""
@@ -286,7 +286,7 @@ class TwoLevels:
         self.first, self.second = first, second
         self.row = second.x.shape[second.inner - 1 :][1:]
         self.stride = _rounded(math.prod(self.row) * second.size) + 64
-        self.kernel = kernel("analyse_planes", first.size == 4)
+        self.kernel = kernel("analyse_planes", str(first.dtype))
 
     @staticmethod
     def possible(first: object, second: object) -> bool:

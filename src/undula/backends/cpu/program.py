@@ -6,6 +6,7 @@ in the order that ``layout`` names, together with a table of what lies beyond th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...plans.line import Line
-from .layout import FILTERED, LIFTED, TABLE, TERMS
+from .layout import FILTERED, INTEGER_FACTORS, LIFTED, TABLE, TERMS
 
 __all__ = ["Program", "backward", "forward"]
 
@@ -60,6 +61,21 @@ def _lifting(line: Line, inverse: bool) -> tuple[list[int], list[float]]:
     return head, [*chain.steps, *[0.0] * (4 - len(chain.steps)), *chain.scaling, *UNITS]
 
 
+def _numbers(line: Line, inverse: bool, numbers: Sequence[float], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The numbers in their type; those of integers have their steps behind them."""
+    if dtype.kind == "f":
+        return np.array(numbers, dtype=dtype)
+    assert line.chain is not None
+    rounded = (line.chain.inverse() if inverse else line.chain).rounded
+    steps = [part for step in rounded for part in (step.whole[0], step.offset, step.shift)]
+    steps += [0] * (12 - len(steps))
+    steps.append(int(all(abs(step.whole[0]) <= 1 for step in rounded)))  # sums fit their own width
+    memory = np.zeros(INTEGER_FACTORS + 8 * len(steps), np.uint8)
+    memory[: 8 * dtype.itemsize].view(dtype)[:] = [0, 0, 0, 0, 1, 1, 1, 0]
+    memory[INTEGER_FACTORS:].view(np.int64)[:] = steps
+    return memory
+
+
 @lru_cache(maxsize=1024)
 def forward(line: Line, dtype: np.dtype[Any]) -> Program:
     """The program of a level forward."""
@@ -88,7 +104,7 @@ def forward(line: Line, dtype: np.dtype[Any]) -> Program:
     integers += [0] * (TABLE - len(integers))
     return Program(
         integers=np.array([*integers, *table.ravel()], dtype=np.int64),
-        numbers=np.array([*numbers, *factors.ravel()], dtype=dtype),
+        numbers=_numbers(line, False, [*numbers, *factors.ravel()], dtype),
         length=line.length,
         counts=line.counts,
         pairs=pairs,
@@ -123,7 +139,7 @@ def backward(line: Line, dtype: np.dtype[Any]) -> Program:
         integers += [side.start, len(side.even)] if kind == FILTERED else [0, 0]
     return Program(
         integers=np.array([*integers, *margins, *table], dtype=np.int64),
-        numbers=np.array(numbers, dtype=dtype),
+        numbers=_numbers(line, True, numbers, dtype),
         length=line.length,
         counts=line.counts,
         pairs=pairs,

@@ -21,7 +21,19 @@ from .layout import (
     X_PLANE,
     X,
 )
-from .simd import columns_join, columns_plain, columns_split, copy, join, peek, poke, split, steps, whereis
+from .simd import (
+    columns_join,
+    columns_plain,
+    columns_split,
+    copy,
+    factors_of,
+    join,
+    peek,
+    poke,
+    split,
+    steps,
+    whereis,
+)
 
 __all__ = [
     "compiled",
@@ -56,23 +68,25 @@ def lift(b, a, step, pairs, numbers, out_b, out_a, begin, end, scale_b, scale_a,
     n = step // numbers.itemsize
     one = numbers[ONE]
     chunk, room = room_for(step, numbers.itemsize)
+    factors = factors_of(numbers)
+    further = 2 * numbers.itemsize if factors == whereis(numbers) else 2 * 3 * 8  # bytes of two steps
     for k in range(begin, end, chunk):
         count = min(chunk, end - k)
         at = k * step
         if pairs == 1:
             steps(
                 b + at, a + at, step, out_b + at, out_a + at, count * n,
-                numbers[0], numbers[1], scale_b, scale_a,
+                factors, factors, scale_b, scale_a,
             )  # fmt: skip
         else:
             before = at - step
             steps(
                 b + before, a + before, step, buffer, buffer + room, (count + 2) * n,
-                numbers[0], numbers[1], one, one,
+                factors, factors, one, one,
             )  # fmt: skip
             steps(
                 buffer + step, buffer + room + 2 * step, step, out_b + at, out_a + at, count * n,
-                numbers[2], numbers[3], scale_b, scale_a,
+                factors + further, factors, scale_b, scale_a,
             )  # fmt: skip
 
 
@@ -93,14 +107,14 @@ def split_row(row, even, odd, places, channels, like):
     if channels == 1:
         split(row, even, odd, pairs, one)
         if places % 2:
-            poke(even + pairs * size, peek(row + 2 * pairs * size, one))
+            poke(even + pairs * size, peek(row + 2 * pairs * size, one), one)
         return
     step = channels * size
     for k in range(places):
         side = odd if k % 2 else even
         if channels == 2 or channels == 3:
             for j in range(channels):
-                poke(side + (k // 2) * step + j * size, peek(row + k * step + j * size, one))
+                poke(side + (k // 2) * step + j * size, peek(row + k * step + j * size, one), one)
         else:
             copy(side + (k // 2) * step, row + k * step, channels, one)
 
@@ -114,14 +128,14 @@ def join_row(even, odd, row, places, channels, like):
     if channels == 1:
         join(even, odd, row, pairs, one)
         if places % 2:
-            poke(row + 2 * pairs * size, peek(even + pairs * size, one))
+            poke(row + 2 * pairs * size, peek(even + pairs * size, one), one)
         return
     step = channels * size
     for k in range(places):
         side = odd if k % 2 else even
         if channels == 2 or channels == 3:
             for j in range(channels):
-                poke(row + k * step + j * size, peek(side + (k // 2) * step + j * size, one))
+                poke(row + k * step + j * size, peek(side + (k // 2) * step + j * size, one), one)
         else:
             copy(row + k * step, side + (k // 2) * step, channels, one)
 
@@ -129,7 +143,7 @@ def join_row(even, odd, row, places, channels, like):
 @compiled
 def down_columns(pairs, layout, b, a, a1, states, slot, half, out_b, out_a, n, numbers, scales):
     """One more pair of rows of the steps down the columns, by the loop for so many pairs and this layout."""
-    f = whereis(numbers)
+    f = factors_of(numbers)
     s0, s1, s2, s3 = scales
     if layout == SPLIT:
         if pairs == 1:

@@ -9,6 +9,10 @@ The two kinds of work:
     a pair of lifting steps    p = b + f₀·(a' + a),    q = a' + f₁·(p' + p)     (' is the one before)
     two filters                lo = Σ lo[t] source[t],  hi = Σ hi[t] source[t]
 
+Samples are floats or integers. Integers are lifted: what a step adds is rounded, ``(w·(a' + a) + o) >> s``,
+in integers twice as wide, or in their own width where ``w`` is ±1 and sums are known to fit. Those of 16 bits
+never wrap: what does not fit stays at the largest number there is. Who gives larger ones knows that they fit.
+
 A row of an image is kept in two halves, its even and its odd columns, so that the horizontal work, too, is
 such a loop. Every value is computed by the same operations wherever it stands in a vector, so results do not
 depend on how the work was cut.
@@ -18,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
@@ -26,11 +31,14 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
+from .layout import INTEGER_FACTORS
+
 __all__ = [
     "columns_join",
     "columns_plain",
     "columns_split",
     "copy",
+    "factors_of",
     "filter_join",
     "filter_plain",
     "filter_split",
@@ -40,6 +48,7 @@ __all__ = [
     "reals",
     "split",
     "steps",
+    "times",
     "whereis",
     "words",
 ]
@@ -53,7 +62,11 @@ class Emitter:
 
     def __init__(self, builder: Any, real: Any) -> None:
         self.b = builder
+        self.integer = isinstance(real, types.Integer)
+        self.narrow = False  # integers are added up in their own width
         self.type = ir.FloatType() if real == types.float32 else ir.DoubleType()
+        if self.integer:
+            self.type = ir.IntType(real.bitwidth)
         self.bytes = real.bitwidth // 8
         self.lanes = VECTOR // self.bytes
 
@@ -87,7 +100,7 @@ class Emitter:
         """One number in all lanes."""
         if lanes == 1:
             return number
-        nothing = ir.Constant(self.vector(lanes), ir.Undefined)
+        nothing = ir.Constant(ir.VectorType(number.type, lanes), ir.Undefined)
         first = self.b.insert_element(nothing, number, INDEX(0))
         return self._shuffle(first, nothing, [0] * lanes)
 
@@ -102,6 +115,104 @@ class Emitter:
         kind = ir.FunctionType(value.type, [value.type] * 3)
         function = cgutils.get_or_insert_function(self.b.module, kind, f"llvm.fmuladd.{suffix}")
         return self.b.call(function, [factor, value, total])
+
+    def _call(self, name: str, *values: Any) -> Any:
+        """An instruction that LLVM has a function for, of values of one type."""
+        kind = values[0].type
+        vector = isinstance(kind, ir.VectorType)
+        suffix = f"v{kind.count}i{kind.element.width}" if vector else f"i{kind.width}"
+        signature = ir.FunctionType(kind, [kind] * len(values))
+        function = cgutils.get_or_insert_function(self.b.module, signature, f"llvm.{name}.{suffix}")
+        return self.b.call(function, values)
+
+    def _constant(self, value: int, bits: int, lanes: int) -> Any:
+        kind = ir.IntType(bits)
+        return (
+            ir.Constant(kind, value)
+            if lanes == 1
+            else ir.Constant(ir.VectorType(kind, lanes), [value] * lanes)
+        )
+
+    # --- lifting steps ----------------------------------------------------------------------------
+
+    def factors(self, address: Any, count: int) -> list[Any]:
+        """The factors of steps: numbers; of integers, ``whole``, ``offset`` and ``shift``."""
+        if not self.integer:
+            return [self.b.load(self.b.gep(self.pointer(address), [INT(k)])) for k in range(count)]
+        row = self.b.inttoptr(address, INT.as_pointer())
+        return [
+            tuple(self.b.load(self.b.gep(row, [INT(3 * k + part)])) for part in range(3))
+            for k in range(count)
+        ]
+
+    def in_lanes(self, factor: Any, lanes: int) -> Any:
+        """A factor, in all lanes."""
+        if not self.integer:
+            return self.spread(factor, lanes)
+        bits = self._working
+        cut = [self.b.trunc(part, ir.IntType(bits)) if bits < 64 else part for part in factor]
+        spread = [self.spread(part, lanes) for part in cut]
+        if bits == 64 and self.bytes == 4:  # (to be seen as a factor of 32 bits)
+            half = self.spread(self.b.trunc(factor[0], ir.IntType(32)), lanes)
+            spread[0] = self.b.sext(half, spread[0].type)
+        return spread
+
+    @property
+    def _working(self) -> int:
+        """Bits in which integers are added up."""
+        return 8 * self.bytes if self.narrow or self.bytes == 8 else 16 * self.bytes
+
+    def versions(self, address: Any, work: Callable[[], None]) -> None:
+        """The loop as it has to be: for integers, in their own width or in twice as much.
+
+        Behind the factors of four steps stands which.
+        """
+        if not self.integer or self.bytes == 8:
+            self.narrow = True
+            work()
+            return
+        flag = self.b.load(self.b.gep(self.b.inttoptr(address, INT.as_pointer()), [INT(12)]))
+        with self.b.if_else(self.b.icmp_signed("!=", flag, INT(0))) as (then, otherwise):
+            for branch, narrow in ((then, True), (otherwise, False)):
+                with branch:
+                    self.narrow = narrow
+                    work()
+
+    def step(self, own: Any, factor: Any, left: Any, right: Any) -> Any:
+        """``own + factor · (left + right)``."""
+        builder = self.b
+        if not self.integer:
+            return self.add(own, factor, builder.fadd(left, right))
+        whole, offset, shift = factor
+        bits = 8 * self.bytes
+        lanes = own.type.count if isinstance(own.type, ir.VectorType) else 1
+        if self._working == bits and bits > 16:
+            both = builder.add(left, right)
+            return builder.add(own, builder.ashr(builder.add(builder.mul(whole, both), offset), shift))
+        if self._working == bits:
+            least = self._constant(1 - 2 ** (bits - 1), bits, lanes)
+            both = self._call("smax", self._call("sadd.sat", left, right), least)
+            total = self._call("sadd.sat", builder.mul(whole, both), offset)
+            return self._call("sadd.sat", own, builder.ashr(total, shift))
+        wide = ir.IntType(self._working)
+        kind = wide if lanes == 1 else ir.VectorType(wide, lanes)
+        if bits == 32:
+            # (Factors of two numbers of 32 bits are one instruction, and the lower half of a sum that is
+            # shifted does not depend on how the upper half is filled.)
+            both = builder.sext(builder.add(left, right), kind)
+            total = builder.lshr(builder.add(builder.mul(whole, both), offset), shift)
+            return builder.add(own, builder.trunc(total, self.vector(lanes)))
+        own, left, right = (builder.sext(value, kind) for value in (own, left, right))
+        total = builder.add(builder.mul(whole, builder.add(left, right)), offset)
+        result = builder.add(own, builder.ashr(total, shift))
+        most = self._constant(2 ** (bits - 1) - 1, self._working, lanes)
+        least = self._constant(-(2 ** (bits - 1)), self._working, lanes)
+        result = self._call("smin", self._call("smax", result, least), most)
+        return builder.trunc(result, self.vector(lanes))
+
+    def scaled(self, value: Any, scale: Any) -> Any:
+        """Floats are scaled."""
+        return value if self.integer else self.b.fmul(value, scale)
 
     def plus(self, place: Any, offset: int) -> Any:
         return self.b.add(place, INT(offset)) if offset else place
@@ -268,6 +379,19 @@ def reals(context, address, like):
 
 
 @intrinsic
+def factors_of(context, array):
+    """Where a program has the factors of its steps: its first numbers; of integers, behind them."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        found = context.make_array(signature.args[0])(context, builder, values[0])
+        address = builder.ptrtoint(found.data, INT)
+        whole = isinstance(signature.args[0].dtype, types.Integer)
+        return builder.add(address, INT(INTEGER_FACTORS)) if whole else address
+
+    return types.int64(array), generate
+
+
+@intrinsic
 def peek(context, address, like):
     """The sample at an address."""
 
@@ -279,15 +403,25 @@ def peek(context, address, like):
 
 
 @intrinsic
-def poke(context, address, value):
+def poke(context, address, value, like):
     """Stores a sample at an address."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        emit = Emitter(builder, value)
+        emit = Emitter(builder, like)
         emit.store(values[1], emit.pointer(values[0]), INT(0), 1)
         return context.get_dummy_value()
 
-    return types.void(types.int64, value), generate
+    return types.void(types.int64, like, like), generate
+
+
+@intrinsic
+def times(context, scale, other):
+    """The product of two scales, which is none where integers are not scaled."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return Emitter(builder, scale).scaled(*values)
+
+    return scale(scale, scale), generate
 
 
 def _copy(emit: Emitter, values: list[Any]) -> None:
@@ -335,30 +469,39 @@ join = _loop("join", 4, _join)
 def _steps(emit: Emitter, values: list[Any]) -> None:
     """Two steps along a row: ``b`` and ``a`` are its halves, ``shift`` the bytes from a sample to the next.
 
-    p[i] = (b[i] + f₀·(a[i-1] + a[i]))·s₀ and q[i] = (a[i-1] + f₁·(p[i-1] + p[i]))·s₁, p before scaling.
+    p[i] = (b[i] + f₀·(a[i-1] + a[i]))·s₀ and q[i] = (a[i-1] + f₁·(p[i-1] + p[i]))·s₁, p before scaling. The
+    factors stand at an address; ``flag`` is where those of all steps begin.
     """
-    b, a, shift, p, q, count, *numbers = values
+    b, a, shift, p, q, count, factors, flag, *scales = values
     before = emit.b.sub(a, shift)
     addresses = [b, a, before, emit.b.sub(b, shift), emit.b.sub(before, shift)]
     rows = [emit.pointer(address) for address in addresses]
     targets = emit.pointer(p), emit.pointer(q)
-    spread = {n: [emit.spread(number, n) for number in numbers] for n in (1, emit.lanes)}
+    known = emit.factors(factors, 2)
 
-    def work(i: Any, lanes: int, vectors: int) -> None:
-        factor0, factor1, scale0, scale1 = spread[lanes]
-        for k in range(vectors):
-            at = emit.plus(i, k * lanes)
-            b0, a0, a1, b1, a2 = (emit.load(row, at, lanes) for row in rows)
-            first = emit.add(b0, factor0, emit.b.fadd(a1, a0))
-            earlier = emit.add(b1, factor0, emit.b.fadd(a2, a1))
-            second = emit.add(a1, factor1, emit.b.fadd(earlier, first))
-            emit.store(emit.b.fmul(first, scale0), targets[0], at, lanes)
-            emit.store(emit.b.fmul(second, scale1), targets[1], at, lanes)
+    def loop() -> None:
+        spread = {
+            n: [*(emit.in_lanes(f, n) for f in known), *(emit.spread(s, n) for s in scales)]
+            for n in (1, emit.lanes)
+        }
 
-    emit.over(count, work, 2)
+        def work(i: Any, lanes: int, vectors: int) -> None:
+            factor0, factor1, scale0, scale1 = spread[lanes]
+            for k in range(vectors):
+                at = emit.plus(i, k * lanes)
+                b0, a0, a1, b1, a2 = (emit.load(row, at, lanes) for row in rows)
+                first = emit.step(b0, factor0, a1, a0)
+                earlier = emit.step(b1, factor0, a2, a1)
+                second = emit.step(a1, factor1, earlier, first)
+                emit.store(emit.scaled(first, scale0), targets[0], at, lanes)
+                emit.store(emit.scaled(second, scale1), targets[1], at, lanes)
+
+        emit.over(count, work, 2)
+
+    emit.versions(flag, loop)
 
 
-steps = _loop("steps", 6, _steps, 4)
+steps = _loop("steps", 8, _steps, 2)
 
 
 def _columns(pairs: int, layout: str) -> Any:
@@ -376,8 +519,7 @@ def _columns(pairs: int, layout: str) -> Any:
     def body(emit: Emitter, values: list[Any]) -> None:
         b, a, a1, remembered, slot, half, out_b, out_a, count, numbers, *scales = values
         builder = emit.b
-        coefficients = [builder.load(builder.gep(emit.pointer(numbers), [INT(k)])) for k in range(2 * pairs)]
-        spread = {n: [emit.spread(number, n) for number in (*coefficients, *scales)] for n in (1, emit.lanes)}
+        coefficients = emit.factors(numbers, 2 * pairs)
         phases = range(1 if layout == "plain" else 2)
 
         def halves(address: Any) -> list[Any]:
@@ -394,7 +536,14 @@ def _columns(pairs: int, layout: str) -> Any:
         further = builder.shl(builder.sub(a, b), INT(1))
         ahead = [emit.pointer(builder.add(row, further)) for row in (b, a)]
 
-        def work(i: Any, lanes: int, vectors: int) -> None:
+        def loop() -> None:
+            spread = {
+                n: [*(emit.in_lanes(f, n) for f in coefficients), *(emit.spread(s, n) for s in scales)]
+                for n in (1, emit.lanes)
+            }
+            emit.over(count, partial(work, spread), 1, once=True)
+
+        def work(spread: Any, i: Any, lanes: int, vectors: int) -> None:
             factors, scale = spread[lanes][: 2 * pairs], spread[lanes][2 * pairs :]
             if layout == "split":
                 emit.prefetch(ahead, i, lanes)
@@ -406,7 +555,7 @@ def _columns(pairs: int, layout: str) -> Any:
                 own, right, left = (row[phase] for row in rows)
                 z: list[Any] = []
                 for step in range(2 * pairs):
-                    z.append(emit.add(own, factors[step], builder.fadd(left, right)))
+                    z.append(emit.step(own, factors[step], left, right))
                     if step < 2 * pairs - 1:
                         own, right = left, z[-1]
                         left = emit.load(known[step][phase], i, lanes)
@@ -415,14 +564,14 @@ def _columns(pairs: int, layout: str) -> Any:
                 results.append(z[-2:])
             if layout == "plain":
                 for number in (0, 1):
-                    value = builder.fmul(results[0][number], scale[2 * number])
+                    value = emit.scaled(results[0][number], scale[2 * number])
                     emit.store(value, outputs[number], i, lanes)
             if layout == "join":
                 for number in (0, 1):
-                    pair = (builder.fmul(results[k][number], scale[2 * number + k]) for k in phases)
+                    pair = (emit.scaled(results[k][number], scale[2 * number + k]) for k in phases)
                     emit.store_zipped(*pair, outputs[number], i, lanes)
 
-        emit.over(count, work, 1, once=True)
+        emit.versions(numbers, loop)
 
     return _loop(f"columns_{layout}{pairs}", 10, body, 4)
 
@@ -442,6 +591,8 @@ def _filter(layout: str) -> Any:
     """
 
     def body(emit: Emitter, values: list[Any]) -> None:
+        if emit.integer:
+            return  # (integers are lifted)
         sources, low, high, taps, out_low, out_high, count, half, _ = values
         builder = emit.b
         listed = builder.inttoptr(sources, INT.as_pointer())

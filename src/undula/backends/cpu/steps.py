@@ -30,7 +30,10 @@ class StepsPass:
         self.back, self.axis, self.steps, self.dtype = back, axis, steps, dtype
         self.outer, self.inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
         self.samples = math.prod(shape)
-        self.factors = [np.array(step.factors, dtype=_real(dtype)) for step in steps.steps]
+        self.factors: list[Array] = [
+            np.array(step.rounded.whole, np.int64) if dtype.kind == "i" else np.array(step.factors, dtype)
+            for step in steps.steps
+        ]
 
     def __call__(self, x: Array, bands: Sequence[Array | None]) -> None:
         """From ``x`` to the bands, or back, where a band that is None is zero."""
@@ -43,7 +46,7 @@ class StepsPass:
                 parts.append(line[:, phase::2].copy())
             else:
                 parts.append(np.zeros(shape, self.dtype) if band is None else np.array(band).reshape(shape))
-        scaling = None if self.dtype.kind in "iu" else self.steps.scaling
+        scaling = None if self.dtype.kind == "i" else self.steps.scaling
         if scaling is not None and self.back:
             for part, scale in zip(parts, scaling, strict=True):
                 part /= self.dtype.type(scale)
@@ -71,8 +74,8 @@ class StepsPass:
             return
         fixed = (step.offsets, self.factors[number], step.begin, step.end, step.border, step.table)
         kernel: Any = add_rounded
-        rest: tuple[Any, ...] = (step.whole, step.unit, sign)
-        if self.dtype.kind not in "iu":
+        rest: tuple[Any, ...] = (step.rounded.offset, step.rounded.shift, sign)
+        if self.dtype.kind != "i":
             kernel, rest = add_step, ()
             fixed = (fixed[0], sign * fixed[1], *fixed[2:])
         threads = workers(self.samples)
@@ -85,7 +88,3 @@ class StepsPass:
         else:
             pieces = [(target, source, *fixed, a, b, *rest) for a, b in ranges(self.inner, threads)]
         run(kernel, pieces)
-
-
-def _real(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.dtype(np.float64) if dtype.kind in "iu" else dtype

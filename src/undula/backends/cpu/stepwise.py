@@ -42,21 +42,15 @@ def add_step(target, source, offsets, factors, begin, end, border, table, first,
 
 
 @_stepwise
-def add_rounded(target, source, offsets, factors, begin, end, border, table, first, last, whole, unit, sign):
-    """The same for integers: ``sign · ⌊sum + ½⌋``; the sum is exact where factors are ``whole / unit``."""
+def add_rounded(target, source, offsets, whole, begin, end, border, table, first, last, offset, shift, sign):
+    """The same for integers: ``sign · ((Σ whole · source + offset) >> shift)``."""
     for outer in range(target.shape[0]):
         for number in range(begin, end + border.size):
             i = number if number < end else border[number - end]
             for j in range(first, last):
-                total, exact = 0.0, 0
-                for tap in range(factors.size):
+                total = offset
+                for tap in range(whole.size):
                     at = i + offsets[tap] if number < end else table[number - end, tap]
                     if at >= 0:
-                        if unit:
-                            exact += whole[tap] * source[outer, at, j]
-                        else:
-                            total += factors[tap] * source[outer, at, j]
-                if unit:
-                    target[outer, i, j] += sign * ((exact + unit // 2) // unit)
-                else:
-                    target[outer, i, j] += sign * int(np.floor(total + 0.5))
+                        total += whole[tap] * np.int64(source[outer, at, j])
+                target[outer, i, j] += sign * (total >> shift)

@@ -44,7 +44,7 @@ from .layout import (
     X,
 )
 from .rows import compiled, down_columns, halves, join_row, lift, next_plane, scratch_of
-from .simd import copy, filter_join, filter_plain, peek, poke, reals, whereis, words
+from .simd import copy, filter_join, filter_plain, peek, poke, reals, times, whereis, words
 
 __all__ = ["synthesise_columns", "synthesise_lines", "synthesise_planes"]
 
@@ -134,14 +134,14 @@ def _stand_in(band, step, program, which, target, begin, end, like):
             value = like[ZERO]
             if source >= 0:
                 value = peek(band + source * step + k * size, like[0])
-            poke(target + number * step + k * size, value)
+            poke(target + number * step + k * size, value, like[0])
 
 
 @compiled
 def _zero(row, count, like):
     """Zeros."""
     for k in range(count):
-        poke(row + k * like.itemsize, like[ZERO])
+        poke(row + k * like.itemsize, like[ZERO], like[0])
 
 
 @compiled
@@ -202,8 +202,9 @@ def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, 
         # Which band stands on even columns?
         which = along[FIRST] if along[PLACE] % 2 == 0 else 1 - along[FIRST]
         on_even, on_odd = alongs[SCALE + which], alongs[SCALE + 1 - which]
-        scales = (scale_b * on_even, scale_b * on_odd, scale_a * on_even, scale_a * on_odd)
-        plain = (scale_b * on_even, one, scale_a * on_even, one)
+        b_even, a_even = times(scale_b, on_even), times(scale_a, on_even)
+        scales = (b_even, times(scale_b, on_odd), a_even, times(scale_a, on_odd))
+        plain = (b_even, one, a_even, one)
         made, whole, nowhere = rows, rows + 3 * slot, rows + 6 * slot
         states = rows + 8 * slot
         k0, k1 = _steps_for(down, begin, end)

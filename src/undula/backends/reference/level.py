@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...algebra import Laurent, PolyphaseMatrix
+from ...algebra import PolyphaseMatrix
 from ...errors import ArgumentError
 from ...liftings import lifting
 from ...plans.boundary import band_length, extend, signal_length, source_places
+from ...plans.rounding import rounding
 from ...schemes import STEPWISE, Scheme, scheme
 from ...wavelets import Wavelet
 
@@ -283,15 +283,12 @@ def _integer_steps(
             (value, shift(bands[source], axis, source, target, exponent))
             for exponent, value in step.filter.items()
         ]
-        bands[target] = bands[target] + sign * _rounded(moved, step.filter)
+        bands[target] = bands[target] + sign * _rounded(moved)
     return bands
 
 
-def _rounded(terms: Sequence[tuple[Any, Array]], filt: Laurent) -> Array:
-    """⌊sum + ½⌋, in integers where the coefficients are fractions of small denominator."""
-    exact = all(isinstance(value, Fraction) for value, _ in terms)
-    unit = 2 * math.lcm(*(value.denominator for value, _ in terms)) if exact else 0
-    if 0 < unit < 2**16 and filt.norm1() < 2**6:
-        total = sum(int(value * unit) * part for value, part in terms)
-        return np.asarray((total + unit // 2) // unit)
-    return np.floor(sum(float(value) * part for value, part in terms) + 0.5).astype(np.int64)
+def _rounded(terms: Sequence[tuple[Any, Array]]) -> Array:
+    """⌊sum + ½⌋ with factors that are fractions over a power of two."""
+    made = rounding([value for value, _ in terms])
+    total = sum(whole * part.astype(np.int64) for whole, (_, part) in zip(made.whole, terms, strict=True))
+    return np.asarray((total + made.offset) >> made.shift)
