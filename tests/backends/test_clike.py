@@ -55,6 +55,12 @@ SHOWN: dict[str, dict[str, Any]] = {
     "sliding_cdf53": {"name": "cdf53", "strategy": "sliding", "knobs": Knobs(pixels=4, prefetch=1)},
     "tiled_monolithic_star": {"name": "cdf53", "strategy": "tiled", "scheme": "monolithic*"},
     "rowcolumn_lifting_back": {"name": "cdf97", "strategy": "rowcolumn", "method": "lifting", "back": True},
+    "sliding_cdf53_integers_back": {
+        "name": "cdf53",
+        "lifted": True,
+        "dtypes": ("int16", "int16"),
+        "back": True,
+    },
     "naive_db2": {"name": "db2", "strategy": "naive", "mode": "antireflect"},
     "steps_db2": {"name": "db2", "lifted": True, "mode": "zero", "axes": (1,), "dtypes": ("float16",) * 2},
 }
@@ -146,6 +152,11 @@ WAYS: list[dict[str, Any]] = [
     *({"strategy": "rowcolumn", "method": method} for method in ("lifting", "filters")),
     {"strategy": "naive", "mode": "antireflect"},
     {"strategy": "sliding", "name": "db2", "lifted": True, "mode": "zero"},
+    {"name": "cdf53", "lifted": True, "dtypes": ("uint8", "int16")},
+    {"name": "cdf53", "lifted": True, "dtypes": ("int32", "int32"), "mode": "periodic"},
+    {"name": "cdf97", "lifted": True, "dtypes": ("int8", "int16"), "shape": (64, 128, 3)},
+    {"name": "cdf97", "lifted": True, "dtypes": ("uint16", "int32")},
+    {"name": "db2", "lifted": True, "mode": "zero", "dtypes": ("int16", "int32")},
 ]
 
 
@@ -157,7 +168,7 @@ def test_compiles(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     if back and way.get("dtypes", ("",))[0] in ("uint8", "uint16", "int16"):
-        way = {**way, "dtypes": ("float32", "float32")}
+        way = {**way, "dtypes": (way["dtypes"][1],) * 2}
     for kernel in dict.fromkeys(launch.kernel for launch in program(CUDA, back=back, **way).launches):
         assert compile_kernel(kernel, arch)[:4] == b"\x7fELF"
 

@@ -12,13 +12,14 @@ length of the line nor how it goes on beyond its ends.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from ..liftings import Lifting, lifting
 from ..wavelets import Wavelet
 from .line import PRECISE, dwt_line, lwt_line
+from .rounding import Rounding, rounding
 
 __all__ = ["Entry", "Exit", "Flow", "FlowStep", "Tap", "flow"]
 
@@ -34,10 +35,11 @@ class Tap(NamedTuple):
 
 
 class FlowStep(NamedTuple):
-    """``target[m] += Σ taps``, all of the other component."""
+    """``target[m] += Σ taps``, all of the other component; of integers, the sum is rounded."""
 
     target: int
     taps: tuple[Tap, ...]
+    rounded: Rounding | None = None
 
 
 class Entry(NamedTuple):
@@ -118,7 +120,13 @@ class Flow:
 
 
 def flow(
-    wavelet: Wavelet, mode: str, back: bool, method: str = "auto", lifted: bool = False, single: bool = True
+    wavelet: Wavelet,
+    mode: str,
+    back: bool,
+    method: str = "auto",
+    lifted: bool = False,
+    single: bool = True,
+    whole: bool = False,
 ) -> Flow:
     """The flow of a level.
 
@@ -135,8 +143,29 @@ def flow(
         The LWT, whose bands stand at the even and the odd places.
     single : bool
         float32 is precise enough.
+    whole : bool
+        Integers, which are lifted by rounded steps and not scaled.
     """
+    if whole:
+        return _rounded(wavelet, back)
     return _flow(wavelet, mode == "periodization", back, method, lifted, single)
+
+
+@lru_cache(maxsize=1024)
+def _rounded(wavelet: Wavelet, back: bool) -> Flow:
+    """The flow of integers, on the line."""
+    made = _lifted(lifting(wavelet).on_line(), 0, whole=True)
+    exits = tuple(way._replace(scale=1.0) for way in made.exits)
+    made = replace(made, exits=(exits[0], exits[1]))
+    if not back:
+        return made
+    undone = _undone(made)
+    steps = tuple(
+        step._replace(rounded=first.rounded.undone())
+        for step, first in zip(undone.steps, reversed(made.steps), strict=True)
+        if first.rounded is not None
+    )
+    return replace(undone, steps=steps)
 
 
 @lru_cache(maxsize=1024)
@@ -183,7 +212,7 @@ def _middle(taps: list[list[Tap]]) -> int:
     return 2 * round((min(offsets) + max(offsets)) / 4)
 
 
-def _lifted(chain: Lifting, lead: int) -> Flow:
+def _lifted(chain: Lifting, lead: int, whole: bool = False) -> Flow:
     """Steps on the even and the odd samples, wherever on the line the lifting begins."""
     places = [place + lead for place in chain.places]
     component, shift = [place % 2 for place in places], [place // 2 for place in places]
@@ -195,7 +224,8 @@ def _lifted(chain: Lifting, lead: int) -> Flow:
             Tap(component[1 - target], exponent + moved, float(value))
             for exponent, value in step.filter.items()
         ]
-        steps.append(FlowStep(component[target], tuple(taps)))
+        rounded = rounding([value for _, value in step.filter.items()]) if whole else None
+        steps.append(FlowStep(component[target], tuple(taps), rounded))
     exits = []
     for row in chain.after.rows:
         ((source, (exponent, scale)),) = [(j, item) for j, entry in enumerate(row) for item in entry.items()]
@@ -210,7 +240,7 @@ def _undone(made: Flow) -> Flow:
         entries[component] = Entry(band, -shift)
         scales[component] = 1 / scale
     steps = []
-    for target, taps in reversed(made.steps):
+    for target, taps, _ in reversed(made.steps):
         factor = -scales[1 - target] / scales[target]
         steps.append(FlowStep(target, tuple(tap._replace(factor=factor * tap.factor) for tap in taps)))
     return Flow((entries[0], entries[1]), tuple(steps), (), (Exit(0, 0, scales[0]), Exit(1, 0, scales[1])))

@@ -23,7 +23,7 @@ from ..plans.rounding import growth
 from ..wavelets import Wavelet
 from .arrays import given_array, result_dtype
 from .levels import Recipe, checked_targets, decompose, deepest_lwt, recipe, recompose
-from .ondevice import arrays_of, backward, engine, forward, restorer
+from .ondevice import HostLibrary, arrays_of, backward, engine, forward, restorer
 
 __all__ = ["ilwt", "ilwt2", "ilwtn", "lwt", "lwt2", "lwtn"]
 
@@ -96,13 +96,13 @@ def _lwtn(
     given = array = given_array(x, "x")
     device = engine([given], backend)
     if device is not None:
-        _check_floats([array], device)
         wanted = recipe(len(array.shape), wavelet, mode, axes, lifted=True)
         levels = _levels(wanted, tuple(array.shape), level)
         if math.prod(array.shape) == 0:
             raise ArgumentError(f"an array with samples along some axis is needed, got shape {array.shape}")
         keyed = to_keys(out, given_array) if isinstance(out, (list, tuple)) else None
-        return from_keys(restorer(x)(forward(device, array, wanted, levels, keyed)), form)
+        whole = _kept_on(device, array, wanted, levels, dtype)
+        return from_keys(restorer(x)(forward(device, array, wanted, levels, keyed, whole=whole)), form)
     if array.ndim < 1 or array.size == 0:
         raise ArgumentError(f"an array with samples along some axis is needed, got shape {array.shape}")
     wanted = recipe(array.ndim, wavelet, mode, axes, lifted=True)
@@ -201,21 +201,36 @@ def ilwtn(
             )
     device = engine(arrays_of(read), backend)
     if device is not None:
-        _check_floats(arrays_of(read), device)
-        return restorer(coeffs[0])(backward(device, read, wanted, None, out))  # type: ignore[no-any-return]
+        kinds = {_is_whole(device, part) for part in arrays_of(read) if part is not None}
+        if len(kinds) > 1:
+            raise ArgumentError("coefficients of an LWT are all integers (unscaled) or all floats (scaled)")
+        back = backward(device, read, wanted, None, out, whole=True in kinds)
+        return restorer(coeffs[0])(back)  # type: ignore[no-any-return]
     made: Array = restorer(coeffs[0])(recompose(wanted, read, None, out))
     return made
 
 
-def _check_floats(arrays: Sequence[Any], device: Library) -> None:
-    """Integers are lifted on the host alone, where every step rounds."""
-    for x in arrays:
-        name = device.dtype(x)
-        if not name.startswith(("float", "complex")):
-            raise ArgumentTypeError(
-                f"an LWT of {name} stays in integers, which backend {device.backend!r} does not do; give"
-                " floats, or use the CPU"
-            )
+def _is_whole(device: Library, x: Any) -> bool:
+    return not device.dtype(x).startswith(("float", "complex", "bool"))
+
+
+def _kept_on(device: Library, x: Any, wanted: Recipe, levels: int, dtype: DTypeLike | None) -> str | None:
+    """The integers that a device keeps results in; None for floats."""
+    name = device.dtype(x)
+    if not _is_whole(device, x):
+        return None if dtype is None else str(storage(np.dtype(name), wanted, (), levels, dtype, None))
+    x = device.integers(x)
+    # (Numbers on a device are not looked at: whoever asked for them would have to wait.)
+    look = (lambda: cpu.largest(np.asarray(x))) if isinstance(device, HostLibrary) else None
+    if look is None and name == "int32" and dtype is None:
+        return "int32"
+    kept = storage(np.dtype(name), wanted, tuple(x.shape), levels, dtype, look)
+    if kept == np.int64:
+        raise ArgumentError(
+            f"{levels} level(s) of this wavelet make numbers of {name} that int32 may not hold, and backend"
+            f" {device.backend!r} has no larger ones; use fewer levels, or the CPU"
+        )
+    return str(kept)
 
 
 def lwt(

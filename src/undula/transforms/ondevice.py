@@ -15,12 +15,16 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.clike.kernel import INTEGERS
 from ..backends.devices.launches import Task, UnfollowableError
 from ..backends.devices.libraries import COMPLEX, RESULTS, Held, Library, library_of, same_library
 from ..backends.devices.transform import Layout, Options, Stage, transform
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..liftings import lifting
+from ..plans.flow import MOST_STEPS
+from ..plans.line import lwt_steps
 from .arrays import check_out
-from .levels import Recipe, level, recompose_shapes
+from .levels import Recipe, integer_dtype, level, recompose_shapes
 
 __all__ = [
     "BACKENDS",
@@ -124,6 +128,11 @@ class HostLibrary(Library):
             native = np.dtype(np.complex128 if native.kind == "c" else np.float64)
         return array.astype(native)
 
+    def integers(self, x: Any, what: str = "data") -> Any:
+        """The array, in the byte order of the machine."""
+        array = np.asarray(x)
+        return super().integers(array.astype(array.dtype.newbyteorder("="), copy=False), what)
+
     def converted(self, x: Any, dtype: str) -> Any:
         """An array of another dtype, still on the host."""
         return np.asarray(x).astype(dtype)
@@ -172,17 +181,20 @@ def restorer(data: Any) -> Callable[[Any], Any]:
 
 
 @lru_cache(maxsize=512)
-def _stages(wanted: Recipe, shapes: tuple[Shape, ...], double: bool, pair: bool) -> tuple[Stage, ...]:
+def _stages(wanted: Recipe, shapes: tuple[Shape, ...], dtype: str, pair: bool) -> tuple[Stage, ...]:
     """The levels of a transform, finest first; complex numbers are pairs along one more axis."""
     more = (2,) if pair else ()
     stages = []
     for shape in shapes:
-        one = level(wanted, shape, np.dtype(np.float64 if double else np.float32))
-        tasks = tuple(
-            Task(axis, wavelet, line)
-            for (axis, line), wavelet in zip(one.lines, wanted.wavelets, strict=True)
+        one = level(wanted, shape, np.dtype(np.float64 if dtype == "float64" else np.float32))
+        tasks = []
+        for (axis, line), wavelet, mode in zip(one.lines, wanted.wavelets, wanted.modes, strict=True):
+            if dtype in INTEGERS and len(lifting(wavelet).steps) > MOST_STEPS:
+                line = lwt_steps(shape[axis], wavelet, mode)
+            tasks.append(Task(axis, wavelet, line))
+        stages.append(
+            Stage((*shape, *more), tuple(tasks), {key: (*s, *more) for key, s in one.shapes.items()})
         )
-        stages.append(Stage((*shape, *more), tasks, {key: (*s, *more) for key, s in one.shapes.items()}))
     return tuple(stages)
 
 
@@ -295,7 +307,7 @@ def program(
 ) -> tuple[Any, tuple[Stage, ...]]:
     """The program for arrays in one piece, and its stages; ``inner`` is the shape with zeros around."""
     real = COMPLEX.get(dtype, dtype)
-    stages = _stages(wanted, level_shapes(wanted, inner, levels), real == "float64", dtype in COMPLEX)
+    stages = _stages(wanted, level_shapes(wanted, inner, levels), real, dtype in COMPLEX)
     return prepared(device, back, stages, samples, tuple(layouts(stages, real)), options), stages
 
 
@@ -308,15 +320,17 @@ def forward(
     options: Options = USUAL,
     inner: Shape | None = None,
     kept: dict[Any, Any] | None = None,
+    whole: str | None = None,
 ) -> list[Any]:
     """``[approximation, details by key, …]``, coarsest first, in the caller's kind of arrays.
 
-    ``inner`` is a larger shape whose rest is zeros, and ``kept`` keeps memory for the next time.
+    ``inner`` is a larger shape whose rest is zeros, and ``kept`` keeps memory for the next time; ``whole``
+    says in which integers results of integers are kept.
     """
-    x = library.samples(data)
-    shape, dtype = library.shape(x), RESULTS[library.dtype(x)]
+    x = library.samples(data) if whole is None else library.integers(data)
+    shape, dtype = library.shape(x), whole or RESULTS[library.dtype(x)]
     if isinstance(library, HostLibrary) and out is not None:
-        fresh = forward(library, x, wanted, levels, None, options, inner, kept)
+        fresh = forward(library, x, wanted, levels, None, options, inner, kept, whole)
         _filled(out, fresh, x)
         return list(out)
     if levels == 0:
@@ -324,9 +338,9 @@ def forward(
     pair = dtype in COMPLEX
     real = COMPLEX.get(dtype, dtype)
     sizes = level_shapes(wanted, inner or shape, levels)
-    stages = _stages(wanted, sizes, real == "float64", pair)
+    stages = _stages(wanted, sizes, real, pair)
     keys = wanted.keys[1:]
-    plain = _stages(wanted, sizes, real == "float64", False)
+    plain = _stages(wanted, sizes, real, False)
     if out is None:
         shapes = [layout.shape for layout in layouts(plain, dtype)]
         arrays = [library.empty(s, dtype, x) for s in shapes]
@@ -360,27 +374,31 @@ def backward(
     cut: Shape | None = None,
     kept: dict[Any, Any] | None = None,
     dtype: str | None = None,
+    whole: bool = False,
 ) -> Any:
     """The samples; of a corner of them, where ``cut`` is smaller than what the coefficients make."""
     given = [a for a in (coeffs[0], *(b for part in coeffs[1:] for b in part.values())) if a is not None]
     if not given:
         raise ArgumentError("At least one coefficient parameter must be specified.")
     if isinstance(library, HostLibrary) and out is not None:
-        fresh = backward(library, coeffs, wanted, shape, None, options, cut, kept, dtype)
+        fresh = backward(library, coeffs, wanted, shape, None, options, cut, kept, dtype, whole)
         check_out(out, fresh.shape, fresh.dtype, [np.asarray(a) for a in given], "out")[...] = fresh
         return out
     like = given[0]
-    dtypes = {RESULTS.get(library.dtype(library.samples(a, "coefficients")), "float64") for a in given}
+    if whole:
+        dtypes = {library.dtype(library.integers(a, "coefficients")) for a in given}
+    else:
+        dtypes = {RESULTS.get(library.dtype(library.samples(a, "coefficients")), "float64") for a in given}
     common = str(np.result_type(*dtypes)) if len(dtypes) > 1 else dtypes.pop()
     if dtype is None:
-        dtype = common
+        dtype = str(integer_dtype(np.dtype(common))) if whole else common
     elif common in COMPLEX and dtype not in COMPLEX:
         raise ArgumentTypeError(f"this plan is transformed in {dtype}, got coefficients of {common}")
 
     def typed(a: Any) -> Any:
         if a is None:
             return None
-        ready = library.samples(a, "coefficients")
+        ready = library.integers(a, "coefficients") if whole else library.samples(a, "coefficients")
         return ready if library.dtype(ready) == dtype else library.converted(ready, dtype)
 
     ready: list[Any] = [typed(coeffs[0])]
@@ -396,7 +414,7 @@ def backward(
         return _copied(library, ready[0], dtype, None if out is None else [out])[0]
     keys = wanted.keys[1:]
     real = COMPLEX.get(dtype, dtype)
-    stages = _stages(wanted, shapes, real == "float64", dtype in COMPLEX)
+    stages = _stages(wanted, shapes, real, dtype in COMPLEX)
     wants = cut or shapes[0]
     if out is None:
         x = library.empty(wants, dtype, like)

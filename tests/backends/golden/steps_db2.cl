@@ -64,8 +64,8 @@ __kernel __attribute__((reqd_work_group_size(128, 1, 1))) void naive_forward(
     a += column;
     d += column;
     number result0 = 0, result1 = 0;
-    result0 += 1.0f * take_x(x, x_row, 2 * (m + 0) + 0, rows, rows);
-    result1 += 1.0f * take_x(x, x_row, 2 * (m + 0) + 1, rows, rows);
+    result0 += take_x(x, x_row, 2 * (m + 0) + 0, rows, rows);
+    result1 += take_x(x, x_row, 2 * (m + 0) + 1, rows, rows);
     if (m - 0 >= 0 && m - 0 < low_rows) {
         a[(long)(m - 0) * a_row] = value_half(result0 * 1.93185165f);
     }
@@ -125,13 +125,13 @@ __kernel __attribute__((reqd_work_group_size(128, 1, 1))) void lifting_step(
     a += a_start + plane * a_plane;
     d += d_start + plane * d_plane;
     __global ushort *target = d + (long)k * d_row + column;
-    number sum = half_value(*target);
+    number value0 = 0;
     {
         int q = k + 0;
         if (q < 0 || q >= other) q = border_place(q, other, 0);
-        if (q >= 0) sum += 0.464101615f * half_value(a[(long)q * a_row + column]);
+        if (q >= 0) value0 = half_value(a[(long)q * a_row + column]);
     }
-    *target = value_half(sum);
+    *target = value_half(half_value(*target) + 0.464101615f * value0);
 }
 
 
@@ -185,18 +185,18 @@ __kernel __attribute__((reqd_work_group_size(128, 1, 1))) void lifting_step(
     a += a_start + plane * a_plane;
     d += d_start + plane * d_plane;
     __global ushort *target = d + (long)k * d_row + column;
-    number sum = half_value(*target);
+    number value0 = 0, value1 = 0;
     {
         int q = k + 0;
         if (q < 0 || q >= other) q = border_place(q, other, 0);
-        if (q >= 0) sum += -1.6160254f * half_value(a[(long)q * a_row + column]);
+        if (q >= 0) value0 = half_value(a[(long)q * a_row + column]);
     }
     {
         int q = k + 1;
         if (q < 0 || q >= other) q = border_place(q, other, 0);
-        if (q >= 0) sum += 0.25f * half_value(a[(long)q * a_row + column]);
+        if (q >= 0) value1 = half_value(a[(long)q * a_row + column]);
     }
-    *target = value_half(sum);
+    *target = value_half(half_value(*target) + -1.6160254f * value0 + 0.25f * value1);
 }
 
 
@@ -250,11 +250,11 @@ __kernel __attribute__((reqd_work_group_size(128, 1, 1))) void lifting_step(
     a += a_start + plane * a_plane;
     d += d_start + plane * d_plane;
     __global ushort *target = d + (long)k * d_row + column;
-    number sum = half_value(*target);
+    number value0 = 0;
     {
         int q = k + -1;
         if (q < 0 || q >= other) q = border_place(q, other, 0);
-        if (q >= 0) sum += -0.267949192f * half_value(a[(long)q * a_row + column]);
+        if (q >= 0) value0 = half_value(a[(long)q * a_row + column]);
     }
-    *target = value_half(sum);
+    *target = value_half(half_value(*target) + -0.267949192f * value0);
 }

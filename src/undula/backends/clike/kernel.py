@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ...plans.flow import Flow
+from ...plans.flow import Flow, FlowStep
 from .borders import FOLDS, Border
 from .dialect import Dialect
-from .text import Text
+from .text import Text, literal
 
 __all__ = [
     "ELEMENTS",
+    "INTEGERS",
     "ITEMSIZE",
     "Axis",
     "Kernel",
@@ -21,6 +23,7 @@ __all__ = [
     "parameters",
     "prelude",
     "read",
+    "stepped",
     "taken",
     "written",
 ]
@@ -31,11 +34,16 @@ ELEMENTS = {
     "float64": "double",
     "float16": "ushort",
     "uint8": "uchar",
+    "int8": "char",
     "uint16": "ushort",
     "int16": "short",
+    "int32": "int",
 }
 
-ITEMSIZE = {"float32": 4, "float64": 8, "float16": 2, "uint8": 1, "uint16": 2, "int16": 2}
+ITEMSIZE = {
+    "float32": 4, "float64": 8, "float16": 2, "uint8": 1, "int8": 1, "uint16": 2, "int16": 2, "int32": 4,
+}  # fmt: skip
+INTEGERS = ("int16", "int32")  # that bands are kept in
 
 
 @dataclass(frozen=True)
@@ -79,7 +87,14 @@ class Pass:
     @property
     def number(self) -> str:
         """What is calculated in."""
+        if self.kept in INTEGERS:
+            return "int"
         return "double" if "float64" in (self.source, self.result) else "float"
+
+    @property
+    def kept(self) -> str:
+        """The dtype of the bands."""
+        return self.source if self.back else self.result
 
     @property
     def bands(self) -> tuple[str, ...]:
@@ -130,6 +145,11 @@ def prelude(text: Text, dialect: Dialect, work: Pass) -> None:
     if dialect.prelude:
         text(*dialect.prelude.split("\n"))
     text(f"typedef {work.number} number;", "")
+    if work.number == "int" and work.back:
+        with text.block(f"{dialect.function} int fitting({dialect.long} value)"):
+            bits = 8 * ITEMSIZE[work.kept] - 1
+            least, most = (f"({dialect.long}){end}" for end in (f"-{2**bits - 1} - 1", 2**bits - 1))
+            text(f"return (int)(value < {least} ? {least} : value > {most} ? {most} : value);")
     if "float16" in (work.source, work.result):
         with text.block(f"{dialect.function} float half_value(ushort bits)"):
             text(*dialect.half_value.split("\n"))
@@ -142,6 +162,8 @@ def read(work: Pass, value: str) -> str:
     """An element that was read, as a number."""
     if work.source == "float16":
         return f"half_value({value})"
+    if work.source == "int8":  # (a plain char may have a sign or not)
+        return f"(number)(signed char){value}"
     return value if ELEMENTS[work.source] == work.number else f"(number){value}"
 
 
@@ -150,6 +172,22 @@ def written(work: Pass, value: str) -> str:
     if work.result == "float16":
         return f"value_half({value})"
     return value if ELEMENTS[work.result] == work.number else f"({ELEMENTS[work.result]})({value})"
+
+
+def stepped(work: Pass, dialect: Dialect, own: str, step: FlowStep, values: Sequence[str]) -> str:
+    """What a lifting step makes of a number, given those that it adds to it."""
+    if step.rounded is None:
+        terms = [f"{literal(t.factor, work.number)} * {v}" for t, v in zip(step.taps, values, strict=True)]
+        return " + ".join((own, *terms))
+    whole, offset, shift = step.rounded
+    # Sums of 16 bits fit into 32, as do those of larger ones that are not multiplied.
+    wide = f"({dialect.long})" if work.kept == "int32" and max(map(abs, whole)) > 1 else ""
+    terms = [f"{wide}{w} * {value}" for w, value in zip(whole, values, strict=True)]
+    added = f"(({' + '.join(terms)} + {offset}) >> {shift})"
+    if not work.back:
+        return f"{own} + {'(int)' if wide else ''}{added}"
+    # (Coefficients that were changed may lead anywhere; those that were not lead back.)
+    return f"fitting({f'({dialect.long})' if work.kept == 'int32' else ''}{own} + {added})"
 
 
 def parameters(

@@ -46,7 +46,8 @@ def emit(work: Pass, dialect: Dialect) -> Kernel:
         for result, taps in enumerate(flow.filters):
             for tap in taps:
                 source = taken(work, tap.component, f"m + {tap.offset}")
-                text(f"result{result} += {literal(tap.factor, work.number)} * {source};")
+                factor = "" if tap.factor == 1 else f"{literal(tap.factor, work.number)} * "
+                text(f"result{result} += {factor}{source};")
         for sequence, (component, shift, scale) in enumerate(flow.exits):
             array = "x" if work.back else work.bands[sequence]
             row = f"2 * m + {sequence}" if work.back else f"m - {shift}"

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ...plans.flow import Flow
+from ...plans.flow import Flow, FlowStep
 from .dialect import Dialect
-from .kernel import ELEMENTS, ITEMSIZE, Kernel, Pass, opened, parameters, prelude, read, written
+from .kernel import ELEMENTS, ITEMSIZE, Kernel, Pass, opened, parameters, prelude, read, stepped, written
 from .text import Text, literal
 
 __all__ = ["EXTENTS", "Shape", "emit"]
@@ -152,6 +152,8 @@ class _Sliding:
         self.kept = ELEMENTS[work.source] if self.raw else "number"
         self.exchanges = 0
         self.inner = False
+        # Rounded steps have to be undone in their order: those along rows first.
+        self.along_first = work.number == "int" and work.back and self.down is not None
         self.kinds = (True, False) if self.shape.apart else (False,)
 
     # --- the whole --------------------------------------------------------------------------------
@@ -425,7 +427,7 @@ class _Sliding:
                 self._filter_along(flow)
             else:
                 for step in flow.steps:
-                    self._step_along(step.target, step.taps)
+                    self._step_along(step)
         if self.exchanges == 1 and not self.down:
             self.exchanges = -1  # one exchange alone would be written to while others read it
 
@@ -461,19 +463,16 @@ class _Sliding:
         self.slots += len(slots)
         self.exchanges += 1
 
-    def _step_along(self, target: int, taps: Sequence[tuple[int, int, float]]) -> None:
-        text, channels = self.text, self.work.channels
-        offsets = [offset for _, offset, _ in taps]
+    def _step_along(self, step: FlowStep) -> None:
+        text, channels, target = self.text, self.work.channels, step.target
+        offsets = [tap.offset for tap in step.taps]
         lowest, highest = min(0, *offsets), max(0, *offsets)
         with text.block():
             self._gather(1 - target, "other", lowest, highest)
             with text.unrolled("n", self.half), text.unrolled("c", channels):
                 own = f"v[(2 * n + {target}) * {channels} + c]"
-                terms = " + ".join(
-                    f"{literal(factor, self.work.number)} * other[(n + {offset - lowest}) * {channels} + c]"
-                    for _, offset, factor in taps
-                )
-                text(f"{own} = {own} + {terms};")
+                values = [f"other[(n + {offset - lowest}) * {channels} + c]" for offset in offsets]
+                text(f"{own} = {stepped(self.work, self.dialect, own, step, values)};")
 
     def _filter_along(self, flow: Flow) -> None:
         text, channels = self.text, self.work.channels
@@ -515,6 +514,8 @@ class _Sliding:
                 text(f"if (i % {shape.lockstep} == 0) {self.dialect.barrier}")
             text("number " + ", ".join(f"in{c}_0[{size}]" for c in range(count)) + ";")
             self._next(after, count)
+            if self.along_first:
+                self._along_rows([f"in{c}_0" for c in range(count)])
             for line in body:
                 if line.startswith("number"):
                     text(line)
@@ -626,7 +627,7 @@ class _Sliding:
 
     def _steps(self, flow: Flow) -> tuple[list[str], list[_Node]]:
         """The flow along columns, for one pair of rows that came in: statements, and what they remember."""
-        size, number = self.size, self.work.number
+        size = self.size
         inputs = [_Node("in0", 0), _Node("in1", 0)]
         if flow.filters:
             return self._filter_down(flow, inputs)
@@ -636,13 +637,10 @@ class _Sliding:
             own, other = current[step.target], current[1 - step.target]
             highest = max(tap.offset for tap in step.taps)
             node = _Node(f"step{k}", max(own.delay, other.delay + highest))
-            terms = [own.at(node.delay - own.delay)]
-            for tap in step.taps:
-                terms.append(
-                    f"{literal(tap.factor, number)} * {other.at(node.delay - tap.offset - other.delay)}"
-                )
+            kept = own.at(node.delay - own.delay)
+            values = [other.at(node.delay - tap.offset - other.delay) for tap in step.taps]
             body.append(f"number {node.name}_0[{size}];")
-            body.append(f"{node.name}_0[j] = {' + '.join(terms)};")
+            body.append(f"{node.name}_0[j] = {stepped(self.work, self.dialect, kept, step, values)};")
             nodes.append(node)
             current[step.target] = node
         after = flow.reach[1]
@@ -676,14 +674,10 @@ class _Sliding:
 
     def _finish(self, count: int, warm: str) -> None:
         """Steps along the finished rows, and their way to memory."""
-        text, work, flow, dialect = self.text, self.work, self.down, self.dialect
+        text, work, flow = self.text, self.work, self.down
         names = ["done0", "done1"] if flow else ["in0_0"]
-        for k, name in enumerate(names):
-            if self.along:
-                extra = "" if dialect.shuffle else f", exchange + {k * self.slots * self.shape.lanes}"
-                text(f"run_along({name}, lane{extra});")
-        if self.exchanges < 0:
-            text(dialect.barrier)
+        if not self.along_first:
+            self._along_rows(names)
         with text.block(f"if (useful && {warm})" if warm else "if (useful)"):
             for sequence in range(count):
                 component, shift, scale = flow.exits[sequence] if flow else (0, 0, 1.0)
@@ -698,6 +692,15 @@ class _Sliding:
                     with text.block(guarded):
                         for piece in self._pieces(False):
                             self._store(sequence, names[component], scale, *piece)
+
+    def _along_rows(self, names: Sequence[str]) -> None:
+        """The steps along rows that are in registers."""
+        for k, name in enumerate(names):
+            if self.along:
+                extra = "" if self.dialect.shuffle else f", exchange + {k * self.slots * self.shape.lanes}"
+                self.text(f"run_along({name}, lane{extra});")
+        if self.exchanges < 0:
+            self.text(self.dialect.barrier)
 
     def _store(self, row: int, name: str, scale: float, sequence: int, slots: list[int], shift: int) -> None:
         text, work, channels, number = self.text, self.work, self.work.channels, self.work.number

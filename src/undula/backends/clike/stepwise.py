@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ...plans.flow import FlowStep, Tap
+from ...plans.rounding import Rounding
 from .borders import Border
 from .dialect import Dialect
-from .kernel import ELEMENTS, Kernel, Pass, opened, parameters, prelude, read, written
-from .text import Text, literal
+from .kernel import ELEMENTS, Kernel, Pass, opened, parameters, prelude, read, stepped, written
+from .text import Text
 
 __all__ = ["EXTENTS", "emit"]
 
@@ -21,10 +23,16 @@ ITEMS = 128
 
 @lru_cache(maxsize=512)
 def emit(
-    dtype: str, factors: tuple[float, ...], offsets: tuple[int, ...], border: Border, dialect: Dialect
+    dtype: str,
+    factors: tuple[float, ...],
+    offsets: tuple[int, ...],
+    rounded: Rounding | None,
+    border: Border,
+    dialect: Dialect,
+    back: bool,
 ) -> Kernel:
     """``target[k] += Σ factors · other[k + offsets]``; bands ``d`` is the target and ``a`` is read."""
-    work = Pass(False, None, None, 1, dtype, dtype)
+    work = Pass(back, None, None, 1, dtype, dtype)
     text = Text()
     element = ELEMENTS[dtype]
     prelude(text, dialect, work)
@@ -45,11 +53,15 @@ def emit(
         )
         opened(text, dialect, ("a", "d"))
         text(f"{dialect.everywhere}{element} *target = d + ({dialect.long})k * d_row + column;")
-        text(f"number sum = {read(work, '*target')};")
-        for factor, offset in zip(factors, offsets, strict=True):
+        values = [f"value{k}" for k in range(len(offsets))]
+        text(f"number {', '.join(f'{value} = 0' for value in values)};")
+        for name, offset in zip(values, offsets, strict=True):
             with text.block():
                 text(f"int q = k + {offset};", f"if (q < 0 || q >= other) q = border_place(q, {extent}, 0);")
                 value = read(work, f"a[({dialect.long})q * a_row + column]")
-                text(f"if (q >= 0) sum += {literal(factor, work.number)} * {value};")
-        text(f"*target = {written(work, 'sum')};")
+                text(f"if (q >= 0) {name} = {value};")
+        taps = tuple(Tap(0, offset, factor) for offset, factor in zip(offsets, factors, strict=True))
+        own = read(work, "*target")
+        sums = stepped(work, dialect, own, FlowStep(0, taps, rounded), values)
+        text(f"*target = {written(work, sums)};")
     return Kernel("lifting_step", str(text) + "\n", ITEMS, ("a", "d"), kept)

@@ -55,6 +55,8 @@ def literal(value: float, number: str) -> str:
     >>> literal(0.5, "float"), literal(1 / 3, "double"), literal(-2.0, "float")
     ('0.5f', '0.3333333333333333', '-2.0f')
     """
+    if number == "int":
+        return repr(int(value))
     if number == "double":
         return repr(float(value))
     text = f"{value:.9g}"

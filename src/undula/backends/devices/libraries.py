@@ -21,6 +21,7 @@ from .transform import Layout
 __all__ = ["Held", "Library", "library_of"]
 
 READABLE = ("float32", "float64", "float16", "uint8", "uint16", "int16")
+WHOLE = ("uint8", "int8", "uint16", "int16", "int32")
 COMPLEX = {"complex64": "float32", "complex128": "float64"}
 RESULTS = {
     "float64": "float64", "float16": "float16", "complex64": "complex64", "complex128": "complex128",
@@ -95,6 +96,16 @@ class Library(ABC):
         raise ArgumentTypeError(
             f"{what} has dtype {name}, which no kernel reads; convert it to one of"
             f" {', '.join((*READABLE, *COMPLEX))}"
+        )
+
+    def integers(self, x: Any, what: str = "data") -> Any:
+        """The array, of integers that kernels read."""
+        name = self.dtype(x)
+        if name in WHOLE:
+            return x
+        raise ArgumentTypeError(
+            f"{what} has dtype {name}; kernels lift integers of up to 32 bits ({', '.join(WHOLE)}): convert"
+            " them, or bring them to the host, where there are 64"
         )
 
     def check(self, x: Any, like: Any, what: str) -> None:

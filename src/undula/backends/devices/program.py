@@ -20,7 +20,7 @@ from ...schemes import SCHEMES
 from ...wavelets import Wavelet
 from ..clike import Dialect, Kernel, Pass, moves, naive, rowcolumn, sliding, stepwise, tiled
 from ..clike.borders import Border, back_borders, forward_border
-from ..clike.kernel import Axis
+from ..clike.kernel import INTEGERS, Axis
 from ..strides import contiguous, plane_strides
 from .launches import Knobs, Launch, Limits, Program, Ref, Task, UnfollowableError
 
@@ -85,7 +85,9 @@ class Builder:
 
     def level(self, back: bool, x: Ref, tasks: Sequence[Task], bands: Mapping[str, Ref | None]) -> None:
         """One level of an array; bands by key, in the order of the tasks."""
-        order = sorted(range(len(tasks)), key=lambda k: tasks[k].axis)
+        order = list(range(len(tasks)))
+        if next(band.dtype for band in bands.values() if band is not None) not in INTEGERS:
+            order.sort(key=lambda k: tasks[k].axis)  # (rounding makes the order of integer steps matter)
         place = [order.index(k) for k in range(len(order))]
         keys = ["".join(letters[k] for k in place) for letters in product("ad", repeat=len(order))]
         self._axes(back, x, [tasks[k] for k in order], [bands[key] for key in keys])
@@ -220,7 +222,9 @@ class Builder:
         method = self.method
         if self.strategy == "naive":
             method = "filters"
-        own = flow(task.wavelet, line.mode, back, method, line.family == "lwt", number == "float")
+        own = flow(
+            task.wavelet, line.mode, back, method, line.family == "lwt", number == "float", number == "int"
+        )
         borders = back_borders(line.family, line.mode) if back else (forward_border(line.mode),)
         return Axis(own, borders)
 
@@ -228,7 +232,7 @@ class Builder:
         """Dtypes of what is read and written, and the type to calculate in."""
         band = next(band.dtype for band in bands if band is not None)
         source, result = (band, x.dtype) if back else (x.dtype, band)
-        return source, result, "double" if "float64" in (source, result) else "float"
+        return source, result, Pass(back, None, None, 1, source, result).number
 
     def _axis(self, back: bool, x: Ref, task: Task, bands: Sequence[Ref | None]) -> None:
         """One axis: down rows, or along them where rows are made of this axis alone."""
@@ -274,7 +278,7 @@ class Builder:
         fitting = None
         if self.strategy == "tiled":
             fitting = self._tile(tasks, back, x.dtype)
-        elif self.strategy == "auto" and any(down.flow.reach):
+        elif self.strategy == "auto" and any(down.flow.reach) and number != "int":
             fitting = self._small_tile(tasks, back, x)
         if fitting is None:
             self._sliding(work, views, rows, lines[0].counts, columns, lines[1].counts, planes)
@@ -390,6 +394,9 @@ class Builder:
         """Lifting steps one by one, in the bands forward, in the samples on the way back."""
         source, result, _ = self._types(back, x, bands)
         scales = [1 / s for s in line.scaling] if back else list(line.scaling)
+        whole = Pass(back, None, None, 1, source, result).number == "int"
+        if whole:
+            scales = [1.0, 1.0]
         plain = Flow(
             (Entry(0, 0), Entry(1, 0)),
             (),
@@ -420,8 +427,10 @@ class Builder:
                 result,
                 tuple(ratio * factor for factor in step.factors),
                 tuple(step.offsets.tolist()),
+                (step.rounded.undone() if back else step.rounded) if whole else None,
                 border,
                 self.dialect,
+                back,
             )
             told = (rows, line.counts[own], line.counts[other], inner, planes)
             groups = -(-inner * line.counts[own] * planes // kernel.items)
