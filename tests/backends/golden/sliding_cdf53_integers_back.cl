@@ -1,7 +1,7 @@
 typedef int number;
 
-static inline int fitting(long value) {
-    return (int)(value < (long)-32767 - 1 ? (long)-32767 - 1 : value > (long)32767 ? (long)32767 : value);
+static inline int fitting(int value) {
+    return (int)min(max(value, (int)-32767 - 1), (int)32767);
 }
 static inline int wrapped(int p, int n) {
     p += p < 0 ? n : 0;

@@ -2,8 +2,8 @@ typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef int number;
 
-static __device__ __forceinline__ int fitting(long long value) {
-    return (int)(value < (long long)-32767 - 1 ? (long long)-32767 - 1 : value > (long long)32767 ? (long long)32767 : value);
+static __device__ __forceinline__ int fitting(int value) {
+    return (int)min(max(value, (int)-32767 - 1), (int)32767);
 }
 static __device__ __forceinline__ int wrapped(int p, int n) {
     p += p < 0 ? n : 0;

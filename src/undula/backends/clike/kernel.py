@@ -146,10 +146,10 @@ def prelude(text: Text, dialect: Dialect, work: Pass) -> None:
         text(*dialect.prelude.split("\n"))
     text(f"typedef {work.number} number;", "")
     if work.number == "int" and work.back:
-        with text.block(f"{dialect.function} int fitting({dialect.long} value)"):
-            bits = 8 * ITEMSIZE[work.kept] - 1
-            least, most = (f"({dialect.long}){end}" for end in (f"-{2**bits - 1} - 1", 2**bits - 1))
-            text(f"return (int)(value < {least} ? {least} : value > {most} ? {most} : value);")
+        most = 2 ** (8 * ITEMSIZE[work.kept] - 1) - 1
+        kind = "int" if work.kept == "int16" else dialect.long
+        with text.block(f"{dialect.function} int fitting({kind} value)"):
+            text(f"return (int)min(max(value, ({kind})-{most} - 1), ({kind}){most});")
     if "float16" in (work.source, work.result):
         with text.block(f"{dialect.function} float half_value(ushort bits)"):
             text(*dialect.half_value.split("\n"))

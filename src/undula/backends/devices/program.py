@@ -461,7 +461,8 @@ class Builder:
         if work.along is None:
             pixels = min(pixels, 4)
         # (Halves and bytes would be converted early; and on the way back, many columns leave no room.)
-        ahead = bool(self.dialect.shuffle) and work.source in ("float32", "float64") and overlap > 0
+        kinds = ("float32", "float64") if work.back else ("float32", "float64", "int16", "int32")
+        ahead = bool(self.dialect.shuffle) and work.source in kinds and overlap > 0
         ahead = ahead and (not work.back or pixels <= 10)
         shape = sliding.Shape(
             pixels=pixels,
@@ -483,7 +484,11 @@ class Builder:
         # Groups at the ends of rows have more to do for each row, so they have fewer rows.
         shorter = END_STRIP if blocks else 1.0
         wide = planes * (blocks + ends / shape.warps / shorter)
-        strip = max(1, min(knobs.strip or self._strip(kernel, row_pairs, wide, overlap), row_pairs))
+        longest = (
+            SHORT if work.kept == "int16" else LONGEST_STRIP
+        )  # (half the bytes are done in half the time)
+        usual = self._strip(kernel, row_pairs, wide, overlap, longest)
+        strip = max(1, min(knobs.strip or usual, row_pairs))
         end_strip = max(1, int(shorter * strip))
         strips, end_strips = -(-row_pairs // strip), -(-row_pairs // end_strip)
         end_groups = -(-ends * end_strips * planes // shape.warps)
@@ -529,7 +534,7 @@ class Builder:
             best = 4
         return best
 
-    def _strip(self, kernel: Kernel, row_pairs: int, wide: float, overlap: int) -> int:
+    def _strip(self, kernel: Kernel, row_pairs: int, wide: float, overlap: int, longest: int) -> int:
         """Pairs of rows that a group of lanes works on, where ``wide`` groups are as wide as the rows.
 
         What two strips share is read twice, so they should be long; but there must be enough for all units,
@@ -544,7 +549,7 @@ class Builder:
         while True:
             strips = max(1, int(rounds * at_once / wide))
             strip = -(-row_pairs // strips)
-            if strip <= LONGEST_STRIP or strips >= row_pairs:
+            if strip <= longest or strips >= row_pairs:
                 return max(strip, 2 if overlap else 1)
             rounds += 1
 
