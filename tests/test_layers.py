@@ -21,6 +21,8 @@ LAYERS = (
     "backends",
     "transforms",
     "filters",
+    "fixedpoint",
+    "color",
 )
 MODULES = sorted(ROOT.rglob("*.py"))
 

@@ -184,6 +184,33 @@ def decompose(wanted: Recipe, x: Array, levels: int, out: Sequence[Any] | None =
     return [x, *coeffs]
 
 
+def decompose_mixed(
+    wanted: Recipe, image: Array, mixing: cpu.Mixing, levels: int, dtype: np.dtype[Any]
+) -> list[Any]:
+    """The same for planes ``(P, H, W)`` that are made of the channels of an image, ``(H, W, C)``.
+
+    They are made row by row as the first level needs them, where it can do that, and are never all there.
+    """
+    shape = (mixing.planes, *image.shape[:2])
+    one = level(wanted, shape, dtype) if levels else None
+    if one is None or not one.engine.mixes:
+        planes = cpu.empty(shape, dtype)
+        cpu.mix_planes(image, mixing, planes)
+        return decompose(wanted, planes, levels)
+    details = {key: cpu.empty(s, dtype) for key, s in one.shapes.items() if key != one.low}
+    if levels > 1:
+        two = level(wanted, one.shapes[one.low], dtype)
+        both = one.with_next(two)
+        if both is not None:
+            others = {key: cpu.empty(s, dtype) for key, s in two.shapes.items()}
+            one.engine.forward_mixed(image, mixing, details, both, others)
+            low = others.pop(two.low)
+            return [*decompose(wanted, low, levels - 2), others, details]
+    low = cpu.empty(one.shapes[one.low], dtype)
+    one.engine.forward_mixed(image, mixing, {one.low: low, **details})
+    return [*decompose(wanted, low, levels - 1), details]
+
+
 def checked_targets(
     wanted: Recipe, x: Array, levels: int, out: Any, keyed: Sequence[Any] | None, given: Array
 ) -> Sequence[Any]:

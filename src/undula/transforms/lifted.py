@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -19,10 +19,10 @@ from ..backends.devices.libraries import Library
 from ..errors import ArgumentError, ArgumentTypeError
 from ..plans.axes import Axes, one_axis, two_axes
 from ..plans.coeffs import from_keys, to_keys
-from ..plans.rounding import growth
+from ..plans.rounding import Growth, growth
 from ..wavelets import Wavelet
 from .arrays import given_array, result_dtype
-from .levels import Recipe, checked_targets, decompose, deepest_lwt, recipe, recompose
+from .levels import Recipe, checked_targets, decompose, decompose_mixed, deepest_lwt, recipe, recompose
 from .ondevice import HostLibrary, arrays_of, backward, engine, forward, restorer
 
 __all__ = ["ilwt", "ilwt2", "ilwtn", "lwt", "lwt2", "lwtn"]
@@ -110,12 +110,32 @@ def _lwtn(
     if array.dtype.kind == "b":
         array = array.astype(np.float64 if dtype is None else np.int8)
     kept = storage(array.dtype, wanted, array.shape, levels, dtype, lambda: cpu.largest(array))
+    if out is None and _is_image(given, wanted, kept):
+        own = recipe(3, wanted.wavelets, wanted.modes, (1, 2), lifted=True)
+        once = cpu.Mixing(((1,),), (0,), (0,))
+        assert kept is not None
+        made = decompose_mixed(own, given[..., np.newaxis], once, levels, kept)
+        plane = [made[0][0], *({key: band[0] for key, band in part.items()} for part in made[1:])]
+        return from_keys(restorer(x)(plane), form)
     array = array.astype(result_dtype(array.dtype) if kept is None else kept, copy=False)
     targets = None
     if out is not None:
         keyed = to_keys(out) if isinstance(out, (list, tuple)) else None
         targets = checked_targets(wanted, array, levels, out, keyed, given)
     return from_keys(restorer(x)(decompose(wanted, array, levels, targets)), form)
+
+
+def _is_image(x: Any, wanted: Recipe, kept: np.dtype[Any] | None) -> TypeGuard[Array]:
+    """An image of unsigned integers whose rows the first level reads as they are."""
+    return (
+        isinstance(x, np.ndarray)
+        and x.dtype in (np.uint8, np.uint16)
+        and x.flags.c_contiguous
+        and x.ndim == 2
+        and wanted.axes == (0, 1)
+        and kept is not None
+        and x.dtype.itemsize < kept.itemsize < 8
+    )
 
 
 def storage(
@@ -138,8 +158,7 @@ def storage(
         raise ArgumentTypeError(
             f"integers come back exactly, and these are {dtype}: round them first, or leave dtype away"
         )
-    depths = [math.ceil(math.log2(max(1, shape[axis]))) for axis in wanted.axes]
-    grows = growth(wanted.wavelets, tuple(min(levels, depth) for depth in depths))
+    grows = _grows(wanted, shape, levels)
     info = np.iinfo(dtype)
     most = max(-int(info.min), int(info.max))
     sizes = [np.dtype(name) for name in STORAGES]
@@ -161,6 +180,44 @@ def storage(
     if not grows.fits(found, bits):
         raise ArgumentError(f"{what} could overflow: {limit}, got up to ±{found}; scale them down{wider}")
     return size
+
+
+def lwt2_of_channels(
+    image: Array,
+    mixing: cpu.Mixing,
+    wavelet: Names,
+    level: int | None,
+    mode: str | Sequence[str],
+    largest: int,
+    dtype: np.dtype[Any] | None,
+) -> list[Any]:
+    """The LWT of planes that are made of the channels of an image ``(H, W, C)`` in one piece.
+
+    ``largest`` is the largest number of a plane; ``dtype`` is that of floats, None for integers.
+    """
+    wanted = recipe(3, wavelet, mode, (1, 2), lifted=True)
+    shape = (mixing.planes, *image.shape[:2])
+    levels = _levels(wanted, shape, level)
+    if dtype is None:
+        grows = _grows(wanted, shape, levels)
+        sizes = [np.dtype(name) for name in STORAGES if np.dtype(name).itemsize > image.dtype.itemsize]
+        fitting = [size for size in sizes if grows.fits(largest, 8 * size.itemsize)]
+        if not fitting:
+            raise ArgumentError(
+                f"{levels} level(s) of this wavelet could overflow even int64; use fewer levels"
+            )
+        dtype = fitting[0]
+    if dtype == np.int64:  # (which has no kernels of its own)
+        planes = cpu.empty(shape, np.dtype(np.int32))
+        cpu.mix_planes(image, mixing, planes)
+        return from_keys(decompose(wanted, planes.astype(np.int64), levels), "wavedec2")
+    return from_keys(decompose_mixed(wanted, image, mixing, levels, dtype), "wavedec2")
+
+
+def _grows(wanted: Recipe, shape: tuple[int, ...], levels: int) -> Growth:
+    """How large numbers get along lines of these lengths."""
+    depths = [math.ceil(math.log2(max(1, shape[axis]))) for axis in wanted.axes]
+    return growth(wanted.wavelets, tuple(min(levels, depth) for depth in depths))
 
 
 def _levels(wanted: Recipe, shape: tuple[int, ...], level: int | None) -> int:

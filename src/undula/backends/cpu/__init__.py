@@ -16,16 +16,20 @@ from numpy.typing import NDArray
 
 from ...plans.line import Line, Steps
 from .memory import empty, keep_memory, kept_memory
+from .mixing import Mixing, fusible, join_channels, mix_planes, run_mixed
 from .passes import Pass, TwoLevels
 from .threads import get_num_threads, ranges, run, set_num_threads, workers
 
 __all__ = [
     "Level",
+    "Mixing",
     "empty",
     "get_num_threads",
+    "join_channels",
     "keep_memory",
     "kept_memory",
     "largest",
+    "mix_planes",
     "set_num_threads",
 ]
 
@@ -91,6 +95,25 @@ class Level:
             ordered = [found.get(key) for key in level.keys]
             sides.append([_pairs(b) if self.complex and b is not None else b for b in ordered])
         work(_pairs(x) if self.complex else x, *sides)
+
+    def forward_mixed(
+        self,
+        image: Array,
+        mixing: Mixing,
+        bands: Mapping[str, Array],
+        both: TwoLevels | None = None,
+        others: Mapping[str, Array] | None = None,
+    ) -> None:
+        """Fills the bands of planes that are made of an image, and those of the next level where ``both``."""
+        sides = [[found.get(key) for key in self.keys] for found in (bands, others) if found is not None]
+        work = self._of(False) if both is None else both
+        assert isinstance(work, (Pass, TwoLevels))
+        run_mixed(work, image, mixing, sides)
+
+    @property
+    def mixes(self) -> bool:
+        """Whether :meth:`forward_mixed` can be used."""
+        return fusible(self._of(False))
 
     def rows(self, back: bool, x: Array, bands: Mapping[str, Array | None], begin: int, end: int) -> None:
         """Some rows of an image, forward or back, into arrays that begin with the first of them."""

@@ -30,6 +30,9 @@ from .layout import (
     LENGTH,
     LIFTED,
     LOW,
+    MIX,
+    MIX_PLANE,
+    MIX_TABLE,
     NEAR_END,
     NEAR_START,
     ONE,
@@ -50,10 +53,20 @@ from .layout import (
     ZERO,
     X,
 )
-from .rows import compiled, down_columns, halves, lift, next_plane, room_for, scratch_of, split_row
+from .rows import (
+    compiled,
+    down_columns,
+    halves,
+    lift,
+    mix_row,
+    next_plane,
+    room_for,
+    scratch_of,
+    split_row,
+)
 from .simd import copy, filter_plain, filter_split, peek, poke, reals, times, whereis, words
 
-__all__ = ["analyse_columns", "analyse_lines", "analyse_planes"]
+__all__ = ["analyse_columns", "analyse_lines", "analyse_planes", "mix_planes"]
 
 
 @compiled
@@ -188,12 +201,13 @@ def _read_places(program, begin, end):
 
 
 @compiled
-def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_on, c, place, listed):
+def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_on, c, place, listed, table):
     """Rows ``begin … end`` of all four bands of one plane, both axes lifted or both filtered.
 
     ``down`` and ``along`` are programs, ``downs`` and ``alongs`` their numbers; ``bands`` has the arguments,
     with the addresses of the bands; ``place`` says where scratch is. What ``goes_on`` where the last call
-    ended finds there what has to be remembered.
+    ended finds there what has to be remembered. Where there is a ``table``, samples of lifted planes are made
+    of interleaved channels by it, row by row.
     """
     scratch, slot, half, origin, buffer = place
     size = downs.itemsize
@@ -208,6 +222,8 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
     rims = made + 3 * slot
     low, high = _read_places(down, begin, end)
     _make_rims(down, downs, x, row, rims, slot, count, low, high, listed, taps)
+    ring = rims + down[RIMS] * slot
+    how = words(bands[MIX])
     filters = whereis(downs) + FILTERS * size
     addresses = whereis(listed)
     moves = taps + along[TAPS] + TERMS
@@ -227,6 +243,13 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
             b = _row_at(at, down, x, row, rims, slot)
             a = _row_at(at + 1, down, x, row, rims, slot)
             a1 = _row_at(at - 1, down, x, row, rims, slot)
+            if table:
+                # (Rows that are a step apart have slots of their own; the last one is still in its.)
+                if t == start:
+                    mix_row(how, table, a1, ring + ((at - 1) & 3) * slot, width, one)
+                mix_row(how, table, b, ring + (at & 3) * slot, width, one)
+                mix_row(how, table, a, ring + ((at + 1) & 3) * slot, width, one)
+                b, a, a1 = ring + (at & 3) * slot, ring + ((at + 1) & 3) * slot, ring + ((at - 1) & 3) * slot
             row_b, row_a = made, made + slot
             if c == 1:
                 row_b, row_a = states + (2 * pairs - 2) * slot, states + (2 * pairs - 1) * slot
@@ -310,13 +333,18 @@ def analyse_planes(
     alongs2 = reals(alongs2, like)
     listed = words(listed)
     second = arguments2[PLANES] > 0
+    table = arguments[MIX] + MIX_TABLE if arguments[MIX] else int64(0)
+    none = int64(0)
     if not second:
         for _ in range(arguments[PLANES]):
             _analyse_plane(
                 arguments[X], arguments[X_ROW], down, downs, along, alongs, arguments,
                 arguments[BEGIN], arguments[END], second, arguments[CHANNELS], scratch_of(arguments), listed,
+                table,
             )  # fmt: skip
             next_plane(arguments)
+            if table:
+                table += MIX_PLANE
         return
     size = downs.itemsize
     c = arguments[CHANNELS]
@@ -349,16 +377,18 @@ def analyse_planes(
                 arguments[BANDS], arguments[BAND_ROW] = rows - kept * row, row
                 _analyse_plane(
                     arguments[X], arguments[X_ROW], down, downs, along, alongs, arguments, known, last,
-                    goes_on, c, scratch_of(arguments), listed,
+                    goes_on, c, scratch_of(arguments), listed, table,
                 )  # fmt: skip
                 known = last
             _analyse_plane(
                 rows - kept * row, row, down2, downs2, along2, alongs2, arguments2, begin, end,
-                begin > arguments2[BEGIN], c, scratch_of(arguments2), listed,
+                begin > arguments2[BEGIN], c, scratch_of(arguments2), listed, none,
             )  # fmt: skip
             begin = end
         next_plane(arguments)
         next_plane(arguments2)
+        if table:
+            table += MIX_PLANE
 
 
 @compiled
@@ -457,3 +487,16 @@ def analyse_lines(arguments, along, alongs, listed, like):
             )  # fmt: skip
             begin = end
         next_plane(arguments)
+
+
+@compiled
+def mix_planes(told, like):
+    """Rows of planes that are made of interleaved channels."""
+    found = words(told)
+    x, x_row, out, out_plane, out_row = found[0], found[1], found[2], found[3], found[4]
+    planes, rows, width, how = found[5], found[6], found[7], found[8]
+    for row in range(rows):
+        for plane in range(planes):
+            table = how + MIX_TABLE + plane * MIX_PLANE
+            target = out + plane * out_plane + row * out_row
+            mix_row(words(how), table, x + row * x_row, target, width, like)

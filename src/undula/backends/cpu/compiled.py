@@ -49,6 +49,7 @@ ADDRESSES = {
     "synthesise_planes": 6,
     "synthesise_columns": 4,
     "synthesise_lines": 4,
+    "mix_planes": 1,
 }
 
 
@@ -95,7 +96,7 @@ def _compile(name: str, dtype: str) -> bytes:
 
     from . import analysis, synthesis
 
-    dispatcher = getattr(analysis if name.startswith("analyse") else synthesis, name)
+    dispatcher = getattr(synthesis if name.startswith("synthesise") else analysis, name)
     signature = (int64,) * ADDRESSES[name] + (getattr(types, dtype),)
     dispatcher.compile(signature)
     found = dispatcher.overloads[signature]

@@ -25,7 +25,7 @@ from .layout import BLOCK, CHUNK, STRIP
 from .program import Program
 from .threads import ranges, run, workers
 
-__all__ = ["Pass", "TwoLevels"]
+__all__ = ["Pass", "TwoLevels", "address"]
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -33,7 +33,7 @@ Shape = tuple[int, ...]
 NARROW = 16  # Samples side by side below which an axis is worked on as lines.
 
 
-def _address(x: Array) -> int:
+def address(x: Array) -> int:
     """Where an array begins; the quickest way first."""
     try:
         return ctypes.addressof(ctypes.c_char.from_buffer(x))  # type: ignore[arg-type]
@@ -92,24 +92,26 @@ def _scratch(size: int, listed: int) -> tuple[Array, Array]:
     return kept
 
 
-def call(kernel: Any, arguments: list[int], arrays: Sequence[int], room: Room) -> None:
-    """One piece of the work, in the thread that does it."""
+def call(kernel: Any, arguments: list[int], arrays: Sequence[int], room: Room, mix: int = 0) -> None:
+    """One piece of the work, in the thread that does it; ``mix`` is where it stands how samples are made."""
     memory, listed = _scratch(room.bytes, room.listed)
-    own = np.array(arguments + room.place(_rounded(_address(memory))), np.int64)
-    kernel(_address(own), *arrays, _address(listed))
+    own = np.array([*arguments, *room.place(_rounded(address(memory))), mix], np.int64)
+    kernel(address(own), *arrays, address(listed))
 
 
-def call_two(kernel: Any, arguments: Sequence[list[int]], levels: Sequence[Pass], rows: int) -> None:
+def call_two(
+    kernel: Any, arguments: Sequence[list[int]], levels: Sequence[Pass], rows: int, mix: int = 0
+) -> None:
     """One piece of two levels at once; ``rows`` bytes are for the approximation between them."""
     first, second = (level.room for level in levels)
     memory, listed = _scratch(first.bytes + second.bytes + rows + 256, max(first.listed, second.listed))
-    start = _rounded(_address(memory))
+    start = _rounded(address(memory))
     middle = start + _rounded(first.bytes)
     arguments[1][0] = middle + _rounded(second.bytes)
-    own = [np.array(arguments[0] + first.place(start), np.int64)]
-    own.append(np.array(arguments[1] + second.place(middle), np.int64))
+    own = [np.array([*arguments[0], *first.place(start), mix], np.int64)]
+    own.append(np.array([*arguments[1], *second.place(middle), 0], np.int64))
     first_programs, second_programs = (level.programs for level in levels)
-    kernel(_address(own[0]), *first_programs, _address(own[1]), *second_programs, _address(listed))
+    kernel(address(own[0]), *first_programs, address(own[1]), *second_programs, address(listed))
 
 
 class Pass:
@@ -135,11 +137,11 @@ class Pass:
         programs = [make(line, dtype) for line in lines]
         self.back, self.size, self.dtype = back, dtype.itemsize, dtype
         self._kept = programs  # (their arrays are found by address)
-        self.programs = [_address(array) for one in programs for array in (one.integers, one.numbers)]
+        self.programs = [address(array) for one in programs for array in (one.integers, one.numbers)]
         # The kernel for images forward could do a second level, too; here there is none.
         self.no_more: list[int] = []
         if len(lines) == 2 and not back:
-            self.no_more = [_address(NOTHING), *self.programs]
+            self.no_more = [address(NOTHING), *self.programs]
         last = axis + len(lines) - 1
         self.channels = math.prod(shape[last + 1 :])
         along = len(lines) == 1 and self.channels < NARROW
@@ -157,6 +159,7 @@ class Pass:
         first = programs[0]
         self.count, self.unit = (first.length, 2) if back else (max(first.counts), 1)
         self.local = all(one.local for one in programs)
+        self.lifted = all(line.chain is not None for line in lines)
         self.overlap = programs[0].taps + programs[0].reach
         self.room: Room = getattr(self, f"_room_for_{self.kind}")(programs)
 
@@ -165,7 +168,8 @@ class Pass:
         step = self.channels * self.size
         reach = along.reach + 8
         places = max(*along.counts, (along.length + 1) // 2) + 2 * reach
-        slots = 4 * down.pairs + (9 + (0 if down.pairs else down.taps) if self.back else 4 + down.rims)
+        # (Forward, four rows are for samples that are made of others.)
+        slots = 4 * down.pairs + (9 + (0 if down.pairs else down.taps) if self.back else 8 + down.rims)
         listed = down.taps + along.taps + 4 * reach
         return Room(places * step, reach * step, slots, step, listed, self.size)
 
@@ -196,6 +200,16 @@ class Pass:
                     for own in self._pieces(places)
                 ],
             )
+
+    def mixed(self, x: tuple[int, int, int], mix: int, bands: Sequence[Array | None]) -> None:
+        """From an image whose address and strides are known, with planes that are made of it."""
+        with _Places(self, None, bands) as places:
+            places[0] = x
+            pieces = []
+            for some in ranges(self.count, workers(self.samples)):
+                own = self._arguments(places, (0, self.planes), some)
+                pieces.append((self.kernel, own, [*self.programs, *self.no_more], self.room, mix))
+            run(call, pieces)
 
     def rows(self, x: Array, bands: Sequence[Array | None], begin: int, end: int) -> None:
         """Only rows ``begin … end`` of the result, in arrays that begin with the first of them.
@@ -261,7 +275,7 @@ class _Places:
                 # One row of zeros stands for all.
                 array = np.zeros(max(1, math.prod(side.shape[work.inner :])), work.dtype)
                 self.kept.append(array)
-                places.append((_address(array), 0, 0))
+                places.append((address(array), 0, 0))
                 continue
             strides = side.strides(array)
             if strides is None:
@@ -271,7 +285,7 @@ class _Places:
                 if written:
                     self.home.append((array, own))
                 array, strides = own, side.usual
-            places.append((_address(array), *strides))
+            places.append((address(array), *strides))
         return places + [(0, 0, 0)] * (5 - len(places))
 
     def __exit__(self, *error: object) -> None:
@@ -300,18 +314,36 @@ class TwoLevels:
 
     def __call__(self, x: Array, bands: Sequence[Array | None], others: Sequence[Array | None]) -> None:
         """``bands`` of the first level, the first of them None, and all of the second."""
+        self._run(x, None, 0, bands, others)
+
+    def mixed(
+        self, x: tuple[int, int, int], mix: int, bands: Sequence[Array | None], others: Sequence[Array | None]
+    ) -> None:
+        """From an image whose address and strides are known, with planes that are made of it."""
+        self._run(None, x, mix, bands, others)
+
+    def _run(
+        self,
+        x: Array | None,
+        place: tuple[int, int, int] | None,
+        mix: int,
+        bands: Sequence[Array | None],
+        others: Sequence[Array | None],
+    ) -> None:
         first, second = self.first, self.second
         rows = (2 * BLOCK + 2 * second.overlap + 8) * self.stride
         with _Places(first, x, bands) as places, _Places(second, None, others) as beyond:
             beyond[0] = (0, 0, self.stride)
+            if place is not None:
+                places[0] = place
             threads = workers(first.samples)
             whole = (0, first.planes)
-            if threads > 1 and first.planes >= threads:
+            if threads > 1 and first.planes >= threads and place is None:
                 cuts = [(some, (0, second.count)) for some in ranges(first.planes, threads)]
             else:
                 cuts = [(whole, some) for some in ranges(second.count, threads)]
             pieces = []
             for planes, part in cuts:
                 own = [first._arguments(places, planes, (0, 0)), second._arguments(beyond, planes, part)]
-                pieces.append((self.kernel, own, (first, second), rows))
+                pieces.append((self.kernel, own, (first, second), rows, mix))
             run(call_two, pieces)

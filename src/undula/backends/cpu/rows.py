@@ -13,6 +13,8 @@ from .layout import (
     CHUNK,
     HALF,
     JOIN,
+    MIX_BYTES,
+    MIX_CHANNELS,
     ONE,
     ORIGIN,
     SCRATCH,
@@ -28,6 +30,7 @@ from .simd import (
     copy,
     factors_of,
     join,
+    mix,
     peek,
     poke,
     split,
@@ -41,6 +44,7 @@ __all__ = [
     "halves",
     "join_row",
     "lift",
+    "mix_row",
     "next_plane",
     "room_for",
     "scratch_of",
@@ -50,6 +54,8 @@ __all__ = [
 split1, split2 = columns_split[1], columns_split[2]
 plain1, plain2 = columns_plain[1], columns_plain[2]
 join1, join2 = columns_join[1], columns_join[2]
+mix1_1, mix3_1, mix4_1 = mix[1, 1], mix[3, 1], mix[4, 1]
+mix1_2, mix3_2, mix4_2 = mix[1, 2], mix[3, 2], mix[4, 2]
 
 # Nobody calls these from Python by way of Numba, so they need none of its wrappers.
 compiled: Any = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
@@ -159,6 +165,25 @@ def down_columns(pairs, layout, b, a, a1, states, slot, half, out_b, out_a, n, n
         plain1(b, a, a1, states, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
     else:
         plain2(b, a, a1, states, slot, half, out_b, out_a, n, f, s0, s1, s2, s3)
+
+
+@compiled
+def mix_row(how, table, source, target, count, like):
+    """A row of samples from one of interleaved channels."""
+    channels, size = how[MIX_CHANNELS], how[MIX_BYTES]
+    if size == 1:
+        if channels == 1:
+            mix1_1(source, target, count, table, like)
+        elif channels == 3:
+            mix3_1(source, target, count, table, like)
+        else:
+            mix4_1(source, target, count, table, like)
+    elif channels == 1:
+        mix1_2(source, target, count, table, like)
+    elif channels == 3:
+        mix3_2(source, target, count, table, like)
+    else:
+        mix4_2(source, target, count, table, like)
 
 
 @compiled

@@ -43,6 +43,7 @@ __all__ = [
     "filter_plain",
     "filter_split",
     "join",
+    "mix",
     "peek",
     "poke",
     "reals",
@@ -461,6 +462,62 @@ def _join(emit: Emitter, values: list[Any]) -> None:
 copy = _loop("copy", 3, _copy)
 split = _loop("split", 4, _split)
 join = _loop("join", 4, _join)
+
+
+def _mix(channels: int, size: int) -> Any:
+    """A row of one plane from interleaved unsigned samples of ``size`` bytes: a weighted sum of channels.
+
+    At an address stand the weights, an offset and a shift: integers of 64 bits, for
+    ``(Σ w·x + offset) >> shift``; or, where samples become floats, doubles, for ``Σ w·x + offset``.
+    """
+
+    def body(emit: Emitter, values: list[Any]) -> None:
+        if emit.bytes < 2 * size and emit.integer:
+            return  # (never asked for: sums would not fit)
+        source, target, count, table, _ = values
+        builder, bits = emit.b, 8 * size
+        row = builder.inttoptr(source, ir.IntType(bits).as_pointer())
+        out = emit.pointer(target)
+        wide = ir.IntType(32) if emit.integer else emit.type
+        numbers = builder.inttoptr(table, (INT if emit.integer else ir.DoubleType()).as_pointer())
+        told = [builder.load(builder.gep(numbers, [INT(k)])) for k in range(6)]
+        if emit.integer:
+            told = [builder.trunc(number, wide) for number in told]
+        elif emit.bytes == 4:
+            told = [builder.fptrunc(number, wide) for number in told]
+
+        def work(i: Any, lanes: int, vectors: int) -> None:
+            at = builder.gep(row, [builder.mul(i, INT(channels))])
+            if lanes == 1:
+                parts = [builder.load(builder.gep(at, [INT(k)])) for k in range(channels)]
+            else:
+                kind = ir.VectorType(ir.IntType(bits), lanes * channels)
+                whole = builder.load(builder.bitcast(at, kind.as_pointer()), align=size)
+                nothing = ir.Constant(kind, ir.Undefined)
+                parts = [
+                    emit._shuffle(whole, nothing, list(range(k, lanes * channels, channels)))
+                    for k in range(channels)
+                ]
+            kind = wide if lanes == 1 else ir.VectorType(wide, lanes)
+            total = emit.spread(told[4], lanes)
+            for k in range(channels):
+                weight = emit.spread(told[k], lanes)
+                if emit.integer:
+                    total = builder.add(total, builder.mul(weight, builder.zext(parts[k], kind)))
+                else:
+                    total = emit.add(total, weight, builder.uitofp(parts[k], kind))
+            if emit.integer:
+                total = builder.ashr(total, emit.spread(told[5], lanes))
+                if emit.bytes < 4:
+                    total = builder.trunc(total, emit.vector(lanes))
+            emit.store(total, out, i, lanes)
+
+        emit.over(count, work, 1)
+
+    return _loop(f"mix{channels}_{size}", 4, body)
+
+
+mix = {(channels, size): _mix(channels, size) for channels in (1, 3, 4) for size in (1, 2)}
 
 
 # --- lifting --------------------------------------------------------------------------------------

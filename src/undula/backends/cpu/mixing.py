@@ -1,0 +1,109 @@
+"""Planes that are sums of interleaved channels: colours, or samples of another type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .compiled import kernel
+from .layout import MIX_CHANNELS
+from .passes import Pass, TwoLevels, address
+from .threads import ranges, run, workers
+
+__all__ = ["Mixing", "fusible", "join_channels", "mix_planes", "run_mixed"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """How planes are made of channels.
+
+    Parameters
+    ----------
+    weights : tuple of tuples
+        Of each plane, a number for each channel.
+    offsets : tuple
+        Added to each sum.
+    shifts : tuple of int
+        Of integers, by which sums are shifted then.
+    """
+
+    weights: tuple[tuple[float, ...], ...]
+    offsets: tuple[float, ...]
+    shifts: tuple[int, ...]
+
+    @property
+    def planes(self) -> int:
+        """How many there are."""
+        return len(self.weights)
+
+    def table(self, source: np.dtype[Any], target: np.dtype[Any]) -> NDArray[np.int64]:
+        """What kernels read."""
+        return _table(self, source.itemsize, target.kind == "f")
+
+
+@lru_cache(maxsize=64)
+def _table(mixing: Mixing, size: int, floats: bool) -> NDArray[np.int64]:
+    channels = len(mixing.weights[0])
+    made = np.zeros(2 + 6 * mixing.planes, np.int64)
+    made[MIX_CHANNELS : MIX_CHANNELS + 2] = channels, size
+    numbers = made[2:].view(np.float64 if floats else np.int64).reshape(mixing.planes, 6)
+    for row, weights, offset, shift in zip(
+        numbers, mixing.weights, mixing.offsets, mixing.shifts, strict=True
+    ):
+        scale = 2.0**-shift if floats else 1
+        row[:channels] = [weight * scale for weight in weights]
+        row[4] = 0 if floats and shift else offset * scale
+        row[5] = shift
+    return made
+
+
+def mix_planes(image: Array, mixing: Mixing, out: Array) -> None:
+    """Rows of ``(H, W, C)`` to ``(P, H, W)``; both in one piece."""
+    rows, width = image.shape[:2]
+    work = kernel("mix_planes", str(out.dtype))
+    table = mixing.table(image.dtype, out.dtype)
+
+    def some(begin: int, end: int) -> None:
+        told = np.array(
+            [
+                address(image) + begin * image.strides[0], image.strides[0],
+                address(out) + begin * out.strides[1], out.strides[0], out.strides[1],
+                mixing.planes, end - begin, width, address(table),
+            ],
+            np.int64,
+        )  # fmt: skip
+        work(address(told))
+
+    run(some, list(ranges(rows, workers(out.size))))
+
+
+def join_channels(planes: Array, out: Array, matrix: NDArray[np.float64] | None) -> None:
+    """Planes ``(P, H, W)`` to channels ``(H, W, P)``: by a matrix, or step by step where there is none."""
+    from .colors import join_matrix, join_reversible
+
+    most = int(np.iinfo(out.dtype).max)
+    work, rest = (join_reversible, ()) if matrix is None else (join_matrix, (matrix,))
+    pieces = ranges(out.shape[0], workers(out.size))
+    run(work, [(planes, out, begin, end, most, *rest) for begin, end in pieces])
+
+
+def fusible(work: object) -> bool:
+    """Whether a pass can make its samples itself."""
+    return isinstance(work, Pass) and work.kind == "planes" and work.channels == 1 and work.lifted
+
+
+def run_mixed(
+    work: Pass | TwoLevels, image: Array, mixing: Mixing, bands: Sequence[Sequence[Array | None]]
+) -> None:
+    """One level, or two at once, of planes that are made of an image row by row."""
+    first = work.first if isinstance(work, TwoLevels) else work
+    table = mixing.table(image.dtype, first.dtype)
+    place = (address(image), 0, image.strides[0])
+    work.mixed(place, address(table), *bands)

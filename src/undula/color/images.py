@@ -1,0 +1,186 @@
+"""Colour images to planes and back, and their wavelet transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from ..backends import cpu
+from ..errors import ArgumentError, ArgumentTypeError
+from ..transforms import ilwt2
+from ..transforms.arrays import as_array
+from ..transforms.lifted import lwt2_of_channels
+from ..wavelets import Wavelet
+from .spaces import Space, space
+
+__all__ = ["expand", "forward", "from_planes", "inverse", "subsample", "to_planes"]
+
+Array = NDArray[Any]
+
+
+def _image(image: ArrayLike, channel_axis: int) -> Array:
+    """An image with its channels last, in one piece."""
+    array = as_array(image, "image")
+    if array.dtype not in (np.uint8, np.uint16):
+        raise ArgumentTypeError(
+            f"a colour image has channels of uint8 or uint16, got {array.dtype}; convert it first"
+        )
+    if array.ndim != 3:
+        raise ArgumentError(
+            f"a colour image has three axes, rows, columns and channels; got shape {array.shape}"
+        )
+    if not isinstance(channel_axis, (int, np.integer)) or not -3 <= channel_axis < 3:
+        raise ArgumentError(f"channel_axis is one of three axes, got {channel_axis!r}")
+    moved = np.moveaxis(array, channel_axis, -1)
+    if moved.shape[-1] not in (3, 4):
+        raise ArgumentError(
+            f"a colour image has 3 channels, or 4 with opacity, along axis {channel_axis}; got"
+            f" {moved.shape[-1]} (shape {array.shape})"
+        )
+    if 0 in moved.shape:
+        raise ArgumentError(f"an image with pixels is needed, got shape {array.shape}")
+    return np.ascontiguousarray(moved)
+
+
+def to_planes(image: ArrayLike, color: str = "rct", *, channel_axis: int = -1) -> Array:
+    """The planes of a colour image: brightness, two of colour differences, and opacity if there is one.
+
+    Parameters
+    ----------
+    image : uint8 or uint16, with 3 or 4 channels
+    color : str
+        One of ``SPACES``.
+    channel_axis : int
+        Where the channels are: -1 for ``(H, W, 3)``, 0 for ``(3, H, W)``.
+
+    Returns
+    -------
+    array ``(3, H, W)`` or ``(4, H, W)``
+        int16 or int32 for spaces of integers, float32 for the others.
+
+    Examples
+    --------
+    >>> to_planes(np.array([[[200, 100, 50]]], "uint8"))[:, 0, 0].tolist()
+    [112, -50, 100]
+    """
+    array, own = _image(image, channel_axis), space(color)
+    planes = cpu.empty((array.shape[2], *array.shape[:2]), _plane_dtype(array, own))
+    cpu.mix_planes(array, own.mixing(array.shape[2]), planes)
+    return planes
+
+
+def _plane_dtype(image: Array, own: Space) -> np.dtype[Any]:
+    if not own.whole:
+        return np.dtype(np.float32)
+    return np.dtype(np.int16 if image.dtype == np.uint8 else np.int32)
+
+
+def from_planes(
+    planes: ArrayLike, color: str = "rct", *, dtype: DTypeLike = np.uint8, channel_axis: int = -1
+) -> Array:
+    """The inverse of :func:`to_planes`; what a channel does not hold is cut off.
+
+    >>> image = np.random.default_rng(0).integers(0, 256, (4, 5, 3)).astype("uint8")
+    >>> bool((from_planes(to_planes(image)) == image).all())
+    True
+    """
+    array, own, kind = as_array(planes, "planes"), space(color), np.dtype(dtype)
+    if kind not in (np.dtype(np.uint8), np.dtype(np.uint16)):
+        raise ArgumentTypeError(f"channels are uint8 or uint16, got dtype {kind}")
+    if array.ndim != 3 or array.shape[0] not in (3, 4):
+        raise ArgumentError(f"planes have shape (3, H, W) or (4, H, W), got {array.shape}")
+    if own.whole and array.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"planes of {color!r} are integers, got {array.dtype}; round them first")
+    out = cpu.empty((*array.shape[1:], array.shape[0]), kind)
+    cpu.join_channels(array, out, None if own.back is None else np.array(own.back, np.float64))
+    return np.moveaxis(out, -1, channel_axis)
+
+
+def forward(
+    image: ArrayLike,
+    wavelet: Wavelet | str | None = None,
+    level: int | None = 3,
+    *,
+    color: str = "rct",
+    mode: str = "symmetric",
+    channel_axis: int = -1,
+) -> list[Any]:
+    """Planes of a colour image and their LWT, in one pass over the image.
+
+    Parameters
+    ----------
+    image : uint8 or uint16, with 3 or 4 channels
+    wavelet : Wavelet or str, optional
+        ``cdf53`` for spaces of integers, which then come back bit for bit (with ``rct``), ``cdf97`` for
+        others.
+    level : int or None
+        How often the approximation is decomposed; None for as often as there is something to decompose.
+    color, channel_axis
+        See :func:`to_planes`.
+
+    Returns
+    -------
+    list
+        ``[cA, (cH, cV, cD) of the coarsest level, …]``, each with the planes along its first axis.
+
+    Examples
+    --------
+    >>> image = np.random.default_rng(0).integers(0, 256, (40, 50, 3)).astype("uint8")
+    >>> coeffs = forward(image)
+    >>> coeffs[0].shape, bool((inverse(coeffs) == image).all())
+    ((3, 5, 7), True)
+    """
+    array, own = _image(image, channel_axis), space(color)
+    name = wavelet or ("cdf53" if own.whole else "cdf97")
+    most = round(own.largest * int(np.iinfo(array.dtype).max)) + 1
+    kept = None if own.whole else np.dtype(np.float32)
+    return lwt2_of_channels(array, own.mixing(array.shape[2]), name, level, mode, most, kept)
+
+
+def inverse(
+    coeffs: Sequence[Any],
+    wavelet: Wavelet | str | None = None,
+    *,
+    color: str = "rct",
+    mode: str = "symmetric",
+    dtype: DTypeLike = np.uint8,
+    channel_axis: int = -1,
+) -> Array:
+    """The inverse of :func:`forward`."""
+    name = wavelet or ("cdf53" if space(color).whole else "cdf97")
+    return from_planes(ilwt2(coeffs, name, mode), color, dtype=dtype, channel_axis=channel_axis)
+
+
+def subsample(plane: ArrayLike) -> Array:
+    """A quarter of the samples: means of 2 × 2, of integers rounded up at a half.
+
+    A row or column that is left over stands for two.
+
+    >>> subsample(np.array([[1, 2, 9], [3, 5, 8]])).tolist()
+    [[3, 9]]
+    """
+    x = as_array(plane, "plane")
+    if x.ndim < 2:
+        raise ArgumentError(f"a plane has two axes, got shape {x.shape}")
+    edges = [(0, 0)] * (x.ndim - 2) + [(0, x.shape[-2] % 2), (0, x.shape[-1] % 2)]
+    wide = np.pad(x, edges, mode="edge")
+    kind = np.int64 if x.dtype.kind in "iub" else wide.dtype
+    total = sum(wide[..., i::2, j::2].astype(kind) for i in (0, 1) for j in (0, 1))
+    made = (total + 2) >> 2 if kind is np.int64 else total / 4
+    return np.asarray(made).astype(x.dtype)
+
+
+def expand(plane: ArrayLike, shape: Sequence[int]) -> Array:
+    """The inverse of :func:`subsample`, as far as there is one: each sample stands for 2 × 2.
+
+    >>> expand(np.array([[3, 9]]), (2, 3)).tolist()
+    [[3, 3, 9], [3, 3, 9]]
+    """
+    x = as_array(plane, "plane")
+    height, width = (int(n) for n in shape)
+    if x.shape[-2:] != ((height + 1) // 2, (width + 1) // 2):
+        raise ArgumentError(f"a plane of shape {x.shape} is not a quarter of {(height, width)}")
+    return x.repeat(2, -2).repeat(2, -1)[..., :height, :width]
