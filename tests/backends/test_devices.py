@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import undula
 from comparing import TOLERANCE, flat, noise
+from undula import color
 from undula.backends import reference
 
 pytestmark = pytest.mark.filterwarnings("ignore:Level value", "ignore::UserWarning:pyopencl")
@@ -226,6 +227,30 @@ def test_integers_that_devices_do_not_lift(target: str) -> None:
         exact = undula.ilwt2([coeffs[0].astype("i8"), tuple(d.astype("i8") for d in coeffs[1])], name)
         back = undula.ilwt2(coeffs, name, backend=target)
         assert (np.sign(back) == np.sign(exact))[np.abs(exact) > 40000].all()
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2"])
+@pytest.mark.parametrize("space", color.SPACES)
+def test_colours(target: str, space: str, dtype: str) -> None:
+    """Channels become planes as the first level reads them, and come back as the last one writes them."""
+    for shape in ((33, 101, 3), (64, 40, 4)):
+        image = np.random.default_rng(3).integers(0, np.iinfo(dtype).max, shape, dtype, endpoint=True)
+        for name, level in (("cdf53", 1), ("cdf97", 3)):
+            mine = color.forward(image, name, level, color=space, backend=target)
+            host = color.forward(image, name, level, color=space)
+            for part, other in zip(flat(mine), flat(host), strict=True):
+                assert part.shape == other.shape
+                assert part.dtype == other.dtype
+                loose = 0 if part.dtype.kind == "i" else 1e-5 * float(np.abs(other).max())
+                np.testing.assert_allclose(part, other, rtol=0, atol=loose)
+            back = color.inverse(mine, name, color=space, dtype=dtype, backend=target)
+            again = color.inverse(host, name, color=space, dtype=dtype)
+            assert back.dtype == image.dtype
+            np.testing.assert_allclose(back.astype(int), again, rtol=0, atol=int(part.dtype.kind == "f"))
+            beside = color.inverse(mine, name, color=space, dtype=dtype, backend=target, channel_axis=0)
+            np.testing.assert_array_equal(np.moveaxis(beside, 0, -1), back)
+    with pytest.raises(undula.ArgumentError, match="alike on both sides"):
+        color.forward(image, "db2", 1, color=space, backend=target)
 
 
 @pytest.mark.parametrize("name", ["haar", "db2", "cdf97"])

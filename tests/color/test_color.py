@@ -1,4 +1,4 @@
-"""Colours: against scikit-image and exact sums; reversible ones bit for bit; pipelines as near as they were."""
+"""Colours: against scikit-image and exact sums; reversible ones bit for bit; the pipelines of 1999."""
 
 from typing import Any
 
@@ -160,10 +160,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "an axis": (lambda: color.to_planes(pixels(4, 4, 3), channel_axis=3), "got 3"),
     "nothing": (lambda: color.to_planes(pixels(0, 4, 3)), r"\(0, 4, 3\)"),
     "planes of floats": (lambda: color.from_planes(np.ones((3, 4, 4))), "are integers, got float64"),
-    "planes of channels": (
-        lambda: color.from_planes(np.ones((4, 4, 3), int)[:, :, :2]),
-        r"\(4, 4, 2\)|shape",
-    ),
+    "planes of channels": (lambda: color.from_planes(np.ones((2, 4, 4), int)), r"\(2, 4, 4\)"),
     "bytes": (lambda: color.from_planes(np.ones((3, 4, 4), int), dtype="f4"), "float32"),
     "quarters": (lambda: color.expand(np.ones((2, 2)), (5, 4)), r"\(2, 2\)"),
     "sides": (lambda: color.burt_forward(pixels(40, 64, 3)), r"2\^4 divides"),

@@ -1,4 +1,4 @@
-"""The reversible CDF 5/3 is that of JPEG 2000: what OpenJPEG decodes at lower resolutions is its low bands."""
+"""The reversible CDF 5/3 is that of JPEG 2000: what OpenJPEG decodes at lower resolutions is its low band."""
 
 import io
 from typing import Any

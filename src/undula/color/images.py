@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from ..backends import cpu
 from ..errors import ArgumentError, ArgumentTypeError
 from ..transforms import ilwt2
-from ..transforms.arrays import as_array
-from ..transforms.lifted import lwt2_of_channels
+from ..transforms.arrays import as_array, given_array
+from ..transforms.lifted import channels_of_lwt2, lwt2_of_channels
+from ..transforms.ondevice import HostLibrary, engine
 from ..wavelets import Wavelet
 from .spaces import Space, space
 
@@ -21,28 +22,32 @@ __all__ = ["expand", "forward", "from_planes", "inverse", "subsample", "to_plane
 Array = NDArray[Any]
 
 
-def _image(image: ArrayLike, channel_axis: int) -> Array:
-    """An image with its channels last, in one piece."""
-    array = as_array(image, "image")
-    if array.dtype not in (np.uint8, np.uint16):
+def _checked(array: Any, dtype: str, channel_axis: int) -> None:
+    """An error for what is no colour image."""
+    if dtype not in ("uint8", "uint16"):
         raise ArgumentTypeError(
-            f"a colour image has channels of uint8 or uint16, got {array.dtype}; convert it first"
+            f"a colour image has channels of uint8 or uint16, got {dtype}; convert it first"
         )
-    if array.ndim != 3:
+    if len(array.shape) != 3:
         raise ArgumentError(
             f"a colour image has three axes, rows, columns and channels; got shape {array.shape}"
         )
     if not isinstance(channel_axis, (int, np.integer)) or not -3 <= channel_axis < 3:
         raise ArgumentError(f"channel_axis is one of three axes, got {channel_axis!r}")
-    moved = np.moveaxis(array, channel_axis, -1)
-    if moved.shape[-1] not in (3, 4):
+    if array.shape[channel_axis] not in (3, 4):
         raise ArgumentError(
             f"a colour image has 3 channels, or 4 with opacity, along axis {channel_axis}; got"
-            f" {moved.shape[-1]} (shape {array.shape})"
+            f" {array.shape[channel_axis]} (shape {tuple(array.shape)})"
         )
-    if 0 in moved.shape:
-        raise ArgumentError(f"an image with pixels is needed, got shape {array.shape}")
-    return np.ascontiguousarray(moved)
+    if 0 in array.shape:
+        raise ArgumentError(f"an image with pixels is needed, got shape {tuple(array.shape)}")
+
+
+def _image(image: ArrayLike, channel_axis: int) -> Array:
+    """An image with its channels last, in one piece."""
+    array = as_array(image, "image")
+    _checked(array, str(array.dtype), channel_axis)
+    return np.ascontiguousarray(np.moveaxis(array, channel_axis, -1))
 
 
 def to_planes(image: ArrayLike, color: str = "rct", *, channel_axis: int = -1) -> Array:
@@ -107,6 +112,7 @@ def forward(
     color: str = "rct",
     mode: str = "symmetric",
     channel_axis: int = -1,
+    backend: str = "auto",
 ) -> list[Any]:
     """Planes of a colour image and their LWT, in one pass over the image.
 
@@ -120,6 +126,8 @@ def forward(
         How often the approximation is decomposed; None for as often as there is something to decompose.
     color, channel_axis
         See :func:`to_planes`.
+    backend : "auto", "cpu", "cuda" or "opencl"
+        As for ``lwt2``: arrays on a device are transformed there, with channels last and at least one level.
 
     Returns
     -------
@@ -133,11 +141,21 @@ def forward(
     >>> coeffs[0].shape, bool((inverse(coeffs) == image).all())
     ((3, 5, 7), True)
     """
-    array, own = _image(image, channel_axis), space(color)
+    own, device = space(color), engine([given_array(image, "image")], backend)
+    array: Any
+    if device is None or isinstance(device, HostLibrary):
+        array, dtype = _image(image, channel_axis), str(np.asarray(image).dtype)
+    else:
+        array, dtype = image, device.dtype(image)
+        _checked(array, dtype, channel_axis)
+        if channel_axis not in (-1, 2):
+            raise ArgumentError(
+                "on a device, channels are side by side: permute the image to (H, W, channels)"
+            )
     name = wavelet or ("cdf53" if own.whole else "cdf97")
-    most = round(own.largest * int(np.iinfo(array.dtype).max)) + 1
-    kept = None if own.whole else np.dtype(np.float32)
-    return lwt2_of_channels(array, own.mixing(array.shape[2]), name, level, mode, most, kept)
+    most = round(own.largest * int(np.iinfo(dtype).max)) + 1
+    mixing = own.mixing(int(array.shape[2]))
+    return lwt2_of_channels(array, mixing, name, level, mode, most, own.whole, device)
 
 
 def inverse(
@@ -148,9 +166,23 @@ def inverse(
     mode: str = "symmetric",
     dtype: DTypeLike = np.uint8,
     channel_axis: int = -1,
+    backend: str = "auto",
 ) -> Array:
     """The inverse of :func:`forward`."""
-    name = wavelet or ("cdf53" if space(color).whole else "cdf97")
+    own = space(color)
+    name = wavelet or ("cdf53" if own.whole else "cdf97")
+    arrays = [coeffs[0], *(band for part in coeffs[1:] for band in part)]
+    device = engine([given_array(array, "coefficients") for array in arrays], backend)
+    if device is not None and len(coeffs) > 1:
+        if np.dtype(dtype) not in (np.dtype(np.uint8), np.dtype(np.uint16)):
+            raise ArgumentTypeError(f"channels are uint8 or uint16, got dtype {np.dtype(dtype)}")
+        if own.whole == device.dtype(coeffs[0]).startswith("float"):
+            raise ArgumentTypeError(f"{device.dtype(coeffs[0])} coefficients are not those of {color!r}")
+        made = channels_of_lwt2(coeffs, own.unmixing, name, mode, device, str(np.dtype(dtype)))
+        axis = channel_axis % 3
+        order = (2, 0, 1) if axis == 0 else (0, 2, 1)
+        turned: Array = made if axis == 2 else device.turned(made, order)
+        return turned
     return from_planes(ilwt2(coeffs, name, mode), color, dtype=dtype, channel_axis=channel_axis)
 
 

@@ -12,8 +12,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backends.cpu import Mixing
 from ..errors import UnknownNameError
+from ..plans.mixing import Mixing, Unmixing
 
 __all__ = ["SPACES", "Space", "space"]
 
@@ -50,6 +50,11 @@ class Space:
             shifts.append(0)
         offsets = [(1 << shift >> 1) if self.whole and self.name != "rct" else 0 for shift in shifts]
         return Mixing(tuple(weights), tuple(offsets), tuple(shifts))
+
+    @property
+    def unmixing(self) -> Unmixing:
+        """The way back."""
+        return Unmixing(self.back)
 
     def matrix(self) -> NDArray[np.float64]:
         """The weights as they count."""

@@ -22,6 +22,7 @@ from ..plans.axes import Axes, checked_axes
 from ..plans.boundary import LWT_MODES, MODES, check_mode, signal_length
 from ..plans.coeffs import per_axis
 from ..plans.line import Line, Steps, dwt_line, lwt_line, lwt_steps
+from ..plans.mixing import Mixing
 from ..plans.rounding import gains_back
 from ..wavelets import Wavelet, as_wavelet
 from .arrays import check_out, result_dtype
@@ -185,7 +186,7 @@ def decompose(wanted: Recipe, x: Array, levels: int, out: Sequence[Any] | None =
 
 
 def decompose_mixed(
-    wanted: Recipe, image: Array, mixing: cpu.Mixing, levels: int, dtype: np.dtype[Any]
+    wanted: Recipe, image: Array, mixing: Mixing, levels: int, dtype: np.dtype[Any]
 ) -> list[Any]:
     """The same for planes ``(P, H, W)`` that are made of the channels of an image, ``(H, W, C)``.
 

@@ -19,11 +19,12 @@ from ..backends.devices.libraries import Library
 from ..errors import ArgumentError, ArgumentTypeError
 from ..plans.axes import Axes, one_axis, two_axes
 from ..plans.coeffs import from_keys, to_keys
+from ..plans.mixing import Mixing, Unmixing
 from ..plans.rounding import Growth, growth
 from ..wavelets import Wavelet
 from .arrays import given_array, result_dtype
 from .levels import Recipe, checked_targets, decompose, decompose_mixed, deepest_lwt, recipe, recompose
-from .ondevice import HostLibrary, arrays_of, backward, engine, forward, restorer
+from .ondevice import HostLibrary, Options, arrays_of, backward, engine, forward, restorer
 
 __all__ = ["ilwt", "ilwt2", "ilwtn", "lwt", "lwt2", "lwtn"]
 
@@ -112,7 +113,7 @@ def _lwtn(
     kept = storage(array.dtype, wanted, array.shape, levels, dtype, lambda: cpu.largest(array))
     if out is None and _is_image(given, wanted, kept):
         own = recipe(3, wanted.wavelets, wanted.modes, (1, 2), lifted=True)
-        once = cpu.Mixing(((1,),), (0,), (0,))
+        once = Mixing(((1,),), (0,), (0,))
         assert kept is not None
         made = decompose_mixed(own, given[..., np.newaxis], once, levels, kept)
         plane = [made[0][0], *({key: band[0] for key, band in part.items()} for part in made[1:])]
@@ -183,35 +184,63 @@ def storage(
 
 
 def lwt2_of_channels(
-    image: Array,
-    mixing: cpu.Mixing,
+    image: Any,
+    mixing: Mixing,
     wavelet: Names,
     level: int | None,
     mode: str | Sequence[str],
     largest: int,
-    dtype: np.dtype[Any] | None,
+    whole: bool,
+    device: Library | None,
 ) -> list[Any]:
     """The LWT of planes that are made of the channels of an image ``(H, W, C)`` in one piece.
 
-    ``largest`` is the largest number of a plane; ``dtype`` is that of floats, None for integers.
+    ``largest`` is the largest number of a plane, ``whole`` says that planes are integers, else float32.
     """
     wanted = recipe(3, wavelet, mode, (1, 2), lifted=True)
-    shape = (mixing.planes, *image.shape[:2])
+    height, width = (int(n) for n in image.shape[:2])
+    shape = (mixing.planes, height, width)
     levels = _levels(wanted, shape, level)
-    if dtype is None:
+    dtype = np.dtype(np.float32)
+    if whole:
+        size = 1 if str(image.dtype).endswith("uint8") else 2
         grows = _grows(wanted, shape, levels)
-        sizes = [np.dtype(name) for name in STORAGES if np.dtype(name).itemsize > image.dtype.itemsize]
-        fitting = [size for size in sizes if grows.fits(largest, 8 * size.itemsize)]
-        if not fitting:
+        sizes = [np.dtype(name) for name in STORAGES if np.dtype(name).itemsize > size]
+        fitting = [one for one in sizes if grows.fits(largest, 8 * one.itemsize)]
+        if not fitting or (device is not None and fitting[0] == np.int64):
             raise ArgumentError(
-                f"{levels} level(s) of this wavelet could overflow even int64; use fewer levels"
+                f"{levels} level(s) of this wavelet could overflow {'int64' if device is None else 'int32'};"
+                " use fewer levels"
             )
         dtype = fitting[0]
+    if device is not None:
+        if levels == 0:
+            raise ArgumentError("on a device, colours become planes in the first level: level is at least 1")
+        own = recipe(3, wanted.wavelets, wanted.modes, (0, 1), lifted=True)
+        options = Options(mixing=mixing)
+        made = forward(device, image, own, levels, None, options, whole=str(dtype) if whole else None)
+        return from_keys(_turned(device, made, (2, 0, 1)), "wavedec2")
     if dtype == np.int64:  # (which has no kernels of its own)
         planes = cpu.empty(shape, np.dtype(np.int32))
         cpu.mix_planes(image, mixing, planes)
         return from_keys(decompose(wanted, planes.astype(np.int64), levels), "wavedec2")
     return from_keys(decompose_mixed(wanted, image, mixing, levels, dtype), "wavedec2")
+
+
+def channels_of_lwt2(
+    coeffs: Sequence[Any], unmixing: Unmixing, wavelet: Names, mode: Any, device: Library, dtype: str
+) -> Any:
+    """Channels ``(H, W, C)`` from coefficients of planes, on a device."""
+    read = to_keys(coeffs, given_array)
+    wanted = recipe(3, wavelet, mode, (0, 1), lifted=True)
+    turned = _turned(device, read, (1, 2, 0))
+    whole = _is_whole(device, read[0])
+    return backward(device, turned, wanted, options=Options(unmixing=unmixing), whole=whole, result=dtype)
+
+
+def _turned(device: Library, coeffs: Sequence[Any], axes: tuple[int, ...]) -> list[Any]:
+    rest = [{key: device.turned(band, axes) for key, band in part.items()} for part in coeffs[1:]]
+    return [device.turned(coeffs[0], axes), *rest]
 
 
 def _grows(wanted: Recipe, shape: tuple[int, ...], levels: int) -> Growth:

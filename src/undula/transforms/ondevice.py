@@ -375,8 +375,12 @@ def backward(
     kept: dict[Any, Any] | None = None,
     dtype: str | None = None,
     whole: bool = False,
+    result: str | None = None,
 ) -> Any:
-    """The samples; of a corner of them, where ``cut`` is smaller than what the coefficients make."""
+    """The samples; of a corner of them, where ``cut`` is smaller than what the coefficients make.
+
+    ``result`` is their dtype, where it is another than that of the coefficients.
+    """
     given = [a for a in (coeffs[0], *(b for part in coeffs[1:] for b in part.values())) if a is not None]
     if not given:
         raise ArgumentError("At least one coefficient parameter must be specified.")
@@ -417,7 +421,7 @@ def backward(
     stages = _stages(wanted, shapes, real, dtype in COMPLEX)
     wants = cut or shapes[0]
     if out is None:
-        x = library.empty(wants, dtype, like)
+        x = library.empty(wants, result or dtype, like)
     else:
         _check_out(library, out, like, wants, dtype, "out")
         x = out

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...plans.flow import Flow, FlowStep
+from ...plans.mixing import Mixing, Unmixing
 from .borders import FOLDS, Border
 from .dialect import Dialect
 from .text import Text, literal
@@ -19,12 +20,14 @@ __all__ = [
     "Kernel",
     "Pass",
     "emit_take",
+    "mixed",
     "opened",
     "parameters",
     "prelude",
     "read",
     "stepped",
     "taken",
+    "unmixed",
     "written",
 ]
 
@@ -75,6 +78,10 @@ class Pass:
         Numbers side by side that belong to one place of a row.
     source, result : str
         dtypes of what is read and of what is written.
+    mixing : Mixing, optional
+        Forward, what channels become as they are read.
+    unmixing : Unmixing, optional
+        Back, what they become before they are written.
     """
 
     back: bool
@@ -83,6 +90,8 @@ class Pass:
     channels: int
     source: str
     result: str
+    mixing: Mixing | None = None
+    unmixing: Unmixing | None = None
 
     @property
     def number(self) -> str:
@@ -171,6 +180,11 @@ def written(work: Pass, value: str) -> str:
     """A number, as an element to be written."""
     if work.result == "float16":
         return f"value_half({value})"
+    if work.unmixing is not None:  # (rounded, and cut to what a channel holds)
+        most = 2 ** (8 * ITEMSIZE[work.result]) - 1
+        if work.number == "int":
+            return f"({ELEMENTS[work.result]})min(max({value}, 0), {most})"
+        return f"({ELEMENTS[work.result]})(int)min(max(floor({value} + 0.5f), 0.0f), {most}.0f)"
     return value if ELEMENTS[work.result] == work.number else f"({ELEMENTS[work.result]})({value})"
 
 
@@ -188,6 +202,39 @@ def stepped(work: Pass, dialect: Dialect, own: str, step: FlowStep, values: Sequ
         return f"{own} + {'(int)' if wide else ''}{added}"
     # (Coefficients that were changed may lead anywhere; those that were not lead back.)
     return f"fitting({f'({dialect.long})' if work.kept == 'int32' else ''}{own} + {added})"
+
+
+def mixed(work: Pass, values: Sequence[str]) -> list[str]:
+    """Planes, of the channels of one place as they are read."""
+    assert work.mixing is not None
+    found = []
+    for weights, offset, shift in zip(*work.mixing, strict=True):
+        terms = [
+            value if weight == 1 else f"{literal(weight, work.number)} * {value}"
+            for weight, value in zip(weights, values, strict=True)
+            if weight
+        ]
+        if offset:
+            terms.append(literal(offset, work.number))
+        found.append(f"({' + '.join(terms)})" + (f" >> {shift}" if shift else ""))
+    return found
+
+
+def unmixed(work: Pass, values: Sequence[str]) -> list[str]:
+    """Channels, of the planes of one place; the reversible ones are found one after the other."""
+    assert work.unmixing is not None
+    rest = list(values[3:])
+    if work.unmixing.matrix is None:
+        y, u, v = values[:3]
+        green = f"({y} - (({u} + {v}) >> 2))"
+        return [f"{v} + {green}", green, f"{u} + {green}", *rest]
+    found = []
+    for row in work.unmixing.matrix:
+        terms = [
+            f"{literal(w, work.number)} * {value}" for w, value in zip(row, values[:3], strict=True) if w
+        ]
+        found.append(" + ".join(terms))
+    return found + rest
 
 
 def parameters(

@@ -11,13 +11,26 @@ as much as results reach. No shared memory, no barrier:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ...plans.flow import Flow, FlowStep
 from .dialect import Dialect
-from .kernel import ELEMENTS, ITEMSIZE, Kernel, Pass, opened, parameters, prelude, read, stepped, written
+from .kernel import (
+    ELEMENTS,
+    ITEMSIZE,
+    Kernel,
+    Pass,
+    mixed,
+    opened,
+    parameters,
+    prelude,
+    read,
+    stepped,
+    unmixed,
+    written,
+)
 from .text import Text, literal
 
 __all__ = ["EXTENTS", "Shape", "emit"]
@@ -575,9 +588,23 @@ class _Sliding:
                 text(f"in{c}_0[j] = {read(self.work, value) if self.raw else value};")
                 for age in range(1, deep):
                     text(f"next{age - 1}_{c}[j] = next{age}_{c}[j];")
+        if self.work.mixing is not None:
+            for c in range(count):
+                self._each_place(f"in{c}_0", mixed)
         if deep:
             text(f"const int ahead = min(i + {deep}, end + {after - 1});")
             self._fetch("ahead", f"next{deep - 1}_", count)
+
+    def _each_place(self, name: str, change: Callable[[Pass, Sequence[str]], list[str]]) -> None:
+        """Changes the channels of every place of a row that is in registers."""
+        channels = self.work.channels
+        values = [f"channel{k}" for k in range(channels)]
+        with self.text.unrolled("p", self.shape.pixels):
+            own = [f"{name}[p * {channels} + {k}]" for k in range(channels)]
+            self.text(
+                "const number " + ", ".join(f"{v} = {o}" for v, o in zip(values, own, strict=True)) + ";"
+            )
+            self.text(*(f"{o} = {new};" for o, new in zip(own, change(self.work, values), strict=True)))
 
     def _places(self) -> None:
         """Where in memory a lane's columns are, looked up once for all rows."""
@@ -679,6 +706,10 @@ class _Sliding:
         if not self.along_first:
             self._along_rows(names)
         with text.block(f"if (useful && {warm})" if warm else "if (useful)"):
+            if work.unmixing is not None:
+                self._scale_rows(names)
+                for name in names:
+                    self._each_place(name, unmixed)
             for sequence in range(count):
                 component, shift, scale = flow.exits[sequence] if flow else (0, 0, 1.0)
                 row, limit = "n", "rows"
@@ -692,6 +723,18 @@ class _Sliding:
                     with text.block(guarded):
                         for piece in self._pieces(False):
                             self._store(sequence, names[component], scale, *piece)
+
+    def _scale_rows(self, names: Sequence[str]) -> None:
+        """Floats are scaled before they become channels."""
+        if self.work.number == "int" or self.down is None or self.along is None:
+            return
+        channels = self.work.channels
+        for down in self.down.exits:
+            for phase, along in enumerate(self.along.exits):
+                scale = literal(down.scale * along.scale, self.work.number)
+                with self.text.unrolled("p", self.half), self.text.unrolled("c", channels):
+                    place = f"{names[down.component]}[(2 * p + {phase}) * {channels} + c]"
+                    self.text(f"{place} = {place} * {scale};")
 
     def _along_rows(self, names: Sequence[str]) -> None:
         """The steps along rows that are in registers."""
@@ -715,6 +758,8 @@ class _Sliding:
                 parity = slot // channels % 2
                 column = self.along.exits[parity if work.back else sequence].scale
                 scales[k] = scale * column
+        if work.unmixing is not None:
+            scales = [1.0] * len(slots)
         values = [
             f"{name}[{slot}]" + (f" * {literal(s, number)}" if s != 1 else "")
             for slot, s in zip(slots, scales, strict=True)

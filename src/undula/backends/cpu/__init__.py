@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...plans.line import Line, Steps
+from ...plans.mixing import Mixing
 from .memory import empty, keep_memory, kept_memory
-from .mixing import Mixing, fusible, join_channels, mix_planes, run_mixed
+from .mixing import fusible, join_channels, mix_planes, run_mixed
 from .passes import Pass, TwoLevels
 from .threads import get_num_threads, ranges, run, set_num_threads, workers
 
 __all__ = [
     "Level",
-    "Mixing",
     "empty",
     "get_num_threads",
     "join_channels",

@@ -3,53 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...plans.mixing import Mixing
 from .compiled import kernel
 from .layout import MIX_CHANNELS
 from .passes import Pass, TwoLevels, address
 from .threads import ranges, run, workers
 
-__all__ = ["Mixing", "fusible", "join_channels", "mix_planes", "run_mixed"]
+__all__ = ["fusible", "join_channels", "mix_planes", "run_mixed"]
 
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Mixing:
-    """How planes are made of channels.
-
-    Parameters
-    ----------
-    weights : tuple of tuples
-        Of each plane, a number for each channel.
-    offsets : tuple
-        Added to each sum.
-    shifts : tuple of int
-        Of integers, by which sums are shifted then.
-    """
-
-    weights: tuple[tuple[float, ...], ...]
-    offsets: tuple[float, ...]
-    shifts: tuple[int, ...]
-
-    @property
-    def planes(self) -> int:
-        """How many there are."""
-        return len(self.weights)
-
-    def table(self, source: np.dtype[Any], target: np.dtype[Any]) -> NDArray[np.int64]:
-        """What kernels read."""
-        return _table(self, source.itemsize, target.kind == "f")
-
-
 @lru_cache(maxsize=64)
 def _table(mixing: Mixing, size: int, floats: bool) -> NDArray[np.int64]:
+    """What kernels read."""
     channels = len(mixing.weights[0])
     made = np.zeros(2 + 6 * mixing.planes, np.int64)
     made[MIX_CHANNELS : MIX_CHANNELS + 2] = channels, size
@@ -68,7 +41,7 @@ def mix_planes(image: Array, mixing: Mixing, out: Array) -> None:
     """Rows of ``(H, W, C)`` to ``(P, H, W)``; both in one piece."""
     rows, width = image.shape[:2]
     work = kernel("mix_planes", str(out.dtype))
-    table = mixing.table(image.dtype, out.dtype)
+    table = _table(mixing, image.itemsize, out.dtype.kind == "f")
 
     def some(begin: int, end: int) -> None:
         told = np.array(
@@ -104,6 +77,6 @@ def run_mixed(
 ) -> None:
     """One level, or two at once, of planes that are made of an image row by row."""
     first = work.first if isinstance(work, TwoLevels) else work
-    table = mixing.table(image.dtype, first.dtype)
+    table = _table(mixing, image.itemsize, first.dtype.kind == "f")
     place = (address(image), 0, image.strides[0])
     work.mixed(place, address(table), *bands)

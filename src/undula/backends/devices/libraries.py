@@ -77,6 +77,10 @@ class Library(ABC):
         """Results as the caller is to have them."""
         return results
 
+    def turned(self, x: Any, axes: tuple[int, ...]) -> Any:
+        """The same numbers with axes in another order."""
+        return x.transpose(axes)
+
     def events(self, arrays: Sequence[Any]) -> list[Any]:
         """What has to happen before the numbers of these arrays are there, where queues do not say it."""
         return []
@@ -190,6 +194,9 @@ class _Torch(_Cuda):
 
     def converted(self, x: Any, dtype: str) -> Any:
         return x.to(getattr(sys.modules["torch"], dtype))
+
+    def turned(self, x: Any, axes: tuple[int, ...]) -> Any:
+        return x.permute(axes)
 
     def samples(self, x: Any, what: str = "data") -> Any:
         return super().samples(x.detach().resolve_conj().resolve_neg(), what)

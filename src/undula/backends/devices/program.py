@@ -16,6 +16,7 @@ from ...errors import ArgumentError
 from ...liftings import lifting
 from ...plans.flow import Entry, Exit, Flow, Tap, flow
 from ...plans.line import PRECISE, Line, Steps
+from ...plans.mixing import Mixing, Unmixing
 from ...schemes import SCHEMES
 from ...wavelets import Wavelet
 from ..clike import Dialect, Kernel, Pass, moves, naive, rowcolumn, sliding, stepwise, tiled
@@ -65,6 +66,7 @@ class Builder:
     capacity: Callable[[Kernel], int] | None = None
     launches: list[Launch] = field(default_factory=list)
     own: list[tuple[int, str]] = field(default_factory=list)
+    _colors: tuple[Mixing | None, Unmixing | None] = (None, None)
 
     @property
     def slides(self) -> bool:
@@ -83,8 +85,19 @@ class Builder:
 
     # --- levels -----------------------------------------------------------------------------------
 
-    def level(self, back: bool, x: Ref, tasks: Sequence[Task], bands: Mapping[str, Ref | None]) -> None:
-        """One level of an array; bands by key, in the order of the tasks."""
+    def level(
+        self,
+        back: bool,
+        x: Ref,
+        tasks: Sequence[Task],
+        bands: Mapping[str, Ref | None],
+        colors: tuple[Mixing | None, Unmixing | None] = (None, None),
+    ) -> None:
+        """One level of an array; bands by key, in the order of the tasks.
+
+        ``colors`` say what becomes of the channels of the samples.
+        """
+        self._colors = colors
         order = list(range(len(tasks)))
         if next(band.dtype for band in bands.values() if band is not None) not in INTEGERS:
             order.sort(key=lambda k: tasks[k].axis)  # (rounding makes the order of integer steps matter)
@@ -100,6 +113,11 @@ class Builder:
         if len(tasks) == 2 and self._together(x, tasks):
             self._plane(back, x, tasks, bands)
             return
+        if self._colors != (None, None):
+            raise ArgumentError(
+                "on a device, colours become planes as an image is read: that takes a wavelet that is lifted"
+                " alike on both sides, such as cdf53 or cdf97, and two axes; use one, or the CPU"
+            )
         if self.scheme != "auto":
             raise ArgumentError(
                 f"scheme {self.scheme!r} transforms two neighbouring axes with at most {MOST_CHANNELS}"
@@ -270,7 +288,7 @@ class Builder:
         down, along = (self._flow(task, back, number) for task in tasks)
         axis = tasks[0].axis
         channels = math.prod(x.shape[axis + 2 :])
-        work = Pass(back, down, along, channels, source, result)
+        work = Pass(back, down, along, channels, source, result, *self._colors)
         lines = [task.line for task in tasks]
         row = channels * max(x.shape[axis + 1], *lines[1].counts)
         views = self._views(back, x, bands, lambda r: self._strides(r, axis, axis + 1), row)
@@ -278,7 +296,7 @@ class Builder:
         fitting = None
         if self.strategy == "tiled":
             fitting = self._tile(tasks, back, x.dtype)
-        elif self.strategy == "auto" and any(down.flow.reach) and number != "int":
+        elif self.strategy == "auto" and any(down.flow.reach) and number != "int" and not any(self._colors):
             fitting = self._small_tile(tasks, back, x)
         if fitting is None:
             self._sliding(work, views, rows, lines[0].counts, columns, lines[1].counts, planes)

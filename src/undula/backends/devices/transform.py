@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...errors import ArgumentError
+from ...plans.mixing import Mixing, Unmixing
 from ..clike import Dialect, Kernel
 from ..strides import contiguous
 from .launches import Knobs, Limits, Program, Ref, Task
@@ -64,6 +65,8 @@ class Options:
     scheme: str = "auto"
     method: str = "auto"
     knobs: Knobs = AUTO
+    mixing: Mixing | None = None
+    unmixing: Unmixing | None = None
 
 
 def transform(
@@ -129,7 +132,8 @@ def transform(
         if between is not None:
             x = between
     for x, tasks, bands in reversed(levels) if back else levels:
-        builder.level(back, x, tasks, bands)
+        colors = (options.mixing, options.unmixing) if x is whole else (None, None)
+        builder.level(back, x, tasks, bands, colors)
     if back and whole is not given:
         builder.copy(whole, given)
     return builder.program()

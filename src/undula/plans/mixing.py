@@ -1,0 +1,39 @@
+"""Planes that are sums of channels, and channels that are sums of planes: colours, as kernels see them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Mixing", "Unmixing"]
+
+
+class Mixing(NamedTuple):
+    """How planes are made of channels.
+
+    Parameters
+    ----------
+    weights : tuple of tuples
+        Of each plane, a number for each channel.
+    offsets : tuple
+        Added to each sum.
+    shifts : tuple of int
+        Of integers, by which sums are shifted then.
+    """
+
+    weights: tuple[tuple[float, ...], ...]
+    offsets: tuple[float, ...]
+    shifts: tuple[int, ...]
+
+    @property
+    def planes(self) -> int:
+        """How many there are."""
+        return len(self.weights)
+
+
+class Unmixing(NamedTuple):
+    """How three channels are made of planes again: by a matrix; without one, as the reversible space does.
+
+    Where there is a fourth channel, it is the fourth plane.
+    """
+
+    matrix: tuple[tuple[float, ...], ...] | None
