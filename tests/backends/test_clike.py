@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import undula
+from undula import color
 from undula.backends.clike import CUDA, OPENCL, Dialect, moves
 from undula.backends.cuda.runtime import compile_kernel
 from undula.backends.devices.launches import Knobs, Limits, Program, Task
@@ -28,6 +29,7 @@ def program(
     lifted: bool = False,
     shape: tuple[int, ...] = SHAPE,
     axes: tuple[int, ...] = (0, 1),
+    samples: str = "",
     **options: Any,
 ) -> Program:
     """One level of arrays in one piece."""
@@ -46,9 +48,9 @@ def program(
             band[task.axis] = task.line.counts[letter == "d"]
         shapes[key] = tuple(band)
     stage = Stage(shape, tuple(tasks), shapes)
-    samples = Layout.whole(shape, dtypes[1] if back else dtypes[0])
+    x = Layout.whole(shape, samples or (dtypes[1] if back else dtypes[0]))
     bands = [Layout.whole(s, dtypes[1]) for s in shapes.values()]
-    return transform(back, [stage], samples, bands, dialect, Limits(132), Options(**options))
+    return transform(back, [stage], x, bands, dialect, Limits(132), Options(**options))
 
 
 SHOWN: dict[str, dict[str, Any]] = {
@@ -171,6 +173,21 @@ def test_compiles(
         way = {**way, "dtypes": (way["dtypes"][1],) * 2}
     for kernel in dict.fromkeys(launch.kernel for launch in program(CUDA, back=back, **way).launches):
         assert compile_kernel(kernel, arch)[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("space", color.SPACES)
+def test_colours_compile(space: str, arch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    own = color.space(space)
+    for channels in (3, 4):
+        shape, kept = (64, 128, channels), "int16" if own.whole else "float32"
+        told: dict[str, Any] = {"name": "cdf53", "lifted": True, "shape": shape, "dtypes": ("uint8", kept)}
+        there = program(CUDA, **told, mixing=own.mixing(channels))
+        back = program(CUDA, **told, back=True, unmixing=own.unmixing, samples="uint8")
+        for made in (there, back):
+            for launch in made.launches:
+                assert compile_kernel(launch.kernel, arch)[:4] == b"\x7fELF"
 
 
 @pytest.mark.parametrize("back", [False, True], ids=["forward", "back"])

@@ -132,7 +132,8 @@ def transform(
         if between is not None:
             x = between
     for x, tasks, bands in reversed(levels) if back else levels:
-        colors = (options.mixing, options.unmixing) if x is whole else (None, None)
+        mixing, unmixing = (None, options.unmixing) if back else (options.mixing, None)
+        colors = (mixing, unmixing) if x is whole else (None, None)
         builder.level(back, x, tasks, bands, colors)
     if back and whole is not given:
         builder.copy(whole, given)
