@@ -92,8 +92,8 @@ class Growth(NamedTuple):
         """Whether integers of so many bits hold everything."""
         if bits == 64 and self.bound(largest) * ROOM >= 2**62:  # (there are no wider ones for sums)
             return False
-        # (Two numbers are added before they are multiplied.)
-        sums = max(self.sums, 2 * self.numbers) if bits == 32 else self.sums
+        # (Of 32 bits, two numbers are added before they are multiplied; of 16, a difference is one, too.)
+        sums = max(self.sums, 2 * self.numbers) if bits < 64 else self.sums
         return bool(math.ceil(sums * largest + 2 * self.errors) < 2 ** (bits - 1))
 
     def largest(self, bits: int) -> int:

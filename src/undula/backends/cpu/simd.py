@@ -22,9 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
+import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -126,6 +127,13 @@ class Emitter:
         function = cgutils.get_or_insert_function(self.b.module, signature, f"llvm.{name}.{suffix}")
         return self.b.call(function, values)
 
+    def _x86(self, name: str, bits: int, x: Any, y: Any) -> Any:
+        """An instruction of AVX2, on two vectors, with a result of so many bits in each lane."""
+        kind = ir.VectorType(ir.IntType(bits), 8 * VECTOR // bits)
+        signature = ir.FunctionType(kind, [x.type, y.type])
+        function = cgutils.get_or_insert_function(self.b.module, signature, f"llvm.x86.avx2.{name}")
+        return self.b.call(function, [x, y])
+
     def _constant(self, value: int, bits: int, lanes: int) -> Any:
         kind = ir.IntType(bits)
         return (
@@ -151,12 +159,26 @@ class Emitter:
         if not self.integer:
             return self.spread(factor, lanes)
         bits = self._working
+        if self._pairs(lanes):
+            whole, offset, shift = (
+                self.b.trunc(part, ir.IntType(width))
+                for part, width in zip(factor, (16, 32, 32), strict=True)
+            )
+            return [
+                self.spread(whole, lanes),
+                self.spread(offset, lanes // 2),
+                self.spread(shift, lanes // 2),
+            ]
         cut = [self.b.trunc(part, ir.IntType(bits)) if bits < 64 else part for part in factor]
         spread = [self.spread(part, lanes) for part in cut]
         if bits == 64 and self.bytes == 4:  # (to be seen as a factor of 32 bits)
             half = self.spread(self.b.trunc(factor[0], ir.IntType(32)), lanes)
             spread[0] = self.b.sext(half, spread[0].type)
         return spread
+
+    def _pairs(self, lanes: int) -> bool:
+        """Whether products of 16 bits are added in pairs by one instruction."""
+        return self._working == 32 and self.bytes == 2 and lanes == 16 and _has_avx2()
 
     @property
     def _working(self) -> int:
@@ -195,6 +217,16 @@ class Emitter:
             both = self._call("smax", self._call("sadd.sat", left, right), least)
             total = self._call("sadd.sat", builder.mul(whole, both), offset)
             return self._call("sadd.sat", own, builder.ashr(total, shift))
+        if self._pairs(lanes):
+            halves = []
+            for first in (0, 4):  # (as other instructions of this kind take them: by halves of a vector)
+                order = [
+                    k + side for low in (first, first + 8) for k in range(low, low + 4) for side in (0, 16)
+                ]
+                both = self._shuffle(left, right, order)
+                products = self._x86("pmadd.wd", 32, both, whole)
+                halves.append(builder.ashr(builder.add(products, offset), shift))
+            return self._call("sadd.sat", own, self._x86("packssdw", 16, *halves))
         wide = ir.IntType(self._working)
         kind = wide if lanes == 1 else ir.VectorType(wide, lanes)
         if bits == 32:
@@ -296,6 +328,12 @@ class Emitter:
                     work(self.b.sub(count, INT(self.lanes)), self.lanes, 1)
                 with otherwise, self.loop(single, count, 1) as rest:
                     work(rest, 1, 1)
+
+
+@cache
+def _has_avx2() -> bool:
+    """Of the processor that kernels are compiled for."""
+    return bool(llvm.get_host_cpu_features().get("avx2"))
 
 
 Body = Callable[[Emitter, list[Any]], None]
