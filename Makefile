@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types tests docs table clean
+.PHONY: help demo test lint types tests thorough docs table clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -24,6 +24,9 @@ types: $(VENV)/.dev ## mypy --strict on src
 
 tests: $(VENV)/.dev ## pytest on all cores
 	$(BIN)/pytest -n auto
+
+thorough: $(VENV)/.dev ## ten thousand random arrays of integers on each backend, about an hour
+	UNDULA_TESTS=thorough $(BIN)/pytest -n auto tests -k "bit_for_bit or test_integers"
 
 docs: $(VENV)/.dev ## write the pages and pictures of docs/ that the code makes
 	$(BIN)/python tools/make_docs.py

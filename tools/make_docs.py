@@ -15,6 +15,7 @@ import numpy as np
 
 import undula
 from undula.backends import reference
+from undula.plans.rounding import growth
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAPER = "sweldens iwahashi iwahashi* explosive explosive* monolithic monolithic* polyphase polyphase*".split()
@@ -286,7 +287,8 @@ all others need besides theirs; `pip install pocl-binary-distribution` is a driv
   int16 are read as they are and become float32. Other integers become float64.
 - **Views** of any strides are read where they are if their rows are in one piece, and are gathered on the device if not.
 - **Results** go to arrays of yours with `out=`, as on the CPU; on the device their rows have to be in one piece.
-- **Integers** are lifted exactly on the CPU alone: `lwt2` of integers is refused on a device, of floats it runs there.
+- **Integers** of up to 32 bits are lifted exactly, with the bits of the CPU ([integers](integers.md)). Those on a device are
+  not looked at, since the caller would have to wait: what their dtype alone does not prove to fit is refused.
 - **Plans.** `undula.Plan(shape, wavelet, backend="cuda")` keeps its memory between runs, and what it runs again on the same
   arrays is one CUDA graph. `plan.source` is the text of its kernels. `tune=True` measures a few ways to lay out the work and
   remembers the fastest for that device. `plan.frames(arrays)` transforms a sequence of NumPy arrays, with transfers while others
@@ -349,7 +351,114 @@ columns leave lanes without work, which is what batches of small images and the 
 """
 
 
+def integers_page() -> str:
+    kept = json.loads((DOCS.parent / "benchmarks" / "results" / "integers.json").read_text(encoding="utf-8"))
+    times = table(
+        ["one level", "dtype", "copy", "forward", "back"],
+        [
+            [row["what"], row["dtype"], *(f"{row[key]:.1f}" for key in ("copy", "forward", "back"))]
+            for row in kept["transforms"]
+        ],
+    )
+    colours = table(
+        ["1080p RGB, 8 bits, 3 levels", "one call", "planes, then transform", "back"],
+        [
+            [
+                f"{row['color']} + {row['wavelet']}",
+                f"{row['one']:.1f}",
+                f"{row['mix']:.1f} + {row['lwt']:.1f}",
+                f"{row['back']:.1f}",
+            ]
+            for row in kept["colours"]
+        ],
+    )
+    paper = table(
+        ["image", "size", "D4 RMSE", "off", "by up to", "Burt RMSY", "Burt RMSE", "D4, ms", "Burt, ms"],
+        [
+            [
+                row["image"],
+                row["size"],
+                f"{row['d4_rmse']:.3f}",
+                f"{100 * row['d4_off']:.1f} %",
+                str(row["d4_most"]),
+                f"{row['burt_rmsy']:.3f}",
+                f"{row['burt_rmse']:.2f}",
+                f"{row['d4_ms']:.1f}",
+                f"{row['burt_ms']:.1f}",
+            ]
+            for row in kept["paper"]
+        ],
+    )
+    grown = []
+    for name in ("haar", "cdf53", "dd137", "burt57", "db2", "cdf97"):
+        own = undula.Wavelet(name)
+        bounds = [growth((own, own), (level, level)) for level in (1, 3, 5)]
+        fits = [next(b for b in (16, 32, 64) if bounds[1].fits(most, b)) for most in (255, 65535)]
+        grown.append([name, *(f"{b.numbers:.1f}" for b in bounds), *(f"int{bits}" for bits in fits)])
+    grows = table(
+        ["wavelet", "1 level", "3 levels", "5 levels", "8 bits, 3 levels", "16 bits, 3 levels"], grown
+    )
+    return f"""\
+# Integers and colour
+
+## Integers that come back
+
+`lwt lwt2 lwtn` of integers lift in integers: every step adds a rounded sum, so every step can be undone, and the inverse gives
+back every bit, whatever the wavelet, the size, the level or the border. Nothing is scaled. Factors are fractions over powers of
+two, so that a step is
+
+    target += (Σ whole · other + offset) >> shift
+
+in integers throughout, and the CPU, CUDA and OpenCL compute the same bits. Factors that are such fractions (CDF 5/3, DD 13/7,
+Haar) are exact; others are rounded to one, as fine as sums of 16-bit numbers in 32 bits allow. CDF 5/3 is the reversible
+transform of JPEG 2000: the approximation at level k is what OpenJPEG decodes from a lossless file at `reduce=k`.
+
+**What it is kept in.** How large a number can get is known before the transform, from the norms of all that its steps compute;
+here, for images, how many times the largest sample:
+
+{grows}
+Results of 8- and 16-bit integers are kept in the smallest of int16, int32 and int64 that holds whatever such samples can lead to,
+so the dtype of results depends on that of the samples alone. Integers of 32 and 64 bits stay as wide. `dtype="int16"` keeps
+12-bit samples of a uint16 image in 16 bits: then the samples are looked at, and an error says what would have fitted.
+Coefficients may be changed before the way back; what then does not fit int16 stays at its largest number, and int32 and int64
+are looked at first. Nothing wraps silently.
+
+## Colour
+
+`color.forward(image, wavelet, level, color=...)` makes planes of an image of 3 or 4 channels (the fourth, opacity, is kept as it
+is) while the first level reads it, and gives `[cA, (cH, cV, cD), …]` with the planes along the first axis. On a GPU the channels
+become planes in registers, and channels again where the last level writes them. `color.to_planes` and `color.from_planes` do
+the colours alone; `subsample` and `expand` are for chroma.
+
+| space | planes | comes back |
+|---|---|---|
+| `rct` | integers: ⌊(R + 2G + B)/4⌋, B − G, R − G | bit for bit |
+| `apple` | integers: 43/128, 42/128, 43/128 …, rounded | by additions alone, within 1/128 |
+| `ict`, `bt601`, `bt709` | float32: luma, differences of blue and red from it, around 0 | rounded to the same integers (8 bits) |
+
+## Fixed point
+
+`undula.fixedpoint` has filter banks whose taps are fractions over a power of two, in 16-bit integers, with the rounding offset:
+`d4` and `burt57` as Crandall and Klivington (Apple, 1999) give them, and `shift_rational(wavelet, bits)` for any wavelet, which
+keeps constants out of the high band exactly. They tell their `moments`, their `norm`, their matrices for a line (`matrix`,
+`matrix_back`) and how far one is from undoing the other (`error`). `color.d4_forward` and `color.burt_forward` are the two
+pipelines of that paper. Their errors on photographs that come with scikit-image:
+
+{paper}
+(The paper has RMSE from 0.24 to 1.06 for D4 and RMSY from 0.51 to 0.57 for Burt on other images, in 111 + 106 ms and 57 ms at
+640 × 480.)
+
+## Figures
+
+{kept["machine"]}, {kept["date"]}, undula {kept["undula"]}; milliseconds, the best of several, 4096² into arrays that exist.
+`python benchmarks/integers.py` measures your machine.
+
+{times}
+{colours}"""
+
+
 def pages() -> Iterator[tuple[str, str]]:
+    yield "integers.md", integers_page()
     yield "schemes.md", schemes_page()
     yield "lifting.md", lifting_page()
     yield "speed.md", speed_page()

@@ -13,6 +13,7 @@ scale    (√2·z⁻¹, √2/2)
 18
 """
 
+from . import color, fixedpoint
 from .algebra import ROOT2, Laurent, PolyphaseMatrix
 from .backends.cpu import get_num_threads, keep_memory, kept_memory, set_num_threads
 from .errors import (
@@ -116,6 +117,7 @@ __all__ = [
     "array_to_coeffs",
     "coeffs_to_array",
     "collect_rows",
+    "color",
     "downcoef",
     "dwt",
     "dwt2",
@@ -124,6 +126,7 @@ __all__ = [
     "dwtn",
     "dwtn_max_level",
     "families",
+    "fixedpoint",
     "fswavedecn",
     "fswaverecn",
     "get_num_threads",

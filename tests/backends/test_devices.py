@@ -187,7 +187,7 @@ def test_lwt(target: str, name: str, mode: str) -> None:
 
 
 @given(
-    name=st.sampled_from(["haar", "db2", "cdf53", "cdf97", "dd137"]),
+    name=st.sampled_from(["db2", "cdf53", "cdf97"]),
     mode=st.sampled_from(undula.LWT_MODES),
     shape=st.lists(st.integers(1, 60), min_size=1, max_size=3),
     level=st.integers(1, 4),
@@ -195,22 +195,34 @@ def test_lwt(target: str, name: str, mode: str) -> None:
     seed=st.integers(0, 2**32 - 1),
     data=st.data(),
 )
-@settings(max_examples=60)
+@settings(max_examples=settings.default.max_examples // 2)
 def test_integers(
     target: str, name: str, mode: str, shape: list[int], level: int, dtype: str, seed: int, data: Any
 ) -> None:
-    """The same integers as on the CPU, and every bit back."""
-    info = np.iinfo(dtype)
+    """The same integers as on the CPU, and every bit back: ten arrays for each choice."""
+    info, rng = np.iinfo(dtype), np.random.default_rng(seed)
     low, high = (info.min, info.max) if info.bits <= 16 else (-4000, 4000)
-    x = np.random.default_rng(seed).integers(low, high, shape, dtype, endpoint=True)
     axes = data.draw(st.none() | st.permutations(range(len(shape))))
-    mine = undula.lwtn(x, name, level, mode, axes, backend=target)
-    for part, other in zip(flat(mine), flat(undula.lwtn(x, name, level, mode, axes)), strict=True):
-        assert part.dtype == other.dtype
+    for turn in range(10):
+        x = rng.integers(low, high, (shape[0] + turn, *shape[1:]), dtype, endpoint=True)
+        if turn % 3 == 0:
+            x = np.where(x > (low + high) // 2, np.array(high, dtype), np.array(low, dtype))
+        mine = undula.lwtn(x, name, level, mode, axes, backend=target)
+        for part, other in zip(flat(mine), flat(undula.lwtn(x, name, level, mode, axes)), strict=True):
+            assert part.dtype == other.dtype
+            np.testing.assert_array_equal(part, other)
+        back = undula.ilwtn(mine, name, mode, axes, backend=target)
+        assert back.dtype == mine[0].dtype
+        np.testing.assert_array_equal(back, x)
+
+
+@pytest.mark.parametrize("name", ["haar", "dd137", "burt57", "sym6"])
+def test_integers_of_other_wavelets(target: str, name: str) -> None:
+    x = noise(21, 34, dtype="u1")
+    mine = undula.lwt2(x, name, 2, backend=target)
+    for part, other in zip(flat(mine), flat(undula.lwt2(x, name, 2)), strict=True):
         np.testing.assert_array_equal(part, other)
-    back = undula.ilwtn(mine, name, mode, axes, backend=target)
-    assert back.dtype == mine[0].dtype
-    np.testing.assert_array_equal(back, x)
+    np.testing.assert_array_equal(undula.ilwt2(mine, name, backend=target), x)
 
 
 def test_integers_that_devices_do_not_lift(target: str) -> None:
@@ -233,22 +245,21 @@ def test_integers_that_devices_do_not_lift(target: str) -> None:
 @pytest.mark.parametrize("space", color.SPACES)
 def test_colours(target: str, space: str, dtype: str) -> None:
     """Channels become planes as the first level reads them, and come back as the last one writes them."""
-    for shape in ((33, 101, 3), (64, 40, 4)):
-        image = np.random.default_rng(3).integers(0, np.iinfo(dtype).max, shape, dtype, endpoint=True)
-        for name, level in (("cdf53", 1), ("cdf97", 3)):
-            mine = color.forward(image, name, level, color=space, backend=target)
-            host = color.forward(image, name, level, color=space)
-            for part, other in zip(flat(mine), flat(host), strict=True):
-                assert part.shape == other.shape
-                assert part.dtype == other.dtype
-                loose = 0 if part.dtype.kind == "i" else 1e-5 * float(np.abs(other).max())
-                np.testing.assert_allclose(part, other, rtol=0, atol=loose)
-            back = color.inverse(mine, name, color=space, dtype=dtype, backend=target)
-            again = color.inverse(host, name, color=space, dtype=dtype)
-            assert back.dtype == image.dtype
-            np.testing.assert_allclose(back.astype(int), again, rtol=0, atol=int(part.dtype.kind == "f"))
-            beside = color.inverse(mine, name, color=space, dtype=dtype, backend=target, channel_axis=0)
-            np.testing.assert_array_equal(np.moveaxis(beside, 0, -1), back)
+    channels = 4 if (space, dtype) in (("rct", "u1"), ("ict", "u2")) else 3
+    image = np.random.default_rng(3).integers(0, np.iinfo(dtype).max, (33, 101, channels), dtype)
+    mine = color.forward(image, level=2, color=space, backend=target)
+    host = color.forward(image, level=2, color=space)
+    for part, other in zip(flat(mine), flat(host), strict=True):
+        assert part.shape == other.shape
+        assert part.dtype == other.dtype
+        loose = 0 if part.dtype.kind == "i" else 1e-5 * float(np.abs(other).max())
+        np.testing.assert_allclose(part, other, rtol=0, atol=loose)
+    back = color.inverse(mine, color=space, dtype=dtype, backend=target)
+    again = color.inverse(host, color=space, dtype=dtype)
+    assert back.dtype == image.dtype
+    np.testing.assert_allclose(back.astype(int), again, rtol=0, atol=int(part.dtype.kind == "f"))
+    beside = color.inverse(mine, color=space, dtype=dtype, backend=target, channel_axis=0)
+    np.testing.assert_array_equal(np.moveaxis(beside, 0, -1), back)
     with pytest.raises(undula.ArgumentError, match="alike on both sides"):
         color.forward(image, "db2", 1, color=space, backend=target)
 

@@ -87,7 +87,7 @@ def test_what_does_not_fit_is_cut_off() -> None:
     st.none() | st.integers(0, 6),
     st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=120)
+@settings(max_examples=2 * settings.default.max_examples)
 def test_reversible_images_come_back_bit_for_bit(
     height: int, width: int, channels: int, dtype: str, name: str, level: int | None, seed: int
 ) -> None:

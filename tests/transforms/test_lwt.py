@@ -97,7 +97,7 @@ EXTREME = st.sampled_from(["lowest", "highest", "both", "noise"])
     EXTREME,
     st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=300)
+@settings(max_examples=5 * settings.default.max_examples)
 def test_integers_come_back_bit_for_bit(
     name: str, mode: str, shape: list[int], level: int, dtype: str, values: str, seed: int
 ) -> None:

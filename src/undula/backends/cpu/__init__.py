@@ -33,6 +33,8 @@ __all__ = [
     "set_num_threads",
 ]
 
+PIECE = 1 << 16  # Samples that stay in a cache while they are looked at twice.
+
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 Lines = Sequence[tuple[int, Line | Steps]]  # axes and what is done along them
@@ -138,7 +140,13 @@ def largest(x: Array) -> int:
     found: list[int] = []
 
     def look(part: Array) -> None:
-        found.append(max(-int(part.min()), int(part.max())))
+        if part.flags.c_contiguous:
+            line = part.reshape(-1)
+            for begin in range(0, line.size, PIECE):
+                some = line[begin : begin + PIECE]
+                found.append(max(-int(some.min()), int(some.max())))
+        else:
+            found.append(max(-int(part.min()), int(part.max())))
 
     pieces = ranges(x.shape[0], workers(x.size)) if x.ndim else []
     run(look, [(x[begin:end],) for begin, end in pieces if end > begin] or [(x,)])

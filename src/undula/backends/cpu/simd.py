@@ -510,8 +510,8 @@ def _mix(channels: int, size: int) -> Any:
     """
 
     def body(emit: Emitter, values: list[Any]) -> None:
-        if emit.bytes < 2 * size and emit.integer:
-            return  # (never asked for: sums would not fit)
+        if emit.bytes == 8 or (emit.bytes < 2 * size and emit.integer):
+            return  # (never asked for: doubles are not made of bytes, and small integers not of large ones)
         source, target, count, table, _ = values
         builder, bits = emit.b, 8 * size
         row = builder.inttoptr(source, ir.IntType(bits).as_pointer())
