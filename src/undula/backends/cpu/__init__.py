@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from ...plans.line import Line, Steps
 from ...plans.mixing import Mixing
+from .compiled import kernel
 from .memory import empty, keep_memory, kept_memory
 from .mixing import fusible, join_channels, mix_planes, run_mixed
-from .passes import Pass, TwoLevels
+from .passes import Pass, TwoLevels, address
 from .threads import get_num_threads, ranges, run, set_num_threads, workers
 
 __all__ = [
@@ -32,8 +33,6 @@ __all__ = [
     "mix_planes",
     "set_num_threads",
 ]
-
-PIECE = 1 << 16  # Samples that stay in a cache while they are looked at twice.
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -140,13 +139,14 @@ def largest(x: Array) -> int:
     found: list[int] = []
 
     def look(part: Array) -> None:
-        if part.flags.c_contiguous:
-            line = part.reshape(-1)
-            for begin in range(0, line.size, PIECE):
-                some = line[begin : begin + PIECE]
-                found.append(max(-int(some.min()), int(some.max())))
-        else:
-            found.append(max(-int(part.min()), int(part.max())))
+        if part.flags.c_contiguous and str(part.dtype) in ("int16", "int32"):
+            lanes = 32 // part.itemsize
+            ends = np.empty(2 * lanes + 2, part.dtype)  # smallest and largest, in vectors and alone
+            kernel("find_extremes", str(part.dtype))(address(part), address(ends), part.size)
+            smallest = min(int(ends[:lanes].min()), int(ends[-2]))
+            found.append(max(-smallest, int(ends[lanes:-2].max()), int(ends[-1])))
+            return
+        found.append(max(-int(part.min()), int(part.max())))
 
     pieces = ranges(x.shape[0], workers(x.size)) if x.ndim else []
     run(look, [(x[begin:end],) for begin, end in pieces if end > begin] or [(x,)])

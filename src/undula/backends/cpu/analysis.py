@@ -64,9 +64,9 @@ from .rows import (
     scratch_of,
     split_row,
 )
-from .simd import copy, filter_plain, filter_split, peek, poke, reals, times, whereis, words
+from .simd import copy, extremes, filter_plain, filter_split, peek, poke, reals, times, whereis, words
 
-__all__ = ["analyse_columns", "analyse_lines", "analyse_planes", "mix_planes"]
+__all__ = ["analyse_columns", "analyse_lines", "analyse_planes", "find_extremes", "mix_planes"]
 
 
 @compiled
@@ -500,3 +500,9 @@ def mix_planes(told, like):
             table = how + MIX_TABLE + plane * MIX_PLANE
             target = out + plane * out_plane + row * out_row
             mix_row(words(how), table, x + row * x_row, target, width, like)
+
+
+@compiled
+def find_extremes(source, out, count, like):
+    """The smallest and the largest of integers that lie side by side."""
+    extremes(source, out, count, like)

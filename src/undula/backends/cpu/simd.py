@@ -39,6 +39,7 @@ __all__ = [
     "columns_plain",
     "columns_split",
     "copy",
+    "extremes",
     "factors_of",
     "filter_join",
     "filter_plain",
@@ -497,7 +498,34 @@ def _join(emit: Emitter, values: list[Any]) -> None:
     emit.over(count, work, 1)
 
 
+def _extremes(emit: Emitter, values: list[Any]) -> None:
+    """The smallest and the largest of integers, lane by lane: a vector of each, then a single one of each."""
+    source, out, count, _ = values
+    if not emit.integer:
+        return
+    builder, row, target = emit.b, emit.pointer(source), emit.pointer(out)
+    bits, found = 8 * emit.bytes, {}
+    for lanes in (emit.lanes, 1):
+        found[lanes] = [cgutils.alloca_once(builder, emit.vector(lanes)) for _ in range(2)]
+        for place, start in zip(found[lanes], (2 ** (bits - 1) - 1, -(2 ** (bits - 1))), strict=True):
+            builder.store(emit._constant(start, bits, lanes), place)
+
+    def work(i: Any, lanes: int, vectors: int) -> None:
+        for k in range(vectors):
+            value = emit.load(row, emit.plus(i, k * lanes), lanes)
+            for place, name in zip(found[lanes], ("smin", "smax"), strict=True):
+                builder.store(emit._call(name, builder.load(place), value), place)
+
+    emit.over(count, work, 2)
+    at = 0
+    for lanes in (emit.lanes, 1):
+        for place in found[lanes]:
+            emit.store(builder.load(place), target, INT(at), lanes)
+            at += lanes
+
+
 copy = _loop("copy", 3, _copy)
+extremes = _loop("extremes", 3, _extremes)
 split = _loop("split", 4, _split)
 join = _loop("join", 4, _join)
 
