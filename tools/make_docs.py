@@ -288,7 +288,8 @@ all others need besides theirs; `pip install pocl-binary-distribution` is a driv
 - **Views** of any strides are read where they are if their rows are in one piece, and are gathered on the device if not.
 - **Results** go to arrays of yours with `out=`, as on the CPU; on the device their rows have to be in one piece.
 - **Integers** of up to 32 bits are lifted exactly, with the bits of the CPU ([integers](integers.md)). Those on a device are
-  not looked at, since the caller would have to wait: what their dtype alone does not prove to fit is refused.
+  not looked at, since the caller would have to wait: what their dtype alone does not prove to fit is refused, unless you give
+  your word with `dtype=`.
 - **Plans.** `undula.Plan(shape, wavelet, backend="cuda")` keeps its memory between runs, and what it runs again on the same
   arrays is one CUDA graph. `plan.source` is the text of its kernels. `tune=True` measures a few ways to lay out the work and
   remembers the fastest for that device. `plan.frames(arrays)` transforms a sequence of NumPy arrays, with transfers while others
@@ -409,7 +410,7 @@ two, so that a step is
 
     target += (Σ whole · other + offset) >> shift
 
-in integers throughout, and the CPU, CUDA and OpenCL compute the same bits. Factors that are such fractions (CDF 5/3, DD 13/7,
+in integers throughout, and the CPU, CUDA and OpenCL compute the same bits, forward and back. Factors that are such fractions (CDF 5/3, DD 13/7,
 Haar) are exact; others are rounded to one, as fine as sums of 16-bit numbers in 32 bits allow. CDF 5/3 is the reversible
 transform of JPEG 2000: the approximation at level k is what OpenJPEG decodes from a lossless file at `reduce=k`.
 
@@ -420,8 +421,9 @@ here, for images, how many times the largest sample:
 Results of 8- and 16-bit integers are kept in the smallest of int16, int32 and int64 that holds whatever such samples can lead to,
 so the dtype of results depends on that of the samples alone. Integers of 32 and 64 bits stay as wide. `dtype="int16"` keeps
 12-bit samples of a uint16 image in 16 bits: then the samples are looked at, and an error says what would have fitted.
-Coefficients may be changed before the way back; what then does not fit int16 stays at its largest number, and int32 and int64
-are looked at first. Nothing wraps silently.
+Coefficients may be changed before the way back. What then does not fit int16 stays at a largest number (which one, is a matter of
+the device); int32 and int64 that could lead to more are checked by transforming the result again. Nothing wraps silently. Devices
+lift integers of up to 32 bits.
 
 ## Colour
 

@@ -85,6 +85,38 @@ def test_round_trip(make: Any, dtype: str) -> None:
     np.testing.assert_allclose(host(back), x, atol=4 * loose)
 
 
+def test_integers_where_they_are(make: Any) -> None:
+    for dtype, kept, asked in (
+        ("u1", "i2", None),
+        ("i2", "i4", None),
+        ("i2", "i2", "i2"),
+        ("i4", "i4", "i4"),
+    ):
+        x = np.abs(noise(37, 50)).astype(dtype)
+        given, host = make(x)
+        coeffs = undula.lwt2(given, "cdf53", 2, dtype=asked)
+        wanted = undula.lwt2(x, "cdf53", 2, dtype=asked)
+        for mine, other in zip((coeffs[0], *coeffs[1]), (wanted[0], *wanted[1]), strict=True):
+            assert host(mine).dtype == kept
+            np.testing.assert_array_equal(host(mine), other)
+        np.testing.assert_array_equal(host(undula.ilwt2(coeffs, "cdf53")), x)
+    with pytest.raises(undula.ArgumentError, match=r"not looked at.*dtype='int32'"):
+        undula.lwt2(make(np.ones((8, 8), "i4"))[0], "cdf53")
+
+
+def test_colours_where_they_are(make: Any) -> None:
+    x = np.random.default_rng(1).integers(0, 256, (30, 44, 3)).astype("u1")
+    given, host = make(x)
+    coeffs = undula.color.forward(given, level=2)
+    wanted = undula.color.forward(x, level=2)
+    for mine, other in zip((coeffs[0], *coeffs[1]), (wanted[0], *wanted[1]), strict=True):
+        assert tuple(mine.shape) == other.shape
+        # (Planes are a view of numbers side by side.)
+        beside = mine.permute(1, 2, 0) if hasattr(mine, "permute") else mine.transpose((1, 2, 0))
+        np.testing.assert_array_equal(host(beside), np.moveaxis(other, 0, -1))
+    np.testing.assert_array_equal(host(undula.color.inverse(coeffs)), x)
+
+
 def test_views(make: Any) -> None:
     x = noise(40, 60, dtype="f4")
     given, host = make(x)

@@ -76,6 +76,16 @@ def test_what_does_not_fit_is_cut_off() -> None:
     for name in ("rct", "apple"):
         assert color.from_planes(planes, name).tolist() == [[[255] * 3, [0] * 3]]
     assert color.from_planes(planes.astype("f4"), "ict").tolist() == [[[255] * 3, [0] * 3]]
+    huge = np.array([2**64 - 1, 0, 0], "u8")[:, np.newaxis, np.newaxis]
+    assert color.from_planes(huge).tolist() == [[[255] * 3]]
+    assert color.from_planes(planes.astype(">i4")).tolist() == color.from_planes(planes).tolist()
+
+
+def test_other_byte_orders() -> None:
+    image = pixels(9, 10, 3, dtype="u2")
+    mine, other = color.forward(image.astype(">u2")), color.forward(image)
+    for a, b in zip(flat(mine), flat(other), strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 @given(
@@ -132,6 +142,8 @@ def test_quarters() -> None:
     assert wide[3, 5] == small[1, 2]
     np.testing.assert_array_equal(color.subsample(wide), small)
     np.testing.assert_allclose(color.subsample(np.full((4, 4), 0.5)), 0.5)
+    for large in (np.full((2, 2), 2**63 - 1), np.full((2, 2), 60000, "f2"), np.full((2, 2), 255, "u1")):
+        assert color.subsample(large) == large[0, 0]
 
 
 @pytest.mark.parametrize("size", [(480, 640), (240, 320)])
@@ -161,6 +173,17 @@ BAD: dict[str, tuple[Any, str]] = {
     "nothing": (lambda: color.to_planes(pixels(0, 4, 3)), r"\(0, 4, 3\)"),
     "planes of floats": (lambda: color.from_planes(np.ones((3, 4, 4))), "are integers, got float64"),
     "planes of channels": (lambda: color.from_planes(np.ones((2, 4, 4), int)), r"\(2, 4, 4\)"),
+    "complex planes": (lambda: color.from_planes(np.ones((3, 2, 2), complex), "ict"), "complex128"),
+    "of either": (lambda: color.inverse(color.forward(pixels(8, 8, 3, dtype="u2"))), "dtype='uint16'"),
+    "another space": (
+        lambda: color.inverse(color.forward(pixels(8, 8, 3)), color="ict"),
+        "not those of 'ict'",
+    ),
+    "no coefficients": (lambda: color.inverse([]), "list"),
+    "no planes": (lambda: color.inverse([np.ones((2, 4, 4), "i2")]), r"\(2, 4, 4\)"),
+    "an axis back": (lambda: color.inverse(color.forward(pixels(8, 8, 3)), channel_axis=7), "got 7"),
+    "images of two sizes": (lambda: color.rmse(pixels(4, 4, 3), pixels(1, 4, 3)), r"\(1, 4, 3\)"),
+    "no shape": (lambda: color.expand(np.ones((2, 2)), 5), "got 5"),  # type: ignore[arg-type]
     "bytes": (lambda: color.from_planes(np.ones((3, 4, 4), int), dtype="f4"), "float32"),
     "quarters": (lambda: color.expand(np.ones((2, 2)), (5, 4)), r"\(2, 2\)"),
     "sides": (lambda: color.burt_forward(pixels(40, 64, 3)), r"2\^4 divides"),

@@ -116,6 +116,15 @@ BAD: dict[str, tuple[Any, str]] = {
     "floats": (lambda: d4.forward(np.ones((4, 4))), "float64"),
     "odd sides": (lambda: d4.forward(np.ones((5, 4), int)), r"2\^1 divides.*\(5, 4\)"),
     "sixteen bits are too few": (lambda: d4.forward(np.full((8, 8), 20000)), "beyond 16 bits"),
+    "an axis": (lambda: d4.forward(np.ones((4, 4), int), 1, (0, 5)), "5"),
+    "one axis twice": (lambda: d4.forward(np.ones((4, 4), int), 1, (0, 0)), "0"),
+    "a negative level": (lambda: d4.forward(np.ones((4, 4), int), -1), "-1"),
+    "wide coefficients": (lambda: d4.inverse([np.full((4, 4), 2**20)]), "1048576"),
+    "float coefficients": (lambda: d4.inverse([np.ones((4, 4))]), "float64"),
+    "bands that do not fit": (
+        lambda: d4.inverse([np.ones((4, 4), "i2"), (np.ones((2, 2), "i2"),) * 3]),
+        r"\(2, 2\)",
+    ),
     "bits": (lambda: shift_rational("db2", 20), "20"),
     "an odd matrix": (lambda: d4.matrix(7), "7"),
 }

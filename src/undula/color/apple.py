@@ -101,7 +101,12 @@ def _quarter(pixels: Array) -> Array:
 
 def rmse(image: ArrayLike, other: ArrayLike) -> float:
     """The root of the mean squared error of red, green and blue."""
-    a, b = (np.asarray(x)[..., :3].astype(np.float64) for x in (image, other))
+    first, second = np.asarray(image), np.asarray(other)
+    if first.ndim != 3 or first.shape[:2] != second.shape[:2] or min(first.shape[2:] + second.shape[2:]) < 3:
+        raise ArgumentError(
+            f"two colour images of one size are compared, got {first.shape} and {second.shape}"
+        )
+    a, b = (x[..., :3].astype(np.float64) for x in (first, second))
     return float(np.sqrt(np.mean((a - b) ** 2)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,8 +33,7 @@ def _checked(array: Any, dtype: str, channel_axis: int) -> None:
         raise ArgumentError(
             f"a colour image has three axes, rows, columns and channels; got shape {array.shape}"
         )
-    if not isinstance(channel_axis, (int, np.integer)) or not -3 <= channel_axis < 3:
-        raise ArgumentError(f"channel_axis is one of three axes, got {channel_axis!r}")
+    _check_axis(channel_axis)
     if array.shape[channel_axis] not in (3, 4):
         raise ArgumentError(
             f"a colour image has 3 channels, or 4 with opacity, along axis {channel_axis}; got"
@@ -43,9 +43,25 @@ def _checked(array: Any, dtype: str, channel_axis: int) -> None:
         raise ArgumentError(f"an image with pixels is needed, got shape {tuple(array.shape)}")
 
 
+def _check_axis(channel_axis: int) -> None:
+    if not isinstance(channel_axis, (int, np.integer)) or not -3 <= channel_axis < 3:
+        raise ArgumentError(f"channel_axis is one of three axes, got {channel_axis!r}")
+
+
+def _channel_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        raise ArgumentTypeError(f"channels are uint8 or uint16, got dtype {dtype!r}") from None
+    if kind not in (np.dtype(np.uint8), np.dtype(np.uint16)):
+        raise ArgumentTypeError(f"channels are uint8 or uint16, got dtype {kind}")
+    return kind
+
+
 def _image(image: ArrayLike, channel_axis: int) -> Array:
     """An image with its channels last, in one piece."""
     array = as_array(image, "image")
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
     _checked(array, str(array.dtype), channel_axis)
     return np.ascontiguousarray(np.moveaxis(array, channel_axis, -1))
 
@@ -92,13 +108,17 @@ def from_planes(
     >>> bool((from_planes(to_planes(image)) == image).all())
     True
     """
-    array, own, kind = as_array(planes, "planes"), space(color), np.dtype(dtype)
-    if kind not in (np.dtype(np.uint8), np.dtype(np.uint16)):
-        raise ArgumentTypeError(f"channels are uint8 or uint16, got dtype {kind}")
+    array, own, kind = as_array(planes, "planes"), space(color), _channel_dtype(dtype)
+    _check_axis(channel_axis)
+    if array.dtype.kind == "c":
+        raise ArgumentTypeError(f"planes are real numbers, got {array.dtype}")
     if array.ndim != 3 or array.shape[0] not in (3, 4):
         raise ArgumentError(f"planes have shape (3, H, W) or (4, H, W), got {array.shape}")
     if own.whole and array.dtype.kind not in "iu":
         raise ArgumentTypeError(f"planes of {color!r} are integers, got {array.dtype}; round them first")
+    if array.dtype.kind in "iub" and array.dtype.itemsize >= 4:  # (far more than any channel holds)
+        array = np.clip(array, -(2**24) if array.dtype.kind == "i" else 0, 2**24).astype(np.int32)
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
     out = cpu.empty((*array.shape[1:], array.shape[0]), kind)
     cpu.join_channels(array, out, None if own.back is None else np.array(own.back, np.float64))
     return np.moveaxis(out, -1, channel_axis)
@@ -132,7 +152,8 @@ def forward(
     Returns
     -------
     list
-        ``[cA, (cH, cV, cD) of the coarsest level, …]``, each with the planes along its first axis.
+        ``[cA, (cH, cV, cD) of the coarsest level, …]``, each with the planes along its first axis; on a
+        device, these are views of numbers that lie side by side.
 
     Examples
     --------
@@ -164,21 +185,35 @@ def inverse(
     *,
     color: str = "rct",
     mode: str = "symmetric",
-    dtype: DTypeLike = np.uint8,
+    dtype: DTypeLike | None = None,
     channel_axis: int = -1,
     backend: str = "auto",
 ) -> Array:
-    """The inverse of :func:`forward`."""
+    """The inverse of :func:`forward`.
+
+    ``dtype`` is that of the image: uint8 or uint16. If not given it is uint8, except for coefficients in
+    int32 or int64, where it has to be said.
+    """
     own = space(color)
     name = wavelet or ("cdf53" if own.whole else "cdf97")
+    _check_axis(channel_axis)
+    if not isinstance(coeffs, (list, tuple)) or not len(coeffs):
+        raise ArgumentError(f"coefficients are nested as forward does, got {type(coeffs).__name__}")
+    kinds = str(getattr(coeffs[0], "dtype", "")).removeprefix("torch.")
+    if own.whole == kinds.startswith("float"):
+        raise ArgumentTypeError(f"{kinds} coefficients are not those of {color!r}")
+    if len(coeffs[0].shape) != 3 or int(coeffs[0].shape[0]) not in (3, 4):
+        raise ArgumentError(
+            f"coefficients of 3 or 4 planes are needed, along the first axis; got {tuple(coeffs[0].shape)}"
+        )
+    if dtype is None:
+        if kinds in ("int32", "int64"):
+            raise ArgumentError(f"{kinds} coefficients may be of either: say dtype='uint8' or dtype='uint16'")
+        dtype = np.uint8
     arrays = [coeffs[0], *(band for part in coeffs[1:] for band in part)]
     device = engine([given_array(array, "coefficients") for array in arrays], backend)
     if device is not None and len(coeffs) > 1:
-        if np.dtype(dtype) not in (np.dtype(np.uint8), np.dtype(np.uint16)):
-            raise ArgumentTypeError(f"channels are uint8 or uint16, got dtype {np.dtype(dtype)}")
-        if own.whole == device.dtype(coeffs[0]).startswith("float"):
-            raise ArgumentTypeError(f"{device.dtype(coeffs[0])} coefficients are not those of {color!r}")
-        made = channels_of_lwt2(coeffs, own.unmixing, name, mode, device, str(np.dtype(dtype)))
+        made = channels_of_lwt2(coeffs, own.unmixing, name, mode, device, str(_channel_dtype(dtype)))
         axis = channel_axis % 3
         order = (2, 0, 1) if axis == 0 else (0, 2, 1)
         turned: Array = made if axis == 2 else device.turned(made, order)
@@ -199,10 +234,14 @@ def subsample(plane: ArrayLike) -> Array:
         raise ArgumentError(f"a plane has two axes, got shape {x.shape}")
     edges = [(0, 0)] * (x.ndim - 2) + [(0, x.shape[-2] % 2), (0, x.shape[-1] % 2)]
     wide = np.pad(x, edges, mode="edge")
-    kind = np.int64 if x.dtype.kind in "iub" else wide.dtype
-    total = sum(wide[..., i::2, j::2].astype(kind) for i in (0, 1) for j in (0, 1))
-    made = (total + 2) >> 2 if kind is np.int64 else total / 4
-    return np.asarray(made).astype(x.dtype)
+    four = [wide[..., i::2, j::2] for i in (0, 1) for j in (0, 1)]
+    if x.dtype.kind in "iu":  # (quarters and what is left of them: no sum is larger than a sample)
+        rest: Any = sum((part & 3).astype(np.int64) for part in four)
+        return np.asarray(sum(part >> 2 for part in four) + ((rest + 2) >> 2).astype(x.dtype))
+    real = np.float32 if x.dtype == np.float16 else np.result_type(x.dtype, np.float32)
+    return np.asarray(sum(part.astype(real) / 4 for part in four)).astype(
+        np.float64 if x.dtype.kind == "b" else x.dtype
+    )
 
 
 def expand(plane: ArrayLike, shape: Sequence[int]) -> Array:
@@ -212,7 +251,10 @@ def expand(plane: ArrayLike, shape: Sequence[int]) -> Array:
     [[3, 3, 9], [3, 3, 9]]
     """
     x = as_array(plane, "plane")
-    height, width = (int(n) for n in shape)
-    if x.shape[-2:] != ((height + 1) // 2, (width + 1) // 2):
+    try:
+        height, width = (operator.index(n) for n in shape)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"a shape of two whole numbers is needed, got {shape!r}") from None
+    if x.ndim < 2 or x.shape[-2:] != ((height + 1) // 2, (width + 1) // 2):
         raise ArgumentError(f"a plane of shape {x.shape} is not a quarter of {(height, width)}")
     return x.repeat(2, -2).repeat(2, -1)[..., :height, :width]

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..liftings import lifting
-from ..plans.axes import two_axes
+from ..plans.axes import checked_axes, two_axes
 from ..plans.boundary import source_places
 from ..plans.line import Line, dwt_line, lwt_line
 from ..wavelets import Wavelet, as_wavelet
@@ -31,7 +31,7 @@ Array = NDArray[Any]
 Taps = dict[int, int]  # numerators by offset
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FixedPoint:
     """A filter bank of fractions over powers of two.
 
@@ -141,8 +141,10 @@ class FixedPoint:
         array = np.asarray(x)
         if array.dtype.kind not in "iu":
             raise ArgumentTypeError(f"fixed-point filters take integers, got {array.dtype}; round them first")
-        down, along = (axis % array.ndim for axis in two_axes(axes))
-        if level < 0 or any(array.shape[axis] % 2**level for axis in (down, along)):
+        down, along = checked_axes(two_axes(axes), array.ndim)
+        if not isinstance(level, (int, np.integer)) or level < 0:
+            raise ArgumentError(f"level is a whole number from 0 on, got {level!r}")
+        if any(array.shape[axis] % 2**level for axis in (down, along)):
             raise ArgumentError(
                 f"{level} level(s) take sides that 2^{level} divides, got shape {array.shape}"
             )
@@ -166,13 +168,28 @@ class FixedPoint:
 
     def inverse(self, coeffs: Sequence[Any], axes: Sequence[int] = (-2, -1)) -> Array:
         """The samples, in int16."""
-        low = np.asarray(coeffs[0])
-        down, along = (axis % low.ndim for axis in two_axes(axes))
-        for horizontal, vertical, both in coeffs[1:]:
-            left = self._synthesise(low, np.asarray(horizontal), down)
-            right = self._synthesise(np.asarray(vertical), np.asarray(both), down)
-            low = self._synthesise(left, right, along)
+        if not isinstance(coeffs, (list, tuple)) or not coeffs:
+            raise ArgumentError(f"coefficients are nested as forward does, got {type(coeffs).__name__}")
+        low = self._band(coeffs[0])
+        down, along = checked_axes(two_axes(axes), low.ndim)
+        for number, details in enumerate(coeffs[1:], 1):
+            bands = [self._band(band) for band in details]
+            if len(bands) != 3 or any(band.shape != low.shape for band in bands):
+                found = [band.shape for band in bands]
+                raise ArgumentError(f"level {number} needs three bands of shape {low.shape}, got {found}")
+            horizontal, vertical, both = bands
+            left = self._synthesise(low, horizontal, down)
+            low = self._synthesise(left, self._synthesise(vertical, both, down), along)
         return low
+
+    def _band(self, band: ArrayLike) -> NDArray[np.int16]:
+        """Coefficients in 16 bits, or an error."""
+        array = np.asarray(band)
+        if array.dtype.kind not in "iu":
+            raise ArgumentTypeError(f"coefficients are integers of 16 bits, got {array.dtype}")
+        if array.size and not (-32768 <= int(array.min()) and int(array.max()) <= 32767):
+            raise ArgumentError(f"coefficients of 16 bits, got {array.min()} to {array.max()}")
+        return array.astype(np.int16)
 
     def _grows(self, level: int) -> float:
         low = sum(abs(n) for n in self.low.values()) / 2**self.bits

@@ -75,7 +75,8 @@ class Growth(NamedTuple):
     numbers : float
         Any number on the way, and any coefficient.
     sums : float
-        Any sum before it is shifted; for steps whose factors are ±1 over a power of two.
+        Any sum before it is shifted; for steps whose factors are ±1 over a power of two. 0 where there is
+        nothing to do.
     errors : float
         What rounding may have added to a number.
     """
@@ -90,6 +91,8 @@ class Growth(NamedTuple):
 
     def fits(self, largest: int, bits: int) -> bool:
         """Whether integers of so many bits hold everything."""
+        if not self.sums:  # nothing is computed
+            return bool(largest < 2 ** (bits - 1))
         if bits == 64 and self.bound(largest) * ROOM >= 2**62:  # (there are no wider ones for sums)
             return False
         # (Of 32 bits, two numbers are added before they are multiplied; of 16, a difference is one, too.)
@@ -181,7 +184,7 @@ def growth(wavelets: tuple[Wavelet, ...], levels: tuple[int, ...]) -> Growth:
     """What a transform makes of samples up to 1: a wavelet and a number of levels for each axis."""
     each = [_norms(wavelet, number) for wavelet, number in zip(wavelets, levels, strict=True) if number]
     if not each:
-        return Growth(1.0, 1.0, 0.0)
+        return Growth(1.0, 0.0, 0.0)
     # (An axis whose lines are single samples by then stays as it is.)
     products = [
         math.prod(one[0][k] if k < len(one[0]) else one[0][-1] for one in each) for k in range(max(levels))

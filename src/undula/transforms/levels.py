@@ -23,7 +23,7 @@ from ..plans.boundary import LWT_MODES, MODES, check_mode, signal_length
 from ..plans.coeffs import per_axis
 from ..plans.line import Line, Steps, dwt_line, lwt_line, lwt_steps
 from ..plans.mixing import Mixing
-from ..plans.rounding import gains_back
+from ..plans.rounding import Growth, gains_back, growth
 from ..wavelets import Wavelet, as_wavelet
 from .arrays import check_out, result_dtype
 
@@ -267,10 +267,11 @@ def recompose(
             "coefficients of an LWT are all integers (unscaled) or all floats (scaled), got "
             f"{sorted({str(array.dtype) for array in given})}"
         )
+    unsure = False
     if wanted.lifted and dtype.kind in "iu":
         dtype = integer_dtype(dtype)
-        if dtype.itemsize > 2:  # (smaller ones stay at the largest there is)
-            check_integers(wanted, coeffs, dtype)
+        # (Smaller ones stay at the largest there is.)
+        unsure = dtype.itemsize > 2 and not surely_fit(wanted, coeffs, dtype)
     x: Array | None = None if coeffs[0] is None else coeffs[0].astype(dtype, copy=False)
     last = len(coeffs) - 1
     for number, details in enumerate(coeffs[1:], 1):
@@ -299,6 +300,8 @@ def recompose(
             return np.array(x)
         check_out(out, x.shape, dtype, given, "out")[...] = x
         return out
+    if unsure:
+        check_way_back(wanted, x, coeffs)
     return x
 
 
@@ -308,8 +311,8 @@ def integer_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(f"i{max(2, signed)}")
 
 
-def check_integers(wanted: Recipe, coeffs: Sequence[Any], dtype: np.dtype[Any]) -> None:
-    """An error for coefficients that are larger than those of any integers that come back from them."""
+def surely_fit(wanted: Recipe, coeffs: Sequence[Any], dtype: np.dtype[Any]) -> bool:
+    """Whether integers of this size hold whatever such coefficients can lead to on the way back."""
     gains = [gains_back(wavelet) for wavelet in wanted.wavelets]
     low = math.prod(gain[0] for gain in gains)
     levels = len(coeffs) - 1
@@ -319,12 +322,29 @@ def check_integers(wanted: Recipe, coeffs: Sequence[Any], dtype: np.dtype[Any]) 
             if band is not None:
                 own = math.prod(gain[letter == "d"] for gain, letter in zip(gains, key, strict=True))
                 total += low ** (levels - 1 - number) * own * cpu.largest(band)
-    room = 2 ** (8 * dtype.itemsize - 2) / (1 if dtype.itemsize < 8 else 2**16)
-    if total >= room:
-        wider = "; give them as int64" if dtype.itemsize < 8 else ""
-        raise ArgumentError(
-            f"coefficients in {dtype} that could lead to ±{total:.3g}, beyond what {dtype} holds{wider}"
-        )
+    return bool(total < 2 ** (8 * dtype.itemsize - 2) / (1 if dtype.itemsize < 8 else 2**16))
+
+
+def check_way_back(wanted: Recipe, x: Array, coeffs: Sequence[Any]) -> None:
+    """An error unless these samples, transformed, give just these coefficients: then nothing was cut off."""
+    levels = len(coeffs) - 1
+    if grown(wanted, x.shape, levels).fits(cpu.largest(x), 8 * x.itemsize):
+        again = decompose(wanted, x, levels)
+        same = [np.array_equal(again[0], coeffs[0])]
+        for mine, given in zip(again[1:], coeffs[1:], strict=True):
+            same += [np.array_equal(mine[key], band) for key, band in given.items()]
+        if all(same):
+            return
+    wider = ": give them as int64" if x.itemsize < 8 else ""
+    raise ArgumentError(
+        f"coefficients that do not come from {x.dtype} samples, and lead to more than {x.dtype} holds{wider}"
+    )
+
+
+def grown(wanted: Recipe, shape: Shape, levels: int) -> Growth:
+    """How large numbers get along lines of these lengths."""
+    depths = [math.ceil(math.log2(max(1, shape[axis]))) for axis in wanted.axes]
+    return growth(wanted.wavelets, tuple(min(levels, depth) for depth in depths))
 
 
 class _Shaped:

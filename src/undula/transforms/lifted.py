@@ -20,10 +20,9 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..plans.axes import Axes, one_axis, two_axes
 from ..plans.coeffs import from_keys, to_keys
 from ..plans.mixing import Mixing, Unmixing
-from ..plans.rounding import Growth, growth
 from ..wavelets import Wavelet
 from .arrays import given_array, result_dtype
-from .levels import Recipe, checked_targets, decompose, decompose_mixed, deepest_lwt, recipe, recompose
+from .levels import Recipe, checked_targets, decompose, decompose_mixed, deepest_lwt, grown, recipe, recompose
 from .ondevice import HostLibrary, Options, arrays_of, backward, engine, forward, restorer
 
 __all__ = ["ilwt", "ilwt2", "ilwtn", "lwt", "lwt2", "lwtn"]
@@ -66,7 +65,7 @@ def lwtn(
     dtype : int16, int32 or int64, optional
         Of the results of integers. If not given: for 8 and 16 bits, the smallest that holds whatever such
         samples can lead to; for 32 and 64 bits, as many. Nothing is ever cut off: samples that could lead
-        to more are an error.
+        to more are an error. Those on a device are not looked at: there, a dtype is your word that they fit.
 
     Returns
     -------
@@ -159,7 +158,7 @@ def storage(
         raise ArgumentTypeError(
             f"integers come back exactly, and these are {dtype}: round them first, or leave dtype away"
         )
-    grows = _grows(wanted, shape, levels)
+    grows = grown(wanted, shape, levels)
     info = np.iinfo(dtype)
     most = max(-int(info.min), int(info.max))
     sizes = [np.dtype(name) for name in STORAGES]
@@ -168,7 +167,8 @@ def storage(
     elif dtype.itemsize > 2:
         sizes = [np.dtype(np.int32 if dtype.itemsize == 4 else np.int64)]
     for size in sizes:
-        if grows.fits(most, 8 * size.itemsize):
+        same = not grows.sums and dtype.kind == "i" and size.itemsize >= dtype.itemsize  # nothing is done
+        if same or grows.fits(most, 8 * size.itemsize):
             return size
     size = sizes[-1]
     bits = 8 * size.itemsize
@@ -176,7 +176,12 @@ def storage(
     limit = f"samples from -{grows.largest(bits)} to {grows.largest(bits)} fit"
     what = f"{levels} level(s) of {', '.join(dict.fromkeys(w.name for w in wanted.wavelets))} in {size}"
     if largest is None:
-        raise ArgumentError(f"{what} could overflow: {limit}, and {dtype} has more; convert them{wider}")
+        if asked is not None:
+            return size
+        raise ArgumentError(
+            f"{what} could overflow: {limit}. Samples on a device are not looked at; if they are no larger,"
+            f" say so: dtype={str(size)!r}"
+        )
     found = largest()
     if not grows.fits(found, bits):
         raise ArgumentError(f"{what} could overflow: {limit}, got up to ±{found}; scale them down{wider}")
@@ -204,7 +209,7 @@ def lwt2_of_channels(
     dtype = np.dtype(np.float32)
     if whole:
         size = 1 if str(image.dtype).endswith("uint8") else 2
-        grows = _grows(wanted, shape, levels)
+        grows = grown(wanted, shape, levels)
         sizes = [np.dtype(name) for name in STORAGES if np.dtype(name).itemsize > size]
         fitting = [one for one in sizes if grows.fits(largest, 8 * one.itemsize)]
         if not fitting or (device is not None and fitting[0] == np.int64):
@@ -241,12 +246,6 @@ def channels_of_lwt2(
 def _turned(device: Library, coeffs: Sequence[Any], axes: tuple[int, ...]) -> list[Any]:
     rest = [{key: device.turned(band, axes) for key, band in part.items()} for part in coeffs[1:]]
     return [device.turned(coeffs[0], axes), *rest]
-
-
-def _grows(wanted: Recipe, shape: tuple[int, ...], levels: int) -> Growth:
-    """How large numbers get along lines of these lengths."""
-    depths = [math.ceil(math.log2(max(1, shape[axis]))) for axis in wanted.axes]
-    return growth(wanted.wavelets, tuple(min(levels, depth) for depth in depths))
 
 
 def _levels(wanted: Recipe, shape: tuple[int, ...], level: int | None) -> int:
@@ -308,9 +307,11 @@ def _kept_on(device: Library, x: Any, wanted: Recipe, levels: int, dtype: DTypeL
     x = device.integers(x)
     # (Numbers on a device are not looked at: whoever asked for them would have to wait.)
     look = (lambda: cpu.largest(np.asarray(x))) if isinstance(device, HostLibrary) else None
-    if look is None and name == "int32" and dtype is None:
-        return "int32"
     kept = storage(np.dtype(name), wanted, tuple(x.shape), levels, dtype, look)
+    if dtype is not None and np.dtype(dtype) == np.int64:
+        raise ArgumentTypeError(
+            f"backend {device.backend!r} keeps integers as int16 or int32, got dtype int64"
+        )
     if kept == np.int64:
         raise ArgumentError(
             f"{levels} level(s) of this wavelet make numbers of {name} that int32 may not hold, and backend"

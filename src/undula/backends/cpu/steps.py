@@ -75,6 +75,9 @@ class StepsPass:
         fixed = (step.offsets, self.factors[number], step.begin, step.end, step.border, step.table)
         kernel: Any = add_rounded
         rest: tuple[Any, ...] = (step.rounded.offset, step.rounded.shift, sign)
+        if self.dtype.kind == "i":
+            info = np.iinfo(self.dtype)
+            rest += (int(info.min), int(info.max))
         if self.dtype.kind != "i":
             kernel, rest = add_step, ()
             fixed = (fixed[0], sign * fixed[1], *fixed[2:])

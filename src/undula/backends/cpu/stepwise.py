@@ -42,8 +42,10 @@ def add_step(target, source, offsets, factors, begin, end, border, table, first,
 
 
 @_stepwise
-def add_rounded(target, source, offsets, whole, begin, end, border, table, first, last, offset, shift, sign):
-    """The same for integers: ``sign · ((Σ whole · source + offset) >> shift)``."""
+def add_rounded(
+    target, source, offsets, whole, begin, end, border, table, first, last, offset, shift, sign, least, most
+):
+    """The same for integers: ``sign · ((Σ whole · source + offset) >> shift)``, kept within some limits."""
     for outer in range(target.shape[0]):
         for number in range(begin, end + border.size):
             i = number if number < end else border[number - end]
@@ -53,4 +55,5 @@ def add_rounded(target, source, offsets, whole, begin, end, border, table, first
                     at = i + offsets[tap] if number < end else table[number - end, tap]
                     if at >= 0:
                         total += whole[tap] * np.int64(source[outer, at, j])
-                target[outer, i, j] += sign * (total >> shift)
+                value = np.int64(target[outer, i, j]) + sign * (total >> shift)
+                target[outer, i, j] = min(max(value, least), most)

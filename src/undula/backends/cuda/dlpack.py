@@ -86,14 +86,17 @@ def capsule(array: Any, stream: int | None) -> Any:
         check(driver.cuEventDestroy(event))
     elif stream is None:
         check(driver.cuStreamSynchronize(array.stream))
-    shape = (ctypes.c_int64 * max(1, len(array.shape)))(*array.shape)
+    shape, strides = (
+        (ctypes.c_int64 * max(1, len(array.shape)))(*own) for own in (array.shape, array.strides)
+    )
     made = _Managed()
     made.tensor.data = array.memory.address
     made.tensor.device = _Device(2, array.number)
     made.tensor.ndim = len(array.shape)
     made.tensor.dtype = _DataType(CODES[array.dtype.kind], 8 * array.dtype.itemsize, 1)
     made.tensor.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
+    made.tensor.strides = ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64))
     made.deleter = _delete
     address = ctypes.addressof(made)
-    _alive[address] = (made, shape, array)
+    _alive[address] = (made, shape, strides, array)
     return _new(address, _NAME, _destroy)

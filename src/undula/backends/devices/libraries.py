@@ -282,9 +282,17 @@ class DeviceArray:
     Results are such arrays where the caller's own library cannot allocate for us.
     """
 
-    def __init__(self, buffer: Any, shape: Shape, dtype: str, stream: int, number: int) -> None:
+    def __init__(
+        self, buffer: Any, shape: Shape, dtype: str, stream: int, number: int, strides: Shape | None = None
+    ) -> None:
         self.memory, self.shape, self.dtype = buffer, shape, np.dtype(dtype)
         self.stream, self.number = stream, number
+        self.strides = contiguous(shape) if strides is None else strides  # in elements
+
+    def transpose(self, axes: tuple[int, ...]) -> DeviceArray:
+        """The same numbers with axes in another order."""
+        shape, strides = (tuple(own[axis] for axis in axes) for own in (self.shape, self.strides))
+        return DeviceArray(self.memory, shape, str(self.dtype), self.stream, self.number, strides)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -292,6 +300,7 @@ class DeviceArray:
             "shape": self.shape,
             "typestr": self.dtype.str,
             "data": (self.memory.address, False),
+            "strides": tuple(step * self.dtype.itemsize for step in self.strides),
             "version": 3,
             "stream": self.stream or 1,
         }
@@ -308,9 +317,10 @@ class DeviceArray:
         """A NumPy array with the same numbers."""
         from ..cuda.runtime import device
 
-        made = np.empty(self.shape, self.dtype)
-        device(self.number).download(self.memory.address, made, self.stream)
-        return made
+        whole = np.empty(math.prod(self.shape), self.dtype)
+        device(self.number).download(self.memory.address, whole, self.stream)
+        steps = tuple(step * self.dtype.itemsize for step in self.strides)
+        return np.lib.stride_tricks.as_strided(whole, self.shape, steps).copy()
 
 
 class _Interface(_Cuda):

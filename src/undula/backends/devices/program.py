@@ -116,7 +116,8 @@ class Builder:
         if self._colors != (None, None):
             raise ArgumentError(
                 "on a device, colours become planes as an image is read: that takes a wavelet that is lifted"
-                " alike on both sides, such as cdf53 or cdf97, and two axes; use one, or the CPU"
+                " alike on both sides, such as cdf53 or cdf97, in mode 'symmetric', or 'periodic' with even"
+                " sides; use these, or the CPU"
             )
         if self.scheme != "auto":
             raise ArgumentError(
