@@ -1,11 +1,14 @@
 """Fixtures that many tests share: wavelets, modes, schemes, devices."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 from hypothesis import settings
 
 import undula
+from undula.backends.cpu.compiled import ADDRESSES, LIKE
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or JAX takes the memory of all others
 
@@ -47,6 +50,20 @@ def wavelet(request: pytest.FixtureRequest) -> undula.Wavelet:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compiles the kernels of the CPU once, on all cores, before every worker needs all of them at once."""
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        return
+    wanted = [
+        (name, kind) for kind in LIKE for name in ADDRESSES if name != "mix_planes" or kind != "float64"
+    ]
+    wanted.sort(key=lambda each: not each[0].endswith("planes"))  # the longest first
+    halves = [wanted[k :: os.cpu_count() or 1] for k in range(os.cpu_count() or 1)]
+    code = "from undula.backends.cpu.compiled import kernel\nfor each in {}: kernel(*each)"
+    waiting = [subprocess.Popen([sys.executable, "-c", code.format(half)]) for half in halves]
+    assert not any(process.wait() for process in waiting)
 
 
 def _has_gpu() -> bool:

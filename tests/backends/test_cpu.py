@@ -54,7 +54,7 @@ def walled(shape: tuple[int, ...], dtype: Any) -> tuple[Any, Callable[[], None]]
     return array, check
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(
     st.sampled_from(["haar", "db2", "db7", "bior2.2", "bior4.4", "rbio4.4", "coif3", "dmey"]),
     st.sampled_from(undula.MODES),
@@ -88,6 +88,47 @@ def test_kernels_stay_where_they_belong(
         plan.inverse(made, out=back)
     for stands in (*walls, wall):
         stands()
+
+
+@given(
+    st.sampled_from(["cdf53", "cdf97", "bior1.3"]),
+    st.sampled_from(["symmetric", "periodic"]),
+    st.lists(st.integers(1, 70), min_size=1, max_size=3),
+    st.sampled_from(["i2", "i4"]),
+    st.integers(1, 3),
+    st.integers(1, 4),
+)
+def test_kernels_of_integers_stay_where_they_belong(
+    name: str, mode: str, shape: list[int], dtype: str, level: int, threads: int
+) -> None:
+    x, check = walled(tuple(shape), dtype)
+    x[...] = np.random.default_rng(0).integers(-40, 40, shape)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passes, "workers", lambda samples: threads)
+        usual = undula.lwtn(x, name, level, mode, dtype=dtype)
+        walls, made = [check], [walled(usual[0].shape, dtype)]
+        details = [{key: walled(band.shape, dtype) for key, band in part.items()} for part in usual[1:]]
+        walls += [wall for _, wall in made] + [wall for part in details for _, wall in part.values()]
+        out = [made[0][0], *({key: pair[0] for key, pair in part.items()} for part in details)]
+        undula.lwtn(x, name, level, mode, dtype=dtype, out=out)
+        back, wall = walled(tuple(shape), dtype)
+        undula.ilwtn(out, name, mode, out=back)
+    for stands in (*walls, wall):
+        stands()
+    np.testing.assert_array_equal(back, x)
+
+
+@given(st.integers(1, 90), st.integers(1, 90), st.sampled_from([3, 4]), st.integers(1, 3), st.integers(1, 4))
+def test_planes_of_colours_stay_where_they_belong(
+    height: int, width: int, channels: int, level: int, threads: int
+) -> None:
+    image, check = walled((height, width, channels), "u1")
+    image[...] = np.random.default_rng(0).integers(0, 256, image.shape)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passes, "workers", lambda samples: threads)
+        coeffs = undula.color.forward(image, level=level)
+    check()
+    np.testing.assert_array_equal(undula.color.inverse(coeffs), image)
 
 
 @pytest.mark.parametrize("name", ["cdf53", "cdf97", "burt57", "bior2.4"])

@@ -130,6 +130,14 @@ def test_photographs(name: str) -> None:
     np.testing.assert_array_equal(color.inverse(color.forward(deep, level=5), dtype="u2"), deep)
 
 
+@pytest.mark.parametrize("name", ["astronaut", "retina"])
+def test_photographs_on_a_device(name: str) -> None:
+    image = getattr(skimage.data, name)()[:500, :501, :3]
+    for pixel, dtype in ((image, "u1"), (image.astype(np.uint16) * 257, "u2")):
+        coeffs = color.forward(pixel, level=3, backend="opencl")
+        np.testing.assert_array_equal(color.inverse(coeffs, dtype=dtype, backend="opencl"), pixel)
+
+
 def test_quarters() -> None:
     x = pixels(7, 10).astype("i2")
     small = color.subsample(x)
