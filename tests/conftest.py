@@ -13,7 +13,7 @@ from undula.backends.cpu.compiled import ADDRESSES, LIKE
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or JAX takes the memory of all others
 
 settings.register_profile("default", deadline=None, max_examples=60, derandomize=True)
-settings.register_profile("thorough", deadline=None, max_examples=2000)  # make thorough
+settings.register_profile("thorough", deadline=None, max_examples=3000)  # make thorough
 settings.load_profile(os.environ.get("UNDULA_TESTS", "default"))
 
 # One or more of every family: short and long, symmetric and not, exact and not, low band on odd samples.

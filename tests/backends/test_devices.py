@@ -195,7 +195,7 @@ def test_lwt(target: str, name: str, mode: str) -> None:
     seed=st.integers(0, 2**32 - 1),
     data=st.data(),
 )
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=settings.default.max_examples // 3)
 def test_integers(
     target: str, name: str, mode: str, shape: list[int], level: int, dtype: str, seed: int, data: Any
 ) -> None:
@@ -241,11 +241,10 @@ def test_integers_that_devices_do_not_lift(target: str) -> None:
         assert (np.sign(back) == np.sign(exact))[np.abs(exact) > 40000].all()
 
 
-@pytest.mark.parametrize("dtype", ["u1", "u2"])
-@pytest.mark.parametrize("space", color.SPACES)
+@pytest.mark.parametrize(("space", "dtype"), [*((name, "u1") for name in color.SPACES), ("rct", "u2")])
 def test_colours(target: str, space: str, dtype: str) -> None:
     """Channels become planes as the first level reads them, and come back as the last one writes them."""
-    channels = 4 if (space, dtype) in (("rct", "u1"), ("ict", "u2")) else 3
+    channels = 4 if (space, dtype) in (("rct", "u2"), ("ict", "u1")) else 3
     image = np.random.default_rng(3).integers(0, np.iinfo(dtype).max, (33, 101, channels), dtype)
     mine = color.forward(image, level=2, color=space, backend=target)
     host = color.forward(image, level=2, color=space)
