@@ -54,7 +54,7 @@ def walled(shape: tuple[int, ...], dtype: Any) -> tuple[Any, Callable[[], None]]
     return array, check
 
 
-@settings(max_examples=120)
+@settings(max_examples=300)
 @given(
     st.sampled_from(["haar", "db2", "db7", "bior2.2", "bior4.4", "rbio4.4", "coif3", "dmey"]),
     st.sampled_from(undula.MODES),
