@@ -31,14 +31,14 @@ NAMES = {"CDF 9/7": "cdf97", "CDF 5/3": "cdf53", "DD 13/7": "dd137"}
 Row = dict[str, Any]
 
 
-def median(work: Callable[[], Any], runs: int = 41) -> float:
-    """Microseconds between two events of the device."""
+def median(work: Callable[[], Any], runs: int = 41, ahead: int = 100_000) -> float:
+    """Microseconds between two events of the device; ``ahead`` cycles are for the host to queue the work."""
     for _ in range(5):
         work()
     times = []
     for _ in range(runs):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda._sleep(100_000)  # the host gets ahead, so that the device never waits for it
+        torch.cuda._sleep(ahead)  # the host gets ahead, so that the device never waits for it
         begin.record()
         work()
         end.record()

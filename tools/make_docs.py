@@ -390,6 +390,21 @@ def integers_page() -> str:
             for row in kept["paper"]
         ],
     )
+    gpu = table(
+        ["on an NVIDIA H200", "dtype", "copy, µs", "forward, µs", "of the copy", "back, µs", "of the copy"],
+        [
+            [
+                row["what"] + (" (8192²)" if "copy" in row else ""),
+                row.get("dtype", "uint8"),
+                f"{row['copy']:.0f}" if "copy" in row else "",
+                f"{row['forward']:.0f}",
+                f"{row['copy'] / row['forward']:.2f}" if "copy" in row else "",
+                f"{row['back']:.0f}",
+                f"{row['copy'] / row['back']:.2f}" if "copy" in row else "",
+            ]
+            for row in kept["gpu"]
+        ],
+    )
     grown = []
     for name in ("haar", "cdf53", "dd137", "burt57", "db2", "cdf97"):
         own = undula.Wavelet(name)
@@ -456,7 +471,8 @@ pipelines of that paper. Their errors on photographs that come with scikit-image
 `python benchmarks/integers.py` measures your machine.
 
 {times}
-{colours}"""
+{colours}
+{gpu}"""
 
 
 def pages() -> Iterator[tuple[str, str]]:
