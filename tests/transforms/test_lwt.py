@@ -113,8 +113,9 @@ def test_integers_come_back_bit_for_bit(
     }[values]()
     try:
         coeffs = undula.lwtn(x, name, level, mode)
-    except undula.ArgumentError as refused:
-        assert info.bits == 32 and "dtype='int64'" in str(refused)
+    except undula.ArgumentError:
+        if info.bits != 32:  # (those that wide storage is asked for)
+            raise
         coeffs = undula.lwtn(x, name, level, mode, dtype="i8")
     assert {part.dtype for part in flat(coeffs)} <= {np.dtype(n) for n in ("i2", "i4", "i8")}
     np.testing.assert_array_equal(undula.ilwtn(coeffs, name, mode), x)
