@@ -12,9 +12,14 @@ from undula.backends.cpu.compiled import ADDRESSES, LIKE
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or JAX takes the memory of all others
 
+PROFILE = os.environ.get("UNDULA_TESTS", "default")
+if PROFILE == "default":
+    # Most of the time of these tests is that of a compiler; the thorough ones let it do all it can.
+    os.environ.setdefault("PYOPENCL_BUILD_OPTIONS", "-cl-opt-disable")
+
 settings.register_profile("default", deadline=None, max_examples=60, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=3000)  # make thorough
-settings.load_profile(os.environ.get("UNDULA_TESTS", "default"))
+settings.load_profile(PROFILE)
 
 # One or more of every family: short and long, symmetric and not, exact and not, low band on odd samples.
 SAMPLE = (
