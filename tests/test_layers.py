@@ -20,9 +20,9 @@ LAYERS = (
     "plans",
     "backends",
     "transforms",
-    "filters",
     "fixedpoint",
     "color",
+    "filters",
 )
 MODULES = sorted(ROOT.rglob("*.py"))
 

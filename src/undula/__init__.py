@@ -13,7 +13,7 @@ scale    (√2·z⁻¹, √2/2)
 18
 """
 
-from . import color, fixedpoint
+from . import color, filters, fixedpoint
 from .algebra import ROOT2, Laurent, PolyphaseMatrix
 from .backends.cpu import get_num_threads, keep_memory, kept_memory, set_num_threads
 from .errors import (
@@ -29,7 +29,17 @@ from .errors import (
     UnknownAxisError,
     UnknownNameError,
 )
-from .filters import threshold, threshold_firm
+from .filters import (
+    Pipeline,
+    denoise,
+    denoise_wavelet,
+    despeckle,
+    enhance,
+    estimate_sigma,
+    sharpen,
+    threshold,
+    threshold_firm,
+)
 from .liftings import Conditioning, Lifting, LiftingStep, lifting
 from .plans import (
     LWT_MODES,
@@ -102,6 +112,7 @@ __all__ = [
     "Modes",
     "NotInvertibleError",
     "OutOfMemoryError",
+    "Pipeline",
     "Plan",
     "PlanCost",
     "PolyphaseMatrix",
@@ -118,6 +129,9 @@ __all__ = [
     "coeffs_to_array",
     "collect_rows",
     "color",
+    "denoise",
+    "denoise_wavelet",
+    "despeckle",
     "downcoef",
     "dwt",
     "dwt2",
@@ -125,7 +139,10 @@ __all__ = [
     "dwt_max_level",
     "dwtn",
     "dwtn_max_level",
+    "enhance",
+    "estimate_sigma",
     "families",
+    "filters",
     "fixedpoint",
     "fswavedecn",
     "fswaverecn",
@@ -148,6 +165,7 @@ __all__ = [
     "ravel_coeffs",
     "scheme",
     "set_num_threads",
+    "sharpen",
     "threshold",
     "threshold_firm",
     "unravel_coeffs",

@@ -43,6 +43,14 @@ class Recipe:
     modes: tuple[str, ...]
 
     @cached_property
+    def _hash(self) -> int:
+        return hash((self.lifted, self.axes, self.wavelets, self.modes))
+
+    def __hash__(self) -> int:
+        """The same as ever, found once: levels are looked up by it at every call."""
+        return self._hash
+
+    @cached_property
     def keys(self) -> list[str]:
         """The keys of all bands, that of the approximation first."""
         return ["".join(letters) for letters in product("ad", repeat=len(self.axes))]

@@ -1,0 +1,274 @@
+"""Loops of filters: what happens to coefficients between a decomposition and a reconstruction.
+
+Arrays are in one piece. Nothing here has a branch that depends on a sample, so compilers make vectors of it:
+
+    soft      x - min(max(x, -t), t)
+    local     x · max(0, 1 - k·s²/√(v·m)),  v = max(e - s², tiny),  m = x² + q·parent²   (bivariate)
+              x · max(0, 1 - k·s²/e)                                                     (block)
+
+with e the mean of x² in a window, and s the noise. Sums over a window are taken down the columns first, and
+then along the row that they make.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from .simd import reals
+
+__all__ = ["add_shifted", "convolve_rows", "gather", "local", "shrink_all", "squares_all", "tally"]
+
+_compiled: Any = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+_exactly: Any = njit(nogil=True, cache=True, error_model="numpy")
+
+PIECE = 2048  # numbers that stay in the first cache
+
+
+@_compiled
+def shrink_all(table, thresholds, rule, like):
+    """Numbers at addresses: each row of the table is a source, a target and a count, with thresholds.
+
+    The second threshold is that of ``firm``.
+    """
+    # (Sources may be targets, which vectors are not made for; a piece in between never is.)
+    some = np.empty(PIECE, reals(table[0, 0], like).dtype)
+    for row in range(len(table)):
+        x, out = reals(table[row, 0], like), reals(table[row, 1], like)
+        for begin in range(0, table[row, 2], PIECE):
+            count = min(PIECE, table[row, 2] - begin)
+            source = x[begin : begin + count]  # (places from 0 on need no check of their sign)
+            for i in range(count):
+                some[i] = source[i]
+            _shrink(some, out[begin : begin + count], count, rule, thresholds[row, 0], thresholds[row, 1])
+
+
+@_compiled
+def _shrink(x, out, count, rule, low, high):
+    t = x.dtype.type(low)
+    zero = x.dtype.type(0)
+    if rule == 0:  # soft
+        for i in range(count):
+            out[i] = x[i] - min(max(x[i], -t), t)
+    elif rule == 1:  # hard
+        for i in range(count):
+            out[i] = x[i] if abs(x[i]) >= t else zero
+    elif rule == 2:  # garrote
+        square = t * t
+        for i in range(count):
+            v = x[i]
+            out[i] = v - square / v if abs(v) > t else zero
+    elif rule == 3:  # firm
+        top = x.dtype.type(high)
+        slope = x.dtype.type(high / max(high - low, 1e-30))
+        for i in range(count):
+            v = x[i]
+            m = abs(v)
+            spread = max(m - t, zero) * slope
+            size = m if m > top else spread
+            out[i] = size if v >= zero else -size
+    elif rule == 4:  # greater
+        for i in range(count):
+            out[i] = x[i] if x[i] >= t else zero
+    elif rule == 5:  # less
+        for i in range(count):
+            out[i] = x[i] if x[i] <= t else zero
+    else:  # gain
+        for i in range(count):
+            out[i] = x[i] * t
+
+
+@_compiled
+def squares_all(table, out, like):
+    """Sums of squares of numbers at addresses: each row of the table is an address and a count.
+
+    Sums are taken in pieces, so that those of float32 are exact enough.
+    """
+    for row in range(len(table)):
+        x = reals(table[row, 0], like)
+        count = table[row, 1]
+        total = 0.0
+        for start in range(0, count, 1024):
+            part = x.dtype.type(0)
+            some = x[start : min(start + 1024, count)]
+            for i in range(len(some)):
+                part += some[i] * some[i]
+            total += part
+        out[row] = total
+
+
+@_exactly
+def tally(bits, begin, end, shift, mask, least, most, counts):
+    """Counts magnitudes, given as bits, by their leading bits; what is not counted comes last.
+
+    ``mask`` takes the sign away; from ``least`` on, and below ``most``, bits are counted. Neighbours are
+    counted apart, so that nobody waits for a count that is being written.
+    """
+    last = np.uint32(counts.shape[1] - 1)
+    some = bits[begin:end]
+    one, two = counts[0], counts[1]
+    for i in range(len(some) // 2):
+        first, second = some[2 * i] & mask, some[2 * i + 1] & mask
+        one[np.uint32(first >> shift) if least <= first < most else last] += 1
+        two[np.uint32(second >> shift) if least <= second < most else last] += 1
+    if len(some) % 2:
+        first = some[len(some) - 1] & mask
+        one[np.uint32(first >> shift) if least <= first < most else last] += 1
+
+
+@_exactly
+def gather(bits, begin, end, low, high, mask, out):
+    """The magnitudes, as bits, from ``low`` up to ``high``; how many there are."""
+    found = np.uint64(0)
+    some = bits[begin:end]
+    for i in range(len(some)):
+        magnitude = some[i] & mask
+        if low <= magnitude < high:
+            out[found] = magnitude
+            found += np.uint64(1)
+    return found
+
+
+@_exactly
+def _mirrored(place, count):
+    """A place beyond the ends of a line, the last sample repeated first."""
+    period = 2 * count
+    place = place % period
+    return place if place < count else period - 1 - place
+
+
+@_compiled
+def _doubled(line, out, offset):
+    """Each number twice; the first ``offset`` of all are left out, and the last one stands for the rest."""
+    count = len(out)
+    last = line[len(line) - 1]
+    for j in range(count):
+        out[j] = last
+    even = out[offset % 2 :]
+    pairs = min(len(line) - (offset + 1) // 2, len(even) // 2)
+    some = line[(offset + 1) // 2 :]
+    for k in range(max(pairs, 0)):
+        even[2 * k] = some[k]
+        even[2 * k + 1] = some[k]
+    if offset % 2 and count:
+        out[0] = line[min(offset // 2, len(line) - 1)]
+    if len(even) % 2 and 0 <= pairs < len(some) and 2 * pairs < len(even):
+        even[2 * pairs] = some[pairs]
+
+
+@_compiled
+def local(x, parents, out, first, last, begin, end, radius, bivariate, noise, factor, weight, offset):
+    """Rows ``begin … end`` of planes ``first … last``, each coefficient by those around it.
+
+    ``parents`` has planes of the next level, or none; ``offset`` is where the first of them stands for.
+    """
+    rows, columns = x.shape[1], x.shape[2]
+    kind = x.dtype.type
+    width = 2 * radius + 1
+    share = kind(1.0 / (width * width))
+    own = kind(noise * noise)
+    amount = kind(factor * noise * noise)
+    tiny = kind(1e-6 * noise * noise + 1e-18)
+    heavy = kind(weight)
+    sums = np.empty(columns + 2 * radius, x.dtype)
+    middle = sums[radius : radius + columns]  # (places from 0 on need no check of their sign)
+    energy = np.empty(columns, x.dtype)
+    above = np.zeros(columns, x.dtype)
+    has_parents = parents.shape[0] > 0
+    for plane in range(first, last):
+        known = -1
+        for row in range(begin, end):
+            for down in range(row - radius, row + radius + 1):
+                source = x[plane, down if 0 <= down < rows else _mirrored(down, rows)]
+                if down == row - radius:
+                    for j in range(columns):
+                        middle[j] = source[j] * source[j]
+                else:
+                    for j in range(columns):
+                        middle[j] += source[j] * source[j]
+            for k in range(radius):
+                sums[radius - 1 - k] = middle[_mirrored(-1 - k, columns)]
+                sums[radius + columns + k] = middle[_mirrored(columns + k, columns)]
+            if radius == 3:
+                a, b, c, d = sums[:columns], sums[1:], sums[2:], sums[3:]
+                e, f, g = sums[4:], sums[5:], sums[6:]
+                for j in range(columns):
+                    energy[j] = ((a[j] + b[j]) + (c[j] + d[j])) + ((e[j] + f[j]) + g[j])
+            else:
+                for j in range(columns):
+                    energy[j] = sums[j]
+                for k in range(1, width):
+                    part = sums[k : k + columns]
+                    for j in range(columns):
+                        energy[j] += part[j]
+            if has_parents and (row + offset) // 2 != known:
+                known = (row + offset) // 2
+                _doubled(parents[plane, min(known, parents.shape[1] - 1)], above, offset)
+            values, target = x[plane, row], out[plane, row]
+            if bivariate:
+                for j in range(columns):
+                    v = values[j]
+                    var = max(energy[j] * share - own, tiny)
+                    size = v * v + heavy * above[j] * above[j] + tiny
+                    target[j] = v * max(kind(1) - amount / np.sqrt(var * size), kind(0))
+            else:
+                for j in range(columns):
+                    target[j] = values[j] * max(kind(1) - amount / (energy[j] * share + tiny), kind(0))
+
+
+@_compiled
+def add_shifted(x, out, first, last, down, along, scale):
+    """Adds planes to others, from the sample ``(down, along)`` on; what lies before is left out.
+
+    Where only some of the shifted planes reach, ``scale`` makes up for the others: see ``filters.shifts``.
+    """
+    rows, columns = x.shape[1] - down, x.shape[2] - along
+    for plane in range(first, last):
+        for i in range(rows):
+            source, target = x[plane, i + down, along:], out[plane, i]
+            for j in range(columns):
+                target[j] += source[j]
+    if scale:
+        quarter, half = out.dtype.type(0.25), out.dtype.type(0.5)
+        height, width = out.shape[1], out.shape[2]
+        for plane in range(first, last):
+            for i in range(height):
+                own = half if i == height - 1 else quarter
+                target = out[plane, i]
+                for j in range(width):
+                    target[j] *= own
+                target[width - 1] *= out.dtype.type(2)
+
+
+@_compiled
+def convolve_rows(x, out, first, last, begin, end, taps, down):
+    """Rows ``begin … end`` of planes, convolved with symmetric taps down the columns or along the rows."""
+    rows, columns = x.shape[1], x.shape[2]
+    radius = (len(taps) - 1) // 2
+    line = np.empty(columns + 2 * radius, x.dtype)
+    middle = line[radius : radius + columns]
+    for plane in range(first, last):
+        for i in range(begin, end):
+            source, target = x[plane, i], out[plane, i]
+            tap = taps[radius]
+            for j in range(columns):
+                target[j] = tap * source[j]
+            if down:
+                for k in range(1, radius + 1):
+                    tap = taps[radius + k]
+                    above, below = x[plane, _mirrored(i - k, rows)], x[plane, _mirrored(i + k, rows)]
+                    for j in range(columns):
+                        target[j] += tap * (above[j] + below[j])
+            else:
+                for j in range(columns):
+                    middle[j] = source[j]
+                for k in range(radius):
+                    line[radius - 1 - k] = source[_mirrored(-1 - k, columns)]
+                    line[radius + columns + k] = source[_mirrored(columns + k, columns)]
+                for k in range(1, radius + 1):
+                    tap = taps[radius + k]
+                    left, right = line[radius - k :], line[radius + k :]
+                    for j in range(columns):
+                        target[j] += tap * (left[j] + right[j])

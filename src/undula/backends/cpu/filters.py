@@ -1,0 +1,180 @@
+"""Filters on arrays of the host: whole arrays cut into pieces for threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .memory import empty
+from .passes import address
+from .threads import ranges, run, workers
+
+__all__ = ["RULES", "add_shifted", "convolve", "local", "median_magnitude", "shrink", "sums_of_squares"]
+
+Array = NDArray[Any]
+
+RULES = ("soft", "hard", "garrote", "firm", "greater", "less", "gain")
+
+
+def _flat(x: Array) -> Array:
+    """All numbers in a line; a view, as arrays here are in one piece."""
+    return np.ascontiguousarray(x).reshape(-1)
+
+
+PIECE = 1 << 17  # numbers that a thread takes at a time
+
+
+def _pieces(sizes: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Arrays cut for threads: which one, from where, how many."""
+    return [
+        (number, begin, min(PIECE, size - begin))
+        for number, size in enumerate(sizes)
+        for begin in range(0, size, PIECE)
+    ]
+
+
+def _share(work: Any, table: Array, *others: Any) -> None:
+    """Rows of a table, to threads."""
+    parts = ranges(len(table), workers(int(table[:, -1].sum())))
+    cut = [tuple(o[b:e] if isinstance(o, np.ndarray) else o for o in others) for b, e in parts]
+    run(work, [(table[b:e], *other) for (b, e), other in zip(parts, cut, strict=True)])
+
+
+def shrink(
+    bands: Sequence[Array], rule: str, lows: Sequence[float], highs: Sequence[float], out: Sequence[Array]
+) -> None:
+    """Arrays of one dtype, each in one piece, by one of :data:`RULES`, each with its own thresholds."""
+    from . import filtering
+
+    if not bands:
+        return
+    size = bands[0].itemsize
+    starts = [(address(x), address(target)) for x, target in zip(bands, out, strict=True)]
+    pieces = _pieces([x.size for x in bands])
+    table = np.array(
+        [(starts[k][0] + b * size, starts[k][1] + b * size, count) for k, b, count in pieces], np.int64
+    ).reshape(-1, 3)
+    thresholds = np.array([(lows[k], highs[k]) for k, _, _ in pieces], np.float64).reshape(-1, 2)
+    _share(filtering.shrink_all, table, thresholds, RULES.index(rule), bands[0].dtype.type(0))
+
+
+def sums_of_squares(bands: Sequence[Array]) -> list[float]:
+    """Of arrays of one dtype, each in one piece; what they are does not depend on threads."""
+    from . import filtering
+
+    if not bands:
+        return []
+    starts = [address(x) for x in bands]
+    pieces = _pieces([x.size for x in bands])
+    size = bands[0].itemsize
+    table = np.array([(starts[k] + b * size, count) for k, b, count in pieces], np.int64).reshape(-1, 2)
+    found = np.zeros(len(pieces))
+    _share(filtering.squares_all, table, found, bands[0].dtype.type(0))
+    totals = [0.0] * len(bands)
+    for (number, _, _), part in zip(pieces, found.tolist(), strict=True):
+        totals[number] += part
+    return totals
+
+
+def median_magnitude(x: Array, least: float = 0.0) -> float:
+    """The median of magnitudes above ``least``, without what is no number; 0 where nothing is left.
+
+    Numbers are counted by their leading bits first; only those around the median are sorted.
+    """
+    from . import filtering
+
+    source = _flat(x)
+    whole: Any = np.int32 if source.dtype == np.float32 else np.int64
+    bits = source.view(whole)
+    shift = whole(8 * source.itemsize - 13)
+    mask, most = whole(np.iinfo(whole).max), source.dtype.type(np.inf).view(whole)
+    start = whole(min(int(source.dtype.type(least).view(whole)) + 1, int(most)))
+    counts: list[NDArray[np.int32]] = []
+    found: list[Array] = []
+
+    def count(begin: int, end: int) -> None:
+        own = np.zeros((2, (1 << 12) + 1), np.int32)
+        filtering.tally(bits, begin, end, shift, mask, start, most, own)
+        counts.append(own.sum(axis=0))
+
+    def gather(begin: int, end: int) -> None:
+        some = np.empty(inside, whole)
+        found.append(some[: filtering.gather(bits, begin, end, low, high, mask, some)])
+
+    pieces = ranges(source.size, workers(4 * source.size))
+    run(count, pieces)
+    total = counts[0] if len(counts) == 1 else np.sum(counts, axis=0)
+    upto = np.cumsum(total[:-1])
+    known = int(upto[-1])
+    if known == 0:
+        return 0.0
+    first, last = (int(np.searchsorted(upto, k, "right")) for k in ((known - 1) // 2, known // 2))
+    inside = int(upto[last] - upto[first] + total[first])
+    low = whole(max(int(start), first << int(shift)))
+    high = whole(min((last + 1) << int(shift), int(most)))
+    run(gather, pieces)
+    some = found[0] if len(found) == 1 else np.concatenate(found)
+    before = int(upto[first] - total[first])
+    places = [(known - 1) // 2 - before, known // 2 - before]
+    some.partition(sorted(set(places)))
+    middle = some[places].view(source.dtype)
+    return (float(middle[0]) + float(middle[1])) / 2
+
+
+def _planes(planes: int, rows: int, samples: int) -> Iterator[tuple[int, int, int, int]]:
+    """Pieces of planes: some planes, or some rows of a single one."""
+    threads = workers(samples)
+    if planes >= threads:
+        for first, last in ranges(planes, threads):
+            yield first, last, 0, rows
+    else:
+        for begin, end in ranges(rows, threads):
+            yield 0, planes, begin, end
+
+
+def local(
+    x: Array,
+    parents: Array | None,
+    radius: int,
+    noise: float,
+    factor: float,
+    weight: float = 1.0,
+    offset: int = 0,
+    bivariate: bool = True,
+) -> Array:
+    """Planes ``(P, H, W)``, each number shrunk by what is around it and by its parent."""
+    from . import filtering
+
+    out = empty(x.shape, x.dtype)
+    above = np.empty((0, 0, 0), x.dtype) if parents is None else parents
+    rest = (radius, bivariate, float(noise), float(factor), float(weight), offset)
+    pieces = list(_planes(x.shape[0], x.shape[1], x.size))
+    run(filtering.local, [(x, above, out, *piece, *rest) for piece in pieces])
+    return out
+
+
+def add_shifted(x: Array, out: Array, down: int, along: int, last: bool) -> None:
+    """Adds planes that were shifted; with the ``last``, sums become means."""
+    from . import filtering
+
+    pieces = ranges(x.shape[0], workers(x.size))
+    run(filtering.add_shifted, [(x, out, begin, end, down, along, last) for begin, end in pieces])
+
+
+def convolve(x: Array, taps: Array, axes: Sequence[int] = (0, 1)) -> Array:
+    """Planes ``(P, H, W)`` convolved with symmetric taps along rows (0) and down columns (1).
+
+    Borders are mirrored.
+    """
+    from . import filtering
+
+    own = taps.astype(x.dtype)
+    pieces = list(_planes(x.shape[0], x.shape[1], x.size))
+    for axis in axes:
+        out = empty(x.shape, x.dtype)
+        run(filtering.convolve_rows, [(x, out, *piece, own, axis == 1) for piece in pieces])
+        x = out
+    return x

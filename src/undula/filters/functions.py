@@ -1,0 +1,464 @@
+"""The filters as functions: good without an argument, and as far as one wants with some."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..plans import dwtn_max_level
+from ..transforms import wavedecn, waverecn
+from ..transforms.arrays import as_array
+from ..wavelets import Wavelet, as_wavelet
+from .arrays import HOST, arrays_for, rounding_of
+from .noise import sigma_of
+from .pipeline import Pipeline
+from .stages import Contrast, Gain, Laplace, Shrink, Stage, Unsharp
+from .subjects import AUTO, Subject
+
+__all__ = ["denoise", "denoise_wavelet", "despeckle", "enhance", "sharpen"]
+
+
+def denoise(
+    image: Any,
+    sigma: Any = None,
+    *,
+    method: str = "bivariate",
+    strength: float = 1.0,
+    wavelet: str | Wavelet = "db2",
+    level: int | None = None,
+    rule: str = "soft",
+    invariant: bool = True,
+    regions: int | None = None,
+    color: str = "ycbcr",
+    channel_axis: int | str | None = AUTO,
+    axes: Sequence[int] | None = None,
+    mask: Any = None,
+    backend: str = "auto",
+) -> Any:
+    """Takes the noise out of an image, a volume or a batch of them.
+
+    Parameters
+    ----------
+    image : array
+        Integers come back as the same integers, floats as floats; on a GPU (CuPy, PyTorch, JAX) it stays
+        there.
+    sigma : number, one for each channel, or an array of the shape of the image; optional
+        The standard deviation of the noise, in units of the image; estimated if not given. 0 is for no noise.
+    method : str
+        ``bivariate`` is the best, ``block`` near it; ``bayes``, ``sure``, ``hybrid``, ``minimax`` and
+        ``universal`` choose thresholds.
+    strength : number
+        Above 1 more is taken out.
+    wavelet : str or Wavelet
+    level : int, optional
+    rule : str
+        For methods with thresholds: ``soft``, ``hard``, ``garrote``, ``firm``.
+    invariant : bool
+        All shifts; False is several times faster, with artefacts at edges.
+    regions : int, optional
+        The noise is estimated in regions of so many samples along each axis, where it differs over the image.
+    color : str
+        ``ycbcr`` or ``channels``.
+    channel_axis, axes, mask, backend
+        As for :class:`undula.Pipeline`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> clean = np.add.outer(np.arange(64.0), np.arange(64.0))
+    >>> noisy = clean + 5 * rng.standard_normal(clean.shape)
+    >>> better = denoise(noisy)
+    >>> bool(np.std(better - clean) < 0.4 * np.std(noisy - clean))
+    True
+    """
+    if method == "given":
+        raise ArgumentError("thresholds of one's own belong to a Pipeline: Shrink('given', threshold=...)")
+    pipeline = Pipeline(
+        wavelet, level, [Shrink(method, rule, strength=strength)], invariant=invariant, color=color
+    )
+    scale = None
+    if regions is not None or (sigma is not None and np.ndim(sigma) > 1):
+        scale = _noise_map(image, sigma, regions, channel_axis, axes)
+    if scale is not None:
+        if color == "ycbcr":
+            pipeline = Pipeline(wavelet, level, pipeline.stages, invariant=invariant, color="channels")
+        given = as_array(image, "image")
+        floats = given.astype(
+            np.float64 if given.dtype.itemsize > 2 and given.dtype != np.float32 else np.float32
+        )
+        flat = pipeline(
+            floats / scale, sigma=1.0, channel_axis=channel_axis, axes=axes, mask=mask, backend=backend
+        )
+        return Subject(given, channel_axis, axes, "channels")._typed(flat * scale)
+    return pipeline(image, sigma=sigma, channel_axis=channel_axis, axes=axes, mask=mask, backend=backend)
+
+
+def _noise_map(image: Any, sigma: Any, regions: int | None, channel_axis: Any, axes: Any) -> NDArray[Any]:
+    """The noise at every sample."""
+    if not arrays_for(image).host:
+        raise ArgumentTypeError(
+            "noise that differs over the image is found on the host; bring the image there"
+        )
+    given = as_array(image, "image")
+    if sigma is not None:
+        wide = np.asarray(sigma, np.float64)
+        if regions is not None:
+            raise ArgumentError("sigma is given, so regions has nothing to estimate; pass one of them")
+        if wide.shape != given.shape:
+            raise ArgumentError(
+                f"sigma is a number or has the shape of the image, {given.shape}; got {wide.shape}"
+            )
+        if not np.isfinite(wide).all() or (wide < 0).any():
+            raise ArgumentError("sigma must not be negative, and a number everywhere")
+        return np.maximum(wide, max(float(wide.max()) * 1e-6, 1e-30)).astype(np.float32)
+    if isinstance(regions, bool) or not isinstance(regions, (int, np.integer)) or regions < 8:
+        raise ArgumentError(f"regions are at least 8 samples wide, got {regions!r}")
+    subject = Subject(given, channel_axis, axes, "channels")
+    return np.asarray(subject.spread_map(_regional(subject, int(regions))))
+
+
+def _regional(subject: Subject, size: int) -> NDArray[Any]:
+    """The noise of regions, between their middles a smooth way from one to the next."""
+    from ..transforms import dwtn
+
+    places = subject.places
+    axes = tuple(range(1, 1 + places))
+    band = np.abs(dwtn(subject.planes, "db2", axes=axes)["d" * places])
+    shape = subject.planes.shape[1:]
+    counts = [max(1, round(n / size)) for n in shape]
+    found = np.empty((band.shape[0], *counts))
+    for where in np.ndindex(*found.shape):
+        cut = tuple(
+            slice(n * k // c, max(n * (k + 1) // c, n * k // c + 1))
+            for n, k, c in zip(band.shape[1:], where[1:], counts, strict=True)
+        )
+        found[where] = sigma_of(HOST, np.ascontiguousarray(band[(where[0], *cut)])[None])[0]
+    floor = max(float(found.max()) * 1e-3, 1e-12)
+    found = np.maximum(found, floor)
+    for axis, (n, c) in enumerate(zip(shape, counts, strict=True), 1):
+        middles = (np.arange(c) + 0.5) * n / c - 0.5
+        at = np.clip(np.interp(np.arange(n), middles, np.arange(c)), 0, c - 1)
+        low = np.floor(at).astype(int)
+        high = np.minimum(low + 1, c - 1)
+        share = (at - low).reshape([-1 if a == axis else 1 for a in range(found.ndim)])
+        found = np.take(found, low, axis) * (1 - share) + np.take(found, high, axis) * share
+    return found
+
+
+def despeckle(
+    image: Any,
+    *,
+    kind: str = "intensity",
+    looks: float | None = None,
+    strength: float = 1.0,
+    method: str = "bivariate",
+    wavelet: str | Wavelet = "db2",
+    level: int | None = None,
+    invariant: bool = True,
+    noise: str = "white",
+    channel_axis: int | str | None = AUTO,
+    axes: Sequence[int] | None = None,
+    mask: Any = None,
+    backend: str = "auto",
+) -> Any:
+    """Takes speckle out of ultrasound, radar or OCT images.
+
+    Parameters
+    ----------
+    image : array
+        Not negative, where logarithms are taken; zeros stay zeros.
+    kind : str
+        ``intensity`` or ``amplitude`` of waves, whose logarithm is filtered; ``log`` for images that are
+        logarithms already, as those on the screen of an ultrasound machine are.
+    looks : number, optional
+        How many looks were averaged: how much noise there is, known. Estimated if not given.
+    strength : number
+        Above 1 more is taken out.
+    noise : str
+        ``white`` for speckle of single pixels; ``bands`` for speckle that is larger than pixels, as in images
+        that were interpolated.
+    method, wavelet, level, invariant, channel_axis, axes, mask, backend
+        As for :func:`denoise`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> speckled = 100 * rng.gamma(4, 1 / 4, (128, 128))
+    >>> made = despeckle(speckled)
+    >>> bool(made.std() < 0.3 * speckled.std()), bool(abs(made.mean() - 100) < 3)
+    (True, True)
+    """
+    if kind not in ("intensity", "amplitude", "log"):
+        raise UnknownNameError("kind of speckle", kind, ("intensity", "amplitude", "log"))
+    sigma = None
+    if looks is not None:
+        from .speckle import trigamma
+
+        if isinstance(looks, bool) or not isinstance(looks, (int, float, np.number)) or not looks > 0:
+            raise ArgumentError(f"looks must be a number above 0, got {looks!r}")
+        if kind == "log":
+            raise ArgumentError("looks tell the noise of intensities and amplitudes, not of kind='log'")
+        sigma = float(np.sqrt(trigamma(float(looks)))) * (1.0 if kind == "intensity" else 0.5)
+    stage = Shrink(method, strength=strength, noise=noise)
+    pipeline = Pipeline(
+        wavelet,
+        level,
+        [stage],
+        invariant=invariant,
+        color="ycbcr" if kind == "log" else "channels",
+        speckle=None if kind == "log" else kind,
+        looks=None if looks is None else float(looks),
+    )
+    return pipeline(image, sigma=sigma, channel_axis=channel_axis, axes=axes, mask=mask, backend=backend)
+
+
+def sharpen(
+    image: Any,
+    amount: float = 1.0,
+    *,
+    method: str = "unsharp",
+    sigma: float = 1.0,
+    channel_axis: int | str | None = AUTO,
+    axes: Sequence[int] | None = None,
+    mask: Any = None,
+    backend: str = "auto",
+) -> Any:
+    """Makes edges steeper.
+
+    Parameters
+    ----------
+    image : array
+    amount : number
+        0 for nothing.
+    method : str
+        ``unsharp`` adds what a Gaussian blur of ``sigma`` takes away; ``laplace`` and ``diagonal`` subtract
+        the Laplacian of 4 or 8 neighbours, a tenth of it for an ``amount`` of 1; ``wavelet`` brings out fine
+        details and leaves noise alone.
+
+    Examples
+    --------
+    >>> step = np.repeat([[0.0, 1.0]], 8, axis=0).repeat(4, axis=1)
+    >>> bool(sharpen(step).max() > 1)
+    True
+    """
+    if isinstance(amount, bool) or not isinstance(amount, (int, float, np.number)) or not amount >= 0:
+        raise ArgumentError(f"amount must be a number from 0 on, got {amount!r}")
+    methods: dict[str, Sequence[Stage]] = {
+        "unsharp": [Unsharp(sigma, amount)],
+        "laplace": [Laplace(0.1 * amount)],
+        "diagonal": [Laplace(0.1 * amount, "diagonal")],
+        "wavelet": [Contrast(0.25, 1.0 + amount), Gain((1 + 0.5 * amount, 1 + 0.25 * amount, 1.0))],
+    }
+    if method not in methods:
+        raise UnknownNameError("method", method, tuple(methods))
+    pipeline = Pipeline("bior4.4", None, methods[method])
+    return pipeline(image, channel_axis=channel_axis, axes=axes, mask=mask, backend=backend)
+
+
+def enhance(
+    image: Any,
+    amount: float = 0.4,
+    *,
+    denoise: bool = True,
+    wavelet: str | Wavelet = "bior4.4",
+    level: int | None = None,
+    most: float = 3.0,
+    channel_axis: int | str | None = AUTO,
+    axes: Sequence[int] | None = None,
+    mask: Any = None,
+    backend: str = "auto",
+) -> Any:
+    """Brings out weak structures at all scales, and takes some noise out before.
+
+    Parameters
+    ----------
+    image : array
+    amount : number
+        From 0, nothing, to 1, all details alike.
+    denoise : bool
+        Whether noise is taken out first.
+    most : number
+        What no detail is multiplied with more than.
+
+    Examples
+    --------
+    >>> image = 100 + 5 * np.sin(np.arange(64) / 3) * np.ones((64, 1))
+    >>> bool(enhance(image).std() > image.std())
+    True
+    """
+    stages: list[Stage] = [Shrink("bayes", strength=0.7)] if denoise else []
+    pipeline = Pipeline(wavelet, level, [*stages, Contrast(amount, most)])
+    return pipeline(image, channel_axis=channel_axis, axes=axes, mask=mask, backend=backend)
+
+
+# --- as scikit-image has it -----------------------------------------------------------------------
+
+
+def denoise_wavelet(
+    image: ArrayLike,
+    sigma: Any = None,
+    wavelet: str | Wavelet = "db1",
+    mode: str = "soft",
+    wavelet_levels: int | None = None,
+    convert2ycbcr: bool = False,
+    method: str = "BayesShrink",
+    rescale_sigma: bool = True,
+    *,
+    channel_axis: int | None = None,
+) -> NDArray[Any]:
+    """Wavelet denoising with the arguments and the results of ``skimage.restoration.denoise_wavelet``.
+
+    Integer images become floats from 0 to 1 (or from -1, where they are signed), as there. For the best
+    result rather than the same one, see :func:`denoise`.
+
+    Parameters
+    ----------
+    image : array_like
+    sigma : number or one for each channel, optional
+        The noise; estimated from the finest diagonal band if not given.
+    wavelet : str or Wavelet
+    mode : "soft" or "hard"
+    wavelet_levels : int, optional
+        Three fewer than there could be, if not given.
+    convert2ycbcr : bool
+        Channels become YCbCr, each scaled to 0 … 1 while it is filtered.
+    method : "BayesShrink" or "VisuShrink"
+    rescale_sigma : bool
+        Whether sigma is in units of an image of integers.
+    channel_axis : int, optional
+
+    Examples
+    --------
+    >>> noisy = np.random.default_rng(0).standard_normal((64, 64)) * 0.1 + 0.5
+    >>> bool(denoise_wavelet(noisy).std() < 0.05)
+    True
+    """
+    x = as_array(image, "image")
+    if method not in ("BayesShrink", "VisuShrink"):
+        raise UnknownNameError("method", method, ("BayesShrink", "VisuShrink"))
+    if mode not in ("soft", "hard"):
+        raise UnknownNameError("mode", mode, ("soft", "hard"))
+    if x.ndim == 0 or x.size == 0:
+        raise ArgumentError(f"an image with samples is needed, got shape {x.shape}")
+    if x.dtype.kind == "c":
+        raise ArgumentTypeError(f"images are real numbers, got {x.dtype}")
+    if channel_axis is None and convert2ycbcr:
+        raise ArgumentError("convert2ycbcr requires channel_axis to be set")
+    own = as_wavelet(wavelet)
+    if not own.orthogonal:
+        warnings.warn(
+            f"thresholds are meant for orthogonal wavelets, which {own.name} is not; undula.denoise knows how"
+            " noise spreads over the bands of any wavelet",
+            stacklevel=2,
+        )
+    channels = 1
+    if channel_axis is not None:
+        if not -x.ndim <= channel_axis < x.ndim:
+            raise ArgumentError(f"channel_axis must be from {-x.ndim} to {x.ndim - 1}, got {channel_axis}")
+        x = np.moveaxis(x, channel_axis, 0)
+        channels = x.shape[0]
+    sigmas = _each(sigma, channels)
+    whole = x.dtype.kind != "f"
+    signed = False
+    if whole:
+        before = np.ptp(x) if x.dtype.kind != "b" else 1
+        signed = bool((x < 0).any())
+        x = _as_float(x)
+        if rescale_sigma and before:
+            factor = float(np.ptp(x)) / float(before)
+            sigmas = [None if s is None else s * factor for s in sigmas]
+    elif x.dtype.itemsize < 4:
+        x = x.astype(np.float32)
+    planes = x if channel_axis is not None else x[None]
+    if convert2ycbcr:
+        made = _in_ycbcr(planes, own, mode, wavelet_levels, method, sigmas, rescale_sigma)
+    else:
+        parts = [
+            _shrunk(plane, own, mode, wavelet_levels, method, s)
+            for plane, s in zip(planes, sigmas, strict=True)
+        ]
+        made = parts[0][None] if len(parts) == 1 else np.stack(parts)
+    if whole:
+        np.clip(made, -1 if signed else 0, 1, out=made)
+    return made[0] if channel_axis is None else np.moveaxis(made, 0, channel_axis)
+
+
+def _each(sigma: Any, channels: int) -> list[float | None]:
+    """The noise of each channel."""
+    if sigma is None:
+        return [None] * channels
+    given = np.atleast_1d(np.asarray(sigma, np.float64))
+    if given.size not in (1, channels):
+        raise ArgumentError(f"sigma is a number, or one for each of {channels} channels; got {given.size}")
+    if not np.isfinite(given).all() or (given < 0).any():
+        raise ArgumentError(f"sigma must not be negative, got {sigma!r}")
+    return [float(s) for s in np.broadcast_to(given, (channels,))]
+
+
+def _as_float(x: NDArray[Any]) -> NDArray[Any]:
+    """Integers from 0 to 1, signed ones from -1; float64 as scikit-image makes them."""
+    if x.dtype.kind == "b":
+        return x.astype(np.float64)
+    return np.maximum(x / np.float64(np.iinfo(x.dtype).max), -1.0)
+
+
+def _shrunk(
+    plane: NDArray[Any], wavelet: Wavelet, mode: str, levels: int | None, method: str, sigma: float | None
+) -> NDArray[Any]:
+    """One channel, in the way of scikit-image."""
+    if levels is None:
+        levels = max(dwtn_max_level(plane.shape, wavelet) - 3, 1)
+    plane = np.ascontiguousarray(plane)
+    low, *details = wavedecn(plane, wavelet, level=levels)
+    if sigma is None:
+        least = rounding_of(HOST, low[None], levels, plane.ndim)
+        sigma = float(sigma_of(HOST, details[-1]["d" * plane.ndim][None], 1.0, least)[0])
+    bands = [band[None] for found in details for band in found.values()]
+    limits = [sigma * math.sqrt(2 * math.log(plane.size))] * len(bands)
+    if method == "BayesShrink":
+        least = float(np.finfo(low.dtype).eps)
+        energies = [float(e[0]) / band.size for e, band in zip(HOST.energies(bands), bands, strict=True)]
+        limits = [sigma * sigma / math.sqrt(max(energy - sigma * sigma, least)) for energy in energies]
+    HOST.shrink(bands, mode, limits, limits, own=True)  # (in place)
+    return waverecn([low, *details], wavelet, shape=plane.shape).astype(plane.dtype, copy=False)
+
+
+# Rec. 601 from 0 … 1 to 16 … 235 and 16 … 240.
+_YCBCR = np.array(
+    [[65.481, 128.553, 24.966], [-37.797, -74.203, 112.0], [112.0, -93.786, -18.214]],
+)
+
+
+def _in_ycbcr(
+    planes: NDArray[Any],
+    wavelet: Wavelet,
+    mode: str,
+    levels: int | None,
+    method: str,
+    sigmas: list[float | None],
+    rescale: bool,
+) -> NDArray[Any]:
+    if planes.shape[0] != 3:
+        raise ArgumentError(f"YCbCr has 3 channels, got {planes.shape[0]}")
+    offset = np.array([16.0, 128.0, 128.0]).reshape(-1, *[1] * (planes.ndim - 1))
+    mixed = np.tensordot(_YCBCR.astype(planes.dtype), planes, 1) + offset.astype(planes.dtype)
+    if rescale and sigmas[0] is not None:
+        squares = np.array([float(s or 0.0) ** 2 for s in sigmas])
+        sigmas = [float(s) for s in np.sqrt((_YCBCR**2) @ squares)]
+    for k in range(3):
+        least, most = mixed[k].min(), mixed[k].max()
+        span = most - least
+        if span == 0:
+            continue
+        s = sigmas[k]
+        part = (mixed[k] - least) / span
+        mixed[k] = _shrunk(part, wavelet, mode, levels, method, None if s is None else s / float(span))
+        mixed[k] = mixed[k] * span + least
+    back = np.linalg.inv(_YCBCR).astype(planes.dtype)
+    return np.asarray(np.tensordot(back, mixed - offset.astype(planes.dtype), 1))

@@ -1,0 +1,365 @@
+"""Pipelines: a decomposition, what is done to it, and the reconstruction, as one value."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..plans import dwtn_max_level
+from ..plans.boundary import MODES, check_mode
+from ..transforms import dwtn, wavedecn, waverecn
+from ..wavelets import Wavelet, as_wavelet, wavelist
+from . import shifts
+from .arrays import Arrays, rounding_of
+from .noise import band_norms
+from .pictures import picture
+from .speckle import KINDS, Logarithm
+from .stages import Pyramid, Stage, stage_of
+from .subjects import AUTO, COLORS, Subject
+
+__all__ = ["Pipeline", "Views"]
+
+USUAL_LEVEL = 4
+VERSION = 1
+
+
+class Views(NamedTuple):
+    """What a pipeline sees: coefficients before and after its stages, as pictures, and its result."""
+
+    analysis: Any
+    filtered: Any
+    synthesis: Any
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A wavelet, a number of levels, and stages.
+
+    Parameters
+    ----------
+    wavelet : str or Wavelet
+    level : int, optional
+        As deep as is usual for the size, if not given.
+    stages : sequence of stages, of their names, or of dictionaries as JSON has them
+    mode : str
+        How lines go on beyond their ends, one of ``undula.MODES``.
+    invariant : bool
+        All shifts of every level, and their mean: fewer artefacts, at about four times the work of a level.
+    color : str
+        ``ycbcr`` filters brightness and colour differences, ``channels`` each channel by itself.
+    speckle : str, optional
+        ``intensity`` or ``amplitude``: noise is multiplied, so logarithms are filtered.
+    looks : number, optional
+        Of speckle: how many independent looks were averaged; estimated if not given.
+
+    Examples
+    --------
+    >>> from undula.filters import Pipeline, Shrink, Unsharp
+    >>> pipeline = Pipeline("bior4.4", 3, [Shrink("bayes"), Unsharp(sigma=1, amount=0.5, at="last")])
+    >>> image = np.random.default_rng(0).integers(0, 256, (60, 80)).astype("uint8")
+    >>> pipeline(image).shape, pipeline(image).dtype
+    ((60, 80), dtype('uint8'))
+    >>> Pipeline.from_json(pipeline.to_json()) == pipeline
+    True
+    """
+
+    wavelet: str | Wavelet = "db2"
+    level: int | None = None
+    stages: Sequence[Any] = ()
+    mode: str = field(default="symmetric", kw_only=True)
+    invariant: bool = field(default=False, kw_only=True)
+    color: str = field(default="ycbcr", kw_only=True)
+    speckle: str | None = field(default=None, kw_only=True)
+    looks: float | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        as_wavelet(self.wavelet)
+        check_mode(self.mode, MODES)
+        if isinstance(self.stages, (str, Stage, dict)):
+            object.__setattr__(self, "stages", (self.stages,))
+        if not isinstance(self.stages, Sequence):
+            raise ArgumentTypeError(f"stages are a sequence, got {self.stages!r}")
+        object.__setattr__(self, "stages", tuple(stage_of(each) for each in self.stages))
+        level = self.level
+        whole = isinstance(level, (int, np.integer)) and not isinstance(level, bool)
+        if level is not None and not (whole and level >= 0):
+            raise ArgumentError(f"level must be an integer from 0 on, or None; got {level!r}")
+        if self.color not in COLORS:
+            raise UnknownNameError("colour", self.color, COLORS)
+        if self.speckle is not None and self.speckle not in KINDS:
+            raise UnknownNameError("kind of speckle", self.speckle, KINDS)
+        if self.looks is not None and not (isinstance(self.looks, (int, float)) and self.looks > 0):
+            raise ArgumentError(f"looks must be a number above 0, got {self.looks!r}")
+        if not isinstance(self.invariant, bool):
+            raise ArgumentTypeError(f"invariant is True or False, got {self.invariant!r}")
+
+    def __str__(self) -> str:
+        name = as_wavelet(self.wavelet).name
+        head = f"{name}, {'usual' if self.level is None else self.level} level(s), {self.mode}"
+        if self.invariant:
+            head += ", all shifts"
+        if self.speckle:
+            head += f", logarithms of {self.speckle}"
+        lines = [f"  {number}. {stage!r}" for number, stage in enumerate(self.stages, 1)]
+        return "\n".join([head, *lines])
+
+    # --- JSON -------------------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """A text that :meth:`from_json` makes the same pipeline of."""
+        name = as_wavelet(self.wavelet).name
+        if name not in wavelist() or as_wavelet(name) != as_wavelet(self.wavelet):
+            raise ArgumentError(f"only wavelets that are known by name can be written down, got {name!r}")
+        found: dict[str, Any] = {"undula": VERSION, "wavelet": name, "level": self.level}
+        usual = {"mode": "symmetric", "invariant": False, "color": "ycbcr", "speckle": None, "looks": None}
+        found |= {key: getattr(self, key) for key, value in usual.items() if getattr(self, key) != value}
+        found["stages"] = [stage.to_dict() for stage in self.stages]
+        return json.dumps(found, indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> Pipeline:
+        """A pipeline that was written down."""
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise ArgumentError(f"a pipeline is written as JSON: {error}") from None
+        if not isinstance(found, dict):
+            raise ArgumentError(f"a pipeline in JSON is an object, got {type(found).__name__}")
+        version = found.pop("undula", VERSION)
+        if version != VERSION:
+            raise ArgumentError(f"a pipeline of version {version!r}; this is version {VERSION}")
+        known = ("wavelet", "level", "stages", "mode", "invariant", "color", "speckle", "looks")
+        for key in found:
+            if key not in known:
+                raise UnknownNameError("key of a pipeline", key, known)
+        return cls(**found)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the pipeline to a file."""
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Pipeline:
+        """Reads a pipeline from a file."""
+        return cls.from_json(Path(path).read_text(encoding="utf-8"))
+
+    # --- running ----------------------------------------------------------------------------------
+
+    def __call__(
+        self,
+        x: Any,
+        *,
+        sigma: Any = None,
+        channel_axis: int | str | None = AUTO,
+        axes: Sequence[int] | None = None,
+        mask: Any = None,
+        backend: str = "auto",
+    ) -> Any:
+        """An image, a volume or a batch, filtered; of the same shape and dtype.
+
+        Parameters
+        ----------
+        x : array
+            Of NumPy; or of CuPy, PyTorch or JAX on a GPU, where the result stays, too.
+        sigma : number or one for each channel, optional
+            The noise, for stages that do not say; estimated if not given.
+        channel_axis : int, None or "auto"
+            The axis of channels; ``auto`` takes a third axis of 3 or 4 for it.
+        axes : sequence of int, optional
+            Those of an image; the others count images. All but that of the channels, if not given.
+        mask : array of bool, optional
+            True where samples are valid. Others stay as they are, and out of all statistics, as does what is
+            no number.
+        backend : "auto", "cpu", "cuda" or "opencl"
+        """
+        subject = Subject(x, channel_axis, axes, "channels" if self.speckle else self.color, mask)
+        made = self.on_planes(
+            subject.arrays, subject.planes, subject.places, subject.sigmas(sigma), subject.valid, backend
+        )
+        return subject.closed(made)
+
+    def frames(self, frames: Iterable[Any], **options: Any) -> Iterator[Any]:
+        """Each frame, filtered, as they come."""
+        for frame in frames:
+            yield self(frame, **options)
+
+    def views(self, x: Any, **options: Any) -> Views:
+        """The coefficients before and after the stages, as pictures, and the filtered image.
+
+        Details are shown around a mid-grey; the pictures are of the size of the image.
+        """
+        channel_axis, axes = options.pop("channel_axis", AUTO), options.pop("axes", None)
+        mask, sigma, backend = (options.pop(key, None) for key in ("mask", "sigma", "backend"))
+        if options:
+            raise ArgumentTypeError(f"unknown option(s) {sorted(options)}")
+        subject = Subject(x, channel_axis, axes, "channels" if self.speckle else self.color, mask)
+        if subject.places != 2:
+            raise ArgumentError(f"pictures are made of images, with 2 axes; these have {subject.places}")
+        seen: list[Any] = []
+        plain = Pipeline(
+            self.wavelet, self.level, self.stages, mode=self.mode, speckle=self.speckle, looks=self.looks
+        )
+        plain.on_planes(
+            subject.arrays, subject.planes, 2, subject.sigmas(sigma), subject.valid, backend or "auto", seen
+        )
+        made = self.on_planes(
+            subject.arrays, subject.planes, 2, subject.sigmas(sigma), subject.valid, backend or "auto"
+        )
+        pictures = [picture(low, details, subject.planes.shape[1:]) for low, details in seen]
+        shown = [subject_picture(subject, each) for each in pictures]
+        return Views(shown[0], shown[1], subject.closed(made))
+
+    def levels_for(self, shape: Sequence[int]) -> int:
+        """How many levels an image of this shape gets."""
+        wavelet = as_wavelet(self.wavelet)
+        most = max(1, dwtn_max_level(tuple(shape), wavelet))
+        if self.level is None:
+            return min(USUAL_LEVEL, most)
+        deepest = max(1, math.ceil(math.log2(max(2, *shape))))
+        if self.level > deepest:
+            raise ArgumentError(
+                f"{self.level} levels are too many for an image of {tuple(shape)}: at most {deepest}, and"
+                f" {most} without lines shorter than {wavelet.name!r}"
+            )
+        return int(self.level)
+
+    def on_planes(
+        self,
+        arrays: Arrays,
+        x: Any,
+        places: int,
+        sigma: Any = None,
+        valid: Any = None,
+        backend: str = "auto",
+        seen: list[Any] | None = None,
+    ) -> Any:
+        """Planes of floats with items first, filtered; ``seen`` gets coefficients before and after."""
+        if self.speckle is not None:
+            log = Logarithm(arrays, self.speckle, self.looks)
+            made = self._linear(arrays, log.taken(x, valid), places, sigma, log.valid, backend, seen)
+            return log.undone(made)
+        return self._linear(arrays, x, places, sigma, valid, backend, seen)
+
+    def _linear(
+        self,
+        arrays: Arrays,
+        x: Any,
+        places: int,
+        sigma: Any,
+        valid: Any,
+        backend: str,
+        seen: list[Any] | None,
+    ) -> Any:
+        for stage in self.stages:
+            if "image" in stage.places():
+                x = stage.on_samples(x, arrays, places)
+        shape = tuple(int(n) for n in x.shape[1:])
+        levels = self.levels_for(shape)
+        work = [stage for stage in self.stages if "image" not in stage.places()]
+        if levels == 0 or not (work or seen is not None):
+            return x
+        wavelet = as_wavelet(self.wavelet)
+        low, details, shapes = self._analysed(arrays, x, places, levels, backend)
+        if seen is not None:
+            seen.append((low, details))
+        pyramid = Pyramid(
+            arrays,
+            _norms(wavelet, levels, places),
+            math.prod(shape),
+            places,
+            max(0, (wavelet.dec_len - 3) // 2),
+            sigma,
+            _valid_levels(arrays, valid, details, places, wavelet, self.invariant),
+            own=seen is None,
+            least=rounding_of(arrays, low, levels, places),
+        )
+        for stage in work:
+            if "last" in stage.places():
+                low = stage.on_samples(low, arrays, places)
+            if "details" in stage.places():
+                details = stage.on_details(details, pyramid)
+        if seen is not None:
+            seen.append((low, details))
+        if self.invariant:
+            return shifts.backward(arrays, low, details, shapes, wavelet, places, self.mode, backend)
+        axes = tuple(range(1, 1 + places))
+        coeffs = [low, *reversed(details)]
+        return waverecn(coeffs, wavelet, self.mode, axes, shape=tuple(x.shape), backend=backend)
+
+    def _analysed(
+        self, arrays: Arrays, x: Any, places: int, levels: int, backend: str
+    ) -> tuple[Any, list[dict[str, Any]], list[tuple[int, ...]]]:
+        """The approximation, details finest first, and the shapes of what was decomposed."""
+        between = [stage for stage in self.stages if "approximation" in stage.places()]
+
+        def changed(low: Any, level: int) -> Any:
+            """An approximation that is to be decomposed further."""
+            for stage in between:
+                if getattr(stage, "levels", None) is None or level in stage.levels:
+                    low = stage.on_samples(low, arrays, places)
+            return low
+
+        wavelet = as_wavelet(self.wavelet)
+        if self.invariant:
+            return shifts.forward(arrays, x, wavelet, levels, places, self.mode, backend, changed)
+        axes = tuple(range(1, 1 + places))
+        if not between and levels <= dwtn_max_level(tuple(x.shape[1:]), wavelet):
+            coeffs = wavedecn(x, wavelet, self.mode, levels, axes, backend=backend)
+            return coeffs[0], list(reversed(coeffs[1:])), []
+        low, details = x, []
+        for level in range(1, levels + 1):
+            found = dict(dwtn(low, wavelet, self.mode, axes, backend=backend))
+            low = found.pop("a" * places)
+            details.append(found)
+            if level < levels:
+                low = changed(low, level)
+        return low, details, []
+
+
+def subject_picture(subject: Subject, planes: Any) -> Any:
+    """Pictures of planes: of brightness alone, where there are colours."""
+    planes = planes[:1] if subject.mixed else planes
+    return planes[0] if planes.shape[0] == 1 else planes
+
+
+def _norms(wavelet: Wavelet, levels: int, places: int) -> list[dict[str, float]]:
+    """For each level, the norms of its bands by key."""
+    found = []
+    for low, high in band_norms(wavelet, levels):
+        keys = ["".join(letters) for letters in product("ad", repeat=places)][1:]
+        found.append({key: math.prod(high if letter == "d" else low for letter in key) for key in keys})
+    return found
+
+
+def _valid_levels(
+    arrays: Arrays, valid: Any, details: list[dict[str, Any]], places: int, wavelet: Wavelet, invariant: bool
+) -> list[Any]:
+    """For each level, where coefficients have to do with valid samples alone."""
+    if valid is None:
+        return []
+    xp = arrays.xp
+    found = []
+    back = (wavelet.dec_len - 2) // 2
+    for level in details:
+        band = next(iter(level.values()))
+        for axis in range(1, 1 + places):
+            count, own = valid.shape[axis], band.shape[len(band.shape) - places + axis - 1]
+            pairs = [np.clip(2 * np.arange(own) - back + side, 0, count - 1) for side in (0, 1)]
+            lines = [pair if arrays.host else _indices(xp, pair, valid) for pair in pairs]
+            valid = xp.take(valid, lines[0], axis=axis) & xp.take(valid, lines[1], axis=axis)
+        found.append(valid[:, None] if invariant else valid)
+    return found
+
+
+def _indices(xp: Any, places: np.ndarray[Any, Any], like: Any) -> Any:
+    from array_api_compat import device
+
+    return xp.asarray(places.tolist(), device=device(like))

@@ -1,0 +1,252 @@
+"""Images as callers have them: any axes, channels, dtype, holes; and the way back to just that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..color import from_planes, to_planes
+from ..color.spaces import space
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..plans.axes import checked_axes
+from ..transforms.arrays import given_array
+from ..transforms.ondevice import restorer
+from .arrays import Arrays, arrays_for
+from .stages import gaussian
+
+__all__ = ["COLORS", "Subject"]
+
+COLORS = ("ycbcr", "channels")
+AUTO = "auto"
+
+
+class Subject:
+    """An image, a volume or a batch of them, as planes of floats with items first.
+
+    Parameters
+    ----------
+    x : array
+    channel_axis : int, None or "auto"
+        ``auto`` takes a last axis of 3 or 4 for channels, where there are three axes and all are filtered.
+    axes : sequence of int, optional
+        Along which places lie; the others count images. All but that of the channels, if not given.
+    color : str
+        ``ycbcr`` filters brightness and colour differences; ``channels`` each channel by itself.
+    mask : array of bool, optional
+        Where samples are valid.
+
+    Attributes
+    ----------
+    planes : array ``(items, …)``
+    valid : array of bool ``(items or 1, …)``, or None where all are
+    """
+
+    def __init__(
+        self,
+        x: Any,
+        channel_axis: int | str | None = AUTO,
+        axes: Sequence[int] | None = None,
+        color: str = "ycbcr",
+        mask: Any = None,
+    ) -> None:
+        self.given = given_array(x, "image")
+        self._restored = restorer(x)
+        self.arrays: Arrays = arrays_for(self.given)
+        self.shape = tuple(int(n) for n in self.given.shape)
+        self.dtype = str(self.given.dtype).removeprefix("torch.")
+        if self.arrays.host:
+            self.dtype = str(self.given.dtype.newbyteorder("="))
+        ndim = len(self.shape)
+        if color not in COLORS:
+            raise UnknownNameError("colour", color, COLORS)
+        if ndim == 0 or 0 in self.shape:
+            raise ArgumentError(f"an array with samples is needed, got shape {self.shape}")
+        if self.dtype.startswith(("complex", "bool")):
+            raise ArgumentTypeError(f"images are real numbers, got {self.dtype}; convert them first")
+        self.channel = self._channel(channel_axis, axes)
+        rest = [axis for axis in range(ndim) if axis != self.channel]
+        self.axes = rest if axes is None else sorted(checked_axes(tuple(axes), ndim))
+        if self.channel in self.axes:
+            raise ArgumentError(
+                f"axis {self.channel} is that of the channels, and among axes {tuple(axes or ())}"
+            )
+        self.places = len(self.axes)
+        self.batch = [axis for axis in rest if axis not in self.axes]
+        # Channels first, then images, then places.
+        front = [] if self.channel is None else [self.channel]
+        self.order = [*front, *self.batch, *self.axes]
+        self.channels = 1 if self.channel is None else self.shape[self.channel]
+        self.mixed = self.channels in (3, 4) and color == "ycbcr"
+        self.working = (
+            "float64" if self.dtype in ("float64", "int32", "uint32", "int64", "uint64") else "float32"
+        )
+        self.valid = self._valid(mask)
+        self.extra: Any = None
+        self.planes = self._planes()
+        if self.valid is not None:
+            self.planes = self._filled(self.planes)
+
+    def _channel(self, channel_axis: int | str | None, axes: Sequence[int] | None) -> int | None:
+        ndim = len(self.shape)
+        if channel_axis == AUTO:
+            return (
+                2 if ndim == 3 and self.shape[2] in (3, 4) and axes is None and min(self.shape) > 0 else None
+            )
+        if channel_axis is None:
+            return None
+        if not isinstance(channel_axis, (int, np.integer)) or not -ndim <= channel_axis < ndim:
+            raise ArgumentError(
+                f"channel_axis must be from {-ndim} to {ndim - 1}, None or 'auto', got {channel_axis!r}"
+            )
+        if ndim == 1:
+            raise ArgumentError("a line of samples has no axis for channels")
+        return int(channel_axis) % ndim
+
+    # --- there ------------------------------------------------------------------------------------
+
+    @property
+    def _quick(self) -> bool:
+        """Whether the loops for colour images can be used."""
+        return (
+            self.arrays.host
+            and self.mixed
+            and self.dtype in ("uint8", "uint16")
+            and len(self.shape) == 3
+            and self.given.dtype.isnative
+        )
+
+    def _planes(self) -> Any:
+        xp = self.arrays.xp
+        if self._quick:
+            made = to_planes(self.given, "bt601", channel_axis=self.channel or 0)
+            if self.channels == 4:
+                self.extra, made = made[3:], made[:3]
+            return made
+        given = self.given
+        if self.valid is not None:  # (what is no number is not to be mixed with others)
+            given = xp.where(self._keep, given, xp.zeros_like(given))
+        moved = xp.permute_dims(given, tuple(self.order))
+        if self.arrays.host:
+            planes = np.ascontiguousarray(moved, dtype=self.working)
+        else:
+            planes = xp.astype(moved, getattr(xp, self.working))
+        if self.mixed:
+            if self.channels == 4:
+                self.extra, planes = planes[3:], planes[:3]
+            planes = self._matrix(planes, np.array(space("bt601").mixing(3).weights, float))
+        return xp.reshape(planes, (-1, *planes.shape[len(planes.shape) - self.places :]))
+
+    def _matrix(self, planes: Any, matrix: np.ndarray[Any, Any]) -> Any:
+        xp = self.arrays.xp
+        rows = [sum(float(w) * planes[k] for k, w in enumerate(row)) for row in matrix]
+        return xp.stack(rows, axis=0)
+
+    def _valid(self, mask: Any) -> Any:
+        """Where samples are valid, in the order of the planes."""
+        xp = self.arrays.xp
+        floats = self.dtype.startswith("float")
+        found = None
+        if self.arrays.host and floats and not np.isfinite(self.given).all():
+            found = np.isfinite(self.given)
+        if mask is not None:
+            own = given_array(mask, "mask")
+            if not str(own.dtype).removeprefix("torch.").startswith("bool"):
+                raise ArgumentTypeError(f"a mask has True where samples are valid, got dtype {own.dtype}")
+            shape = tuple(int(n) for n in own.shape)
+            without = tuple(n for axis, n in enumerate(self.shape) if axis != self.channel)
+            if shape == without and self.channel is not None:
+                own = xp.expand_dims(own, axis=self.channel)
+            elif shape != self.shape:
+                raise ArgumentError(f"a mask has the shape of the image, {self.shape}, got {shape}")
+            own = xp.broadcast_to(own, self.shape)
+            found = own if found is None else found & own
+        if found is None:
+            return None
+        if self.arrays.host and not found.any():
+            raise ArgumentError("no sample is valid: all are masked, or no numbers")
+        self._keep = found
+        turned = xp.permute_dims(found, tuple(self.order))
+        if self.mixed:
+            turned = xp.all(turned[:3], axis=0, keepdims=True)
+            turned = xp.broadcast_to(turned, (3, *turned.shape[1:]))
+        return xp.reshape(turned, (-1, *turned.shape[len(turned.shape) - self.places :]))
+
+    def _filled(self, planes: Any) -> Any:
+        """Invalid samples replaced by what is around them, or by the mean."""
+        xp, arrays = self.arrays.xp, self.arrays
+        weights = xp.astype(self.valid, planes.dtype)
+        known = xp.where(self.valid, planes, xp.zeros_like(planes))
+        axes = tuple(range(1, len(planes.shape)))
+        counts = xp.sum(weights, axis=axes, keepdims=True)
+        mean = xp.sum(known, axis=axes, keepdims=True) / xp.maximum(counts, xp.ones_like(counts))
+        taps = gaussian(2.0)
+        around, there = (arrays.convolve(part, taps, self.places) for part in (known, weights))
+        near = around / xp.maximum(there, xp.full_like(there, 1e-6))
+        fill = xp.where(there > 1e-3, near, xp.broadcast_to(mean, planes.shape))
+        return xp.where(self.valid, planes, fill)
+
+    # --- and back ---------------------------------------------------------------------------------
+
+    def sigmas(self, sigma: Any) -> Any:
+        """The noise of every item, from one number or one for each channel; None stays None."""
+        if sigma is None:
+            return None
+        given = np.atleast_1d(np.asarray(sigma, np.float64))
+        if given.ndim != 1 or len(given) not in (1, self.channels):
+            raise ArgumentError(
+                f"sigma is a number, or one for each of {self.channels} channel(s), got shape {given.shape}"
+            )
+        if not np.isfinite(given).all() or (given < 0).any():
+            raise ArgumentError(f"sigma must not be negative, got {sigma!r}")
+        if self.mixed:
+            weights = np.array(space("bt601").mixing(3).weights, float)
+            squares = np.broadcast_to(given, (self.channels,))[:3] ** 2
+            given = np.sqrt((weights**2) @ squares)
+        items = int(self.planes.shape[0])
+        each = np.repeat(given, items // len(given))
+        return self.arrays.per_item(each, self.planes)
+
+    def closed(self, planes: Any) -> Any:
+        """Planes as the image that they came from."""
+        xp = self.arrays.xp
+        if self._quick:
+            if self.extra is not None:
+                planes = np.concatenate([planes, self.extra])
+            made = from_planes(planes, "bt601", dtype=self.dtype, channel_axis=self.channel or 0)
+            return self._restored(self._kept(made))
+        sizes = [self.shape[axis] for axis in self.order]
+        if self.mixed:
+            sizes[0] = 3
+        planes = xp.reshape(planes, tuple(sizes))
+        if self.mixed:
+            weights = np.array(space("bt601").mixing(3).weights, float)
+            planes = self._matrix(planes, np.linalg.inv(weights))
+            if self.extra is not None:
+                planes = xp.concat([planes, self.extra], axis=0)
+        back = [self.order.index(axis) for axis in range(len(self.order))]
+        return self._restored(self._kept(self._typed(xp.permute_dims(planes, tuple(back)))))
+
+    def spread_map(self, planes: Any) -> Any:
+        """Numbers for every sample of every item, in the layout of the image."""
+        sizes = tuple(self.shape[axis] for axis in self.order)
+        back = tuple(self.order.index(axis) for axis in range(len(self.order)))
+        return self.arrays.xp.permute_dims(self.arrays.xp.reshape(planes, sizes), back)
+
+    def _typed(self, x: Any) -> Any:
+        """Of the dtype of the image: integers rounded, and cut to what they hold."""
+        xp = self.arrays.xp
+        kind = getattr(xp, self.dtype) if not self.arrays.host else self.given.dtype.newbyteorder("=")
+        if not self.dtype.startswith("float"):
+            info = np.iinfo(self.dtype)
+            # (The largest integers of 32 and 64 bits are no floats; those below them are.)
+            most = float(info.max) if info.bits <= 32 else float(np.nextafter(float(info.max), 0))
+            x = xp.clip(xp.round(x), float(info.min), most)
+        if self.arrays.host:
+            return np.ascontiguousarray(x.astype(kind))
+        return xp.astype(x, kind)
+
+    def _kept(self, x: Any) -> Any:
+        """What was not valid is as it was."""
+        return x if self.valid is None else self.arrays.xp.where(self._keep, x, self.given)

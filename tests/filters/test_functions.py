@@ -1,0 +1,355 @@
+"""Denoising, against scikit-image, and what users do to it."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import skimage.data
+import skimage.restoration
+from skimage.metrics import peak_signal_noise_ratio
+
+import undula
+from undula.filters.speckle import digamma, looks_of, trigamma
+
+
+def noisy(image: np.ndarray[Any, Any], sigma: float, seed: int = 0) -> np.ndarray[Any, Any]:
+    return image + sigma * np.random.default_rng(seed).standard_normal(image.shape).astype(image.dtype)
+
+
+CAMERA = skimage.data.camera()[:256, 100:356] / np.float32(255)
+
+
+def psnr(x: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any] = CAMERA) -> float:
+    return float(peak_signal_noise_ratio(wanted, x, data_range=1))
+
+
+# --- as scikit-image does it ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["BayesShrink", "VisuShrink"])
+@pytest.mark.parametrize("mode", ["soft", "hard"])
+@pytest.mark.parametrize("wavelet", ["db1", "sym4", "db6"])
+def test_the_same_as_scikit_image(method: str, mode: str, wavelet: str) -> None:
+    for dtype in ("f4", "f8"):
+        x = noisy(CAMERA.astype(dtype), 0.1)[:, :199]
+        for sigma in (None, 0.08):
+            told = {"method": method, "mode": mode, "wavelet": wavelet, "sigma": sigma}
+            mine = undula.denoise_wavelet(x, **told)
+            wanted = skimage.restoration.denoise_wavelet(x, **told)
+            assert mine.dtype == wanted.dtype
+            np.testing.assert_allclose(mine, wanted, atol=1e-5 if dtype == "f4" else 1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2", "i2", "f2"])
+def test_dtypes_of_scikit_image(dtype: str) -> None:
+    x = noisy(CAMERA, 0.1).clip(0, 1)
+    x = (x if dtype == "f2" else x * np.iinfo(dtype).max).astype(dtype)
+    for sigma in (None, 20.0):
+        mine = undula.denoise_wavelet(x, sigma)
+        wanted = skimage.restoration.denoise_wavelet(x, sigma)
+        assert mine.dtype == wanted.dtype
+        np.testing.assert_allclose(mine, wanted, atol=1e-5 if dtype == "f2" else 1e-10)
+
+
+@pytest.mark.parametrize("convert", [False, True])
+@pytest.mark.parametrize("axis", [-1, 0])
+def test_channels_of_scikit_image(convert: bool, axis: int) -> None:
+    x = noisy(skimage.data.astronaut()[:90, :101] / 255.0, 0.1)
+    for sigma in (None, 0.1, [0.1, 0.05, 0.2]):
+        wanted = skimage.restoration.denoise_wavelet(x, sigma, convert2ycbcr=convert, channel_axis=-1)
+        mine = undula.denoise_wavelet(
+            np.moveaxis(x, -1, axis), sigma, convert2ycbcr=convert, channel_axis=axis
+        )
+        np.testing.assert_allclose(np.moveaxis(mine, axis, -1), wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(300,), (20, 24, 22)])
+def test_lines_and_volumes_of_scikit_image(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).standard_normal(shape) + 5
+    np.testing.assert_allclose(undula.denoise_wavelet(x), skimage.restoration.denoise_wavelet(x), atol=1e-12)
+
+
+def test_noise_is_estimated_as_scikit_image_does() -> None:
+    x = noisy(CAMERA, 0.07)
+    assert undula.estimate_sigma(x) == pytest.approx(skimage.restoration.estimate_sigma(x), rel=1e-4)
+    color = noisy(skimage.data.astronaut() / 255.0, 0.1)
+    wanted = skimage.restoration.estimate_sigma(color, channel_axis=-1)
+    np.testing.assert_allclose(undula.estimate_sigma(color, channel_axis=-1), wanted)
+    np.testing.assert_allclose(undula.estimate_sigma(color, True, channel_axis=-1), np.mean(wanted))
+    volume = np.random.default_rng(0).standard_normal((20, 30, 40))
+    assert undula.estimate_sigma(volume) == pytest.approx(skimage.restoration.estimate_sigma(volume))
+    with pytest.warns(UserWarning, match="channel_axis=-1"):
+        undula.estimate_sigma(color[..., :3])
+    holes = x.copy()
+    holes[::17, ::13] = np.nan
+    assert undula.estimate_sigma(holes) == pytest.approx(undula.estimate_sigma(x), rel=0.05)
+
+
+# --- denoise --------------------------------------------------------------------------------------
+
+
+def test_the_usual_is_better_than_what_others_have() -> None:
+    x = noisy(CAMERA, 0.1)
+    mine = psnr(undula.denoise(x))
+    assert mine > psnr(skimage.restoration.denoise_wavelet(x)) + 1
+    nl = skimage.restoration.denoise_nl_means(x, h=0.08, sigma=0.1, fast_mode=True, patch_size=5)
+    assert mine > psnr(nl)
+    assert mine > psnr(undula.denoise(x, invariant=False)) > psnr(x) + 6
+
+
+@pytest.mark.parametrize("method", ["bivariate", "block", "bayes", "sure", "hybrid", "minimax", "universal"])
+@pytest.mark.parametrize("invariant", [False, True])
+def test_every_method_takes_noise_out(method: str, invariant: bool) -> None:
+    x = noisy(CAMERA, 0.1)
+    assert psnr(undula.denoise(x, method=method, invariant=invariant)) > psnr(x) + 3
+    assert psnr(undula.denoise(x, 0.1, method=method, invariant=invariant)) > psnr(x) + 3
+
+
+@pytest.mark.parametrize(
+    "wavelet", ["haar", "db8", "sym8", "coif3", "bior2.2", "bior6.8", "rbio4.4", "cdf97", "dd137"]
+)
+def test_every_wavelet_takes_noise_out(wavelet: str) -> None:
+    assert psnr(undula.denoise(noisy(CAMERA, 0.1), wavelet=wavelet)) > 26.5
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "i8", "f2", "f4", "f8", ">u2", ">f4"])
+def test_every_dtype_comes_back(dtype: str) -> None:
+    kind = np.dtype(dtype)
+    high = 1.0 if kind.kind == "f" else min(float(np.iinfo(kind).max), 1e6)
+    x = (noisy(CAMERA, 0.1).clip(0, 1) * high).astype(kind)
+    made = undula.denoise(x)
+    assert made.dtype == kind.newbyteorder("=")
+    assert psnr(made.astype("f8") / high) > 27
+
+
+@pytest.mark.parametrize(
+    "shape", [(1,), (7,), (300,), (1, 1), (2, 3), (5, 64), (63, 65), (9, 10, 11), (40, 33, 3), (30, 31, 4)]
+)
+def test_every_shape(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).standard_normal(shape).astype("f4")
+    for invariant in (False, True):
+        made = undula.denoise(x, invariant=invariant)
+        assert made.shape == shape
+        assert np.isfinite(made).all()
+
+
+def test_colours_and_opacity() -> None:
+    image = skimage.data.astronaut()[:128, :120]
+    rough = np.clip(image + 20 * np.random.default_rng(0).standard_normal(image.shape), 0, 255).astype("u1")
+    made = undula.denoise(rough)
+    assert made.dtype == np.uint8
+    assert psnr(made / 255, image / 255) > psnr(rough / 255, image / 255) + 5
+    planar = undula.denoise(np.moveaxis(rough, -1, 0), channel_axis=0)
+    np.testing.assert_array_equal(np.moveaxis(planar, 0, -1), made)
+    opaque = np.concatenate([rough, np.full((128, 120, 1), 77, "u1")], axis=-1)
+    with_opacity = undula.denoise(opaque)
+    np.testing.assert_array_equal(with_opacity[..., 3], 77)
+    np.testing.assert_allclose(with_opacity[..., :3].astype(int), made.astype(int), atol=1)
+    floats = undula.denoise(rough.astype("f8"))
+    np.testing.assert_allclose(np.clip(np.round(floats), 0, 255), made, atol=1)
+    apart = undula.denoise(rough, color="channels")
+    np.testing.assert_array_equal(apart[..., 1], undula.denoise(np.ascontiguousarray(rough[..., 1])))
+    known = undula.denoise(rough, [20, 20, 20])
+    np.testing.assert_array_equal(known, undula.denoise(rough, 20))
+
+
+def test_a_batch_is_its_images() -> None:
+    x = np.stack([noisy(CAMERA, sigma, k) for k, sigma in enumerate((0.05, 0.2, 0.1))])
+    made = undula.denoise(x, axes=(1, 2))
+    for one, whole in zip(x, made, strict=True):
+        np.testing.assert_allclose(undula.denoise(one), whole, atol=1e-6)
+    turned = undula.denoise(np.moveaxis(x, 0, -1), axes=(0, 1), channel_axis=None)
+    np.testing.assert_allclose(np.moveaxis(turned, -1, 0), made, atol=1e-6)
+
+
+def test_results_do_not_depend_on_where_an_image_begins() -> None:
+    x = noisy(CAMERA, 0.1)
+    whole = undula.denoise(x, 0.1, level=2, method="bayes", wavelet="haar")
+    pipeline = undula.Pipeline("haar", 3, [undula.filters.Shrink("given", threshold=0.2)], invariant=True)
+    whole, part = pipeline(x), pipeline(np.ascontiguousarray(x[3:, 5:]))
+    np.testing.assert_allclose(part[32:-32, 32:-32], whole[35:-32, 37:-32], atol=1e-5)
+    plain = undula.Pipeline("haar", 3, [undula.filters.Shrink("given", threshold=0.2)])
+    assert np.abs(plain(x[3:, 5:])[32:-32, 32:-32] - plain(x)[35:-32, 37:-32]).max() > 0.05
+
+
+def test_all_shifts_are_those_of_a_spinning_image() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((32, 32))
+    stage = undula.filters.Shrink("given", threshold=1.0)
+    spun = undula.filters.cycle_spin(x, undula.Pipeline("haar", 2, [stage]), 3)
+    made = undula.Pipeline("haar", 2, [stage], invariant=True)(x)
+    np.testing.assert_allclose(made[8:-8, 8:-8], spun[8:-8, 8:-8], atol=1e-12)
+
+
+def test_holes_stay_and_stay_out_of_it() -> None:
+    x = noisy(CAMERA, 0.1)
+    holes = x.copy()
+    holes[40:60, 50:90] = np.nan
+    holes[100, ::3] = np.inf
+    hole = ~np.isfinite(holes)
+    for invariant in (False, True):
+        made = undula.denoise(holes, invariant=invariant)
+        assert (np.isfinite(made) == ~hole).all()
+        np.testing.assert_array_equal(made[hole], holes[hole])
+        assert psnr(np.where(hole, CAMERA, made)) > psnr(x) + 6
+    marked = x.copy()
+    marked[hole] = 1e6
+    made = undula.denoise(marked, mask=~hole)
+    np.testing.assert_array_equal(made[hole], 1e6)
+    np.testing.assert_allclose(made[~hole], undula.denoise(holes)[~hole], atol=1e-5)
+    color = np.stack([holes] * 3, axis=-1)
+    assert (np.isfinite(undula.denoise(color)) == np.isfinite(color)).all()
+
+
+def test_noise_that_differs_over_an_image() -> None:
+    rise = np.linspace(0.02, 0.3, 256, dtype="f4")[None, :] * np.ones((256, 1), "f4")
+    x = CAMERA + rise * np.random.default_rng(0).standard_normal(CAMERA.shape).astype("f4")
+    plain, known, found = undula.denoise(x), undula.denoise(x, rise), undula.denoise(x, regions=64)
+    assert psnr(known) > psnr(plain) + 1
+    assert psnr(found) > psnr(plain) + 0.7
+    assert undula.denoise((x.clip(0, 1) * 255).astype("u1"), regions=64).dtype == np.uint8
+
+
+def test_nothing_to_do() -> None:
+    flat = np.full((40, 50), 7.25)
+    np.testing.assert_allclose(undula.denoise(flat), flat, atol=1e-12)
+    np.testing.assert_allclose(undula.denoise_wavelet(flat), flat, atol=1e-12)
+    np.testing.assert_allclose(undula.enhance(flat), flat, atol=1e-12)
+    assert undula.estimate_sigma(flat) == 0
+    x = noisy(CAMERA, 0.1)
+    np.testing.assert_allclose(undula.denoise(x, 0), x, atol=1e-5)
+    np.testing.assert_array_equal(undula.denoise(np.zeros((9, 9), "u1")), np.zeros((9, 9)))
+
+
+BAD: list[tuple[Callable[[], Any], str]] = [
+    (lambda: undula.denoise(CAMERA, -1), "sigma must not be negative, got -1"),
+    (lambda: undula.denoise(CAMERA, [1, 2]), r"one for each of 1 channel"),
+    (lambda: undula.denoise(CAMERA, np.ones((3, 3))), "the shape of the image"),
+    (lambda: undula.denoise(CAMERA, method="bays"), "bayes"),
+    (lambda: undula.denoise(CAMERA, rule="sof"), "soft"),
+    (lambda: undula.denoise(CAMERA, wavelet="db99"), "db"),
+    (lambda: undula.denoise(CAMERA, level=20), "20 levels are too many"),
+    (lambda: undula.denoise(CAMERA, level=-1), "level"),
+    (lambda: undula.denoise(CAMERA, color="lab"), "ycbcr"),
+    (lambda: undula.denoise(CAMERA, channel_axis=5), "channel_axis"),
+    (lambda: undula.denoise(CAMERA, axes=(0, 5)), "axes|axis"),
+    (lambda: undula.denoise(CAMERA, mask=np.ones((3, 3), bool)), "shape of the image"),
+    (lambda: undula.denoise(CAMERA, mask=np.ones((256, 256))), "True where samples are valid"),
+    (lambda: undula.denoise(np.full((5, 5), np.nan)), "no sample is valid"),
+    (lambda: undula.denoise(np.empty((0, 4))), "samples"),
+    (lambda: undula.denoise(CAMERA.astype(complex)), "real numbers"),
+    (lambda: undula.denoise(CAMERA > 0.5), "bool"),
+    (lambda: undula.denoise(CAMERA, strength=-1), "strength"),
+    (lambda: undula.denoise(CAMERA, regions=2), "regions"),
+    (lambda: undula.denoise(CAMERA, method="given"), "Pipeline"),
+    (lambda: undula.despeckle(-CAMERA - 1), "not negative"),
+    (lambda: undula.despeckle(CAMERA, kind="intensive"), "intensity"),
+    (lambda: undula.despeckle(CAMERA, looks=0), "looks"),
+    (lambda: undula.sharpen(CAMERA, method="unsharpen"), "unsharp"),
+    (lambda: undula.sharpen(CAMERA, -1), "amount"),
+    (lambda: undula.enhance(CAMERA, 2), "from 0 to 1"),
+    (lambda: undula.denoise_wavelet(CAMERA, method="Bayes"), "BayesShrink"),
+    (lambda: undula.denoise_wavelet(CAMERA, mode="softly"), "soft"),
+    (lambda: undula.denoise_wavelet(CAMERA, -1), "negative"),
+    (lambda: undula.denoise_wavelet(CAMERA, convert2ycbcr=True), "channel_axis"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), BAD, ids=[message for _, message in BAD])
+def test_bad_arguments_are_named(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(undula.UndulaError, match=message):
+        call()
+
+
+# --- speckle, edges, contrast ---------------------------------------------------------------------
+
+
+def test_functions_of_the_noise_of_logarithms() -> None:
+    scipy = pytest.importorskip("scipy.special")
+    for x in (0.1, 0.5, 1, 3.7, 20, 1000):
+        assert digamma(x) == pytest.approx(scipy.digamma(x), rel=1e-9)
+        assert trigamma(x) == pytest.approx(scipy.polygamma(1, x), rel=1e-9)
+        assert looks_of(trigamma(x)) == pytest.approx(x, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["intensity", "amplitude"])
+@pytest.mark.parametrize("looks", [None, 4])
+def test_speckle_is_taken_out_without_a_bias(kind: str, looks: int | None) -> None:
+    rng = np.random.default_rng(0)
+    clean = 20 + 200 * CAMERA.astype("f8")
+    grains = rng.gamma(4, 1 / 4, clean.shape)
+    speckled = clean * (grains if kind == "intensity" else np.sqrt(grains))
+    made = undula.despeckle(speckled, kind=kind, looks=looks)
+    assert np.log(made / clean).std() < 0.55 * np.log(speckled / clean).std()
+    assert made.mean() == pytest.approx(speckled.mean(), rel=0.05)
+    plain = undula.denoise(speckled)
+    assert np.log(made / clean).std() < np.log(np.maximum(plain, 1) / clean).std()
+
+
+def test_zeros_have_no_logarithm() -> None:
+    x = np.random.default_rng(0).gamma(4, 25, (64, 64))
+    x[10:20, :] = 0
+    made = undula.despeckle(x)
+    assert (made[10:20] == 0).all()
+    assert (made[30:] > 50).all()
+    whole = undula.despeckle(x.astype("u1"))
+    assert whole.dtype == np.uint8
+    assert (whole[10:20] == 0).all()
+
+
+def test_speckle_larger_than_pixels() -> None:
+    import scipy.ndimage
+
+    rng = np.random.default_rng(0)
+    grains = scipy.ndimage.gaussian_filter(rng.standard_normal((256, 256)), 1.5) * 60
+    x = 100 + 60 * (CAMERA > 0.5) + grains
+    white, bands = (undula.despeckle(x, kind="log", noise=noise) for noise in ("white", "bands"))
+    assert (bands - x).std() > 2 * (white - x).std()
+    assert np.std(bands - (x - grains)) < np.std(grains)
+
+
+def test_edges_get_steeper() -> None:
+    import scipy.ndimage
+
+    x = CAMERA.astype("f8")
+    blur = scipy.ndimage.gaussian_filter(x, 1.5, mode="reflect")
+    np.testing.assert_allclose(undula.sharpen(x, 0.7, sigma=1.5), x + 0.7 * (x - blur), atol=1e-12)
+    wanted = x - 0.1 * scipy.ndimage.laplace(x, mode="reflect")
+    np.testing.assert_allclose(undula.sharpen(x, method="laplace"), wanted, atol=1e-12)
+    eight = scipy.ndimage.convolve(x, np.ones((3, 3)), mode="reflect") - 9 * x
+    np.testing.assert_allclose(undula.sharpen(x, method="diagonal"), x - 0.1 * eight, atol=1e-12)
+    for method in ("unsharp", "laplace", "diagonal", "wavelet"):
+        made = undula.sharpen((x * 255).astype("u1"), method=method)
+        assert made.dtype == np.uint8
+        assert (
+            np.abs(np.diff(made.astype(int), axis=1)).mean()
+            > np.abs(np.diff((x * 255).astype("u1").astype(int), axis=1)).mean()
+        )
+    np.testing.assert_allclose(undula.sharpen(x, 0), x, atol=1e-12)
+
+
+def test_weak_details_come_out() -> None:
+    rows = np.arange(256)
+    weak = 100 + 2 * np.sin(rows / 2)[:, None] * np.ones((1, 256))
+    weak[:, 128:] += 60 * np.sign(np.sin(rows / 10))[:, None]
+    made = undula.enhance(weak, denoise=False)
+    assert made[:, 20:100].std() > 1.3 * weak[:, 20:100].std()
+    rough = weak + 0.5 * np.random.default_rng(0).standard_normal(weak.shape)
+    assert np.std(undula.enhance(rough)[:, 20:100].mean(axis=1)) > np.std(weak[:, 20:100].mean(axis=1))
+    np.testing.assert_allclose(undula.enhance(weak, 0, denoise=False), weak, atol=1e-9)
+
+
+def test_no_warnings() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for image in (CAMERA, np.zeros((20, 20), "u1"), np.ones((3, 3))):
+            for work in (
+                undula.denoise,
+                undula.despeckle,
+                undula.sharpen,
+                undula.enhance,
+                undula.denoise_wavelet,
+            ):
+                work(image)

@@ -1,0 +1,246 @@
+"""Pipelines: values that are printed, written down, read again, and do the same everywhere."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.ndimage
+import skimage.data
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import undula
+from undula.filters import (
+    METHODS,
+    PLACES,
+    RULES,
+    Blur,
+    Contrast,
+    Gain,
+    Laplace,
+    Pipeline,
+    Shrink,
+    Stage,
+    Unsharp,
+)
+
+IMAGE = skimage.data.camera()[100:228, 100:230]
+
+positive = st.floats(0.01, 50)
+levels = st.none() | st.lists(st.integers(1, 5), min_size=1, max_size=3)
+keys = st.lists(st.sampled_from(["ad", "da", "dd"]), min_size=1, max_size=3)
+thresholds = positive | st.lists(positive, min_size=1, max_size=3)
+by_band = st.lists(
+    st.fixed_dictionaries({"ad": positive, "da": positive, "dd": positive}), min_size=1, max_size=3
+)
+
+
+@st.composite
+def shrinks(draw: Any) -> Stage:
+    method = draw(st.sampled_from(METHODS))
+    return Shrink(
+        method,
+        draw(st.sampled_from(RULES)),
+        draw(thresholds | by_band) if method == "given" else None,
+        draw(st.none() | positive),
+        draw(positive),
+        draw(st.sampled_from(["white", "bands"])),
+        draw(levels),
+        draw(st.none() | keys),
+        draw(st.integers(0, 5)),
+        draw(st.floats(1, 4)),
+    )
+
+
+@st.composite
+def spatial(draw: Any) -> Stage:
+    at = draw(st.sampled_from(PLACES))
+    own = {"at": at}
+    if at in ("approximation", "details"):
+        own["levels"] = draw(levels)
+    kind = draw(st.sampled_from(["blur", "unsharp", "laplace"]))
+    if kind == "blur":
+        return Blur(draw(st.floats(0, 3)), **own)
+    if kind == "unsharp":
+        return Unsharp(draw(st.floats(0.1, 3)), draw(positive), **own)
+    return Laplace(draw(st.floats(0, 1)), draw(st.sampled_from(["cross", "diagonal"])), **own)
+
+
+stages = (
+    shrinks()
+    | spatial()
+    | st.builds(Gain, thresholds)
+    | st.builds(Contrast, st.floats(0, 1), st.floats(1, 9))
+)
+
+
+@given(
+    st.sampled_from(["haar", "db2", "bior4.4", "cdf97", "sym5"]),
+    st.none() | st.integers(0, 6),
+    st.lists(stages, max_size=4),
+    st.sampled_from(undula.MODES),
+    st.booleans(),
+    st.sampled_from([None, "intensity", "amplitude"]),
+    st.none() | positive,
+)
+@settings(max_examples=200)
+def test_what_is_written_down_is_read_again(
+    wavelet: str,
+    level: int | None,
+    some: list[Stage],
+    mode: str,
+    invariant: bool,
+    speckle: str | None,
+    looks: float | None,
+) -> None:
+    pipeline = Pipeline(wavelet, level, some, mode=mode, invariant=invariant, speckle=speckle, looks=looks)
+    again = Pipeline.from_json(pipeline.to_json())
+    assert again == pipeline
+    assert hash(again) == hash(pipeline)
+    assert str(again) == str(pipeline)
+
+
+def test_files(tmp_path: Path) -> None:
+    pipeline = Pipeline("cdf97", 3, [Shrink("given", "hard", [30, 20, 10]), "gain"])
+    pipeline.save(tmp_path / "some.json")
+    assert Pipeline.load(tmp_path / "some.json") == pipeline
+    assert "hard" in str(pipeline)
+    assert Pipeline("db2", 2, "contrast").stages == (Contrast(),)
+    assert Pipeline("db2", 2, [{"stage": "blur", "sigma": 2}]).stages == (Blur(2),)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "JSON"),
+        ("[]", "object"),
+        ('{"wavelet": "db2", "levels": 3}', "level"),
+        ('{"wavelet": "dbb2"}', "db2"),
+        ('{"stages": [{"stage": "shrinc"}]}', "shrink"),
+        ('{"stages": [{"stage": "blur", "sigam": 1}]}', "sigma"),
+        ('{"stages": [{"stage": "blur", "sigma": -1}]}', "at least 0"),
+        ('{"stages": [{"stage": "blur", "sigma": "1"}]}', "number"),
+        ('{"stages": [{"stage": "blur", "at": "everywhere"}]}', "place"),
+        ('{"stages": [{"stage": "blur", "levels": [1]}]}', "levels"),
+        ('{"stages": [{"stage": "shrink", "levels": [0]}]}', "from 1"),
+        ('{"stages": [{"stage": "shrink", "method": "given"}]}', "belong together"),
+        ('{"stages": [{"stage": "shrink", "method": "given", "threshold": []}]}', "no level"),
+        ('{"stages": [{"stage": "shrink", "method": "given", "threshold": [[["xx", 1]]]}]}', "keys"),
+        ('{"stages": [{"stage": "shrink", "radius": 99}]}', "radius"),
+        ('{"stages": 3}', "sequence"),
+        ('{"undula": 9}', "version"),
+        ('{"invariant": 1}', "True or False"),
+    ],
+)
+def test_what_cannot_be_read(text: str, message: str) -> None:
+    with pytest.raises(undula.UndulaError, match=message):
+        Pipeline.from_json(text)
+
+
+# --- places ---------------------------------------------------------------------------------------
+
+
+def test_filters_at_the_four_places() -> None:
+    x = IMAGE.astype("f8")
+    blurred = scipy.ndimage.gaussian_filter(x, 1.5, mode="reflect")
+    np.testing.assert_allclose(Pipeline("db2", 2, [Blur(1.5)])(x), blurred)
+
+    def blur(band: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return scipy.ndimage.gaussian_filter(band, 1.5, mode="reflect")
+
+    low, (two, one) = (parts := undula.wavedec2(x, "db2", level=2))[0], parts[1:]
+    wanted = undula.waverec2([blur(low), two, one], "db2")
+    np.testing.assert_allclose(Pipeline("db2", 2, [Blur(1.5, at="last")])(x), wanted)
+    wanted = undula.waverec2([low, two, tuple(map(blur, one))], "db2")
+    np.testing.assert_allclose(Pipeline("db2", 2, [Blur(1.5, at="details", levels=[1])])(x), wanted)
+    middle, finest = undula.dwt2(x, "db2")
+    wanted = undula.waverec2([*undula.wavedec2(blur(middle), "db2", level=1), finest], "db2")
+    np.testing.assert_allclose(Pipeline("db2", 2, [Blur(1.5, at="approximation")])(x), wanted[: x.shape[0]])
+    for at in PLACES:
+        spun = Pipeline("db2", 2, [Blur(1.5, at=at)], invariant=True)(x)
+        assert 0.1 < np.abs(spun - x).max()
+
+
+def test_thresholds_of_levels_and_bands() -> None:
+    x = IMAGE.astype("f8")
+    coeffs = undula.wavedecn(x, "bior4.4", level=3)
+    levels_ = [{"ad": 10.0, "da": 20.0, "dd": 30.0}, 5.0]
+    for level, found in enumerate(reversed(coeffs[1:])):
+        for key in found:
+            t = levels_[0][key] if level == 0 else 5.0  # type: ignore[index]
+            found[key] = undula.threshold(found[key], t, "hard")
+    made = Pipeline("bior4.4", 3, [Shrink("given", "hard", levels_)])(x)
+    np.testing.assert_allclose(made, undula.waverecn(coeffs, "bior4.4"), atol=1e-10)
+    with pytest.raises(undula.ArgumentError, match="no band 'da'"):
+        Pipeline("db2", 2, [Shrink("given", threshold=[{"ad": 1}])])(x)
+    some = Pipeline("bior4.4", 3, [Shrink("given", "hard", 1e9, levels=[2], bands=["dd"])])(x)
+    coeffs = undula.wavedecn(x, "bior4.4", level=3)
+    coeffs[-2]["dd"][...] = 0
+    np.testing.assert_allclose(some, undula.waverecn(coeffs, "bior4.4"), atol=1e-10)
+
+
+def test_nothing_changes_without_stages() -> None:
+    for invariant in (False, True):
+        pipeline = Pipeline("db4", 3, [Gain(1.0)], invariant=invariant)
+        np.testing.assert_array_equal(pipeline(IMAGE), IMAGE)
+        np.testing.assert_allclose(pipeline(IMAGE.astype("f8")), IMAGE, atol=1e-9)
+    before = IMAGE.copy()
+    Pipeline("db4", 3, [Shrink("universal")])(IMAGE)
+    np.testing.assert_array_equal(before, IMAGE)
+
+
+def test_frames_come_one_by_one() -> None:
+    pipeline = Pipeline("db2", 2, [Shrink()])
+    source = iter([IMAGE, IMAGE[::-1]])
+    frames = pipeline.frames(source)
+    np.testing.assert_array_equal(next(frames), pipeline(IMAGE))
+    np.testing.assert_array_equal(next(frames), pipeline(IMAGE[::-1]))
+
+
+def test_three_views() -> None:
+    pipeline = Pipeline("bior4.4", 3, [Shrink("universal", "hard", strength=4)], invariant=True)
+    analysis, filtered, synthesis = pipeline.views(IMAGE)
+    assert analysis.shape == filtered.shape == synthesis.shape == IMAGE.shape
+    assert analysis.dtype == filtered.dtype == np.uint8
+    np.testing.assert_array_equal(synthesis, pipeline(IMAGE))
+    # Details are mid-grey where nothing is left, and the approximation is as it was.
+    assert (filtered[70:, 70:] == 128).mean() > 0.9 > (analysis[70:, 70:] == 128).mean()
+    np.testing.assert_array_equal(analysis[:16, :16], filtered[:16, :16])
+    small = IMAGE[::8, ::8]
+    assert np.corrcoef(analysis[1:15, 1:15].ravel(), small[1:15, 1:15].ravel())[0, 1] > 0.7
+    colored = pipeline.views(np.stack([IMAGE] * 3, axis=-1))
+    assert colored.analysis.shape == IMAGE.shape
+    assert colored.synthesis.shape == (*IMAGE.shape, 3)
+    with pytest.raises(undula.ArgumentError, match="2 axes"):
+        pipeline.views(np.zeros((8, 8, 8)))
+
+
+# --- everywhere the same --------------------------------------------------------------------------
+
+EVERY = [
+    *(Shrink(method) for method in METHODS if method != "given"),
+    *(Shrink("given", rule, 12.0) for rule in RULES),
+    Shrink(noise="bands"),
+    Gain([2.0, 1.5]),
+    Contrast(),
+    *(Blur(1.0, at=at) for at in PLACES),
+    Unsharp(1.0, 0.5),
+    Laplace(0.1),
+    Laplace(0.1, "diagonal", at="last"),
+]
+
+
+@pytest.mark.parametrize("stage", EVERY, ids=str)
+def test_devices_filter_as_the_host_does(stage: Stage, target: str) -> None:
+    x = IMAGE.astype("f4")
+    pipeline = Pipeline("bior4.4", 2, [stage])
+    np.testing.assert_allclose(pipeline(x, backend=target), pipeline(x), atol=2e-3)
+
+
+@pytest.mark.parametrize("work", [undula.denoise, undula.despeckle, undula.sharpen, undula.enhance])
+def test_functions_on_devices(work: Any, target: str) -> None:
+    x = IMAGE + np.float32(1)
+    np.testing.assert_allclose(work(x, backend=target), work(x), rtol=1e-4, atol=5e-2)
+    color = np.stack([IMAGE, IMAGE[::-1], IMAGE.T[:128, :1] + 0 * IMAGE], axis=-1)
+    assert np.abs(work(color, backend=target).astype(int) - work(color)).max() <= 1
