@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.ndimage
-import skimage.data
+import pywt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +24,7 @@ from undula.filters import (
     Unsharp,
 )
 
-IMAGE = skimage.data.camera()[100:228, 100:230]
+IMAGE = pywt.data.camera()[100:228, 100:230].astype(np.uint8)
 
 positive = st.floats(0.01, 50)
 levels = st.none() | st.lists(st.integers(1, 5), min_size=1, max_size=3)
@@ -142,6 +141,8 @@ def test_what_cannot_be_read(text: str, message: str) -> None:
 
 
 def test_filters_at_the_four_places() -> None:
+    import scipy.ndimage
+
     x = IMAGE.astype("f8")
     blurred = scipy.ndimage.gaussian_filter(x, 1.5, mode="reflect")
     np.testing.assert_allclose(Pipeline("db2", 2, [Blur(1.5)])(x), blurred)
@@ -244,3 +245,69 @@ def test_functions_on_devices(work: Any, target: str) -> None:
     np.testing.assert_allclose(work(x, backend=target), work(x), rtol=1e-4, atol=5e-2)
     color = np.stack([IMAGE, IMAGE[::-1], IMAGE.T[:128, :1] + 0 * IMAGE], axis=-1)
     assert np.abs(work(color, backend=target).astype(int) - work(color)).max() <= 1
+
+
+@pytest.mark.parametrize("rule", [*RULES, "gain"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_plans_shrink_details_on_the_way_back(rule: str, dtype: str, target: str) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 150, 133)).astype(dtype)
+    limits = np.random.default_rng(1).uniform(0.1, 1, (3, 2, 3)).astype(dtype)
+    limits[:, 1] += 1
+    plans = [
+        undula.Plan(x.shape, "bior4.4", level=3, axes=(1, 2), dtype=dtype, backend=b) for b in ("cpu", target)
+    ]
+    made = [plan.inverse(plan.forward(x), rule=rule, limits=limits) for plan in plans]
+    np.testing.assert_allclose(made[1], made[0], atol=2e-4 if dtype == "f4" else 1e-9)
+    coeffs = plans[0].forward(x)
+    for level, details in enumerate(reversed(coeffs[1:])):
+        for place, band in zip((1, 0, 2), details, strict=True):  # (cH is "da")
+            low, high = limits[level, :, place]
+            if rule == "gain":
+                band *= low
+            elif rule == "firm":
+                band[...] = undula.threshold_firm(band, low, high)
+            else:
+                band[...] = undula.threshold(band, low, rule)
+    np.testing.assert_allclose(made[0], plans[0].inverse(coeffs), atol=1e-4 if dtype == "f4" else 1e-9)
+
+
+def test_rules_and_limits_belong_together() -> None:
+    plan = undula.Plan((16, 16), "db2", level=2)
+    coeffs = plan.forward(np.zeros((16, 16)))
+    for told, message in (
+        ({"rule": "soft"}, "belong together"),
+        ({"rule": "softly", "limits": np.zeros((2, 2, 3))}, "soft"),
+        ({"rule": "soft", "limits": np.zeros((1, 2, 3))}, r"\(2, 2, 3\)"),
+    ):
+        with pytest.raises(undula.UndulaError, match=message):
+            plan.inverse(coeffs, **told)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("library", ["torch", "cupy", "jax"])
+@pytest.mark.parametrize("stage", EVERY, ids=str)
+def test_filters_where_arrays_are(stage: Stage, library: str) -> None:
+    xp = pytest.importorskip({"jax": "jax.numpy"}.get(library, library))
+    x = IMAGE.astype("f4")
+    there = xp.asarray(x, device="cuda") if library == "torch" else xp.asarray(x)
+    made = Pipeline("bior4.4", 2, [stage])(there)
+    assert type(made) is type(there)
+    np.testing.assert_allclose(on_host(made), Pipeline("bior4.4", 2, [stage])(x), atol=5e-3)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("library", ["torch", "cupy", "jax"])
+@pytest.mark.parametrize("work", [undula.denoise, undula.despeckle, undula.sharpen, undula.enhance])
+def test_functions_where_arrays_are(work: Any, library: str) -> None:
+    xp = pytest.importorskip({"jax": "jax.numpy"}.get(library, library))
+    for x in (IMAGE, np.stack([IMAGE, IMAGE[::-1], 0 * IMAGE + 9], axis=-1), IMAGE.astype("f4")):
+        there = xp.asarray(x, device="cuda") if library == "torch" else xp.asarray(x)
+        made = on_host(work(there))
+        assert made.dtype == x.dtype
+        np.testing.assert_allclose(
+            made.astype("f8"), work(x).astype("f8"), atol=1 if x.dtype == np.uint8 else 0.05
+        )
+
+
+def on_host(x: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(x.get() if hasattr(x, "get") else x.cpu() if hasattr(x, "cpu") else x)

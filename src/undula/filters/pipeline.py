@@ -12,17 +12,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..backends.devices.launches import UnfusedError
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..plans import dwtn_max_level
 from ..plans.boundary import MODES, check_mode
 from ..transforms import dwtn, wavedecn, waverecn
+from ..transforms.levels import recipe
+from ..transforms.ondevice import Options, backward, engine
 from ..wavelets import Wavelet, as_wavelet, wavelist
 from . import shifts
 from .arrays import Arrays, rounding_of
 from .noise import band_norms
 from .pictures import picture
 from .speckle import KINDS, Logarithm
-from .stages import Pyramid, Stage, stage_of
+from .stages import Gain, Pyramid, Shrink, Stage, applied, stage_of
 from .subjects import AUTO, COLORS, Subject
 
 __all__ = ["Pipeline", "Views"]
@@ -281,18 +284,88 @@ class Pipeline:
             own=seen is None,
             least=rounding_of(arrays, low, levels, places),
         )
+        late = self._late(work, arrays, backend, seen)
         for stage in work:
             if "last" in stage.places():
                 low = stage.on_samples(low, arrays, places)
-            if "details" in stage.places():
+            if "details" in stage.places() and stage is not late:
                 details = stage.on_details(details, pyramid)
         if seen is not None:
             seen.append((low, details))
         if self.invariant:
             return shifts.backward(arrays, low, details, shapes, wavelet, places, self.mode, backend)
-        axes = tuple(range(1, 1 + places))
+        if late is not None:
+            return self._fused(late, low, details, pyramid, x, backend)
+        return self._synthesised(low, details, x, backend)
+
+    def _synthesised(self, low: Any, details: list[dict[str, Any]], x: Any, backend: str) -> Any:
+        axes = tuple(range(1, len(x.shape)))
         coeffs = [low, *reversed(details)]
-        return waverecn(coeffs, wavelet, self.mode, axes, shape=tuple(x.shape), backend=backend)
+        return waverecn(
+            coeffs, as_wavelet(self.wavelet), self.mode, axes, shape=tuple(x.shape), backend=backend
+        )
+
+    def _late(
+        self, work: Sequence[Stage], arrays: Arrays, backend: str, seen: list[Any] | None
+    ) -> Shrink | Gain | None:
+        """A stage on details that a device can do while it reads them on the way back: the last one."""
+        ends = [stage for stage in work if "details" in stage.places()]
+        on_host = arrays.host and backend in ("auto", "cpu")
+        if self.invariant or on_host or seen is not None or not ends:
+            return None
+        last = ends[-1]
+        if isinstance(last, Gain):
+            return last
+        if not isinstance(last, Shrink) or last.method in ("bivariate", "block"):
+            return None
+        # (A threshold of 0 leaves bands that are not meant as they are, but for these rules.)
+        some = last.levels is not None or last.bands is not None
+        return None if some and last.rule in ("greater", "less") else last
+
+    def _fused(
+        self,
+        stage: Shrink | Gain,
+        low: Any,
+        details: list[dict[str, Any]],
+        pyramid: Pyramid,
+        x: Any,
+        backend: str,
+    ) -> Any:
+        """The way back, with thresholds on the way."""
+        arrays, xp = pyramid.arrays, pyramid.arrays.xp
+        found = stage.limits(details, pyramid)
+        assert found is not None
+        rule, chosen, lows, highs = found
+        keys = sorted(details[0])
+        items = int(x.shape[0])
+        known = {place: pair for place, *pair in zip(chosen, lows, highs, strict=True)}
+        plain = all(isinstance(value, float) for value in (*lows, *highs))
+        rows = []
+        for level in range(len(details)):
+            for side in (0, 1):
+                for key in keys:
+                    value = known.get((level, key), (0.0, 0.0))[side]
+                    rows.append(value if plain else arrays.per_item(value, x))
+        counts = (len(details), 2, len(keys))
+        if plain:
+            numbers = np.array(rows, np.float64).reshape(counts)
+            limits = numbers.astype(x.dtype) if arrays.host else _placed(xp, numbers, x)
+        else:
+            limits = xp.reshape(xp.stack(rows, axis=-1), (items, *counts))
+        wanted = recipe(len(x.shape), as_wavelet(self.wavelet), self.mode, tuple(range(1, len(x.shape))))
+        library = engine([x], backend)
+        assert library is not None
+        try:
+            return backward(
+                library,
+                [low, *reversed(details)],
+                wanted,
+                tuple(int(n) for n in x.shape),
+                options=Options(rule=rule, each=not plain),
+                limits=limits,
+            )
+        except UnfusedError:
+            return self._synthesised(low, applied(details, pyramid, *found), x, backend)
 
     def _analysed(
         self, arrays: Arrays, x: Any, places: int, levels: int, backend: str
@@ -322,6 +395,13 @@ class Pipeline:
             if level < levels:
                 low = changed(low, level)
         return low, details, []
+
+
+def _placed(xp: Any, numbers: np.ndarray[Any, Any], like: Any) -> Any:
+    """Numbers of the host, beside an array."""
+    from array_api_compat import device
+
+    return xp.asarray(numbers.tolist(), dtype=like.dtype, device=device(like))
 
 
 def subject_picture(subject: Subject, planes: Any) -> Any:

@@ -162,12 +162,12 @@ def _added(arrays: Arrays, total: Any, y: Any, shift: tuple[int, ...], last: boo
     total = total + cut
     if last:
         for axis in range(len(shift)):
-            own = len(y.shape) - len(shift) + axis
-            count = int(y.shape[own])
+            place = len(y.shape) - len(shift) + axis
+            count = int(y.shape[place])
             weights = np.full(count, 0.5)
             weights[-1] = 1.0
             shape = [1] * len(y.shape)
-            shape[own] = count
+            shape[place] = count
             total = total * xp.reshape(_weights(arrays, weights, y), tuple(shape))
     return total
 

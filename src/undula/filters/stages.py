@@ -236,38 +236,54 @@ class Shrink(Stage):
             )
         return float(found[key])
 
-    def on_details(self, details: list[dict[str, Any]], pyramid: Pyramid) -> list[dict[str, Any]]:
-        """Thresholds for all bands at once, or every coefficient by those around it."""
-        arrays = pyramid.arrays
-        chosen = [
+    def limits(
+        self, details: list[dict[str, Any]], pyramid: Pyramid
+    ) -> tuple[str, list[tuple[int, str]], list[Any], list[Any]] | None:
+        """The rule, which bands it is for, and their thresholds; None for what is no matter of thresholds."""
+        if self.method in ("bivariate", "block"):
+            return None
+        chosen = self._chosen(details)
+        if self.method == "given":
+            lows: list[Any] = [self.strength * self.given(level, key) for level, key in chosen]
+        else:
+            bands, noises, shares = self._noises(details, chosen, pyramid)
+            found = choose(pyramid.arrays, self.method, bands, noises, pyramid.samples, shares)
+            lows = [self.strength * low for low in found]
+        return self.rule, chosen, lows, [self.second * low for low in lows]
+
+    def _chosen(self, details: list[dict[str, Any]]) -> list[tuple[int, str]]:
+        return [
             (level, key)
             for level, found in enumerate(details)
             if self.levels is None or level + 1 in self.levels
             for key in found
             if self.bands is None or key in self.bands
         ]
-        bands = [details[level][key] for level, key in chosen]
-        if self.method == "given":
-            lows: list[Any] = [self.strength * self.given(level, key) for level, key in chosen]
-        else:
-            seen = [pyramid.seen(details[level][key], level) for level, key in chosen]
-            sigma = self._sigma(details, pyramid)
-            noises = [
-                sigma_of(arrays, band) if sigma is None else sigma * pyramid.norms[level][key]
-                for (level, key), (band, _) in zip(chosen, seen, strict=True)
-            ]
-            if self.method in ("bivariate", "block"):
-                new = [
-                    self._local(details, level, key, noise, pyramid)
-                    for (level, key), noise in zip(chosen, noises, strict=True)
-                ]
-                return _replaced(details, chosen, new)
-            found = choose(
-                arrays, self.method, [band for band, _ in seen], noises, pyramid.samples, [s for _, s in seen]
-            )
-            lows = [self.strength * low for low in found]
-        highs = [self.second * low for low in lows]
-        return _replaced(details, chosen, arrays.shrink(bands, self.rule, lows, highs, pyramid.own))
+
+    def _noises(
+        self, details: list[dict[str, Any]], chosen: list[tuple[int, str]], pyramid: Pyramid
+    ) -> tuple[list[Any], list[Any], list[Any]]:
+        """Of chosen bands: what is valid, the noise of each item, the share that is valid."""
+        seen = [pyramid.seen(details[level][key], level) for level, key in chosen]
+        sigma = self._sigma(details, pyramid)
+        noises = [
+            sigma_of(pyramid.arrays, band) if sigma is None else sigma * pyramid.norms[level][key]
+            for (level, key), (band, _) in zip(chosen, seen, strict=True)
+        ]
+        return [band for band, _ in seen], noises, [share for _, share in seen]
+
+    def on_details(self, details: list[dict[str, Any]], pyramid: Pyramid) -> list[dict[str, Any]]:
+        """Thresholds for all bands at once, or every coefficient by those around it."""
+        found = self.limits(details, pyramid)
+        if found is not None:
+            return applied(details, pyramid, *found)
+        chosen = self._chosen(details)
+        _, noises, _ = self._noises(details, chosen, pyramid)
+        new = [
+            self._local(details, level, key, noise, pyramid)
+            for (level, key), noise in zip(chosen, noises, strict=True)
+        ]
+        return _replaced(details, chosen, new)
 
     def _sigma(self, details: list[dict[str, Any]], pyramid: Pyramid) -> Any:
         """The noise of each item, or None where it is found in each band."""
@@ -305,6 +321,19 @@ class Shrink(Stage):
         if len(above.shape) > pyramid.places + 1:  # (of all shifts, the parents that were not shifted)
             above = above[:, : band.shape[1]]
         return above, (pyramid.norms[level][key] / pyramid.norms[level + 1][key]) ** 2
+
+
+def applied(
+    details: list[dict[str, Any]],
+    pyramid: Pyramid,
+    rule: str,
+    chosen: Sequence[tuple[int, str]],
+    lows: Sequence[Any],
+    highs: Sequence[Any],
+) -> list[dict[str, Any]]:
+    """Chosen bands by a rule with thresholds."""
+    bands = [details[level][key] for level, key in chosen]
+    return _replaced(details, chosen, pyramid.arrays.shrink(bands, rule, lows, highs, pyramid.own))
 
 
 def _replaced(
@@ -364,14 +393,19 @@ class Gain(Stage):
         for gain in gains:
             _number(gain, "a gain")
 
-    def on_details(self, details: list[dict[str, Any]], pyramid: Pyramid) -> list[dict[str, Any]]:
-        """All bands at once."""
+    def limits(
+        self, details: list[dict[str, Any]], pyramid: Pyramid
+    ) -> tuple[str, list[tuple[int, str]], list[Any], list[Any]]:
+        """The rule, the bands, and their gains."""
         gains = self.gains if isinstance(self.gains, tuple) else (self.gains,)
         own = [float(gains[min(level, len(gains) - 1)]) for level in range(len(details))]
-        chosen = [(level, key) for level, found in enumerate(details) for key in found if own[level] != 1]
-        bands = [details[level][key] for level, key in chosen]
-        lows = [own[level] for level, _ in chosen]
-        return _replaced(details, chosen, pyramid.arrays.shrink(bands, "gain", lows, lows, pyramid.own))
+        chosen = [(level, key) for level, found in enumerate(details) for key in found]
+        lows: list[Any] = [own[level] for level, _ in chosen]
+        return "gain", chosen, lows, lows
+
+    def on_details(self, details: list[dict[str, Any]], pyramid: Pyramid) -> list[dict[str, Any]]:
+        """All bands at once."""
+        return applied(details, pyramid, *self.limits(details, pyramid))
 
 
 @dataclass(frozen=True)

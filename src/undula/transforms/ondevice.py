@@ -376,16 +376,20 @@ def backward(
     dtype: str | None = None,
     whole: bool = False,
     result: str | None = None,
+    limits: Any = None,
 ) -> Any:
     """The samples; of a corner of them, where ``cut`` is smaller than what the coefficients make.
 
-    ``result`` is their dtype, where it is another than that of the coefficients.
+    ``result`` is their dtype, where it is another than that of the coefficients; ``limits`` are those of the
+    rule of the options.
     """
     given = [a for a in (coeffs[0], *(b for part in coeffs[1:] for b in part.values())) if a is not None]
     if not given:
         raise ArgumentError("At least one coefficient parameter must be specified.")
     if isinstance(library, HostLibrary) and out is not None:
-        fresh = backward(library, coeffs, wanted, shape, None, options, cut, kept, dtype, whole)
+        fresh = backward(
+            library, coeffs, wanted, shape, None, options, cut, kept, dtype, whole, limits=limits
+        )
         check_out(out, fresh.shape, fresh.dtype, [np.asarray(a) for a in given], "out")[...] = fresh
         return out
     like = given[0]
@@ -435,7 +439,8 @@ def backward(
         made = prepared(device, True, stages, target.layout, _layouts(sources), options)
         if out is not None:
             _check_apart([target], sources, "out")
-        _run(library, made, [target, *sources], like, kept, [x])
+        held = [target, *sources, *([] if limits is None else [library.held(limits)])]
+        _run(library, made, held, like, kept, [x])
     return out if out is not None else library.finished(x, like)
 
 

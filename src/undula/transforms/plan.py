@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ..backends import reference
+from ..backends.cpu.filters import RULES, shrink
 from ..backends.devices import disk
-from ..backends.devices.launches import Knobs
+from ..backends.devices.launches import Knobs, UnfusedError
 from ..backends.devices.libraries import COMPLEX, RESULTS, Library
 from ..backends.devices.program import STRATEGIES
 from ..backends.devices.transform import Layout, Options
@@ -276,21 +277,37 @@ class Plan:
             coeffs = decompose(self._recipe, array, self.level, targets)
         return list(out) if out is not None else from_keys(coeffs, self._form)
 
-    def _remember(self, back: bool, library: Library, arrays: Sequence[Any]) -> None:
+    def _check_rule(self, rule: str | None, limits: Any) -> None:
+        if rule is None and limits is None:
+            return
+        if rule is None or limits is None:
+            raise ArgumentError("a rule and its limits belong together")
+        if rule not in RULES:
+            raise UnknownNameError("rule", rule, RULES)
+        if self.dtype.kind == "c":
+            raise ArgumentTypeError("rules are for real coefficients")
+        wanted = (self.level, 2, 2 ** len(self.axes) - 1)
+        if tuple(limits.shape) != wanted:
+            raise ArgumentError(f"limits of this plan have shape {wanted}, got {tuple(limits.shape)}")
+        kind = "float64" if self.dtype == np.float64 else "float32"
+        if self._on_device and str(limits.dtype).removeprefix("torch.") != kind:
+            raise ArgumentTypeError(f"limits of this plan are {kind}, got {limits.dtype}")
+
+    def _remember(self, back: bool, library: Library, arrays: Sequence[Any], rule: str | None = None) -> None:
         """What was run last, so that it can be run again at once on the same arrays."""
         last = self._memory.get("run")
         if isinstance(library, ondevice.HostLibrary) or last is None or any(a is None for a in arrays):
             return
         made, keys, own, queue = last
-        self._last[back] = ([weakref.ref(a) for a in arrays], library, made, keys, own, queue)
+        self._last[back] = ([weakref.ref(a) for a in arrays], library, made, keys, own, queue, rule)
 
-    def _again(self, back: bool, arrays: Sequence[Any]) -> bool:
+    def _again(self, back: bool, arrays: Sequence[Any], rule: str | None = None) -> bool:
         """Runs again what was run last, if these are the very same arrays, where they were."""
         last = self._last.get(back)
         if last is None:
             return False
-        refs, library, made, keys, own, queue = last
-        if len(refs) != len(arrays):
+        refs, library, made, keys, own, queue, known = last
+        if len(refs) != len(arrays) or known != rule:
             return False
         for ref, array in zip(refs, arrays, strict=True):
             if array is None or ref() is not array:
@@ -321,15 +338,41 @@ class Plan:
         whole[tuple(slice(n) for n in self.shape)] = x
         return whole
 
-    def inverse(self, coeffs: Sequence[Any], out: Any = None) -> Any:
-        """The samples, in the shape of the plan; None in place of coefficients stands for zeros."""
+    def inverse(
+        self, coeffs: Sequence[Any], out: Any = None, *, rule: str | None = None, limits: Any = None
+    ) -> Any:
+        """The samples, in the shape of the plan; None in place of coefficients stands for zeros.
+
+        Parameters
+        ----------
+        coeffs : list
+        out : array, optional
+            For the result.
+        rule : str, optional
+            What is done to details while they are read: ``soft``, ``hard``, ``garrote``, ``firm``,
+            ``greater``, ``less``, or ``gain``. On a device that costs nothing.
+        limits : array ``(level, 2, bands)``
+            Of the rule, for each level, finest first: the thresholds (or gains) of its bands in the order of
+            their keys, and for ``firm`` the second ones; of the dtype that kernels count in (float32, or
+            float64 for that), and on the device where the coefficients are there.
+
+        Examples
+        --------
+        >>> x = np.random.default_rng(0).standard_normal((16, 16))
+        >>> plan = Plan((16, 16), "haar", level=2)
+        >>> low = plan.inverse(plan.forward(x), rule="hard", limits=np.full((2, 2, 3), 9.0))
+        >>> bool(np.allclose(low, plan.inverse([plan.forward(x)[0], *[(None,) * 3] * 2])))
+        True
+        """
+        extra = [] if limits is None else [limits]
         if (
             self._on_device
             and out is not None
             and isinstance(coeffs, (list, tuple))
-            and self._again(True, [out, *_flat(coeffs)])
+            and self._again(True, [out, *_flat(coeffs), *extra], rule)
         ):
             return out
+        self._check_rule(rule, limits)
         keyed = keyed_as(coeffs, self._form)
         if keyed is None or len(keyed) != self.level + 1:
             raise ArgumentError(
@@ -338,24 +381,30 @@ class Plan:
             )
         if self._on_device:
             library = self._library(ondevice.arrays_of(keyed))
-            made = ondevice.backward(
-                library,
-                _given(keyed),
-                self._recipe,
-                self._inner,
-                out,
-                self._options,
-                self.shape,
-                self._memory,
-                str(self.dtype),
-            )
+            try:
+                made = ondevice.backward(
+                    library,
+                    _given(keyed),
+                    self._recipe,
+                    self._inner,
+                    out,
+                    replace(self._options, rule=rule),
+                    self.shape,
+                    self._memory,
+                    str(self.dtype),
+                    limits=limits,
+                )
+            except UnfusedError as error:
+                raise ArgumentError(f"this plan shrinks no details on the way back: {error}") from None
             if out is not None:
-                self._remember(True, library, [out, *_flat(coeffs)])
+                self._remember(True, library, [out, *_flat(coeffs), *extra], rule)
             return made
         if out is not None:
             check_out(out, self.shape, self.dtype, nested(list(coeffs)), "out")
         read: list[Any] = [_typed(keyed[0], self.dtype)]
         read += [{key: _typed(band, self.dtype) for key, band in part.items()} for part in keyed[1:]]
+        if rule is not None:
+            read = [read[0], *_shrunk(read[1:], rule, np.asarray(limits, np.float64))]
         if self.backend == "reference":
             made = self._reference_back(read)
         elif self._inner == self.shape:
@@ -558,6 +607,25 @@ def _given(keyed: Sequence[Any]) -> list[Any]:
         return None if band is None else given_array(band, "coefficients")
 
     return [read(keyed[0]), *({key: read(band) for key, band in part.items()} for part in keyed[1:])]
+
+
+def _shrunk(details: Sequence[Any], rule: str, limits: Array) -> list[Any]:
+    """Details by a rule, on the host; coarsest first, and limits finest first."""
+    found = [
+        (number, key, band)
+        for number, part in enumerate(reversed(details))
+        for key, band in part.items()
+        if band is not None
+    ]
+    places = {key: k for k, key in enumerate(sorted(details[0]))} if details else {}
+    sources = [np.ascontiguousarray(band) for _, _, band in found]
+    made = [np.empty_like(band) for band in sources]
+    lows, highs = ([float(limits[n, side, places[key]]) for n, key, _ in found] for side in (0, 1))
+    shrink(sources, rule, lows, highs, made)
+    new = [dict(part) for part in details]
+    for (number, key, _), band in zip(found, made, strict=True):
+        new[len(details) - 1 - number][key] = band
+    return new
 
 
 def _typed(band: ArrayLike | None, dtype: np.dtype[Any]) -> Array | None:

@@ -16,10 +16,12 @@ __all__ = [
     "ELEMENTS",
     "INTEGERS",
     "ITEMSIZE",
+    "RULES",
     "Axis",
     "Kernel",
     "Pass",
     "emit_take",
+    "limited",
     "mixed",
     "opened",
     "parameters",
@@ -47,6 +49,18 @@ ITEMSIZE = {
     "float32": 4, "float64": 8, "float16": 2, "uint8": 1, "int8": 1, "uint16": 2, "int16": 2, "int32": 4,
 }  # fmt: skip
 INTEGERS = ("int16", "int32")  # that bands are kept in
+
+# What is done to a detail v, with a lower and an upper limit.
+RULES = {
+    "soft": "v - min(max(v, -low), low)",
+    "hard": "fabs(v) >= low ? v : 0",
+    "garrote": "fabs(v) > low ? v - low * low / v : 0",
+    "firm": "fabs(v) > high ? v : fabs(v) > low"
+    " ? (v < 0 ? -high : high) * (fabs(v) - low) / (high - low) : 0",
+    "greater": "v >= low ? v : 0",
+    "less": "v <= low ? v : 0",
+    "gain": "v * low",
+}
 
 
 @dataclass(frozen=True)
@@ -82,6 +96,9 @@ class Pass:
         Forward, what channels become as they are read.
     unmixing : Unmixing, optional
         Back, what they become before they are written.
+    rule : str, optional
+        Back, what is done to details as they are read: one of :data:`RULES`, by limits in an array of that
+        name: for each band of details the first, then for each the second.
     """
 
     back: bool
@@ -92,6 +109,7 @@ class Pass:
     result: str
     mixing: Mixing | None = None
     unmixing: Unmixing | None = None
+    rule: str | None = None
 
     @property
     def number(self) -> str:
@@ -159,6 +177,9 @@ def prelude(text: Text, dialect: Dialect, work: Pass) -> None:
         kind = "int" if work.kept == "int16" else dialect.long
         with text.block(f"{dialect.function} int fitting({kind} value)"):
             text(f"return (int)min(max(value, ({kind})-{most} - 1), ({kind}){most});")
+    if work.rule is not None:
+        with text.block(f"{dialect.function} number shrunk(number v, number low, number high)"):
+            text(f"return {RULES[work.rule]};")
     if "float16" in (work.source, work.result):
         with text.block(f"{dialect.function} float half_value(ushort bits)"):
             text(*dialect.half_value.split("\n"))
@@ -247,18 +268,32 @@ def parameters(
         kind = ELEMENTS[work.source if name in work.sources else work.result]
         const = "const " if name in work.sources else ""
         words.append(f"{dialect.everywhere}{const}{kind} *{dialect.restrict} {name}")
+    if work.rule is not None:
+        arrays = (*arrays, "limits")
+        words.append(f"{dialect.everywhere}const {work.number} *{dialect.restrict} limits")
     integers = [(f"{name}_{what}", what != "row") for name in arrays for what in ("start", "plane", "row")]
     integers += [(name, False) for name in extents]
     words += [f"const {dialect.long if wide else 'int'} {name}" for name, wide in integers]
     return ",\n        ".join(words), arrays, tuple(integers)
 
 
-def opened(text: Text, dialect: Dialect, arrays: tuple[str, ...]) -> None:
-    """Memory is there; pointers moved to the plane that the group works on."""
+def opened(text: Text, dialect: Dialect, arrays: tuple[str, ...], work: Pass | None = None) -> None:
+    """Memory is there; pointers moved to the plane that the group works on, and its limits read."""
     if dialect.ready:
         text(*dialect.ready.split("\n"))
     for name in arrays:
         text(f"{name} += {name}_start + plane * {name}_plane;")
+    if work is not None and work.rule is not None:
+        count = len(work.bands) - 1
+        for number, band in enumerate(work.bands[1:]):
+            text(f"const number low_{band} = limits[{number}], high_{band} = limits[{count + number}];")
+
+
+def limited(work: Pass, band: str, value: str) -> str:
+    """A coefficient that was read, by the rule for details."""
+    if work.rule is None or band == work.bands[0]:
+        return value
+    return f"shrunk({value}, low_{band}, high_{band})"
 
 
 def taken(work: Pass, component: int, m: str) -> str:

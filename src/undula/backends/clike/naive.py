@@ -38,7 +38,7 @@ def emit(work: Pass, dialect: Dialect) -> Kernel:
             "const int column = place % each % columns;",
             f"const int m = {flow.first} + (int)(place % each / columns);",
         )
-        opened(text, dialect, arrays)
+        opened(text, dialect, arrays, work)
         for array in arrays:
             text(f"{array} += column;")
         # Results as sums; one statement for each tap keeps long filters readable.

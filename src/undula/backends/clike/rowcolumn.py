@@ -54,7 +54,7 @@ def emit(work: Pass, shape: Shape, dialect: Dialect) -> Kernel:
             f"const {dialect.long} plane = {dialect.group} / blocks / pieces;",
             f"const int first = {flow.first} + piece * {shape.pairs}, left = block * {width};",
         )
-        opened(text, dialect, arrays)
+        opened(text, dialect, arrays, work)
         with text.block(f"for (int e = item; e < {2 * whole * width}; e += {shape.items})"):
             text(f"const int place = e / {width}, column = left + e % {width};")
             text(f"const int m = first - {before} + place / 2;", "number value = 0;")

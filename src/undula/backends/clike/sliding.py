@@ -22,6 +22,7 @@ from .kernel import (
     ITEMSIZE,
     Kernel,
     Pass,
+    limited,
     mixed,
     opened,
     parameters,
@@ -189,8 +190,8 @@ class _Sliding:
                 slots = max(1, self.slots) * shape.lanes
                 text(f"{dialect.within}number exchange[{(2 if self.down else 1) * slots}];")
             self._place()
-            opened(text, dialect, arrays)
-            for array in arrays:
+            opened(text, dialect, arrays, work)
+            for array in (*work.sources, *work.results):
                 size = ITEMSIZE[work.source if array in work.sources else work.result]
                 text(f"const unsigned int {array}_bytes = (unsigned int){array}_row * {size};")
             step, useful = self.half if self.along else shape.pixels, shape.useful(work)
@@ -591,9 +592,23 @@ class _Sliding:
         if self.work.mixing is not None:
             for c in range(count):
                 self._each_place(f"in{c}_0", mixed)
+        if self.work.rule is not None:
+            self._limit(count)
         if deep:
             text(f"const int ahead = min(i + {deep}, end + {after - 1});")
             self._fetch("ahead", f"next{deep - 1}_", count)
+
+    def _limit(self, count: int) -> None:
+        """Details that have come, by their limits."""
+        for c in range(count):
+            row = self.down.entries[c].sequence if self.down else 0
+            for sequence, slots, _ in self._pieces(True):
+                band = self._array(row, sequence)
+                if band == self.work.bands[0]:
+                    continue
+                for slot in slots:
+                    own = f"in{c}_0[{slot}]"
+                    self.text(f"{own} = {limited(self.work, band, own)};")
 
     def _each_place(self, name: str, change: Callable[[Pass, Sequence[str]], list[str]]) -> None:
         """Changes the channels of every place of a row that is in registers."""

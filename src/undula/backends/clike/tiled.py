@@ -16,7 +16,7 @@ from ...liftings import lifting
 from ...schemes import Scheme, scheme
 from ...wavelets import Wavelet
 from .dialect import Dialect
-from .kernel import ELEMENTS, Kernel, Pass, opened, parameters, prelude, read, written
+from .kernel import ELEMENTS, Kernel, Pass, limited, opened, parameters, prelude, read, written
 from .text import Text, literal
 
 __all__ = ["EXTENTS", "Gate", "Quads", "Shape", "emit", "quads"]
@@ -237,8 +237,8 @@ class _Tiled:
                 f"const int ny = {first_down} + ty * {high} - {above} + y0;",
                 f"number q[{own}][4];",
             )
-            opened(text, dialect, arrays)
-            for array in arrays:
+            opened(text, dialect, arrays, work)
+            for array in (*work.sources, *work.results):
                 text(f"{array} += channel;")
             rows = shape.items // shape.along
             with text.unrolled("k", own):
@@ -277,7 +277,8 @@ class _Tiled:
             assert own is not None
             folded = own.borders[bit].kind.startswith("folded")
             told.append(axis if folded else f"{('low', 'high')[bit]}_{axis}")
-        return f"take_{array}({array}, {array}_row, {down}, {along}, {', '.join(told)})"
+        taken = f"take_{array}({array}, {array}_row, {down}, {along}, {', '.join(told)})"
+        return limited(self.work, array, taken)
 
     def _store(self, gate: Gate) -> None:
         text, work, dialect = self.text, self.work, self.dialect

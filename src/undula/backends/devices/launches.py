@@ -13,13 +13,17 @@ from ...plans.line import Line, Steps
 from ...wavelets import Wavelet
 from ..clike import Kernel
 
-__all__ = ["Knobs", "Launch", "Limits", "Program", "Ref", "Task", "UnfollowableError"]
+__all__ = ["Knobs", "Launch", "Limits", "Program", "Ref", "Task", "UnfollowableError", "UnfusedError"]
 
 Shape = tuple[int, ...]
 
 
 class UnfollowableError(Exception):
     """Strides that kernels cannot follow; the array has to be copied first."""
+
+
+class UnfusedError(Exception):
+    """Details cannot be shrunk while they are read; it has to be done before."""
 
 
 class Ref(NamedTuple):

@@ -23,7 +23,7 @@ from ..clike import Dialect, Kernel, Pass, moves, naive, rowcolumn, sliding, ste
 from ..clike.borders import Border, back_borders, forward_border
 from ..clike.kernel import INTEGERS, Axis
 from ..strides import contiguous, plane_strides
-from .launches import Knobs, Launch, Limits, Program, Ref, Task, UnfollowableError
+from .launches import Knobs, Launch, Limits, Program, Ref, Task, UnfollowableError, UnfusedError
 
 __all__ = ["STRATEGIES", "Builder"]
 
@@ -67,6 +67,7 @@ class Builder:
     launches: list[Launch] = field(default_factory=list)
     own: list[tuple[int, str]] = field(default_factory=list)
     _colors: tuple[Mixing | None, Unmixing | None] = (None, None)
+    _limits: tuple[str, Ref, int] | None = None
 
     @property
     def slides(self) -> bool:
@@ -92,12 +93,14 @@ class Builder:
         tasks: Sequence[Task],
         bands: Mapping[str, Ref | None],
         colors: tuple[Mixing | None, Unmixing | None] = (None, None),
+        limits: tuple[str, Ref, int] | None = None,
     ) -> None:
         """One level of an array; bands by key, in the order of the tasks.
 
-        ``colors`` say what becomes of the channels of the samples.
+        ``colors`` say what becomes of the channels of the samples; ``limits`` are a rule for details, where
+        its numbers are, and how far those of the next plane are.
         """
-        self._colors = colors
+        self._colors, self._limits = colors, limits
         order = list(range(len(tasks)))
         if next(band.dtype for band in bands.values() if band is not None) not in INTEGERS:
             order.sort(key=lambda k: tasks[k].axis)  # (rounding makes the order of integer steps matter)
@@ -113,6 +116,8 @@ class Builder:
         if len(tasks) == 2 and self._together(x, tasks):
             self._plane(back, x, tasks, bands)
             return
+        if self._limits is not None:
+            raise UnfusedError("details of more than two axes are read in several passes")
         if self._colors != (None, None):
             raise ArgumentError(
                 "on a device, colours become planes as an image is read: that takes a wavelet that is lifted"
@@ -256,6 +261,8 @@ class Builder:
     def _axis(self, back: bool, x: Ref, task: Task, bands: Sequence[Ref | None]) -> None:
         """One axis: down rows, or along them where rows are made of this axis alone."""
         axis, line = task.axis, task.line
+        if self._limits is not None and (isinstance(line, Steps) or not self.slides):
+            raise UnfusedError("only passes that slide, or tiles, take limits")
         if isinstance(line, Steps):
             self._stepwise(back, x, axis, line, bands)
             return
@@ -263,13 +270,15 @@ class Builder:
         own = self._flow(task, back, number)
         inner = math.prod(x.shape[axis + 1 :])
         if self.slides and inner <= MOST_CHANNELS:
-            work = Pass(back, None, own, inner, source, result)
+            work = Pass(back, None, own, inner, source, result, rule=self._rule())
+            if work.rule is not None and self._limits is not None and self._limits[2]:
+                raise UnfusedError("rows are no planes, and limits differ")
             flat = (math.prod(x.shape[:axis]), x.shape[axis] * inner)
             row = inner * max(x.shape[axis], *line.counts)
             views = self._views(back, x, bands, lambda r: self._flat(r, axis), row)
             self._sliding(work, views, flat[0], (0, 0), x.shape[axis], line.counts, 1)
             return
-        work = Pass(back, own, None, 1, source, result)
+        work = Pass(back, own, None, 1, source, result, rule=self._rule())
         views = self._views(back, x, bands, lambda r: self._strides(r, axis, axis + 1), inner)
         planes, rows = math.prod(x.shape[:axis]), x.shape[axis]
         if self.slides:
@@ -289,7 +298,7 @@ class Builder:
         down, along = (self._flow(task, back, number) for task in tasks)
         axis = tasks[0].axis
         channels = math.prod(x.shape[axis + 2 :])
-        work = Pass(back, down, along, channels, source, result, *self._colors)
+        work = Pass(back, down, along, channels, source, result, *self._colors, self._rule())
         lines = [task.line for task in tasks]
         row = channels * max(x.shape[axis + 1], *lines[1].counts)
         views = self._views(back, x, bands, lambda r: self._strides(r, axis, axis + 1), row)
@@ -310,6 +319,9 @@ class Builder:
             kernel = tiled.emit(work, made, shape, self.dialect)
             self._launch(kernel, across * downwards * planes * channels, views, extents)
 
+    def _rule(self) -> str | None:
+        return None if self._limits is None else self._limits[0]
+
     def _views(
         self,
         back: bool,
@@ -324,6 +336,8 @@ class Builder:
         """
         names = ("aa", "ad", "da", "dd") if len(bands) == 4 else ("a", "d")
         found: dict[str, tuple[Ref, tuple[int, int]]] = {}
+        if self._limits is not None:
+            found["limits"] = (self._limits[1], (self._limits[2], 0))
         for name, ref in zip(("x", *names), (x, *bands), strict=True):
             if ref is None:
                 # One row of zeros stands for all.

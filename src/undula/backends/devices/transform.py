@@ -59,7 +59,12 @@ AUTO = Knobs()
 
 @dataclass(frozen=True)
 class Options:
-    """How a transform is to be laid over a device."""
+    """How a transform is to be laid over a device.
+
+    ``rule`` is for details on the way back, by limits in one more buffer behind those of the coefficients:
+    for each level, finest first, a first and a second one of each band; and so on for the next plane, where
+    ``each`` has its own.
+    """
 
     strategy: str = "auto"
     scheme: str = "auto"
@@ -67,6 +72,8 @@ class Options:
     knobs: Knobs = AUTO
     mixing: Mixing | None = None
     unmixing: Unmixing | None = None
+    rule: str | None = None
+    each: bool = False
 
 
 def transform(
@@ -94,7 +101,7 @@ def transform(
     builder = Builder(
         dialect,
         limits,
-        1 + len(coefficients),
+        1 + len(coefficients) + (options.rule is not None),
         options.strategy,
         options.scheme,
         options.method,
@@ -131,10 +138,23 @@ def transform(
         levels.append((x, stage.tasks, bands))
         if between is not None:
             x = between
-    for x, tasks, bands in reversed(levels) if back else levels:
+    numbered = list(enumerate(levels))
+    for number, (x, tasks, bands) in reversed(numbered) if back else numbered:
         mixing, unmixing = (None, options.unmixing) if back else (options.mixing, None)
         colors = (mixing, unmixing) if x is whole else (None, None)
-        builder.level(back, x, tasks, bands, colors)
+        rule = _limits(options, len(coefficients), number, each, len(stages))
+        builder.level(back, x, tasks, bands, colors, rule)
     if back and whole is not given:
         builder.copy(whole, given)
     return builder.program()
+
+
+def _limits(
+    options: Options, coefficients: int, number: int, each: int, levels: int
+) -> tuple[str, Ref, int] | None:
+    """The rule for details of a level, where its limits are, and how far those of the next plane are."""
+    if options.rule is None:
+        return None
+    size = 2 * each
+    ref = Ref(1 + coefficients, (size,), (1,), "float32", number * size)
+    return options.rule, ref, levels * size if options.each else 0
