@@ -79,7 +79,7 @@ stages = (
     st.none() | st.integers(0, 6),
     st.lists(stages, max_size=4),
     st.sampled_from(undula.MODES),
-    st.booleans(),
+    st.booleans() | st.integers(2, 9),
     st.sampled_from([None, "intensity", "amplitude"]),
     st.none() | positive,
 )
@@ -129,7 +129,8 @@ def test_files(tmp_path: Path) -> None:
         ('{"stages": [{"stage": "shrink", "radius": 99}]}', "radius"),
         ('{"stages": 3}', "sequence"),
         ('{"undula": 9}', "version"),
-        ('{"invariant": 1}', "True or False"),
+        ('{"invariant": "yes"}', "number of levels"),
+        ('{"invariant": -1}', "number of levels"),
     ],
 )
 def test_what_cannot_be_read(text: str, message: str) -> None:
@@ -197,6 +198,21 @@ def test_frames_come_one_by_one() -> None:
     frames = pipeline.frames(source)
     np.testing.assert_array_equal(next(frames), pipeline(IMAGE))
     np.testing.assert_array_equal(next(frames), pipeline(IMAGE[::-1]))
+    taken = []
+
+    def many() -> Any:
+        for number in range(20):
+            taken.append(number)
+            yield np.roll(IMAGE, number, axis=0)
+
+    made = pipeline.frames(many(), workers=3)
+    for number in range(20):
+        np.testing.assert_array_equal(next(made), pipeline(np.roll(IMAGE, number, axis=0)))
+        assert len(taken) <= number + 5
+    with pytest.raises(StopIteration):
+        next(made)
+    with pytest.raises(undula.ArgumentError, match="workers"):
+        next(pipeline.frames([IMAGE], workers=0))
 
 
 def test_three_views() -> None:

@@ -87,3 +87,41 @@ def test_bad_input(case: str) -> None:
     act, message = BAD[case]
     with pytest.raises(undula.UndulaError, match=f"(?s){message}"):
         act()
+
+
+def test_what_is_run_again_sees_what_has_changed() -> None:
+    """The same arrays once more are a short cut; everything about them may be other than before."""
+    rng = np.random.default_rng(0)
+    plan = undula.Plan((60, 44), "bior4.4", level=3)
+    x, y = rng.standard_normal((60, 44)), np.empty((60, 44))
+    coeffs = plan.forward(x)
+    limits = np.full((3, 2, 3), 0.3)
+    for turn in range(6):
+        x[...] = rng.standard_normal(x.shape)
+        if turn == 3:
+            limits[...] = 0.7
+        if turn == 4:
+            undula.set_num_threads(3)
+        plan.forward(x, out=coeffs)
+        wanted = undula.wavedec2(x, "bior4.4", level=3)
+        np.testing.assert_array_equal(coeffs[0], wanted[0])
+        np.testing.assert_array_equal(coeffs[3][2], wanted[3][2])
+        plan.inverse(coeffs, out=y)
+        np.testing.assert_allclose(y, x, atol=1e-9)
+        plan.inverse(coeffs, out=y, rule="soft", limits=limits)
+        fresh = plan.inverse(coeffs, rule="soft", limits=limits)
+        np.testing.assert_array_equal(y, fresh)
+    undula.set_num_threads(None)
+    other = rng.standard_normal((60, 44))
+    plan.forward(other, out=coeffs)
+    np.testing.assert_array_equal(coeffs[0], undula.wavedec2(other, "bior4.4", level=3)[0])
+    whole = x.astype("i4")  # converted first, so that there is nothing to run again
+    for turn in range(3):
+        whole[...] = turn
+        plan.forward(whole, out=coeffs)
+        np.testing.assert_allclose(coeffs[0], 8 * turn, atol=1e-6)
+    turned = np.asfortranarray(x)
+    for _ in range(3):
+        turned[...] = rng.standard_normal(turned.shape)
+        plan.forward(turned, out=coeffs)
+        np.testing.assert_allclose(coeffs[0], undula.wavedec2(turned, "bior4.4", level=3)[0], atol=1e-12)

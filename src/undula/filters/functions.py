@@ -33,7 +33,7 @@ def denoise(
     wavelet: str | Wavelet = "db2",
     level: int | None = None,
     rule: str = "soft",
-    invariant: bool = True,
+    invariant: bool | int = 2,
     regions: int | None = None,
     color: str = "ycbcr",
     channel_axis: int | str | None = AUTO,
@@ -59,8 +59,9 @@ def denoise(
     level : int, optional
     rule : str
         For methods with thresholds: ``soft``, ``hard``, ``garrote``, ``firm``.
-    invariant : bool
-        All shifts; False is several times faster, with artefacts at edges.
+    invariant : bool or int
+        How many of the finest levels have all shifts: True for every level, 0 or False for none, which is
+        several times faster and leaves artefacts at edges.
     regions : int, optional
         The noise is estimated in regions of so many samples along each axis, where it differs over the image.
     color : str
@@ -160,8 +161,8 @@ def despeckle(
     method: str = "bivariate",
     wavelet: str | Wavelet = "db2",
     level: int | None = None,
-    invariant: bool = True,
-    noise: str = "white",
+    invariant: bool | int = 2,
+    noise: str | None = None,
     channel_axis: int | str | None = AUTO,
     axes: Sequence[int] | None = None,
     mask: Any = None,
@@ -172,17 +173,18 @@ def despeckle(
     Parameters
     ----------
     image : array
-        Not negative, where logarithms are taken; zeros stay zeros.
+        Not negative, where logarithms are taken. Zeros have none, and are what is around the sector of an
+        ultrasound image: they stay zeros, and out of all statistics.
     kind : str
         ``intensity`` or ``amplitude`` of waves, whose logarithm is filtered; ``log`` for images that are
         logarithms already, as those on the screen of an ultrasound machine are.
     looks : number, optional
         How many looks were averaged: how much noise there is, known. Estimated if not given.
     strength : number
-        Above 1 more is taken out.
-    noise : str
+        Above 1 more is taken out; 0.5 keeps the texture of tissue.
+    noise : str, optional
         ``white`` for speckle of single pixels; ``bands`` for speckle that is larger than pixels, as in images
-        that were interpolated.
+        that were interpolated: this is usual for ``log``.
     method, wavelet, level, invariant, channel_axis, axes, mask, backend
         As for :func:`denoise`.
 
@@ -205,6 +207,10 @@ def despeckle(
         if kind == "log":
             raise ArgumentError("looks tell the noise of intensities and amplitudes, not of kind='log'")
         sigma = float(np.sqrt(trigamma(float(looks)))) * (1.0 if kind == "intensity" else 0.5)
+    if noise is None:
+        noise = "bands" if kind == "log" else "white"
+    if kind == "log":
+        mask = _not_zero(image, channel_axis, axes, mask)
     stage = Shrink(method, strength=strength, noise=noise)
     pipeline = Pipeline(
         wavelet,
@@ -216,6 +222,23 @@ def despeckle(
         looks=None if looks is None else float(looks),
     )
     return pipeline(image, sigma=sigma, channel_axis=channel_axis, axes=axes, mask=mask, backend=backend)
+
+
+def _not_zero(image: Any, channel_axis: Any, axes: Any, mask: Any) -> Any:
+    """Where an image is not black; None where it never is, and on devices, where nobody waits to know."""
+    if not arrays_for(image).host:
+        return mask
+    x = as_array(image, "image")
+    channel = Subject._channel_of(x.shape, channel_axis, axes)
+    found = x != 0
+    if channel is not None:
+        found = np.broadcast_to(found.any(axis=channel, keepdims=True), x.shape)
+    if found.all() or not found.any():
+        return mask
+    if mask is None:
+        return found
+    given = np.asarray(mask)
+    return found & (given if given.shape == x.shape else np.expand_dims(given, channel or 0))
 
 
 def sharpen(

@@ -33,7 +33,7 @@ def _fitted(band: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def picture(
-    low: Any, details: Sequence[Mapping[str, Any]], shape: Sequence[int], gain: float = 2.0
+    low: Any, details: Sequence[Mapping[str, Any]], shape: Sequence[int], gain: float = 0.5
 ) -> NDArray[np.uint8]:
     """Images ``(items, H, W)`` of 8 bits, of the size of what was decomposed.
 
@@ -45,7 +45,7 @@ def picture(
         Finest first.
     shape : two int
     gain : number
-        How much details are brought out.
+        How much details are brought out; small ones are lifted by a square root, so that all can be seen.
     """
     approximation = _on_host(low)
     levels = len(details)
@@ -63,6 +63,7 @@ def picture(
         places = {"ad": (0, top, left, width), "da": (top, height, 0, left), "dd": (top, height, left, width)}
         for key, (begin, end, start, stop) in places.items():
             band = _fitted(_on_host(found[key]), (end - begin, stop - start))
-            canvas[:, begin:end, start:stop] = 0.5 + gain * band / (2.0**level * 4 * span)
+            size = gain * np.abs(band) / (2.0**level * span)
+            canvas[:, begin:end, start:stop] = 0.5 + 0.5 * np.sign(band) * np.sqrt(size)
     canvas[:, : sizes[-1][0], : sizes[-1][1]] = (_fitted(base, sizes[-1]) - least) / span
     return np.asarray(np.clip(canvas * 255 + 0.5, 0, 255), np.uint8)

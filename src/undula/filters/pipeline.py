@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..backends.cpu import get_num_threads
 from ..backends.devices.launches import UnfusedError
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..plans import dwtn_max_level
@@ -54,8 +57,9 @@ class Pipeline:
     stages : sequence of stages, of their names, or of dictionaries as JSON has them
     mode : str
         How lines go on beyond their ends, one of ``undula.MODES``.
-    invariant : bool
-        All shifts of every level, and their mean: fewer artefacts, at about four times the work of a level.
+    invariant : bool or int
+        All shifts of every level, and their mean: fewer artefacts, at about four times the work of a level. A
+        number is for so many of the finest levels, which is most of it.
     color : str
         ``ycbcr`` filters brightness and colour differences, ``channels`` each channel by itself.
     speckle : str, optional
@@ -78,7 +82,7 @@ class Pipeline:
     level: int | None = None
     stages: Sequence[Any] = ()
     mode: str = field(default="symmetric", kw_only=True)
-    invariant: bool = field(default=False, kw_only=True)
+    invariant: bool | int = field(default=False, kw_only=True)
     color: str = field(default="ycbcr", kw_only=True)
     speckle: str | None = field(default=None, kw_only=True)
     looks: float | None = field(default=None, kw_only=True)
@@ -101,14 +105,21 @@ class Pipeline:
             raise UnknownNameError("kind of speckle", self.speckle, KINDS)
         if self.looks is not None and not (isinstance(self.looks, (int, float)) and self.looks > 0):
             raise ArgumentError(f"looks must be a number above 0, got {self.looks!r}")
-        if not isinstance(self.invariant, bool):
-            raise ArgumentTypeError(f"invariant is True or False, got {self.invariant!r}")
+        if not isinstance(self.invariant, (bool, int)) or self.invariant < 0:
+            raise ArgumentTypeError(
+                f"invariant is True, False, or a number of levels, got {self.invariant!r}"
+            )
+
+    @property
+    def _shifted(self) -> int:
+        """Levels that have all shifts."""
+        return 64 if self.invariant is True else int(self.invariant)
 
     def __str__(self) -> str:
         name = as_wavelet(self.wavelet).name
         head = f"{name}, {'usual' if self.level is None else self.level} level(s), {self.mode}"
         if self.invariant:
-            head += ", all shifts"
+            head += ", all shifts" + ("" if self.invariant is True else f" of {self.invariant} level(s)")
         if self.speckle:
             head += f", logarithms of {self.speckle}"
         lines = [f"  {number}. {stage!r}" for number, stage in enumerate(self.stages, 1)]
@@ -189,10 +200,36 @@ class Pipeline:
         )
         return subject.closed(made)
 
-    def frames(self, frames: Iterable[Any], **options: Any) -> Iterator[Any]:
-        """Each frame, filtered, as they come."""
-        for frame in frames:
-            yield self(frame, **options)
+    def frames(self, frames: Iterable[Any], *, workers: int | None = None, **options: Any) -> Iterator[Any]:
+        """Each frame, filtered, in their order; some are worked on at once, and no more than that are kept.
+
+        Parameters
+        ----------
+        frames : iterable of arrays
+        workers : int, optional
+            How many frames are worked on at once: as many as there are cores, if not given.
+        **options
+            As for a call.
+        """
+        count = get_num_threads() if workers is None else workers
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+            raise ArgumentError(f"workers must be a number from 1 on, got {workers!r}")
+        if count == 1:
+            for frame in frames:
+                yield self(frame, **options)
+            return
+        waiting: deque[Any] = deque()
+        with ThreadPoolExecutor(count, "undula-frames") as pool:
+            try:
+                for frame in frames:
+                    waiting.append(pool.submit(self, frame, **options))
+                    if len(waiting) > count:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for task in waiting:
+                    task.cancel()
 
     def views(self, x: Any, **options: Any) -> Views:
         """The coefficients before and after the stages, as pictures, and the filtered image.
@@ -293,7 +330,9 @@ class Pipeline:
         if seen is not None:
             seen.append((low, details))
         if self.invariant:
-            return shifts.backward(arrays, low, details, shapes, wavelet, places, self.mode, backend)
+            return shifts.backward(
+                arrays, low, details, shapes, wavelet, places, self.mode, backend, self._shifted
+            )
         if late is not None:
             return self._fused(late, low, details, pyramid, x, backend)
         return self._synthesised(low, details, x, backend)
@@ -382,7 +421,9 @@ class Pipeline:
 
         wavelet = as_wavelet(self.wavelet)
         if self.invariant:
-            return shifts.forward(arrays, x, wavelet, levels, places, self.mode, backend, changed)
+            return shifts.forward(
+                arrays, x, wavelet, levels, places, self.mode, backend, changed, self._shifted
+            )
         axes = tuple(range(1, 1 + places))
         if not between and levels <= dwtn_max_level(tuple(x.shape[1:]), wavelet):
             coeffs = wavedecn(x, wavelet, self.mode, levels, axes, backend=backend)
@@ -420,7 +461,12 @@ def _norms(wavelet: Wavelet, levels: int, places: int) -> list[dict[str, float]]
 
 
 def _valid_levels(
-    arrays: Arrays, valid: Any, details: list[dict[str, Any]], places: int, wavelet: Wavelet, invariant: bool
+    arrays: Arrays,
+    valid: Any,
+    details: list[dict[str, Any]],
+    places: int,
+    wavelet: Wavelet,
+    invariant: bool | int,
 ) -> list[Any]:
     """For each level, where coefficients have to do with valid samples alone."""
     if valid is None:

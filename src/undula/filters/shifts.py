@@ -4,7 +4,8 @@ A decimated transform keeps every second result, and which ones these are depend
 every level is done for all shifts by one sample, of what each shift of the level before has left; on the way
 back the mean of all is taken. So ``n`` levels of an image are the mean over ``2ⁿ × 2ⁿ`` shifts of it, at the
 price of ``4 n`` single levels: the undecimated transform, by the fast kernels of the decimated one, with its
-borders and all its wavelets.
+borders and all its wavelets. Most of what is gained by all shifts is gained by those of the finest levels, so
+that the others may do without.
 
 A shifted image begins one sample earlier, with a mirrored one. What is known of its last sample, then, is
 what the other shift says.
@@ -33,15 +34,35 @@ __all__ = ["backward", "cycle_spin", "forward"]
 Details = list[dict[str, Any]]
 
 
-def _beginning(arrays: Arrays, x: Any, places: int) -> Any:
-    """One more sample in front of each of the last axes."""
-    xp, ndim = arrays.xp, len(x.shape)
+def _beginning(arrays: Arrays, x: Any, places: int, wide: Any = None) -> Any:
+    """One more sample in front of each of the last axes, mirrored; ``wide`` has the room and the others."""
+    ndim = len(x.shape)
+    if arrays.host:
+        if wide is None:
+            wide = _with_room(x.shape, x.dtype, places)
+            wide[(..., *[slice(1, None)] * places)] = x
+        for axis in range(ndim - places, ndim):
+            before = [slice(None)] * axis
+            at = min(2, x.shape[axis])
+            wide[(*before, slice(0, 1))] = wide[(*before, slice(at, at + 1))]
+        return wide
     for axis in range(ndim - places, ndim):
         cut = [slice(None)] * ndim
         at = 1 if x.shape[axis] > 1 else 0
         cut[axis] = slice(at, at + 1)
-        x = xp.concat([x[tuple(cut)], x], axis=axis)
+        x = arrays.xp.concat([x[tuple(cut)], x], axis=axis)
     return x
+
+
+def _with_room(shape: tuple[int, ...], dtype: Any, places: int) -> Any:
+    """An array with one sample more along its last axes."""
+    lead = len(shape) - places
+    return empty((*shape[:lead], *(n + 1 for n in shape[lead:])), np.dtype(dtype))
+
+
+def _shifts(level: int, places: int, shifted: int) -> list[tuple[int, ...]]:
+    """The shifts of a level, counted from 0: all of them up to some level, and beyond it none."""
+    return list(product((0, 1), repeat=places)) if level < shifted else [(0,) * places]
 
 
 def _shifted(x: Any, shift: tuple[int, ...], counts: tuple[int, ...]) -> Any:
@@ -58,25 +79,29 @@ def forward(
     mode: str = "symmetric",
     backend: str = "auto",
     changed: Callable[[Any, int], Any] | None = None,
+    shifted: int = 64,
 ) -> tuple[Any, Details, list[tuple[int, ...]]]:
     """The approximation, details by key, finest first, and the shapes that they came from.
 
     ``x`` has items and then, along its last axes, places; results have all shifts in between. ``changed``
-    may do something to an approximation before it is decomposed further.
+    may do something to an approximation before it is decomposed further; after ``shifted`` levels there is
+    one shift alone.
     """
     node = x[:, None, ...]
     axes = tuple(range(2, 2 + places))
-    shifts = list(product((0, 1), repeat=places))
     details: Details = []
     shapes = []
+    room: Any = None
     for level in range(levels):
         if level and changed is not None:
-            node = changed(node, level)
+            same, node = node, changed(node, level)
+            room = room if same is node else None
         counts = tuple(int(n) for n in node.shape[2:])
-        wide = _beginning(arrays, node, places)
+        wide = _beginning(arrays, node, places, room)
+        shifts = _shifts(level, places, shifted)
         parts = [_shifted(wide, shift, counts) for shift in shifts]
         if arrays.host:
-            node, found = _host_level(parts, wavelet, mode, axes, backend)
+            node, found, room = _host_level(parts, wavelet, mode, axes, backend)
         else:
             made = [dwtn(part, wavelet, mode, axes, backend=backend) for part in parts]
             found = {key: arrays.xp.concat([one[key] for one in made], axis=1) for key in made[0]}
@@ -88,22 +113,23 @@ def forward(
 
 def _host_level(
     parts: list[Any], wavelet: Any, mode: str, axes: tuple[int, ...], backend: str
-) -> tuple[Any, dict[str, Any]]:
+) -> tuple[Any, dict[str, Any], Any]:
     """All shifts of one level, each straight into its part of the results."""
     items, nodes, *counts = parts[0].shape
     places = [dwt_coeff_len(n, as_wavelet(wavelet).dec_len, mode) for n in counts]
     dtype = result_dtype(parts[0].dtype)
-    found = {
-        "".join(letters): empty((items, nodes * len(parts), *places), dtype)
-        for letters in product("ad", repeat=len(axes))
-    }
+    shape = (items, nodes * len(parts), *places)
+    found = {"".join(letters): empty(shape, dtype) for letters in list(product("ad", repeat=len(axes)))[1:]}
+    # (The next level wants one more sample in front.)
+    room = _with_room(shape, dtype, len(axes))
+    found["a" * len(axes)] = room[(..., *[slice(1, None)] * len(axes))]
 
     def one(number: int) -> None:
         out = {key: band[:, number * nodes : (number + 1) * nodes] for key, band in found.items()}
         dwtn(parts[number], wavelet, mode, axes, out=out, backend=backend)
 
     _each(one, len(parts), backend)
-    return found.pop("a" * len(axes)), found
+    return found.pop("a" * len(axes)), found, room
 
 
 def backward(
@@ -115,11 +141,12 @@ def backward(
     places: int,
     mode: str = "symmetric",
     backend: str = "auto",
+    shifted: int = 64,
 ) -> Any:
     """The mean of what all shifts make of their coefficients."""
     axes = tuple(range(2, 2 + places))
-    shifts = list(product((0, 1), repeat=places))
-    for found, counts in zip(reversed(details), reversed(shapes), strict=True):
+    for level in reversed(range(len(details))):
+        found, counts, shifts = details[level], shapes[level], _shifts(level, places, shifted)
         nodes = low.shape[1] // len(shifts)
         bands = {"a" * places: low, **found}
         shape = (low.shape[0], nodes, *counts)

@@ -89,7 +89,7 @@ class Pyramid:
         return band * mask, share
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Stage:
     """One thing that is done."""
 
@@ -101,6 +101,16 @@ class Stage:
             if isinstance(value, list):
                 object.__setattr__(self, each.name, _frozen(value))
         self._check()
+
+    def __repr__(self) -> str:
+        """As it can be written: what differs from the usual."""
+        told = [f"{name}={value!r}" for name, value in self._told().items()]
+        return f"{type(self).__name__}({', '.join(told)})"
+
+    def _told(self) -> dict[str, Any]:
+        """What differs from the usual."""
+        found = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
+        return {name: value for name, (value, usual) in found.items() if value != usual}
 
     def _check(self) -> None:
         """An error for arguments that make no sense."""
@@ -119,11 +129,7 @@ class Stage:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: its kind, and what differs from the usual."""
-        given = {
-            each.name: _thawed(getattr(self, each.name))
-            for each in fields(self)
-            if getattr(self, each.name) != each.default
-        }
+        given = {name: _thawed(value) for name, value in self._told().items()}
         return {"stage": self.kind, **given}
 
 
@@ -157,7 +163,7 @@ def _levels(levels: Any) -> None:
         raise ArgumentError(f"levels are integers from 1, the finest, on; got {levels!r}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Shrink(Stage):
     """Small details made smaller or nothing: what denoises.
 
@@ -376,7 +382,7 @@ def _thresholds_of_bands(part: Mapping[Any, Any]) -> tuple[tuple[str, float], ..
     return tuple(sorted((key, float(number)) for key, number in part.items()))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gain(Stage):
     """Details multiplied: below 1 softer, above 1 sharper.
 
@@ -408,7 +414,7 @@ class Gain(Stage):
         return applied(details, pyramid, *self.limits(details, pyramid))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Contrast(Stage):
     """Weak details made stronger and noise left alone: contrast at all scales.
 
@@ -461,7 +467,7 @@ class Contrast(Stage):
         return made
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Spatial(Stage):
     """What is done to samples that lie side by side: images, approximations, bands of details.
 
@@ -502,7 +508,7 @@ def gaussian(sigma: float) -> np.ndarray[Any, Any]:
     return np.asarray(taps / taps.sum())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Blur(Spatial):
     """A Gaussian blur of standard deviation ``sigma``, in samples of where it is done."""
 
@@ -520,7 +526,7 @@ class Blur(Spatial):
         return x if self.sigma == 0 else arrays.convolve(x, gaussian(self.sigma), places)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Unsharp(Spatial):
     """Sharper by ``amount`` times what a blur takes away."""
 
@@ -538,7 +544,7 @@ class Unsharp(Spatial):
         return x + self.amount * (x - arrays.convolve(x, gaussian(self.sigma), places))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Laplace(Spatial):
     """Sharper by ``amount`` times the Laplacian: of the nearest neighbours, or of the diagonal ones, too.
 

@@ -65,7 +65,7 @@ class Subject:
             raise ArgumentError(f"an array with samples is needed, got shape {self.shape}")
         if self.dtype.startswith(("complex", "bool")):
             raise ArgumentTypeError(f"images are real numbers, got {self.dtype}; convert them first")
-        self.channel = self._channel(channel_axis, axes)
+        self.channel = self._channel_of(self.shape, channel_axis, axes)
         rest = [axis for axis in range(ndim) if axis != self.channel]
         self.axes = rest if axes is None else sorted(checked_axes(tuple(axes), ndim))
         if self.channel in self.axes:
@@ -88,12 +88,13 @@ class Subject:
         if self.valid is not None:
             self.planes = self._filled(self.planes)
 
-    def _channel(self, channel_axis: int | str | None, axes: Sequence[int] | None) -> int | None:
-        ndim = len(self.shape)
+    @staticmethod
+    def _channel_of(
+        shape: tuple[int, ...], channel_axis: int | str | None, axes: Sequence[int] | None
+    ) -> int | None:
+        ndim = len(shape)
         if channel_axis == AUTO:
-            return (
-                2 if ndim == 3 and self.shape[2] in (3, 4) and axes is None and min(self.shape) > 0 else None
-            )
+            return 2 if ndim == 3 and shape[2] in (3, 4) and axes is None else None
         if channel_axis is None:
             return None
         if not isinstance(channel_axis, (int, np.integer)) or not -ndim <= channel_axis < ndim:

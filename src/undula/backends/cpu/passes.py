@@ -23,7 +23,7 @@ from . import program
 from .compiled import kernel
 from .layout import BLOCK, CHUNK, STRIP
 from .program import Program
-from .threads import ranges, run, workers
+from .threads import ranges, recorded, run, workers
 
 __all__ = ["Pass", "TwoLevels", "address"]
 
@@ -279,6 +279,8 @@ class _Places:
                 continue
             strides = side.strides(array)
             if strides is None:
+                if (record := recorded()) is not None:
+                    record.whole = False
                 written = (k == 0) == work.back
                 own = np.empty(array.shape, array.dtype) if written else np.array(array, order="C")
                 self.kept.append(own)

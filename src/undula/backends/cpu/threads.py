@@ -9,18 +9,29 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Lock, Thread, local
 from typing import Any
 
 import numpy as np
 
 from ...errors import ArgumentError
 
-__all__ = ["get_num_threads", "ranges", "run", "set_num_threads", "workers"]
+__all__ = [
+    "Record",
+    "get_num_threads",
+    "ranges",
+    "recorded",
+    "recording",
+    "run",
+    "set_num_threads",
+    "workers",
+]
 
 WORTHWHILE = 1 << 19  # Samples below which handing work to a second thread costs more than it saves.
 
@@ -80,6 +91,41 @@ def ranges(count: int, threads: int) -> list[tuple[int, int]]:
     return list(pairwise(count * piece // pieces for piece in range(pieces + 1)))
 
 
+@dataclass
+class Record:
+    """What was run, so that it can be run again on the same arrays: calls, and memory that they need.
+
+    It is not ``whole`` where something else was done besides.
+    """
+
+    calls: list[tuple[Callable[..., Any], Sequence[tuple[Any, ...]]]] = field(default_factory=list)
+    kept: list[Any] = field(default_factory=list)
+    whole: bool = True
+
+    def again(self) -> None:
+        """The same once more."""
+        for work, pieces in self.calls:
+            run(work, pieces)
+
+
+_here = local()
+
+
+def recorded() -> Record | None:
+    """What this thread is writing down at the moment."""
+    return getattr(_here, "record", None)
+
+
+@contextmanager
+def recording() -> Iterator[Record]:
+    """Writes down what this thread runs."""
+    before, _here.record = recorded(), Record()
+    try:
+        yield _here.record
+    finally:
+        _here.record = before
+
+
 class _Job:
     """Pieces of one piece of work, for whoever is free."""
 
@@ -116,6 +162,9 @@ def run(work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> None:
     are about may go away then.
     """
     global _started
+    record = recorded()
+    if record is not None:
+        record.calls.append((work, pieces))
     if len(pieces) == 1:
         work(*pieces[0])
         return
