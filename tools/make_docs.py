@@ -539,11 +539,11 @@ def filters_page() -> str:
 ```python
 import undula
 
-clean = undula.denoise(image)                        # no argument needed; the same shape, dtype, device
-clean = undula.denoise(image, 12, strength=1.2)      # noise of 12 grey levels, a little more taken out
-clean = undula.despeckle(scan, kind="intensity")     # multiplied noise: ultrasound, radar, OCT
+clean = undula.denoise(image)  # no argument needed; the same shape, dtype, device
+clean = undula.denoise(image, 12, strength=1.2)  # noise of 12 grey levels, a little more taken out
+clean = undula.despeckle(scan, kind="intensity")  # multiplied noise: ultrasound, radar, OCT
 sharp = undula.sharpen(image)
-clear = undula.enhance(xray)                         # weak structures at all scales
+clear = undula.enhance(xray)  # weak structures at all scales
 ```
 
 Integers come back as the same integers, rounded and cut; floats as floats. Colour images are filtered as brightness and colour
@@ -576,14 +576,18 @@ all shifts by one sample, which is the undecimated transform at the price of fou
 ```python
 from undula.filters import Pipeline, Shrink, Unsharp, Blur, Laplace, Gain, Contrast
 
-pipeline = Pipeline("cdf97", 3, [
-    Shrink("given", "soft", [30, 20, 10]),           # by level, finest first
-    Unsharp(sigma=1, amount=0.5, at="last"),
-])
+pipeline = Pipeline(
+    "cdf97",
+    3,
+    [
+        Shrink("given", "soft", [30, 20, 10]),  # by level, finest first
+        Unsharp(sigma=1, amount=0.5, at="last"),
+    ],
+)
 filtered = pipeline(image)
-for frame in pipeline.frames(video):                 # several at once, in their order
+for frame in pipeline.frames(video):  # several at once, in their order
     ...
-pipeline.save("ultrasound.json")                     # Pipeline.load("ultrasound.json") is equal to it
+pipeline.save("ultrasound.json")  # Pipeline.load("ultrasound.json") is equal to it
 analysis, filtered_analysis, synthesis = pipeline.views(image)
 ```
 
