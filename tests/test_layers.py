@@ -23,6 +23,9 @@ LAYERS = (
     "fixedpoint",
     "color",
     "filters",
+    "measures",
+    "io",
+    "cli",
 )
 MODULES = sorted(ROOT.rglob("*.py"))
 

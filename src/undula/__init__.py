@@ -13,15 +13,17 @@ scale    (√2·z⁻¹, √2/2)
 18
 """
 
-from . import color, filters, fixedpoint
+from . import color, filters, fixedpoint, io, measures
 from .algebra import ROOT2, Laurent, PolyphaseMatrix
 from .backends.cpu import get_num_threads, keep_memory, kept_memory, set_num_threads
 from .errors import (
     ArgumentError,
     ArgumentTypeError,
     DeviceError,
+    FileError,
     KernelError,
     MissingDeviceError,
+    MissingExtraError,
     NotInvertibleError,
     OutOfMemoryError,
     ReconstructionError,
@@ -101,6 +103,7 @@ __all__ = [
     "ArgumentTypeError",
     "Conditioning",
     "DeviceError",
+    "FileError",
     "ForwardStream",
     "FswavedecnResult",
     "InverseStream",
@@ -109,6 +112,7 @@ __all__ = [
     "Lifting",
     "LiftingStep",
     "MissingDeviceError",
+    "MissingExtraError",
     "Modes",
     "NotInvertibleError",
     "OutOfMemoryError",
@@ -153,12 +157,14 @@ __all__ = [
     "ilwt",
     "ilwt2",
     "ilwtn",
+    "io",
     "keep_memory",
     "kept_memory",
     "lifting",
     "lwt",
     "lwt2",
     "lwtn",
+    "measures",
     "orthogonal_filter_bank",
     "pad",
     "qmf",

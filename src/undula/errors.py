@@ -9,6 +9,8 @@
     │   ├── ReconstructionError             filters that do not give the signal back
     │   └── NotInvertibleError              a polynomial or matrix without an inverse
     ├── ArgumentTypeError (TypeError)       a value of the wrong kind
+    ├── FileError (OSError)                 a file that cannot be read or written
+    ├── MissingExtraError (ImportError)     a package that is not installed; says which extra has it
     └── DeviceError (RuntimeError)          a device that is missing or does not do what it should
         ├── MissingDeviceError              no such device, driver or package; says how to get it
         ├── OutOfMemoryError (MemoryError)  a device with too little memory left
@@ -26,8 +28,10 @@ __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
     "DeviceError",
+    "FileError",
     "KernelError",
     "MissingDeviceError",
+    "MissingExtraError",
     "NotInvertibleError",
     "OutOfMemoryError",
     "ReconstructionError",
@@ -47,6 +51,14 @@ class ArgumentError(UndulaError, ValueError):
 
 class ArgumentTypeError(UndulaError, TypeError):
     """A value of the wrong kind."""
+
+
+class FileError(UndulaError, OSError):
+    """A file that cannot be read or written."""
+
+
+class MissingExtraError(UndulaError, ImportError):
+    """A package that is not installed."""
 
 
 class DeviceError(UndulaError, RuntimeError):

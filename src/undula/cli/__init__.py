@@ -1,0 +1,22 @@
+"""The command line: ``undula``."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs a command; what it returns is the exit status."""
+    try:
+        from .app import run
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("typer", "rich", "click"):
+            raise
+        print(
+            f"undula: the command line needs the package {error.name!r}: pip install 'undula[app]'",
+            file=sys.stderr,
+        )
+        return 2
+    return run(arguments)

@@ -1,0 +1,216 @@
+"""Files through a pipeline: one, many, folders, video, pipes."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import io
+from ..errors import ArgumentError, FileError
+from ..filters import Pipeline
+from ..io.files import IMAGES, VIDEOS, kind_of, same_file, sniffed
+from .screen import steps
+
+__all__ = ["Job", "Options", "is_video", "jobs", "read_picture", "run_jobs"]
+
+PIPE = "-"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What commands that filter files have in common."""
+
+    backend: str = "auto"
+    max_pixels: int | None = None
+    overwrite: bool = True
+    quiet: bool = False
+    over_time: int = 0
+    quality: int = 18
+    codec: str | None = None
+    preset: str = "veryfast"
+    audio: bool = True
+    frames: int | None = None
+    workers: int | None = None
+    luma: bool = False
+    sigma: float | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """One file, and where its result goes."""
+
+    source: Path
+    target: Path
+
+
+def is_video(path: Path) -> bool:
+    """By what is in it; a camera is one, too."""
+    if str(path).startswith("camera:"):
+        return True
+    return sniffed(path) == "video"
+
+
+@contextmanager
+def piped(source: str, target: str, suffix: str) -> Iterator[tuple[Path, Path]]:
+    """Paths for both; of standard input and output, files that come and go."""
+    with tempfile.TemporaryDirectory(prefix="undula-") as folder:
+        begin, end = Path(source), Path(target)
+        if source == PIPE:
+            begin = Path(folder) / "input"
+            begin.write_bytes(sys.stdin.buffer.read())
+        if target == PIPE:
+            end = Path(folder) / f"output{suffix}"
+        yield begin, end
+        if target == PIPE:
+            sys.stdout.buffer.write(end.read_bytes())
+            sys.stdout.buffer.flush()
+
+
+def jobs(paths: Sequence[str], output: str | None, recursive: bool = False) -> list[Job]:
+    """Which files become which: INPUT OUTPUT, or many inputs and a folder."""
+    if output is None:
+        if len(paths) != 2:
+            raise ArgumentError(
+                "give an input and an output, or many inputs and a folder with --output; got"
+                f" {len(paths)} path(s)"
+            )
+        paths, output = paths[:1], paths[1]
+        if Path(output).is_dir() or Path(paths[0]).is_dir():
+            return _into(paths, Path(output), recursive)
+        return [Job(Path(paths[0]), Path(output))]
+    folder = Path(output)
+    if len(paths) == 1 and not Path(paths[0]).is_dir() and folder.suffix.lower() in {**IMAGES, **VIDEOS}:
+        return [Job(Path(paths[0]), folder)]
+    return _into(paths, folder, recursive)
+
+
+def _into(paths: Sequence[str], folder: Path, recursive: bool) -> list[Job]:
+    """Files, and those in folders, into a folder under their names."""
+    found: list[Job] = []
+    for path in map(Path, paths):
+        if not path.is_dir():
+            found.append(Job(path, folder / path.name))
+            continue
+        some = sorted(path.rglob("*") if recursive else path.iterdir())
+        known = [each for each in some if each.is_file() and each.suffix.lower() in {**IMAGES, **VIDEOS}]
+        if not known:
+            raise FileError(f"{path} has no pictures or videos in it")
+        found += [Job(each, folder / each.relative_to(path)) for each in known]
+    targets = [job.target for job in found]
+    if len(set(targets)) < len(targets):
+        raise ArgumentError("two inputs have one name, and would be written to one file")
+    return found
+
+
+def run_jobs(
+    found: Sequence[Job], make: Callable[[bool], Pipeline], options: Options
+) -> list[dict[str, Any]]:
+    """All files through a pipeline, which ``make`` makes for pictures or for videos.
+
+    A file that cannot be read does not keep others from being filtered: errors come at the end.
+    """
+    results: list[dict[str, Any]] = []
+    errors: list[Exception] = []
+    with steps("files", len(found), options.quiet or len(found) < 2) as progress:
+        for number, job in enumerate(found, 1):
+            try:
+                results.append(run_job(job, make, options))
+            except (FileError, ArgumentError, TypeError) as error:
+                if len(found) == 1:
+                    raise
+                errors.append(error)
+            progress(number)
+    if errors:
+        names = "; ".join(str(error) for error in errors[:3])
+        more = f"; and {len(errors) - 3} more" if len(errors) > 3 else ""
+        raise FileError(f"{len(errors)} of {len(found)} files were not filtered: {names}{more}")
+    return results
+
+
+def run_job(job: Job, make: Callable[[bool], Pipeline], options: Options) -> dict[str, Any]:
+    """One file."""
+    if str(job.source) != PIPE and str(job.target) != PIPE and same_file(job.source, job.target):
+        raise FileError(f"{job.target} is the input; give the output another name")
+    if job.target.exists() and not options.overwrite:
+        raise FileError(f"{job.target} exists; leave --keep away to overwrite it")
+    suffix = job.source.suffix.lower()
+    with piped(str(job.source), str(job.target), suffix if suffix in IMAGES else ".png") as (source, target):
+        if not str(source).startswith("camera:") and not source.exists():
+            raise FileError(f"cannot read {source}: there is no such file")
+        if source.is_dir():
+            raise FileError(f"{source} is a folder, and so must the output be")
+        if target.parent and not target.parent.exists():
+            target.parent.mkdir(parents=True)
+        if is_video(source):
+            return _video(source, target, make(True), options)
+        if kind_of(target) == "video":
+            raise FileError(f"{source} is a picture, and {target.name} would be a video")
+        return _picture(source, target, make(False), options)
+
+
+def _picture(source: Path, target: Path, pipeline: Pipeline, options: Options) -> dict[str, Any]:
+    picture = io.read(source, options.max_pixels)
+    pages = picture.pixels if picture.pages else picture.pixels[None]
+    axis = -1 if picture.channel_axis is not None else None
+    made = []
+    with steps(source.name, len(pages), options.quiet) as progress:
+        for number, page in enumerate(pages, 1):
+            made.append(pipeline(page, sigma=options.sigma, channel_axis=axis, backend=options.backend))
+            progress(number)
+    io.write(target, picture.with_pixels(np.stack(made) if picture.pages else made[0]))
+    return {
+        "input": str(source),
+        "output": str(target),
+        "shape": list(picture.pixels.shape),
+        "frames": len(pages),
+    }
+
+
+def _video(source: Path, target: Path, pipeline: Pipeline, options: Options) -> dict[str, Any]:
+    known = io.look(source, options.max_pixels)
+    most = (1 << known.bits) - 1
+
+    def plane(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        made = pipeline(x, sigma=options.sigma, channel_axis=None, backend=options.backend)
+        return np.minimum(made, most) if x.dtype == np.uint16 else made  # type: ignore[no-any-return]
+
+    def work(planes: io.video.Planes) -> io.video.Planes:
+        return [plane(planes[0]), *(planes[1:] if options.luma else map(plane, planes[1:]))]
+
+    total = min(known.frames, options.frames) if options.frames else known.frames
+    with steps(source.name, total, options.quiet) as progress:
+        frames = io.process(
+            source,
+            target,
+            work,
+            over_time=options.over_time,
+            workers=options.workers,
+            progress=progress,
+            codec=options.codec,
+            quality=options.quality,
+            preset=options.preset,
+            audio=options.audio,
+            count=options.frames,
+            max_pixels=options.max_pixels,
+        )
+    return {
+        "input": str(source),
+        "output": str(target),
+        "shape": [known.height, known.width],
+        "frames": frames,
+    }
+
+
+def read_picture(path: str, max_pixels: int | None = None) -> io.Picture:
+    """A picture from a file or from standard input."""
+    with piped(path, "x", "") as (source, _):
+        if not source.exists():
+            raise FileError(f"cannot read {source}: there is no such file")
+        return io.read(source, max_pixels)
