@@ -399,7 +399,7 @@ def inverse(
     if not source.exists():
         raise FileError(f"cannot read {source}: there is no such file")
     try:
-        with np.load(source, allow_pickle=False) as found:
+        with source.open("rb") as file, np.load(file, allow_pickle=False) as found:
             if "coeffs" not in found.files:
                 raise FileError(f"{source} has no coefficients of undula transform in it")
             about = dict(str(line).split("=", 1) for line in found["coeffs"])

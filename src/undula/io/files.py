@@ -55,6 +55,8 @@ def sniffed(path: Path) -> str | None:
         raise FileError(f"cannot read {path}: {error.strerror or error}") from None
     if not head:
         raise FileError(f"{path} is empty")
+    if head[128:132] == b"DICM":  # (what comes before may look like a TIFF)
+        return "dicom"
     starts = {
         b"\x89PNG\r\n\x1a\n": "png",
         b"\xff\xd8\xff": "jpeg",
@@ -75,8 +77,6 @@ def sniffed(path: Path) -> str | None:
             return kind
     if head[:4] == b"RIFF":
         return {b"WEBP": "webp", b"AVI ": "video"}.get(head[8:12])
-    if head[128:132] == b"DICM":
-        return "dicom"
     if head[4:8] in (b"ftyp", b"moov", b"mdat", b"wide", b"free"):
         return "video"
     return None

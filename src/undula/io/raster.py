@@ -355,7 +355,7 @@ def _read_npy(path: Path, kind: str, max_pixels: int | None) -> Picture:
 
 
 def _read_npz(path: Path, kind: str, max_pixels: int | None) -> Picture:
-    with np.load(path, allow_pickle=False) as found:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
         if not found.files:
             raise FileError(f"{path} has no array in it")
         if "coeffs" in found.files or any(name.startswith("level") for name in found.files):
