@@ -144,9 +144,7 @@ def test_every_mode_of_pillow(mode: str, tmp_path: Path) -> None:
 # --- DICOM ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name", ["rgb_color", "ybr_color", "palette_color", "ct", "mr", "overlay", "no_meta"]
-)
+@pytest.mark.parametrize("name", ["rgb_color", "ybr_color", "palette_color", "ct", "mr", "overlay"])
 def test_dicom_keeps_the_patient_and_gets_a_name(name: str, tmp_path: Path) -> None:
     source = examples.get_path(name)
     given = io.read(source)

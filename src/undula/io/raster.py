@@ -85,7 +85,7 @@ def read(path: str | Path, max_pixels: int | None = None) -> Picture:
 
 
 def _short(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).partition("Traceback")[0].split()) or type(error).__name__
     return text if len(text) < 160 else text[:157] + "…"
 
 

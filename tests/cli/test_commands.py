@@ -1,0 +1,295 @@
+"""Commands as people type them, and as they mistype them."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+from pydicom import dcmread, examples
+
+import undula
+from undula import io
+from undula.cli import main
+from undula.cli.app import app, parsed_stage
+from undula.filters import Blur, Contrast, Gain, Laplace, Shrink, Unsharp
+
+COMMANDS = sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Everything happens in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def call(line: str) -> int:
+    """The exit status of a command."""
+    return main(shlex.split(line))
+
+
+def told(line: str, capsys: pytest.CaptureFixture[str]) -> Any:
+    """What a command says as JSON."""
+    capsys.readouterr()
+    assert call(f"{line} --json") == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def examples_of(name: str) -> list[str]:
+    text = typer.main.get_command(app).commands[name].help or ""  # type: ignore[attr-defined]
+    return [found for found in re.findall(r"`([^`]*)`", text) if found.startswith("undula ")]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_in_the_help_work(name: str) -> None:
+    lines = examples_of(name)
+    assert lines, f"undula {name} --help has no example"
+    for line in lines:
+        for part in line.split("&&"):
+            words = part.strip().removeprefix("undula ")
+            status = call(words)
+            assert status == 0 or (name == "accept" and status == 3), part
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(f"{name} --help") == 0
+    assert "Usage: undula" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg", "tif", "bmp", "webp", "jp2", "npy", "npz"])
+@pytest.mark.parametrize(
+    "command", ["denoise", "despeckle", "sharpen", "enhance", "filter -S soft:10", "approximate --share 0.1"]
+)
+def test_every_kind_of_file_through_every_command(
+    command: str, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(f"example noisy.{suffix}") == 0
+    assert call(f"{command} noisy.{suffix} out.{suffix}") == 0
+    before, after = io.read(f"noisy.{suffix}"), io.read(f"out.{suffix}")
+    assert after.pixels.shape == before.pixels.shape
+    assert after.pixels.dtype == before.pixels.dtype
+    assert (after.pixels != before.pixels).any()
+    assert told(f"info out.{suffix}", capsys)["size"] == "320 × 240"
+
+
+def test_denoising_takes_noise_out(capsys: pytest.CaptureFixture[str]) -> None:
+    call("example noisy.png")
+    call("denoise noisy.png out.png")
+    assert told("info out.png", capsys)["noise"] < 0.3 * told("info noisy.png", capsys)["noise"]
+    np.testing.assert_array_equal(io.read("out.png").pixels, undula.denoise(io.read("noisy.png").pixels))
+    call("denoise noisy.png more.png --strength 3 --sigma 30")
+    assert (
+        told("compare noisy.png more.png", capsys)["psnr"] < told("compare noisy.png out.png", capsys)["psnr"]
+    )
+
+
+def test_sixteen_bits_and_pages_stay() -> None:
+    deep = np.random.default_rng(0).integers(0, 65536, (3, 40, 50)).astype("u2")
+    io.write("x.tif", io.Picture(deep, pages=True))
+    assert call("denoise x.tif y.tif") == 0
+    after = io.read("y.tif")
+    assert after.pixels.dtype == np.uint16
+    assert after.pixels.shape == deep.shape
+
+
+@pytest.mark.parametrize("name", ["rgb_color", "ybr_color", "palette_color", "ct"])
+@pytest.mark.parametrize("command", ["denoise", "despeckle"])
+def test_dicom(command: str, name: str) -> None:
+    source = examples.get_path(name)
+    assert call(f"{command} {source} out.dcm") == 0
+    before, after = dcmread(source), dcmread("out.dcm")
+    assert after.PatientName == before.PatientName
+    assert after.PatientID == before.PatientID
+    assert after.SOPInstanceUID != before.SOPInstanceUID
+    assert after.pixel_array.shape[:2] == before.pixel_array.shape[:2]
+    assert call(f"{command} {source} out.png") == (0 if name in ("rgb_color", "palette_color") else 1)
+
+
+def test_video(capsys: pytest.CaptureFixture[str]) -> None:
+    call("example noisy.mp4")
+    assert call("denoise noisy.mp4 out.mkv --quality 30 --preset ultrafast") == 0
+    assert told("info out.mkv", capsys)["frames"] in (50, 0)
+    assert len(list(io.read_frames("out.mkv"))) == 50
+    found = told("denoise noisy.mp4 over.mp4 --over-time 8 --frames 20", capsys)
+    assert found["frames"] == 20
+    for command in ("sharpen", "enhance", "despeckle", "filter -S bayes"):
+        assert call(f"{command} noisy.mp4 x.mp4") == 0
+    assert call("denoise noisy.mp4 x.png") == 1
+    assert call("example photo.png") == 0
+    assert call("denoise photo.png x.mp4") == 1
+
+
+def test_many_files_and_folders() -> None:
+    Path("in/deeper").mkdir(parents=True)
+    for name in ("a.png", "b.tif", "deeper/c.png"):
+        assert call(f"example in/{name}") == 0
+    Path("in/notes.txt").write_text("no picture")
+    assert call("denoise in out") == 0 or call("denoise in -o out") == 0
+    assert sorted(p.name for p in Path("out").iterdir()) == ["a.png", "b.tif"]
+    assert call("denoise in -o all --recursive") == 0
+    assert sorted(str(p.relative_to("all")) for p in Path("all").rglob("*.*")) == [
+        "a.png",
+        "b.tif",
+        "deeper/c.png",
+    ]
+    assert call("denoise in/a.png in/b.tif --output two") == 0
+    assert len(list(Path("two").iterdir())) == 2
+    Path("in/broken.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    assert call("denoise in -o some") == 1
+    assert sorted(p.name for p in Path("some").iterdir()) == ["a.png", "b.tif"]
+
+
+def test_pipes() -> None:
+    call("example noisy.png")
+    run = [sys.executable, "-c", "import sys; from undula.cli import main; sys.exit(main())"]
+    done = subprocess.run(
+        [*run, "denoise", "-", "-"], input=Path("noisy.png").read_bytes(), capture_output=True, check=True
+    )
+    Path("out.png").write_bytes(done.stdout)
+    np.testing.assert_array_equal(io.read("out.png").pixels, undula.denoise(io.read("noisy.png").pixels))
+    assert not done.stderr
+    done = subprocess.run([*run, "info", "-", "--json"], input=done.stdout, capture_output=True, check=True)
+    assert json.loads(done.stdout)["kind"] == "png"
+
+
+def test_transform_and_back(capsys: pytest.CaptureFixture[str]) -> None:
+    call("example photo.png")
+    assert call("transform photo.png c.npz --wavelet bior4.4 --level 4 --picture p.png") == 0
+    assert call("inverse c.npz back.png") == 0
+    np.testing.assert_array_equal(io.read("back.png").pixels, io.read("photo.png").pixels)
+    assert io.read("p.png").pixels.shape == (240, 320)
+    assert told("compare photo.png back.png", capsys)["psnr"] is None  # (infinite)
+    assert call("denoise c.npz x.png") == 1
+    assert call("inverse photo.png x.png") == 1
+
+
+def test_approximations(capsys: pytest.CaptureFixture[str]) -> None:
+    call("example photo.png")
+    few, many = (told(f"approximate photo.png x.png --share {share}", capsys) for share in (0.02, 0.5))
+    assert few["psnr"] < many["psnr"]
+    assert few["share"] == pytest.approx(0.02, abs=1e-3)
+    assert call("approximate photo.png low.png --low --level 2") == 0
+    assert io.read("low.png").pixels.shape[0] in range(60, 70)
+    assert call("approximate photo.png x.png") == 1
+    assert call("approximate photo.png x.png --share 2") == 1
+
+
+def test_chains_of_stages() -> None:
+    assert parsed_stage("soft:20:10") == Shrink("given", "soft", [20, 10])
+    assert parsed_stage("hard:30") == Shrink("given", "hard", [30])
+    assert parsed_stage("bayes:0.5") == Shrink("bayes", strength=0.5)
+    assert parsed_stage("blur:2@last") == Blur(2, at="last")
+    assert parsed_stage("unsharp:1:0.5") == Unsharp(1, 0.5)
+    assert parsed_stage("laplace:0.2@approximation") == Laplace(0.2, at="approximation")
+    assert parsed_stage("diagonal") == Laplace(0.1, "diagonal")
+    assert parsed_stage("gain:2:1") == Gain((2, 1))
+    assert parsed_stage("contrast:0.5") == Contrast(0.5)
+    for text in ("sofd:20", "soft:x", "blur:1:2:3:4", "blur@nowhere", ""):
+        with pytest.raises(undula.UndulaError):
+            parsed_stage(text)
+    call("example noisy.png")
+    assert call("filter noisy.png a.png -S bayes -S gain:1.5 --save p.json") == 0
+    assert call("filter noisy.png b.png --pipeline p.json") == 0
+    np.testing.assert_array_equal(io.read("a.png").pixels, io.read("b.png").pixels)
+    assert call("filter noisy.png c.png") == 1
+    assert call("filter noisy.png c.png -p none.json") == 1
+
+
+def test_numbers_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert told("info", capsys)["undula"] == undula.__version__
+    assert "cdf97" in told("info --wavelets", capsys)
+    found = told("scheme cdf53", capsys)
+    assert {"scheme": "monolithic*", "operations": 18, "barriers": 2} in found["schemes"]
+    assert told("scheme cdf53 sweldens", capsys)["operations"] == 16
+    call("example photo.png")
+    found = told("verify photo.png --second opencl:tiled", capsys)
+    assert found["largest"] < 1e-9
+    assert len(found["bands"]) == 10
+    capsys.readouterr()
+    status = call("accept --frames 3 --rate 0.01 --histogram h.png --json")
+    found = json.loads(capsys.readouterr().out)
+    assert status == 0
+    assert found["accepted"]
+    assert found["largest error"] <= 1
+    assert io.read("h.png").pixels.shape == (300, 720, 3)
+    assert call("accept --frames 2 --rate 1e9") == 3
+    assert [row["size"] for row in told("bench --quick", capsys)] == ["512²", "1024²"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("denoise nothing.png x.png", "no such file"),
+        ("denoise noisy.png", "an input and an output"),
+        ("denoise noisy.png noisy.png", "is the input"),
+        ("denoise noisy.png ./noisy.png", "is the input"),
+        ("denoise noisy.png x.xyz", "suffix"),
+        ("denoise noisy.png x.png --method bays", "bayes"),
+        ("denoise noisy.png x.png --wavelet dbb2", "db2"),
+        ("denoise noisy.png x.png --level 50", "too many"),
+        ("denoise noisy.png x.png --sigma -3", "negative"),
+        ("denoise noisy.png x.png --max-pixels 10", "--max-pixels"),
+        ("denoise noisy.png x.png --backend gpu", "cuda"),
+        ("denoise noisy.png kept.png --keep", "exists"),
+        ("sharpen noisy.png x.png --method more", "unsharp"),
+        ("enhance noisy.png x.png --amount 7", "from 0 to 1"),
+        ("scheme cdf54", "cdf53"),
+        ("scheme cdf53 swelden", "sweldens"),
+        ("compare noisy.png small.png", "cannot be compared"),
+        ("transform noisy.png x.txt", ".npz"),
+        ("info empty.png", "empty"),
+        ("info text.png", "no kind of file"),
+        ("accept none.mp4", "no such file"),
+        ("example x.dcm", "picture or a clip"),
+    ],
+)
+def test_one_line_for_an_error(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    call("example noisy.png")
+    call("example kept.png")
+    io.write("small.png", np.zeros((9, 9), "u1"))
+    Path("empty.png").touch()
+    Path("text.png").write_text("this is a text, and no picture at all\n" * 20)
+    before = {p.name: p.read_bytes() for p in Path().iterdir()}
+    capsys.readouterr()
+    assert call(line) == 1
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.startswith("undula: ")
+    assert said.count("\n") == 1
+    assert {p.name: p.read_bytes() for p in Path().iterdir()} == before
+
+
+def test_words_that_are_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("denose x y") == 2
+    assert call("denoise --strenght 3 x y") == 2
+    assert "strength" in capsys.readouterr().err
+
+
+def test_without_the_extra() -> None:
+    code = "import sys; sys.modules['typer'] = None\nfrom undula.cli import main\nsys.exit(main(['info']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "undula[app]" in done.stderr
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_files_with_a_few_wrong_bits(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """``tools/fuzz.py`` does this two thousand times; here are some of them."""
+    sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+    import fuzz
+
+    rng = np.random.default_rng(seed)
+    for name, whole in fuzz.samples(Path("samples")).items():
+        path = Path(f"broken{Path(name).suffix}")
+        path.write_bytes(fuzz.mutated(whole, rng))
+        for line in (f"info {path}", f"denoise {path} out{path.suffix} --frames 3"):
+            assert call(line) in (0, 1), line
+            assert "Traceback" not in capsys.readouterr().err
+    assert not [p for p in Path().iterdir() if p.name.startswith(".")]
