@@ -776,21 +776,14 @@ def accept(
         held = list(io.read_frames(source, frames, max_pixels))
     if not held:
         raise FileError(f"{source} has no frames that could be decoded")
-    on_device = backend in ("cuda", "opencl")
     forward_times, back_times = [], []
     error = 0.0
     with steps("frames", len(held), quiet or json_) as progress:
         for number, frame in enumerate([held[0]] * 2 + held):
             begin = time.perf_counter()
-            if on_device:
-                coeffs = undula.lwt2(frame.astype(np.float32), wavelet, level, axes=(0, 1), backend=backend)
-            else:
-                coeffs = undula.color.forward(frame, wavelet, level, color="ict")
+            coeffs = undula.color.forward(frame, wavelet, level, color="ict", backend=backend)
             middle = time.perf_counter()
-            if on_device:
-                back = undula.ilwt2(coeffs, wavelet, axes=(0, 1), backend=backend)
-            else:
-                back = undula.color.inverse(coeffs, wavelet, color="ict")
+            back = undula.color.inverse(coeffs, wavelet, color="ict", backend=backend)
             end = time.perf_counter()
             if number < 2:  # warming up
                 continue
