@@ -223,7 +223,7 @@ def test_nothing_to_do() -> None:
 
 
 BAD: list[tuple[Callable[[], Any], str]] = [
-    (lambda: undula.denoise(CAMERA, -1), "sigma must not be negative, got -1"),
+    (lambda: undula.denoise(CAMERA, -1), "sigma must be a number, and not negative, got -1"),
     (lambda: undula.denoise(CAMERA, [1, 2]), r"one for each of 1 channel"),
     (lambda: undula.denoise(CAMERA, np.ones((3, 3))), "the shape of the image"),
     (lambda: undula.denoise(CAMERA, method="bays"), "bayes"),
@@ -352,3 +352,97 @@ def test_no_warnings() -> None:
                 undula.denoise_wavelet,
             ):
                 work(image)
+
+
+# --- what a trial found ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("scale", [1e-15, 1e-9, 1e9, 1e15])
+@pytest.mark.parametrize("method", ["bivariate", "block", "bayes", "sure"])
+def test_units_do_not_matter(method: str, scale: float, dtype: str) -> None:
+    x = noisy(CAMERA, 0.1).astype(dtype)
+    wanted = undula.denoise(x.astype("f8"), method=method)
+    made = undula.denoise((x * dtype_of(scale, dtype)).astype(dtype), method=method) / dtype_of(scale, dtype)
+    np.testing.assert_allclose(made, wanted, atol=2e-3)
+    made = undula.enhance((x * dtype_of(scale, dtype)).astype(dtype)) / dtype_of(scale, dtype)
+    np.testing.assert_allclose(made, undula.enhance(x.astype("f8")), atol=2e-3)
+
+
+def dtype_of(scale: float, dtype: str) -> Any:
+    return np.dtype(dtype).type(scale)
+
+
+def test_axes_of_one_sample_are_none() -> None:
+    x = noisy(CAMERA, 0.1)
+    wanted = undula.denoise(x)
+    for shape in ((256, 256, 1), (1, 256, 256)):
+        np.testing.assert_array_equal(undula.denoise(x.reshape(shape)), wanted.reshape(shape))
+        assert undula.estimate_sigma(x.reshape(shape), channel_axis=None) == undula.estimate_sigma(x)
+
+
+def test_spinning_integers() -> None:
+    flat = np.full((8, 8), 200, "u1")
+    np.testing.assert_array_equal(undula.filters.cycle_spin(flat, lambda part: part, 1), 200)
+    with pytest.raises(undula.ArgumentError, match="keep the shape"):
+        undula.filters.cycle_spin(flat, lambda part: part[:3], 1)
+
+
+def test_a_map_of_noise_leaves_no_seam() -> None:
+    steps = np.where(np.arange(256) < 128, 5.0, 40.0)[None] * np.ones((256, 1))
+    flat = np.full((256, 256), 100.0)
+    np.testing.assert_allclose(undula.denoise(flat, steps), flat, atol=1e-9)
+
+
+def test_amplitudes_keep_their_mean() -> None:
+    waves = 100 * np.sqrt(np.random.default_rng(0).gamma(1, 1, (256, 256)))
+    for looks in (None, 1):
+        made = undula.despeckle(waves, kind="amplitude", looks=looks)
+        assert made.mean() == pytest.approx(waves.mean(), rel=0.02)
+
+
+def test_zeros_do_not_make_their_neighbours_darker() -> None:
+    x = 100 * np.random.default_rng(0).gamma(4, 1 / 4, (256, 256))
+    x[:100] = 0
+    made = undula.despeckle(x)
+    assert made[100:104].mean() == pytest.approx(100, rel=0.04)
+    assert made[150:].mean() == pytest.approx(100, rel=0.02)
+
+
+def test_masked_arrays_are_masked() -> None:
+    x = noisy(CAMERA, 0.1)
+    hidden = np.zeros(x.shape, bool)
+    hidden[50:60] = True
+    made = undula.denoise(np.ma.masked_array(x, hidden))
+    np.testing.assert_array_equal(made, undula.denoise(x, mask=~hidden))
+
+
+def test_a_wavelet_of_a_known_name_is_that_name() -> None:
+    pipeline = undula.Pipeline(undula.Wavelet("db3"), 2, ["Shrink"])
+    assert undula.Pipeline.from_json(pipeline.to_json()) == pipeline
+
+
+MORE_BAD: list[tuple[Callable[[], Any], str]] = [
+    (lambda: undula.despeckle(CAMERA + 1, looks=np.inf), "looks"),
+    (lambda: undula.estimate_sigma(np.full((9, 9), np.nan)), "is a number"),
+    (lambda: undula.denoise_wavelet(np.full((9, 9), np.nan)), "is a number"),
+    (lambda: undula.estimate_sigma(np.ones((9, 9), complex)), "real numbers"),
+    (lambda: undula.denoise_wavelet(CAMERA, wavelet_levels=0), "wavelet_levels"),
+    (lambda: undula.Pipeline("db2", 0, []).views(CAMERA), "nothing to see"),
+    (lambda: undula.denoise(CAMERA, sigma="much"), "must be a number"),
+    (lambda: undula.enhance(CAMERA, denoise="no"), "True or False"),
+    (lambda: undula.Pipeline("db2", 2, looks=3), "speckle"),
+    (lambda: undula.Pipeline("db2", 2, [undula.filters.Shrink(levels=[9])])(CAMERA), "there are 2"),
+    (
+        lambda: undula.Pipeline("db2", 2, [undula.filters.Shrink("given", threshold=[1, 2, 3])])(CAMERA),
+        "there are 2",
+    ),
+    (lambda: undula.filters.Shrink("given", threshold=[[1, 2, 3]]), "by key"),
+    (lambda: undula.filters.Shrink(bands=["aa"]), "keys"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), MORE_BAD, ids=[message for _, message in MORE_BAD])
+def test_more_bad_arguments_are_named(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(undula.UndulaError, match=message):
+        call()

@@ -93,6 +93,7 @@ def test_what_is_written_down_is_read_again(
     speckle: str | None,
     looks: float | None,
 ) -> None:
+    looks = looks if speckle else None
     pipeline = Pipeline(wavelet, level, some, mode=mode, invariant=invariant, speckle=speckle, looks=looks)
     again = Pipeline.from_json(pipeline.to_json())
     assert again == pipeline

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import platform
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -63,6 +65,9 @@ USAGE: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ =
 
 def run(arguments: list[str] | None = None) -> int:
     """Runs a command; one line for an error, and its exit status."""
+    for name in ("tifffile", "pydicom", "libav"):  # (what is wrong is told in one line)
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    warnings.simplefilter("ignore")
     command = typer.main.get_command(app)
     try:
         found = command.main(arguments, prog_name="undula", standalone_mode=False)

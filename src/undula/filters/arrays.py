@@ -285,9 +285,12 @@ def _local(
     places: int,
 ) -> Any:
     own = noise if xp is not np else np.reshape(noise, (-1, *[1] * (len(x.shape) - 1))).astype(x.dtype)
+    # (In units of the noise; where there is none, nothing is taken out.)
+    quiet = own <= 0
+    unit = 1 / xp.where(quiet, xp.ones_like(own), own)
+    given, x = x, x * unit
     energy = _convolve(xp, x * x, np.full(2 * radius + 1, 1 / (2 * radius + 1)), places)
-    square = own * own
-    tiny = 1e-6 * square + 1e-18
+    tiny = 1e-6
     if bivariate:
         size = x * x + tiny
         if parents is not None:
@@ -295,11 +298,13 @@ def _local(
             for axis in range(len(x.shape) - places, len(x.shape)):
                 lines = np.minimum((np.arange(x.shape[axis]) + offset) // 2, parents.shape[axis] - 1)
                 above = _taken(xp, above, lines, axis)
+            above = above * unit
             size = size + weight * above * above
-        gain = 1 - factor * square / xp.sqrt(xp.maximum(energy - square, tiny) * size)
+        gain = 1 - factor / xp.sqrt(xp.maximum(energy - 1, xp.full_like(energy, tiny)) * size)
     else:
-        gain = 1 - factor * square / (energy + tiny)
-    return x * xp.maximum(gain, xp.zeros_like(gain))
+        gain = 1 - factor / (energy + tiny)
+    made = given * xp.maximum(gain, xp.zeros_like(gain))
+    return xp.where(xp.broadcast_to(quiet, given.shape), given, made)
 
 
 HOST = Host()

@@ -13,8 +13,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from .arrays import Arrays, count_of
 
 __all__ = ["CHOICES", "choose"]
@@ -57,10 +55,10 @@ def choose(
 
 
 def bayes(xp: Any, energy: Any, sigma: Any) -> Any:
-    """From the mean of squares of a band."""
-    eps = float(xp.finfo(energy.dtype if hasattr(energy, "dtype") else np.float64).eps)
-    left = energy - sigma * sigma
-    return sigma * sigma / xp.sqrt(xp.maximum(left, xp.full_like(left, eps)))
+    """From the mean of squares of a band, in units of the noise."""
+    unit = xp.where(sigma > 0, sigma, xp.ones_like(sigma))
+    left = energy / unit / unit - 1
+    return sigma / xp.sqrt(xp.maximum(left, xp.full_like(left, 1e-12)))
 
 
 def _sure(arrays: Arrays, band: Any, sigma: Any, hybrid: bool) -> Any:

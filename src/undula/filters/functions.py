@@ -83,21 +83,28 @@ def denoise(
     pipeline = Pipeline(
         wavelet, level, [Shrink(method, rule, strength=strength)], invariant=invariant, color=color
     )
-    scale = None
+    told = {"channel_axis": channel_axis, "axes": axes, "mask": mask, "backend": backend}
     if regions is not None or (sigma is not None and np.ndim(sigma) > 1):
-        scale = _noise_map(image, sigma, regions, channel_axis, axes)
-    if scale is not None:
-        if color == "ycbcr":
-            pipeline = Pipeline(wavelet, level, pipeline.stages, invariant=invariant, color="channels")
-        given = as_array(image, "image")
-        floats = given.astype(
-            np.float64 if given.dtype.itemsize > 2 and given.dtype != np.float32 else np.float32
-        )
-        flat = pipeline(
-            floats / scale, sigma=1.0, channel_axis=channel_axis, axes=axes, mask=mask, backend=backend
-        )
-        return Subject(given, channel_axis, axes, "channels")._typed(flat * scale)
-    return pipeline(image, sigma=sigma, channel_axis=channel_axis, axes=axes, mask=mask, backend=backend)
+        return _by_map(pipeline, image, _noise_map(image, sigma, regions, channel_axis, axes), told)
+    return pipeline(image, sigma=sigma, **told)
+
+
+def _by_map(pipeline: Pipeline, image: Any, noise: NDArray[Any], told: dict[str, Any]) -> Any:
+    """Noise that differs from place to place: the image for several amounts of noise, and between them."""
+    least, most = max(float(noise.min()), 1e-6 * float(noise.max()), 1e-300), float(noise.max())
+    if most <= 0:
+        return pipeline(image, sigma=0.0, **told)
+    count = min(9, 1 + math.ceil(2 * math.log2(most / least) - 1e-9)) if most > least else 1
+    steps = np.geomspace(least, most, count)
+    subject = Subject(image, told["channel_axis"], told["axes"], "channels", told["mask"])
+    floats = Subject(image, told["channel_axis"], told["axes"], "channels").given.astype(subject.working)
+    place = np.interp(np.log(np.maximum(noise, least)), np.log(steps), np.arange(count))
+    total = np.zeros(noise.shape, subject.working)
+    for number, sigma in enumerate(steps):
+        weight = np.clip(1 - np.abs(place - number), 0, 1).astype(subject.working)
+        if weight.any():
+            total += weight * np.nan_to_num(pipeline(floats, sigma=float(sigma), **told))
+    return subject.restored(total)
 
 
 def _noise_map(image: Any, sigma: Any, regions: int | None, channel_axis: Any, axes: Any) -> NDArray[Any]:
@@ -117,7 +124,7 @@ def _noise_map(image: Any, sigma: Any, regions: int | None, channel_axis: Any, a
             )
         if not np.isfinite(wide).all() or (wide < 0).any():
             raise ArgumentError("sigma must not be negative, and a number everywhere")
-        return np.maximum(wide, max(float(wide.max()) * 1e-6, 1e-30)).astype(np.float32)
+        return wide
     if isinstance(regions, bool) or not isinstance(regions, (int, np.integer)) or regions < 8:
         raise ArgumentError(f"regions are at least 8 samples wide, got {regions!r}")
     subject = Subject(given, channel_axis, axes, "channels")
@@ -202,7 +209,11 @@ def despeckle(
     if looks is not None:
         from .speckle import trigamma
 
-        if isinstance(looks, bool) or not isinstance(looks, (int, float, np.number)) or not looks > 0:
+        if (
+            isinstance(looks, bool)
+            or not isinstance(looks, (int, float, np.number))
+            or not 0 < looks < math.inf
+        ):
             raise ArgumentError(f"looks must be a number above 0, got {looks!r}")
         if kind == "log":
             raise ArgumentError("looks tell the noise of intensities and amplitudes, not of kind='log'")
@@ -315,6 +326,8 @@ def enhance(
     >>> bool(enhance(image).std() > image.std())
     True
     """
+    if not isinstance(denoise, (bool, np.bool_)):
+        raise ArgumentTypeError(f"denoise is True or False, got {denoise!r}")
     stages: list[Stage] = [Shrink("bayes", strength=0.7)] if denoise else []
     pipeline = Pipeline(wavelet, level, [*stages, Contrast(amount, most)])
     return pipeline(image, channel_axis=channel_axis, axes=axes, mask=mask, backend=backend)
@@ -338,7 +351,8 @@ def denoise_wavelet(
     """Wavelet denoising with the arguments and the results of ``skimage.restoration.denoise_wavelet``.
 
     Integer images become floats from 0 to 1 (or from -1, where they are signed), as there. For the best
-    result rather than the same one, see :func:`denoise`.
+    result rather than the same one, see :func:`denoise`. Where sigma is estimated and a picture has even
+    parts, results may differ: see :func:`estimate_sigma`.
 
     Parameters
     ----------
@@ -373,6 +387,10 @@ def denoise_wavelet(
         raise ArgumentTypeError(f"images are real numbers, got {x.dtype}")
     if channel_axis is None and convert2ycbcr:
         raise ArgumentError("convert2ycbcr requires channel_axis to be set")
+    if x.dtype.kind == "f" and not np.isfinite(x).any():
+        raise ArgumentError("no sample is a number")
+    if wavelet_levels is not None and wavelet_levels < 1:
+        raise ArgumentError(f"wavelet_levels must be 1 or more, got {wavelet_levels!r}")
     own = as_wavelet(wavelet)
     if not own.orthogonal:
         warnings.warn(

@@ -88,7 +88,9 @@ class Pipeline:
     looks: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        as_wavelet(self.wavelet)
+        own = as_wavelet(self.wavelet)
+        if not isinstance(self.wavelet, str) and own.name in wavelist() and as_wavelet(own.name) == own:
+            object.__setattr__(self, "wavelet", own.name)  # (as it is written down)
         check_mode(self.mode, MODES)
         if isinstance(self.stages, (str, Stage, dict)):
             object.__setattr__(self, "stages", (self.stages,))
@@ -103,8 +105,12 @@ class Pipeline:
             raise UnknownNameError("colour", self.color, COLORS)
         if self.speckle is not None and self.speckle not in KINDS:
             raise UnknownNameError("kind of speckle", self.speckle, KINDS)
-        if self.looks is not None and not (isinstance(self.looks, (int, float)) and self.looks > 0):
+        if self.looks is not None and not (
+            isinstance(self.looks, (int, float)) and 0 < self.looks < math.inf
+        ):
             raise ArgumentError(f"looks must be a number above 0, got {self.looks!r}")
+        if self.looks is not None and self.speckle is None:
+            raise ArgumentError("looks are those of speckle: pass speckle='intensity' or 'amplitude', too")
         if not isinstance(self.invariant, (bool, int)) or self.invariant < 0:
             raise ArgumentTypeError(
                 f"invariant is True, False, or a number of levels, got {self.invariant!r}"
@@ -243,6 +249,8 @@ class Pipeline:
         subject = Subject(x, channel_axis, axes, "channels" if self.speckle else self.color, mask)
         if subject.places != 2:
             raise ArgumentError(f"pictures are made of images, with 2 axes; these have {subject.places}")
+        if self.levels_for(subject.planes.shape[1:]) == 0:
+            raise ArgumentError("there is nothing to see of no level; pass level=1 or more")
         seen: list[Any] = []
         plain = Pipeline(
             self.wavelet, self.level, self.stages, mode=self.mode, speckle=self.speckle, looks=self.looks
@@ -283,7 +291,7 @@ class Pipeline:
     ) -> Any:
         """Planes of floats with items first, filtered; ``seen`` gets coefficients before and after."""
         if self.speckle is not None:
-            log = Logarithm(arrays, self.speckle, self.looks)
+            log = Logarithm(arrays, self.speckle, self.looks, places)
             made = self._linear(arrays, log.taken(x, valid), places, sigma, log.valid, backend, seen)
             return log.undone(made)
         return self._linear(arrays, x, places, sigma, valid, backend, seen)

@@ -24,8 +24,9 @@ from ..backends.cpu import filters as cpu
 from ..backends.cpu.threads import run
 from ..errors import ArgumentError
 from ..plans import dwt_coeff_len
+from ..plans.axes import checked_axes
 from ..transforms import dwtn, idwtn
-from ..transforms.arrays import result_dtype
+from ..transforms.arrays import given_array, result_dtype
 from ..wavelets import as_wavelet
 from .arrays import Arrays, arrays_for
 
@@ -231,17 +232,26 @@ def cycle_spin(
     >>> bool(np.allclose(cycle_spin(x, lambda part: part, 1), x))
     True
     """
+    x = given_array(x, "x")
     arrays = arrays_for(x)
-    ndim = len(x.shape)
-    own = tuple(range(ndim)) if axes is None else tuple(int(a) % ndim for a in axes)
+    xp, ndim = arrays.xp, len(x.shape)
+    if isinstance(axes, (int, np.integer)):
+        axes = (axes,)
+    own = tuple(range(ndim)) if axes is None else tuple(checked_axes(tuple(axes), ndim))
     most = (max_shifts,) * len(own) if isinstance(max_shifts, (int, np.integer)) else tuple(max_shifts)
     if len(most) != len(own) or min(most, default=0) < 0:
         raise ArgumentError(f"max_shifts must be {len(own)} numbers from 0 on, got {max_shifts!r}")
     total: Any = None
     count = 0
     for shift in product(*(range(m + 1) for m in most)):
-        rolled = arrays.xp.roll(x, tuple(-s for s in shift), axis=own)
-        back = arrays.xp.roll(function(rolled), shift, axis=own)
+        made = function(xp.roll(x, tuple(-s for s in shift), axis=own))
+        if tuple(made.shape) != tuple(x.shape):
+            raise ArgumentError(
+                f"the function has to keep the shape {tuple(x.shape)}, and made {tuple(made.shape)}"
+            )
+        back = xp.roll(made, shift, axis=own)
+        if not xp.isdtype(back.dtype, ("real floating", "complex floating")):  # (integers would overflow)
+            back = xp.astype(back, xp.float64)
         total = back if total is None else total + back
         count += 1
     return total / count

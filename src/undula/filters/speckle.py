@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from .arrays import Arrays
+from .holes import filled
 
 __all__ = ["KINDS", "Logarithm", "digamma", "looks_of", "trigamma"]
 
@@ -64,8 +65,8 @@ def looks_of(variance: float) -> float:
 class Logarithm:
     """To logarithms and back, without the bias."""
 
-    def __init__(self, arrays: Arrays, kind: str, looks: float | None = None) -> None:
-        self.arrays, self.kind, self.looks = arrays, kind, looks
+    def __init__(self, arrays: Arrays, kind: str, looks: float | None = None, places: int = 2) -> None:
+        self.arrays, self.kind, self.looks, self.places = arrays, kind, looks, places
         self.valid: Any = None
 
     def taken(self, x: Any, valid: Any) -> Any:
@@ -83,27 +84,33 @@ class Logarithm:
         self._given = logs
         if self.valid is None:
             return logs
-        # What has no logarithm is as large as the mean of the others.
-        weights = xp.astype(self.valid, x.dtype)
-        axes = tuple(range(1, len(x.shape)))
-        counts = xp.sum(weights, axis=axes, keepdims=True)
-        mean = xp.sum(logs * weights, axis=axes, keepdims=True) / xp.maximum(counts, xp.ones_like(counts))
-        self._given = xp.where(self.valid, logs, xp.broadcast_to(mean, logs.shape))
+        # What has no logarithm is as large as those around it.
+        self._given = filled(self.arrays, logs, self.valid, self.places)
         return self._given
 
     def bias(self, made: Any) -> Any:
         """The mean of the logarithm of the noise."""
-        half = 1.0 if self.kind == "intensity" else 0.5
         if self.looks is not None:
-            return half * (digamma(self.looks) - math.log(self.looks))
+            known = digamma(self.looks) - math.log(self.looks)
+            if self.kind == "intensity":
+                return known
+            # (Of amplitudes whose mean is 1.)
+            mean = math.lgamma(self.looks + 0.5) - math.lgamma(self.looks) - 0.5 * math.log(self.looks)
+            return 0.5 * known - mean
         # Of the noise that was removed, which is what is known of it.
         xp = self.arrays.xp
         axes = tuple(range(1, len(made.shape)))
-        removed = self._given - made
-        if self.valid is not None:
-            removed = xp.where(self.valid, removed, xp.zeros_like(removed))
-        ratio = xp.exp(removed)
-        return -xp.log(xp.mean(ratio, axis=axes, keepdims=True))
+        ratio = xp.exp(self._given - made)
+        if self.valid is None:
+            return -xp.log(xp.mean(ratio, axis=axes, keepdims=True))
+        weights = xp.astype(xp.broadcast_to(self.valid, ratio.shape), ratio.dtype)
+        counts = xp.sum(weights, axis=axes, keepdims=True)
+        total = xp.sum(ratio * weights, axis=axes, keepdims=True)
+        # (Where nothing is valid there is nothing to correct.)
+        some = counts > 0
+        return -xp.log(
+            xp.where(some, total / xp.where(some, counts, xp.ones_like(counts)), xp.ones_like(total))
+        )
 
     def undone(self, made: Any) -> Any:
         """Intensities or amplitudes again."""

@@ -213,9 +213,10 @@ class Shrink(Stage):
         _number(self.second, "second", 1.0)
         _levels(self.levels)
         if self.bands is not None and not (
-            isinstance(self.bands, tuple) and all(set(key) <= {"a", "d"} for key in self.bands)
+            isinstance(self.bands, tuple)
+            and all(isinstance(key, str) and set(key) <= {"a", "d"} and "d" in key for key in self.bands)
         ):
-            raise ArgumentError(f"bands are keys of a's and d's such as 'ad', got {self.bands!r}")
+            raise ArgumentError(f"bands of details have keys of a's and d's such as 'ad', got {self.bands!r}")
         if self.sigma is not None:
             _number(self.sigma, "sigma")
         if not isinstance(self.radius, int) or not 0 <= self.radius <= 32:
@@ -242,10 +243,21 @@ class Shrink(Stage):
             )
         return float(found[key])
 
+    def _check_levels(self, details: list[dict[str, Any]]) -> None:
+        """An error for levels and bands that a pyramid does not have."""
+        count = len(details)
+        if self.levels is not None and max(self.levels, default=1) > count:
+            raise ArgumentError(f"levels {list(self.levels)} are asked for, and there are {count}")
+        if isinstance(self.threshold, tuple) and len(self.threshold) > count:
+            raise ArgumentError(f"{len(self.threshold)} thresholds are given, and there are {count} levels")
+        if self.bands is not None and not set(self.bands) <= set(details[0]):
+            raise ArgumentError(f"bands {list(self.bands)} are asked for, and there are {sorted(details[0])}")
+
     def limits(
         self, details: list[dict[str, Any]], pyramid: Pyramid
     ) -> tuple[str, list[tuple[int, str]], list[Any], list[Any]] | None:
         """The rule, which bands it is for, and their thresholds; None for what is no matter of thresholds."""
+        self._check_levels(details)
         if self.method in ("bivariate", "block"):
             return None
         chosen = self._chosen(details)
@@ -370,6 +382,10 @@ def _one(part: Any) -> Any:
     pairs = isinstance(part, (list, tuple)) and part and isinstance(part[0], (list, tuple))
     if isinstance(part, Mapping) or pairs:
         return _thresholds_of_bands(dict(part))
+    if isinstance(part, (list, tuple)):
+        raise ArgumentError(
+            f"thresholds of the bands of a level go by key, {{'ad': 1, 'da': 2, 'dd': 3}}; got {part!r}"
+        )
     _number(part, "threshold")
     return float(part)
 
@@ -458,10 +474,11 @@ class Contrast(Stage):
                 top = arrays.spread(arrays.per_item(scale, band), band)
                 noise = arrays.spread(arrays.per_item(sigma * pyramid.norms[level][key], band), band)
                 size = xp.abs(band)
-                tiny = 1e-6 * top + 1e-30
-                gain = xp.minimum((top / (size + tiny) + 1e-30) ** self.amount, xp.full_like(band, self.most))
+                tiny = 1e-6 * top + float(xp.finfo(band.dtype).smallest_normal)
+                gain = xp.minimum((top / (size + tiny)) ** self.amount, xp.full_like(band, self.most))
                 gain = xp.maximum(gain, xp.ones_like(gain))
-                sure = size * size / (size * size + 4 * noise * noise + 1e-30)
+                ratio = noise / (size + tiny)
+                sure = 1 / (1 + 4 * ratio * ratio)
                 bands[key] = band * (1 + (gain - 1) * sure)
             made.append(bands)
         return made
@@ -584,6 +601,7 @@ def stage_of(given: Any) -> Stage:
     if not isinstance(given, Mapping) or "stage" not in given:
         raise ArgumentTypeError(f"a stage, its name, or a dictionary with its name is needed, got {given!r}")
     name = given["stage"]
+    name = name.lower() if isinstance(name, str) else name
     if not isinstance(name, str) or name not in STAGES:
         raise UnknownNameError("stage", name, tuple(STAGES))
     known = [each.name for each in fields(STAGES[name])]

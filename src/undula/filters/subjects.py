@@ -14,7 +14,7 @@ from ..plans.axes import checked_axes
 from ..transforms.arrays import given_array
 from ..transforms.ondevice import restorer
 from .arrays import Arrays, arrays_for
-from .stages import gaussian
+from .holes import filled
 
 __all__ = ["COLORS", "Subject"]
 
@@ -51,6 +51,9 @@ class Subject:
         color: str = "ycbcr",
         mask: Any = None,
     ) -> None:
+        if isinstance(x, np.ma.MaskedArray):
+            hidden = ~np.ma.getmaskarray(x)
+            mask, x = hidden if mask is None else hidden & np.asarray(mask), x.data
         self.given = given_array(x, "image")
         self._restored = restorer(x)
         self.arrays: Arrays = arrays_for(self.given)
@@ -67,7 +70,12 @@ class Subject:
             raise ArgumentTypeError(f"images are real numbers, got {self.dtype}; convert them first")
         self.channel = self._channel_of(self.shape, channel_axis, axes)
         rest = [axis for axis in range(ndim) if axis != self.channel]
-        self.axes = rest if axes is None else sorted(checked_axes(tuple(axes), ndim))
+        if isinstance(axes, (int, np.integer)):
+            axes = (int(axes),)
+        # (An axis of one sample has no places; it would be taken for lines without any noise.)
+        self.axes = [axis for axis in rest if self.shape[axis] > 1] or rest[-1:]
+        if axes is not None:
+            self.axes = sorted(checked_axes(tuple(axes), ndim))
         if self.channel in self.axes:
             raise ArgumentError(
                 f"axis {self.channel} is that of the channels, and among axes {tuple(axes or ())}"
@@ -86,7 +94,7 @@ class Subject:
         self.extra: Any = None
         self.planes = self._planes()
         if self.valid is not None:
-            self.planes = self._filled(self.planes)
+            self.planes = filled(self.arrays, self.planes, self.valid, self.places)
 
     @staticmethod
     def _channel_of(
@@ -157,8 +165,11 @@ class Subject:
                 raise ArgumentTypeError(f"a mask has True where samples are valid, got dtype {own.dtype}")
             shape = tuple(int(n) for n in own.shape)
             without = tuple(n for axis, n in enumerate(self.shape) if axis != self.channel)
+            alone = tuple(self.shape[axis] for axis in self.axes)
             if shape == without and self.channel is not None:
                 own = xp.expand_dims(own, axis=self.channel)
+            elif shape == alone and shape != self.shape:  # (one for all images)
+                own = xp.reshape(own, tuple(n if a in self.axes else 1 for a, n in enumerate(self.shape)))
             elif shape != self.shape:
                 raise ArgumentError(f"a mask has the shape of the image, {self.shape}, got {shape}")
             own = xp.broadcast_to(own, self.shape)
@@ -174,33 +185,22 @@ class Subject:
             turned = xp.broadcast_to(turned, (3, *turned.shape[1:]))
         return xp.reshape(turned, (-1, *turned.shape[len(turned.shape) - self.places :]))
 
-    def _filled(self, planes: Any) -> Any:
-        """Invalid samples replaced by what is around them, or by the mean."""
-        xp, arrays = self.arrays.xp, self.arrays
-        weights = xp.astype(self.valid, planes.dtype)
-        known = xp.where(self.valid, planes, xp.zeros_like(planes))
-        axes = tuple(range(1, len(planes.shape)))
-        counts = xp.sum(weights, axis=axes, keepdims=True)
-        mean = xp.sum(known, axis=axes, keepdims=True) / xp.maximum(counts, xp.ones_like(counts))
-        taps = gaussian(2.0)
-        around, there = (arrays.convolve(part, taps, self.places) for part in (known, weights))
-        near = around / xp.maximum(there, xp.full_like(there, 1e-6))
-        fill = xp.where(there > 1e-3, near, xp.broadcast_to(mean, planes.shape))
-        return xp.where(self.valid, planes, fill)
-
     # --- and back ---------------------------------------------------------------------------------
 
     def sigmas(self, sigma: Any) -> Any:
         """The noise of every item, from one number or one for each channel; None stays None."""
         if sigma is None:
             return None
-        given = np.atleast_1d(np.asarray(sigma, np.float64))
+        try:
+            given = np.atleast_1d(np.asarray(sigma, np.float64))
+        except (TypeError, ValueError):
+            raise ArgumentTypeError(f"sigma must be a number, got {sigma!r}") from None
         if given.ndim != 1 or len(given) not in (1, self.channels):
             raise ArgumentError(
                 f"sigma is a number, or one for each of {self.channels} channel(s), got shape {given.shape}"
             )
         if not np.isfinite(given).all() or (given < 0).any():
-            raise ArgumentError(f"sigma must not be negative, got {sigma!r}")
+            raise ArgumentError(f"sigma must be a number, and not negative, got {sigma!r}")
         if self.mixed:
             weights = np.array(space("bt601").mixing(3).weights, float)
             squares = np.broadcast_to(given, (self.channels,))[:3] ** 2
@@ -247,6 +247,10 @@ class Subject:
         if self.arrays.host:
             return np.ascontiguousarray(x.astype(kind))
         return xp.astype(x, kind)
+
+    def restored(self, x: Any) -> Any:
+        """Floats in the layout of the image, as the image that they came from."""
+        return self._restored(self._kept(self._typed(x)))
 
     def _kept(self, x: Any) -> Any:
         """What was not valid is as it was."""

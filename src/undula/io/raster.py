@@ -75,7 +75,10 @@ def read(path: str | Path, max_pixels: int | None = None) -> Picture:
     if kind is None:
         raise FileError(f"{path} is no kind of file that is known here")
     try:
-        return readers.get(kind, _read_pillow)(path, kind, max_pixels)
+        found = readers.get(kind, _read_pillow)(path, kind, max_pixels)
+        if found.pixels.size == 0 or found.pixels.ndim < 2 + found.pages:
+            raise FileError(f"{path} has no pixels in it (shape {found.pixels.shape})")
+        return found
     except UndulaError:
         raise
     except MemoryError:

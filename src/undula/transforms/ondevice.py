@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..backends.clike.kernel import INTEGERS
+from ..backends.cpu import empty
 from ..backends.devices.launches import Task, UnfollowableError
 from ..backends.devices.libraries import COMPLEX, RESULTS, Held, Library, library_of, same_library
 from ..backends.devices.transform import Layout, Options, Stage, transform
@@ -143,7 +144,7 @@ class HostLibrary(Library):
             return {key: self.finished(part, like) for key, part in results.items()}
         if isinstance(results, list):
             return [self.finished(part, like) for part in results]
-        made = np.empty(results.shape, results.dtype)
+        made = empty(results.shape, np.dtype(results.dtype))  # (memory that was touched before, if there is)
         self._device.download(results.memory, made, self.queue(like))
         return made
 

@@ -294,8 +294,9 @@ class Plan:
         if self.dtype.kind == "c":
             raise ArgumentTypeError("rules are for real coefficients")
         wanted = (self.level, 2, 2 ** len(self.axes) - 1)
-        if tuple(limits.shape) != wanted:
-            raise ArgumentError(f"limits of this plan have shape {wanted}, got {tuple(limits.shape)}")
+        if not hasattr(limits, "shape") or tuple(limits.shape) != wanted:
+            got = tuple(limits.shape) if hasattr(limits, "shape") else type(limits).__name__
+            raise ArgumentError(f"limits of this plan are an array of shape {wanted}, got {got}")
         kind = "float64" if self.dtype == np.float64 else "float32"
         if self._on_device and str(limits.dtype).removeprefix("torch.") != kind:
             raise ArgumentTypeError(f"limits of this plan are {kind}, got {limits.dtype}")
@@ -384,8 +385,8 @@ class Plan:
             ``greater``, ``less``, or ``gain``. On a device that costs nothing.
         limits : array ``(level, 2, bands)``
             Of the rule, for each level, finest first: the thresholds (or gains) of its bands in the order of
-            their keys, and for ``firm`` the second ones; of the dtype that kernels count in (float32, or
-            float64 for that), and on the device where the coefficients are there.
+            their keys, which is ad, da, dd for images (cV, cH, cD); and for ``firm`` the second ones. Of the
+            dtype that kernels count in (float32, or float64 for that), and where the coefficients are.
 
         Examples
         --------

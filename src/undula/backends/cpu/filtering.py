@@ -84,17 +84,17 @@ def _shrink(x, out, count, rule, low, high):
 def squares_all(table, out, like):
     """Sums of squares of numbers at addresses: each row of the table is an address and a count.
 
-    Sums are taken in pieces, so that those of float32 are exact enough.
+    Sums are taken in pieces, and in float64: squares of float32 soon are too large or too small for it.
     """
     for row in range(len(table)):
         x = reals(table[row, 0], like)
         count = table[row, 1]
         total = 0.0
         for start in range(0, count, 1024):
-            part = x.dtype.type(0)
+            part = 0.0
             some = x[start : min(start + 1024, count)]
             for i in range(len(some)):
-                part += some[i] * some[i]
+                part += np.float64(some[i]) * np.float64(some[i])
             total += part
         out[row] = total
 
@@ -168,9 +168,10 @@ def local(x, parents, out, first, last, begin, end, radius, bivariate, noise, fa
     kind = x.dtype.type
     width = 2 * radius + 1
     share = kind(1.0 / (width * width))
-    own = kind(noise * noise)
-    amount = kind(factor * noise * noise)
-    tiny = kind(1e-6 * noise * noise + 1e-18)
+    # Everything in units of the noise, so that squares of squares neither overflow nor vanish.
+    unit = kind(1.0 / noise)
+    amount = kind(factor)
+    tiny = kind(1e-6)
     heavy = kind(weight)
     sums = np.empty(columns + 2 * radius, x.dtype)
     middle = sums[radius : radius + columns]  # (places from 0 on need no check of their sign)
@@ -184,10 +185,12 @@ def local(x, parents, out, first, last, begin, end, radius, bivariate, noise, fa
                 source = x[plane, down if 0 <= down < rows else _mirrored(down, rows)]
                 if down == row - radius:
                     for j in range(columns):
-                        middle[j] = source[j] * source[j]
+                        scaled = source[j] * unit
+                        middle[j] = scaled * scaled
                 else:
                     for j in range(columns):
-                        middle[j] += source[j] * source[j]
+                        scaled = source[j] * unit
+                        middle[j] += scaled * scaled
             for k in range(radius):
                 sums[radius - 1 - k] = middle[_mirrored(-1 - k, columns)]
                 sums[radius + columns + k] = middle[_mirrored(columns + k, columns)]
@@ -209,10 +212,10 @@ def local(x, parents, out, first, last, begin, end, radius, bivariate, noise, fa
             values, target = x[plane, row], out[plane, row]
             if bivariate:
                 for j in range(columns):
-                    v = values[j]
-                    var = max(energy[j] * share - own, tiny)
-                    size = v * v + heavy * above[j] * above[j] + tiny
-                    target[j] = v * max(kind(1) - amount / np.sqrt(var * size), kind(0))
+                    v, up = values[j] * unit, above[j] * unit
+                    var = max(energy[j] * share - kind(1), tiny)
+                    size = v * v + heavy * up * up + tiny
+                    target[j] = values[j] * max(kind(1) - amount / np.sqrt(var * size), kind(0))
             else:
                 for j in range(columns):
                     target[j] = values[j] * max(kind(1) - amount / (energy[j] * share + tiny), kind(0))

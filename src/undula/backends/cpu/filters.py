@@ -149,6 +149,9 @@ def local(
     from . import filtering
 
     out = empty(x.shape, x.dtype)
+    if noise <= 0:  # nothing is to be taken out
+        out[...] = x
+        return out
     above = np.empty((0, 0, 0), x.dtype) if parents is None else parents
     rest = (radius, bivariate, float(noise), float(factor), float(weight), offset)
     pieces = list(_planes(x.shape[0], x.shape[1], x.size))
