@@ -56,11 +56,15 @@ def test_demo_shows_what_it_promises(tmp_path: Path) -> None:
     assert len(lines) <= 48, "the demo fits one screen"
     assert max(map(len, lines[:-1])) <= 110
     assert "every bit comes back: True" in run.stdout
+    quality = re.search(r"noisy.png .* ([.\d]+) → ([.\d]+) dB", run.stdout)
+    assert quality is not None
+    assert float(quality[2]) > float(quality[1]) + 6
+    assert "30 frames" in run.stdout
     assert run.stdout.count("= polyphase matrix") == len(undula.SCHEMES)
     error = re.search(r"largest error ([-+.e\d]+)", run.stdout)
     assert error is not None
     assert float(error[1]) < 1e-12
-    for name in ("pyramid", "kept", "schemes", "wavelets"):
+    for name in ("noise", "ultrasound", "pyramid", "kept", "schemes", "wavelets"):
         with Image.open(tmp_path / f"{name}.png") as picture:
             assert min(picture.size) > 250
             assert len(picture.convert("RGB").resize((64, 64)).getcolors(4096) or range(4096)) > 20

@@ -546,8 +546,10 @@ sharp = undula.sharpen(image)
 clear = undula.enhance(xray)  # weak structures at all scales
 ```
 
-Integers come back as the same integers, rounded and cut; floats as floats. Colour images are filtered as brightness and colour
-differences, opacity is left alone. What is no number, or masked (`mask=`), stays as it is and out of all statistics. Volumes are
+Integers come back as the same integers, rounded and cut; floats as floats. A third axis of 3 or 4 is taken for colours; say
+`channel_axis=None` where it is not, or which axis has them. Colour images are filtered as brightness and colour
+differences, opacity is left alone. What is no number, or not valid (`mask=` is True where samples are), stays as it is and out of
+all statistics. Volumes are
 arrays with three axes; batches say which axes are those of an image (`axes=(-2, -1)`). Arrays of PyTorch, CuPy and JAX on a GPU
 are filtered there, and nothing waits for the device.
 
@@ -561,14 +563,15 @@ are filtered there, and nothing waits for the device.
 | `block` | the coefficients around each one |
 | `bayes` `sure` `hybrid` | a threshold for each band, from its energy, or where the estimated error is least |
 | `universal` `minimax` | a threshold for all, from the size of the image |
-| `given` | thresholds by hand: one, one for each level, or one for each band of each level |
+| `given` | in pipelines, thresholds by hand: `20`, `[30, 20, 10]` by level, or `[{{"ad": 9, "da": 9, "dd": 12}}, …]` by band (a for low, d for high: down, then along) |
 
 Thresholds are applied by a `rule`: `soft`, `hard`, `garrote`, `firm`, `greater`, `less`. The noise is estimated from the finest
 diagonal band (its median magnitude), given as `sigma` (for all, for each channel, for each sample), or found in regions
-(`regions=64`). Every wavelet spreads noise over its bands in its own way, which is taken into account.
+(`regions=64`: by squares of 64 samples). Every wavelet spreads noise over its bands in its own way, which is taken into account.
 
 **All shifts.** Decimated transforms leave artefacts that depend on where an image begins. `invariant=True` does every level for
-all shifts by one sample, which is the undecimated transform at the price of four single levels each; `invariant=2`, as usual in
+all shifts by one sample, which is the undecimated transform at the price of four single levels each (thresholds and `block` then
+do not depend on where an image begins; `bivariate` still does a little, by the parents it looks at); `invariant=2`, as usual in
 `denoise`, has them for the two finest levels, which is most of the gain. `undula.filters.cycle_spin` does the same for any function.
 
 ## Pipelines
@@ -592,7 +595,8 @@ analysis, filtered_analysis, synthesis = pipeline.views(image)
 ```
 
 A stage stands at one of four places: `image`, `approximation` (of a level, before it is decomposed further), `last` (the
-approximation that is left), `details` (of all levels or some).
+approximation that is left), `details` (of all levels or some). `Gain` multiplies details by level, `Contrast` brings out weak ones.
+For frames on a GPU, `Plan.inverse(coeffs, rule="soft", limits=...)` applies thresholds while it reads.
 
 ![analysis, filtered analysis, synthesis](images/views.png)
 
