@@ -156,17 +156,14 @@ def command_line(folder: Path, photo: Array) -> None:
     seconds = command("denoise", rough, clean)
     made = undula.io.read(clean).pixels
     before, after = (undula.measures.psnr(photo, x) for x in (noisy, made))
-    short = folder.name
-    print(
-        f"   $ undula denoise {short}/noisy.png {short}/clean.png     {before:.1f} → {after:.1f} dB in {seconds:.2f} s"
-    )
+    gained = f"{before:.1f} → {after:.1f} dB in {seconds:.2f} s"
+    print(f"   $ undula denoise noisy.png clean.png     {gained}")
     scan, better = folder / "ultrasound.dcm", folder / "despeckled.dcm"
     scan.write_bytes(Path(examples.get_path("ybr_color")).read_bytes())
     seconds = command("despeckle", scan, better)
     clip, filtered = (undula.io.read(path).pixels for path in (scan, better))
-    print(
-        f"   $ undula despeckle {short}/ultrasound.dcm {short}/{better.name}     {len(clip)} frames in {seconds:.1f} s"
-    )
+    done = f"{len(clip)} frames in {seconds:.1f} s"
+    print(f"   $ undula despeckle ultrasound.dcm {better.name}     {done}")
     cut = (slice(30, 290), slice(130, 430))
     shown = [(noisy[cut], f"noisy, {before:.1f} dB"), (made[cut], f"undula denoise, {after:.1f} dB")]
     pictures.labelled(shown, 1.5).save(folder / "noise.png")
