@@ -19,14 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ArgumentError
-from .threads import recorded
+from .threads import get_num_threads, ranges, recorded, run
 
-__all__ = ["empty", "keep_memory", "kept_memory"]
+__all__ = ["copy_bytes", "empty", "keep_memory", "kept_memory"]
 
 Array = NDArray[Any]
 
 SMALL = 1 << 15  # Bytes: what is smaller, the system keeps for itself.
 PAGE = 4096
+LARGE = 1 << 21  # Bytes that several threads copy sooner than one.
 
 _kept: OrderedDict[int, list[Array]] = OrderedDict()  # by size, that which was used last at the end
 _returned: deque[Array] = deque()  # blocks just given back: half of the limit is for them
@@ -128,6 +129,13 @@ def _taken(size: int) -> Array | None:
 def _lease(size: int) -> Any:
     """A type of objects on which arrays of so many bytes stand, and that notice when the last is gone."""
     return type("Lease", (ctypes.c_char * size,), {"__del__": _give_back})
+
+
+def copy_bytes(target: Array, source: Array) -> None:
+    """Bytes from one place to another, by several threads where there are many."""
+    many = min(4, get_num_threads()) if source.nbytes >= LARGE else 1
+    pieces = ranges(source.nbytes, many)
+    run(lambda begin, end: np.copyto(target[begin:end], source[begin:end]), pieces)
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ...errors import DeviceError, KernelError, MissingDeviceError, OutOfMemoryError
 from ..clike import CUDA, Kernel
+from ..cpu.memory import copy_bytes
 from ..devices import disk
 from ..devices.launches import Launch, Limits, Program
 
@@ -173,7 +174,7 @@ class Device:
         if not x.nbytes:
             return
         staging = self._staging(x.nbytes)
-        staging[: x.nbytes] = x.reshape(-1).view(np.uint8)
+        copy_bytes(staging[: x.nbytes], x.reshape(-1).view(np.uint8))
         check(self._driver.cuMemcpyHtoDAsync(buffer.address, staging.ctypes.data, x.nbytes, queue))
         check(self._driver.cuStreamSynchronize(queue))
 
@@ -186,7 +187,7 @@ class Device:
         staging = self._staging(x.nbytes)
         check(self._driver.cuMemcpyDtoHAsync(staging.ctypes.data, address, x.nbytes, queue))
         check(self._driver.cuStreamSynchronize(queue))
-        x.reshape(-1).view(np.uint8)[:] = staging[: x.nbytes]
+        copy_bytes(x.reshape(-1).view(np.uint8), staging[: x.nbytes])
 
     def finish(self, queue: int) -> None:
         """Waits for all that was started."""
