@@ -16,7 +16,8 @@ from pydicom import dcmread, examples
 import undula
 from undula import io
 from undula.cli import main
-from undula.cli.app import app, parsed_stage
+from undula.cli.app import app
+from undula.cli.filtering import parsed_stage
 from undula.filters import Blur, Contrast, Gain, Laplace, Shrink, Unsharp
 
 COMMANDS = sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]

@@ -326,5 +326,19 @@ def test_functions_where_arrays_are(work: Any, library: str) -> None:
         )
 
 
+@pytest.mark.cuda
+@pytest.mark.parametrize("library", ["torch", "cupy", "jax"])
+def test_thresholds_where_arrays_are(library: str) -> None:
+    xp = pytest.importorskip({"jax": "jax.numpy"}.get(library, library))
+    x = np.random.default_rng(0).standard_normal((20, 30)).astype("f4")
+    there = xp.asarray(x, device="cuda") if library == "torch" else xp.asarray(x)
+    for mode in ("soft", "hard", "garrote", "greater", "less"):
+        made = on_host(undula.threshold(there, 0.5, mode, 0.25))
+        np.testing.assert_allclose(made, undula.threshold(x, 0.5, mode, 0.25), atol=1e-6)
+    np.testing.assert_allclose(
+        on_host(undula.threshold_firm(there, 0.5, 1)), undula.threshold_firm(x, 0.5, 1), atol=1e-6
+    )
+
+
 def on_host(x: Any) -> np.ndarray[Any, Any]:
     return np.asarray(x.get() if hasattr(x, "get") else x.cpu() if hasattr(x, "cpu") else x)

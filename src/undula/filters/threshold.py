@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..backends.devices.libraries import library_of
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from .arrays import arrays_for
 
 __all__ = ["threshold", "threshold_firm"]
 
@@ -27,7 +29,7 @@ def threshold(data: ArrayLike, value: ArrayLike, mode: str = "soft", substitute:
     Parameters
     ----------
     data : array_like
-        Real, or complex for the modes that go by magnitude.
+        Real, or complex for the modes that go by magnitude; on a GPU, too (CuPy, PyTorch, JAX).
     value : number or array_like
         The threshold, or one for each sample; not negative for modes that go by magnitude.
     mode : str
@@ -51,6 +53,8 @@ def threshold(data: ArrayLike, value: ArrayLike, mode: str = "soft", substitute:
     mode = "garrote" if mode == "garotte" else mode  # PyWavelets knows both spellings
     if not isinstance(mode, str) or mode not in MODES:
         raise UnknownNameError("threshold mode", mode, MODES)
+    if library_of(data) is not None:
+        return _where_it_is(data, value, mode, substitute)  # type: ignore[no-any-return]
     x, t = _checked(data), _checked(value, "the threshold")
     if mode in ("greater", "less"):
         if x.dtype.kind == "c":
@@ -79,6 +83,8 @@ def threshold_firm(data: ArrayLike, value_low: ArrayLike, value_high: ArrayLike)
     >>> threshold_firm([-4.0, -2.0, 0.5, 1.5, 3.0], 1, 3)
     array([-4.  , -1.5 ,  0.  ,  0.75,  3.  ])
     """
+    if library_of(data) is not None:
+        return _firm_where_it_is(data, value_low, value_high)  # type: ignore[no-any-return]
     x = _floating(_checked(data))
     low, high = _checked(value_low, "the low threshold"), _checked(value_high, "the high threshold")
     _not_negative(low, value_low)
@@ -90,6 +96,39 @@ def threshold_firm(data: ArrayLike, value_low: ArrayLike, value_high: ArrayLike)
     spread = high * (1 - low / np.where(magnitude == 0, 1, magnitude)) / width
     gain = np.where(magnitude > high, 1, np.where(magnitude <= low, 0, spread))
     return np.asarray(x * gain.astype(magnitude.dtype))
+
+
+def _where_it_is(data: Any, value: Any, mode: str, substitute: float) -> Any:
+    """The same on a device, by the functions of the array's own library."""
+    xp = arrays_for(data).xp
+    x = data
+    if mode in ("greater", "less"):
+        dropped = x < value if mode == "greater" else x > value
+        return xp.where(dropped, xp.full_like(x, substitute), x)
+    magnitude = xp.abs(x)
+    dropped = magnitude < value
+    if mode != "hard":
+        size = xp.where(magnitude == 0, xp.ones_like(magnitude), magnitude)
+        share = value / size
+        x = x * (1 - (share if mode == "soft" else share * share))
+        dropped = dropped | (magnitude == 0)
+    return xp.where(dropped, xp.full_like(x, substitute), x)
+
+
+def _firm_where_it_is(x: Any, low: Any, high: Any) -> Any:
+    xp = arrays_for(x).xp
+    magnitude = xp.abs(x)
+    size = xp.where(magnitude == 0, xp.ones_like(magnitude), magnitude)
+    gap = high - low
+    spread = (
+        high
+        * (1 - low / size)
+        / (xp.where(gap > 0, gap, xp.ones_like(gap)) if hasattr(gap, "shape") else gap or 1)
+    )
+    gain = xp.where(
+        magnitude > high, xp.ones_like(size), xp.where(magnitude <= low, xp.zeros_like(size), spread)
+    )
+    return x * gain
 
 
 def _checked(data: ArrayLike, what: str = "data") -> NDArray[Any]:

@@ -1,0 +1,66 @@
+"""What commands share: the program itself, their options, a few words about numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+__all__ = ["app", "grey", "measured", "rounded"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Wavelets for pictures, video and DICOM: denoise, despeckle, sharpen, transform, compare.",
+)
+
+Paths = Annotated[
+    list[str], typer.Argument(help="INPUT OUTPUT; or inputs and folders, with --output; - is a pipe")
+]
+Output = Annotated[
+    str | None, typer.Option("--output", "-o", help="a folder for all results, or a file for one")
+]
+Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="folders within folders, too")]
+Json = Annotated[bool, typer.Option("--json", help="for machines")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no progress, no words")]
+Backend = Annotated[str, typer.Option("--backend", help="auto, cpu, cuda or opencl")]
+MaxPixels = Annotated[int | None, typer.Option("--max-pixels", help="the most pixels that a file may have")]
+Keep = Annotated[bool, typer.Option("--keep", help="never overwrite")]
+Level = Annotated[
+    int | None, typer.Option("--level", "-l", help="levels; as usual for the size if not given")
+]
+Wave = Annotated[str, typer.Option("--wavelet", "-w", help="any wavelet: undula info --wavelets lists them")]
+Sigma = Annotated[
+    float | None, typer.Option("--sigma", help="the noise, in grey levels; estimated if not given")
+]
+OverTime = Annotated[int, typer.Option("--over-time", help="video: so many frames filtered together, in 3-D")]
+Quality = Annotated[int, typer.Option("--quality", help="video: constant quality, 0 is the best")]
+Codec = Annotated[str | None, typer.Option("--codec", help="video: an encoder of FFmpeg's")]
+Preset = Annotated[str, typer.Option("--preset", help="video: how much the encoder tries")]
+NoAudio = Annotated[bool, typer.Option("--no-audio", help="video: leave sound and subtitles away")]
+Frames = Annotated[int | None, typer.Option("--frames", help="video: the most frames to take")]
+
+
+def grey(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Brightness, as floats."""
+    x = pixels.astype(np.float64)
+    return x if x.ndim == 2 else x[..., :3] @ np.array([0.299, 0.587, 0.114])
+
+
+def rounded(x: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Numbers as pixels."""
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        x = np.clip(np.round(x), info.min, info.max)
+    return x.astype(dtype)
+
+
+def measured(found: dict[str, float]) -> str:
+    """How alike two pictures are, in words."""
+    words = [f"PSNR {found['psnr']:.2f} dB" if math.isfinite(found["psnr"]) else "equal to the last bit"]
+    if "ssim" in found:
+        words.append(f"SSIM {found['ssim']:.4f}")
+    return ", ".join(words)

@@ -1,0 +1,258 @@
+"""Commands that tell: of files, of two of them, of schemes, of this machine."""
+
+from __future__ import annotations
+
+import math
+import platform
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import undula
+
+from .. import io, measures
+from ..errors import ArgumentError, FileError, UndulaError
+from ..filters import estimate_sigma
+from . import jobs as work
+from .common import Json, Level, MaxPixels, Wave, app, grey, measured
+from .screen import say, show_json, show_table
+
+
+@app.command()
+def compare(
+    a: Annotated[str, typer.Argument(help="a picture")],
+    b: Annotated[str, typer.Argument(help="another one of the same size")],
+    wavelet: Wave = "cdf97",
+    level: Level = 3,
+    difference: Annotated[Path | None, typer.Option("--difference", help="write a picture of it")] = None,
+    max_pixels: MaxPixels = None,
+    json_: Json = False,
+) -> None:
+    """Tell how alike two pictures are: PSNR, SSIM, and for each band of their transforms.
+
+    Example: `undula example photo.png && undula denoise photo.png b.png && undula compare photo.png b.png`
+    """
+    one, two = (work.read_picture(path, max_pixels) for path in (a, b))
+    if one.pixels.shape != two.pixels.shape:
+        raise ArgumentError(
+            f"{a} has shape {one.pixels.shape}, and {b} {two.pixels.shape}: they cannot be compared"
+        )
+    found: dict[str, Any] = {"psnr": measures.psnr(one.pixels, two.pixels)}
+    pages = (
+        [(p, q) for p, q in zip(one.pixels, two.pixels, strict=True)]
+        if one.pages
+        else [(one.pixels, two.pixels)]
+    )
+    if min(one.pixels.shape[axis] for axis in one.axes) >= 7:
+        axis = -1 if one.channel_axis is not None else None
+        found["ssim"] = float(np.mean([measures.ssim(p, q, channel_axis=axis) for p, q in pages]))
+    scale = measures._range(one.pixels, two.pixels, None)
+    p, q = pages[0]
+    own = min(level or 3, max(1, math.floor(math.log2(max(2, min(p.shape[:2]))))))
+    bands = measures.compare_bands(grey(p), grey(q), wavelet, own, scale)
+    if difference is not None:
+        shown = np.abs(p.astype(np.float64) - q.astype(np.float64))
+        top = shown.max() or 1.0
+        io.write(difference, np.round(255 * shown / top).astype(np.uint8))
+    if json_:
+        found["bands"] = [band._asdict() for band in bands]
+        show_json(found)
+        return
+    say(measured(found))
+    rows = [[str(band.level), band.band, band.psnr, band.inner] for band in bands]
+    show_table("PSNR of bands, dB", ["level", "band", "all", "away from borders"], rows)
+
+
+@app.command()
+def verify(
+    source: Annotated[str, typer.Argument(help="a picture")],
+    first: Annotated[
+        str, typer.Option("--first", help="a backend: cpu, reference, opencl, cuda")
+    ] = "reference",
+    second: Annotated[
+        str, typer.Option("--second", help="another one, with a strategy or scheme: opencl:tiled")
+    ] = "cpu",
+    wavelet: Wave = "cdf97",
+    level: Level = 3,
+    max_pixels: MaxPixels = None,
+    json_: Json = False,
+) -> None:
+    """Compare two backends or strategies on a picture, for every level and band.
+
+    Example: `undula example photo.png && undula verify photo.png --first reference --second cpu`
+    """
+    given = grey(work.read_picture(source, max_pixels).pixels)
+
+    def plan(text: str) -> undula.Plan:
+        backend, _, how = text.partition(":")
+        told: dict[str, Any] = {}
+        if how:
+            told["scheme" if how in undula.SCHEMES else "strategy"] = how
+        return undula.Plan(given.shape, wavelet, level=level, backend=backend, dtype="float64", **told)
+
+    plans = [plan(first), plan(second)]
+    coeffs = [own.forward(given) for own in plans]
+    names = ("cH", "cV", "cD")
+    rows = []
+    for number in range(len(coeffs[0])):
+        parts = [[each[0]] if number == 0 else list(each[number]) for each in coeffs]
+        depth = len(coeffs[0]) - max(1, number)
+        for name, p, q in zip(("cA",) if number == 0 else names, *parts, strict=True):
+            rows.append([str(depth), name, measures.psnr(p, q, 255.0), float(np.abs(p - q).max())])
+    back = max(float(np.abs(own.inverse(c) - given).max()) for own, c in zip(plans, coeffs, strict=True))
+    worst = max(row[3] for row in rows)
+    if json_:
+        show_json(
+            {
+                "first": repr(plans[0]),
+                "second": repr(plans[1]),
+                "bands": [dict(zip(("level", "band", "psnr", "largest"), row, strict=True)) for row in rows],
+                "largest": worst,
+                "back": back,
+            }
+        )
+        return
+    shown = [[*row[:3], f"{row[3]:.1e}"] for row in rows]
+    show_table(f"{first} and {second}", ["level", "band", "PSNR, dB", "largest difference"], shown)
+    say(f"largest difference {worst:.1e}, after the way back {back:.1e} from the picture")
+
+
+@app.command()
+def scheme(
+    wavelet: Annotated[str, typer.Argument(help="a wavelet")],
+    name: Annotated[str | None, typer.Argument(help="a scheme; all are counted if not given")] = None,
+    json_: Json = False,
+) -> None:
+    """Print the lifting steps of a wavelet, and its schemes with what they cost.
+
+    Example: `undula scheme cdf53 "monolithic*"`
+    """
+    if name is not None:
+        own = undula.scheme(wavelet, name)
+        if json_:
+            show_json(
+                {"scheme": name, "operations": own.operations, "barriers": own.barriers, "text": str(own)}
+            )
+        else:
+            say(str(own))
+            say(f"{own.operations} operations, {own.barriers} barrier(s)")
+        return
+    made = [undula.scheme(wavelet, each) for each in undula.SCHEMES]
+    if json_:
+        counts = [
+            {"scheme": n, "operations": s.operations, "barriers": s.barriers}
+            for n, s in zip(undula.SCHEMES, made, strict=True)
+        ]
+        show_json({"wavelet": wavelet, "lifting": str(undula.lifting(wavelet)), "schemes": counts})
+        return
+    say(str(undula.lifting(wavelet)))
+    rows = [[n, s.operations, s.barriers] for n, s in zip(undula.SCHEMES, made, strict=True)]
+    show_table("", ["scheme", "operations", "barriers"], rows)
+
+
+@app.command()
+def info(
+    source: Annotated[str | None, typer.Argument(help="a file; this machine if not given")] = None,
+    wavelets: Annotated[bool, typer.Option("--wavelets", help="list all wavelets")] = False,
+    max_pixels: MaxPixels = None,
+    json_: Json = False,
+) -> None:
+    """Tell about this installation, or about a file: size, type, noise.
+
+    Example: `undula info` or `undula example photo.png && undula info photo.png`
+    """
+    if wavelets:
+        names = undula.wavelist()
+        show_json(names) if json_ else say(" ".join(names))
+        return
+    found = _about_file(source, max_pixels) if source is not None else _about_machine()
+    if json_:
+        show_json(found)
+        return
+    width = max(len(key) for key in found)
+    for key, value in found.items():
+        say(f"{key:{width}}  {value}")
+
+
+def _about_file(source: str, max_pixels: int | None) -> dict[str, Any]:
+    with work.piped(source, "x", "") as (path, _):
+        if not str(path).startswith("camera:") and not path.exists():
+            raise FileError(f"cannot read {path}: there is no such file")
+        if path.is_dir():
+            raise FileError(f"{path} is a folder")
+        if work.is_video(path):
+            known = io.look(path, max_pixels)
+            frame = next(io.read_frames(path, 1, max_pixels), None)
+            if frame is None:
+                raise FileError(f"{path} has no frames that could be decoded")
+            return {
+                "file": source,
+                "kind": f"video, {known.codec} in {known.container}",
+                "size": f"{known.width} × {known.height}",
+                "frames": known.frames,
+                "rate": round(known.rate, 3),
+                "seconds": round(known.seconds, 3),
+                "pixels": known.pixels,
+                "audio": ", ".join(known.audio) or "none",
+                "noise of the first frame": _noise(frame),
+            }
+        given = io.read(path, max_pixels)
+    pixels = given.pixels
+    about: dict[str, Any] = {
+        "file": source,
+        "kind": given.kind,
+        "size": f"{pixels.shape[given.axes[1]]} × {pixels.shape[given.axes[0]]}",
+        "channels": pixels.shape[-1] if given.channel_axis is not None else 1,
+        "type": str(pixels.dtype),
+        "range": f"{pixels.min()} to {pixels.max()}",
+        "noise": _noise(pixels[0] if given.pages else pixels),
+    }
+    if given.pages:
+        about["pages"] = len(pixels)
+    if given.profile:
+        about["colour profile"] = f"{len(given.profile)} bytes"
+    dataset = given.about.get("dataset")
+    if dataset is not None:
+        about["modality"] = str(dataset.get("Modality", "?"))
+        about["photometric"] = str(dataset.get("PhotometricInterpretation", "?"))
+    return about
+
+
+def _noise(pixels: np.ndarray[Any, Any]) -> float:
+    x = grey(pixels)
+    return round(float(estimate_sigma(x)), 4) if min(x.shape) > 4 else 0.0
+
+
+def _about_machine() -> dict[str, Any]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found: dict[str, Any] = {
+        "undula": undula.__version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "threads": undula.get_num_threads(),
+    }
+    packages = ("numpy", "numba", "pillow", "tifffile", "pydicom", "av", "cuda-core", "pyopencl", "nicegui")
+    extras = {"cuda-core": "cuda", "pyopencl": "opencl", "nicegui": "studio"}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = f"missing: pip install 'undula[{extras.get(package, 'app')}]'"
+    for backend in ("cuda", "opencl"):
+        found[f"backend {backend}"] = _device(backend)
+    return found
+
+
+def _device(backend: str) -> str:
+    from ..transforms.ondevice import host
+
+    try:
+        own = host(backend).device(None)
+    except UndulaError as error:
+        return f"none: {error}"
+    except Exception as error:  # a driver that is there and does not work
+        return f"none: {' '.join(str(error).split())[:100]}"
+    return str(getattr(own, "name", None) or own.key)
