@@ -242,7 +242,7 @@ def test_huge_claims_are_not_believed(tmp_path: Path) -> None:
         ("x.bmp", OPAQUE, "no opacity"),
         ("x.png", FLOATS, "8 bits or 16"),
         ("x.webp", DEEP, "8 bits"),
-        ("x.png", np.stack([GREY] * 2), "channels"),
+        ("x.png", np.stack([GREY] * 2, axis=-1), "channels"),
         ("x.xyz", GREY, "suffix"),
         ("x.mp4", GREY, "video"),
     ],
@@ -275,3 +275,46 @@ def test_measures_are_those_of_scikit_image() -> None:
     assert undula.measures.ssim(floats, floats**1.1) == pytest.approx(wanted, abs=1e-6)
     with pytest.raises(undula.ArgumentError, match="one shape"):
         undula.measures.psnr(GREY, PHOTO)
+
+
+def test_colours_of_tiff_are_not_mistaken(tmp_path: Path) -> None:
+    import tifffile
+
+    Image.fromarray(PHOTO).convert("CMYK").save(tmp_path / "cmyk.tif")
+    wanted = np.asarray(Image.open(tmp_path / "cmyk.tif").convert("RGB"))
+    np.testing.assert_array_equal(io.read(tmp_path / "cmyk.tif").pixels, wanted)
+    Image.fromarray(PHOTO).convert("P").save(tmp_path / "p.tif")
+    assert io.read(tmp_path / "p.tif").pixels.shape == PHOTO.shape
+    tifffile.imwrite(tmp_path / "white.tif", GREY, photometric="miniswhite", description="my words")
+    io.write(tmp_path / "again.tif", io.read(tmp_path / "white.tif"))
+    with tifffile.TiffFile(tmp_path / "again.tif") as file:
+        assert file.pages[0].photometric.name == "MINISWHITE"
+        assert file.pages[0].description == "my words"
+    np.testing.assert_array_equal(
+        np.asarray(Image.open(tmp_path / "again.tif")), np.asarray(Image.open(tmp_path / "white.tif"))
+    )
+
+
+def test_nothing_is_dropped_silently(tmp_path: Path) -> None:
+    import tifffile
+
+    with tifffile.TiffWriter(tmp_path / "x.tif") as file:
+        file.write(GREY)
+        file.write(PHOTO)
+        file.write(DEEP[:20, :20, 0])
+    with pytest.raises(undula.FileError, match="3 kinds"):
+        io.read(tmp_path / "x.tif")
+    np.savez(tmp_path / "two.npz", a=GREY, b=GREY)
+    with pytest.raises(undula.FileError, match="2 arrays"):
+        io.read(tmp_path / "two.npz")
+    np.savez(tmp_path / "one.npz", mine=GREY)
+    io.write(tmp_path / "again.npz", io.read(tmp_path / "one.npz"))
+    with np.load(tmp_path / "again.npz") as found:
+        assert found.files == ["mine"]
+
+
+def test_frames_of_a_png(tmp_path: Path) -> None:
+    io.write(tmp_path / "x.png", io.Picture(np.stack([PHOTO, PHOTO[::-1]]), pages=True))
+    back = io.read(tmp_path / "x.png")
+    assert back.pages
+    np.testing.assert_array_equal(back.pixels, np.stack([PHOTO, PHOTO[::-1]]))

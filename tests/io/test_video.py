@@ -113,6 +113,16 @@ def test_depths_and_odd_sizes(pixels: str, width: int, height: int, tmp_path: Pa
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("pixels", ["gray16le", "bgr0", "yuv444p16le"])
+def test_what_a_codec_does_not_keep(pixels: str, tmp_path: Path) -> None:
+    made(tmp_path / "x.mkv", pixels, 64, 48)
+    assert io.process(tmp_path / "x.mkv", tmp_path / "y.mkv", as_it_is) == 12  # without loss, as before
+    for a, b in zip(io.read_frames(tmp_path / "x.mkv"), io.read_frames(tmp_path / "y.mkv"), strict=True):
+        np.testing.assert_array_equal(a, b)
+    with pytest.raises(undula.FileError, match="does not keep"):
+        io.process(tmp_path / "x.mkv", tmp_path / "y.mp4", as_it_is)
+
+
 def test_frames_that_are_late_stay_late(tmp_path: Path) -> None:
     made(tmp_path / "x.mkv", "yuv420p", 64, 48, gaps=True)
     io.process(tmp_path / "x.mkv", tmp_path / "y.mkv", as_it_is)

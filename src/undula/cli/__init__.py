@@ -11,6 +11,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs a command; what it returns is the exit status."""
     try:
         from .app import run
+    except KeyboardInterrupt:
+        print("undula: interrupted", file=sys.stderr)
+        return 130
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich", "click"):
             raise

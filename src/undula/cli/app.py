@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 import warnings
+from contextlib import suppress
 from typing import Any
 
 import typer
@@ -12,12 +14,17 @@ import typer
 from ..errors import UndulaError
 from . import coefficients, filtering, looking, samples, speed
 from .common import app
-from .screen import complain
+from .screen import complain, show_json
 
 __all__ = ["app", "coefficients", "filtering", "looking", "run", "samples", "speed"]
 
 # What is wrong with how a command was called; typer has it from click, or has it itself.
 USAGE: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+
+def _stopped(number: int, frame: Any) -> None:
+    """Somebody wants the program to end: it cleans up first."""
+    raise KeyboardInterrupt
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -26,9 +33,17 @@ def run(arguments: list[str] | None = None) -> int:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
     command = typer.main.get_command(app)
+    told = sys.argv[1:] if arguments is None else arguments
+    with suppress(ValueError):  # (only the main thread may)
+        for name in ("SIGTERM", "SIGHUP"):
+            if hasattr(signal, name):
+                signal.signal(getattr(signal, name), _stopped)
     try:
         found = command.main(arguments, prog_name="undula", standalone_mode=False)
-        return found if isinstance(found, int) else 0
+        status = found if isinstance(found, int) else 0
+        if status == 130:  # (what typer makes of an interrupt)
+            complain("interrupted; nothing was left half done")
+        return status
     except typer.Exit as error:
         return int(error.exit_code)
     except USAGE as error:
@@ -41,11 +56,13 @@ def run(arguments: list[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     except UndulaError as error:
+        if "--json" in told:
+            show_json({"error": " ".join(str(error).split())})
         complain(str(error))
         return 1
     except MemoryError:
         complain("there is not enough memory for this")
         return 1
     except OSError as error:
-        complain(f"{error.filename or ''}: {error.strerror or error}")
+        complain(f"{error.filename or 'a file'}: {error.strerror or error}")
         return 1

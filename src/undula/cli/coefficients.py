@@ -34,6 +34,8 @@ def transform(
 
     Example: `undula example photo.png && undula transform photo.png coeffs.npz --picture pyramid.png`
     """
+    work.apart(target, source)
+    work.apart(show, source, target)
     given = work.read_picture(source, max_pixels)
     if given.pages:
         raise FileError(f"{source} has {len(given.pixels)} pages, and this transforms one picture")
@@ -56,12 +58,15 @@ def transform(
         show_json(
             {"output": str(target), **about, "bands": {key: list(band.shape) for key, band in found.items()}}
         )
+    else:
+        say(str(target))
 
 
 @app.command()
 def inverse(
     source: Annotated[Path, typer.Argument(help="coefficients, as .npz of undula transform")],
     target: Annotated[Path, typer.Argument(help="a picture")],
+    json_: Json = False,
 ) -> None:
     """Make a picture of coefficients again.
 
@@ -69,6 +74,7 @@ def inverse(
     """
     if not source.exists():
         raise FileError(f"cannot read {source}: there is no such file")
+    work.apart(target, source)
     try:
         with source.open("rb") as file, np.load(file, allow_pickle=False) as found:
             if "coeffs" not in found.files:
@@ -91,6 +97,7 @@ def inverse(
         info = np.iinfo(dtype)
         made = np.clip(np.round(made), info.min, info.max)
     io.write(target, made.astype(dtype))
+    show_json({"output": str(target), "shape": list(made.shape)}) if json_ else say(str(target))
 
 
 @app.command()
@@ -118,6 +125,7 @@ def approximate(
         )
     if share is not None and not 0 <= share <= 1:
         raise ArgumentError(f"a share is from 0 to 1, got {share}")
+    work.apart(None if target == work.PIPE else Path(target), source)
     given = work.read_picture(source, max_pixels)
     if given.pages:
         raise FileError(f"{source} has {len(given.pixels)} pages, and this takes one picture")

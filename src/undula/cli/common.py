@@ -8,7 +8,16 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+import undula
+
 __all__ = ["app", "grey", "measured", "rounded"]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(undula.__version__)
+        raise typer.Exit
+
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -16,6 +25,17 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Wavelets for pictures, video and DICOM: denoise, despeckle, sharpen, transform, compare.",
 )
+
+
+@app.callback(invoke_without_command=False)
+def whole(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="tell the version, and no more", is_eager=True, callback=_version),
+    ] = False,
+) -> None:
+    """Wavelets for pictures, video and DICOM: denoise, despeckle, sharpen, transform, compare."""
+
 
 Paths = Annotated[
     list[str], typer.Argument(help="INPUT OUTPUT; or inputs and folders, with --output; - is a pipe")

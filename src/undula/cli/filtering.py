@@ -127,8 +127,14 @@ def despeckle(
     looks: Annotated[
         float | None, typer.Option("--looks", help="how many looks were averaged, if known")
     ] = None,
+    backend: Backend = "auto",
+    over_time: OverTime = 0,
     recursive: Recursive = False,
     quality: Quality = 18,
+    codec: Codec = None,
+    preset: Preset = "veryfast",
+    no_audio: NoAudio = False,
+    frames: Frames = None,
     keep: Keep = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
@@ -140,14 +146,16 @@ def despeckle(
     """
     begin = time.perf_counter()
     found = work.jobs(paths, output, recursive)
-    options = work.Options(max_pixels=max_pixels, overwrite=not keep, quiet=quiet or json_, quality=quality)
+    options = work.Options(
+        backend, max_pixels, not keep, quiet or json_, over_time, quality, codec, preset, not no_audio, frames
+    )
 
     class Despeckled(Pipeline):
         """What has no pipeline of its own: zeros are left out first."""
 
         def __call__(self, x: Any, **told: Any) -> Any:
-            axis = told.get("channel_axis")
-            return undula.despeckle(x, kind=kind, looks=looks, strength=strength, channel_axis=axis)
+            own = {"channel_axis": told.get("channel_axis"), "backend": told.get("backend", "auto")}
+            return undula.despeckle(x, kind=kind, looks=looks, strength=strength, **own)
 
     results = work.run_jobs(found, lambda video: Despeckled(), options)
     _done(results, begin, json_, quiet)
@@ -165,6 +173,10 @@ def sharpen(
     recursive: Recursive = False,
     backend: Backend = "auto",
     quality: Quality = 18,
+    codec: Codec = None,
+    preset: Preset = "veryfast",
+    no_audio: NoAudio = False,
+    frames: Frames = None,
     keep: Keep = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
@@ -182,7 +194,19 @@ def sharpen(
     }
     if method not in methods:
         raise undula.UnknownNameError("method", method, tuple(methods))
-    options = work.Options(backend, max_pixels, not keep, quiet or json_, quality=quality, luma=True)
+    options = work.Options(
+        backend,
+        max_pixels,
+        not keep,
+        quiet or json_,
+        0,
+        quality,
+        codec,
+        preset,
+        not no_audio,
+        frames,
+        luma=True,
+    )
     _filtered(
         paths, output, recursive, lambda video: Pipeline("bior4.4", None, methods[method]), options, json_
     )
@@ -197,6 +221,10 @@ def enhance(
     recursive: Recursive = False,
     backend: Backend = "auto",
     quality: Quality = 18,
+    codec: Codec = None,
+    preset: Preset = "veryfast",
+    no_audio: NoAudio = False,
+    frames: Frames = None,
     keep: Keep = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
@@ -208,7 +236,19 @@ def enhance(
     """
     stages: list[Stage] = [Shrink("bayes", strength=0.7)] if noise else []
     pipeline = Pipeline("bior4.4", None, [*stages, Contrast(amount)])
-    options = work.Options(backend, max_pixels, not keep, quiet or json_, quality=quality, luma=True)
+    options = work.Options(
+        backend,
+        max_pixels,
+        not keep,
+        quiet or json_,
+        0,
+        quality,
+        codec,
+        preset,
+        not no_audio,
+        frames,
+        luma=True,
+    )
     _filtered(paths, output, recursive, lambda video: pipeline, options, json_)
 
 
@@ -234,6 +274,10 @@ def filter_(
     backend: Backend = "auto",
     quality: Quality = 18,
     over_time: OverTime = 0,
+    codec: Codec = None,
+    preset: Preset = "veryfast",
+    no_audio: NoAudio = False,
+    frames: Frames = None,
     keep: Keep = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
@@ -254,9 +298,12 @@ def filter_(
     else:
         pipeline = Pipeline(wavelet, level, [parsed_stage(text) for text in stage or []], invariant=shifts)
     if save is not None:
+        work.apart(save, *(path for path in paths if Path(path).exists()))
         with written(save) as beside:
             pipeline.save(beside)
-    options = work.Options(backend, max_pixels, not keep, quiet or json_, over_time, quality)
+    options = work.Options(
+        backend, max_pixels, not keep, quiet or json_, over_time, quality, codec, preset, not no_audio, frames
+    )
     _filtered(paths, output, recursive, lambda video: pipeline, options, json_)
 
 

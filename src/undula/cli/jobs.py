@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from .. import io
-from ..errors import ArgumentError, FileError
+from ..errors import ArgumentError, FileError, UndulaError
 from ..filters import Pipeline
 from ..io.files import IMAGES, VIDEOS, kind_of, same_file, sniffed
 from .screen import steps
 
-__all__ = ["Job", "Options", "is_video", "jobs", "read_picture", "run_jobs"]
+__all__ = ["Job", "Options", "apart", "is_video", "jobs", "read_picture", "run_jobs"]
 
 PIPE = "-"
 
@@ -50,6 +50,18 @@ class Job:
     target: Path
 
 
+def apart(target: Path | None, *sources: str | Path) -> None:
+    """An error for a result that would take the place of an input."""
+    for source in sources:
+        if (
+            target is not None
+            and str(source) != PIPE
+            and Path(source).exists()
+            and same_file(Path(source), target)
+        ):
+            raise FileError(f"{target} is the input; give the output another name")
+
+
 def is_video(path: Path) -> bool:
     """By what is in it; a camera is one, too."""
     if str(path).startswith("camera:"):
@@ -67,10 +79,23 @@ def piped(source: str, target: str, suffix: str) -> Iterator[tuple[Path, Path]]:
             begin.write_bytes(sys.stdin.buffer.read())
         if target == PIPE:
             end = Path(folder) / f"output{suffix}"
-        yield begin, end
+        try:
+            yield begin, end
+        except UndulaError as error:
+            text = str(error)
+            if source == PIPE:
+                text = text.replace(str(begin), "standard input")
+            if text != str(error):
+                raise type(error)(text) from None
+            raise
         if target == PIPE:
-            sys.stdout.buffer.write(end.read_bytes())
-            sys.stdout.buffer.flush()
+            try:
+                sys.stdout.buffer.write(end.read_bytes())
+                sys.stdout.buffer.flush()
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                raise FileError(f"cannot write to standard output: {error.strerror or error}") from None
 
 
 def jobs(paths: Sequence[str], output: str | None, recursive: bool = False) -> list[Job]:
@@ -93,6 +118,10 @@ def jobs(paths: Sequence[str], output: str | None, recursive: bool = False) -> l
 
 def _into(paths: Sequence[str], folder: Path, recursive: bool) -> list[Job]:
     """Files, and those in folders, into a folder under their names."""
+    if folder.suffix.lower() in {**IMAGES, **VIDEOS} and not folder.is_dir():
+        raise ArgumentError(f"many results go to a folder, and {folder} looks like a file")
+    if folder.exists() and not folder.is_dir():
+        raise ArgumentError(f"many results go to a folder, and {folder} is a file")
     found: list[Job] = []
     for path in map(Path, paths):
         if not path.is_dir():
@@ -136,8 +165,8 @@ def run_jobs(
 
 def run_job(job: Job, make: Callable[[bool], Pipeline], options: Options) -> dict[str, Any]:
     """One file."""
-    if str(job.source) != PIPE and str(job.target) != PIPE and same_file(job.source, job.target):
-        raise FileError(f"{job.target} is the input; give the output another name")
+    if str(job.target) != PIPE:
+        apart(job.target, job.source)
     if job.target.exists() and not options.overwrite:
         raise FileError(f"{job.target} exists; leave --keep away to overwrite it")
     suffix = job.source.suffix.lower()
@@ -149,9 +178,13 @@ def run_job(job: Job, make: Callable[[bool], Pipeline], options: Options) -> dic
         if target.parent and not target.parent.exists():
             target.parent.mkdir(parents=True)
         if is_video(source):
+            if str(job.target) == PIPE:
+                raise FileError("a video is written to a file, and not to standard output")
             return _video(source, target, make(True), options)
-        if kind_of(target) == "video":
+        if kind_of(target) == "video" and sniffed(source) is not None:
             raise FileError(f"{source} is a picture, and {target.name} would be a video")
+        if options.over_time:
+            raise ArgumentError(f"--over-time is for video, and {source} is none")
         return _picture(source, target, make(False), options)
 
 

@@ -34,6 +34,7 @@ def compare(
 
     Example: `undula example photo.png && undula denoise photo.png b.png && undula compare photo.png b.png`
     """
+    work.apart(difference, a, b)
     one, two = (work.read_picture(path, max_pixels) for path in (a, b))
     if one.pixels.shape != two.pixels.shape:
         raise ArgumentError(
@@ -171,9 +172,21 @@ def info(
     if json_:
         show_json(found)
         return
+    found = _for_people(found)
     width = max(len(key) for key in found)
     for key, value in found.items():
         say(f"{key:{width}}  {value}")
+
+
+def _for_people(found: dict[str, Any]) -> dict[str, Any]:
+    """Pairs of numbers as one word each."""
+    shown = dict(found)
+    if "width" in shown:
+        size = f"{shown.pop('width')} × {shown.pop('height')}"
+        shown = {"file": shown.pop("file"), "kind": shown.pop("kind"), "size": size, **shown}
+    if "least" in shown:
+        shown["range"] = f"{shown.pop('least')} to {shown.pop('most')}"
+    return shown
 
 
 def _about_file(source: str, max_pixels: int | None) -> dict[str, Any]:
@@ -190,23 +203,26 @@ def _about_file(source: str, max_pixels: int | None) -> dict[str, Any]:
             return {
                 "file": source,
                 "kind": f"video, {known.codec} in {known.container}",
-                "size": f"{known.width} × {known.height}",
+                "width": known.width,
+                "height": known.height,
                 "frames": known.frames,
                 "rate": round(known.rate, 3),
                 "seconds": round(known.seconds, 3),
                 "pixels": known.pixels,
                 "audio": ", ".join(known.audio) or "none",
-                "noise of the first frame": _noise(frame),
+                "noise": _noise(frame),
             }
         given = io.read(path, max_pixels)
     pixels = given.pixels
     about: dict[str, Any] = {
         "file": source,
         "kind": given.kind,
-        "size": f"{pixels.shape[given.axes[1]]} × {pixels.shape[given.axes[0]]}",
+        "width": int(pixels.shape[given.axes[1]]),
+        "height": int(pixels.shape[given.axes[0]]),
         "channels": pixels.shape[-1] if given.channel_axis is not None else 1,
         "type": str(pixels.dtype),
-        "range": f"{pixels.min()} to {pixels.max()}",
+        "least": pixels.min().item(),
+        "most": pixels.max().item(),
         "noise": _noise(pixels[0] if given.pages else pixels),
     }
     if given.pages:

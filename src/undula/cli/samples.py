@@ -11,7 +11,8 @@ import typer
 from .. import io
 from ..errors import FileError
 from ..io.files import IMAGES, VIDEOS, needed, written
-from .common import app
+from .common import Json, app
+from .screen import say, show_json
 
 
 @app.command()
@@ -19,6 +20,7 @@ def example(
     target: Annotated[
         Path, typer.Argument(help="photo.png, noisy.png, noisy.mp4, …: noise if the name says so")
     ],
+    json_: Json = False,
 ) -> None:
     """Write a picture or a clip to try the other commands with.
 
@@ -27,12 +29,14 @@ def example(
     rough = 12.0 if "noisy" in target.stem else 2.0
     if target.suffix.lower() in VIDEOS:
         _example_clip(target, rough)
+        show_json({"output": str(target)}) if json_ else say(str(target))
         return
     if target.suffix.lower() not in IMAGES or target.suffix.lower() == ".dcm":
         raise FileError(
             f"an example is a picture or a clip, such as noisy.png or noisy.mp4; got {target.name!r}"
         )
     io.write(target, _scene(240, 320, 0.0, rough))
+    show_json({"output": str(target)}) if json_ else say(str(target))
 
 
 def _scene(height: int, width: int, turn: float, rough: float) -> np.ndarray[Any, Any]:

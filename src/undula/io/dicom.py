@@ -27,6 +27,10 @@ def read_dicom(path: Path, max_pixels: int | None = None) -> Picture:
     for name in ("Rows", "Columns", "PixelData"):
         if name not in dataset:
             raise FileError(f"{path} is a DICOM file without a picture: it has no {name}")
+    if int(dataset.get("BitsAllocated", 8)) not in (8, 16, 32):
+        raise FileError(
+            f"{path} has pixels of {dataset.BitsAllocated} bit(s), and there is nothing to filter"
+        )
     frames = int(dataset.get("NumberOfFrames", 1) or 1)
     check_size(path, int(dataset.Rows) * int(dataset.Columns) * frames, max_pixels)
     if not getattr(dataset, "file_meta", None) or "TransferSyntaxUID" not in dataset.file_meta:
@@ -106,6 +110,11 @@ def write_dicom(path: Path, picture: Picture) -> None:
     element = dataset["PixelData"]
     element.VR = "OW" if pixels.itemsize > 1 else "OB"
     element.is_undefined_length = False
+    if "SOPInstanceUID" in source and "SOPClassUID" in source:
+        origin = pydicom.Dataset()
+        origin.ReferencedSOPClassUID = source.SOPClassUID
+        origin.ReferencedSOPInstanceUID = source.SOPInstanceUID
+        dataset.SourceImageSequence = pydicom.Sequence([origin])
     dataset.SOPInstanceUID = uid.generate_uid()
     kinds = list(dataset.get("ImageType", ["DERIVED", "SECONDARY"]))
     dataset.ImageType = ["DERIVED", *kinds[1:]] if len(kinds) > 1 else ["DERIVED", "SECONDARY"]

@@ -219,7 +219,7 @@ def _write_pillow(path: Path, picture: Picture, kind: str, **options: Any) -> No
     if kind == "webp":
         told.setdefault("lossless", True)
     if len(pages) > 1:
-        if kind not in ("gif", "webp"):
+        if kind not in ("gif", "webp", "png"):
             raise ArgumentTypeError(f"{kind} keeps one page, got {len(pages)}; write TIFF, GIF or .npy")
         durations = [d or 100 for d in picture.about.get("durations", [100] * len(pages))]
         told |= {"save_all": True, "append_images": pages[1:], "duration": durations}
@@ -287,6 +287,15 @@ def _read_tiff(path: Path, kind: str, max_pixels: int | None) -> Picture:
             raise FileError(f"{path} has no pictures in it")
         series = file.series[0]
         page = series.keyframe
+        if len(file.series) > 1 and not _thumbnails(file.series):
+            raise FileError(
+                f"{path} has pictures of {len(file.series)} kinds, and one is filtered at a time; split them"
+            )
+        colors = str(getattr(page.photometric, "name", page.photometric))
+        if colors not in ("MINISBLACK", "MINISWHITE", "RGB"):  # (palettes, CMYK and others become RGB)
+            if len(series.pages) > 1:
+                raise FileError(f"{path} has pages in colours of {colors}, which are not known here")
+            return _read_pillow(path, kind, max_pixels)
         check_size(path, int(np.prod(series.shape)) // max(1, page.samplesperpixel), max_pixels)
         # (A decoder that is not installed says so by an error of its own.)
         pixels = series.asarray()
@@ -297,6 +306,8 @@ def _read_tiff(path: Path, kind: str, max_pixels: int | None) -> Picture:
         for name in ("XResolution", "YResolution", "ResolutionUnit", "Orientation", "ImageDescription"):
             if name in tags:
                 about[name] = tags[name].value
+        if colors == "MINISWHITE":
+            about["photometric"] = "miniswhite"
         profile = tags["InterColorProfile"].value if "InterColorProfile" in tags else None
         planar = page.samplesperpixel > 1 and int(page.planarconfig) == 2
     if planar:
@@ -308,14 +319,24 @@ def _read_tiff(path: Path, kind: str, max_pixels: int | None) -> Picture:
     return Picture(np.ascontiguousarray(pixels), kind, pages, profile, None, about)
 
 
+def _thumbnails(series: Any) -> bool:
+    """Whether all but the first are smaller copies of it."""
+    return all(bool(getattr(other.keyframe, "is_reduced", False)) for other in series[1:])
+
+
 def _write_tiff(path: Path, picture: Picture, kind: str, **options: Any) -> None:
     tifffile = needed("tifffile")
     pixels, about = picture.pixels, picture.about
     told: dict[str, Any] = {"compression": options.pop("compression", "zlib"), "metadata": None}
     channels = picture.channel_axis
     told["photometric"] = "rgb" if channels is not None and pixels.shape[channels] in (3, 4) else "minisblack"
+    if channels is None and about.get("photometric"):
+        told["photometric"] = about["photometric"]
     if channels is not None and pixels.shape[channels] == 4:
         told["extrasamples"] = ["unassalpha"]
+    text = about.get("ImageDescription")
+    if isinstance(text, str) and text.isascii() and not text.startswith(("<?xml", "ImageJ=", "{")):
+        told["description"] = text
     if picture.profile:
         told["iccprofile"] = picture.profile
     if "Orientation" in about:
@@ -361,10 +382,15 @@ def _read_npz(path: Path, kind: str, max_pixels: int | None) -> Picture:
     with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
         if not found.files:
             raise FileError(f"{path} has no array in it")
+        name = found.files[0]
         if "coeffs" in found.files or any(name.startswith("level") for name in found.files):
             raise FileError(f"{path} has coefficients in it; undula inverse makes a picture of them")
-        pixels = found[found.files[0]]
-    return _array(path, _plain(path, pixels, max_pixels), kind)
+        if len(found.files) > 1:
+            raise FileError(f"{path} has {len(found.files)} arrays in it, and one is filtered at a time")
+        pixels = found[name]
+    made = _array(path, _plain(path, pixels, max_pixels), kind)
+    made.about["name"] = name
+    return made
 
 
 def _write_npy(path: Path, picture: Picture, kind: str, **options: Any) -> None:
@@ -374,7 +400,8 @@ def _write_npy(path: Path, picture: Picture, kind: str, **options: Any) -> None:
 
 def _write_npz(path: Path, picture: Picture, kind: str, **options: Any) -> None:
     with path.open("wb") as file:
-        np.savez_compressed(file, image=_whole(picture))
+        named: dict[str, Any] = {picture.about.get("name", "image"): _whole(picture)}
+        np.savez_compressed(file, **named)
 
 
 def _whole(picture: Picture) -> Array:

@@ -32,8 +32,11 @@ Planes = list[Array]
 Work = Callable[[Planes], Planes]
 
 # What frames may be kept in while they are filtered: planes of 8 bits, or of 9 to 16 in two bytes.
-PLANAR = ("yuv420p", "yuv422p", "yuv444p", "yuvj420p", "yuvj422p", "yuvj444p", "gray")
-DEEP = ("yuv420p10le", "yuv422p10le", "yuv444p10le", "yuv420p12le", "yuv422p12le", "yuv444p12le", "gray10le")
+PLANAR = ("yuv420p", "yuv422p", "yuv444p", "yuvj420p", "yuvj422p", "yuvj444p", "gray", "gbrp")
+DEEP = tuple(
+    f"{name}{bits}le" for bits in (10, 12, 16) for name in ("yuv420p", "yuv422p", "yuv444p", "gray", "gbrp")
+)
+LOSSLESS = ("ffv1", "huffyuv", "ffvhuff", "utvideo", "rawvideo", "png", "magicyuv")  # what loses nothing
 CODECS = {"mp4": "libx264", "matroska": "libx264", "mov": "libx264", "avi": "mpeg4", "webm": "libvpx-vp9"}
 DEPTH = 3  # frames that wait between two stages
 
@@ -322,6 +325,8 @@ def _format(stream: Any) -> str:
         if odd and "420" in name:
             return name.replace("420", "444")
         return name.replace("422", "444") if odd and "422" in name else name
+    if stream.codec_context.name in LOSSLESS and any(word in name for word in ("rgb", "bgr", "gbr")):
+        return "gbrp"
     deep = _bits(name) > 8
     return (
         ("yuv444p10le" if deep else "yuv444p")
@@ -417,6 +422,12 @@ class _Output:
         av = needed("av")
         kind = VIDEOS[target.suffix.lower()]
         name = codec or CODECS[kind]
+        if codec is None and stream.codec_context.name in LOSSLESS and kind in ("matroska", "avi"):
+            name = "ffv1"  # (what was kept without loss stays so)
+        if name in ("libx264", "libvpx-vp9", "mpeg4") and (_bits(pixels) > 10 or "gbr" in pixels):
+            raise FileError(
+                f"{name} does not keep {pixels}; write .mkv with --codec ffv1, or convert it first"
+            )
         try:
             self.container = av.open(str(path), "w", format={"mp4": "mp4"}.get(kind, kind))
         except Exception as error:
@@ -443,11 +454,10 @@ class _Output:
             self.container.close()
             raise FileError(f"no encoder {name!r} for {target}: {_reason(error)}") from None
         own = self.stream.codec_context
-        own.width, own.height, own.pix_fmt = context.width, context.height, pixels
+        own.width, own.height = context.width, context.height
+        own.pix_fmt = "bgr0" if name == "ffv1" and pixels == "gbrp" else pixels  # (the same, interleaved)
         if stream.time_base is not None and kind != "avi" and name != "mpeg4":
             own.time_base = stream.time_base
-        if name == "mpeg4" and own.pix_fmt != "yuv420p":
-            own.pix_fmt = "yuv420p"
         for what in ("color_range", "colorspace", "color_primaries", "color_trc", "sample_aspect_ratio"):
             value = getattr(context, what, None)
             if value:
