@@ -7,7 +7,7 @@ import scipy.ndimage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undula.backends.cpu.filters import median_magnitude
+from undula.backends.cpu.filters import median_magnitude, rounded
 from undula.filters.arrays import HOST, Elsewhere, _convolve, _local
 from undula.filters.choice import choose
 from undula.filters.noise import band_norms
@@ -57,6 +57,27 @@ def test_medians_of_large_arrays() -> None:
     x = np.random.default_rng(0).standard_normal(1_000_001).astype("f4")
     assert median_magnitude(x) == np.median(np.abs(x))
     assert OTHER.magnitude(x[None, :10_001])[0] == HOST.magnitude(x[None, :10_001])[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        ("f4", "u1"),
+        ("f4", "i1"),
+        ("f4", "u2"),
+        ("f4", "i2"),
+        ("f8", "u1"),
+        ("f8", "i2"),
+        ("f8", "i4"),
+        ("f8", "u4"),
+    ],
+)
+def test_floats_become_integers(kind: str, dtype: str) -> None:
+    info = np.iinfo(dtype)
+    x = np.array([-1e30, -0.5, 0.49, 0.5, 1.5, 2.5, 100.51, float(info.max), 1e30], kind)
+    x = np.concatenate([x, np.random.default_rng(0).uniform(info.min, info.max, 5000).astype(kind)])
+    wanted = np.clip(np.rint(x), info.min, info.max).astype(dtype)
+    np.testing.assert_array_equal(rounded(x, np.dtype(dtype)), wanted)
 
 
 def test_energies() -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from functools import reduce
+from functools import cache, reduce
 from operator import mul
 from typing import Any
 
@@ -88,8 +88,8 @@ class Laurent:
             )
         self._set(lowest, array)
 
-    def _set(self, lowest: tuple[int, ...], array: NDArray[Any]) -> None:
-        if not _is_trimmed(array):
+    def _set(self, lowest: tuple[int, ...], array: NDArray[Any], trimmed: bool = False) -> None:
+        if not trimmed and not _is_trimmed(array):
             lowest, array = _trimmed(lowest, array)
         array.setflags(write=False)
         object.__setattr__(self, "_array", array)
@@ -100,15 +100,21 @@ class Laurent:
         raise AttributeError("a Laurent polynomial cannot be changed")
 
     @classmethod
-    def _make(cls, lowest: tuple[int, ...], array: NDArray[Any]) -> Laurent:
+    def _make(cls, lowest: tuple[int, ...], array: NDArray[Any], trimmed: bool = False) -> Laurent:
         self = object.__new__(cls)
-        self._set(lowest, array)
+        self._set(lowest, array, trimmed)
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Laurent, (dict(self.items()), self.variables))
 
     # --- making -----------------------------------------------------------------------------------
+
+    @staticmethod
+    @cache
+    def zero(variables: int = 1) -> Laurent:
+        """The polynomial without any term; always the same object."""
+        return Laurent({}, variables)
 
     @classmethod
     def constant(cls, value: Any, variables: int = 1) -> Laurent:
@@ -298,7 +304,8 @@ class Laurent:
             place = tuple(slice(i, i + n) for i, n in zip(index, body.shape, strict=True))
             result[place] += value * body
         lowest = tuple(a + b for a, b in zip(small._lowest, large._lowest, strict=True))
-        return Laurent._make(lowest, result)
+        # (Borders of a product are products of borders, and none of exact numbers is zero.)
+        return Laurent._make(lowest, result, exact)
 
     __radd__ = __add__
     __rmul__ = __mul__

@@ -176,7 +176,7 @@ class PolyphaseMatrix:
     def __matmul__(self, other: PolyphaseMatrix) -> PolyphaseMatrix:
         self._check(other)
         columns = list(zip(*other.rows, strict=True))
-        zero = Laurent({}, self.variables)
+        zero = Laurent.zero(self.variables)
         return PolyphaseMatrix(
             [
                 [

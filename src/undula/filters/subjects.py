@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.cpu import filters as cpu
 from ..color import from_planes, to_planes
 from ..color.spaces import space
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
@@ -20,6 +21,13 @@ __all__ = ["COLORS", "Subject"]
 
 COLORS = ("ycbcr", "channels")
 AUTO = "auto"
+
+
+def _all_finite(x: np.ndarray[Any, Any]) -> bool:
+    """Whether all are numbers: mostly seen by their sum, which is soon found."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = np.sum(x, dtype=None if x.dtype.itemsize > 2 else np.float32)
+    return bool(np.isfinite(total)) or bool(np.isfinite(x).all())
 
 
 class Subject:
@@ -157,7 +165,7 @@ class Subject:
         xp = self.arrays.xp
         floats = self.dtype.startswith("float")
         found = None
-        if self.arrays.host and floats and not np.isfinite(self.given).all():
+        if self.arrays.host and floats and not _all_finite(self.given):
             found = np.isfinite(self.given)
         if mask is not None:
             own = given_array(mask, "mask")
@@ -239,13 +247,15 @@ class Subject:
         """Of the dtype of the image: integers rounded, and cut to what they hold."""
         xp = self.arrays.xp
         kind = getattr(xp, self.dtype) if not self.arrays.host else self.given.dtype.newbyteorder("=")
+        if self.arrays.host and kind.kind in "iu" and kind.itemsize <= 4 and x.dtype.kind == "f":
+            return cpu.rounded(x, kind)
         if not self.dtype.startswith("float"):
             info = np.iinfo(self.dtype)
             # (The largest integers of 32 and 64 bits are no floats; those below them are.)
             most = float(info.max) if info.bits <= 32 else float(np.nextafter(float(info.max), 0))
             x = xp.clip(xp.round(x), float(info.min), most)
         if self.arrays.host:
-            return np.ascontiguousarray(x.astype(kind))
+            return np.ascontiguousarray(x, dtype=kind)
         return xp.astype(x, kind)
 
     def restored(self, x: Any) -> Any:

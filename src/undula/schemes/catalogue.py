@@ -178,9 +178,12 @@ def _symbols(cell: str) -> Iterator[tuple[str, bool]]:
             yield letter, cell[place + 1 : place + 2] == "*"
 
 
+_ONE = Laurent({(0, 0): 1})
+
+
 def _evaluate(cell: str, operators: dict[str, Laurent]) -> Laurent:
     if cell in "01":
-        return Laurent({(0, 0): 1}) if cell == "1" else Laurent({}, 2)
+        return _ONE if cell == "1" else Laurent.zero(2)
     product = reduce(mul, (operators[s].along(int(vertical)) for s, vertical in _symbols(cell)))
     return -product if cell.startswith("-") else product
 

@@ -19,7 +19,16 @@ from numba import njit
 
 from .simd import reals
 
-__all__ = ["add_shifted", "convolve_rows", "gather", "local", "shrink_all", "squares_all", "tally"]
+__all__ = [
+    "add_shifted",
+    "convolve_rows",
+    "gather",
+    "local",
+    "rounded",
+    "shrink_all",
+    "squares_all",
+    "tally",
+]
 
 _compiled: Any = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 _exactly: Any = njit(nogil=True, cache=True, error_model="numpy")
@@ -219,6 +228,14 @@ def local(x, parents, out, first, last, begin, end, radius, bivariate, noise, fa
             else:
                 for j in range(columns):
                     target[j] = values[j] * max(kind(1) - amount / (energy[j] * share + tiny), kind(0))
+
+
+@_exactly
+def rounded(x, out, begin, end, least, most):
+    """Numbers ``begin … end`` as integers: the nearest, of two the even one, from ``least`` to ``most``."""
+    source, target = x[begin:end], out[begin:end]
+    for i in range(len(source)):
+        target[i] = out.dtype.type(np.rint(min(max(source[i], least), most)))
 
 
 @_compiled

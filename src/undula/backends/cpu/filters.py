@@ -12,7 +12,16 @@ from .memory import empty
 from .passes import address
 from .threads import ranges, run, workers
 
-__all__ = ["RULES", "add_shifted", "convolve", "local", "median_magnitude", "shrink", "sums_of_squares"]
+__all__ = [
+    "RULES",
+    "add_shifted",
+    "convolve",
+    "local",
+    "median_magnitude",
+    "rounded",
+    "shrink",
+    "sums_of_squares",
+]
 
 Array = NDArray[Any]
 
@@ -156,6 +165,22 @@ def local(
     rest = (radius, bivariate, float(noise), float(factor), float(weight), offset)
     pieces = list(_planes(x.shape[0], x.shape[1], x.size))
     run(filtering.local, [(x, above, out, *piece, *rest) for piece in pieces])
+    return out
+
+
+def rounded(x: Array, dtype: np.dtype[Any]) -> Array:
+    """Floats as integers of up to 32 bits, in one piece: rounded, and cut to what they hold."""
+    from . import filtering
+
+    out = empty(x.shape, dtype)
+    info = np.iinfo(dtype)
+    # (The largest float that is not beyond the largest integer.)
+    most = x.dtype.type(info.max)
+    if int(most) > info.max:
+        most = np.nextafter(most, x.dtype.type(0))
+    source, target = _flat(x), out.reshape(-1)
+    pieces = ranges(source.size, workers(source.size))
+    run(filtering.rounded, [(source, target, b, e, x.dtype.type(info.min), most) for b, e in pieces])
     return out
 
 
