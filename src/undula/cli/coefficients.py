@@ -91,7 +91,7 @@ def inverse(
             dtype = np.dtype(about["dtype"])
     except UndulaError:
         raise
-    except Exception as error:
+    except Exception as error:  # (whatever a broken archive leads to)
         raise FileError(f"cannot read {source}: {' '.join(str(error).split())[:120]}") from None
     if dtype.kind in "iu":
         info = np.iinfo(dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .arrays import Arrays
-from .stages import gaussian
+from .spatial import gaussian
 
 __all__ = ["filled"]
 

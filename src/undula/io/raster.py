@@ -109,7 +109,7 @@ def write(path: str | Path, picture: Picture | Array, **options: Any) -> None:
             writers.get(kind, _write_pillow)(beside, own, kind, **options)
         except (UndulaError, OSError):
             raise
-        except Exception as error:
+        except Exception as error:  # (whatever an encoder does not like)
             raise FileError(f"cannot write {path} as {kind}: {_short(error)}") from None
 
 

@@ -96,7 +96,7 @@ def _open(path: str | Path, max_pixels: int | None) -> tuple[Any, Any]:
             raise FileError(f"{path} is empty")
     try:
         container = av.open(name, **options)
-    except Exception as error:
+    except Exception as error:  # (FFmpeg has an error for everything)
         raise FileError(f"cannot read {path} as a video: {_reason(error)}") from None
     if not container.streams.video:
         container.close()
@@ -154,7 +154,7 @@ def read_frames(path: str | Path, count: int | None = None, max_pixels: int | No
                 number += 1
         except UndulaError:
             raise
-        except Exception as error:
+        except Exception as error:  # (of a decoder, whatever it is)
             raise FileError(f"cannot read frame {number} of {path}: {_reason(error)}") from None
 
 
@@ -220,7 +220,7 @@ class _Decoder(threading.Thread):
                     if not self._put(("frame", frame)):
                         return
             self._put(("end", None))
-        except Exception as error:
+        except Exception as error:  # (raised again where frames are waited for)
             self._put(("error", error))
 
     def items(self) -> Iterator[tuple[str, Any]]:
@@ -304,7 +304,7 @@ def process(
                         progress(done)
         except (UndulaError, KeyboardInterrupt, OSError):
             raise
-        except Exception as error:
+        except Exception as error:  # (of a decoder or an encoder, whatever it is)
             raise FileError(f"cannot filter {source} into {target}: {_reason(error)}") from None
         finally:
             decoder.stopped.set()

@@ -22,7 +22,7 @@ from typing import Any
 __all__ = ["kernel"]
 
 HERE = Path(__file__).parent
-SOURCES = ("simd.py", "layout.py", "rows.py", "analysis.py", "synthesis.py", "compiled.py")
+SOURCES = ("emitter.py", "simd.py", "layout.py", "rows.py", "analysis.py", "synthesis.py", "compiled.py")
 MONTH = 30 * 24 * 3600  # seconds
 DIGEST = 32  # Bytes in front of the code by which it is known to be whole.
 

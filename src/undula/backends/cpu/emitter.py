@@ -1,0 +1,304 @@
+"""What writes the instructions of a loop: vectors of samples, lifting steps, halves of rows.
+
+An :class:`Emitter` stands between the loops of ``simd`` and LLVM: it knows one type of samples, floats or
+integers, and what is done to vectors of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+
+__all__ = ["INDEX", "INT", "VECTOR", "Emitter"]
+
+VECTOR = 32  # bytes
+INT, INDEX = ir.IntType(64), ir.IntType(32)
+
+
+class Emitter:
+    """Writes the instructions of one loop, for one type of samples."""
+
+    def __init__(self, builder: Any, real: Any) -> None:
+        self.b = builder
+        self.integer = isinstance(real, types.Integer)
+        self.narrow = False  # integers are added up in their own width
+        self.type = ir.FloatType() if real == types.float32 else ir.DoubleType()
+        if self.integer:
+            self.type = ir.IntType(real.bitwidth)
+        self.bytes = real.bitwidth // 8
+        self.lanes = VECTOR // self.bytes
+
+    # --- values -----------------------------------------------------------------------------------
+
+    def pointer(self, address: Any) -> Any:
+        """Where samples are."""
+        return self.b.inttoptr(address, self.type.as_pointer())
+
+    def vector(self, lanes: int) -> Any:
+        """The type of so many samples."""
+        return ir.VectorType(self.type, lanes) if lanes > 1 else self.type
+
+    def _at(self, row: Any, place: Any, lanes: int) -> Any:
+        return self.b.bitcast(self.b.gep(row, [place]), self.vector(lanes).as_pointer())
+
+    def load(self, row: Any, place: Any, lanes: int) -> Any:
+        """Samples from memory."""
+        return self.b.load(self._at(row, place, lanes), align=self.bytes)
+
+    def prefetch(self, rows: list[Any], place: Any, lanes: int) -> None:
+        """Asks for what will be read by and by: as much of each row as two vectors hold."""
+        byte = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [byte, INDEX, INDEX, INDEX])
+        function = cgutils.get_or_insert_function(self.b.module, kind, "llvm.prefetch.p0")
+        for row in rows if lanes > 1 else []:
+            at = self.b.gep(row, [self.b.shl(place, INT(1))])
+            self.b.call(function, [self.b.bitcast(at, byte), INDEX(0), INDEX(2), INDEX(1)])
+
+    def store(self, value: Any, row: Any, place: Any, lanes: int) -> None:
+        """Samples to memory."""
+        self.b.store(value, self._at(row, place, lanes), align=self.bytes)
+
+    def spread(self, number: Any, lanes: int) -> Any:
+        """One number in all lanes."""
+        if lanes == 1:
+            return number
+        nothing = ir.Constant(ir.VectorType(number.type, lanes), ir.Undefined)
+        first = self.b.insert_element(nothing, number, INDEX(0))
+        return self._shuffle(first, nothing, [0] * lanes)
+
+    def _shuffle(self, x: Any, y: Any, lanes: list[int]) -> Any:
+        return self.b.shuffle_vector(x, y, ir.Constant(ir.VectorType(INDEX, len(lanes)), lanes))
+
+    def add(self, total: Any, factor: Any, value: Any) -> Any:
+        """Total + factor · value, with one rounding where the processor can."""
+        suffix = f"f{8 * self.bytes}"
+        if isinstance(value.type, ir.VectorType):
+            suffix = f"v{value.type.count}{suffix}"
+        kind = ir.FunctionType(value.type, [value.type] * 3)
+        function = cgutils.get_or_insert_function(self.b.module, kind, f"llvm.fmuladd.{suffix}")
+        return self.b.call(function, [factor, value, total])
+
+    def _call(self, name: str, *values: Any) -> Any:
+        """An instruction that LLVM has a function for, of values of one type."""
+        kind = values[0].type
+        vector = isinstance(kind, ir.VectorType)
+        suffix = f"v{kind.count}i{kind.element.width}" if vector else f"i{kind.width}"
+        signature = ir.FunctionType(kind, [kind] * len(values))
+        function = cgutils.get_or_insert_function(self.b.module, signature, f"llvm.{name}.{suffix}")
+        return self.b.call(function, values)
+
+    def _x86(self, name: str, bits: int, x: Any, y: Any) -> Any:
+        """An instruction of AVX2, on two vectors, with a result of so many bits in each lane."""
+        kind = ir.VectorType(ir.IntType(bits), 8 * VECTOR // bits)
+        signature = ir.FunctionType(kind, [x.type, y.type])
+        function = cgutils.get_or_insert_function(self.b.module, signature, f"llvm.x86.avx2.{name}")
+        return self.b.call(function, [x, y])
+
+    def _constant(self, value: int, bits: int, lanes: int) -> Any:
+        kind = ir.IntType(bits)
+        return (
+            ir.Constant(kind, value)
+            if lanes == 1
+            else ir.Constant(ir.VectorType(kind, lanes), [value] * lanes)
+        )
+
+    # --- lifting steps ----------------------------------------------------------------------------
+
+    def factors(self, address: Any, count: int) -> list[Any]:
+        """The factors of steps: numbers; of integers, ``whole``, ``offset`` and ``shift``."""
+        if not self.integer:
+            return [self.b.load(self.b.gep(self.pointer(address), [INT(k)])) for k in range(count)]
+        row = self.b.inttoptr(address, INT.as_pointer())
+        return [
+            tuple(self.b.load(self.b.gep(row, [INT(3 * k + part)])) for part in range(3))
+            for k in range(count)
+        ]
+
+    def in_lanes(self, factor: Any, lanes: int) -> Any:
+        """A factor, in all lanes."""
+        if not self.integer:
+            return self.spread(factor, lanes)
+        bits = self._working
+        if self._pairs(lanes):
+            whole, offset, shift = (
+                self.b.trunc(part, ir.IntType(width))
+                for part, width in zip(factor, (16, 32, 32), strict=True)
+            )
+            return [
+                self.spread(whole, lanes),
+                self.spread(offset, lanes // 2),
+                self.spread(shift, lanes // 2),
+            ]
+        cut = [self.b.trunc(part, ir.IntType(bits)) if bits < 64 else part for part in factor]
+        spread = [self.spread(part, lanes) for part in cut]
+        if bits == 64 and self.bytes == 4:  # (to be seen as a factor of 32 bits)
+            half = self.spread(self.b.trunc(factor[0], ir.IntType(32)), lanes)
+            spread[0] = self.b.sext(half, spread[0].type)
+        return spread
+
+    def _pairs(self, lanes: int) -> bool:
+        """Whether products of 16 bits are added in pairs by one instruction."""
+        return self._working == 32 and self.bytes == 2 and lanes == 16 and _has_avx2()
+
+    @property
+    def _working(self) -> int:
+        """Bits in which integers are added up."""
+        return 8 * self.bytes if self.narrow or self.bytes == 8 else 16 * self.bytes
+
+    def versions(self, address: Any, work: Callable[[], None]) -> None:
+        """The loop as it has to be: for integers, in their own width or in twice as much.
+
+        Behind the factors of four steps stands which.
+        """
+        if not self.integer or self.bytes == 8:
+            self.narrow = True
+            work()
+            return
+        flag = self.b.load(self.b.gep(self.b.inttoptr(address, INT.as_pointer()), [INT(12)]))
+        with self.b.if_else(self.b.icmp_signed("!=", flag, INT(0))) as (then, otherwise):
+            for branch, narrow in ((then, True), (otherwise, False)):
+                with branch:
+                    self.narrow = narrow
+                    work()
+
+    def step(self, own: Any, factor: Any, left: Any, right: Any) -> Any:
+        """``own + factor · (left + right)``."""
+        builder = self.b
+        if not self.integer:
+            return self.add(own, factor, builder.fadd(left, right))
+        whole, offset, shift = factor
+        bits = 8 * self.bytes
+        lanes = own.type.count if isinstance(own.type, ir.VectorType) else 1
+        if self._working == bits and bits > 16:
+            both = builder.add(left, right)
+            return builder.add(own, builder.ashr(builder.add(builder.mul(whole, both), offset), shift))
+        if self._working == bits:
+            least = self._constant(1 - 2 ** (bits - 1), bits, lanes)
+            both = self._call("smax", self._call("sadd.sat", left, right), least)
+            total = self._call("sadd.sat", builder.mul(whole, both), offset)
+            return self._call("sadd.sat", own, builder.ashr(total, shift))
+        if self._pairs(lanes):
+            halves = []
+            for first in (0, 4):  # (as other instructions of this kind take them: by halves of a vector)
+                order = [
+                    k + side for low in (first, first + 8) for k in range(low, low + 4) for side in (0, 16)
+                ]
+                both = self._shuffle(left, right, order)
+                products = self._x86("pmadd.wd", 32, both, whole)
+                halves.append(builder.ashr(builder.add(products, offset), shift))
+            return self._call("sadd.sat", own, self._x86("packssdw", 16, *halves))
+        wide = ir.IntType(self._working)
+        kind = wide if lanes == 1 else ir.VectorType(wide, lanes)
+        if bits == 32:
+            # (Factors of two numbers of 32 bits are one instruction, and the lower half of a sum that is
+            # shifted does not depend on how the upper half is filled.)
+            both = builder.sext(builder.add(left, right), kind)
+            total = builder.lshr(builder.add(builder.mul(whole, both), offset), shift)
+            return builder.add(own, builder.trunc(total, self.vector(lanes)))
+        own, left, right = (builder.sext(value, kind) for value in (own, left, right))
+        total = builder.add(builder.mul(whole, builder.add(left, right)), offset)
+        result = builder.add(own, builder.ashr(total, shift))
+        most = self._constant(2 ** (bits - 1) - 1, self._working, lanes)
+        least = self._constant(-(2 ** (bits - 1)), self._working, lanes)
+        result = self._call("smin", self._call("smax", result, least), most)
+        return builder.trunc(result, self.vector(lanes))
+
+    def scaled(self, value: Any, scale: Any) -> Any:
+        """Floats are scaled."""
+        return value if self.integer else self.b.fmul(value, scale)
+
+    def plus(self, place: Any, offset: int) -> Any:
+        """A place further on."""
+        return self.b.add(place, INT(offset)) if offset else place
+
+    # --- even and odd -----------------------------------------------------------------------------
+
+    def unzip(self, x: Any, y: Any, lanes: int) -> tuple[Any, Any]:
+        """Even and odd samples of two vectors that follow each other."""
+        even, odd = (list(range(phase, 2 * lanes, 2)) for phase in (0, 1))
+        return self._shuffle(x, y, even), self._shuffle(x, y, odd)
+
+    def load_halves(self, row: Any, place: Any, lanes: int) -> tuple[Any, Any]:
+        """Even and odd samples, ``lanes`` of each, from sample ``2·place`` on."""
+        at = self.b.shl(place, INT(1))
+        if lanes == 1:
+            return self.load(row, at, 1), self.load(row, self.plus(at, 1), 1)
+        half = lanes // 2
+        quarters = [self.load(row, self.plus(at, half * k), half) for k in range(4)]
+        # Quarters are put together so that no lane has to cross the middle of a vector, which is slow.
+        x = self._shuffle(quarters[0], quarters[2], list(range(lanes)))
+        y = self._shuffle(quarters[1], quarters[3], list(range(lanes)))
+        order: tuple[list[int], list[int]] = ([], [])
+        for side in (0, half):
+            for source in (0, lanes):
+                for k in range(half):
+                    order[k % 2].append(source + side + k)
+        return self._shuffle(x, y, order[0]), self._shuffle(x, y, order[1])
+
+    def store_zipped(self, even: Any, odd: Any, row: Any, place: Any, lanes: int) -> None:
+        """The inverse of :meth:`load_halves`."""
+        at = self.b.shl(place, INT(1))
+        if lanes == 1:
+            self.store(even, row, at, 1)
+            self.store(odd, row, self.plus(at, 1), 1)
+            return
+        half = lanes // 2
+        for number, first in enumerate((0, half)):
+            order = [k + lanes * phase for k in range(first, first + half) for phase in (0, 1)]
+            self.store(self._shuffle(even, odd, order), row, self.plus(at, lanes * number), lanes)
+
+    # --- loops ------------------------------------------------------------------------------------
+
+    @contextmanager
+    def loop(self, start: Any, stop: Any, step: int) -> Iterator[Any]:
+        """``i = start, start + step, …`` while a whole step fits; afterwards, ``i`` is where it ended."""
+        before = self.b.block
+        head, body, end = (self.b.append_basic_block(name) for name in ("head", "body", "end"))
+        self.b.branch(head)
+        self.b.position_at_end(head)
+        i = self.b.phi(INT)
+        i.add_incoming(start, before)
+        following = self.b.add(i, INT(step))
+        self.b.cbranch(self.b.icmp_signed("<=", following, stop), body, end)
+        self.b.position_at_end(body)
+        yield i
+        i.add_incoming(following, self.b.block)
+        self.b.branch(head)
+        self.b.position_at_end(end)
+
+    def over(
+        self, count: Any, work: Callable[[Any, int, int], None], unroll: int, once: bool = False
+    ) -> None:
+        """All of ``0 … count``: ``work(i, lanes, vectors)``.
+
+        Several vectors at a time, then one, and what is left as one more vector that ends with the row; or
+        sample by sample, in a row that is shorter than a vector, and where nothing may be done twice.
+        """
+        with self.loop(INT(0), count, self.lanes * unroll) as wide:
+            work(wide, self.lanes, unroll)
+        with self.loop(wide, count, self.lanes) as single:
+            work(single, self.lanes, 1)
+        if once:
+            with self.loop(single, count, 1) as rest:
+                work(rest, 1, 1)
+            return
+        with self.b.if_then(self.b.icmp_signed("<", single, count)):
+            long = self.b.icmp_signed(">=", count, INT(self.lanes))
+            with self.b.if_else(long) as (then, otherwise):
+                with then:
+                    work(self.b.sub(count, INT(self.lanes)), self.lanes, 1)
+                with otherwise, self.loop(single, count, 1) as rest:
+                    work(rest, 1, 1)
+
+
+@cache
+def _has_avx2() -> bool:
+    """Of the processor that kernels are compiled for."""
+    return bool(llvm.get_host_cpu_features().get("avx2"))
