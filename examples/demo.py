@@ -167,9 +167,9 @@ def command_line(folder: Path, photo: Array) -> None:
     cut = (slice(30, 290), slice(130, 430))
     shown = [(noisy[cut], f"noisy, {before:.1f} dB"), (made[cut], f"undula denoise, {after:.1f} dB")]
     pictures.labelled(shown, 1.5).save(folder / "noise.png")
-    pictures.labelled([(clip[0], "ultrasound"), (filtered[0], "undula despeckle")], 1.6).save(
-        folder / "ultrasound.png"
-    )
+    sector = (slice(20, 220), slice(60, 260))  # (large enough to see the speckle)
+    shown = [(clip[0][sector], "ultrasound"), (filtered[0][sector], "undula despeckle")]
+    pictures.labelled(shown, 2.4).save(folder / "ultrasound.png")
 
 
 def command(*words: object) -> float:

@@ -191,7 +191,8 @@ def despeckle(
         Above 1 more is taken out; 0.5 keeps the texture of tissue.
     noise : str, optional
         ``white`` for speckle of single pixels; ``bands`` for speckle that is larger than pixels, as in images
-        that were interpolated: this is usual for ``log``.
+        that were interpolated: this is usual for ``log``, and so are two levels. What is nearly black says
+        nothing about it, and is not counted.
     method, wavelet, level, invariant, channel_axis, axes, mask, backend
         As for :func:`denoise`.
 
@@ -220,8 +221,11 @@ def despeckle(
         sigma = float(np.sqrt(trigamma(float(looks)))) * (1.0 if kind == "intensity" else 0.5)
     if noise is None:
         noise = "bands" if kind == "log" else "white"
+    counted = None
     if kind == "log":
+        level = 2 if level is None else level  # (grains of a few pixels; what is larger is tissue)
         mask = _not_zero(image, channel_axis, axes, mask)
+        counted = _not_dark(image, channel_axis, axes)
     stage = Shrink(method, strength=strength, noise=noise)
     pipeline = Pipeline(
         wavelet,
@@ -232,7 +236,22 @@ def despeckle(
         speckle=None if kind == "log" else kind,
         looks=None if looks is None else float(looks),
     )
-    return pipeline(image, sigma=sigma, channel_axis=channel_axis, axes=axes, mask=mask, backend=backend)
+    return pipeline(
+        image, sigma=sigma, channel_axis=channel_axis, axes=axes, mask=mask, backend=backend, counted=counted
+    )
+
+
+def _not_dark(image: Any, channel_axis: Any, axes: Any) -> Any:
+    """Where something was seen: what is nearly black, mostly all around, says nothing about speckle."""
+    if not arrays_for(image).host:
+        return None
+    x = as_array(image, "image")
+    channel = Subject._channel_of(x.shape, channel_axis, axes)
+    with np.errstate(invalid="ignore"):
+        bright = x > 0.03 * np.nanmax(x, initial=0, where=np.isfinite(x) if x.dtype.kind == "f" else True)
+    if channel is not None:
+        bright = np.broadcast_to(bright.any(axis=channel, keepdims=True), x.shape)
+    return bright if 0.01 < bright.mean() < 1 else None
 
 
 def _not_zero(image: Any, channel_axis: Any, axes: Any, mask: Any) -> Any:

@@ -182,6 +182,7 @@ class Pipeline:
         axes: Sequence[int] | None = None,
         mask: Any = None,
         backend: str = "auto",
+        counted: Any = None,
     ) -> Any:
         """An image, a volume or a batch, filtered; of the same shape and dtype.
 
@@ -199,10 +200,16 @@ class Pipeline:
             True where samples are valid. Others stay as they are, and out of all statistics, as does what is
             no number.
         backend : "auto", "cpu", "cuda" or "opencl"
+        counted : array of bool of the shape of the image, optional
+            True where samples count in statistics; all are filtered.
         """
         subject = Subject(x, channel_axis, axes, "channels" if self.speckle else self.color, mask)
+        valid = subject.valid
+        if counted is not None:
+            seen = subject.arranged(counted)
+            valid = seen if valid is None else valid & seen
         made = self.on_planes(
-            subject.arrays, subject.planes, subject.places, subject.sigmas(sigma), subject.valid, backend
+            subject.arrays, subject.planes, subject.places, subject.sigmas(sigma), valid, backend
         )
         return subject.closed(made)
 

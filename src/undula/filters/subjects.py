@@ -187,6 +187,11 @@ class Subject:
         if self.arrays.host and not found.any():
             raise ArgumentError("no sample is valid: all are masked, or no numbers")
         self._keep = found
+        return self.arranged(found)
+
+    def arranged(self, found: Any) -> Any:
+        """What is true of samples, in the order of the planes."""
+        xp = self.arrays.xp
         turned = xp.permute_dims(found, tuple(self.order))
         if self.mixed:
             turned = xp.all(turned[:3], axis=0, keepdims=True)

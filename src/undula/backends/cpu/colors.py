@@ -13,15 +13,29 @@ _compiled: Any = njit(nogil=True, cache=True, error_model="numpy", fastmath={"co
 
 
 @_compiled
+def _woven(row, out):
+    """Three rows of whole numbers as channels beside each other."""
+    for j in range(out.shape[0]):
+        out[j, 0] = row[0, j]
+        out[j, 1] = row[1, j]
+        out[j, 2] = row[2, j]
+
+
+@_compiled
 def join_reversible(planes, out, begin, end, most):
     """Of the reversible space: the planes are ⌊(R + 2G + B)/4⌋, B - G and R - G."""
+    # (First row by row, which compilers make vectors of, and then beside each other.)
+    row = np.empty((3, out.shape[1]), out.dtype)
+    red, green, blue = row[0], row[1], row[2]
     for i in range(begin, end):
+        luma, first, second = planes[0, i], planes[1, i], planes[2, i]
         for j in range(out.shape[1]):
-            u, v = np.int64(planes[1, i, j]), np.int64(planes[2, i, j])
-            green = np.int64(planes[0, i, j]) - ((u + v) >> 2)
-            out[i, j, 0] = min(max(v + green, 0), most)
-            out[i, j, 1] = min(max(green, 0), most)
-            out[i, j, 2] = min(max(u + green, 0), most)
+            u, v = np.int32(first[j]), np.int32(second[j])
+            middle = np.int32(luma[j]) - ((u + v) >> 2)
+            red[j] = min(max(v + middle, 0), most)
+            green[j] = min(max(middle, 0), most)
+            blue[j] = min(max(u + middle, 0), most)
+        _woven(row, out[i])
         for channel in range(3, out.shape[2]):
             for j in range(out.shape[1]):
                 out[i, j, channel] = min(max(np.int64(planes[channel, i, j]), 0), most)
@@ -30,12 +44,20 @@ def join_reversible(planes, out, begin, end, most):
 @_compiled
 def join_matrix(planes, out, begin, end, most, matrix):
     """Of any other: each channel is a sum of planes, rounded."""
+    row = np.empty((3, out.shape[1]), out.dtype)
+    top = planes.dtype.type(most)
+    zero, half = planes.dtype.type(0), planes.dtype.type(0.5)
     for i in range(begin, end):
-        for j in range(out.shape[1]):
-            y, u, v = planes[0, i, j], planes[1, i, j], planes[2, i, j]
-            for channel in range(3):
-                value = matrix[channel, 0] * y + matrix[channel, 1] * u + matrix[channel, 2] * v
-                out[i, j, channel] = np.int64(min(max(np.floor(value + 0.5), 0.0), float(most)))
+        first, second, third = planes[0, i], planes[1, i], planes[2, i]
+        for channel in range(3):
+            a = planes.dtype.type(matrix[channel, 0])
+            b = planes.dtype.type(matrix[channel, 1])
+            c = planes.dtype.type(matrix[channel, 2])
+            line = row[channel]
+            for j in range(out.shape[1]):
+                value = a * first[j] + b * second[j] + c * third[j]
+                line[j] = np.int32(min(max(value + half, zero), top + half))
+        _woven(row, out[i])
         for channel in range(3, out.shape[2]):
             for j in range(out.shape[1]):
                 value = np.floor(float(planes[channel, i, j]) + 0.5)
