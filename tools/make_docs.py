@@ -551,7 +551,8 @@ Integers come back as the same integers, rounded and cut; floats as floats. A th
 differences, opacity is left alone. What is no number, or not valid (`mask=` is True where samples are), stays as it is and out of
 all statistics. Volumes are
 arrays with three axes; batches say which axes are those of an image (`axes=(-2, -1)`). Arrays of PyTorch, CuPy and JAX on a GPU
-are filtered there, and nothing waits for the device.
+are filtered there, and nothing waits for the device. NumPy arrays with `backend="cuda"` or `"opencl"` are transformed on the device,
+thresholds included; what looks at statistics or neighbours is done on the host in between.
 
 ![noisy, by scikit-image, by Undula](images/denoise.png)
 

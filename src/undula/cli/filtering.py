@@ -12,6 +12,7 @@ import undula
 
 from ..errors import ArgumentError, FileError
 from ..filters import Blur, Contrast, Gain, Laplace, Pipeline, Shrink, Stage, Unsharp
+from ..filters.functions import enhancing, sharpening
 from ..io.files import written
 from . import jobs as work
 from .common import (
@@ -144,21 +145,16 @@ def despeckle(
 
     Example: `undula example noisy.png && undula despeckle noisy.png clean.png --kind intensity`
     """
-    begin = time.perf_counter()
-    found = work.jobs(paths, output, recursive)
     options = work.Options(
-        backend, max_pixels, not keep, quiet or json_, over_time, quality, codec, preset, not no_audio, frames
-    )
+        backend, max_pixels, not keep, quiet or json_, over_time, quality, codec, preset, not no_audio,
+        frames, luma=True,
+    )  # fmt: skip
 
-    class Despeckled(Pipeline):
-        """What has no pipeline of its own: zeros are left out first."""
+    def despeckled(x: Any, *, sigma: Any, channel_axis: Any, backend: str) -> Any:
+        own = {"channel_axis": channel_axis, "backend": backend}
+        return undula.despeckle(x, kind=kind, looks=looks, strength=strength, **own)
 
-        def __call__(self, x: Any, **told: Any) -> Any:
-            own = {"channel_axis": told.get("channel_axis"), "backend": told.get("backend", "auto")}
-            return undula.despeckle(x, kind=kind, looks=looks, strength=strength, **own)
-
-    results = work.run_jobs(found, lambda video: Despeckled(), options)
-    _done(results, begin, json_, quiet)
+    _filtered(paths, output, recursive, lambda video: despeckled, options, json_)
 
 
 @app.command()
@@ -186,14 +182,7 @@ def sharpen(
 
     Example: `undula example photo.png && undula sharpen photo.png sharp.png --amount 0.7`
     """
-    methods: dict[str, list[Stage]] = {
-        "unsharp": [Unsharp(sigma, amount)],
-        "laplace": [Laplace(0.1 * amount)],
-        "diagonal": [Laplace(0.1 * amount, "diagonal")],
-        "wavelet": [Contrast(0.25, 1 + amount), Gain((1 + 0.5 * amount, 1 + 0.25 * amount, 1.0))],
-    }
-    if method not in methods:
-        raise undula.UnknownNameError("method", method, tuple(methods))
+    pipeline = sharpening(amount, method, sigma)
     options = work.Options(
         backend,
         max_pixels,
@@ -207,9 +196,7 @@ def sharpen(
         frames,
         luma=True,
     )
-    _filtered(
-        paths, output, recursive, lambda video: Pipeline("bior4.4", None, methods[method]), options, json_
-    )
+    _filtered(paths, output, recursive, lambda video: pipeline, options, json_)
 
 
 @app.command()
@@ -234,8 +221,7 @@ def enhance(
 
     Example: `undula example photo.png && undula enhance photo.png clear.png`
     """
-    stages: list[Stage] = [Shrink("bayes", strength=0.7)] if noise else []
-    pipeline = Pipeline("bior4.4", None, [*stages, Contrast(amount)])
+    pipeline = enhancing(amount, noise)
     options = work.Options(
         backend,
         max_pixels,

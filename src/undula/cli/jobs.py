@@ -14,13 +14,13 @@ import numpy as np
 
 from .. import io
 from ..errors import ArgumentError, FileError, UndulaError
-from ..filters import Pipeline
 from ..io.files import IMAGES, VIDEOS, kind_of, same_file, sniffed
 from .screen import steps
 
 __all__ = ["Job", "Options", "apart", "is_video", "jobs", "read_picture", "run_jobs"]
 
 PIPE = "-"
+Filter = Callable[..., Any]  # takes an image, and keywords as a Pipeline does
 
 
 @dataclass(frozen=True)
@@ -138,10 +138,8 @@ def _into(paths: Sequence[str], folder: Path, recursive: bool) -> list[Job]:
     return found
 
 
-def run_jobs(
-    found: Sequence[Job], make: Callable[[bool], Pipeline], options: Options
-) -> list[dict[str, Any]]:
-    """All files through a pipeline, which ``make`` makes for pictures or for videos.
+def run_jobs(found: Sequence[Job], make: Callable[[bool], Filter], options: Options) -> list[dict[str, Any]]:
+    """All files through a filter, which ``make`` makes for pictures or for videos.
 
     A file that cannot be read does not keep others from being filtered: errors come at the end.
     """
@@ -163,7 +161,7 @@ def run_jobs(
     return results
 
 
-def run_job(job: Job, make: Callable[[bool], Pipeline], options: Options) -> dict[str, Any]:
+def run_job(job: Job, make: Callable[[bool], Filter], options: Options) -> dict[str, Any]:
     """One file."""
     if str(job.target) != PIPE:
         apart(job.target, job.source)
@@ -188,7 +186,7 @@ def run_job(job: Job, make: Callable[[bool], Pipeline], options: Options) -> dic
         return _picture(source, target, make(False), options)
 
 
-def _picture(source: Path, target: Path, pipeline: Pipeline, options: Options) -> dict[str, Any]:
+def _picture(source: Path, target: Path, pipeline: Filter, options: Options) -> dict[str, Any]:
     picture = io.read(source, options.max_pixels)
     pages = picture.pixels if picture.pages else picture.pixels[None]
     axis = -1 if picture.channel_axis is not None else None
@@ -206,7 +204,7 @@ def _picture(source: Path, target: Path, pipeline: Pipeline, options: Options) -
     }
 
 
-def _video(source: Path, target: Path, pipeline: Pipeline, options: Options) -> dict[str, Any]:
+def _video(source: Path, target: Path, pipeline: Filter, options: Options) -> dict[str, Any]:
     known = io.look(source, options.max_pixels)
     most = (1 << known.bits) - 1
 

@@ -21,7 +21,15 @@ from .pipeline import Pipeline
 from .stages import Contrast, Gain, Laplace, Shrink, Stage, Unsharp
 from .subjects import AUTO, Subject
 
-__all__ = ["denoise", "denoise_wavelet", "despeckle", "enhance", "sharpen"]
+__all__ = [
+    "denoise",
+    "denoise_wavelet",
+    "despeckle",
+    "enhance",
+    "enhancing",
+    "sharpen",
+    "sharpening",
+]
 
 
 def denoise(
@@ -300,6 +308,12 @@ def sharpen(
     >>> bool(sharpen(step).max() > 1)
     True
     """
+    pipeline = sharpening(amount, method, sigma)
+    return pipeline(image, channel_axis=channel_axis, axes=axes, mask=mask, backend=backend)
+
+
+def sharpening(amount: float = 1.0, method: str = "unsharp", sigma: float = 1.0) -> Pipeline:
+    """The pipeline of :func:`sharpen`."""
     if isinstance(amount, bool) or not isinstance(amount, (int, float, np.number)) or not amount >= 0:
         raise ArgumentError(f"amount must be a number from 0 on, got {amount!r}")
     methods: dict[str, Sequence[Stage]] = {
@@ -310,8 +324,7 @@ def sharpen(
     }
     if method not in methods:
         raise UnknownNameError("method", method, tuple(methods))
-    pipeline = Pipeline("bior4.4", None, methods[method])
-    return pipeline(image, channel_axis=channel_axis, axes=axes, mask=mask, backend=backend)
+    return Pipeline("bior4.4", None, methods[method])
 
 
 def enhance(
@@ -345,11 +358,22 @@ def enhance(
     >>> bool(enhance(image).std() > image.std())
     True
     """
+    pipeline = enhancing(amount, denoise, wavelet, level, most)
+    return pipeline(image, channel_axis=channel_axis, axes=axes, mask=mask, backend=backend)
+
+
+def enhancing(
+    amount: float = 0.4,
+    denoise: bool = True,
+    wavelet: str | Wavelet = "bior4.4",
+    level: int | None = None,
+    most: float = 3.0,
+) -> Pipeline:
+    """The pipeline of :func:`enhance`."""
     if not isinstance(denoise, (bool, np.bool_)):
         raise ArgumentTypeError(f"denoise is True or False, got {denoise!r}")
     stages: list[Stage] = [Shrink("bayes", strength=0.7)] if denoise else []
-    pipeline = Pipeline(wavelet, level, [*stages, Contrast(amount, most)])
-    return pipeline(image, channel_axis=channel_axis, axes=axes, mask=mask, backend=backend)
+    return Pipeline(wavelet, level, [*stages, Contrast(amount, most)])
 
 
 # --- as scikit-image has it -----------------------------------------------------------------------
