@@ -483,3 +483,20 @@ def test_strategies_and_schemes_are_no_matter_of_the_host() -> None:
         undula.Plan((8, 8), "haar", strategy="tiled")
     with pytest.raises(undula.ArgumentError, match="has no kernels to show"):
         _ = undula.Plan((8, 8), "haar", level=1).source
+
+
+def test_devices_have_numbers(target: str) -> None:
+    found = undula.devices()
+    assert next(iter(found)) == "cpu"
+    assert f"{target}:0" in found
+    x = np.arange(64.0, dtype=np.float32).reshape(8, 8)
+    one, two = (undula.wavedec2(x, "db2", level=1, backend=name) for name in (target, f"{target}:0"))
+    np.testing.assert_array_equal(one[0], two[0])
+    plan = undula.Plan(x.shape, "db2", level=1, backend=f"{target}:0", dtype="float32")
+    np.testing.assert_array_equal(plan.forward(x)[0], two[0])
+    assert plan.backend == target
+    with pytest.raises(undula.MissingDeviceError, match="number 1000"):
+        undula.dwt2(x, "db2", backend=f"{target}:1000")
+    for wrong in (f"{target}:x", f"{target}:", "cpu:0"):
+        with pytest.raises(undula.ArgumentError, match="unknown backend"):
+            undula.dwt2(x, "db2", backend=wrong)

@@ -21,6 +21,7 @@ from undula.filters import (
     Pipeline,
     Shrink,
     Stage,
+    Trace,
     Unsharp,
 )
 
@@ -342,3 +343,33 @@ def test_thresholds_where_arrays_are(library: str) -> None:
 
 def on_host(x: Any) -> np.ndarray[Any, Any]:
     return np.asarray(x.get() if hasattr(x, "get") else x.cpu() if hasattr(x, "cpu") else x)
+
+
+def test_a_trace_sees_times_coefficients_and_thresholds() -> None:
+    seen = Trace(keep=True)
+    pipeline = Pipeline("bior4.4", 2, [Shrink("given", "hard", [30, 20]), Gain(2.0)])
+    made = pipeline(IMAGE, trace=seen)
+    np.testing.assert_array_equal(made, pipeline(IMAGE))
+    assert set(seen.seconds) == {"forward", "filter", "inverse"}
+    assert all(value > 0 for value in seen.seconds.values())
+    coeffs = undula.wavedecn(IMAGE.astype(np.float32), "bior4.4", level=2)
+    assert seen.before is not None
+    assert seen.after is not None
+    for (_, found), (_, kept) in ((seen.before, seen.after),):
+        for level, key in ((0, "ad"), (1, "dd")):
+            np.testing.assert_allclose(found[level][key][0], coeffs[-1 - level][key], atol=1e-3)
+            wanted = 2 * undula.threshold(coeffs[-1 - level][key], (30, 20)[level], "hard")
+            np.testing.assert_allclose(kept[level][key][0], wanted, atol=1e-3)
+    assert {place: low.tolist() for place, low in seen.limits[0].items()} == {
+        (level, key): [(30.0, 20.0)[level]] for level in (0, 1) for key in ("ad", "da", "dd")
+    }
+    assert 1 not in seen.limits
+
+
+@pytest.mark.parametrize("how", [{"strategy": "rowcolumn"}, {"scheme": "monolithic*"}], ids=str)
+def test_strategies_and_schemes_make_the_same_picture(target: str, how: dict[str, str]) -> None:
+    pipeline = Pipeline("cdf97", 2, [Shrink("bayes")])
+    found = pipeline(IMAGE.astype(np.float32), backend=f"{target}:0", **how)
+    np.testing.assert_allclose(found, pipeline(IMAGE.astype(np.float32)), atol=2e-2)
+    with pytest.raises(undula.ArgumentError, match="are for backends"):
+        pipeline(IMAGE, **how)

@@ -46,7 +46,9 @@ Output = Annotated[
 Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="folders within folders, too")]
 Json = Annotated[bool, typer.Option("--json", help="for machines")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no progress, no words")]
-Backend = Annotated[str, typer.Option("--backend", help="auto, cpu, cuda or opencl")]
+Backend = Annotated[
+    str, typer.Option("--backend", help="auto, cpu, cuda, opencl, or one device such as cuda:1")
+]
 MaxPixels = Annotated[int | None, typer.Option("--max-pixels", help="the most pixels that a file may have")]
 Keep = Annotated[bool, typer.Option("--keep", help="never overwrite")]
 Level = Annotated[

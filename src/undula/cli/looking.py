@@ -259,6 +259,7 @@ def _about_machine() -> dict[str, Any]:
             found[package] = f"missing: pip install 'undula[{extras.get(package, 'app')}]'"
     for backend in ("cuda", "opencl"):
         found[f"backend {backend}"] = _device(backend)
+    found |= {f"device {name}": what for name, what in undula.devices().items()}
     return found
 
 

@@ -11,6 +11,7 @@ from .pipeline import Pipeline, Views
 from .shifts import cycle_spin
 from .stages import METHODS, PLACES, RULES, STAGES, Blur, Contrast, Gain, Laplace, Shrink, Stage, Unsharp
 from .threshold import threshold, threshold_firm
+from .trace import Trace
 
 __all__ = [
     "METHODS",
@@ -24,6 +25,7 @@ __all__ = [
     "Pipeline",
     "Shrink",
     "Stage",
+    "Trace",
     "Unsharp",
     "Views",
     "cycle_spin",

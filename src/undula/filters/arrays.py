@@ -68,6 +68,10 @@ class Arrays(ABC):
     def along(self, x: Any, taps: np.ndarray[Any, Any], axis: int, places: int) -> Any:
         """Symmetric taps along one of the last axes."""
 
+    @abstractmethod
+    def finish(self, x: Any) -> None:
+        """Waits until an array is there, for who measures."""
+
     def per_item(self, value: Any, x: Any) -> Any:
         """One number for each item, from one for all or one for each."""
         wide = self.xp.asarray(value, dtype=x.dtype) if self.host else _beside(self.xp, value, x)
@@ -92,6 +96,9 @@ class Host(Arrays):
 
     xp = np
     host = True
+
+    def finish(self, x: Any) -> None:
+        """Nothing is waited for."""
 
     def shrink(
         self, bands: Sequence[Any], rule: str, lows: Sequence[Any], highs: Sequence[Any], own: bool = False
@@ -226,6 +233,9 @@ class Elsewhere(Arrays):
     ) -> Any:
         own = self.spread(self.per_item(noise, x), x)
         return _local(self.xp, x, parents, radius, own, factor, weight, offset, bivariate, places)
+
+    def finish(self, x: Any) -> None:
+        float(self.xp.reshape(x, (-1,))[0])
 
     def convolve(self, x: Any, taps: np.ndarray[Any, Any], places: int) -> Any:
         return _convolve(self.xp, x, taps, places)

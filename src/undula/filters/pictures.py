@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["picture"]
+__all__ = ["on_host", "picture"]
 
 
-def _on_host(x: Any) -> NDArray[Any]:
+def on_host(x: Any) -> NDArray[Any]:
+    """An array of any library, as NumPy's."""
     if hasattr(x, "get") and not isinstance(x, np.ndarray):  # CuPy
         return np.asarray(x.get())
     if hasattr(x, "detach"):
@@ -47,7 +48,7 @@ def picture(
     gain : number
         How much details are brought out; small ones are lifted by a square root, so that all can be seen.
     """
-    approximation = _on_host(low)
+    approximation = on_host(low)
     levels = len(details)
     scale = 2.0**levels  # (each level makes an approximation twice as large)
     base = approximation / scale
@@ -62,7 +63,7 @@ def picture(
         (height, width), (top, left) = sizes[level], sizes[level + 1]
         places = {"ad": (0, top, left, width), "da": (top, height, 0, left), "dd": (top, height, left, width)}
         for key, (begin, end, start, stop) in places.items():
-            band = _fitted(_on_host(found[key]), (end - begin, stop - start))
+            band = _fitted(on_host(found[key]), (end - begin, stop - start))
             size = gain * np.abs(band) / (2.0**level * span)
             canvas[:, begin:end, start:stop] = 0.5 + 0.5 * np.sign(band) * np.sqrt(size)
     canvas[:, : sizes[-1][0], : sizes[-1][1]] = (_fitted(base, sizes[-1]) - least) / span

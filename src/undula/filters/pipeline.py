@@ -7,7 +7,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,15 +21,16 @@ from ..plans import dwtn_max_level
 from ..plans.boundary import MODES, check_mode
 from ..transforms import dwtn, wavedecn, waverecn
 from ..transforms.levels import recipe
-from ..transforms.ondevice import Options, backward, engine
+from ..transforms.ondevice import Options, backward, engine, forward
 from ..wavelets import Wavelet, as_wavelet, wavelist
 from . import shifts
 from .arrays import Arrays, rounding_of
 from .noise import band_norms
-from .pictures import picture
+from .pictures import on_host, picture
 from .speckle import KINDS, Logarithm
 from .stages import Gain, Pyramid, Shrink, Stage, applied, stage_of
 from .subjects import AUTO, COLORS, Subject
+from .trace import How, Trace
 
 __all__ = ["Pipeline", "Views"]
 
@@ -182,7 +183,10 @@ class Pipeline:
         axes: Sequence[int] | None = None,
         mask: Any = None,
         backend: str = "auto",
+        strategy: str = "auto",
+        scheme: str = "auto",
         counted: Any = None,
+        trace: Trace | None = None,
     ) -> Any:
         """An image, a volume or a batch, filtered; of the same shape and dtype.
 
@@ -200,16 +204,22 @@ class Pipeline:
             True where samples are valid. Others stay as they are, and out of all statistics, as does what is
             no number.
         backend : "auto", "cpu", "cuda" or "opencl"
+            ``cuda:1`` is the second GPU, as :func:`undula.devices` lists them.
+        strategy, scheme : str
+            How transforms are laid over a device, as for :class:`undula.Plan`; the numbers are the same.
         counted : array of bool of the shape of the image, optional
             True where samples count in statistics; all are filtered.
+        trace : Trace, optional
+            Is told how long what took, and gets coefficients and thresholds if it keeps them.
         """
         subject = Subject(x, channel_axis, axes, "channels" if self.speckle else self.color, mask)
         valid = subject.valid
         if counted is not None:
             seen = subject.arranged(counted)
             valid = seen if valid is None else valid & seen
+        how = How(backend, strategy, scheme, trace)
         made = self.on_planes(
-            subject.arrays, subject.planes, subject.places, subject.sigmas(sigma), valid, backend
+            subject.arrays, subject.planes, subject.places, subject.sigmas(sigma), valid, how
         )
         return subject.closed(made)
 
@@ -250,7 +260,8 @@ class Pipeline:
         Details are shown around a mid-grey; the pictures are of the size of the image.
         """
         channel_axis, axes = options.pop("channel_axis", AUTO), options.pop("axes", None)
-        mask, sigma, backend = (options.pop(key, None) for key in ("mask", "sigma", "backend"))
+        mask, sigma = options.pop("mask", None), options.pop("sigma", None)
+        how = How(options.pop("backend", None) or "auto")
         if options:
             raise ArgumentTypeError(f"unknown option(s) {sorted(options)}")
         subject = Subject(x, channel_axis, axes, "channels" if self.speckle else self.color, mask)
@@ -258,17 +269,14 @@ class Pipeline:
             raise ArgumentError(f"pictures are made of images, with 2 axes; these have {subject.places}")
         if self.levels_for(subject.planes.shape[1:]) == 0:
             raise ArgumentError("there is nothing to see of no level; pass level=1 or more")
-        seen: list[Any] = []
-        plain = Pipeline(
-            self.wavelet, self.level, self.stages, mode=self.mode, speckle=self.speckle, looks=self.looks
-        )
-        plain.on_planes(
-            subject.arrays, subject.planes, 2, subject.sigmas(sigma), subject.valid, backend or "auto", seen
-        )
-        made = self.on_planes(
-            subject.arrays, subject.planes, 2, subject.sigmas(sigma), subject.valid, backend or "auto"
-        )
-        pictures = [picture(low, details, subject.planes.shape[1:]) for low, details in seen]
+        seen = Trace(keep=True)
+        given = (subject.arrays, subject.planes, 2, subject.sigmas(sigma), subject.valid)
+        made = replace(self, invariant=False).on_planes(*given, replace(how, trace=seen))
+        if self.invariant:
+            made = self.on_planes(*given, how)
+        assert seen.before is not None
+        assert seen.after is not None
+        pictures = [picture(*pair, subject.planes.shape[1:]) for pair in (seen.before, seen.after)]
         shown = [subject_picture(subject, each) for each in pictures]
         return Views(shown[0], shown[1], subject.closed(made))
 
@@ -293,15 +301,15 @@ class Pipeline:
         places: int,
         sigma: Any = None,
         valid: Any = None,
-        backend: str = "auto",
-        seen: list[Any] | None = None,
+        how: How | None = None,
     ) -> Any:
-        """Planes of floats with items first, filtered; ``seen`` gets coefficients before and after."""
+        """Planes of floats with items first, filtered."""
+        how = how or How()
         if self.speckle is not None:
             log = Logarithm(arrays, self.speckle, self.looks, places)
-            made = self._linear(arrays, log.taken(x, valid), places, sigma, log.valid, backend, seen)
+            made = self._linear(arrays, log.taken(x, valid), places, sigma, log.valid, how)
             return log.undone(made)
-        return self._linear(arrays, x, places, sigma, valid, backend, seen)
+        return self._linear(arrays, x, places, sigma, valid, how)
 
     def _linear(
         self,
@@ -310,21 +318,28 @@ class Pipeline:
         places: int,
         sigma: Any,
         valid: Any,
-        backend: str,
-        seen: list[Any] | None,
+        how: How,
     ) -> Any:
+        trace = how.trace
+        keep = trace is not None and trace.keep
+        if trace is not None:
+            trace.begin()
         for stage in self.stages:
             if "image" in stage.places():
                 x = stage.on_samples(x, arrays, places)
+        if trace is not None:
+            trace.lap("filter", arrays, x)
         shape = tuple(int(n) for n in x.shape[1:])
         levels = self.levels_for(shape)
         work = [stage for stage in self.stages if "image" not in stage.places()]
-        if levels == 0 or not (work or seen is not None):
+        if levels == 0 or not (work or keep):
             return x
         wavelet = as_wavelet(self.wavelet)
-        low, details, shapes = self._analysed(arrays, x, places, levels, backend)
-        if seen is not None:
-            seen.append((low, details))
+        low, details, shapes = self._analysed(arrays, x, places, levels, how)
+        if trace is not None:
+            trace.lap("forward", arrays, low)
+            if keep:
+                trace.before = (low, details)
         pyramid = Pyramid(
             arrays,
             _norms(wavelet, levels, places),
@@ -333,39 +348,48 @@ class Pipeline:
             max(0, (wavelet.dec_len - 3) // 2),
             sigma,
             _valid_levels(arrays, valid, details, places, wavelet, self.invariant),
-            own=seen is None,
+            own=not keep,
             least=rounding_of(arrays, low, levels, places),
         )
-        late = self._late(work, arrays, backend, seen)
+        late = None if keep else self._late(work, arrays, how)
         for stage in work:
             if "last" in stage.places():
                 low = stage.on_samples(low, arrays, places)
             if "details" in stage.places() and stage is not late:
+                if trace is not None and keep and isinstance(stage, Shrink):
+                    number = next(k for k, each in enumerate(self.stages) if each is stage)
+                    _told(trace, number, stage.limits(details, pyramid), arrays, x)
                 details = stage.on_details(details, pyramid)
-        if seen is not None:
-            seen.append((low, details))
+        if trace is not None:
+            trace.lap("filter", arrays, next(iter(details[-1].values())))
+            if keep:
+                trace.after = (low, details)
         if self.invariant:
-            return shifts.backward(
-                arrays, low, details, shapes, wavelet, places, self.mode, backend, self._shifted
+            made = shifts.backward(
+                arrays, low, details, shapes, wavelet, places, self.mode, how.backend, self._shifted
             )
-        if late is not None:
-            return self._fused(late, low, details, pyramid, x, backend)
-        return self._synthesised(low, details, x, backend)
+        elif late is not None:
+            made = self._fused(late, low, details, pyramid, x, how)
+        else:
+            made = self._synthesised(low, details, x, how)
+        if trace is not None:
+            trace.lap("inverse", arrays, made)
+        return made
 
-    def _synthesised(self, low: Any, details: list[dict[str, Any]], x: Any, backend: str) -> Any:
+    def _synthesised(self, low: Any, details: list[dict[str, Any]], x: Any, how: How) -> Any:
         axes = tuple(range(1, len(x.shape)))
         coeffs = [low, *reversed(details)]
-        return waverecn(
-            coeffs, as_wavelet(self.wavelet), self.mode, axes, shape=tuple(x.shape), backend=backend
-        )
+        wavelet, shape = as_wavelet(self.wavelet), tuple(int(n) for n in x.shape)
+        if not how.usual:
+            wanted = recipe(len(shape), wavelet, self.mode, axes)
+            return backward(_device(x, how), coeffs, wanted, shape, options=_options(how))
+        return waverecn(coeffs, wavelet, self.mode, axes, shape=shape, backend=how.backend)
 
-    def _late(
-        self, work: Sequence[Stage], arrays: Arrays, backend: str, seen: list[Any] | None
-    ) -> Shrink | Gain | None:
+    def _late(self, work: Sequence[Stage], arrays: Arrays, how: How) -> Shrink | Gain | None:
         """A stage on details that a device can do while it reads them on the way back: the last one."""
         ends = [stage for stage in work if "details" in stage.places()]
-        on_host = arrays.host and backend in ("auto", "cpu")
-        if self.invariant or on_host or seen is not None or not ends:
+        on_host = arrays.host and how.backend in ("auto", "cpu")
+        if self.invariant or on_host or not how.usual or not ends:
             return None
         last = ends[-1]
         if isinstance(last, Gain):
@@ -383,7 +407,7 @@ class Pipeline:
         details: list[dict[str, Any]],
         pyramid: Pyramid,
         x: Any,
-        backend: str,
+        how: How,
     ) -> Any:
         """The way back, with thresholds on the way."""
         arrays, xp = pyramid.arrays, pyramid.arrays.xp
@@ -407,7 +431,7 @@ class Pipeline:
         else:
             limits = xp.reshape(xp.stack(rows, axis=-1), (items, *counts))
         wanted = recipe(len(x.shape), as_wavelet(self.wavelet), self.mode, tuple(range(1, len(x.shape))))
-        library = engine([x], backend)
+        library = engine([x], how.backend)
         assert library is not None
         try:
             return backward(
@@ -419,10 +443,10 @@ class Pipeline:
                 limits=limits,
             )
         except UnfusedError:
-            return self._synthesised(low, applied(details, pyramid, *found), x, backend)
+            return self._synthesised(low, applied(details, pyramid, *found), x, how)
 
     def _analysed(
-        self, arrays: Arrays, x: Any, places: int, levels: int, backend: str
+        self, arrays: Arrays, x: Any, places: int, levels: int, how: How
     ) -> tuple[Any, list[dict[str, Any]], list[tuple[int, ...]]]:
         """The approximation, details finest first, and the shapes of what was decomposed."""
         between = [stage for stage in self.stages if "approximation" in stage.places()]
@@ -437,20 +461,51 @@ class Pipeline:
         wavelet = as_wavelet(self.wavelet)
         if self.invariant:
             return shifts.forward(
-                arrays, x, wavelet, levels, places, self.mode, backend, changed, self._shifted
+                arrays, x, wavelet, levels, places, self.mode, how.backend, changed, self._shifted
             )
         axes = tuple(range(1, 1 + places))
         if not between and levels <= dwtn_max_level(tuple(x.shape[1:]), wavelet):
-            coeffs = wavedecn(x, wavelet, self.mode, levels, axes, backend=backend)
+            if how.usual:
+                coeffs = wavedecn(x, wavelet, self.mode, levels, axes, backend=how.backend)
+            else:
+                wanted = recipe(len(x.shape), wavelet, self.mode, axes)
+                coeffs = forward(_device(x, how), x, wanted, levels, options=_options(how))
             return coeffs[0], list(reversed(coeffs[1:])), []
         low, details = x, []
         for level in range(1, levels + 1):
-            found = dict(dwtn(low, wavelet, self.mode, axes, backend=backend))
+            found = dict(dwtn(low, wavelet, self.mode, axes, backend=how.backend))
             low = found.pop("a" * places)
             details.append(found)
             if level < levels:
                 low = changed(low, level)
         return low, details, []
+
+
+def _device(x: Any, how: How) -> Any:
+    """Where a strategy or a scheme of one's own is run."""
+    library = engine([x], how.backend)
+    if library is None:
+        raise ArgumentError(
+            f"strategy {how.strategy!r} and scheme {how.scheme!r} are for backends 'cuda' and 'opencl', not"
+            f" for {how.backend!r}"
+        )
+    return library
+
+
+def _options(how: How) -> Options:
+    return Options(how.strategy if how.scheme == "auto" else "tiled", how.scheme)
+
+
+def _told(trace: Trace, number: int, found: Any, arrays: Arrays, x: Any) -> None:
+    """Thresholds of a stage, a number for each item."""
+    if found is None:
+        return
+    _, chosen, lows, _ = found
+    items = int(x.shape[0])
+    trace.limits[number] = {
+        place: np.broadcast_to(np.asarray(on_host(low), np.float64), (items,)).copy()
+        for place, low in zip(chosen, lows, strict=True)
+    }
 
 
 def _placed(xp: Any, numbers: np.ndarray[Any, Any], like: Any) -> Any:

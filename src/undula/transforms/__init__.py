@@ -15,6 +15,7 @@ from .discrete import (
     waverecn,
 )
 from .lifted import ilwt, ilwt2, ilwtn, lwt, lwt2, lwtn
+from .ondevice import devices
 from .partial import FswavedecnResult, downcoef, fswavedecn, fswaverecn, upcoef
 from .plan import Plan, PlanCost
 from .stream import ForwardStream, InverseStream, Rows, collect_rows
@@ -27,6 +28,7 @@ __all__ = [
     "PlanCost",
     "Rows",
     "collect_rows",
+    "devices",
     "downcoef",
     "dwt",
     "dwt2",

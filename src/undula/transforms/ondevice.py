@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -16,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from ..backends.clike.kernel import INTEGERS
-from ..backends.cpu import empty
+from ..backends.cpu import empty, get_num_threads
 from ..backends.devices.launches import Task, UnfollowableError
 from ..backends.devices.libraries import COMPLEX, RESULTS, Held, Library, library_of, same_library
 from ..backends.devices.transform import Layout, Options, Stage, transform
-from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError, MissingDeviceError, UnknownNameError
 from ..liftings import lifting
 from ..plans.flow import MOST_STEPS
 from ..plans.line import lwt_steps
@@ -33,16 +34,19 @@ __all__ = [
     "Options",
     "backward",
     "buffer_key",
+    "devices",
     "engine",
     "forward",
     "host",
     "layouts",
+    "named",
     "prepared",
     "program",
     "restorer",
 ]
 
-BACKENDS = ("auto", "cpu", "cuda", "opencl")
+DEVICES = ("cuda", "opencl")
+BACKENDS = ("auto", "cpu", *DEVICES)
 
 Shape = tuple[int, ...]
 USUAL = Options()
@@ -56,21 +60,50 @@ def engine(arrays: Sequence[Any], backend: str = "auto") -> Library | None:
     arrays : sequence
         As the caller gave them; None among them is left out.
     backend : str
-        One of :data:`BACKENDS`.
+        One of :data:`BACKENDS`; ``cuda:1`` and ``opencl:1`` are their second devices.
     """
-    if backend not in BACKENDS:
-        raise UnknownNameError("backend", backend, BACKENDS)
+    name, _ = named(backend, BACKENDS)
     library = same_library(arrays)
     if library is None:
-        if backend in ("auto", "cpu"):
+        if name in ("auto", "cpu"):
             return None
         return host(backend)
-    if backend not in ("auto", library.backend):
+    if name not in ("auto", library.backend):
         raise ArgumentError(
             f"an array of {library.name} is transformed by backend {library.backend!r} where it is, not by"
             f" {backend!r}; give a NumPy array to have it brought there"
         )
     return library
+
+
+def named(backend: str, known: Sequence[str]) -> tuple[str, int | None]:
+    """What a backend is called, and the number of its device: ``cuda:1`` is the second GPU of CUDA's."""
+    name, colon, number = backend.partition(":") if isinstance(backend, str) else (backend, "", "")
+    if name not in known or (colon and (name not in DEVICES or not number.isdecimal())):
+        raise UnknownNameError("backend", backend, known)
+    return name, int(number) if colon else None
+
+
+def devices() -> dict[str, str]:
+    """Every device that transforms can run on, by the name that ``backend`` takes, and what it is.
+
+    Examples
+    --------
+    >>> "cpu" in devices()
+    True
+    """
+    from ..backends.cuda import runtime as cuda
+    from ..backends.opencl import runtime as opencl
+
+    found = {"cpu": f"CPU, {get_num_threads()} thread(s)"}
+    for name, names in (("cuda", cuda.names), ("opencl", opencl.names)):
+        try:
+            found |= {f"{name}:{number}": one for number, one in enumerate(names())}
+        except MissingDeviceError:
+            continue
+        except Exception as error:  # a driver that is there and does not work
+            warnings.warn(f"the driver of {name} does not work: {error}", RuntimeWarning, stacklevel=2)
+    return found
 
 
 class HostLibrary(Library):
@@ -79,15 +112,15 @@ class HostLibrary(Library):
     name = "NumPy"
 
     def __init__(self, backend: str) -> None:
-        self.backend = backend
-        if backend == "cuda":
+        self.backend, number = named(backend, DEVICES)
+        if self.backend == "cuda":
             from ..backends.cuda.runtime import device
 
-            self._device: Any = device(0)
+            self._device: Any = device(number or 0)
         else:
-            from ..backends.opencl.runtime import default_device
+            from ..backends.opencl.runtime import default_device, numbered_device
 
-            self._device = default_device()
+            self._device = default_device() if number is None else numbered_device(number)
 
     def device(self, x: Any) -> Any:
         """The device that arrays are brought to."""

@@ -78,7 +78,8 @@ class Plan:
         Of the arrays. On the CPU results are float32, float64, complex64 or complex128; on a device float16
         stays, and integers of 8 and 16 bits become float32.
     backend : "auto", "cpu", "cuda", "opencl" or "reference"
-        ``auto`` is the CPU. ``cuda`` and ``opencl`` take NumPy's arrays, and those that are on the device.
+        ``auto`` is the CPU. ``cuda`` and ``opencl`` take NumPy's arrays, and those that are on the device;
+        ``cuda:1`` is the second GPU, as :func:`undula.devices` lists them.
         ``reference`` is plain NumPy in extended precision, slow.
     strategy : "auto", "naive", "rowcolumn", "tiled" or "sliding"
         How the work is laid over a device; see ``docs/gpu.md``. ``auto`` slides, and has tiles for levels
@@ -153,14 +154,14 @@ class Plan:
         else:
             self.level = checked_level(self._inner, self._recipe.wavelets, self.axes, level)
         for what, value, known in (
-            ("backend", backend, BACKENDS),
             ("scheme", scheme, ("auto", *SCHEMES)),
             ("strategy", strategy, STRATEGIES),
             ("method", method, METHODS),
         ):
             if value not in known:
                 raise UnknownNameError(what, value, known)
-        self.backend = "cpu" if backend == "auto" else backend
+        name, _ = ondevice.named(backend, BACKENDS)
+        self.backend, self._where = "cpu" if name == "auto" else name, backend
         self.scheme, self.strategy = scheme, strategy
         self._on_device = self.backend in ("cuda", "opencl")
         self._runs = True
@@ -170,7 +171,7 @@ class Plan:
         self._form = {1: "wavedec", 2: "wavedec2"}.get(len(self.axes), "wavedecn")
         self._shapes = shapes(self._recipe, self._inner, self.level, self._real())
         if self._on_device:
-            self._host: Library = ondevice.host(self.backend)
+            self._host: Library = ondevice.host(backend)
             self._source = str(dtype.newbyteorder("="))
             chosen = strategy if scheme == "auto" else "tiled"
             self._options = Options(chosen, scheme, method)
@@ -479,7 +480,7 @@ class Plan:
             yield from_keys(coeffs, self._form)
 
     def _library(self, arrays: Sequence[Any]) -> Library:
-        library = ondevice.engine(arrays, self.backend)
+        library = ondevice.engine(arrays, self._where)
         assert library is not None
         return library
 

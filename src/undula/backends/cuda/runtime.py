@@ -352,6 +352,14 @@ def device(number: int) -> Device:
     return Device(number)
 
 
+def names() -> list[str]:
+    """What the GPUs are called, in the order of their numbers."""
+    device(0)
+    from cuda.bindings import driver
+
+    return [device(number).name for number in range(check(driver.cuDeviceGetCount()))]
+
+
 def device_of_address(address: int) -> int:
     """The number of the GPU that an address is on."""
     from cuda.bindings import driver

@@ -14,7 +14,7 @@ from ...errors import DeviceError, KernelError, MissingDeviceError, OutOfMemoryE
 from ..clike import OPENCL, Kernel
 from ..devices.launches import Launch, Limits, Program
 
-__all__ = ["Device", "default_device", "device"]
+__all__ = ["Device", "default_device", "device", "names", "numbered_device"]
 
 LOCAL = 49152  # bytes that a kernel of ours takes at most, also where there are more
 
@@ -161,9 +161,8 @@ def device(context: Any, handle: Any) -> Device:
         return _devices[key]
 
 
-@cache
-def default_device() -> Device:
-    """The first GPU, or else the first device that there is."""
+def _found() -> list[Any]:
+    """All devices, in the order in which their drivers tell them; an error if there is none."""
     try:
         import pyopencl as cl
     except ImportError as error:
@@ -180,6 +179,29 @@ def default_device() -> Device:
             "PyOpenCL finds no device: install the OpenCL driver of your GPU, or "
             "pip install pocl-binary-distribution to run kernels on the CPU"
         )
-    gpus = [one for one in found if one.type & cl.device_type.GPU]
-    chosen = (gpus or found)[0]
-    return device(cl.Context([chosen]), chosen)
+    return found
+
+
+def names() -> list[str]:
+    """What the devices are called, in the order of their numbers."""
+    return [f"{one.name.strip()} ({one.platform.name.strip()})" for one in _found()]
+
+
+@cache
+def default_device() -> Device:
+    """The first GPU, or else the first device that there is."""
+    found = _found()
+    import pyopencl as cl
+
+    return numbered_device(next((k for k, one in enumerate(found) if one.type & cl.device_type.GPU), 0))
+
+
+@cache
+def numbered_device(number: int) -> Device:
+    """A device by its number."""
+    found = _found()
+    if number >= len(found):
+        raise MissingDeviceError(f"there is no OpenCL device number {number}; the drivers know {len(found)}")
+    import pyopencl as cl
+
+    return device(cl.Context([found[number]]), found[number])
