@@ -11,9 +11,11 @@ import typer
 import undula
 
 from ..errors import ArgumentError, FileError
-from ..filters import Blur, Contrast, Gain, Laplace, Pipeline, Shrink, Stage, Unsharp
+from ..filters import Pipeline, Shrink
 from ..filters.functions import enhancing, sharpening
+from ..filters.words import stage_of_words
 from ..io.files import written
+from ..io.through import Encoding
 from . import jobs as work
 from .common import (
     Backend,
@@ -110,10 +112,8 @@ def denoise(
         name = wavelet or ("db2" if all_shifts else "bior4.4")
         return Pipeline(name, level, [Shrink(method, strength=strength)], invariant=all_shifts)
 
-    options = work.Options(
-        backend, max_pixels, not keep, quiet or json_, over_time, quality, codec, preset, not no_audio,
-        frames, sigma=sigma,
-    )  # fmt: skip
+    encoding = Encoding(over_time, quality, codec, preset, not no_audio, frames)
+    options = work.Options(backend, max_pixels, not keep, quiet or json_, encoding, sigma)
     _filtered(paths, output, recursive, make, options, json_)
 
 
@@ -145,10 +145,8 @@ def despeckle(
 
     Example: `undula example noisy.png && undula despeckle noisy.png clean.png --kind intensity`
     """
-    options = work.Options(
-        backend, max_pixels, not keep, quiet or json_, over_time, quality, codec, preset, not no_audio,
-        frames, luma=True,
-    )  # fmt: skip
+    encoding = Encoding(over_time, quality, codec, preset, not no_audio, frames, luma=True)
+    options = work.Options(backend, max_pixels, not keep, quiet or json_, encoding)
 
     def despeckled(x: Any, *, sigma: Any, channel_axis: Any, backend: str) -> Any:
         own = {"channel_axis": channel_axis, "backend": backend}
@@ -183,19 +181,8 @@ def sharpen(
     Example: `undula example photo.png && undula sharpen photo.png sharp.png --amount 0.7`
     """
     pipeline = sharpening(amount, method, sigma)
-    options = work.Options(
-        backend,
-        max_pixels,
-        not keep,
-        quiet or json_,
-        0,
-        quality,
-        codec,
-        preset,
-        not no_audio,
-        frames,
-        luma=True,
-    )
+    encoding = Encoding(0, quality, codec, preset, not no_audio, frames, luma=True)
+    options = work.Options(backend, max_pixels, not keep, quiet or json_, encoding)
     _filtered(paths, output, recursive, lambda video: pipeline, options, json_)
 
 
@@ -222,19 +209,8 @@ def enhance(
     Example: `undula example photo.png && undula enhance photo.png clear.png`
     """
     pipeline = enhancing(amount, noise)
-    options = work.Options(
-        backend,
-        max_pixels,
-        not keep,
-        quiet or json_,
-        0,
-        quality,
-        codec,
-        preset,
-        not no_audio,
-        frames,
-        luma=True,
-    )
+    encoding = Encoding(0, quality, codec, preset, not no_audio, frames, luma=True)
+    options = work.Options(backend, max_pixels, not keep, quiet or json_, encoding)
     _filtered(paths, output, recursive, lambda video: pipeline, options, json_)
 
 
@@ -249,7 +225,10 @@ def filter_(
     paths: Paths,
     output: Output = None,
     stage: Annotated[list[str] | None, typer.Option("--stage", "-S", help=STAGE_HELP)] = None,
-    pipeline_file: Annotated[Path | None, typer.Option("--pipeline", "-p", help="a pipeline in JSON")] = None,
+    pipeline_text: Annotated[
+        str | None,
+        typer.Option("--pipeline", "-p", help="a file with a pipeline in JSON, or the JSON itself"),
+    ] = None,
     save: Annotated[
         Path | None, typer.Option("--save", help="write the pipeline down, for --pipeline")
     ] = None,
@@ -275,52 +254,25 @@ def filter_(
 
     Example: `undula example noisy.png && undula filter noisy.png out.png -S soft:20 -S unsharp:1:0.5@last`
     """
-    if (stage is None) == (pipeline_file is None):
-        raise ArgumentError("give stages (--stage, as often as you like), or a file (--pipeline)")
-    if pipeline_file is not None:
-        if not pipeline_file.exists():
-            raise FileError(f"cannot read {pipeline_file}: there is no such file")
-        pipeline = Pipeline.load(pipeline_file)
+    if (stage is None) == (pipeline_text is None):
+        raise ArgumentError("give stages (--stage, as often as you like), or a pipeline (--pipeline)")
+    if pipeline_text is not None:
+        pipeline = _pipeline_of(pipeline_text)
     else:
-        pipeline = Pipeline(wavelet, level, [parsed_stage(text) for text in stage or []], invariant=shifts)
+        pipeline = Pipeline(wavelet, level, [stage_of_words(text) for text in stage or []], invariant=shifts)
     if save is not None:
         work.apart(save, *(path for path in paths if Path(path).exists()))
         with written(save) as beside:
             pipeline.save(beside)
-    options = work.Options(
-        backend, max_pixels, not keep, quiet or json_, over_time, quality, codec, preset, not no_audio, frames
-    )
+    encoding = Encoding(over_time, quality, codec, preset, not no_audio, frames)
+    options = work.Options(backend, max_pixels, not keep, quiet or json_, encoding)
     _filtered(paths, output, recursive, lambda video: pipeline, options, json_)
 
 
-def parsed_stage(text: str) -> Stage:
-    """A stage as it is written on a command line."""
-    body, _, place = text.partition("@")
-    name, *numbers = body.split(":")
-    try:
-        values = [float(number) for number in numbers]
-    except ValueError:
-        raise ArgumentError(
-            f"a stage is a name and numbers with colons, such as soft:20; got {text!r}"
-        ) from None
-    where: dict[str, Any] = {"at": place} if place else {}
-    if name in ("soft", "hard", "garrote", "firm"):
-        return Shrink("given", name, values or 20.0)
-    if name in ("bayes", "sure", "hybrid", "universal", "minimax", "bivariate", "block"):
-        return Shrink(name, strength=values[0] if values else 1.0)
-    if name == "gain":
-        return Gain(tuple(values) or 1.5)
-    makers: dict[str, Any] = {"blur": Blur, "unsharp": Unsharp, "laplace": Laplace}
-    if name == "contrast":
-        return Contrast(*values)
-    if name == "diagonal":
-        return Laplace(values[0] if values else 0.1, "diagonal", **where)
-    if name not in makers:
-        known = (
-            "soft hard garrote firm bayes sure hybrid universal minimax bivariate block gain contrast blur"
-        )
-        raise undula.UnknownNameError("stage", name, (*known.split(), "unsharp", "laplace", "diagonal"))
-    try:
-        return makers[name](*values, **where)  # type: ignore[no-any-return]
-    except TypeError:
-        raise ArgumentError(f"too many numbers for {name}: {text!r}") from None
+def _pipeline_of(text: str) -> Pipeline:
+    """A pipeline from a file, or as it is written in one."""
+    if text.lstrip().startswith("{"):
+        return Pipeline.from_json(text)
+    if not Path(text).exists():
+        raise FileError(f"cannot read {text}: there is no such file")
+    return Pipeline.load(text)

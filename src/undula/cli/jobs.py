@@ -5,22 +5,20 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from .. import io
 from ..errors import ArgumentError, FileError, UndulaError
 from ..io.files import IMAGES, VIDEOS, kind_of, same_file, sniffed
+from ..io.through import Encoding, Filter, picture_through, video_through
 from .screen import steps
 
 __all__ = ["Job", "Options", "apart", "is_video", "jobs", "read_picture", "run_jobs"]
 
 PIPE = "-"
-Filter = Callable[..., Any]  # takes an image, and keywords as a Pipeline does
 
 
 @dataclass(frozen=True)
@@ -31,14 +29,7 @@ class Options:
     max_pixels: int | None = None
     overwrite: bool = True
     quiet: bool = False
-    over_time: int = 0
-    quality: int = 18
-    codec: str | None = None
-    preset: str = "veryfast"
-    audio: bool = True
-    frames: int | None = None
-    workers: int | None = None
-    luma: bool = False
+    encoding: Encoding = field(default_factory=Encoding)
     sigma: float | None = None
 
 
@@ -181,55 +172,38 @@ def run_job(job: Job, make: Callable[[bool], Filter], options: Options) -> dict[
             return _video(source, target, make(True), options)
         if kind_of(target) == "video" and sniffed(source) is not None:
             raise FileError(f"{source} is a picture, and {target.name} would be a video")
-        if options.over_time:
+        if options.encoding.over_time:
             raise ArgumentError(f"--over-time is for video, and {source} is none")
         return _picture(source, target, make(False), options)
 
 
 def _picture(source: Path, target: Path, pipeline: Filter, options: Options) -> dict[str, Any]:
-    picture = io.read(source, options.max_pixels)
-    pages = picture.pixels if picture.pages else picture.pixels[None]
-    axis = -1 if picture.channel_axis is not None else None
-    made = []
-    with steps(source.name, len(pages), options.quiet) as progress:
-        for number, page in enumerate(pages, 1):
-            made.append(pipeline(page, sigma=options.sigma, channel_axis=axis, backend=options.backend))
-            progress(number)
-    io.write(target, picture.with_pixels(np.stack(made) if picture.pages else made[0]))
-    return {
-        "input": str(source),
-        "output": str(target),
-        "shape": list(picture.pixels.shape),
-        "frames": len(pages),
-    }
+    with ExitStack() as shown:
+        shape, pages = picture_through(
+            source,
+            target,
+            pipeline,
+            sigma=options.sigma,
+            backend=options.backend,
+            max_pixels=options.max_pixels,
+            begin=lambda pages: shown.enter_context(steps(source.name, pages, options.quiet)),
+        )
+    return {"input": str(source), "output": str(target), "shape": list(shape), "frames": pages}
 
 
 def _video(source: Path, target: Path, pipeline: Filter, options: Options) -> dict[str, Any]:
     known = io.look(source, options.max_pixels)
-    most = (1 << known.bits) - 1
-
-    def plane(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        made = pipeline(x, sigma=options.sigma, channel_axis=None, backend=options.backend)
-        return np.minimum(made, most) if x.dtype == np.uint16 else made  # type: ignore[no-any-return]
-
-    def work(planes: io.video.Planes) -> io.video.Planes:
-        return [plane(planes[0]), *(planes[1:] if options.luma else map(plane, planes[1:]))]
-
-    total = min(known.frames, options.frames) if options.frames else known.frames
+    total = min(known.frames, options.encoding.frames) if options.encoding.frames else known.frames
     with steps(source.name, total, options.quiet) as progress:
-        frames = io.process(
+        frames = video_through(
             source,
             target,
-            work,
-            over_time=options.over_time,
-            workers=options.workers,
-            progress=progress,
-            codec=options.codec,
-            quality=options.quality,
-            preset=options.preset,
-            audio=options.audio,
-            count=options.frames,
+            pipeline,
+            options.encoding,
+            sigma=options.sigma,
+            backend=options.backend,
             max_pixels=options.max_pixels,
+            progress=progress,
         )
     return {
         "input": str(source),

@@ -6,6 +6,7 @@ What a file is, is seen by its content; what is written, by the suffix. Nothing 
 from .dicom import window
 from .files import IMAGES, LIMIT, VIDEOS
 from .raster import Picture, read, write
+from .samples import sample, samples
 from .video import Video, look, process, read_frames
 
 __all__ = [
@@ -18,6 +19,8 @@ __all__ = [
     "process",
     "read",
     "read_frames",
+    "sample",
+    "samples",
     "window",
     "write",
 ]

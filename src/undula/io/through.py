@@ -1,0 +1,100 @@
+"""Files through a filter: a picture with all its pages, or a video, into another file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .raster import read, write
+from .video import Planes, look, process
+
+__all__ = ["Encoding", "picture_through", "video_through"]
+
+Filter = Callable[..., Any]  # takes an image, and keywords as a Pipeline does
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How a video is filtered and encoded; see :func:`undula.io.process`.
+
+    ``luma`` is for filters that have to do with brightness alone.
+    """
+
+    over_time: int = 0
+    quality: int = 18
+    codec: str | None = None
+    preset: str = "veryfast"
+    audio: bool = True
+    frames: int | None = None
+    workers: int | None = None
+    luma: bool = False
+
+
+def picture_through(
+    source: Path,
+    target: Path,
+    work: Filter,
+    *,
+    sigma: float | None = None,
+    backend: str = "auto",
+    max_pixels: int | None = None,
+    begin: Callable[[int], Progress] | None = None,
+) -> tuple[tuple[int, ...], int]:
+    """Filters every page of a picture; the shape of all of it, and how many pages there are.
+
+    ``begin`` is told how many pages there are, and gives what is told how many are done.
+    """
+    picture = read(source, max_pixels)
+    pages = picture.pixels if picture.pages else picture.pixels[None]
+    axis = -1 if picture.channel_axis is not None else None
+    progress = begin(len(pages)) if begin is not None else None
+    made = []
+    for number, page in enumerate(pages, 1):
+        made.append(work(page, sigma=sigma, channel_axis=axis, backend=backend))
+        if progress is not None:
+            progress(number)
+    write(target, picture.with_pixels(np.stack(made) if picture.pages else made[0]))
+    return picture.pixels.shape, len(pages)
+
+
+def video_through(
+    source: Path,
+    target: Path,
+    work: Filter,
+    encoding: Encoding | None = None,
+    *,
+    sigma: float | None = None,
+    backend: str = "auto",
+    max_pixels: int | None = None,
+    progress: Progress | None = None,
+) -> int:
+    """Filters every frame of a video, plane by plane; how many there are."""
+    own = encoding or Encoding()
+    most = (1 << look(source, max_pixels).bits) - 1
+
+    def plane(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        made = work(x, sigma=sigma, channel_axis=None, backend=backend)
+        return np.minimum(made, most) if x.dtype == np.uint16 else made  # type: ignore[no-any-return]
+
+    def frame(planes: Planes) -> Planes:
+        return [plane(planes[0]), *(planes[1:] if own.luma else map(plane, planes[1:]))]
+
+    return process(
+        source,
+        target,
+        frame,
+        over_time=own.over_time,
+        workers=own.workers,
+        progress=progress,
+        codec=own.codec,
+        quality=own.quality,
+        preset=own.preset,
+        audio=own.audio,
+        count=own.frames,
+        max_pixels=max_pixels,
+    )
