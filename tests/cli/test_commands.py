@@ -17,8 +17,8 @@ import undula
 from undula import io
 from undula.cli import main
 from undula.cli.app import app
-from undula.cli.filtering import parsed_stage
 from undula.filters import Blur, Contrast, Gain, Laplace, Shrink, Unsharp
+from undula.filters.words import stage_of_words, words_of_stage
 
 COMMANDS = sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 
@@ -185,18 +185,30 @@ def test_approximations(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_chains_of_stages() -> None:
-    assert parsed_stage("soft:20:10") == Shrink("given", "soft", [20, 10])
-    assert parsed_stage("hard:30") == Shrink("given", "hard", [30])
-    assert parsed_stage("bayes:0.5") == Shrink("bayes", strength=0.5)
-    assert parsed_stage("blur:2@last") == Blur(2, at="last")
-    assert parsed_stage("unsharp:1:0.5") == Unsharp(1, 0.5)
-    assert parsed_stage("laplace:0.2@approximation") == Laplace(0.2, at="approximation")
-    assert parsed_stage("diagonal") == Laplace(0.1, "diagonal")
-    assert parsed_stage("gain:2:1") == Gain((2, 1))
-    assert parsed_stage("contrast:0.5") == Contrast(0.5)
+    assert stage_of_words("soft:20:10") == Shrink("given", "soft", [20, 10])
+    assert stage_of_words("hard:30") == Shrink("given", "hard", 30.0)
+    assert stage_of_words("bayes:0.5") == Shrink("bayes", strength=0.5)
+    assert stage_of_words("blur:2@last") == Blur(2, at="last")
+    assert stage_of_words("unsharp:1:0.5") == Unsharp(1, 0.5)
+    assert stage_of_words("laplace:0.2@approximation") == Laplace(0.2, at="approximation")
+    assert stage_of_words("diagonal") == Laplace(0.1, "diagonal")
+    assert stage_of_words("gain:2:1") == Gain((2, 1))
+    assert stage_of_words("contrast:0.5") == Contrast(0.5)
+    for text in (
+        "soft:20:10",
+        "hard:30",
+        "bayes:0.5",
+        "blur:2@last",
+        "unsharp:1:0.5",
+        "gain:2:1",
+        "diagonal:0.2",
+    ):
+        assert words_of_stage(stage_of_words(text)) == text
+    assert words_of_stage(Shrink("bayes", levels=[1])) is None
+    assert words_of_stage(Shrink("given", threshold=[{"ad": 1, "da": 2, "dd": 3}])) is None
     for text in ("sofd:20", "soft:x", "blur:1:2:3:4", "blur@nowhere", ""):
         with pytest.raises(undula.UndulaError):
-            parsed_stage(text)
+            stage_of_words(text)
     call("example noisy.png")
     assert call("filter noisy.png a.png -S bayes -S gain:1.5 --save p.json") == 0
     assert call("filter noisy.png b.png --pipeline p.json") == 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ArgumentError, UndulaError, UnknownNameError
+from .spatial import Spatial
 from .stages import Blur, Contrast, Gain, Laplace, Shrink, Stage, Unsharp
 
 __all__ = ["stage_of_words", "words_of_stage"]
@@ -79,7 +80,7 @@ def words_of_stage(stage: Stage) -> str | None:
     flat = [part for one in numbers for part in (one if isinstance(one, tuple) else (one,))]
     if not all(isinstance(part, (int, float)) for part in flat):
         return None
-    place = f"@{stage.at}" if getattr(stage, "at", "image") != "image" else ""
+    place = f"@{stage.at}" if isinstance(stage, Spatial) and stage.at != "image" else ""
     text = ":".join([name, *(f"{part:g}" for part in flat)]) + place
     try:
         same = stage_of_words(text) == stage
