@@ -55,6 +55,7 @@ def wavelet(request: pytest.FixtureRequest) -> undula.Wavelet:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files anew")
+    parser.addoption("--screenshots", help="a folder for pictures of the Studio, such as docs/images/studio")
 
 
 def pytest_configure(config: pytest.Config) -> None:

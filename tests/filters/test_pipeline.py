@@ -350,8 +350,9 @@ def test_a_trace_sees_times_coefficients_and_thresholds() -> None:
     pipeline = Pipeline("bior4.4", 2, [Shrink("given", "hard", [30, 20]), Gain(2.0)])
     made = pipeline(IMAGE, trace=seen)
     np.testing.assert_array_equal(made, pipeline(IMAGE))
-    assert set(seen.seconds) == {"forward", "filter", "inverse"}
-    assert all(value > 0 for value in seen.seconds.values())
+    assert set(seen.seconds) == {"forward", "filter", "inverse", "transfer"}
+    assert all(value > 0 for name, value in seen.seconds.items() if name != "transfer")
+    assert seen.seconds["transfer"] == 0
     coeffs = undula.wavedecn(IMAGE.astype(np.float32), "bior4.4", level=2)
     assert seen.before is not None
     assert seen.after is not None
@@ -371,5 +372,8 @@ def test_strategies_and_schemes_make_the_same_picture(target: str, how: dict[str
     pipeline = Pipeline("cdf97", 2, [Shrink("bayes")])
     found = pipeline(IMAGE.astype(np.float32), backend=f"{target}:0", **how)
     np.testing.assert_allclose(found, pipeline(IMAGE.astype(np.float32)), atol=2e-2)
+    seen = Trace()
+    pipeline(IMAGE, backend=target, trace=seen, **how)
+    assert all(value > 0 for value in seen.seconds.values())
     with pytest.raises(undula.ArgumentError, match="are for backends"):
         pipeline(IMAGE, **how)

@@ -7,6 +7,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -305,6 +306,10 @@ class Pipeline:
     ) -> Any:
         """Planes of floats with items first, filtered."""
         how = how or How()
+        with nullcontext() if how.trace is None else how.trace.watching():
+            return self._on_planes(arrays, x, places, sigma, valid, how)
+
+    def _on_planes(self, arrays: Arrays, x: Any, places: int, sigma: Any, valid: Any, how: How) -> Any:
         if self.speckle is not None:
             log = Logarithm(arrays, self.speckle, self.looks, places)
             made = self._linear(arrays, log.taken(x, valid), places, sigma, log.valid, how)
@@ -322,8 +327,6 @@ class Pipeline:
     ) -> Any:
         trace = how.trace
         keep = trace is not None and trace.keep
-        if trace is not None:
-            trace.begin()
         for stage in self.stages:
             if "image" in stage.places():
                 x = stage.on_samples(x, arrays, places)

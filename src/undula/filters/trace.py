@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from ..transforms.ondevice import moves
 from .arrays import Arrays
 
 __all__ = ["How", "Trace"]
@@ -25,8 +28,8 @@ class Trace:
     Attributes
     ----------
     seconds : dict
-        ``forward``, ``filter`` and ``inverse``. Where a device does the last stage on the way back, its time
-        is that of the way back.
+        ``forward``, ``filter``, ``inverse``, and ``transfer`` of NumPy's arrays to a device and back. Where
+        a device does the last stage on the way back, its time is that of the way back.
     before, after : pairs of an approximation and details, finest first; None while they are not known
     limits : dict
         For each stage, by its number from 0, that has thresholds: by level (from 0, the finest) and key, a
@@ -35,22 +38,27 @@ class Trace:
 
     keep: bool = False
     seconds: dict[str, float] = field(
-        default_factory=lambda: dict.fromkeys(("forward", "filter", "inverse"), 0.0)
+        default_factory=lambda: dict.fromkeys(("forward", "filter", "inverse", "transfer"), 0.0)
     )
     before: tuple[Any, list[dict[str, Any]]] | None = None
     after: tuple[Any, list[dict[str, Any]]] | None = None
     limits: dict[int, dict[tuple[int, str], np.ndarray[Any, Any]]] = field(default_factory=dict)
     _since: float = 0.0
+    _moved: Callable[[], float] = float
 
-    def begin(self) -> None:
+    @contextmanager
+    def watching(self) -> Iterator[None]:
         """From here on."""
-        self._since = time.perf_counter()
+        with moves() as self._moved:
+            self._since = time.perf_counter()
+            yield
 
     def lap(self, what: str, arrays: Arrays, x: Any) -> None:
         """Until here, when ``x`` is there."""
         arrays.finish(x)
-        now = time.perf_counter()
-        self.seconds[what] += now - self._since
+        now, moved = time.perf_counter(), self._moved() - self.seconds["transfer"]
+        self.seconds[what] += now - self._since - moved
+        self.seconds["transfer"] += moved
         self._since = now
 
 

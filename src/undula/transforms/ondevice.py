@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
+import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -39,6 +42,7 @@ __all__ = [
     "forward",
     "host",
     "layouts",
+    "moves",
     "named",
     "prepared",
     "program",
@@ -95,7 +99,8 @@ def devices() -> dict[str, str]:
     from ..backends.cuda import runtime as cuda
     from ..backends.opencl import runtime as opencl
 
-    found = {"cpu": f"CPU, {get_num_threads()} thread(s)"}
+    threads = get_num_threads()
+    found = {"cpu": f"CPU, {threads} thread{'s' * (threads > 1)}"}
     for name, names in (("cuda", cuda.names), ("opencl", opencl.names)):
         try:
             found |= {f"{name}:{number}": one for number, one in enumerate(names())}
@@ -104,6 +109,36 @@ def devices() -> dict[str, str]:
         except Exception as error:  # a driver that is there and does not work
             warnings.warn(f"the driver of {name} does not work: {error}", RuntimeWarning, stacklevel=2)
     return found
+
+
+_watched = threading.local()
+
+
+@contextmanager
+def moves() -> Iterator[Callable[[], float]]:
+    """Tells, when asked, how many seconds this thread has brought NumPy's arrays to devices and back.
+
+    While somebody wants to know, devices are waited for before and after.
+    """
+    before = getattr(_watched, "seconds", None)
+    _watched.seconds = 0.0
+    try:
+        yield lambda: float(_watched.seconds)
+    finally:
+        _watched.seconds = before
+
+
+@contextmanager
+def _move(device: Any, queue: Any) -> Iterator[None]:
+    """Something is brought somewhere."""
+    if getattr(_watched, "seconds", None) is None:
+        yield
+        return
+    device.finish(queue)
+    begin = time.perf_counter()
+    yield
+    device.finish(queue)
+    _watched.seconds += time.perf_counter() - begin
 
 
 class HostLibrary(Library):
@@ -141,7 +176,8 @@ class HostLibrary(Library):
                 array.shape,
                 str(array.dtype),
             )
-            self._device.upload(array, memory, self.queue(x))
+            with _move(self._device, self.queue(x)):
+                self._device.upload(array, memory, self.queue(x))
         layout = Layout.whole(shape, dtype)
         if dtype in COMPLEX:
             layout = Layout.whole((*shape, 2), COMPLEX[dtype])
@@ -178,7 +214,8 @@ class HostLibrary(Library):
         if isinstance(results, list):
             return [self.finished(part, like) for part in results]
         made = empty(results.shape, np.dtype(results.dtype))  # (memory that was touched before, if there is)
-        self._device.download(results.memory, made, self.queue(like))
+        with _move(self._device, self.queue(like)):
+            self._device.download(results.memory, made, self.queue(like))
         return made
 
 

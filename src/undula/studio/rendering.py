@@ -1,0 +1,223 @@
+"""From a frame and a chain to what a view shows, with figures; nothing here knows of pages or browsers."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArgumentError
+from ..filters import Pipeline, Trace, estimate_sigma, picture
+from ..filters.pictures import on_host
+from ..filters.subjects import Subject
+from ..filters.trace import How
+from ..measures import psnr, ssim
+from .inputs import Input, Screen
+
+__all__ = ["VIEWS", "Band", "Made", "Place", "Settings", "bands", "compared", "layers", "made"]
+
+Array = NDArray[Any]
+Shown = NDArray[np.uint8]
+
+VIEWS = {
+    "synthesis": ("Result", "the filtered picture (synthesis)"),
+    "divider": ("Before | After", "both, with a divider to drag"),
+    "side": ("Side by side", "the original and the result"),
+    "difference": ("Difference", "what the filter changed, around mid-grey"),
+    "analysis": ("Analysis", "the wavelet pyramid, details at mid-grey"),
+    "filtered": ("Filtered", "the pyramid after the filter (filtered analysis)"),
+}
+PYRAMIDS = ("analysis", "filtered")
+DIFFERENCE = 4.0  # how much a difference is brought out
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where, and how, a chain is run."""
+
+    backend: str = "cpu"
+    strategy: str = "auto"
+    scheme: str = "auto"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A device for arrays: those of an array library, where one is installed for it."""
+
+    backend: str
+
+    def _library(self) -> Any:
+        """CuPy or PyTorch, if either is there and knows the GPU."""
+        if not self.backend.startswith("cuda"):
+            return None
+        for name in ("cupy", "torch"):
+            try:
+                module = sys.modules.get(name) or __import__(name)
+                if name == "cupy" or module.cuda.is_available():
+                    return module
+            except ImportError:
+                continue
+        return None
+
+    def put(self, x: Array) -> tuple[Any, str]:
+        """The array there, and the backend to ask for; NumPy's stay, and transforms bring them there."""
+        library = self._library()
+        number = int(self.backend.partition(":")[2] or 0)
+        if library is None:
+            return x, self.backend
+        if library.__name__ == "cupy":
+            with library.cuda.Device(number):
+                there = library.asarray(x)
+                library.cuda.get_current_stream().synchronize()
+            return there, "auto"
+        if x.dtype in (np.uint16, np.uint32, np.uint64):
+            x = x.astype(np.int64 if x.dtype == np.uint64 else f"i{2 * x.dtype.itemsize}")
+        there = library.from_numpy(np.ascontiguousarray(x)).to(f"cuda:{number}")
+        library.cuda.synchronize(number)
+        return there, "auto"
+
+
+@dataclass
+class Made:
+    """A result, and how long it took."""
+
+    before: Array
+    after: Array
+    milliseconds: dict[str, float] = field(default_factory=dict)
+    trace: Trace | None = None
+
+
+def made(frame: Array, channel_axis: int | None, pipeline: Pipeline, settings: Settings) -> Made:
+    """A frame, filtered."""
+    begin = time.perf_counter()
+    trace = Trace()
+    told: dict[str, Any] = {"channel_axis": channel_axis, "trace": trace}
+    if settings.backend == "cpu":
+        if (settings.strategy, settings.scheme) != ("auto", "auto"):
+            raise ArgumentError(
+                "strategies and schemes are for GPUs and OpenCL devices; choose one, or leave both automatic"
+            )
+        result = pipeline(frame, **told)
+        moved = 0.0
+    else:
+        there, backend = Place(settings.backend).put(frame)
+        up = time.perf_counter()
+        result = pipeline(there, backend=backend, strategy=settings.strategy, scheme=settings.scheme, **told)
+        down = time.perf_counter()
+        result = np.asarray(on_host(result)).astype(frame.dtype, copy=False)
+        moved = (up - begin) + (time.perf_counter() - down)
+    whole = time.perf_counter() - begin
+    moved += trace.seconds.pop("transfer")
+    parts = {name: 1e3 * seconds for name, seconds in trace.seconds.items()}
+    rest = 1e3 * whole - sum(parts.values()) - 1e3 * moved
+    return Made(
+        frame,
+        result,
+        {**parts, "transfer": 1e3 * moved, "colour and rounding": max(0.0, rest), "all": 1e3 * whole},
+    )
+
+
+def bands(frame: Array, channel_axis: int | None, pipeline: Pipeline) -> tuple[Shown, Shown, Trace]:
+    """The pyramid before and after the filter, as pictures, and what was seen of it.
+
+    It is that of brightness, where there are colours, and of one shift, also where the chain has all of them.
+    """
+    subject = Subject(frame, channel_axis, None, "channels" if pipeline.speckle else pipeline.color)
+    if subject.places != 2:
+        raise ArgumentError("there are pyramids of pictures with two axes")
+    if pipeline.levels_for(subject.planes.shape[1:]) == 0:
+        raise ArgumentError("there is no pyramid without a level; choose one or more")
+    trace = Trace(keep=True)
+    planes = subject.planes[:1] if subject.mixed else subject.planes
+    valid = subject.valid[:1] if subject.valid is not None and subject.mixed else subject.valid
+    replace(pipeline, invariant=False).on_planes(subject.arrays, planes, 2, None, valid, How(trace=trace))
+    assert trace.before is not None
+    assert trace.after is not None
+    shape = planes.shape[1:]
+    pictures = [picture(*pair, shape) for pair in (trace.before, trace.after)]
+    before, after = (np.moveaxis(p, 0, -1) if len(p) in (3, 4) else p[0] for p in pictures)
+    return np.ascontiguousarray(before), np.ascontiguousarray(after), trace
+
+
+@dataclass(frozen=True)
+class Band:
+    """Coefficients of one band, counted, and the thresholds of stages in it."""
+
+    counts: tuple[int, ...]
+    limit: float
+    thresholds: tuple[float, ...]
+    after: tuple[int, ...]
+
+    @classmethod
+    def of(cls, trace: Trace, level: int, key: str, bins: int = 121) -> Band:
+        """A band of a trace, by level from 1, the finest, and key."""
+        assert trace.before is not None
+        assert trace.after is not None
+        level = min(level, len(trace.before[1]))
+        found = np.asarray(trace.before[1][level - 1][key])[0].ravel()
+        kept = np.asarray(trace.after[1][level - 1][key])[0].ravel()
+        limits = [float(one[level - 1, key][0]) for one in trace.limits.values() if (level - 1, key) in one]
+        top = max(
+            [
+                float(np.quantile(np.abs(found), 0.995)) if found.size else 0.0,
+                *(1.6 * x for x in limits),
+                1e-9,
+            ]
+        )
+        edges = np.linspace(-top, top, bins + 1)
+        counts, after = (np.histogram(x, edges)[0] for x in (found, kept))
+        return cls(tuple(map(int, counts)), top, tuple(limits), tuple(map(int, after)))
+
+
+def layers(
+    view: str, own: Made, screen: Screen, pyramid: tuple[Shown, Shown] | None = None
+) -> dict[str, Shown]:
+    """The pictures that a view is made of, by name."""
+    if view in PYRAMIDS:
+        assert pyramid is not None
+        return {view: pyramid[PYRAMIDS.index(view)]}
+    if view == "difference":
+        return {"difference": difference(own, screen)}
+    after = {"after": screen.shown(own.after)}
+    return {"before": screen.shown(own.before), **after} if view in ("divider", "side") else after
+
+
+def difference(own: Made, screen: Screen) -> Shown:
+    """What the filter changed, four times as strong, around mid-grey."""
+    change = own.after.astype(np.float32) - own.before.astype(np.float32)
+    if change.ndim == 3 and change.shape[2] not in (3,):
+        change = change[..., :3] if change.shape[2] > 3 else change[..., 0]
+    scaled = np.float32(DIFFERENCE * 255 / screen.span) * np.nan_to_num(change)
+    return np.asarray(np.clip(scaled + np.float32(128), 0, 255), np.uint8)
+
+
+def compared(own: Made, reference: Array | None, source: Input) -> dict[str, float]:
+    """How noisy both are, and how near the result is to the original or to a reference."""
+    found: dict[str, float] = {}
+    if min(own.before.shape[:2]) > 4:
+        found["noise before"], found["noise after"] = (_noise(x) for x in (own.before, own.after))
+    against = own.before if reference is None else reference
+    if against.shape != own.after.shape:
+        return found
+    found["psnr"] = psnr(against, own.after, source.screen.span)
+    if min(own.after.shape[:2]) >= 7:
+        found["ssim"] = ssim(
+            against, own.after, data_range=source.screen.span, channel_axis=source.channel_axis
+        )
+    if reference is not None:
+        found["psnr before"] = psnr(against, own.before, source.screen.span)
+    return {name: value for name, value in found.items() if not math.isnan(value)}
+
+
+def _noise(x: Array) -> float:
+    grey = x.astype(np.float32)
+    if grey.ndim == 3:
+        grey = (
+            grey[..., :3] @ np.array([0.299, 0.587, 0.114], np.float32) if x.shape[2] >= 3 else grey[..., 0]
+        )
+    return float(estimate_sigma(np.nan_to_num(grey)))

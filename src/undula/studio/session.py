@@ -1,0 +1,535 @@
+"""One visitor's work: inputs, the chain, what is shown, and the loop that paints it.
+
+    a change ─▶ the newest state is rendered by a thread ─▶ sent ─▶ drawn, and told so
+
+What changed while a picture was made is in the next one; nothing piles up. While something plays, frames are
+rendered when they are due, and left out when it is too late for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io as bytes_io
+import json
+import secrets
+import shutil
+import struct
+import tempfile
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError, FileError, UndulaError
+from ..filters import Pipeline, Trace
+from ..io.files import needed
+from .chain import PRESETS, Chain, History
+from .decoding import Limits
+from .inputs import Camera, Input, opened
+from .rendering import PYRAMIDS, Band, Made, Settings, Shown, bands, compared, layers, made
+
+__all__ = ["Painted", "Session", "Shelf"]
+
+Send = Callable[[bytes], Awaitable[None]]
+AHEAD = 2  # pictures that are on their way before one was drawn
+MOST_INPUTS = 24
+MOST_MEMORY = 3 << 30  # bytes of pixels that a visitor keeps
+
+
+@dataclass(frozen=True)
+class Painted:
+    """What went to the page, and what is known of it."""
+
+    id: int
+    version: int
+    number: int
+    milliseconds: dict[str, float]
+    shown: tuple[str, ...]
+
+
+@dataclass
+class Playing:
+    """How something plays; ``speed`` is 0 for as fast as it goes."""
+
+    on: bool = False
+    loop: bool = True
+    speed: float = 1.0
+    _began: float = 0.0
+    _from: int = 0
+
+    def start(self, number: int) -> None:
+        """From this frame on, from now on."""
+        self._began, self._from = time.perf_counter(), number
+
+    def due(self, number: int, rate: float) -> float:
+        """Seconds until a frame is to be shown; negative if it is late."""
+        if self.speed == 0:
+            return 0.0
+        return self._began + (number - self._from) / (rate * self.speed) - time.perf_counter()
+
+
+@dataclass
+class Session:
+    """A tab of a visitor's browser.
+
+    Parameters
+    ----------
+    limits : Limits
+    pool : executor
+        Where pictures are made.
+    raw : bool
+        Whether pictures are sent as they are, which is fastest on one machine, or as PNG.
+    """
+
+    limits: Limits
+    pool: ThreadPoolExecutor
+    raw: bool = True
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    inputs: list[Input] = field(default_factory=list)
+    current: Input | None = None
+    number: int = 0
+    view: str = "divider"
+    settings: Settings = field(default_factory=Settings)
+    reference: Input | None = None
+    band: tuple[int, str] = (1, "dd")
+    histogram: bool = True
+    playing: Playing = field(default_factory=Playing)
+    drawn: deque[float] = field(default_factory=lambda: deque(maxlen=60))
+    figures: dict[str, float] = field(default_factory=dict)
+    trouble: str = ""
+
+    def __post_init__(self) -> None:
+        self.history = History(Chain.of(PRESETS["Plain shrinkage"][1]))
+        self.folder = Path(tempfile.mkdtemp(prefix="undula-studio-"))
+        self.version = 0
+        self.painted: Painted | None = None
+        self.page: Any = None
+        self.exported: dict[int, Path] = {}
+        self._send: Send | None = None
+        self._wanted = asyncio.Event()
+        self._acked = asyncio.Event()
+        self._sent = self._drawn = 0
+        self._kept: tuple[Any, Made] | None = None
+        self._pyramid: tuple[Any, tuple[Shown, Shown, Trace]] | None = None
+        self._histogram: Band | None = None
+        self._before_sent: Any = None
+        self._measured: Any = None
+        self._seen = 0
+        self._loop = asyncio.create_task(self._painting())
+
+    # --- what can be done -------------------------------------------------------------------------
+
+    @property
+    def chain(self) -> Chain:
+        """As it is now."""
+        return self.history.now
+
+    def do(self, chain: Chain, why: Any = None) -> None:
+        """Changes the chain; dragging, with the same ``why``, is one step to undo."""
+        self.history.do(chain, why)
+        self.changed()
+
+    def told(self) -> None:
+        """There is news for the page."""
+        if self.page is not None:
+            self.page.news()
+
+    def changed(self) -> None:
+        """Something about what is shown is other than before."""
+        self.version += 1
+        self._wanted.set()
+
+    async def open(self, path: Path, name: str, source: str | None = None) -> Input:
+        """A file for the strip, decoded by a worker; it is shown."""
+        self._check_room()
+        run = asyncio.get_running_loop().run_in_executor
+        found = await run(None, lambda: opened(path, name, self.limits, source))
+        if sum(one.nbytes for one in self.inputs) + found.nbytes > MOST_MEMORY:
+            found.close()
+            raise FileError(f"{name} does not fit beside what is open already; close something first")
+        self.inputs.append(found)
+        self.choose(found)
+        return found
+
+    def _check_room(self) -> None:
+        if len(self.inputs) >= MOST_INPUTS:
+            raise ArgumentError(f"{MOST_INPUTS} things are open already; close one first")
+
+    def camera(self) -> Camera:
+        """The camera, in the strip; it is shown."""
+        own = next((one for one in self.inputs if isinstance(one, Camera)), None)
+        if own is None:
+            self._check_room()
+            own = Camera()
+            self.inputs.append(own)
+        self.choose(own)
+        return own
+
+    def choose(self, own: Input | None) -> None:
+        """Shows something of the strip, or nothing."""
+        self.current, self.number = own, 0
+        self.playing.on = False
+        self.figures, self._histogram, self.trouble = {}, None, ""
+        self.changed()
+
+    def close_input(self, own: Input) -> None:
+        """Takes something out of the strip."""
+        place = self.inputs.index(own)
+        self.inputs.remove(own)
+        if self.reference is own:
+            self.reference = None
+        if self.current is own:
+            left = self.inputs
+            self.choose(left[min(place, len(left) - 1)] if left else None)
+        own.close()
+        if own.path is not None and own.path.parent == self.folder:
+            own.path.unlink(missing_ok=True)
+
+    @property
+    def rate(self) -> float:
+        """Frames in a second at which it plays."""
+        assert self.current is not None
+        return self.current.rate or 10.0
+
+    def play(self, on: bool) -> None:
+        """Plays or pauses."""
+        own = self.current
+        if own is None or own.count < 2:
+            return
+        if on and self.number >= own.count - 1 and not self.playing.loop:
+            self.number = 0
+        self.playing.on = on
+        self.playing.start(self.number)
+        self.drawn.clear()
+        self.changed()
+
+    def seek(self, number: int) -> None:
+        """Shows a frame or slice."""
+        if self.current is not None:
+            self.number = int(min(max(0, number), self.current.count - 1))
+            self.playing.start(self.number)
+            self.changed()
+
+    # --- the page ---------------------------------------------------------------------------------
+
+    def attach(self, send: Send) -> None:
+        """Where pictures go."""
+        self._send = send
+        self._sent = self._drawn = 0
+        self._before_sent = None
+        self.changed()
+
+    def detach(self, send: Send) -> None:
+        """That page is gone; another one may have come already."""
+        if self._send == send:
+            self._send = None
+
+    def acknowledged(self, number: int) -> None:
+        """The page has drawn a picture."""
+        self._drawn = max(self._drawn, number)
+        self.drawn.append(time.perf_counter())
+        self._acked.set()
+
+    def saw(self, data: bytes, width: int, height: int) -> None:
+        """The browser's camera has a new frame."""
+        if isinstance(self.current, Camera):
+            self.current.see(data, width, height)
+            self._seen += 1
+            self._wanted.set()
+
+    @property
+    def fps(self) -> float:
+        """Pictures in a second that the page has drawn lately; 0 when nothing moves."""
+        if len(self.drawn) < 2 or time.perf_counter() - self.drawn[-1] > 1.0:
+            return 0.0
+        return (len(self.drawn) - 1) / (self.drawn[-1] - self.drawn[0])
+
+    @property
+    def moving(self) -> bool:
+        """Whether pictures come by themselves."""
+        return self.playing.on or isinstance(self.current, Camera)
+
+    async def _painting(self) -> None:
+        while True:
+            if not self.playing.on:
+                await self._wanted.wait()
+            self._wanted.clear()
+            if self._send is None or self.current is None:
+                if self.playing.on:
+                    await self._wanted.wait()
+                continue
+            await self._room()
+            if self.playing.on and not await self._next():
+                continue
+            try:
+                await self._paint()
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:  # (the page lives on, whatever a filter does)
+                self._failed(error)
+                self.playing.on = False
+                self.told()
+
+    async def _room(self) -> None:
+        """Until the page has drawn what it got."""
+        while self._sent - self._drawn >= AHEAD:
+            self._acked.clear()
+            try:
+                await asyncio.wait_for(self._acked.wait(), 5.0)
+            except TimeoutError:  # (a tab that nobody looks at does not draw)
+                self._drawn = self._sent
+
+    async def _next(self) -> bool:
+        """The next frame, when it is due; False if something else came in between."""
+        assert self.current is not None
+        number = self.number + 1
+        late = -self.playing.due(number, self.rate)
+        if self.playing.speed and late > 1 / self.rate:
+            number += int(late * self.rate * self.playing.speed)
+        if number >= self.current.count:
+            if not self.playing.loop:
+                self.playing.on = False
+                self.number = self.current.count - 1
+                self.told()
+                return True
+            number = 0
+            self.playing.start(0)
+        wait = self.playing.due(number, self.rate)
+        if wait > 0:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wanted.wait(), wait)
+                return not self.playing.on  # (something was changed: look again)
+        self.number = number
+        return True
+
+    async def _paint(self) -> None:
+        own, number, version, view = self.current, self.number, self.version, self.view
+        assert own is not None
+        moving = self.moving
+        chain, settings = self.chain, self.settings
+        run = asyncio.get_running_loop().run_in_executor
+        ahead = number + 1 if moving and number + 1 < own.count else None
+        key, shown = await run(
+            self.pool, lambda: self._rendered(own, number, ahead, chain.pipeline(), settings, view, moving)
+        )
+        self._recovered()
+        parts = await run(self.pool, lambda: self._encoded(shown, moving))
+        names = [layer["name"] for layer, _ in parts]
+        self._sent += 1
+        head = {
+            "id": self._sent,
+            "version": version,
+            "view": view,
+            "number": number,
+            "input": own.id,
+            "layers": [layer for layer, _ in parts],
+        }
+        text = json.dumps(head).encode()
+        send = self._send
+        if send is not None:
+            await send(b"".join([struct.pack("<I", len(text)), text, *(data for _, data in parts)]))
+        assert self._kept is not None
+        self.painted = Painted(self._sent, version, number, self._kept[1].milliseconds, tuple(names))
+        if self.version == version and not moving:
+            await self._look(own, key, chain.pipeline())
+        if not moving:
+            self.told()
+
+    def _failed(self, error: Exception) -> None:
+        text = str(error) if isinstance(error, UndulaError) else f"{type(error).__name__}: {error}"
+        self.trouble = " ".join(text.split())[:400] or type(error).__name__
+
+    def _recovered(self) -> None:
+        if self.trouble:
+            self.trouble = ""
+            self.told()
+
+    # --- by a thread ------------------------------------------------------------------------------
+
+    def _rendered(
+        self,
+        own: Input,
+        number: int,
+        ahead: int | None,
+        pipeline: Pipeline,
+        settings: Settings,
+        view: str,
+        moving: bool,
+    ) -> tuple[Any, dict[str, Shown]]:
+        """The layers of a view; what was made for the same state is made once."""
+        what = (own.id, number, self._seen if isinstance(own, Camera) else 0)
+        key = (what, pipeline, settings)
+        if self._kept is None or self._kept[0] != key:
+            frame = own.frame(number, ahead)
+            self._kept = (key, made(frame, own.channel_axis, pipeline, settings))
+        result = self._kept[1]
+        pyramid = None
+        if view in PYRAMIDS:
+            pyramid = self._bands(key, result, own, pipeline)[:2]
+        found = layers(view, result, own.screen, pyramid)
+        same = (own.id, what)
+        if "before" in found and self._before_sent == same and not moving:
+            del found["before"]  # (the page has it)
+        elif "before" in found:
+            self._before_sent = None if moving else same  # (what moves is not sent exactly)
+        return key, found
+
+    def _bands(self, key: Any, result: Made, own: Input, pipeline: Pipeline) -> tuple[Shown, Shown, Trace]:
+        if self._pyramid is None or self._pyramid[0] != key:
+            self._pyramid = (key, bands(result.before, own.channel_axis, pipeline))
+        return self._pyramid[1]
+
+    def _encoded(self, shown: dict[str, Shown], moving: bool) -> list[tuple[dict[str, Any], bytes]]:
+        parts = []
+        for name, pixels in shown.items():
+            height, width = pixels.shape[:2]
+            channels = 1 if pixels.ndim == 2 else pixels.shape[2]
+            kind, data = "raw", b""
+            if moving and channels != 4:
+                kind, data = (
+                    "jpeg",
+                    _encoded_as("JPEG", pixels, quality=92, subsampling=0 if channels == 1 else 2),
+                )
+            elif self.raw:
+                data = np.ascontiguousarray(pixels).tobytes()
+            else:
+                kind, data = "png", _encoded_as("PNG", pixels, compress_level=1)
+            about = {"name": name, "width": width, "height": height, "channels": channels}
+            parts.append(({**about, "format": kind, "size": len(data)}, data))
+        return parts
+
+    # --- figures, when there is time --------------------------------------------------------------
+
+    async def _look(self, own: Input, key: Any, pipeline: Pipeline) -> None:
+        """Figures and a histogram, when nothing else is wanted any more."""
+        asked = (key, self.reference.id if self.reference else None, self.band, self.histogram)
+        if asked == self._measured:
+            return
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._wanted.wait(), 0.15)
+            return
+        run = asyncio.get_running_loop().run_in_executor
+
+        def look() -> tuple[dict[str, float], Band | None]:
+            assert self._kept is not None
+            result = self._kept[1]
+            other = (
+                self.reference.frame(self.number if self.reference.count > 1 else 0)
+                if self.reference
+                else None
+            )
+            found = compared(result, other, own)
+            if not self.histogram or pipeline.levels_for(result.before.shape[:2]) == 0:
+                return found, None
+            return found, Band.of(self._bands(key, result, own, pipeline)[2], *self.band)
+
+        self.figures, self._histogram = await run(self.pool, look)
+        self._measured = asked
+
+    @property
+    def distribution(self) -> Band | None:
+        """The histogram of the band that was chosen."""
+        return self._histogram
+
+    @property
+    def result(self) -> Made | None:
+        """What was made last."""
+        return self._kept[1] if self._kept is not None else None
+
+    async def current_result(self) -> Made:
+        """The result of what is set up now."""
+        own, pipeline = self.current, self.chain.pipeline()
+        if own is None:
+            raise ArgumentError("nothing is open")
+        run = asyncio.get_running_loop().run_in_executor
+        frame = await run(self.pool, lambda: own.frame(self.number))
+        return await run(self.pool, lambda: made(frame, own.channel_axis, pipeline, self.settings))
+
+    def close(self) -> None:
+        """Ends everything, and leaves no file behind."""
+        self._loop.cancel()
+        self._send = None
+        for own in self.inputs:
+            own.close()
+        self.inputs.clear()
+        self._kept = self._pyramid = None
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _encoded_as(kind: str, pixels: Shown, **options: Any) -> bytes:
+    out = bytes_io.BytesIO()
+    needed("PIL.Image").fromarray(pixels).save(out, kind, **options)
+    return out.getvalue()
+
+
+def _warm() -> None:
+    """Loads what the first picture of every kind would wait for."""
+    for shape in ((64, 64), (64, 64, 3)):
+        x = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
+        for _, pipeline in PRESETS.values():
+            pipeline(x)
+
+
+class Shelf:
+    """Sessions by visitor and tab; nobody finds another's. Those that nobody uses any more are closed."""
+
+    KEEP = 600.0  # seconds after a tab was closed
+    MOST = 32  # sessions at once
+
+    def __init__(self, limits: Limits, raw: bool = True) -> None:
+        import os
+
+        self.limits, self.raw = limits, raw
+        self.pool = ThreadPoolExecutor(max(2, os.cpu_count() or 2), "undula-studio")
+        self.pool.submit(_warm)
+        self._sessions: dict[tuple[str, str], Session] = {}
+        self._left: dict[tuple[str, str], float] = {}
+
+    def session(self, visitor: str, tab: str) -> tuple[Session, bool]:
+        """The session of a tab, and whether it is new."""
+        self.tidy()
+        place = (visitor, tab)
+        self._left.pop(place, None)
+        if place in self._sessions:
+            return self._sessions[place], False
+        if len(self._sessions) >= self.MOST:
+            raise ArgumentError("too many tabs are open in this Studio; close some, or wait ten minutes")
+        self._sessions[place] = Session(self.limits, self.pool, self.raw)
+        return self._sessions[place], True
+
+    def by_key(self, visitor: str, key: str) -> Session | None:
+        """The session that a visitor's page asks for; None if it is not theirs."""
+        for (owner, _), session in self._sessions.items():
+            if owner == visitor and secrets.compare_digest(session.key, key):
+                return session
+        return None
+
+    def leave(self, session: Session, page: Any) -> None:
+        """Its tab is gone, perhaps to come back; unless it has come back already."""
+        if session.page is not page:
+            return
+        session.page = None
+        session.playing.on = False
+        for place, own in self._sessions.items():
+            if own is session:
+                self._left[place] = time.monotonic()
+
+    def tidy(self) -> None:
+        """Closes what nobody came back to."""
+        now = time.monotonic()
+        for place in [place for place, since in self._left.items() if now - since > self.KEEP]:
+            del self._left[place]
+            self._sessions.pop(place).close()
+
+    def close(self) -> None:
+        """Closes all."""
+        for session in self._sessions.values():
+            session.close()
+        self._sessions.clear()
+        self.pool.shutdown(wait=False, cancel_futures=True)

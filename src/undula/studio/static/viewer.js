@@ -1,0 +1,414 @@
+// The stage: pictures that arrive over a WebSocket of their own, drawn on one canvas; zoom, pan and the divider
+// are the browser's business alone. Nothing here filters anything.
+
+const VIEWS = { divider: ["before", "after"], side: ["before", "after"] };
+const LARGEST = 64; // screen pixels for one of the picture
+
+export default {
+  template: `
+    <div class="stage-canvas" :class="{grabbing: dragging, empty: !shown}" tabindex="0" role="application"
+         aria-roledescription="picture viewer" :aria-label="label"
+         @wheel.prevent="wheel" @pointerdown="down" @pointermove="move" @pointerup="up" @pointercancel="up"
+         @pointerleave="readout = ''" @dblclick="fit">
+      <canvas ref="canvas" aria-hidden="true"></canvas>
+      <template v-if="shown && (view === 'divider' || view === 'side')">
+        <span class="tag" style="left: 12px">Before</span>
+        <span class="tag" style="right: 12px">After</span>
+      </template>
+      <div v-if="shown && view === 'divider'" class="divider" role="slider" tabindex="0" aria-orientation="horizontal"
+           aria-label="Divider between before and after" :aria-valuenow="Math.round(split * 100)" aria-valuemin="0"
+           aria-valuemax="100" :style="{left: split * 100 + '%'}" @pointerdown.stop="grab" @keydown="nudge"><i></i></div>
+      <div v-if="shown && view === 'side'" class="middle"></div>
+      <div v-if="readout" class="readout">{{ readout }}</div>
+      <div class="zoom" v-if="shown">{{ zoomed }}</div>
+      <div v-if="dropping" class="drop"><span>Drop pictures, volumes or video here</span></div>
+      <div class="uploads" role="status" aria-live="polite">
+        <div v-for="one in uploads" :key="one.id" :class="{failed: one.error}">
+          <b>{{ one.name }}</b><span>{{ one.error || (one.share < 1 ? Math.round(100 * one.share) + ' %' : 'decoding …') }}</span>
+          <button v-if="one.error" @click="forget(one)" aria-label="Dismiss">×</button>
+          <i v-else :style="{width: 100 * one.share + '%'}"></i>
+        </div>
+      </div>
+      <input ref="files" type="file" multiple hidden aria-hidden="true" data-testid="file-input" @change="picked">
+      <input ref="json" type="file" accept=".json,application/json" hidden aria-hidden="true" data-testid="json-input"
+             @change="pickedJson">
+    </div>`,
+
+  props: { path: String, label: String },
+
+  data() {
+    return {
+      shown: false, view: "divider", split: 0.5, dragging: false, dropping: false, readout: "", zoomed: "",
+      uploads: [], camera: false,
+    };
+  },
+
+  mounted() {
+    this.layers = {}; // name → canvas of the picture's own size
+    this.painted = { id: 0, version: 0, number: 0, at: 0 };
+    this.times = [];
+    this.at = { scale: 1, x: 0, y: 0, fit: true };
+    this.fingers = new Map();
+    this.queue = Promise.resolve();
+    this.context = this.$refs.canvas.getContext("2d", { alpha: false });
+    this.resized = new ResizeObserver(() => this.draw());
+    this.resized.observe(this.$el);
+    this.dark = new MutationObserver(() => this.draw());
+    this.dark.observe(document.body, { attributes: true, attributeFilter: ["class"] });
+    this.listeners = [
+      [window, "dragover", (e) => { e.preventDefault(); this.dropping = !!e.dataTransfer?.types?.includes("Files"); }],
+      [window, "dragleave", (e) => { if (!e.relatedTarget) this.dropping = false; }],
+      [window, "drop", (e) => { e.preventDefault(); this.dropping = false; this.send(e.dataTransfer.files); }],
+      [window, "keydown", (e) => this.key(e)],
+    ];
+    for (const [target, name, listener] of this.listeners) target.addEventListener(name, listener);
+    window.undulaStudio = this;
+    this.connect();
+  },
+
+  unmounted() {
+    this.closed = true;
+    this.stopCamera();
+    this.socket?.close();
+    this.resized.disconnect();
+    this.dark.disconnect();
+    for (const [target, name, listener] of this.listeners) target.removeEventListener(name, listener);
+  },
+
+  methods: {
+    // --- pictures ------------------------------------------------------------------------------------
+
+    connect() {
+      const scheme = location.protocol === "https:" ? "wss" : "ws";
+      this.socket = new WebSocket(`${scheme}://${location.host}/studio/pictures/${this.path}`);
+      this.socket.binaryType = "arraybuffer";
+      this.socket.onmessage = (message) => { this.queue = this.queue.then(() => this.receive(message.data)).catch(console.error); };
+      this.socket.onclose = () => { if (!this.closed) setTimeout(() => this.connect(), 1000); };
+    },
+
+    async receive(data) {
+      const length = new DataView(data).getUint32(0, true);
+      const head = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 4, length)));
+      let offset = 4 + length;
+      if (head.input !== this.painted.input) this.layers = {};
+      for (const layer of head.layers) {
+        await this.fill(layer, new Uint8Array(data, offset, layer.size));
+        offset += layer.size;
+      }
+      const first = !this.shown || head.input !== this.painted.input;
+      this.view = head.view;
+      this.shown = true;
+      this.painted = { ...head, at: performance.now() };
+      if (first) this.at.fit = true;
+      this.draw();
+      this.times.push(performance.now());
+      if (this.times.length > 60) this.times.shift();
+      this.socket.send(JSON.stringify({ ack: head.id }));
+      this.waiting?.();
+    },
+
+    async fill(layer, bytes) {
+      let canvas = this.layers[layer.name];
+      if (!canvas || canvas.width !== layer.width || canvas.height !== layer.height) {
+        canvas = document.createElement("canvas");
+        canvas.width = layer.width;
+        canvas.height = layer.height;
+        this.layers[layer.name] = canvas;
+      }
+      const context = canvas.getContext("2d", { willReadFrequently: true });
+      if (layer.format !== "raw") {
+        const bitmap = await createImageBitmap(new Blob([bytes], { type: "image/" + layer.format }));
+        context.clearRect(0, 0, layer.width, layer.height);
+        context.drawImage(bitmap, 0, 0);
+        bitmap.close();
+        return;
+      }
+      const image = new ImageData(layer.width, layer.height);
+      const count = layer.width * layer.height;
+      if (layer.channels === 4) image.data.set(bytes);
+      else {
+        const out = new Uint32Array(image.data.buffer); // (little-endian, as all browsers' machines are)
+        if (layer.channels === 1) for (let i = 0; i < count; i++) out[i] = 0xff000000 | (bytes[i] * 0x10101);
+        else for (let i = 0, k = 0; i < count; i++, k += 3) out[i] = 0xff000000 | (bytes[k + 2] << 16) | (bytes[k + 1] << 8) | bytes[k];
+      }
+      context.putImageData(image, 0, 0);
+    },
+
+    clear() {
+      this.layers = {};
+      this.shown = false;
+      this.painted.input = null;
+      this.draw();
+    },
+
+    fps() {
+      if (this.times.length < 2 || performance.now() - this.times.at(-1) > 1000) return 0;
+      return (1000 * (this.times.length - 1)) / (this.times.at(-1) - this.times[0]);
+    },
+
+    // --- drawing -------------------------------------------------------------------------------------
+
+    names() { return VIEWS[this.view] || [this.view === "synthesis" ? "after" : this.view]; },
+
+    draw() {
+      const canvas = this.$refs.canvas, context = this.context;
+      if (!canvas) return;
+      const dpr = window.devicePixelRatio || 1;
+      const width = Math.round(this.$el.clientWidth * dpr), height = Math.round(this.$el.clientHeight * dpr);
+      if (canvas.width !== width || canvas.height !== height) { canvas.width = width; canvas.height = height; }
+      context.setTransform(1, 0, 0, 1, 0, 0);
+      context.fillStyle = getComputedStyle(this.$el).getPropertyValue("--stage").trim() || "#15191d";
+      context.fillRect(0, 0, width, height);
+      const layers = this.names().map((name) => this.layers[name]);
+      if (!this.shown || layers.some((layer) => !layer)) return;
+      const [own] = layers, side = this.view === "side";
+      const pane = side ? Math.floor(width / 2) : width;
+      if (this.at.fit) {
+        const scale = Math.min(pane / own.width, height / own.height);
+        this.at = { scale: Math.min(scale, 8 * dpr), x: own.width / 2, y: own.height / 2, fit: true };
+      }
+      this.zoomed = Math.round((100 * this.at.scale) / dpr) + " %";
+      if (side) {
+        this.paint(layers[0], 0, pane, pane, height);
+        this.paint(layers[1], width - pane, pane, pane, height);
+      } else if (this.view === "divider") {
+        const cut = Math.round(this.split * width);
+        this.paint(layers[0], 0, cut, width, height);
+        this.paint(layers[1], 0, width, width, height, cut);
+      } else this.paint(own, 0, width, width, height);
+    },
+
+    // One picture into a pane that begins at `left` and is `pane` wide, from `begin` to `end` of it.
+    paint(layer, left, end, pane, height, begin = 0) {
+      const context = this.context, { scale, x, y } = this.at;
+      context.save();
+      context.beginPath();
+      context.rect(left + begin, 0, end - begin, height);
+      context.clip();
+      context.imageSmoothingEnabled = scale < 1;
+      context.imageSmoothingQuality = "medium";
+      context.translate(left + pane / 2, height / 2);
+      context.scale(scale, scale);
+      context.drawImage(layer, -x, -y);
+      context.restore();
+    },
+
+    // --- zoom, pan, divider --------------------------------------------------------------------------
+
+    // Of a place on the screen: that of the picture, and how far it is from the middle of its pane.
+    place(clientX, clientY) {
+      const box = this.$el.getBoundingClientRect(), dpr = window.devicePixelRatio || 1;
+      let px = (clientX - box.left) * dpr, width = box.width * dpr;
+      const py = (clientY - box.top) * dpr - (box.height * dpr) / 2;
+      if (this.view === "side") {
+        const pane = Math.floor(width / 2);
+        if (px >= width - pane) px -= width - pane;
+        width = pane;
+      }
+      px -= width / 2;
+      return { x: this.at.x + px / this.at.scale, y: this.at.y + py / this.at.scale, px, py };
+    },
+
+    zoom(factor, clientX, clientY) {
+      if (!this.shown) return;
+      const box = this.$el.getBoundingClientRect();
+      const spot = this.place(clientX ?? box.left + box.width / 2, clientY ?? box.top + box.height / 2);
+      const own = this.layers[this.names()[0]], dpr = window.devicePixelRatio || 1;
+      const least = Math.min(0.5, 100 / Math.max(own.width, own.height)) * dpr;
+      const scale = Math.min(LARGEST * dpr, Math.max(least, this.at.scale * factor));
+      this.at = { scale, x: spot.x - spot.px / scale, y: spot.y - spot.py / scale, fit: false };
+      this.draw();
+    },
+
+    fit() { this.at.fit = true; this.draw(); },
+
+    actual() {
+      const own = this.layers[this.names()[0]];
+      if (own) { this.at = { ...this.at, scale: window.devicePixelRatio || 1, fit: false }; this.draw(); }
+    },
+
+    wheel(e) { this.zoom(Math.exp(-e.deltaY * (e.deltaMode ? 0.05 : 0.0015)), e.clientX, e.clientY); },
+
+    down(e) {
+      if (e.button > 1 || !this.shown || e.target.closest("button")) return;
+      this.fingers.set(e.pointerId, [e.clientX, e.clientY]);
+      try { this.$el.setPointerCapture(e.pointerId); } catch { /* (a pointer that is gone already) */ }
+      this.dragging = true;
+    },
+
+    grab(e) { this.holding = e.pointerId; this.down(e); },
+
+    nudge(e) {
+      const step = { ArrowLeft: -0.02, ArrowRight: 0.02, Home: -1, End: 1 }[e.key];
+      if (!step) return;
+      e.preventDefault();
+      e.stopPropagation();
+      this.split = Math.min(1, Math.max(0, this.split + step));
+      this.draw();
+    },
+
+    move(e) {
+      this.look(e);
+      const last = this.fingers.get(e.pointerId);
+      if (!last) return;
+      if (this.holding === e.pointerId) {
+        const box = this.$el.getBoundingClientRect();
+        this.split = Math.min(1, Math.max(0, (e.clientX - box.left) / box.width));
+        this.draw();
+        return;
+      }
+      const dpr = window.devicePixelRatio || 1;
+      if (this.fingers.size === 2) {
+        const other = [...this.fingers].find(([id]) => id !== e.pointerId)[1];
+        const before = Math.hypot(last[0] - other[0], last[1] - other[1]);
+        const now = Math.hypot(e.clientX - other[0], e.clientY - other[1]);
+        if (before > 0) this.zoom(now / before, (e.clientX + other[0]) / 2, (e.clientY + other[1]) / 2);
+      } else {
+        const { scale, x, y } = this.at;
+        this.at = { scale, x: x - ((e.clientX - last[0]) * dpr) / scale, y: y - ((e.clientY - last[1]) * dpr) / scale, fit: false };
+        this.draw();
+      }
+      this.fingers.set(e.pointerId, [e.clientX, e.clientY]);
+    },
+
+    up(e) {
+      this.fingers.delete(e.pointerId);
+      if (this.holding === e.pointerId) this.holding = null;
+      this.dragging = this.fingers.size > 0;
+    },
+
+    look(e) {
+      const names = this.names(), own = this.layers[names[0]];
+      if (!this.shown || !own || e.pointerType === "touch") { this.readout = ""; return; }
+      const { x, y } = this.place(e.clientX, e.clientY), px = Math.floor(x), py = Math.floor(y);
+      if (px < 0 || py < 0 || px >= own.width || py >= own.height) { this.readout = ""; return; }
+      const value = (name) => {
+        const [r, g, b] = this.layers[name].getContext("2d").getImageData(px, py, 1, 1).data;
+        return r === g && g === b ? `${r}` : `${r} ${g} ${b}`;
+      };
+      this.readout = `${px}, ${py}:  ${names.filter((name) => this.layers[name]).map(value).join("  →  ")}`;
+    },
+
+    // --- keys ----------------------------------------------------------------------------------------
+
+    key(e) {
+      const target = e.target;
+      if (target.closest?.("input, textarea, [contenteditable], .q-select, .q-menu, .q-dialog")) return;
+      const name = (e.ctrlKey || e.metaKey ? "ctrl+" : "") + (e.shiftKey && e.key.length > 1 ? "shift+" : "") + e.key.toLowerCase();
+      const slider = target.closest?.("[role=slider]");
+      const here = {
+        "+": () => this.zoom(1.25), "=": () => this.zoom(1.25), "-": () => this.zoom(0.8), 0: () => this.fit(),
+        9: () => this.actual(), f: () => this.fullscreen(), o: () => this.pick(),
+      }[name];
+      const there = ["1", "2", "3", "4", "5", "6", " ", "arrowleft", "arrowright", "home", "end", "l", "d", "?", "e", "c",
+        "h", "ctrl+z", "ctrl+y", "ctrl+s", "x"];
+      if (slider && name.startsWith("arrow")) return;
+      if (slider && slider.dataset.testid !== "scrub" && (name === "home" || name === "end")) return;
+      if (target.closest?.("button, [role=button], [role=switch], [role=tab]") && name === " ") return;
+      const redo = name === "ctrl+z" && e.shiftKey ? "ctrl+y" : name;
+      if (here) { e.preventDefault(); here(); }
+      else if (there.includes(redo)) { e.preventDefault(); this.$emit("shortcut", { key: redo }); }
+    },
+
+    fullscreen() {
+      if (document.fullscreenElement) document.exitFullscreen();
+      else document.querySelector(".stage").requestFullscreen();
+    },
+
+    // --- files ---------------------------------------------------------------------------------------
+
+    pick() { this.$refs.files.click(); },
+    pickJson() { this.$refs.json.click(); },
+    picked(e) { this.send(e.target.files); e.target.value = ""; },
+
+    async pickedJson(e) {
+      const [file] = e.target.files;
+      e.target.value = "";
+      if (!file) return;
+      if (file.size > 200000) this.$emit("pipeline", { error: `${file.name} is too long for a pipeline` });
+      else this.$emit("pipeline", { name: file.name, text: await file.text() });
+    },
+
+    async send(files) {
+      for (const file of [...files]) {
+        if (/\.json$/i.test(file.name)) {
+          if (file.size <= 200000) this.$emit("pipeline", { name: file.name, text: await file.text() });
+          continue;
+        }
+        await this.upload(file);
+      }
+    },
+
+    upload(file) {
+      this.uploads.push({ id: Math.random(), name: file.name, share: 0, error: "" });
+      const one = this.uploads.at(-1);
+      return new Promise((done) => {
+        const request = new XMLHttpRequest();
+        request.open("POST", `/studio/upload/${this.path}?name=${encodeURIComponent(file.name)}`);
+        request.upload.onprogress = (e) => { one.share = e.total ? e.loaded / e.total : 0; };
+        const finish = (error) => {
+          if (error) one.error = error;
+          else this.forget(one);
+          done();
+        };
+        request.onload = () => {
+          let told = {};
+          try { told = JSON.parse(request.responseText); } catch { /* (not of ours) */ }
+          finish(request.status === 200 ? "" : told.error || `the server refused it (${request.status})`);
+        };
+        request.onerror = () => finish("the connection broke; it may be larger than the server allows");
+        request.send(file);
+      });
+    },
+
+    forget(one) { this.uploads = this.uploads.filter((other) => other.id !== one.id); },
+
+    // --- camera --------------------------------------------------------------------------------------
+
+    async startCamera() {
+      if (this.camera) return;
+      try {
+        if (!navigator.mediaDevices) throw new Error("browsers lend cameras to pages of this machine or of https alone");
+        this.stream = await navigator.mediaDevices.getUserMedia({ video: { width: { ideal: 640 }, height: { ideal: 480 } }, audio: false });
+      } catch (error) {
+        this.$emit("camera", { error: error.message || String(error) });
+        return;
+      }
+      this.camera = true;
+      this.$emit("camera", { error: "" });
+      const video = document.createElement("video");
+      video.srcObject = this.stream;
+      video.muted = true;
+      video.playsInline = true;
+      await video.play();
+      const canvas = document.createElement("canvas");
+      const context = canvas.getContext("2d", { willReadFrequently: true });
+      while (this.camera) {
+        const { videoWidth: width, videoHeight: height } = video;
+        if (width && this.socket.readyState === 1) {
+          canvas.width = width;
+          canvas.height = height;
+          context.drawImage(video, 0, 0);
+          const pixels = context.getImageData(0, 0, width, height).data;
+          const head = new TextEncoder().encode(JSON.stringify({ width, height }));
+          const message = new Uint8Array(4 + head.length + pixels.length);
+          new DataView(message.buffer).setUint32(0, head.length, true);
+          message.set(head, 4);
+          message.set(pixels, 4 + head.length);
+          this.sent = pixels;
+          const answered = new Promise((go) => { this.waiting = go; setTimeout(go, 500); });
+          this.socket.send(message);
+          await answered;
+        }
+        await new Promise((go) => (video.requestVideoFrameCallback ? video.requestVideoFrameCallback(go) : setTimeout(go, 30)));
+      }
+      video.srcObject = null;
+    },
+
+    stopCamera() {
+      this.camera = false;
+      for (const track of this.stream?.getTracks() ?? []) track.stop();
+      this.stream = null;
+    },
+  },
+};

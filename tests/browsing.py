@@ -1,0 +1,126 @@
+"""A browser that looks at a Studio: what the tests of the Studio share."""
+
+import base64
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["OpenTab", "Serve", "Served", "Tab"]
+
+
+@dataclass
+class Served:
+    """A Studio in a process of its own."""
+
+    address: str
+    exports: Path
+    process: Any
+
+    @property
+    def port(self) -> int:
+        return int(re.search(r":(\d+)/", self.address)[1])  # type: ignore[index]
+
+
+Serve = Callable[..., Served]
+
+
+class Tab:
+    """A tab of a browser that looks at a Studio."""
+
+    def __init__(self, context: Any, address: str) -> None:
+        self.context = context
+        self.page = context.new_page()
+        self.complaints: list[str] = []
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", lambda m: self.complaints.append(m.text) if m.type == "error" else None)
+        self.page.set_default_timeout(20_000)
+        self.page.goto(address)
+        self.page.wait_for_function("window.undulaStudio?.socket?.readyState === 1")
+
+    def at(self, test: str) -> Any:
+        return self.page.get_by_test_id(test)
+
+    def focus(self, test: str) -> None:
+        """A slider, for keys."""
+        self.at(test).locator("[tabindex]").focus()
+
+    def js(self, code: str) -> Any:
+        return self.page.evaluate(code)
+
+    def until(self, code: str) -> None:
+        self.page.wait_for_function(code)
+
+    def sample(self, name: str) -> None:
+        """Opens a sample, from the page's front or from its menu."""
+        before = self.js("undulaStudio.painted.input ?? 0")
+        if self.at("welcome").is_visible():
+            self.at(f"sample-{name}").click()
+        else:
+            self.at("samples").click()
+            self.at(f"menu-sample-{name}").click()
+        self.until(f"undulaStudio.shown && (undulaStudio.painted.input ?? 0) !== {before}")
+        self.settled()
+
+    def settled(self) -> None:
+        """Until nothing new is drawn any more."""
+        self.page.wait_for_function(
+            """async () => {
+                const before = undulaStudio.painted.id;
+                await new Promise((go) => setTimeout(go, 350));
+                return undulaStudio.painted.id === before;
+            }"""
+        )
+
+    def change(self, do: Callable[[], Any]) -> None:
+        """Does something, and waits for the picture of it."""
+        before = self.js("undulaStudio.painted.version")
+        do()
+        self.until(f"undulaStudio.painted.version > {before}")
+        self.settled()
+
+    def pixels(self, name: str = "after") -> np.ndarray[Any, Any]:
+        """A layer as the page has it: red, green and blue."""
+        width, height, data = self.js(
+            f"""() => {{
+                const canvas = undulaStudio.layers[{name!r}];
+                const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+                let text = '';
+                for (let i = 0; i < data.length; i += 32768)
+                    text += String.fromCharCode.apply(null, data.subarray(i, i + 32768));
+                return [canvas.width, canvas.height, btoa(text)];
+            }}"""
+        )
+        found = np.frombuffer(base64.b64decode(data), np.uint8).reshape(height, width, 4)
+        return found[..., :3]
+
+    def grey(self, name: str = "after") -> np.ndarray[Any, Any]:
+        found = self.pixels(name)
+        np.testing.assert_array_equal(found[..., 0], found[..., 1])
+        return found[..., 0]
+
+    def choose(self, test: str, option: str) -> None:
+        """Something of a list."""
+        self.page.locator(f"[data-testid='{test}']").click()
+        self.page.locator(".q-menu .q-item").filter(
+            has_text=re.compile(f"^{re.escape(option)}")
+        ).first.click()
+
+    def empty_chain(self) -> None:
+        """No stages at all."""
+        while self.at("remove-0").count():
+            self.change(lambda: self.at("remove-0").click())
+
+    def add(self, kind: str) -> None:
+        self.at("add").click()
+        self.change(lambda: self.at(f"add-{kind}").click())
+
+    def close(self) -> None:
+        self.context.close()
+        assert not self.complaints, self.complaints
+
+
+OpenTab = Callable[..., Tab]

