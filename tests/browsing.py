@@ -70,7 +70,7 @@ class Tab:
         self.page.wait_for_function(
             """async () => {
                 const before = undulaStudio.painted.id;
-                await new Promise((go) => setTimeout(go, 350));
+                await new Promise((go) => setTimeout(go, 220));
                 return undulaStudio.painted.id === before;
             }"""
         )
@@ -84,18 +84,24 @@ class Tab:
 
     def pixels(self, name: str = "after") -> np.ndarray[Any, Any]:
         """A layer as the page has it: red, green and blue."""
-        width, height, data = self.js(
+        width, height = self.js(f"(({{width, height}}) => [width, height])(undulaStudio.layers[{name!r}])")
+        data = self.bytes(
+            f"undulaStudio.layers[{name!r}].getContext('2d').getImageData(0, 0, {width}, {height}).data"
+        )
+        return data.reshape(height, width, 4)[..., :3]
+
+    def bytes(self, code: str) -> np.ndarray[Any, Any]:
+        """An array of bytes in the page."""
+        data = self.js(
             f"""() => {{
-                const canvas = undulaStudio.layers[{name!r}];
-                const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+                const data = {code};
                 let text = '';
                 for (let i = 0; i < data.length; i += 32768)
                     text += String.fromCharCode.apply(null, data.subarray(i, i + 32768));
-                return [canvas.width, canvas.height, btoa(text)];
+                return btoa(text);
             }}"""
         )
-        found = np.frombuffer(base64.b64decode(data), np.uint8).reshape(height, width, 4)
-        return found[..., :3]
+        return np.frombuffer(base64.b64decode(data), np.uint8)
 
     def grey(self, name: str = "after") -> np.ndarray[Any, Any]:
         found = self.pixels(name)
@@ -118,8 +124,8 @@ class Tab:
         self.at("add").click()
         self.change(lambda: self.at(f"add-{kind}").click())
 
-    def close(self) -> None:
-        self.context.close()
+    def check(self) -> None:
+        """No errors in the page."""
         assert not self.complaints, self.complaints
 
 

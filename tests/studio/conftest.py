@@ -76,12 +76,25 @@ def open_tab(browser: Any) -> Iterator[OpenTab]:
 
     yield one
     for tab in opened:
-        tab.close()
+        tab.context.close()
+        tab.check()
+
+
+@pytest.fixture(scope="session")
+def visitor(browser: Any) -> Iterator[Any]:
+    """One visitor, with a browser that has loaded the page's parts before."""
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, accept_downloads=True)
+    yield context
+    context.close()
 
 
 @pytest.fixture
-def tab(open_tab: OpenTab, studio: Served) -> Tab:
-    return open_tab(studio)
+def tab(visitor: Any, studio: Served) -> Iterator[Tab]:
+    """A new tab, which has a session of its own."""
+    own = Tab(visitor, studio.address)
+    yield own
+    own.page.close()
+    own.check()
 
 
 @pytest.fixture(scope="session")

@@ -287,8 +287,7 @@ def test_camera(tab: Tab) -> None:
     tab.until("undulaStudio.camera && undulaStudio.shown && undulaStudio.painted.id > 5")
     tab.js("undulaStudio.camera = false")
     tab.settled()
-    tab.page.wait_for_timeout(700)
-    seen = np.array(tab.js("Array.from(undulaStudio.sent)"), np.uint8).reshape(480, 640, 4)[..., :3]
+    seen = tab.bytes("undulaStudio.sent").reshape(480, 640, 4)[..., :3]
     # (While something moves, pictures are sent as JPEG.)
     assert undula.measures.psnr(tab.pixels("before"), seen) > 27
     assert undula.measures.psnr(tab.pixels("after"), USUAL(seen)) > 27
