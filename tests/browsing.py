@@ -71,7 +71,8 @@ class Tab:
             """async () => {
                 const before = undulaStudio.painted.id;
                 await new Promise((go) => setTimeout(go, 220));
-                return undulaStudio.painted.id === before;
+                const { id, exact } = undulaStudio.painted;
+                return id === before && (exact || undulaStudio.stream);
             }"""
         )
 
@@ -85,9 +86,7 @@ class Tab:
     def pixels(self, name: str = "after") -> np.ndarray[Any, Any]:
         """A layer as the page has it: red, green and blue."""
         width, height = self.js(f"(({{width, height}}) => [width, height])(undulaStudio.layers[{name!r}])")
-        data = self.bytes(
-            f"undulaStudio.layers[{name!r}].getContext('2d').getImageData(0, 0, {width}, {height}).data"
-        )
+        data = self.bytes(f"undulaStudio.pixels({name!r})")
         return data.reshape(height, width, 4)[..., :3]
 
     def bytes(self, code: str) -> np.ndarray[Any, Any]:

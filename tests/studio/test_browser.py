@@ -323,8 +323,10 @@ def test_code_to_copy_makes_the_same_picture(tab: Tab, tmp_path: Path) -> None:
     tab.change(lambda: [tab.at("presets").click(), tab.at("preset-Microscopy").click()])
     tab.page.keyboard.press("c")
     tab.at("copy-python").click()
-    tab.until("(async () => (await navigator.clipboard.readText()).includes('import undula'))()")
+    tab.page.get_by_text("copied").wait_for()
     code = tab.js("navigator.clipboard.readText()")
+    assert code.strip() == tab.at("python").inner_text().strip()
+    assert "noisy-filtered.png" in code
     (tmp_path / "program.py").write_text(code)
     subprocess.run([sys.executable, "program.py"], cwd=tmp_path, check=True)
     np.testing.assert_array_equal(io.read(tmp_path / "noisy-filtered.png").pixels, tab.grey())

@@ -151,6 +151,12 @@ def test_code_and_commands_make_the_same_picture(pipeline: Pipeline, tmp_path: P
     np.testing.assert_array_equal(io.read(tmp_path / "two.png").pixels, pipeline(x))
 
 
+def alone(work: Any) -> None:
+    """Runs something by an event loop of its own; the browser of other tests may have one in this thread."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, work).result()
+
+
 # --- files ----------------------------------------------------------------------------------------
 
 
@@ -252,7 +258,7 @@ def test_exports_run_beside_and_can_fail(tmp_path: Path) -> None:
 
     def export(target: str, **more: Any) -> None:
         job = Job(str(tmp_path / "in.tif"), str(tmp_path / target), pipeline.to_json(), **more)
-        asyncio.run(Export(job).run(lambda done, total: seen.append((done, total))))
+        alone(Export(job).run(lambda done, total: seen.append((done, total))))
 
     export("out.tif")
     assert seen == [(k, 5) for k in range(1, 6)]
@@ -371,4 +377,4 @@ def test_what_changed_meanwhile_is_in_the_next_picture() -> None:
             session.close()
             assert not folder.exists()
 
-    asyncio.run(run())
+    alone(run())

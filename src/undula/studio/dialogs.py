@@ -57,7 +57,7 @@ def keys_dialog() -> Any:
         ui.label("Drag to move the picture, turn the wheel or pinch to zoom, double-click to fit.").classes(
             "hint"
         )
-        with ui.row().classes("w-full justify-end"):
+        with ui.row().classes("full-width justify-end"):
             ui.button("Close", on_click=dialog.close).props("flat")
     return dialog
 
@@ -82,14 +82,14 @@ def code_dialog(page: Page) -> Any:
     with ui.dialog(value=True) as dialog, ui.card().style("width:min(820px,94vw);max-width:none"):
         ui.label("The same without this page").classes("text-h6")
         for title, text, test in (("Command line", command, "command"), ("Python", code, "python")):
-            with ui.row().classes("w-full items-center justify-between"):
+            with ui.row().classes("full-width items-center justify-between"):
                 ui.label(title).classes("card-title")
                 copy = ui.button("Copy", icon="content_copy", on_click=lambda text=text: _copied(text))
                 named(copy.props("flat dense size=sm"), f"Copy: {title}", f"copy-{test}")
             ui.html(html.escape(text), sanitize=False).classes("code-box").props(
                 f'data-testid="{test}" tabindex="0" role="region" aria-label="{title}"'
             )
-        with ui.row().classes("w-full justify-end"):
+        with ui.row().classes("full-width justify-end"):
             ui.button("Close", on_click=dialog.close).props("flat")
     return dialog
 
@@ -215,16 +215,16 @@ def export_dialog(page: Page, kind: str | None = None) -> Any:
     with ui.dialog(value=True).props("persistent") as dialog, ui.card().style("width:min(520px,94vw)"):
         ui.label("Export").classes("text-h6")
         what = ui.select({key: title for key, (title, *_) in names.items()}, value=first, label="What")
-        named(what.props("outlined dense").classes("wide"), "What to export", "export-what")
+        named(what.props("outlined dense").classes("full-width"), "What to export", "export-what")
         name = named(
-            ui.input("Name", value=names[first][1]).props("outlined dense").classes("wide"),
+            ui.input("Name", value=names[first][1]).props("outlined dense").classes("full-width"),
             "Name",
             "export-name",
         )
         hint = ui.label("").classes("hint")
         folder = str(page.options.exports.absolute())
         ui.label(f"It goes to {folder}").classes("hint").style("overflow-wrap:anywhere")
-        bar = ui.linear_progress(0, show_value=False).props('aria-label="Progress"').classes("wide")
+        bar = ui.linear_progress(0, show_value=False).props('aria-label="Progress"').classes("full-width")
         bar.set_visibility(False)
         told = ui.label("").classes("hint").props('data-testid="export-told" role="status"')
 
@@ -267,7 +267,7 @@ def export_dialog(page: Page, kind: str | None = None) -> Any:
             dialog.close()
             dialog.clear()
 
-        with ui.row().classes("w-full justify-end items-center"):
+        with ui.row().classes("full-width justify-end items-center"):
             link = ui.element("a").classes("text-primary q-mr-auto").props('data-testid="export-link"')
             with link:
                 ui.label("Download it, too")

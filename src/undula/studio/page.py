@@ -15,7 +15,6 @@ from .. import io
 from ..errors import UndulaError
 from ..filters import Pipeline
 from ..plans import dwtn_max_level
-from ..transforms import devices
 from .chain import PRESETS, Chain, History
 from .dialogs import code_dialog, export_dialog, keys_dialog
 from .inputs import Camera, Input
@@ -45,10 +44,10 @@ SPEEDS = {0.25: "¼ ×", 0.5: "½ ×", 1.0: "1 ×", 2.0: "2 ×", 0.0: "max"}
 class Page:
     """What one tab of a browser shows of a session."""
 
-    def __init__(self, session: Session, options: Options) -> None:
+    def __init__(self, session: Session, options: Options, devices: dict[str, str]) -> None:
         self.session, self.options = session, options
         self.client = ui.context.client
-        self.devices = devices()
+        self.devices = devices
         self.wavelet_panel = WaveletPanel(self)
         self.chain_panel = ChainPanel(self)
         self.figures_panel = FiguresPanel(self)

@@ -68,7 +68,7 @@ def slider_row(
     """A name, a value and a slider; it changes while it is dragged."""
     told = text or (lambda x: number_text(x, step))
     with ui.column().classes("control"):
-        with ui.row().classes("w-full justify-between items-baseline no-wrap"):
+        with ui.row().classes("full-width justify-between items-baseline no-wrap"):
             name = ui.label(label).classes("name")
             if about:
                 name.tooltip(about)
@@ -109,8 +109,8 @@ class WaveletPanel:
                     self.build.refresh()
 
             select = ui.select(names, value=chain.wavelet, with_input=True, on_change=chosen)
-            named(select.props("dense outlined options-dense").classes("wide"), "Wavelet", "wavelet")
-            ui.html(wavelet_functions(chain.wavelet), sanitize=False).classes("wide")
+            named(select.props("dense outlined options-dense").classes("full-width"), "Wavelet", "wavelet")
+            ui.html(wavelet_functions(chain.wavelet), sanitize=False).classes("full-width")
             most = page.deepest
             usual_level = page.levels
 
@@ -147,13 +147,13 @@ class WaveletPanel:
                 "invariant",
                 "fewer artefacts at edges, at several times the work",
             )
-            with ui.expansion("Borders, colour, speckle").props("dense").classes("wide hint") as more:
+            with ui.expansion("Borders, colour, speckle").props("dense").classes("full-width hint") as more:
                 named(more, "Borders, colour, speckle", "wavelet-more")
                 self._more()
             with (
                 ui.expansion("Scheme and strategy, for the curious")
                 .props("dense")
-                .classes("wide hint") as own
+                .classes("full-width hint") as own
             ):
                 named(own, "Scheme and strategy", "curious")
                 self._curious()
@@ -170,7 +170,7 @@ class WaveletPanel:
 
     def _choice(self, label: str, options: dict[Any, str], value: Any, change: Any, test: str) -> None:
         select = ui.select(options, value=value, label=label, on_change=lambda event: change(event.value))
-        named(select.props("dense outlined options-dense").classes("wide q-mt-xs"), label, test)
+        named(select.props("dense outlined options-dense").classes("full-width q-mt-xs"), label, test)
 
     def _more(self) -> None:
         chain = self.page.chain
@@ -237,7 +237,7 @@ class ChainPanel:
     def build(self) -> None:
         """All cards."""
         page = self.page
-        with ui.row().classes("w-full items-center justify-between no-wrap"):
+        with ui.row().classes("full-width items-center justify-between no-wrap"):
             ui.html("<h2 class='card-title'>Filter chain</h2>", sanitize=False)
             with ui.row().classes("no-wrap").style("gap:2px"):
                 with ui.button(icon="add").props("flat dense round size=sm") as add:
@@ -276,7 +276,7 @@ class ChainPanel:
             .classes("card column" + ("" if link.on else " off"))
             .props(f'aria-label="{title}, filter {place + 1}" data-testid="stage-{place}"')
         ):
-            with ui.row().classes("w-full items-center no-wrap").style("gap:0"):
+            with ui.row().classes("full-width items-center no-wrap").style("gap:0"):
                 ui.icon(icon).classes("q-mr-xs").style("color:var(--accent)")
                 ui.html(f"<h2>{title}</h2>", sanitize=False).tooltip(about)
                 ui.space()
@@ -313,7 +313,7 @@ class ChainPanel:
                 others = [control for control in found if rare(control)]
                 if others:
                     own = any(value_of(link.stage, one) not in (None, "white", 3.0) for one in others)
-                    with ui.expansion("More", value=own).props("dense").classes("wide hint") as more:
+                    with ui.expansion("More", value=own).props("dense").classes("full-width hint") as more:
                         named(more, f"{title}: more", f"more-{place}")
                         for control in others:
                             self._control(link, control, place)
@@ -371,7 +371,7 @@ class ChainPanel:
             select = ui.select(
                 control.options, value=value, label=control.label, on_change=lambda event: change(event.value)
             )
-            named(select.props("dense outlined options-dense").classes("wide"), control.label, test)
+            named(select.props("dense outlined options-dense").classes("full-width"), control.label, test)
         elif isinstance(control, Spread):
             box = ui.checkbox(control.label, value=value, on_change=lambda event: change(event.value))
             named(box.props("dense size=sm").classes("hint"), control.label, f"{test}-each")
@@ -383,7 +383,7 @@ class ChainPanel:
                 multiple=True,
                 on_change=lambda event: change(event.value),
             )
-            named(select.props("dense outlined options-dense").classes("wide"), control.label, test)
+            named(select.props("dense outlined options-dense").classes("full-width"), control.label, test)
 
 
 class FiguresPanel:
@@ -395,15 +395,15 @@ class FiguresPanel:
     def build(self) -> None:
         """The cards."""
         with ui.element("section").classes("card column").props('aria-label="Figures"'):
-            with ui.row().classes("w-full items-baseline justify-between no-wrap"):
+            with ui.row().classes("full-width items-baseline justify-between no-wrap"):
                 ui.html("<h2>Figures</h2>", sanitize=False)
                 self._fps = ui.label("").classes("fps").props('data-testid="fps" aria-live="off"')
-            self._facts = ui.html("", sanitize=False).classes("wide").props('data-testid="facts"')
+            self._facts = ui.html("", sanitize=False).classes("full-width").props('data-testid="facts"')
             self.references()
         with ui.element("section").classes("card column").props('aria-label="Histogram"'):
             ui.html("<h2>Histogram of a band</h2>", sanitize=False)
             self.choices()
-            self._plot = ui.html("", sanitize=False).classes("wide").props('data-testid="histogram"')
+            self._plot = ui.html("", sanitize=False).classes("full-width").props('data-testid="histogram"')
             ui.label("grey before, line after the filter; logarithmic. Dashed: the threshold").classes("hint")
 
     @ui.refreshable_method
@@ -430,7 +430,9 @@ class FiguresPanel:
         value = session.reference.id if session.reference else 0
         select = ui.select(options, value=value, label="PSNR and SSIM against", on_change=choose)
         named(
-            select.props("dense outlined options-dense").classes("wide q-mt-xs"), "Compare with", "reference"
+            select.props("dense outlined options-dense").classes("full-width q-mt-xs"),
+            "Compare with",
+            "reference",
         )
 
     @ui.refreshable_method
@@ -442,7 +444,7 @@ class FiguresPanel:
             session.band = (level or session.band[0], key or session.band[1])
             session.changed()
 
-        with ui.row().classes("w-full no-wrap").style("gap:6px"):
+        with ui.row().classes("full-width no-wrap").style("gap:6px"):
             levels = {n: str(n) for n in range(1, page.levels + 1)}
             level = min(session.band[0], page.levels)
             one = ui.select(levels, value=level, label="Level", on_change=lambda e: choose(level=e.value))

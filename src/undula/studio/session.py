@@ -2,7 +2,8 @@
 
     a change ─▶ the newest state is rendered by a thread ─▶ sent ─▶ drawn, and told so
 
-What changed while a picture was made is in the next one; nothing piles up. While something plays, frames are
+What changed while a picture was made is in the next one; nothing piles up. Large pictures come as JPEG first,
+which is sooner there, and as they are when nothing changes any more. While something plays, frames are
 rendered when they are due, and left out when it is too late for them.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import io as bytes_io
 import json
+import os
 import secrets
 import shutil
 import struct
@@ -29,6 +31,7 @@ import numpy as np
 from ..errors import ArgumentError, FileError, UndulaError
 from ..filters import Pipeline, Trace
 from ..io.files import needed
+from ..transforms import devices
 from .chain import PRESETS, Chain, History
 from .decoding import Limits
 from .inputs import Camera, Input, opened
@@ -37,7 +40,10 @@ from .rendering import PYRAMIDS, Band, Made, Settings, Shown, bands, compared, l
 __all__ = ["Painted", "Session", "Shelf"]
 
 Send = Callable[[bytes], Awaitable[None]]
+SMALL = 1_500_000  # bytes that are sent as they are at once
+REST = 0.1  # seconds without a change after which others are, too
 AHEAD = 2  # pictures that are on their way before one was drawn
+LATE = 0.3  # seconds after which frames are left out
 MOST_INPUTS = 24
 MOST_MEMORY = 3 << 30  # bytes of pixels that a visitor keeps
 
@@ -103,6 +109,7 @@ class Session:
     drawn: deque[float] = field(default_factory=lambda: deque(maxlen=60))
     figures: dict[str, float] = field(default_factory=dict)
     trouble: str = ""
+    scale: float = 1.0  # pixels of the screen for one of the picture
 
     def __post_init__(self) -> None:
         self.history = History(Chain.of(PRESETS["Plain shrinkage"][1]))
@@ -119,6 +126,7 @@ class Session:
         self._pyramid: tuple[Any, tuple[Shown, Shown, Trace]] | None = None
         self._histogram: Band | None = None
         self._before_sent: Any = None
+        self._rough = False
         self._measured: Any = None
         self._seen = 0
         self._loop = asyncio.create_task(self._painting())
@@ -223,6 +231,7 @@ class Session:
         self._send = send
         self._sent = self._drawn = 0
         self._before_sent = None
+        self.scale = 1.0
         self.changed()
 
     def detach(self, send: Send) -> None:
@@ -257,8 +266,7 @@ class Session:
 
     async def _painting(self) -> None:
         while True:
-            if not self.playing.on:
-                await self._wanted.wait()
+            exact = not self.playing.on and not await self._changed()
             self._wanted.clear()
             if self._send is None or self.current is None:
                 if self.playing.on:
@@ -268,13 +276,21 @@ class Session:
             if self.playing.on and not await self._next():
                 continue
             try:
-                await self._paint()
+                await self._paint(exact)
             except asyncio.CancelledError:
                 raise
             except Exception as error:  # (the page lives on, whatever a filter does)
                 self._failed(error)
                 self.playing.on = False
                 self.told()
+
+    async def _changed(self) -> bool:
+        """Until something changes; False when nothing does, and what is shown is not exact yet."""
+        try:
+            await asyncio.wait_for(self._wanted.wait(), REST if self._rough else None)
+        except TimeoutError:
+            return False
+        return True
 
     async def _room(self) -> None:
         """Until the page has drawn what it got."""
@@ -290,7 +306,7 @@ class Session:
         assert self.current is not None
         number = self.number + 1
         late = -self.playing.due(number, self.rate)
-        if self.playing.speed and late > 1 / self.rate:
+        if self.playing.speed and late > LATE:  # (a little is caught up)
             number += int(late * self.rate * self.playing.speed)
         if number >= self.current.count:
             if not self.playing.loop:
@@ -308,7 +324,7 @@ class Session:
         self.number = number
         return True
 
-    async def _paint(self) -> None:
+    async def _paint(self, exact: bool) -> None:
         own, number, version, view = self.current, self.number, self.version, self.view
         assert own is not None
         moving = self.moving
@@ -316,10 +332,16 @@ class Session:
         run = asyncio.get_running_loop().run_in_executor
         ahead = number + 1 if moving and number + 1 < own.count else None
         key, shown = await run(
-            self.pool, lambda: self._rendered(own, number, ahead, chain.pipeline(), settings, view, moving)
+            self.pool, lambda: self._rendered(own, number, ahead, chain.pipeline(), settings, view)
         )
         self._recovered()
-        parts = await run(self.pool, lambda: self._encoded(shown, moving))
+        if "before" in shown and self._before_sent == key[0]:
+            del shown["before"]  # (the page has it)
+        quick = moving or (not exact and sum(one.nbytes for one in shown.values()) > SMALL)
+        self._rough = quick and not moving
+        parts = await run(self.pool, lambda: self._encoded(shown, quick))
+        if "before" in shown:
+            self._before_sent = None if quick else key[0]
         names = [layer["name"] for layer, _ in parts]
         self._sent += 1
         head = {
@@ -328,6 +350,7 @@ class Session:
             "view": view,
             "number": number,
             "input": own.id,
+            "exact": not quick,
             "layers": [layer for layer, _ in parts],
         }
         text = json.dumps(head).encode()
@@ -336,7 +359,7 @@ class Session:
             await send(b"".join([struct.pack("<I", len(text)), text, *(data for _, data in parts)]))
         assert self._kept is not None
         self.painted = Painted(self._sent, version, number, self._kept[1].milliseconds, tuple(names))
-        if self.version == version and not moving:
+        if self.version == version and not quick:
             await self._look(own, key, chain.pipeline())
         if not moving:
             self.told()
@@ -360,7 +383,6 @@ class Session:
         pipeline: Pipeline,
         settings: Settings,
         view: str,
-        moving: bool,
     ) -> tuple[Any, dict[str, Shown]]:
         """The layers of a view; what was made for the same state is made once."""
         what = (own.id, number, self._seen if isinstance(own, Camera) else 0)
@@ -372,26 +394,21 @@ class Session:
         pyramid = None
         if view in PYRAMIDS:
             pyramid = self._bands(key, result, own, pipeline)[:2]
-        found = layers(view, result, own.screen, pyramid)
-        same = (own.id, what)
-        if "before" in found and self._before_sent == same and not moving:
-            del found["before"]  # (the page has it)
-        elif "before" in found:
-            self._before_sent = None if moving else same  # (what moves is not sent exactly)
-        return key, found
+        return key, layers(view, result, own.screen, pyramid)
 
     def _bands(self, key: Any, result: Made, own: Input, pipeline: Pipeline) -> tuple[Shown, Shown, Trace]:
         if self._pyramid is None or self._pyramid[0] != key:
             self._pyramid = (key, bands(result.before, own.channel_axis, pipeline))
         return self._pyramid[1]
 
-    def _encoded(self, shown: dict[str, Shown], moving: bool) -> list[tuple[dict[str, Any], bytes]]:
+    def _encoded(self, shown: dict[str, Shown], quick: bool) -> list[tuple[dict[str, Any], bytes]]:
         parts = []
         for name, pixels in shown.items():
             height, width = pixels.shape[:2]
             channels = 1 if pixels.ndim == 2 else pixels.shape[2]
             kind, data = "raw", b""
-            if moving and channels != 4:
+            if quick and channels != 4:
+                pixels = smaller(pixels, self.scale)
                 kind, data = (
                     "jpeg",
                     _encoded_as("JPEG", pixels, quality=92, subsampling=0 if channels == 1 else 2),
@@ -462,6 +479,17 @@ class Session:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def smaller(pixels: Shown, scale: float) -> Shown:
+    """A picture as large as it is seen, if that is smaller."""
+    height, width = (max(1, round(scale * n)) for n in pixels.shape[:2])
+    if scale > 0.9 or min(width, height) < 16:
+        return pixels
+    av, kind = needed("av"), "gray" if pixels.ndim == 2 else "rgb24"
+    frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels), format=kind)
+    found: Shown = frame.reformat(width, height, format=kind, interpolation="AREA").to_ndarray()
+    return found
+
+
 def _encoded_as(kind: str, pixels: Shown, **options: Any) -> bytes:
     out = bytes_io.BytesIO()
     needed("PIL.Image").fromarray(pixels).save(out, kind, **options)
@@ -483,10 +511,9 @@ class Shelf:
     MOST = 32  # sessions at once
 
     def __init__(self, limits: Limits, raw: bool = True) -> None:
-        import os
-
         self.limits, self.raw = limits, raw
         self.pool = ThreadPoolExecutor(max(2, os.cpu_count() or 2), "undula-studio")
+        self.devices = self.pool.submit(devices)  # (drivers take their time)
         self.pool.submit(_warm)
         self._sessions: dict[tuple[str, str], Session] = {}
         self._left: dict[tuple[str, str], float] = {}

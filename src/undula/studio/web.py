@@ -91,7 +91,7 @@ def application(options: Options, shelf: Shelf) -> Any:
         except UndulaError as error:
             ui.label(str(error)).classes("text-h6 q-pa-lg")
             return
-        own = Page(session, options)
+        own = Page(session, options, await asyncio.wrap_future(shelf.devices))
         own.build()
         client.on_delete(lambda: shelf.leave(session, own))
         session.page = own
@@ -105,6 +105,7 @@ def application(options: Options, shelf: Shelf) -> Any:
         message_history_length=200,
         show_welcome_message=False,
         binding_refresh_interval=None,
+        tailwind=False,
     )
     return app
 
@@ -149,7 +150,11 @@ def _heard(session: Session, message: Any) -> None:
         raise WebSocketDisconnect(message.get("code", 1000))
     with suppress(ValueError, KeyError, TypeError, struct.error, UndulaError):
         if message.get("text"):
-            session.acknowledged(int(json.loads(message["text"])["ack"]))
+            told = json.loads(message["text"])
+            if "ack" in told:
+                session.acknowledged(int(told["ack"]))
+            if "scale" in told:
+                session.scale = min(64.0, max(0.01, float(told["scale"])))
         elif message.get("bytes"):
             data = message["bytes"]
             (length,) = struct.unpack_from("<I", data)

@@ -44,16 +44,18 @@ export default {
   },
 
   mounted() {
-    this.layers = {}; // name → canvas of the picture's own size
+    this.layers = {}; // name → what is drawn
+    this.sizes = {}; // name → of the picture; what is drawn may be smaller while something changes
     this.painted = { id: 0, version: 0, number: 0, at: 0 };
     this.times = [];
     this.at = { scale: 1, x: 0, y: 0, fit: true };
     this.fingers = new Map();
     this.queue = Promise.resolve();
     this.context = this.$refs.canvas.getContext("2d", { alpha: false });
-    this.resized = new ResizeObserver(() => this.draw());
+    // (Asking for sizes and styles at every picture would have the browser lay out the page each time.)
+    this.resized = new ResizeObserver(() => { this.measure(); this.draw(); });
     this.resized.observe(this.$el);
-    this.dark = new MutationObserver(() => this.draw());
+    this.dark = new MutationObserver(() => { this.measure(); this.draw(); });
     this.dark.observe(document.body, { attributes: true, attributeFilter: ["class"] });
     this.listeners = [
       [window, "dragover", (e) => { e.preventDefault(); this.dropping = !!e.dataTransfer?.types?.includes("Files"); }],
@@ -63,6 +65,7 @@ export default {
     ];
     for (const [target, name, listener] of this.listeners) target.addEventListener(name, listener);
     window.undulaStudio = this;
+    this.measure();
     this.connect();
   },
 
@@ -82,6 +85,7 @@ export default {
       const scheme = location.protocol === "https:" ? "wss" : "ws";
       this.socket = new WebSocket(`${scheme}://${location.host}/studio/pictures/${this.path}`);
       this.socket.binaryType = "arraybuffer";
+      this.told = 1; // (what the server believes of the scale)
       this.socket.onmessage = (message) => { this.queue = this.queue.then(() => this.receive(message.data)).catch(console.error); };
       this.socket.onclose = () => { if (!this.closed) setTimeout(() => this.connect(), 1000); };
     },
@@ -100,24 +104,31 @@ export default {
       this.shown = true;
       this.painted = { ...head, at: performance.now() };
       if (first) this.at.fit = true;
-      this.draw();
+      this.draw(true);
       this.times.push(performance.now());
       if (this.times.length > 60) this.times.shift();
       this.socket.send(JSON.stringify({ ack: head.id }));
       this.waiting?.();
     },
 
+    // A layer is a canvas of its own; while pictures come one after the other, what a decoder made, as it is.
     async fill(layer, bytes) {
-      let canvas = this.layers[layer.name];
-      if (!canvas || canvas.width !== layer.width || canvas.height !== layer.height) {
-        canvas = document.createElement("canvas");
-        canvas.width = layer.width;
-        canvas.height = layer.height;
+      const old = this.layers[layer.name];
+      this.sizes[layer.name] = { width: layer.width, height: layer.height };
+      if (layer.format === "jpeg") {
+        this.layers[layer.name] = await createImageBitmap(new Blob([bytes], { type: "image/jpeg" }));
+        old?.close?.();
+        return;
+      }
+      let canvas = old;
+      if (!canvas?.getContext || canvas.width !== layer.width || canvas.height !== layer.height) {
+        old?.close?.();
+        canvas = this.canvasOf(layer.width, layer.height);
         this.layers[layer.name] = canvas;
       }
       const context = canvas.getContext("2d", { willReadFrequently: true });
-      if (layer.format !== "raw") {
-        const bitmap = await createImageBitmap(new Blob([bytes], { type: "image/" + layer.format }));
+      if (layer.format === "png") {
+        const bitmap = await createImageBitmap(new Blob([bytes], { type: "image/png" }));
         context.clearRect(0, 0, layer.width, layer.height);
         context.drawImage(bitmap, 0, 0);
         bitmap.close();
@@ -132,6 +143,24 @@ export default {
         else for (let i = 0, k = 0; i < count; i++, k += 3) out[i] = 0xff000000 | (bytes[k + 2] << 16) | (bytes[k + 1] << 8) | bytes[k];
       }
       context.putImageData(image, 0, 0);
+    },
+
+    canvasOf(width, height) {
+      const canvas = document.createElement("canvas");
+      canvas.width = width;
+      canvas.height = height;
+      return canvas;
+    },
+
+    // Pixels of a layer, as bytes.
+    pixels(name, x, y, width, height) {
+      let own = this.layers[name];
+      if (!own.getContext) {
+        const canvas = this.canvasOf(own.width, own.height);
+        canvas.getContext("2d", { willReadFrequently: true }).drawImage(own, 0, 0);
+        own = canvas;
+      }
+      return own.getContext("2d").getImageData(x ?? 0, y ?? 0, width ?? own.width, height ?? own.height).data;
     },
 
     clear() {
@@ -150,46 +179,60 @@ export default {
 
     names() { return VIEWS[this.view] || [this.view === "synthesis" ? "after" : this.view]; },
 
-    draw() {
+    measure() {
+      this.width = this.$el.clientWidth;
+      this.height = this.$el.clientHeight;
+      this.ground = getComputedStyle(this.$el).getPropertyValue("--stage").trim() || "#15191d";
+    },
+
+    // Quickly while something changes; as well as browsers can when nothing does any more.
+    draw(quick = false) {
+      clearTimeout(this.refining);
+      if (quick && this.at.scale < 1) this.refining = setTimeout(() => this.draw(), 200);
+      this.quality = quick ? "low" : "high";
       const canvas = this.$refs.canvas, context = this.context;
       if (!canvas) return;
       const dpr = window.devicePixelRatio || 1;
-      const width = Math.round(this.$el.clientWidth * dpr), height = Math.round(this.$el.clientHeight * dpr);
+      const width = Math.round(this.width * dpr), height = Math.round(this.height * dpr);
       if (canvas.width !== width || canvas.height !== height) { canvas.width = width; canvas.height = height; }
       context.setTransform(1, 0, 0, 1, 0, 0);
-      context.fillStyle = getComputedStyle(this.$el).getPropertyValue("--stage").trim() || "#15191d";
+      context.fillStyle = this.ground;
       context.fillRect(0, 0, width, height);
       const layers = this.names().map((name) => this.layers[name]);
       if (!this.shown || layers.some((layer) => !layer)) return;
-      const [own] = layers, side = this.view === "side";
+      const own = this.sizes[this.names()[0]], side = this.view === "side";
       const pane = side ? Math.floor(width / 2) : width;
       if (this.at.fit) {
         const scale = Math.min(pane / own.width, height / own.height);
         this.at = { scale: Math.min(scale, 8 * dpr), x: own.width / 2, y: own.height / 2, fit: true };
       }
+      if (this.socket?.readyState === 1 && Math.abs(this.at.scale / this.told - 1) > 0.01) {
+        this.told = this.at.scale;
+        this.socket.send(JSON.stringify({ scale: this.told }));
+      }
       this.zoomed = Math.round((100 * this.at.scale) / dpr) + " %";
       if (side) {
-        this.paint(layers[0], 0, pane, pane, height);
-        this.paint(layers[1], width - pane, pane, pane, height);
+        this.paint(layers[0], own, 0, pane, pane, height);
+        this.paint(layers[1], own, width - pane, pane, pane, height);
       } else if (this.view === "divider") {
         const cut = Math.round(this.split * width);
-        this.paint(layers[0], 0, cut, width, height);
-        this.paint(layers[1], 0, width, width, height, cut);
-      } else this.paint(own, 0, width, width, height);
+        this.paint(layers[0], own, 0, cut, width, height);
+        this.paint(layers[1], own, 0, width, width, height, cut);
+      } else this.paint(layers[0], own, 0, width, width, height);
     },
 
     // One picture into a pane that begins at `left` and is `pane` wide, from `begin` to `end` of it.
-    paint(layer, left, end, pane, height, begin = 0) {
+    paint(layer, own, left, end, pane, height, begin = 0) {
       const context = this.context, { scale, x, y } = this.at;
       context.save();
       context.beginPath();
       context.rect(left + begin, 0, end - begin, height);
       context.clip();
       context.imageSmoothingEnabled = scale < 1;
-      context.imageSmoothingQuality = "medium";
+      context.imageSmoothingQuality = this.quality;
       context.translate(left + pane / 2, height / 2);
       context.scale(scale, scale);
-      context.drawImage(layer, -x, -y);
+      context.drawImage(layer, -x, -y, own.width, own.height);
       context.restore();
     },
 
@@ -213,18 +256,17 @@ export default {
       if (!this.shown) return;
       const box = this.$el.getBoundingClientRect();
       const spot = this.place(clientX ?? box.left + box.width / 2, clientY ?? box.top + box.height / 2);
-      const own = this.layers[this.names()[0]], dpr = window.devicePixelRatio || 1;
+      const own = this.sizes[this.names()[0]], dpr = window.devicePixelRatio || 1;
       const least = Math.min(0.5, 100 / Math.max(own.width, own.height)) * dpr;
       const scale = Math.min(LARGEST * dpr, Math.max(least, this.at.scale * factor));
       this.at = { scale, x: spot.x - spot.px / scale, y: spot.y - spot.py / scale, fit: false };
-      this.draw();
+      this.draw(true);
     },
 
     fit() { this.at.fit = true; this.draw(); },
 
     actual() {
-      const own = this.layers[this.names()[0]];
-      if (own) { this.at = { ...this.at, scale: window.devicePixelRatio || 1, fit: false }; this.draw(); }
+      if (this.shown) { this.at = { ...this.at, scale: window.devicePixelRatio || 1, fit: false }; this.draw(); }
     },
 
     wheel(e) { this.zoom(Math.exp(-e.deltaY * (e.deltaMode ? 0.05 : 0.0015)), e.clientX, e.clientY); },
@@ -254,7 +296,7 @@ export default {
       if (this.holding === e.pointerId) {
         const box = this.$el.getBoundingClientRect();
         this.split = Math.min(1, Math.max(0, (e.clientX - box.left) / box.width));
-        this.draw();
+        this.draw(true);
         return;
       }
       const dpr = window.devicePixelRatio || 1;
@@ -266,7 +308,7 @@ export default {
       } else {
         const { scale, x, y } = this.at;
         this.at = { scale, x: x - ((e.clientX - last[0]) * dpr) / scale, y: y - ((e.clientY - last[1]) * dpr) / scale, fit: false };
-        this.draw();
+        this.draw(true);
       }
       this.fingers.set(e.pointerId, [e.clientX, e.clientY]);
     },
@@ -279,11 +321,11 @@ export default {
 
     look(e) {
       const names = this.names(), own = this.layers[names[0]];
-      if (!this.shown || !own || e.pointerType === "touch") { this.readout = ""; return; }
+      if (!this.shown || !own?.getContext || e.pointerType === "touch") { this.readout = ""; return; }
       const { x, y } = this.place(e.clientX, e.clientY), px = Math.floor(x), py = Math.floor(y);
       if (px < 0 || py < 0 || px >= own.width || py >= own.height) { this.readout = ""; return; }
       const value = (name) => {
-        const [r, g, b] = this.layers[name].getContext("2d").getImageData(px, py, 1, 1).data;
+        const [r, g, b] = this.pixels(name, px, py, 1, 1);
         return r === g && g === b ? `${r}` : `${r} ${g} ${b}`;
       };
       this.readout = `${px}, ${py}:  ${names.filter((name) => this.layers[name]).map(value).join("  →  ")}`;

@@ -1,0 +1,224 @@
+"""The Studio as a visitor has it: from a slider to the new picture, and frames of a video in a second.
+
+Needs Chromium and Playwright. Everything is measured in the browser: the time from a key that moves a slider
+until the picture of it is drawn, and until the browser has put it on the screen. Of large pictures a JPEG
+comes first, and the exact one when nothing changes any more.
+
+    python benchmarks/studio.py [--soak MINUTES] [--write]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import undula
+from undula import io
+from undula.io.samples import scene
+
+FLAGS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+    " --disable-component-update --disable-sync --force-color-profile=srgb"
+).split()
+WATCH = """() => {
+    const studio = window.undulaStudio, draw = studio.draw;
+    window.times = [];
+    window.exact = [];
+    let moved = 0, last = 0;
+    window.addEventListener('keydown', () => { moved = last = performance.now(); }, true);
+    studio.draw = function (quick) {
+        draw.call(studio, quick);
+        const drawn = performance.now(), from = moved;
+        moved = 0;
+        if (from) requestAnimationFrame(() => window.times.push([drawn - from, performance.now() - from]));
+        if (last && studio.painted.exact) { window.exact.push(drawn - last); last = 0; }
+    };
+}"""
+
+
+def machine() -> str:
+    """What this runs on, in a line."""
+    name = platform.processor() or platform.machine()
+    with open("/proc/cpuinfo") as file:
+        found = re.search(r"model name\s*: (.*)", file.read())
+    return f"{found[1] if found else name}, {os.cpu_count()} cores"
+
+
+class Studio:
+    """A server and a tab."""
+
+    def __init__(self, driver: Any, *files: Path) -> None:
+        self.folder = tempfile.mkdtemp()
+        command = [
+            sys.executable,
+            "-m",
+            "undula",
+            "studio",
+            "--no-browser",
+            "--port",
+            "0",
+            "--exports",
+            self.folder,
+        ]
+        self.process = subprocess.Popen([*command, *map(str, files)], stdout=subprocess.PIPE, text=True)
+        address = re.search(r"http://\S+", self.process.stdout.readline())[0]
+        chromium = shutil.which("chromium") or shutil.which("google-chrome")
+        self.browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+        self.page = self.browser.new_page(viewport={"width": 1280, "height": 720})
+        self.page.goto(address)
+        self.page.wait_for_function("window.undulaStudio?.shown", timeout=60_000)
+        self.page.wait_for_timeout(4000)  # (all kernels are loaded)
+
+    def close(self) -> None:
+        """Ends both."""
+        self.browser.close()
+        self.process.terminate()
+        self.process.wait()
+        shutil.rmtree(self.folder)
+
+    def memory(self) -> float:
+        """MB that the server has, with all its helpers."""
+        import psutil
+
+        own = psutil.Process(self.process.pid)
+        return sum(each.memory_full_info().uss for each in [own, *own.children(recursive=True)]) / 1e6
+
+
+def latency(
+    driver: Any, pixels: np.ndarray[Any, Any], view: str, preset: str | None = None
+) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "picture.png"
+        io.write(path, pixels)
+        studio = Studio(driver, path)
+        page = studio.page
+        if preset:
+            page.get_by_test_id("presets").click()
+            page.get_by_test_id(f"preset-{preset}").click()
+            page.wait_for_timeout(1500)
+        page.keyboard.press({"synthesis": "1", "divider": "2"}[view])
+        page.wait_for_timeout(1500)
+        page.evaluate(WATCH)
+        page.get_by_test_id("strength-0").locator("[tabindex]").focus()
+        for number in range(40):
+            page.keyboard.press("ArrowRight" if number % 20 < 10 else "ArrowLeft")
+            page.wait_for_timeout(700)
+        found, exact = page.evaluate("window.times"), page.evaluate("window.exact")
+        inside = page.get_by_test_id("facts").inner_text()
+        studio.close()
+    drawn, seen = (sorted(each[k] for each in found[2:]) for k in (0, 1))
+    whole = re.search(r"All, with colours\s+([\d.]+)", inside)
+    return {
+        "changes": len(drawn),
+        "drawn, median": statistics.median(drawn),
+        "drawn, 95 %": drawn[int(0.95 * len(drawn))],
+        "on the screen, median": statistics.median(seen),
+        "on the screen, 95 %": seen[int(0.95 * len(seen))],
+        "exact, median": statistics.median(exact[2:]),
+        "of that the filter": float(whole[1]) if whole else 0.0,
+    }
+
+
+def playback(driver: Any, speed: str) -> dict[str, float]:
+    studio = Studio(driver, io.sample("bunny"))
+    page = studio.page
+    page.keyboard.press("1")
+    if speed != "1 ×":
+        page.get_by_test_id("speed").click()
+        page.locator(".q-menu .q-item").filter(has_text=speed).click()
+    page.locator(".stage-canvas").focus()
+    page.keyboard.press("Space")
+    page.wait_for_timeout(4000)
+    shown, drawn = [], []
+    for _ in range(20):
+        page.wait_for_timeout(500)
+        shown.append(float(page.get_by_test_id("fps").inner_text().split()[0] or 0))
+        drawn.append(page.evaluate("undulaStudio.fps()"))
+    studio.close()
+    return {
+        "shown in the page": statistics.median(shown),
+        "least": min(shown),
+        "drawn": statistics.median(drawn),
+    }
+
+
+def soak(driver: Any, minutes: float) -> list[tuple[float, float]]:
+    """Memory of the server while a video plays, every ten seconds."""
+    studio = Studio(driver, io.sample("bunny"))
+    page = studio.page
+    page.locator(".stage-canvas").focus()
+    page.keyboard.press("Space")
+    begin, found = time.time(), []
+    while time.time() - begin < 60 * minutes:
+        time.sleep(10)
+        assert page.evaluate("undulaStudio.fps()") > 5, "it does not play any more"
+        found.append(((time.time() - begin) / 60, studio.memory()))
+        if len(found) % 30 == 1:
+            print(f"{found[-1][0]:5.1f} min  {found[-1][1]:7.1f} MB", flush=True)
+    studio.close()
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--soak", type=float, default=0.0, help="minutes of playback")
+    parser.add_argument("--write", action="store_true", help="keep the figures in benchmarks/results/")
+    told = parser.parse_args()
+    from playwright.sync_api import sync_playwright
+
+    rng = np.random.default_rng(0)
+    color = scene(1024, 1024, 0.0, 12.0)
+    grey = np.clip(color.mean(axis=-1) + 4 * rng.standard_normal((1024, 1024)), 0, 255).astype(np.uint8)
+    results: dict[str, Any] = {"machine": machine(), "date": str(date.today()), "undula": undula.__version__}
+    with sync_playwright() as driver:
+        if told.soak:
+            found = soak(driver, told.soak)
+            settled = [mb for minute, mb in found if minute > min(5.0, told.soak / 4)]
+            third = max(1, len(settled) // 3)
+            growth = statistics.mean(settled[-third:]) / statistics.mean(settled[:third]) - 1
+            results["soak"] = {
+                "minutes": told.soak,
+                "first third, MB": statistics.mean(settled[:third]),
+                "last third, MB": statistics.mean(settled[-third:]),
+                "growth": growth,
+            }
+            print(json.dumps(results["soak"], indent=1))
+        else:
+            results["slider"] = {}
+            for name, pixels in (("1024² grey", grey), ("1024² colour", color)):
+                for view in ("synthesis", "divider"):
+                    own = latency(driver, pixels, view)
+                    results["slider"][f"{name}, {view}"] = own
+                    print(
+                        f"{name}, {view}: " + ", ".join(f"{key} {value:.1f}" for key, value in own.items()),
+                        flush=True,
+                    )
+            results["playback"] = {}
+            for speed in ("1 ×", "max"):
+                own = playback(driver, speed)
+                results["playback"][speed] = own
+                print(
+                    f"720p, {speed}: " + ", ".join(f"{key} {value:.1f}" for key, value in own.items()),
+                    flush=True,
+                )
+    if told.write:
+        path = Path(__file__).parent / "results" / ("studio-soak.json" if told.soak else "studio.json")
+        path.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
