@@ -47,7 +47,8 @@ def examples_of(name: str) -> list[str]:
     return [found for found in re.findall(r"`([^`]*)`", text) if found.startswith("undula ")]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+# (A Studio serves until somebody ends it; tests/studio looks at it.)
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "studio"])
 def test_examples_in_the_help_work(name: str) -> None:
     lines = examples_of(name)
     assert lines, f"undula {name} --help has no example"

@@ -17,6 +17,7 @@ from browsing import OpenTab, Served, Tab
 from undula import io
 from undula.filters import STAGES, Pipeline, Shrink, Stage
 from undula.studio.controls import Slider, changed, controls
+from undula.studio.inputs import Screen
 from undula.studio.rendering import VIEWS, Made, bands, difference
 
 USUAL = Pipeline("cdf97", 3, [Shrink("bayes")])
@@ -80,7 +81,7 @@ def test_views(tab: Tab, view: str, pictures: Path) -> None:
         "after": made,
         "analysis": before,
         "filtered": after,
-        "difference": difference(Made(x, made), io_screen()),
+        "difference": difference(Made(x, made), Screen())[0],
     }
     shown = {"synthesis": ["after"], "divider": ["before", "after"], "side": ["before", "after"]}.get(
         view, [view]
@@ -103,12 +104,6 @@ def test_views(tab: Tab, view: str, pictures: Path) -> None:
     row, column = 256 + (screen.shape[0] // 2 - box["height"] / 2), int(at)
     near = wanted[shown[-1]][int(row) - 1 : int(row) + 2, column - 1 : column + 2].astype(int)
     assert np.abs(near - int(middle)).min() <= 2
-
-
-def io_screen() -> Any:
-    from undula.studio.inputs import Screen
-
-    return Screen()
 
 
 def stage_of(kind: str) -> Stage:
@@ -548,3 +543,32 @@ def test_an_export_is_cancelled(tab: Tab, studio: Served) -> None:
     tab.at("export-close").click()
     tab.at("export-go").wait_for(state="detached")
     assert not [path for path in studio.exports.iterdir() if "cancelled" in path.name]
+
+
+def test_dialogs_and_the_dark(open_tab: OpenTab, studio: Served, pictures: Path) -> None:
+    tab = open_tab(studio, color_scheme="dark")
+    assert tab.js("document.body.classList.contains('body--dark')")
+    tab.page.screenshot(path=pictures / "start-dark.png")
+    tab.sample("noisy")
+    tab.sample("ultrasound" if "ultrasound" in io.samples() else "scene")
+    tab.change(lambda: [tab.at("presets").click(), tab.at("preset-Ultrasound").click()])
+    for key, name in (("c", "code"), ("e", "export"), ("?", "keys")):
+        tab.page.keyboard.press(key)
+        tab.page.locator(".q-dialog .q-card").last.wait_for(state="visible")
+        tab.page.wait_for_timeout(400)
+        tab.page.screenshot(path=pictures / f"{name}.png")
+        tab.page.get_by_role("button", name=re.compile("^Close")).last.click()
+        tab.page.locator(".q-dialog__inner").wait_for(state="detached")
+    tab.page.mouse.move(640, 400)
+    tab.page.wait_for_timeout(500)
+    tab.page.screenshot(path=pictures / "ultrasound-dark.png")
+    if "bunny" in io.samples():
+        tab.sample("bunny")
+        tab.page.locator(".stage-canvas").focus()
+        tab.page.keyboard.press("Space")
+        tab.until("undulaStudio.painted.number > 60")
+        tab.page.screenshot(path=pictures / "video-dark.png")
+    for name in ("start-dark", "code", "export", "keys", "ultrasound-dark"):
+        with Image.open(pictures / f"{name}.png") as shot:
+            assert shot.size == (1280, 720)
+            assert len(shot.convert("RGB").getcolors(1 << 20) or range(1 << 20)) > 100

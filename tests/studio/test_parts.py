@@ -305,8 +305,11 @@ def test_layers_are_what_the_library_makes() -> None:
     np.testing.assert_array_equal(after, views.filtered)
     assert set(layers("side", own, Screen())) == {"before", "after"}
     np.testing.assert_array_equal(layers("filtered", own, Screen(), (before, after))["filtered"], after)
-    same = difference(made(CAMERA, None, Pipeline("cdf97", 3, []), Settings()), Screen())
+    same, _ = difference(made(CAMERA, None, Pipeline("cdf97", 3, []), Settings()), Screen())
     assert (same == 128).all()
+    found, gain = difference(own, Screen())
+    change = own.after.astype(float) - CAMERA
+    np.testing.assert_allclose(found, np.clip(128 + gain * change, 0, 255), atol=1)
     band = Band.of(trace, 1, "dd")
     coeffs = undula.dwt2(CAMERA.astype(np.float32), "cdf97")[1][2]
     inside = np.abs(coeffs) <= band.limit
@@ -378,3 +381,12 @@ def test_what_changed_meanwhile_is_in_the_next_picture() -> None:
             assert not folder.exists()
 
     alone(run())
+
+
+def test_the_ultrasound_preset_is_what_despeckle_does() -> None:
+    if "ultrasound" not in io.samples():
+        pytest.skip("pydicom's samples are not installed")
+    x = io.read(io.sample("ultrasound")).pixels
+    found = PRESETS["Ultrasound"][1](x, channel_axis=-1)
+    np.testing.assert_array_equal(found, undula.despeckle(x, kind="log", strength=0.5, channel_axis=-1))
+    assert (found != x).mean() > 0.02

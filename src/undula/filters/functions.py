@@ -18,6 +18,7 @@ from ..wavelets import Wavelet, as_wavelet
 from .arrays import HOST, arrays_for, rounding_of
 from .noise import sigma_of
 from .pipeline import Pipeline
+from .speckle import KINDS
 from .stages import Contrast, Gain, Laplace, Shrink, Stage, Unsharp
 from .subjects import AUTO, Subject
 
@@ -212,8 +213,8 @@ def despeckle(
     >>> bool(made.std() < 0.3 * speckled.std()), bool(abs(made.mean() - 100) < 3)
     (True, True)
     """
-    if kind not in ("intensity", "amplitude", "log"):
-        raise UnknownNameError("kind of speckle", kind, ("intensity", "amplitude", "log"))
+    if kind not in KINDS:
+        raise UnknownNameError("kind of speckle", kind, KINDS)
     sigma = None
     if looks is not None:
         from .speckle import trigamma
@@ -229,54 +230,18 @@ def despeckle(
         sigma = float(np.sqrt(trigamma(float(looks)))) * (1.0 if kind == "intensity" else 0.5)
     if noise is None:
         noise = "bands" if kind == "log" else "white"
-    counted = None
     if kind == "log":
         level = 2 if level is None else level  # (grains of a few pixels; what is larger is tissue)
-        mask = _not_zero(image, channel_axis, axes, mask)
-        counted = _not_dark(image, channel_axis, axes)
     stage = Shrink(method, strength=strength, noise=noise)
     pipeline = Pipeline(
         wavelet,
         level,
         [stage],
         invariant=invariant,
-        color="ycbcr" if kind == "log" else "channels",
-        speckle=None if kind == "log" else kind,
+        speckle=kind,
         looks=None if looks is None else float(looks),
     )
-    return pipeline(
-        image, sigma=sigma, channel_axis=channel_axis, axes=axes, mask=mask, backend=backend, counted=counted
-    )
-
-
-def _not_dark(image: Any, channel_axis: Any, axes: Any) -> Any:
-    """Where something was seen: what is nearly black, mostly all around, says nothing about speckle."""
-    if not arrays_for(image).host:
-        return None
-    x = as_array(image, "image")
-    channel = Subject._channel_of(x.shape, channel_axis, axes)
-    with np.errstate(invalid="ignore"):
-        bright = x > 0.03 * np.nanmax(x, initial=0, where=np.isfinite(x) if x.dtype.kind == "f" else True)
-    if channel is not None:
-        bright = np.broadcast_to(bright.any(axis=channel, keepdims=True), x.shape)
-    return bright if 0.01 < bright.mean() < 1 else None
-
-
-def _not_zero(image: Any, channel_axis: Any, axes: Any, mask: Any) -> Any:
-    """Where an image is not black; None where it never is, and on devices, where nobody waits to know."""
-    if not arrays_for(image).host:
-        return mask
-    x = as_array(image, "image")
-    channel = Subject._channel_of(x.shape, channel_axis, axes)
-    found = x != 0
-    if channel is not None:
-        found = np.broadcast_to(found.any(axis=channel, keepdims=True), x.shape)
-    if found.all() or not found.any():
-        return mask
-    if mask is None:
-        return found
-    given = np.asarray(mask)
-    return found & (given if given.shape == x.shape else np.expand_dims(given, channel or 0))
+    return pipeline(image, sigma=sigma, channel_axis=channel_axis, axes=axes, mask=mask, backend=backend)
 
 
 def sharpen(

@@ -26,9 +26,10 @@ from ..transforms.ondevice import Options, backward, engine, forward
 from ..wavelets import Wavelet, as_wavelet, wavelist
 from . import shifts
 from .arrays import Arrays, rounding_of
+from .dark import lit
 from .noise import band_norms
 from .pictures import on_host, picture
-from .speckle import KINDS, Logarithm
+from .speckle import KINDS, MULTIPLIED, Logarithm
 from .stages import Gain, Pyramid, Shrink, Stage, applied, stage_of
 from .subjects import AUTO, COLORS, Subject
 from .trace import How, Trace
@@ -65,7 +66,8 @@ class Pipeline:
     color : str
         ``ycbcr`` filters brightness and colour differences, ``channels`` each channel by itself.
     speckle : str, optional
-        ``intensity`` or ``amplitude``: noise is multiplied, so logarithms are filtered.
+        ``intensity`` or ``amplitude``: noise is multiplied, so logarithms are filtered. ``log`` is for what
+        is logarithmic already, as scans on screens are: black around them stays, and out of all statistics.
     looks : number, optional
         Of speckle: how many independent looks were averaged; estimated if not given.
 
@@ -111,12 +113,17 @@ class Pipeline:
             isinstance(self.looks, (int, float)) and 0 < self.looks < math.inf
         ):
             raise ArgumentError(f"looks must be a number above 0, got {self.looks!r}")
-        if self.looks is not None and self.speckle is None:
+        if self.looks is not None and self.speckle not in MULTIPLIED:
             raise ArgumentError("looks are those of speckle: pass speckle='intensity' or 'amplitude', too")
         if not isinstance(self.invariant, (bool, int)) or self.invariant < 0:
             raise ArgumentTypeError(
                 f"invariant is True, False, or a number of levels, got {self.invariant!r}"
             )
+
+    @property
+    def colors(self) -> str:
+        """As which planes colours are filtered: logarithms are taken of channels."""
+        return "channels" if self.speckle in MULTIPLIED else self.color
 
     @property
     def _shifted(self) -> int:
@@ -129,7 +136,7 @@ class Pipeline:
         if self.invariant:
             head += ", all shifts" + ("" if self.invariant is True else f" of {self.invariant} level(s)")
         if self.speckle:
-            head += f", logarithms of {self.speckle}"
+            head += ", a scan" if self.speckle == "log" else f", logarithms of {self.speckle}"
         lines = [f"  {number}. {stage!r}" for number, stage in enumerate(self.stages, 1)]
         return "\n".join([head, *lines])
 
@@ -213,7 +220,11 @@ class Pipeline:
         trace : Trace, optional
             Is told how long what took, and gets coefficients and thresholds if it keeps them.
         """
-        subject = Subject(x, channel_axis, axes, "channels" if self.speckle else self.color, mask)
+        if self.speckle == "log":
+            mask, bright = lit(x, channel_axis, axes, mask)
+            if bright is not None:
+                counted = bright if counted is None else counted & bright
+        subject = Subject(x, channel_axis, axes, self.colors, mask)
         valid = subject.valid
         if counted is not None:
             seen = subject.arranged(counted)
@@ -265,7 +276,7 @@ class Pipeline:
         how = How(options.pop("backend", None) or "auto")
         if options:
             raise ArgumentTypeError(f"unknown option(s) {sorted(options)}")
-        subject = Subject(x, channel_axis, axes, "channels" if self.speckle else self.color, mask)
+        subject = Subject(x, channel_axis, axes, self.colors, mask)
         if subject.places != 2:
             raise ArgumentError(f"pictures are made of images, with 2 axes; these have {subject.places}")
         if self.levels_for(subject.planes.shape[1:]) == 0:
@@ -310,7 +321,7 @@ class Pipeline:
             return self._on_planes(arrays, x, places, sigma, valid, how)
 
     def _on_planes(self, arrays: Arrays, x: Any, places: int, sigma: Any, valid: Any, how: How) -> Any:
-        if self.speckle is not None:
+        if self.speckle in MULTIPLIED:
             log = Logarithm(arrays, self.speckle, self.looks, places)
             made = self._linear(arrays, log.taken(x, valid), places, sigma, log.valid, how)
             return log.undone(made)

@@ -18,9 +18,10 @@ from ..errors import ArgumentError
 from .arrays import Arrays
 from .holes import filled
 
-__all__ = ["KINDS", "Logarithm", "digamma", "looks_of", "trigamma"]
+__all__ = ["KINDS", "MULTIPLIED", "Logarithm", "digamma", "looks_of", "trigamma"]
 
-KINDS = ("intensity", "amplitude")
+MULTIPLIED = ("intensity", "amplitude")
+KINDS = (*MULTIPLIED, "log")
 
 
 def digamma(x: float) -> float:

@@ -188,6 +188,7 @@ PRESETS: dict[str, tuple[str, Pipeline]] = {
             wavelet="db2",
             level=2,
             invariant=2,
+            speckle="log",
             stages=[Shrink("bivariate", strength=0.5, noise="bands")],
         ),
     ),

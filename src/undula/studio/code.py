@@ -46,15 +46,16 @@ def python_code(
     lines = ["from itertools import islice", ""] if video else []
     lines += ["import undula"]
     lines += [f"from undula.filters import {', '.join(kinds)}"] * bool(kinds)
-    stages = ", ".join(repr(stage) for stage in pipeline.stages)
-    told = [f"{pipeline.wavelet!r}", f"{pipeline.level!r}", f"[{stages}]"]
+    told = [f"{pipeline.wavelet!r}", f"{pipeline.level!r}"]
+    told += ["[" + "".join(f"\n        {stage!r}," for stage in pipeline.stages) + "\n    ]"]
+    told[-1] = told[-1] if pipeline.stages else "[]"
     usual = Pipeline()
     told += [
         f"{key}={getattr(pipeline, key)!r}"
         for key in ("mode", "invariant", "color", "speckle", "looks")
         if getattr(pipeline, key) != getattr(usual, key)
     ]
-    lines += ["", f"pipeline = undula.Pipeline({', '.join(told)})"]
+    lines += ["", "pipeline = undula.Pipeline(", *(f"    {part}," for part in told), ")"]
     if video:
         lines += [
             f"frames = undula.io.read_frames({given})",

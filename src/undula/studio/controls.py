@@ -20,22 +20,22 @@ TITLES = {
     "laplace": ("Laplace", "sharper by differences from neighbours", "change_history"),
 }
 METHOD_WORDS = {
-    "bayes": "Bayes: a threshold for each band",
-    "bivariate": "Bivariate: by neighbours and parents",
-    "block": "Block: by neighbours",
-    "sure": "SURE: least expected error",
-    "hybrid": "Hybrid of SURE and universal",
+    "bayes": "Bayes, for each band",
+    "bivariate": "Bivariate, local",
+    "block": "Block, local",
+    "sure": "SURE, for each band",
+    "hybrid": "Hybrid (SURE, universal)",
     "minimax": "Minimax",
     "universal": "Universal (VisuShrink)",
-    "given": "Given: a threshold of my own",
+    "given": "Given threshold",
 }
 RULE_WORDS = {
     "soft": "Soft",
     "hard": "Hard",
     "garrote": "Garrote",
     "firm": "Firm",
-    "greater": "Greater: cut what is large",
-    "less": "Less: cut what is small",
+    "greater": "Greater: what is large",
+    "less": "Less: what is small",
 }
 PLACE_WORDS = {
     "image": "Image, before the transform",
@@ -45,7 +45,7 @@ PLACE_WORDS = {
 }
 BAND_WORDS = {"ad": "vertical edges", "da": "horizontal edges", "dd": "diagonals"}
 KERNEL_WORDS = {"cross": "4 neighbours", "diagonal": "8 neighbours"}
-NOISE_WORDS = {"white": "the same in all bands", "bands": "its own in each band (speckle)"}
+NOISE_WORDS = {"white": "the same in all bands", "bands": "its own in each band"}
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ KEYS = {
     "← →": "one frame or slice back or on",
     "Home End": "the first, the last",
     "L": "loop or not",
-    "Ctrl+Z, Ctrl+Y": "undo, redo",
+    "Ctrl+Z Ctrl+Y": "undo, redo",
     "O": "open files",
     "E": "export",
     "C": "code to copy",
@@ -86,9 +86,9 @@ def code_dialog(page: Page) -> Any:
                 ui.label(title).classes("card-title")
                 copy = ui.button("Copy", icon="content_copy", on_click=lambda text=text: _copied(text))
                 named(copy.props("flat dense size=sm"), f"Copy: {title}", f"copy-{test}")
-            ui.html(html.escape(text), sanitize=False).classes("code-box").props(
-                f'data-testid="{test}" tabindex="0" role="region" aria-label="{title}"'
-            )
+            box = ui.html(html.escape(text), sanitize=False)
+            box.props('tabindex="0" role="region"').classes("code-box" + " wrapped" * (test == "command"))
+            named(box, title, test)
         with ui.row().classes("full-width justify-end"):
             ui.button("Close", on_click=dialog.close).props("flat")
     return dialog
@@ -130,10 +130,8 @@ class _Exporting:
         own = self.own
         found: dict[str, tuple[str, str, tuple[str, ...]]] = {}
         if own is not None:
-            stem = (
-                Path(own.path.name if own.path and own.source.startswith("sample:") else own.name).stem
-                or "picture"
-            )
+            sample = own.source.partition(":")[2] if own.source.startswith("sample:") else ""
+            stem = sample or Path(own.name).stem
             stem = "".join(c if c.isalnum() or c in " -_()+" else "-" for c in stem)[:80].strip() or "picture"
             dtype = str(own.first.dtype)
             frame = f" {self.session.number}" if own.count > 1 else ""

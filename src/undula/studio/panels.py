@@ -36,6 +36,12 @@ from .rendering import Settings
 if TYPE_CHECKING:
     from .page import Page
 
+SPECKLE_WORDS = {
+    "intensity": "multiplied, of intensities",
+    "amplitude": "multiplied, of amplitudes",
+    "log": "of a scan as screens show it",
+}
+
 __all__ = ["ChainPanel", "FiguresPanel", "WaveletPanel"]
 
 
@@ -182,10 +188,9 @@ class WaveletPanel:
         self._choice("Borders", {m: m for m in MODES}, chain.mode, lambda v: settled(mode=v), "mode")
         colors = {"ycbcr": "brightness and colour differences", "channels": "each channel by itself"}
         self._choice("Colours are filtered as", colors, chain.color, lambda v: settled(color=v), "color")
-        kinds = {"": "none, or the picture is logarithmic already", **{kind: f"of {kind}" for kind in KINDS}}
         self._choice(
-            "Multiplied noise (speckle)",
-            kinds,
+            "Speckle",
+            {"": "none", **{kind: SPECKLE_WORDS[kind] for kind in KINDS}},
             chain.speckle or "",
             lambda v: settled(speckle=v or None, looks=None),
             "speckle",

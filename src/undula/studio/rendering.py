@@ -33,7 +33,6 @@ VIEWS = {
     "filtered": ("Filtered", "the pyramid after the filter (filtered analysis)"),
 }
 PYRAMIDS = ("analysis", "filtered")
-DIFFERENCE = 4.0  # how much a difference is brought out
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ def bands(frame: Array, channel_axis: int | None, pipeline: Pipeline) -> tuple[S
 
     It is that of brightness, where there are colours, and of one shift, also where the chain has all of them.
     """
-    subject = Subject(frame, channel_axis, None, "channels" if pipeline.speckle else pipeline.color)
+    subject = Subject(frame, channel_axis, None, pipeline.colors)
     if subject.places != 2:
         raise ArgumentError("there are pyramids of pictures with two axes")
     if pipeline.levels_for(subject.planes.shape[1:]) == 0:
@@ -182,18 +181,20 @@ def layers(
         assert pyramid is not None
         return {view: pyramid[PYRAMIDS.index(view)]}
     if view == "difference":
-        return {"difference": difference(own, screen)}
+        return {"difference": difference(own, screen)[0]}
     after = {"after": screen.shown(own.after)}
     return {"before": screen.shown(own.before), **after} if view in ("divider", "side") else after
 
 
-def difference(own: Made, screen: Screen) -> Shown:
-    """What the filter changed, four times as strong, around mid-grey."""
+def difference(own: Made, screen: Screen) -> tuple[Shown, float]:
+    """What the filter changed, around mid-grey, and how much that was brought out."""
     change = own.after.astype(np.float32) - own.before.astype(np.float32)
-    if change.ndim == 3 and change.shape[2] not in (3,):
+    if change.ndim == 3 and change.shape[2] != 3:
         change = change[..., :3] if change.shape[2] > 3 else change[..., 0]
-    scaled = np.float32(DIFFERENCE * 255 / screen.span) * np.nan_to_num(change)
-    return np.asarray(np.clip(scaled + np.float32(128), 0, 255), np.uint8)
+    scaled = np.float32(255 / screen.span) * np.nan_to_num(change)
+    spread = 2.5 * float(np.sqrt(np.mean(scaled * scaled)))
+    gain = 2.0 ** min(5, max(0, math.floor(math.log2(128 / spread)))) if spread > 0 else 1.0
+    return np.asarray(np.clip(np.float32(gain) * scaled + np.float32(128), 0, 255), np.uint8), gain
 
 
 def compared(own: Made, reference: Array | None, source: Input) -> dict[str, float]:

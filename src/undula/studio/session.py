@@ -35,7 +35,7 @@ from ..transforms import devices
 from .chain import PRESETS, Chain, History
 from .decoding import Limits
 from .inputs import Camera, Input, opened
-from .rendering import PYRAMIDS, Band, Made, Settings, Shown, bands, compared, layers, made
+from .rendering import PYRAMIDS, Band, Made, Settings, Shown, bands, compared, difference, layers, made
 
 __all__ = ["Painted", "Session", "Shelf"]
 
@@ -331,7 +331,7 @@ class Session:
         chain, settings = self.chain, self.settings
         run = asyncio.get_running_loop().run_in_executor
         ahead = number + 1 if moving and number + 1 < own.count else None
-        key, shown = await run(
+        key, shown, note = await run(
             self.pool, lambda: self._rendered(own, number, ahead, chain.pipeline(), settings, view)
         )
         self._recovered()
@@ -351,6 +351,7 @@ class Session:
             "number": number,
             "input": own.id,
             "exact": not quick,
+            "note": note,
             "layers": [layer for layer, _ in parts],
         }
         text = json.dumps(head).encode()
@@ -383,8 +384,8 @@ class Session:
         pipeline: Pipeline,
         settings: Settings,
         view: str,
-    ) -> tuple[Any, dict[str, Shown]]:
-        """The layers of a view; what was made for the same state is made once."""
+    ) -> tuple[Any, dict[str, Shown], str]:
+        """The layers of a view, and a word about them; what was made for the same state is made once."""
         what = (own.id, number, self._seen if isinstance(own, Camera) else 0)
         key = (what, pipeline, settings)
         if self._kept is None or self._kept[0] != key:
@@ -394,7 +395,10 @@ class Session:
         pyramid = None
         if view in PYRAMIDS:
             pyramid = self._bands(key, result, own, pipeline)[:2]
-        return key, layers(view, result, own.screen, pyramid)
+        if view == "difference":
+            found, gain = difference(result, own.screen)
+            return key, {view: found}, f"difference × {gain:g}, around mid-grey"
+        return key, layers(view, result, own.screen, pyramid), ""
 
     def _bands(self, key: Any, result: Made, own: Input, pipeline: Pipeline) -> tuple[Shown, Shown, Trace]:
         if self._pyramid is None or self._pyramid[0] != key:

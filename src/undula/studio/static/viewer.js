@@ -15,6 +15,7 @@ export default {
         <span class="tag" style="left: 12px">Before</span>
         <span class="tag" style="right: 12px">After</span>
       </template>
+      <span v-if="shown && note" class="tag" style="left: 12px">{{ note }}</span>
       <div v-if="shown && view === 'divider'" class="divider" role="slider" tabindex="0" aria-orientation="horizontal"
            aria-label="Divider between before and after" :aria-valuenow="Math.round(split * 100)" aria-valuemin="0"
            aria-valuemax="100" :style="{left: split * 100 + '%'}" @pointerdown.stop="grab" @keydown="nudge"><i></i></div>
@@ -39,7 +40,7 @@ export default {
   data() {
     return {
       shown: false, view: "divider", split: 0.5, dragging: false, dropping: false, readout: "", zoomed: "",
-      uploads: [], camera: false,
+      uploads: [], camera: false, note: "",
     };
   },
 
@@ -101,6 +102,7 @@ export default {
       }
       const first = !this.shown || head.input !== this.painted.input;
       this.view = head.view;
+      this.note = head.note;
       this.shown = true;
       this.painted = { ...head, at: performance.now() };
       if (first) this.at.fit = true;
