@@ -88,7 +88,7 @@ def _noisy_photograph() -> Array:
 _FOUND: dict[str, tuple[str, Callable[[], Path | None]]] = {
     "camera": ("Photograph, grey", _photograph("camera.png")),
     "astronaut": ("Photograph, colour", _photograph("astronaut.png")),
-    "ultrasound": ("Ultrasound scan (DICOM)", _scan("examples_palette.dcm")),
+    "ultrasound": ("Ultrasound scan (DICOM)", _scan("examples_rgb_color.dcm")),
     "ultrasound-clip": ("Ultrasound clip (DICOM)", _scan("examples_ybr_color.dcm")),
     "ct": ("CT slice, 16 bits (DICOM)", _scan("CT_small.dcm")),
     "microscopy": ("Microscopy, stained tissue", _photograph("ihc.png")),
