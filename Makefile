@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types tests thorough docs table clean
+.PHONY: help demo test lint types tests thorough docs pictures table clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,9 @@ thorough: $(VENV)/.dev ## ten thousand random arrays of integers on each backend
 
 docs: $(VENV)/.dev ## write the pages and pictures of docs/ that the code makes
 	$(BIN)/python tools/make_docs.py
+
+pictures: $(VENV)/.dev ## pictures of the Studio for docs/, taken by its tests in Chromium
+	$(BIN)/pytest tests/studio/test_browser.py -k "views or dialogs or fits" --screenshots docs/images/studio
 
 table: $(VENV)/.dev ## write the table of wavelets anew
 	$(BIN)/python tools/make_table.py

@@ -564,6 +564,7 @@ def test_dialogs_and_the_dark(open_tab: OpenTab, studio: Served, pictures: Path)
     tab.page.screenshot(path=pictures / "ultrasound-dark.png")
     if "bunny" in io.samples():
         tab.sample("bunny")
+        tab.change(lambda: [tab.at("presets").click(), tab.at("preset-Plain shrinkage").click()])
         tab.page.locator(".stage-canvas").focus()
         tab.page.keyboard.press("Space")
         tab.until("undulaStudio.painted.number > 60")
