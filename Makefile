@@ -25,8 +25,8 @@ types: $(VENV)/.dev ## mypy --strict on src
 tests: $(VENV)/.dev ## pytest on all cores
 	$(BIN)/pytest -n auto
 
-thorough: $(VENV)/.dev ## ten thousand random arrays of integers on each backend, about half an hour
-	UNDULA_TESTS=thorough $(BIN)/pytest -n auto tests -k "bit_for_bit or test_integers"
+thorough: $(VENV)/.dev ## ten thousand arrays of integers on each backend, every scheme of every wavelet; about half an hour
+	UNDULA_TESTS=thorough $(BIN)/pytest -n auto tests -k "bit_for_bit or test_integers or every_wavelet"
 
 docs: $(VENV)/.dev ## write the pages and pictures of docs/ that the code makes
 	$(BIN)/python tools/make_docs.py

@@ -644,6 +644,41 @@ while the way back reads its details, and cost nothing.
 """
 
 
+def studio_page() -> str:
+    """The page as it is, with the figures that were measured last."""
+    results = DOCS.parent / "benchmarks" / "results"
+    kept, soak = (
+        json.loads((results / f"studio{n}.json").read_text(encoding="utf-8")) for n in ("", "-soak")
+    )
+    names = ("drawn, median", "drawn, 95 %", "on the screen, median", "on the screen, 95 %", "exact, median")
+    rows: list[list[object]] = [
+        [what, *(f"{own[name]:.0f}" for name in names)] for what, own in kept["slider"].items()
+    ]
+    slider = table(["milliseconds", *names], rows)
+    plays = [
+        [speed, f"{own['shown in the page']:.1f}", f"{own['least']:.1f}"]
+        for speed, own in kept["playback"].items()
+    ]
+    playback = table(["speed", "frames in a second, shown in the page", "least"], plays)
+    long = soak["soak"]
+    figures = f"""
+From a key that moves the strength of a three-level shrinkage to the new picture, measured in the browser ({kept["machine"]}, with
+Chromium drawing on the same cores, without a GPU; {kept["date"]}):
+
+{slider}
+
+A video of 1280 × 720 in colour, three-level shrinkage, CDF 9/7, at its own rate of 25 and as fast as it goes:
+
+{playback}
+
+After {long["minutes"]:.0f} minutes of playback the server had {long["last third, MB"]:.0f} MB (mean of the last third), and
+{long["first third, MB"]:.0f} MB in the first third: {100 * long["growth"]:+.1f} %. `python benchmarks/studio.py` measures all that.
+"""
+    text = (DOCS / "studio.md").read_text(encoding="utf-8")
+    begin, end = "<!-- figures -->\n", "<!-- end of figures -->"
+    return text[: text.index(begin) + len(begin)] + figures + text[text.index(end) :]
+
+
 def pages() -> Iterator[tuple[str, str]]:
     yield "filters.md", filters_page()
     yield "integers.md", integers_page()
@@ -651,6 +686,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "lifting.md", lifting_page()
     yield "speed.md", speed_page()
     yield "gpu.md", gpu_page()
+    yield "studio.md", studio_page()
 
 
 def write_pictures() -> None:
@@ -683,6 +719,7 @@ if __name__ == "__main__":
             ("speed.md", speed_page()),
             ("gpu.md", gpu_page()),
             ("filters.md", filters_page()),
+            ("studio.md", studio_page()),
         ):
             if (DOCS / name).read_text(encoding="utf-8") != made:
                 sys.exit(f"docs/{name} is out of date: run make docs")

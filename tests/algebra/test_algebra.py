@@ -117,6 +117,7 @@ def chain(parts: list[tuple[bool, Laurent]]) -> PolyphaseMatrix:
     return PolyphaseMatrix.product(matrices, 2)
 
 
+@settings(max_examples=20)
 @given(st.lists(steps, max_size=4), st.lists(steps, max_size=4))
 def test_matrices_of_steps(first: list[tuple[bool, Laurent]], second: list[tuple[bool, Laurent]]) -> None:
     a, b = chain(first), chain(second)

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import pywt
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import undula
@@ -114,6 +114,7 @@ taps = st.dictionaries(st.integers(-2, 2), st.integers(-4, 4).filter(bool), min_
 chains = st.lists(taps, min_size=1, max_size=5)
 
 
+@settings(max_examples=30)
 @given(chains, st.booleans(), st.sampled_from([-1, 1]))
 def test_any_exact_filter_bank_is_factored(
     filters: list[dict[int, int]], update_first: bool, odd: int

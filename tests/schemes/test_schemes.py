@@ -1,5 +1,6 @@
 """Ten schemes: the counts of the paper's Tables 2, 3 and 4, and equality by multiplication."""
 
+import os
 from fractions import Fraction as F
 
 import pytest
@@ -72,7 +73,13 @@ def test_haar_needs_no_barrier(scheme_name: str) -> None:
     assert scheme.halo == ((0, 0), (0, 0))
 
 
-@pytest.mark.parametrize("name", [name for name in undula.wavelist() if name != "dmey"])
+LONG = [name for name in undula.wavelist() if undula.Wavelet(name).dec_len > 36 and name != "dmey"]
+# (Products of long polynomials take long: of those every fourth and the longest, and all when thorough.)
+THOROUGH = os.environ.get("UNDULA_TESTS") == "thorough"
+LEFT_OUT = set() if THOROUGH else set(LONG) - {*LONG[::4], "db38", "coif17"}
+
+
+@pytest.mark.parametrize("name", [n for n in undula.wavelist() if n not in LEFT_OUT and n != "dmey"])
 def test_every_scheme_of_every_wavelet_is_its_polyphase_matrix(name: str) -> None:
     wavelet = undula.Wavelet(name)
     whole = wavelet.polyphase.tensor(wavelet.polyphase)

@@ -26,7 +26,7 @@ from ..errors import FileError, UndulaError
 from ..io import LIMIT, look, read
 from ..io.files import sniffed
 
-__all__ = ["Decoder", "Limits"]
+__all__ = ["Decoder", "Limits", "limit_memory"]
 
 Array = NDArray[Any]
 
@@ -157,14 +157,23 @@ class Decoder:
 # --- the worker -----------------------------------------------------------------------------------
 
 
-def _limited(memory: int) -> None:
-    """No more memory than that, and no files written."""
+def limit_memory(most: int) -> None:
+    """This process gets no more memory than that."""
     try:
         import resource
     except ImportError:  # (there are no such limits on Windows)
         return
     with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _limited(memory: int) -> None:
+    """No more memory than that, and no files written."""
+    limit_memory(memory)
+    try:
+        import resource
+    except ImportError:
+        return
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     with suppress(ValueError, OSError):

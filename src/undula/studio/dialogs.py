@@ -21,6 +21,8 @@ from .rendering import layers
 if TYPE_CHECKING:
     from .page import Page
 
+EXPORT_ROOM = 4 << 30  # bytes besides what decoding takes: machine code, frames that wait
+
 __all__ = ["code_dialog", "export_dialog", "keys_dialog"]
 
 KEYS = {
@@ -177,6 +179,8 @@ class _Exporting:
                 session.settings.backend,
                 kind == "frames",
                 session.limits.pixels,
+                # (GPUs want more addresses than there is memory.)
+                session.limits.memory + EXPORT_ROOM if session.settings.backend == "cpu" else 0,
             )
             self.export = Export(job)
             await self.export.run(progress)

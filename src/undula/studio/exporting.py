@@ -23,6 +23,7 @@ from ..errors import ArgumentError, FileError, UndulaError
 from ..filters import Pipeline
 from ..io.files import IMAGES, VIDEOS
 from ..io.through import picture_through, video_through
+from .decoding import limit_memory
 
 __all__ = ["Export", "Job", "named_path"]
 
@@ -60,7 +61,7 @@ def named_path(folder: Path, name: str, suffixes: tuple[str, ...] = ()) -> Path:
 class Job:
     """A whole file, or all its frames, through a pipeline.
 
-    ``target`` is a file, or a folder for ``frames``.
+    ``target`` is a file, or a folder for ``frames``. The process may have ``memory`` bytes; 0 is for any number.
     """
 
     source: str
@@ -69,6 +70,7 @@ class Job:
     backend: str = "cpu"
     frames: bool = False
     pixels: int = io.LIMIT
+    memory: int = 0
 
 
 class Export:
@@ -201,6 +203,8 @@ def _work() -> int:
     signal.signal(signal.SIGTERM, _stopped)
     job = Job(**json.loads(sys.stdin.readline()))
     try:
+        if job.memory:
+            limit_memory(job.memory)
         _run(job)
     except KeyboardInterrupt:
         return 130

@@ -264,6 +264,8 @@ class Page:
             named(add.classes("add"), "Open more files", "add-input")
         self.structure()
         self.figures_panel.references.refresh()
+        if not isinstance(session.current, Camera):
+            self.viewer.run_method("stopCamera")
         if session.current is None:
             self.viewer.run_method("clear")
         else:
@@ -348,15 +350,11 @@ class Page:
         """Shows something of the strip."""
         if isinstance(one, Camera):
             self.viewer.run_method("startCamera")
-        else:
-            self.viewer.run_method("stopCamera")
         self.session.choose(one)
         self.news()
 
     def close(self, one: Input) -> None:
         """Takes something out of the strip."""
-        if isinstance(one, Camera):
-            self.viewer.run_method("stopCamera")
         self.session.close_input(one)
         self.news()
 
