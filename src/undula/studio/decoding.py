@@ -158,7 +158,7 @@ class Decoder:
 
 
 def limit_memory(most: int) -> None:
-    """This process gets no more memory than that."""
+    """Limits the memory of the process, where the system can."""
     try:
         import resource
     except ImportError:  # (there are no such limits on Windows)

@@ -61,7 +61,7 @@ def named_path(folder: Path, name: str, suffixes: tuple[str, ...] = ()) -> Path:
 class Job:
     """A whole file, or all its frames, through a pipeline.
 
-    ``target`` is a file, or a folder for ``frames``. The process may have ``memory`` bytes; 0 is for any number.
+    ``target`` is a file, or a folder for ``frames``. The process may have ``memory`` bytes, if any.
     """
 
     source: str
