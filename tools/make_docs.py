@@ -648,19 +648,20 @@ def studio_page() -> str:
     """The page as it is, with the figures that were measured last."""
     results = DOCS.parent / "benchmarks" / "results"
     kept, soak = (
-        json.loads((results / f"studio{n}.json").read_text(encoding="utf-8")) for n in ("", "-soak")
+        json.loads((results / f"studio{n}.json").read_text(encoding="utf-8")) for n in ("", "-soak-clip")
     )
     names = ("drawn, median", "drawn, 95 %", "on the screen, median", "on the screen, 95 %", "exact, median")
     rows: list[list[object]] = [
         [what, *(f"{own[name]:.0f}" for name in names)] for what, own in kept["slider"].items()
     ]
     slider = table(["milliseconds", *names], rows)
-    plays = [
+    plays: list[list[object]] = [
         [speed, f"{own['shown in the page']:.1f}", f"{own['least']:.1f}"]
         for speed, own in kept["playback"].items()
     ]
     playback = table(["speed", "frames in a second, shown in the page", "least"], plays)
     long = soak["soak"]
+    hours = long["pictures"] / 25 / 3600
     figures = f"""
 From a key that moves the strength of a three-level shrinkage to the new picture, measured in the browser ({kept["machine"]}, with
 Chromium drawing on the same cores, without a GPU; {kept["date"]}):
@@ -671,8 +672,10 @@ A video of 1280 × 720 in colour, three-level shrinkage, CDF 9/7, at its own rat
 
 {playback}
 
-After {long["minutes"]:.0f} minutes of playback the server had {long["last third, MB"]:.0f} MB (mean of the last third), and
-{long["first third, MB"]:.0f} MB in the first third: {100 * long["growth"]:+.1f} %. `python benchmarks/studio.py` measures all that.
+While {long["pictures"]:,} frames were played in a loop, {hours:.1f} hours at 25 in a second, the server and its decoder had between
+{long["least, MB"]:.1f} and {long["most, MB"]:.1f} MB; in the last third {100 * long["growth"]:+.1f} % of the first.
+`python benchmarks/studio.py` measures all that.
+
 """
     text = (DOCS / "studio.md").read_text(encoding="utf-8")
     begin, end = "<!-- figures -->\n", "<!-- end of figures -->"

@@ -47,7 +47,8 @@ def test_a_sample_is_shown_and_filtered(tab: Tab) -> None:
     np.testing.assert_array_equal(tab.grey("before"), noisy())
     np.testing.assert_array_equal(tab.grey("after"), USUAL(noisy()))
     facts = tab.at("facts").inner_text()
-    for word in ("CPU", "512 × 512", "Forward", "Filter", "Inverse", "Noise", "PSNR", "SSIM"):
+    assert tab.at("device").input_value() == "CPU"
+    for word in ("512 × 512", "Forward", "Filter", "Inverse", "Noise", "PSNR", "SSIM"):
         assert word in facts
     assert not tab.at("welcome").is_visible()
 
@@ -573,3 +574,63 @@ def test_dialogs_and_the_dark(open_tab: OpenTab, studio: Served, pictures: Path)
         with Image.open(pictures / f"{name}.png") as shot:
             assert shot.size == (1280, 720)
             assert len(shot.convert("RGB").getcolors(1 << 20) or range(1 << 20)) > 100
+
+
+def test_odd_files_and_absurd_pipelines(tab: Tab, tmp_path: Path) -> None:
+    """What a trial by somebody new to it had broken."""
+    for name, pixels in {
+        "constant": np.full((20, 30), 1e9),
+        "tiny": np.random.default_rng(0).random((20, 30)) * 1e-40,
+        "one": np.array([[7]], np.uint8),
+        "line": np.arange(200, dtype=np.uint8)[:, None],
+        "holes": np.where(np.eye(40) > 0, np.nan, 5.0 + np.eye(40, k=3)),
+        "small": np.arange(15, dtype=np.uint8).reshape(5, 3),
+    }.items():
+        np.save(tmp_path / f"{name}.npy", pixels)
+        before = tab.js("undulaStudio.painted.input ?? 0")
+        tab.at("file-input").set_input_files(tmp_path / f"{name}.npy")
+        tab.until(f"(undulaStudio.painted.input ?? 0) !== {before}")
+        tab.settled()
+        tab.page.keyboard.press("4")
+        tab.until("undulaStudio.view === 'difference'")
+        tab.page.keyboard.press("2")
+        tab.until("undulaStudio.view === 'divider'")
+        tab.settled()
+        assert not tab.at("trouble").is_visible(), tab.at("trouble").inner_text()
+    np.save(tmp_path / "huge.npy", np.full((20, 30), 1e300))
+    tab.at("file-input").set_input_files(tmp_path / "huge.npy")
+    tab.page.get_by_text("its values reach 1e+300").wait_for()
+    tab.page.get_by_role("button", name="Dismiss").click()
+    for text, word in (
+        ('{"level": ' + "9" * 30 + "}", "level must be an integer from 0 to 64"),
+        ('{"stages": ' + str([{"stage": "gain"}] * 300).replace("'", '"') + "}", "300"),
+        ('{"stages": ' + "[" * 5000 + "]" * 5000 + "}", "JSON"),
+    ):
+        (tmp_path / "absurd.json").write_text(text)
+        tab.at("json-input").set_input_files(tmp_path / "absurd.json")
+        tab.page.get_by_text(word).first.wait_for()
+    # More levels than a picture can have are as many as it can have.
+    (tmp_path / "deep.json").write_text(Pipeline("haar", 7, [Shrink("given", threshold=[3] * 7)]).to_json())
+    tab.change(lambda: tab.at("json-input").set_input_files(tmp_path / "deep.json"))
+    assert not tab.at("trouble").is_visible()
+    wanted = Pipeline("haar", 3, [Shrink("given", threshold=[3.0] * 3)])
+    np.testing.assert_array_equal(tab.grey(), wanted(np.arange(15, dtype=np.uint8).reshape(5, 3)))
+    tab.complaints = [one for one in tab.complaints if "status of 4" not in one]
+
+
+def test_nothing_plays_while_the_slider_is_held(tab: Tab) -> None:
+    tab.sample("clip")
+    tab.page.keyboard.press("Space")
+    tab.until("undulaStudio.painted.number > 3")
+    box = tab.at("scrub").bounding_box()
+    middle = box["y"] + box["height"] / 2
+    tab.page.mouse.move(box["x"] + 0.3 * box["width"], middle)
+    tab.page.mouse.down()
+    tab.page.mouse.move(box["x"] + 0.5 * box["width"], middle, steps=4)
+    tab.settled()
+    held = tab.js("undulaStudio.painted.number")
+    assert 20 <= held <= 29
+    tab.page.wait_for_timeout(400)
+    assert tab.js("undulaStudio.painted.number") == held
+    tab.page.mouse.up()
+    tab.until(f"undulaStudio.painted.number !== {held}")

@@ -55,6 +55,17 @@ def test_levels_that_are_gone_take_their_thresholds_with_them() -> None:
     chain.pipeline()(CAMERA)
 
 
+def test_new_levels_get_numbers_of_their_own() -> None:
+    chain = Chain.of(Pipeline("db2", 2, [Shrink("given", threshold=(5, 4)), Gain((2, 1)), Gain(3.0)]))
+    assert [link.stage for link in chain.set(level=4).links] == [
+        Shrink("given", threshold=(5, 4, 4, 4)),
+        Gain((2, 1, 1, 1)),
+        Gain(3.0),
+    ]
+    assert chain.fitting((3, 1)).level == 2
+    assert chain.set(level=7).fitting((5, 3, 3)).level == 3
+
+
 def test_history() -> None:
     history = History(Chain())
     for level in (4, 5, 6):
@@ -176,7 +187,7 @@ def test_a_decoder_gives_what_reading_gives(tmp_path: Path) -> None:
                     own.frame(own.count - 1), picture.pixels[-1] if picture.pages else picture.pixels
                 )
                 assert (own.channel_axis is None) == (picture.channel_axis is None)
-            assert own.thumbnail().startswith("data:image/jpeg;base64,")
+            assert own.thumbnail.startswith("data:image/jpeg;base64,")
         finally:
             own.close()
 

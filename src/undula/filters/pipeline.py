@@ -37,6 +37,7 @@ from .trace import How, Trace
 __all__ = ["Pipeline", "Views"]
 
 USUAL_LEVEL = 4
+DEEPEST = 64  # no array is larger than what so many levels decompose
 VERSION = 1
 
 
@@ -103,8 +104,8 @@ class Pipeline:
         object.__setattr__(self, "stages", tuple(stage_of(each) for each in self.stages))
         level = self.level
         whole = isinstance(level, (int, np.integer)) and not isinstance(level, bool)
-        if level is not None and not (whole and level >= 0):
-            raise ArgumentError(f"level must be an integer from 0 on, or None; got {level!r}")
+        if level is not None and not (whole and 0 <= level <= DEEPEST):
+            raise ArgumentError(f"level must be an integer from 0 to {DEEPEST}, or None; got {level!r}")
         if self.color not in COLORS:
             raise UnknownNameError("colour", self.color, COLORS)
         if self.speckle is not None and self.speckle not in KINDS:
@@ -158,7 +159,7 @@ class Pipeline:
         """A pipeline that was written down."""
         try:
             found = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ArgumentError(f"a pipeline is written as JSON: {error}") from None
         if not isinstance(found, dict):
             raise ArgumentError(f"a pipeline in JSON is an object, got {type(found).__name__}")

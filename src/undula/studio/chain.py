@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
@@ -69,8 +70,13 @@ class Chain:
         made = replace(self, **told)
         if made.level is None:
             return made
-        level = max(1, made.level)
-        return made._each(lambda stage: _fitting(stage, level))
+        level, before = max(1, made.level), self.level
+        return made._each(lambda stage: _fitting(stage, level, before))
+
+    def fitting(self, shape: Sequence[int]) -> Chain:
+        """With no more levels than a picture of that shape can have."""
+        deepest = math.ceil(math.log2(max(2, *shape[:2])))
+        return self if self.level is None or self.level <= deepest else self.set(level=deepest)
 
     def _each(self, change: Any) -> Chain:
         return replace(self, links=tuple(replace(link, stage=change(link.stage)) for link in self.links))
@@ -107,14 +113,18 @@ class Chain:
         return replace(self, links=tuple(replace(n, stage=stage) if n.key == key else n for n in self.links))
 
 
-def _fitting(stage: Stage, level: int) -> Stage:
-    """A stage without what it says of levels that are too deep."""
+def _fitting(stage: Stage, level: int, before: int | None) -> Stage:
+    """A stage without what it says of levels that are gone; where each has a number, so have new ones."""
     told: dict[str, Any] = {}
     levels = getattr(stage, "levels", None)
     if levels is not None and max(levels, default=0) > level:
         told["levels"] = tuple(n for n in levels if n <= level) or None
     if isinstance(stage, Shrink) and isinstance(stage.threshold, tuple) and len(stage.threshold) > level:
         told["threshold"] = stage.threshold[:level]
+    for name in ("threshold", "gains"):
+        each = getattr(stage, name, None)
+        if isinstance(each, tuple) and before is not None and len(each) == before < level:
+            told[name] = (*each, *[each[-1]] * (level - before))
     return replace(stage, **told) if told else stage
 
 

@@ -15,14 +15,15 @@ def command_line(pipeline: Pipeline, source: str, target: str) -> str:
     """A command that filters a file as the page does; stages in words where there are words for all."""
     words = [words_of_stage(stage) for stage in pipeline.stages]
     plain = pipeline.mode == "symmetric" and pipeline.color == "ycbcr" and pipeline.speckle is None
-    parts = ["undula", "filter", source, target]
+    files = [source, target]
+    parts = ["undula", "filter"] + ([] if any(name.startswith("-") for name in files) else files)
     if words and None not in words and plain and pipeline.level is not None:
         parts += ["-w", str(pipeline.wavelet), "-l", str(pipeline.level)]
         parts += ["--shifts", str(int(pipeline.invariant))] * bool(pipeline.invariant)
         parts += [part for word in words for part in ("-S", str(word))]
     else:
         parts += ["-p", json.dumps(json.loads(pipeline.to_json()), separators=(",", ":"))]
-    return shlex.join(parts)
+    return shlex.join(parts if files[0] in parts else [*parts, "--", *files])
 
 
 def python_code(

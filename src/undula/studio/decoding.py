@@ -29,6 +29,7 @@ from ..io.files import sniffed
 __all__ = ["Decoder", "Limits", "limit_memory"]
 
 Array = NDArray[Any]
+LARGEST = 1e15  # of values; their squares are numbers, too
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,12 @@ def _range(pixels: Array) -> tuple[float, float]:
         return 0.0, 255.0
     finite = pixels[np.isfinite(pixels)] if pixels.dtype.kind == "f" else pixels
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    return (low, high) if high > low else (low, low + 1.0)
+    if max(abs(low), abs(high)) > LARGEST:
+        raise FileError(
+            f"its values reach {max(high, -low):.3g}, and nothing above {LARGEST:g} is filtered here"
+        )
+    least = max(1e-30, 1e-12 * max(abs(low), abs(high)))
+    return (low, high) if high - low > least else (low, low + max(1.0, abs(low)))
 
 
 def _window(dataset: Any, low: float, high: float) -> tuple[float, float]:

@@ -66,7 +66,7 @@ def keys_dialog() -> Any:
 
 def code_dialog(page: Page) -> Any:
     """The same work as a command and as a program."""
-    own, pipeline = page.session.current, page.chain.pipeline()
+    own, pipeline = page.session.current, page.session.fitting.pipeline()
     source = own.source if own is not None and not isinstance(own, Camera) else "picture.png"
     video = own is not None and own.video
     plain = source.partition(":")[2] if source.startswith("sample:") else source
@@ -79,7 +79,7 @@ def code_dialog(page: Page) -> Any:
     shown = (
         own.path.name if own is not None and own.path is not None and source.startswith("sample:") else source
     )
-    whole = f"{Path(plain).stem}-filtered{_suffix_of(own) if own is not None else '.png'}"
+    whole = f"{Path(plain).stem}-filtered{_suffix_of(own) if own is not None else '.png'}".replace(" ", "-")
     command = command_line(pipeline, shown, whole)
     with ui.dialog(value=True) as dialog, ui.card().style("width:min(820px,94vw);max-width:none"):
         ui.label("The same without this page").classes("text-h6")
@@ -106,6 +106,8 @@ def _suffix_of(own: Any) -> str:
     known = suffixes_for(own.kind, str(own.first.dtype))
     if own.format == "dicom":
         return ".dcm"
+    if own.format == "gif" and own.count > 1:
+        return ".gif"
     given = own.path.suffix.lower() if own.path is not None else ""
     return given if given in known else known[0]
 
@@ -146,8 +148,8 @@ class _Exporting:
             )
             if own.path is not None:
                 known = suffixes_for(own.kind, dtype)
-                if own.format == "dicom":
-                    known = (".dcm", *known)
+                if (own.format in ("dicom", "gif") and own.count > 1) or own.format == "dicom":
+                    known = (_suffix_of(own), *known)
                 about = {"video": "The whole video", "picture": "The file, with all it tells besides"}
                 title = about.get(own.kind, "All slices or frames, as one file")
                 found["whole"] = (title, f"{stem} filtered{_suffix_of(own)}", known)
@@ -171,7 +173,7 @@ class _Exporting:
         elif kind == "view":
             await asyncio.to_thread(io.write, path, await self._view())
         else:
-            pipeline: Pipeline = self.page.chain.pipeline()
+            pipeline: Pipeline = session.fitting.pipeline()
             job = Job(
                 str(own.path),
                 str(path),
@@ -214,7 +216,7 @@ def export_dialog(page: Page, kind: str | None = None) -> Any:
     work = _Exporting(page)
     names = work.names()
     first = kind if kind in names else next(iter(names))
-    with ui.dialog(value=True).props("persistent") as dialog, ui.card().style("width:min(520px,94vw)"):
+    with ui.dialog(value=True) as dialog, ui.card().style("width:min(520px,94vw)"):
         ui.label("Export").classes("text-h6")
         what = ui.select({key: title for key, (title, *_) in names.items()}, value=first, label="What")
         named(what.props("outlined dense").classes("full-width"), "What to export", "export-what")
@@ -244,6 +246,8 @@ def export_dialog(page: Page, kind: str | None = None) -> Any:
 
         async def go() -> None:
             start.disable()
+            link.set_visibility(False)
+            dialog.props("persistent")  # (nothing that runs is ended by a stray click)
             bar.set_visibility(what.value in ("whole", "frames"))
             told.set_text("working …")
             try:
@@ -251,10 +255,11 @@ def export_dialog(page: Page, kind: str | None = None) -> Any:
             except (UndulaError, OSError) as error:
                 told.set_text(" ".join(str(error).split()))
                 bar.set_visibility(False)
-                start.enable()
                 return
+            finally:
+                start.enable()
+                dialog.props(remove="persistent")
             told.set_text(f"written: {path.name}")
-            start.enable()
             if path.is_file():
                 number = len(work.session.exported) + 1
                 work.session.exported[number] = path

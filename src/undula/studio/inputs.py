@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -41,8 +42,9 @@ class Screen:
             x = x[..., 0] if x.shape[2] < 3 else x[..., :3]
         if x.dtype == np.uint8 and (self.low, self.high, self.invert) == (0.0, 255.0, False):
             return np.ascontiguousarray(x)
-        scaled = (np.nan_to_num(x.astype(np.float32)) - np.float32(self.low)) * np.float32(255 / self.span)
-        made = np.clip(scaled + np.float32(0.5), 0, 255).astype(np.uint8)
+        kind = np.float32 if x.dtype.itemsize <= 2 else np.float64
+        scaled = (np.nan_to_num(x.astype(kind)) - kind(self.low)) * kind(255 / self.span)
+        made = np.clip(scaled + kind(0.5), 0, 255).astype(np.uint8)
         if made.ndim == 3 and made.shape[2] == 4 and x.dtype.kind == "u":
             made[..., 3] = x[..., 3] >> (8 * (x.dtype.itemsize - 1))
         return np.asarray(255 - made if self.invert else made, np.uint8)
@@ -118,9 +120,11 @@ class Input:
             return self._decoder.frame(number, ahead)
         return self._pixels[number] if self.pages else self._pixels
 
-    def thumbnail(self, side: int = 96) -> str:
+    @cached_property
+    def thumbnail(self) -> str:
         """A small picture, as a data URL."""
-        return _thumbnail(self.screen.shown(self.first), side)
+        step = max(1, min(self.first.shape[:2]) // 256)
+        return _thumbnail(self.screen.shown(self.first[::step, ::step]), 96)
 
     def close(self) -> None:
         """Ends what is running for it."""

@@ -6,6 +6,7 @@ import asyncio
 import html
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,11 @@ from nicegui import ui
 from .. import io
 from ..errors import UndulaError
 from ..filters import Pipeline
-from ..plans import dwtn_max_level
 from .chain import PRESETS, Chain, History
 from .dialogs import code_dialog, export_dialog, keys_dialog
 from .inputs import Camera, Input
 from .panels import ChainPanel, FiguresPanel, WaveletPanel, named
-from .rendering import VIEWS, Settings
+from .rendering import VIEWS
 from .session import Session
 from .viewer import Viewer
 
@@ -38,6 +38,7 @@ ICONS = {
     "picture": "image", "volume": "view_in_ar", "clip": "movie", "video": "movie", "camera": "videocam",
 }  # fmt: skip
 SAMPLE_ICONS = {"volume": "view_in_ar", "clip": "movie", "bunny": "movie", "ultrasound-clip": "movie"}
+MOST_STAGES = 40
 SPEEDS = {0.25: "¼ ×", 0.5: "½ ×", 1.0: "1 ×", 2.0: "2 ×", 0.0: "max"}
 
 
@@ -73,16 +74,16 @@ class Page:
     @property
     def levels(self) -> int:
         """How many levels the chain has for what is shown."""
+        chain = self.session.fitting
         try:
-            return max(1, self.chain.pipeline().levels_for(self._shape))
+            return max(1, chain.pipeline().levels_for([n for n in self._shape if n > 1] or [1]))
         except UndulaError:
-            return max(1, self.chain.level or 1)
+            return max(1, min(self.deepest, chain.level or 1))
 
     @property
     def deepest(self) -> int:
         """The most levels that make sense."""
-        found = dwtn_max_level(self._shape, self.chain.wavelet)
-        return max(2, found, min(8, math.ceil(math.log2(max(2, *self._shape)))))
+        return min(10, math.ceil(math.log2(max(4, *self._shape))))
 
     @property
     def span(self) -> float:
@@ -182,12 +183,6 @@ class Page:
                 )
         self._button("code", "Code to copy (C)", "code", lambda: code_dialog(self))
         self._button("download", "Export (E)", "export", lambda: export_dialog(self))
-        known = {name: "CPU" if name == "cpu" else f"{name} {about}" for name, about in self.devices.items()}
-        device = ui.select(
-            known, value=self.session.settings.backend, on_change=lambda e: self._device(e.value)
-        )
-        device.props("dense borderless options-dense").classes("long").style("width:132px")
-        named(device, "Device", "device")
         self._button("dark_mode", "Light or dark (D)", "dark", self._turn_dark)
         self._button("help_outline", "Keys (?)", "help", lambda: self._keys.open())
         self._button("analytics", "Figures panel", "toggle-right", lambda: self.right.toggle())
@@ -243,6 +238,7 @@ class Page:
                 min=0, max=1, step=1, value=0, on_change=lambda event: self._scrubbed(event.value)
             )
             named(self._scrub.props("dense"), "Frame or slice", "scrub")
+            self._scrub.on("pan", lambda event: self._held(event.args))
             self._where = ui.label("").classes("where").props('data-testid="where"')
             speed = ui.select(SPEEDS, value=session.playing.speed, on_change=lambda e: self._speed(e.value))
             named(speed.props("dense borderless options-dense").style("width:58px"), "Speed", "speed")
@@ -287,7 +283,7 @@ class Page:
                 if isinstance(one, Camera):
                     ui.icon("videocam", size="26px").style("color:#fff;margin:15px")
                 else:
-                    ui.element("img").props(f'src="{one.thumbnail()}" alt=""')
+                    ui.element("img").props(f'src="{one.thumbnail}" alt=""')
                 if one.kind != "picture":
                     ui.html(f'<span class="kind">{one.kind}</span>', sanitize=False)
                 ui.tooltip(f"{one.name}: {one.size}")
@@ -314,7 +310,7 @@ class Page:
         self._playing.set_visibility(several)
         if own is not None and several:
             self._scrub.props(f"max={own.count - 1}")
-            if self._scrub.value != session.number:
+            if self._scrub.value != session.number and not self._holding:
                 self._quiet = session.number
                 self._scrub.set_value(session.number)
             unit = "slice" if own.kind == "volume" else "frame"
@@ -382,7 +378,12 @@ class Page:
         try:
             if told.get("error"):
                 raise UndulaError(str(told["error"])[:200])
-            self.take(Pipeline.from_json(str(told["text"])[:200_000]))
+            pipeline = Pipeline.from_json(str(told["text"])[:200_000])
+            if len(pipeline.stages) > MOST_STAGES:
+                raise UndulaError(
+                    f"{len(pipeline.stages)} stages are more than a page can show ({MOST_STAGES})"
+                )
+            self.take(pipeline)
         except (UndulaError, TypeError) as error:
             ui.notify(f"{str(told.get('name', 'the file'))[:80]}: {error}", type="negative", multi_line=True)
             return
@@ -417,6 +418,17 @@ class Page:
         self._tick()
 
     _quiet: int | None = None
+    _holding = False
+    _resume = False
+
+    def _held(self, phase: Any) -> None:
+        """Somebody has the slider in hand: nothing plays until they let go."""
+        self._holding = phase == "start"
+        if self._holding:
+            self._resume = self.session.playing.on
+            self.session.play(False)
+        elif self._resume:
+            self.session.play(True)
 
     def _scrubbed(self, value: float | None) -> None:
         if value is None or int(value) == self._quiet:
@@ -428,12 +440,9 @@ class Page:
         self.session.playing.speed = value
         self.session.seek(self.session.number)
 
-    def _device(self, name: str) -> None:
-        now = self.session.settings
-        plain = name == "cpu"
-        self.session.settings = Settings(
-            name, "auto" if plain else now.strategy, "auto" if plain else now.scheme
-        )
+    def choose_device(self, name: str) -> None:
+        """Where filters run."""
+        self.session.settings = replace(self.session.settings, backend=name)
         self.session.changed()
         self.wavelet_panel.build.refresh()
 

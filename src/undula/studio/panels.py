@@ -96,6 +96,7 @@ class WaveletPanel:
 
     def __init__(self, page: Page) -> None:
         self.page = page
+        self._open = False  # (what was opened stays so when the card is made anew)
 
     def _set(self, **told: Any) -> None:
         self.page.do(self.page.chain.set(**told), ("wavelet", *told))
@@ -156,11 +157,9 @@ class WaveletPanel:
             with ui.expansion("Borders, colour, speckle").props("dense").classes("full-width hint") as more:
                 named(more, "Borders, colour, speckle", "wavelet-more")
                 self._more()
-            with (
-                ui.expansion("Scheme and strategy, for the curious")
-                .props("dense")
-                .classes("full-width hint") as own
-            ):
+            with ui.expansion("Scheme and strategy, for the curious", value=self._open) as own:
+                own.props("dense").classes("full-width hint")
+                own.on_value_change(lambda event: setattr(self, "_open", bool(event.value)))
                 named(own, "Scheme and strategy", "curious")
                 self._curious()
 
@@ -399,7 +398,18 @@ class FiguresPanel:
 
     def build(self) -> None:
         """The cards."""
+        page = self.page
         with ui.element("section").classes("card column").props('aria-label="Figures"'):
+            known = {
+                name: "CPU" if name == "cpu" else f"{name} {about}" for name, about in page.devices.items()
+            }
+            device = ui.select(
+                known,
+                value=page.session.settings.backend,
+                label="Device",
+                on_change=lambda e: page.choose_device(e.value),
+            )
+            named(device.props("dense outlined options-dense").classes("full-width"), "Device", "device")
             with ui.row().classes("full-width items-baseline justify-between no-wrap"):
                 ui.html("<h2>Figures</h2>", sanitize=False)
                 self._fps = ui.label("").classes("fps").props('data-testid="fps" aria-live="off"')
@@ -478,7 +488,6 @@ class FiguresPanel:
             self._plot.set_content("")
             return
         rows: list[tuple[str, str]] = [
-            ("Device", page.devices.get(session.settings.backend, session.settings.backend)),
             ("Size", own.size),
         ]
         bar = ""
@@ -488,7 +497,7 @@ class FiguresPanel:
                 mark = f'<i class="dot" style="background:{COLORS[name]}"></i> '
                 if name != "transfer" or session.settings.backend != "cpu":
                     rows.append((mark + name.capitalize(), f"{times.get(name, 0.0):.1f} ms"))
-            rows.append(("All, with colours", f"{times.get('all', 0.0):.1f} ms"))
+            rows.append(("All", f"{times.get('all', 0.0):.1f} ms"))
             bar = time_bar(times)
         rows += _quality(session.figures)
         cells = "".join(f"<tr><td>{name}</td><td>{html.escape(value)}</td></tr>" for name, value in rows)
@@ -499,10 +508,14 @@ class FiguresPanel:
             self._plot.set_content(histogram(band, level, BAND_WORDS[session.band[1]]))
 
 
+def _short(value: float) -> str:
+    return f"{value:.2f}" if 0.1 <= value < 10_000 or value == 0 else f"{value:.2e}"
+
+
 def _quality(found: dict[str, float]) -> list[tuple[str, str]]:
     rows = []
     if "noise before" in found:
-        rows.append(("Noise σ", f"{found['noise before']:.2f} → {found['noise after']:.2f}"))
+        rows.append(("Noise σ", " → ".join(_short(found[f"noise {when}"]) for when in ("before", "after"))))
     if "psnr" in found:
         text = "∞" if math.isinf(found["psnr"]) else f"{found['psnr']:.2f} dB"
         if "psnr before" in found:

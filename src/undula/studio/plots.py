@@ -70,7 +70,7 @@ def histogram(band: Band, level: int, name: str) -> str:
         return f'<path d="{"".join(parts)}" {style}/>'
 
     lines = ""
-    for limit in band.thresholds:
+    for limit in [limit for limit in band.thresholds if limit <= band.limit]:
         for side in (-1, 1):
             at = width * (0.5 + side * limit / (2 * band.limit))
             lines += (

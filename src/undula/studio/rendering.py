@@ -96,11 +96,7 @@ def made(frame: Array, channel_axis: int | None, pipeline: Pipeline, settings: S
     begin = time.perf_counter()
     trace = Trace()
     told: dict[str, Any] = {"channel_axis": channel_axis, "trace": trace}
-    if settings.backend == "cpu":
-        if (settings.strategy, settings.scheme) != ("auto", "auto"):
-            raise ArgumentError(
-                "strategies and schemes are for GPUs and OpenCL devices; choose one, or leave both automatic"
-            )
+    if settings.backend == "cpu":  # (which has one way of its own, whatever the scheme)
         result = pipeline(frame, **told)
         moved = 0.0
     else:
@@ -161,13 +157,8 @@ class Band:
         found = np.asarray(trace.before[1][level - 1][key])[0].ravel()
         kept = np.asarray(trace.after[1][level - 1][key])[0].ravel()
         limits = [float(one[level - 1, key][0]) for one in trace.limits.values() if (level - 1, key) in one]
-        top = max(
-            [
-                float(np.quantile(np.abs(found), 0.995)) if found.size else 0.0,
-                *(1.6 * x for x in limits),
-                1e-9,
-            ]
-        )
+        wide = max(float(np.quantile(np.abs(found), 0.995)) if found.size else 0.0, 1e-9)
+        top = max(wide, min(1.15 * max(limits, default=0.0), 3 * wide))
         edges = np.linspace(-top, top, bins + 1)
         counts, after = (np.histogram(x, edges)[0] for x in (found, kept))
         return cls(tuple(map(int, counts)), top, tuple(limits), tuple(map(int, after)))
@@ -188,13 +179,14 @@ def layers(
 
 def difference(own: Made, screen: Screen) -> tuple[Shown, float]:
     """What the filter changed, around mid-grey, and how much that was brought out."""
-    change = own.after.astype(np.float32) - own.before.astype(np.float32)
+    kind = np.float32 if own.before.dtype.itemsize <= 2 else np.float64
+    change = own.after.astype(kind) - own.before.astype(kind)
     if change.ndim == 3 and change.shape[2] != 3:
         change = change[..., :3] if change.shape[2] > 3 else change[..., 0]
-    scaled = np.float32(255 / screen.span) * np.nan_to_num(change)
-    spread = 2.5 * float(np.sqrt(np.mean(scaled * scaled)))
-    gain = 2.0 ** min(5, max(0, math.floor(math.log2(128 / spread)))) if spread > 0 else 1.0
-    return np.asarray(np.clip(np.float32(gain) * scaled + np.float32(128), 0, 255), np.uint8), gain
+    scaled = np.nan_to_num(change) * change.dtype.type(255 / screen.span)
+    spread = 2.5 * float(np.sqrt(np.mean(scaled * scaled, dtype=np.float64)))
+    gain = 2.0 ** min(5, max(0, math.floor(math.log2(128 / spread)))) if 0 < spread < math.inf else 1.0
+    return np.asarray(np.clip(gain * scaled + 128, 0, 255), np.uint8), gain
 
 
 def compared(own: Made, reference: Array | None, source: Input) -> dict[str, float]:

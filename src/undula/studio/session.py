@@ -106,7 +106,7 @@ class Session:
     band: tuple[int, str] = (1, "dd")
     histogram: bool = True
     playing: Playing = field(default_factory=Playing)
-    drawn: deque[float] = field(default_factory=lambda: deque(maxlen=60))
+    drawn: deque[float] = field(default_factory=lambda: deque(maxlen=100))
     figures: dict[str, float] = field(default_factory=dict)
     trouble: str = ""
     scale: float = 1.0  # pixels of the screen for one of the picture
@@ -137,6 +137,11 @@ class Session:
     def chain(self) -> Chain:
         """As it is now."""
         return self.history.now
+
+    @property
+    def fitting(self) -> Chain:
+        """The chain, with no more levels than what is shown can have."""
+        return self.chain if self.current is None else self.chain.fitting(self.current.first.shape)
 
     def do(self, chain: Chain, why: Any = None) -> None:
         """Changes the chain; dragging, with the same ``why``, is one step to undo."""
@@ -184,6 +189,7 @@ class Session:
         self.current, self.number = own, 0
         self.playing.on = False
         self.figures, self._histogram, self.trouble = {}, None, ""
+        self.drawn.clear()
         self.changed()
 
     def close_input(self, own: Input) -> None:
@@ -255,9 +261,11 @@ class Session:
     @property
     def fps(self) -> float:
         """Pictures in a second that the page has drawn lately; 0 when nothing moves."""
-        if len(self.drawn) < 2 or time.perf_counter() - self.drawn[-1] > 1.0:
+        now = time.perf_counter()
+        lately = [moment for moment in self.drawn if now - moment < 3.0]
+        if len(lately) < 2 or now - lately[-1] > 1.0:
             return 0.0
-        return (len(self.drawn) - 1) / (self.drawn[-1] - self.drawn[0])
+        return (len(lately) - 1) / (lately[-1] - lately[0])
 
     @property
     def moving(self) -> bool:
@@ -283,6 +291,7 @@ class Session:
                 self._failed(error)
                 self.playing.on = False
                 self.told()
+                await self._nothing()
 
     async def _changed(self) -> bool:
         """Until something changes; False when nothing does, and what is shown is not exact yet."""
@@ -328,11 +337,11 @@ class Session:
         own, number, version, view = self.current, self.number, self.version, self.view
         assert own is not None
         moving = self.moving
-        chain, settings = self.chain, self.settings
+        pipeline, settings = self.fitting.pipeline(), self.settings
         run = asyncio.get_running_loop().run_in_executor
         ahead = number + 1 if moving and number + 1 < own.count else None
         key, shown, note = await run(
-            self.pool, lambda: self._rendered(own, number, ahead, chain.pipeline(), settings, view)
+            self.pool, lambda: self._rendered(own, number, ahead, pipeline, settings, view)
         )
         self._recovered()
         if "before" in shown and self._before_sent == key[0]:
@@ -361,9 +370,16 @@ class Session:
         assert self._kept is not None
         self.painted = Painted(self._sent, version, number, self._kept[1].milliseconds, tuple(names))
         if self.version == version and not quick:
-            await self._look(own, key, chain.pipeline())
+            await self._look(own, key, pipeline)
         if not moving:
             self.told()
+
+    async def _nothing(self) -> None:
+        """What could not be made is not shown as something else."""
+        if self._send is not None and self.current is not None:
+            head = json.dumps({"input": self.current.id, "version": self.version, "layers": []}).encode()
+            with suppress(Exception):  # (a page that is gone)
+                await self._send(struct.pack("<I", len(head)) + head)
 
     def _failed(self, error: Exception) -> None:
         text = str(error) if isinstance(error, UndulaError) else f"{type(error).__name__}: {error}"
@@ -446,7 +462,7 @@ class Session:
                 else None
             )
             found = compared(result, other, own)
-            if not self.histogram or pipeline.levels_for(result.before.shape[:2]) == 0:
+            if not self.histogram or min(result.before.shape[:2]) < 2 or pipeline.level == 0:
                 return found, None
             return found, Band.of(self._bands(key, result, own, pipeline)[2], *self.band)
 
@@ -465,7 +481,7 @@ class Session:
 
     async def current_result(self) -> Made:
         """The result of what is set up now."""
-        own, pipeline = self.current, self.chain.pipeline()
+        own, pipeline = self.current, self.fitting.pipeline()
         if own is None:
             raise ArgumentError("nothing is open")
         run = asyncio.get_running_loop().run_in_executor

@@ -95,6 +95,10 @@ export default {
       const length = new DataView(data).getUint32(0, true);
       const head = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 4, length)));
       let offset = 4 + length;
+      if (!head.layers.length) { // (it could not be made)
+        if (head.input !== this.painted.input) this.clear();
+        return;
+      }
       if (head.input !== this.painted.input) this.layers = {};
       for (const layer of head.layers) {
         await this.fill(layer, new Uint8Array(data, offset, layer.size));
