@@ -41,6 +41,8 @@ __all__ = ["Painted", "Session", "Shelf"]
 
 Send = Callable[[bytes], Awaitable[None]]
 SMALL = 1_500_000  # bytes that are sent as they are at once
+LARGE = 24_000_000  # bytes of a picture that are sent as they are when it is looked at from near
+UNKNOWN = 0.5  # until a page tells its scale
 REST = 0.1  # seconds without a change after which others are, too
 AHEAD = 2  # pictures that are on their way before one was drawn
 LATE = 0.3  # seconds after which frames are left out
@@ -109,7 +111,7 @@ class Session:
     drawn: deque[float] = field(default_factory=lambda: deque(maxlen=100))
     figures: dict[str, float] = field(default_factory=dict)
     trouble: str = ""
-    scale: float = 1.0  # pixels of the screen for one of the picture
+    scale: float = UNKNOWN  # pixels of the screen for one of the picture
 
     def __post_init__(self) -> None:
         self.history = History(Chain.of(PRESETS["Plain shrinkage"][1]))
@@ -237,7 +239,7 @@ class Session:
         self._send = send
         self._sent = self._drawn = 0
         self._before_sent = None
-        self.scale = 1.0
+        self.scale = UNKNOWN
         self.changed()
 
     def detach(self, send: Send) -> None:
@@ -296,10 +298,22 @@ class Session:
     async def _changed(self) -> bool:
         """Until something changes; False when nothing does, and what is shown is not exact yet."""
         try:
-            await asyncio.wait_for(self._wanted.wait(), REST if self._rough else None)
+            rest = REST if self._rough and self._near else None
+            await asyncio.wait_for(self._wanted.wait(), rest)
         except TimeoutError:
             return False
         return True
+
+    @property
+    def _near(self) -> bool:
+        """Whether single pixels can be seen, or there are so few that all are sent anyway."""
+        return self.scale > 0.6 or self.current is None or self.current.first.nbytes <= LARGE
+
+    def zoomed(self, scale: float) -> None:
+        """So many pixels of the screen are one of the picture now."""
+        self.scale = min(64.0, max(0.01, scale))
+        if self._rough and self._near:
+            self._wanted.set()
 
     async def _room(self) -> None:
         """Until the page has drawn what it got."""
@@ -369,7 +383,7 @@ class Session:
             await send(b"".join([struct.pack("<I", len(text)), text, *(data for _, data in parts)]))
         assert self._kept is not None
         self.painted = Painted(self._sent, version, number, self._kept[1].milliseconds, tuple(names))
-        if self.version == version and not quick:
+        if self.version == version and not moving and (not quick or not self._near):
             await self._look(own, key, pipeline)
         if not moving:
             self.told()

@@ -154,7 +154,7 @@ def _heard(session: Session, message: Any) -> None:
             if "ack" in told:
                 session.acknowledged(int(told["ack"]))
             if "scale" in told:
-                session.scale = min(64.0, max(0.01, float(told["scale"])))
+                session.zoomed(float(told["scale"]))
         elif message.get("bytes"):
             data = message["bytes"]
             (length,) = struct.unpack_from("<I", data)

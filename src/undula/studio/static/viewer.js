@@ -86,7 +86,7 @@ export default {
       const scheme = location.protocol === "https:" ? "wss" : "ws";
       this.socket = new WebSocket(`${scheme}://${location.host}/studio/pictures/${this.path}`);
       this.socket.binaryType = "arraybuffer";
-      this.told = 1; // (what the server believes of the scale)
+      this.told = 0; // (the scale that the server knows of)
       this.socket.onmessage = (message) => { this.queue = this.queue.then(() => this.receive(message.data)).catch(console.error); };
       this.socket.onclose = () => { if (!this.closed) setTimeout(() => this.connect(), 1000); };
     },
