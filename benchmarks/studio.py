@@ -91,11 +91,15 @@ class Studio:
         shutil.rmtree(self.folder)
 
     def memory(self) -> float:
-        """MB that the server has, with all its helpers."""
+        """MB that the server and its helpers have for themselves, without what is mapped of files."""
         import psutil
 
         own = psutil.Process(self.process.pid)
-        return sum(each.memory_full_info().uss for each in [own, *own.children(recursive=True)]) / 1e6
+        found = 0
+        for each in [own, *own.children(recursive=True)]:
+            text = Path(f"/proc/{each.pid}/status").read_text()
+            found += int(re.search(r"RssAnon:\s+(\d+)", text)[1])
+        return found / 1000
 
 
 def latency(
