@@ -66,19 +66,6 @@ def _bound(host: str, port: int) -> socket.socket:
     raise FileError(f"cannot listen on {host}:{port}")
 
 
-def _steady_memory() -> None:
-    """Large arrays go back to the system when they are gone, where the C library is GNU's.
-
-    It would keep more and more of them by and by, for each thread, and the server runs for days.
-    """
-    import ctypes
-
-    with suppress(OSError, AttributeError, TypeError):
-        tune = ctypes.CDLL(None).mallopt
-        tune(-3, 4 << 20)  # M_MMAP_THRESHOLD, which no longer grows
-        tune(-8, 2)  # M_ARENA_MAX
-
-
 def serve(options: Options, say: Callable[[str], None] = print) -> None:
     """Serves until somebody interrupts it."""
     needed("nicegui", "studio")
@@ -91,7 +78,6 @@ def serve(options: Options, say: Callable[[str], None] = print) -> None:
     for path in options.files:
         if not path.is_file():
             raise FileError(f"cannot read {path}: there is no such file")
-    _steady_memory()
     own = _bound(options.host, options.port)
     host, port = own.getsockname()[:2]
     token = options.token or (None if is_local(options.host) else secrets.token_urlsafe(24))
