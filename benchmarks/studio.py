@@ -170,7 +170,7 @@ def soak(driver: Any, minutes: float, name: str, pictures: int) -> tuple[list[tu
     page.locator(".stage-canvas").focus()
     page.keyboard.press("Space")
     begin, found, drawn = time.time(), [], 0
-    while drawn < pictures if pictures else time.time() - begin < 60 * minutes:
+    while (drawn < pictures or not pictures) and (time.time() - begin < 60 * minutes or not minutes):
         page.wait_for_timeout(10_000)
         last, drawn = drawn, page.evaluate("undulaStudio.painted.id")
         assert drawn > last, "it does not play any more"
