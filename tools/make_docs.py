@@ -661,7 +661,7 @@ def studio_page() -> str:
     ]
     playback = table(["speed", "frames in a second, shown in the page", "least"], plays)
     long = soak["soak"]
-    hours = long["pictures"] / 25 / 3600
+    minutes = long["pictures"] / 25 / 60
     figures = f"""
 From a key that moves the strength of a three-level shrinkage to the new picture, measured in the browser ({kept["machine"]}, with
 Chromium drawing on the same cores, without a GPU; {kept["date"]}):
@@ -672,8 +672,8 @@ A video of 1280 × 720 in colour, three-level shrinkage, CDF 9/7, at its own rat
 
 {playback}
 
-While {long["pictures"]:,} frames were played in a loop, {hours:.1f} hours at 25 in a second, the server and its decoder had between
-{long["least, MB"]:.1f} and {long["most, MB"]:.1f} MB; in the last third {100 * long["growth"]:+.1f} % of the first.
+While {long["pictures"]:,} frames were played in a loop, {minutes:.0f} minutes at 25 in a second, the server and its decoder had
+between {long["least, MB"]:.1f} and {long["most, MB"]:.1f} MB; in the last third {100 * long["growth"]:+.1f} % of the first.
 `python benchmarks/studio.py` measures all that.
 
 """
