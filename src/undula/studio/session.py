@@ -559,6 +559,10 @@ class Shelf:
         self._left.pop(place, None)
         if place in self._sessions:
             return self._sessions[place], False
+        if len(self._sessions) >= self.MOST and self._left:  # (who left longest ago makes room)
+            oldest = min(self._left, key=lambda place: self._left[place])
+            del self._left[oldest]
+            self._sessions.pop(oldest).close()
         if len(self._sessions) >= self.MOST:
             raise ArgumentError("too many tabs are open in this Studio; close some, or wait ten minutes")
         self._sessions[place] = Session(self.limits, self.pool, self.raw)

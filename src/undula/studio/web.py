@@ -101,7 +101,7 @@ def application(options: Options, shelf: Shelf) -> Any:
     ui.run_with(
         app,
         title="Undula Studio",
-        reconnect_timeout=20,
+        reconnect_timeout=10,
         message_history_length=200,
         show_welcome_message=False,
         binding_refresh_interval=None,
