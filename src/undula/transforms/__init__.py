@@ -15,18 +15,22 @@ from .discrete import (
     waverecn,
 )
 from .lifted import ilwt, ilwt2, ilwtn, lwt, lwt2, lwtn
+from .model import Ceilings, PlanCost, Prediction, ceilings
 from .ondevice import devices
 from .partial import FswavedecnResult, downcoef, fswavedecn, fswaverecn, upcoef
-from .plan import Plan, PlanCost
+from .plan import Plan
 from .stream import ForwardStream, InverseStream, Rows, collect_rows
 
 __all__ = [
+    "Ceilings",
     "ForwardStream",
     "FswavedecnResult",
     "InverseStream",
     "Plan",
     "PlanCost",
+    "Prediction",
     "Rows",
+    "ceilings",
     "collect_rows",
     "devices",
     "downcoef",

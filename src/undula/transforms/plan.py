@@ -8,16 +8,16 @@ kernels, and to see what a transform costs.
 from __future__ import annotations
 
 import math
-import time
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ..backends import reference
+from ..backends.ceilings import Ceilings, seconds_of
 from ..backends.cpu import empty, get_num_threads
 from ..backends.cpu.filters import RULES, shrink
 from ..backends.cpu.passes import address
@@ -34,30 +34,20 @@ from ..plans.flow import flow
 from ..plans.line import Line
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet
-from . import ondevice
+from . import model, ondevice
 from .arrays import as_array, check_out, given_array, nested, result_dtype
 from .frames import frames
 from .levels import checked_targets, decompose, recipe, recompose, shapes
 from .levels import level as one_level
+from .model import PlanCost, Prediction
+from .resident import Resident
 
-__all__ = ["Plan", "PlanCost"]
+__all__ = ["Plan", "flat"]
 
 Array = NDArray[Any]
 
 BACKENDS = ("auto", "cpu", "cuda", "opencl", "reference")
 METHODS = ("auto", "lifting", "filters")
-
-
-class PlanCost(NamedTuple):
-    """What one run of a plan costs.
-
-    ``bytes`` are read from and written to memory; ``operations`` are multiply-adds; at a ``barrier`` all
-    threads wait for each other.
-    """
-
-    bytes: int
-    operations: int
-    barriers: int
 
 
 class Plan:
@@ -245,7 +235,7 @@ class Plan:
 
     def forward(self, x: Any, out: Sequence[Any] | None = None) -> list[Any]:
         """The coefficients, as ``wavedec``, ``wavedec2`` or ``wavedecn`` would give them for so many axes."""
-        if isinstance(out, (list, tuple)) and self._again(False, [x, *_flat(out)]):
+        if isinstance(out, (list, tuple)) and self._again(False, [x, *flat(out)]):
             return list(out)
         keyed = None if out is None else keyed_as(out, self._form)
         if self._on_device:
@@ -261,7 +251,7 @@ class Plan:
             )
             if out is None:
                 return from_keys(made, self._form)
-            self._remember(False, library, [x, *_flat(out)])
+            self._remember(False, library, [x, *flat(out)])
             return list(out)
         array = as_array(x)
         self._check_shape(array.shape, array.dtype)
@@ -280,7 +270,7 @@ class Plan:
         elif targets is not None and array is x:
             with recording() as record:
                 coeffs = decompose(self._recipe, array, self.level, targets)
-            self._written_down(False, record, [x, *_flat(out)])
+            self._written_down(False, record, [x, *flat(out)])
         else:
             coeffs = decompose(self._recipe, array, self.level, targets)
         return list(out) if out is not None else from_keys(coeffs, self._form)
@@ -401,7 +391,7 @@ class Plan:
         if (
             out is not None
             and isinstance(coeffs, (list, tuple))
-            and self._again(True, [out, *_flat(coeffs), *extra], rule)
+            and self._again(True, [out, *flat(coeffs), *extra], rule)
         ):
             return out
         self._check_rule(rule, limits)
@@ -429,7 +419,7 @@ class Plan:
             except UnfusedError as error:
                 raise ArgumentError(f"this plan shrinks no details on the way back: {error}") from None
             if out is not None:
-                self._remember(True, library, [out, *_flat(coeffs), *extra], rule)
+                self._remember(True, library, [out, *flat(coeffs), *extra], rule)
             return made
         if out is not None:
             check_out(out, self.shape, self.dtype, nested(list(coeffs)), "out")
@@ -441,7 +431,7 @@ class Plan:
             if self.backend != "reference" and self._inner == self.shape:
                 made = recompose(self._recipe, read, self.shape, out)
                 if out is not None:
-                    self._written_down(True, record, [out, *_flat(coeffs), *extra], rule)
+                    self._written_down(True, record, [out, *flat(coeffs), *extra], rule)
                 return made
         if self.backend == "reference":
             made = self._reference_back(read)
@@ -528,19 +518,33 @@ class Plan:
     @property
     def cost(self) -> PlanCost:
         """Bytes that a run forward moves, operations it does, and how often threads wait for each other."""
-        shape, moved, operations, barriers = self._inner, 0, 0.0, 0
-        for _ in range(self.level):
-            one = one_level(self._recipe, shape, self._real())
-            samples = math.prod(shape)
-            passes = max(1, len(one.lines) - 1)  # two axes are one pass
-            if self.strategy in ("naive", "rowcolumn"):
-                passes = len(one.lines)
-            written = sum(math.prod(s) for s in one.shapes.values())
-            moved += (samples + written) * passes * self.dtype.itemsize
-            operations += samples * sum(line.operations for _, line in one.lines)
-            barriers += passes
-            shape = one.shapes[one.low]
-        return PlanCost(moved, round(operations), barriers)
+        return model.cost(self)
+
+    def predict(self, device: str | Ceilings | None = None, *, transfers: bool = False) -> Prediction:
+        """How long one run should take: what it needs, over what a device can do at most.
+
+        Parameters
+        ----------
+        device : str or Ceilings, optional
+            A device by name, or what :func:`undula.ceilings` found of one, here or elsewhere; the plan's own
+            if not given. A device is measured the first time, which takes some seconds, and remembered.
+        transfers : bool
+            With bringing samples to the device, and coefficients back.
+
+        Returns
+        -------
+        Prediction
+            Bytes, operations, barriers, seconds, and the terms of which they are the sum.
+
+        Examples
+        --------
+        >>> told = Plan((1024, 1024), "cdf97", level=1, dtype="float32").predict()
+        >>> told.operations, told.bytes
+        (8388608, 8388640)
+        >>> told.seconds > 0 and told.limit in told.terms
+        True
+        """
+        return model.predict(self, device, transfers=transfers)
 
     @property
     def method(self) -> str:
@@ -589,24 +593,11 @@ class Plan:
             knobs = []
         return [options, *(replace(options, knobs=own) for own in knobs)]
 
-    def _seconds(self, x: Array, times: int = 5) -> float:
+    def _seconds(self, x: Array) -> float:
         """What a run takes once everything is on the device, at best."""
-        library, device = self._host, self._host.device(None)
-        made, stages = self._programs(False)
-        layouts = ondevice.layouts(stages, str(self.dtype))
-        held = [library.held(library.empty(one.shape, one.dtype, x)) for one in layouts]
-        own = [library.held(library.empty((count,), kind, x)) for count, kind in made.program.own]
-        sample = library.held(x)
-        buffers = [sample.buffer, *(h.buffer for h in held), *(h.buffer for h in own)]
-        queue, best = library.queue(x), math.inf
-        for _ in range(times):
-            device.finish(queue)
-            start = time.perf_counter()
-            for _ in range(3):
-                made.run(buffers, queue)
-            device.finish(queue)
-            best = min(best, (time.perf_counter() - start) / 3)
-        return best
+        there = Resident(self)
+        there.upload(x)
+        return seconds_of(there.forward, there.finish)
 
     def __repr__(self) -> str:
         names = dict.fromkeys(wavelet.name for wavelet in self._recipe.wavelets)
@@ -623,7 +614,7 @@ class Plan:
         return f"Plan({', '.join(words)})"
 
 
-def _flat(coeffs: Any) -> list[Any]:
+def flat(coeffs: Any) -> list[Any]:
     """Arrays in the order of their buffers: the approximation, then details by key."""
     arrays = list(coeffs[:1])
     for part in coeffs[1:]:

@@ -1,0 +1,253 @@
+"""Ceilings: what a device can do at most, measured once and remembered.
+
+A transform reads and writes memory, multiplies and adds, exchanges numbers between neighbours and waits for
+them, and has to be started. For each of these there is a small program here that does nothing else. A model
+of a transform is what it needs of each, over what the device has.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+import math
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from .clike import probes
+from .cpu.threads import get_num_threads, ranges, run, workers
+from .devices import disk
+from .devices.launches import Launch, Program
+
+__all__ = ["Ceilings", "of_cpu", "of_device", "seconds_of"]
+
+SIZES = tuple(1 << k for k in range(14, 29, 2))  # bytes that are copied: 16 KiB … 256 MiB
+VERSION = 2  # of what is remembered
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """What a device can do at most.
+
+    Parameters
+    ----------
+    device : str
+    copies : tuple of (bytes, seconds)
+        Arrays of so many bytes, copied in so long, start of the copy not counted.
+    operations : float
+        Multiply-adds in a second, by all threads; of one thread on a CPU in ``single``.
+    single : float
+        What work below half a megapixel gets, where that is done by fewer threads.
+    accesses : float
+        Numbers read from or written to the memory that a group shares, in a second; 0 where there is none.
+    barriers : float
+        Barriers of groups of 256, in a second; 0 where there are no groups.
+    call : float
+        Seconds that a run takes the host, however little there is to do.
+    launch : float
+        Seconds from one kernel to the next of a run.
+    upload, download : float
+        Bytes in a second to the device and back; 0 where nothing has to be moved.
+    adds : bool
+        Whether moving and calculating take turns, as on a CPU, and do not hide behind each other.
+
+    Examples
+    --------
+    >>> copies = ((1024, 1e-6), (4096, 2e-6), (65536, 3.2e-5))
+    >>> one = Ceilings("a toy", copies, 1e9, 1e9, 0, 0, 0, 0, 0, 0, True)
+    >>> round(one.copy(131072) * 1e6, 6), round(one.copy(2048) * 1e6, 3)
+    (64.0, 1.414)
+    """
+
+    device: str
+    copies: tuple[tuple[int, float], ...]
+    operations: float
+    single: float
+    accesses: float
+    barriers: float
+    call: float
+    launch: float
+    upload: float
+    download: float
+    adds: bool
+
+    def copy(self, size: float) -> float:
+        """Seconds that a copy of an array of so many bytes takes, between those that were measured."""
+        sizes = [bytes_ for bytes_, _ in self.copies]
+        place = bisect.bisect_left(sizes, size)
+        if place == 0 or place == len(sizes):
+            bytes_, seconds = self.copies[min(place, len(sizes) - 1)]
+            return seconds * size / bytes_
+        (less, short), (more, long) = self.copies[place - 1 : place + 1]
+        share = math.log(size / less) / math.log(more / less)
+        return math.exp(math.log(short) + share * math.log(long / short))
+
+    def to_json(self) -> str:
+        """As text."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Ceilings:
+        """From text."""
+        read = json.loads(text)
+        return Ceilings(**{**read, "copies": tuple((int(a), float(b)) for a, b in read["copies"])})
+
+
+def seconds_of(
+    work: Callable[[], Any], finish: Callable[[], Any] = lambda: None, spend: float = 0.05
+) -> float:
+    """What a piece of work takes at best, when it is done again and again.
+
+    ``finish`` waits for what was only started. Pieces that are shorter than the clock can tell are done many
+    at a time.
+    """
+    work()
+    finish()
+    many, best, spent = 1, math.inf, 0.0
+    while spent < spend or best == math.inf:
+        begin = time.perf_counter()
+        for _ in range(many):
+            work()
+        finish()
+        took = time.perf_counter() - begin
+        spent += took
+        if took < 1e-3 and many < 4096:
+            many = min(4096, max(2 * many, math.ceil(many * 1.2e-3 / max(took, 1e-7))))
+            continue
+        best = min(best, took / many)
+    return best
+
+
+def of_cpu(again: bool = False) -> Ceilings:
+    """Of the processor, with as many threads as transforms use; takes two seconds, the first time."""
+    threads = get_num_threads()
+    name = f"CPU, {threads} thread{'s' * (threads > 1)}"
+    return _known(f"{platform.node()} {platform.processor()} {name}", again, lambda: _measured_cpu(name))
+
+
+def of_device(device: Any, again: bool = False) -> Ceilings:
+    """Of a device of CUDA's or OpenCL's."""
+    return _known(device.key, again, lambda: _measured_device(device))
+
+
+def _known(key: str, again: bool, measured: Callable[[], Ceilings]) -> Ceilings:
+    key = f"ceilings {VERSION} {key}"
+    text = None if again else disk.remembered(key)
+    if text is not None:
+        return Ceilings.from_json(text)
+    found = measured()
+    disk.remember(key, found.to_json())
+    return found
+
+
+# --- the processor --------------------------------------------------------------------------------
+
+
+def _measured_cpu(name: str) -> Ceilings:
+    source = np.ones(SIZES[-1] // 4, np.float32)
+    target = np.zeros_like(source)
+    copies = []
+    for size in SIZES:
+        count = size // 4
+        pieces = ranges(count, workers(count))
+
+        def copied(pieces: list[tuple[int, int]] = pieces) -> None:
+            run(lambda begin, end: np.copyto(target[begin:end], source[begin:end]), pieces)
+
+        copies.append((size, seconds_of(copied, spend=0.1)))
+    threads = get_num_threads()
+    return Ceilings(
+        device=name,
+        copies=tuple(copies),
+        operations=_lifted(threads),
+        single=_lifted(1),
+        accesses=0.0,
+        barriers=0.0,
+        call=seconds_of(_nothing),
+        launch=seconds_of(lambda: run(lambda begin, end: None, ranges(threads, threads))),
+        upload=0.0,
+        download=0.0,
+        adds=True,
+    )
+
+
+def _nothing() -> None:
+    """What a call of a function with one piece of work costs."""
+    run(lambda begin, end: None, [(0, 1)])
+
+
+def _lifted(threads: int) -> float:
+    """Multiply-adds in a second: lifting steps on lines that are in the first cache."""
+    from numba import njit
+
+    @njit(nogil=True, fastmath=True)
+    def steps(a: Any, b: Any, rounds: int) -> None:
+        for _ in range(rounds):
+            for i in range(a.size):
+                a[i] += np.float32(0.001) * (b[i] + b[i + 1])
+            for i in range(a.size):
+                b[i] -= np.float32(0.001) * a[i]
+
+    count, rounds = 1024, 2000
+    lines = [(np.ones(count, np.float32), np.ones(count + 1, np.float32)) for _ in range(threads)]
+    pieces = [(a, b, rounds) for a, b in lines]
+    steps(*lines[0], 1)
+    return 3 * count * rounds * threads / seconds_of(lambda: run(steps, pieces))
+
+
+# --- devices --------------------------------------------------------------------------------------
+
+
+def _measured_device(device: Any) -> Ceilings:
+    queue, dialect = device.queue, device.dialect
+    largest = SIZES[-1]
+    a, b = (device.allocate(largest, queue) for _ in range(2))
+    buffers = [getattr(memory, "address", memory) for memory in (a, b)]
+
+    def timed(*launches: Launch) -> float:
+        made = device.prepare(Program(launches, (), 2))
+        return seconds_of(lambda: made.run(buffers, queue), lambda: device.finish(queue))
+
+    def streamed(size: int) -> Launch:
+        count = size // 16
+        return Launch(probes.stream(dialect), -(-count // probes.ITEMS), (0, 1), (count,))
+
+    few = streamed(4096)
+    call = timed(few)
+    launch = max(0.0, (timed(*[few] * 9) - call) / 8)
+    copies = []
+    for size in SIZES:
+        # The second to the ninth of nine: what starting the first one costs is not the copy's.
+        one = timed(streamed(size))
+        more = (timed(*[streamed(size)] * 9) - one) / 8 if size <= 1 << 24 else one
+        copies.append((size, max(more if more > 0 else one, 1e-9)))
+    groups = max(1, device.limits.units) * (32 if device.limits.gpu else 2)
+    rounds = 512 if device.limits.gpu else 64
+    products = timed(Launch(probes.multiply(dialect), groups, (0,), (rounds,))) - call
+    once, often = (
+        timed(Launch(probes.exchange(dialect, reads), groups, (0,), (rounds,))) - call for reads in (1, 9)
+    )
+    accesses = groups * probes.ITEMS * rounds * 8 / max(often - once, 1e-9)
+    waiting = max(once - groups * probes.ITEMS * rounds * 2 / accesses, once / 10)
+    host = np.ones(1 << 24, np.uint8)
+    moved = 1 << 24
+    up = seconds_of(lambda: device.upload(host, a, queue), lambda: device.finish(queue))
+    down = seconds_of(lambda: device.download(a, host, queue))
+    operations = groups * probes.ITEMS * rounds * probes.CHAINS / max(products, 1e-9)
+    return Ceilings(
+        device=device.name,
+        copies=tuple(copies),
+        operations=operations,
+        single=operations,
+        accesses=accesses,
+        barriers=groups * rounds * 2 / waiting,
+        call=call,
+        launch=launch,
+        upload=moved / up,
+        download=moved / down,
+        adds=not device.limits.gpu,
+    )
