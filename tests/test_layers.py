@@ -25,6 +25,7 @@ LAYERS = (
     "filters",
     "measures",
     "io",
+    "experiments",
     "studio",
     "cli",
 )

@@ -12,11 +12,11 @@ from typing import Any
 import typer
 
 from ..errors import UndulaError
-from . import coefficients, filtering, looking, samples, speed, studio
+from . import coefficients, experiments, filtering, looking, samples, speed, studio
 from .common import app
 from .screen import complain, show_json
 
-__all__ = ["app", "coefficients", "filtering", "looking", "run", "samples", "speed", "studio"]
+__all__ = ["app", "coefficients", "experiments", "filtering", "looking", "run", "samples", "speed", "studio"]
 
 # What is wrong with how a command was called; typer has it from click, or has it itself.
 USAGE: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")

@@ -68,12 +68,12 @@ class Steps:
     def __init__(self, bar: Progress, task: Any) -> None:
         self._bar, self._task, self._begin = bar, task, time.perf_counter()
 
-    def __call__(self, done: int) -> None:
-        """So many are done."""
+    def __call__(self, done: int, what: str | None = None) -> None:
+        """So many are done, and this is what is done now."""
         passed = time.perf_counter() - self._begin
         rate = f"{done / passed:.1f}/s" if passed > 0 else ""
         if passed > SOON:
-            self._bar.update(self._task, completed=done, visible=True, rate=rate)
+            self._bar.update(self._task, completed=done, visible=True, rate=rate, description=what)
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,10 +25,21 @@ class Resident:
 
     On the CPU they are NumPy's arrays, and moving them is nothing. All but :meth:`download` only start what
     they do; :meth:`finish` waits for it.
+
+    Parameters
+    ----------
+    plan : Plan
+    rule, limit : str and float, optional
+        What is done to details on the way back, and its threshold, the same for all.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, rule: str | None = None, limit: float = 0.0) -> None:
         self.plan = plan
+        self._rule: dict[str, Any] = {}
+        if rule is not None:
+            kind = np.float64 if plan.dtype == np.float64 else np.float32
+            limits = np.full((plan.level, 2, 2 ** len(plan.axes) - 1), limit, kind)
+            self._rule = {"rule": rule, "limits": limits}
         if not plan._on_device:
             self._samples: Any = np.zeros(plan.shape, plan.dtype)
             self._again: Any = np.zeros(plan.shape, plan.dtype)
@@ -36,24 +49,28 @@ class Resident:
         self._device, queue = library.device(None), library.queue(None)
         self._queue = queue
         self._made, stages = plan._programs(False)
-        self._made_back, _ = plan._programs(True)
         self._layouts = ondevice.layouts(stages, str(plan.dtype))
         self._samples = np.empty(plan.shape, plan._source)
         self._memory = self._device.allocate(self._samples.nbytes, queue)
         self._back = self._device.allocate(int(np.prod(plan.shape)) * plan.dtype.itemsize, queue)
         sizes = [int(np.prod(one.shape)) * np.dtype(one.dtype).itemsize for one in self._layouts]
         self._bands = [self._device.allocate(size, queue) for size in sizes]
-        self._own = {
-            back: [
-                self._device.allocate(count * np.dtype(kind).itemsize, queue)
-                for count, kind in made.program.own
-            ]
-            for back, made in ((False, self._made), (True, self._made_back))
-        }
+        self._own = self._allocated(self._made)
 
-    def _buffers(self, back: bool) -> list[Any]:
-        first = self._back if back else self._memory
-        return [getattr(one, "address", one) for one in (first, *self._bands, *self._own[back])]
+    def _allocated(self, made: Any) -> list[Any]:
+        own = made.program.own
+        return [self._device.allocate(n * np.dtype(kind).itemsize, self._queue) for n, kind in own]
+
+    @cached_property
+    def _inverse(self) -> tuple[Any, list[Any]]:
+        """The program back, and its buffers."""
+        rule = self._rule.get("rule")
+        made, _ = self.plan._programs(True, replace(self.plan._options, rule=rule))
+        more = []
+        if rule is not None:
+            more = [self._device.allocate(self._rule["limits"].nbytes, self._queue)]
+            self._device.upload(self._rule["limits"].reshape(-1), more[0], self._queue)
+        return made, [self._back, *self._bands, *more, *self._allocated(made)]
 
     def upload(self, x: Array) -> None:
         """Brings samples to the device."""
@@ -67,14 +84,15 @@ class Resident:
         if not self.plan._on_device:
             self.plan.forward(self._samples, out=self._coeffs)
         else:
-            self._made.run(self._buffers(False), self._queue)
+            self._made.run(_addresses([self._memory, *self._bands, *self._own]), self._queue)
 
     def inverse(self) -> None:
         """Coefficients to samples."""
         if not self.plan._on_device:
-            self.plan.inverse(self._coeffs, out=self._again)
+            self.plan.inverse(self._coeffs, out=self._again, **self._rule)
         else:
-            self._made_back.run(self._buffers(True), self._queue)
+            made, buffers = self._inverse
+            made.run(_addresses(buffers), self._queue)
 
     def finish(self) -> None:
         """Waits for all that was started."""
@@ -99,3 +117,7 @@ class Resident:
         made = np.empty(self.plan.shape, self.plan.dtype)
         self._device.download(self._back, made, self._queue)
         return made
+
+
+def _addresses(buffers: Sequence[Any]) -> list[Any]:
+    return [getattr(one, "address", one) for one in buffers]

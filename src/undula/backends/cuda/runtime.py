@@ -149,6 +149,27 @@ class Device:
         )
         return int(check(found)) * self.limits.units
 
+    def details(self, kernel: Kernel) -> dict[str, int]:
+        """What the compiler made of a kernel: registers, spilled bytes, bytes that a group shares.
+
+        ``occupancy`` is the share of threads that a unit could hold which it does hold, in per cent.
+        """
+        attribute, function = self._driver.CUfunction_attribute, self.function(kernel)
+        ask = {
+            "registers": attribute.CU_FUNC_ATTRIBUTE_NUM_REGS,
+            "spilled": attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+            "shared": attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+        }
+        found = {
+            name: int(check(self._driver.cuFuncGetAttribute(what, function))) for name, what in ask.items()
+        }
+        most = self._driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR
+        threads = int(
+            check(self._driver.cuDeviceGetAttribute(most, check(self._driver.cuDeviceGet(self.number))))
+        )
+        held = self.capacity(kernel) // self.limits.units * kernel.items
+        return {**found, "occupancy": round(100 * held / threads)}
+
     def prepare(self, program: Program) -> Prepared:
         """A program, ready to run."""
         return Prepared(self, program)

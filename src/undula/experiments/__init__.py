@@ -1,0 +1,24 @@
+"""Experiments: the tables and figures of five works made again, on every device, beside the published numbers.
+
+>>> from undula.experiments import experiments
+>>> experiments()["schemes/table-2"].title
+'Barriers and operations'
+"""
+
+from .base import Chart, Experiment, Outcome, Table, chosen, experiments
+from .report import report
+from .run import load, machine, run, save
+
+__all__ = [
+    "Chart",
+    "Experiment",
+    "Outcome",
+    "Table",
+    "chosen",
+    "experiments",
+    "load",
+    "machine",
+    "report",
+    "run",
+    "save",
+]
