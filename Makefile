@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types tests thorough docs pictures table clean
+.PHONY: help demo test lint types tests thorough docs pages pictures table clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -28,8 +28,16 @@ tests: $(VENV)/.dev ## pytest on all cores
 thorough: $(VENV)/.dev ## ten thousand arrays of integers on each backend, every scheme of every wavelet; about half an hour
 	UNDULA_TESTS=thorough $(BIN)/pytest -n auto tests -k "bit_for_bit or test_integers or every_wavelet"
 
-docs: $(VENV)/.dev ## write the pages and pictures of docs/ that the code makes
+docs: $(VENV)/.dev ## build the documentation as a site, in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
+pages: $(VENV)/.dev ## write the pages and pictures of docs/ that the code makes
 	$(BIN)/python tools/make_docs.py
+	$(BIN)/python tools/make_experiments.py
+	$(BIN)/python tools/make_gallery.py
+	$(BIN)/python tools/dataflow.py
+	$(BIN)/python tools/diagrams.py
 
 pictures: $(VENV)/.dev ## pictures of the Studio for docs/, taken by its tests in Chromium
 	$(BIN)/pytest tests/studio/test_browser.py -k "views or dialogs or fits" --screenshots docs/images/studio
@@ -38,7 +46,7 @@ table: $(VENV)/.dev ## write the table of wavelets anew
 	$(BIN)/python tools/make_table.py
 
 clean: ## remove the environment and everything made
-	rm -rf $(VENV) demo .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo site .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

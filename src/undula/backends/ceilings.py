@@ -14,6 +14,7 @@ import platform
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from .devices.launches import Launch, Program
 __all__ = ["Ceilings", "of_cpu", "of_device", "seconds_of"]
 
 SIZES = tuple(1 << k for k in range(14, 29, 2))  # bytes that are copied: 16 KiB … 256 MiB
-VERSION = 2  # of what is remembered
+VERSION = 3  # of what is remembered
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,9 @@ class Ceilings:
     barriers : float
         Barriers of groups of 256, in a second; 0 where there are no groups.
     call : float
-        Seconds that a run takes the host, however little there is to do.
+        Seconds that a run takes the host, however little there is to do; a GPU works meanwhile.
     launch : float
-        Seconds from one kernel to the next of a run.
+        Seconds from one kernel to the next of a run; on a CPU, until all threads are at work.
     upload, download : float
         Bytes in a second to the device and back; 0 where nothing has to be moved.
     adds : bool
@@ -168,7 +169,7 @@ def _measured_cpu(name: str) -> Ceilings:
         accesses=0.0,
         barriers=0.0,
         call=seconds_of(_nothing),
-        launch=seconds_of(lambda: run(lambda begin, end: None, ranges(threads, threads))),
+        launch=_handed_over(threads, source, target),
         upload=0.0,
         download=0.0,
         adds=True,
@@ -178,6 +179,19 @@ def _measured_cpu(name: str) -> Ceilings:
 def _nothing() -> None:
     """What a call of a function with one piece of work costs."""
     run(lambda begin, end: None, [(0, 1)])
+
+
+def _handed_over(threads: int, source: Any, target: Any) -> float:
+    """What it costs that others have to be woken: pieces for all, beside the same work for each alone."""
+    each = 1 << 15
+
+    def copied(begin: int, end: int) -> None:
+        for _ in range(4):
+            np.copyto(target[begin:end], source[begin:end])
+
+    pieces = [(k * each, (k + 1) * each) for k in range(threads)]
+    together, alone = (seconds_of(partial(run, copied, some)) for some in (pieces, pieces[:1]))
+    return max(1e-6, together - alone)
 
 
 def _lifted(threads: int) -> float:
@@ -216,15 +230,16 @@ def _measured_device(device: Any) -> Ceilings:
         count = size // 16
         return Launch(probes.stream(dialect), -(-count // probes.ITEMS), (0, 1), (count,))
 
-    few = streamed(4096)
-    call = timed(few)
-    launch = max(0.0, (timed(*[few] * 9) - call) / 8)
-    copies = []
-    for size in SIZES:
-        # The second to the ninth of nine: what starting the first one costs is not the copy's.
-        one = timed(streamed(size))
-        more = (timed(*[streamed(size)] * 9) - one) / 8 if size <= 1 << 24 else one
-        copies.append((size, max(more if more > 0 else one, 1e-9)))
+    def each(size: int) -> float:
+        """Of many in one run: what the host needs to start it is behind them."""
+        some, more = (timed(*[streamed(size)] * many) for many in ((32, 64) if size < 1 << 22 else (2, 6)))
+        return max(0.0, more - some) / (32 if size < 1 << 22 else 4)
+
+    call = timed(streamed(4096))
+    launch = max(1e-8, each(4096))
+    found = {size: each(size) - launch for size in SIZES}
+    least = 2 * max(SIZES[-1] / found[SIZES[-1]], *(size / t for size, t in found.items() if t > launch))
+    copies = [(size, max(t, size / least)) for size, t in found.items()]
     groups = max(1, device.limits.units) * (32 if device.limits.gpu else 2)
     rounds = 512 if device.limits.gpu else 64
     products = timed(Launch(probes.multiply(dialect), groups, (0,), (rounds,))) - call

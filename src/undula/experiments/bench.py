@@ -178,7 +178,7 @@ class Bench:
                 there.upload(image)
                 there.finish()
             middle = time.perf_counter()
-            calc.append(self._calculated(there, back))
+            calc.append(self.calculated(there, back))
             if move:
                 late = time.perf_counter()
                 _ = there.download_samples() if back else there.download()
@@ -191,15 +191,19 @@ class Bench:
         self._predicted(what + (", back" if back else ""), plan, seconds)
         return Times(statistics.median(up or [0.0]), seconds, statistics.median(down or [0.0]), number)
 
+    def calculated(self, there: Resident, back: bool = False) -> float:
+        """Seconds of one run."""
+        return self.together(there.inverse if back else there.forward, there.finish)
+
     @staticmethod
-    def _calculated(there: Resident, back: bool) -> float:
-        """Seconds of a run; those that are shorter than the clock is good for are done some at a time."""
-        work, many = there.inverse if back else there.forward, 1
+    def together(work: Callable[[], Any], finish: Callable[[], Any]) -> float:
+        """Seconds of a piece of work; those that are shorter than the clock is good for are done some at a time."""
+        many = 1
         while True:
             start = time.perf_counter()
             for _ in range(many):
                 work()
-            there.finish()
+            finish()
             took = time.perf_counter() - start
             if took > BATCH or many >= 64:
                 return took / many

@@ -33,15 +33,16 @@ def svg(chart: Chart) -> str:
         if chart.mark is not None:
             name, value = chart.mark
             axes.axhline(value, color="#c92a2a", linewidth=1, linestyle=":")
-            axes.annotate(
+            axes.text(
+                0.995,
+                value,
                 name,
-                (1, value),
-                xycoords=("axes fraction", "data"),
+                transform=axes.get_yaxis_transform(),
                 ha="right",
                 va="bottom",
                 color="#c92a2a",
                 fontsize=9,
-            )
+            ).set_in_layout(False)
         axes.set_xlabel(chart.x)
         axes.set_ylabel(chart.y)
         axes.grid(True, alpha=0.18, color=INK, linewidth=0.6)

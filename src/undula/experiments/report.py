@@ -45,7 +45,7 @@ class Blocks:
 
 def number(value: Any) -> str:
     """A cell as text: no more digits than mean something."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, (bool, Printed)) or not isinstance(value, (int, float)):
         return str(value)
     if isinstance(value, int):
         return f"{value:,}" if abs(value) >= 10_000 else str(value)
@@ -124,9 +124,21 @@ def _published(blocks: Blocks, item: Item) -> None:
     blocks.add("text", f"**{item.title}.** {item.what}")
     unit = f", {item.unit}" if item.unit else ""
     if item.rows and any(cell != "" for row in item.rows for cell in row[1:]):
-        blocks.add("table", Table(f"{item.title}, as published{unit}", item.columns, item.rows))
+        rows = [[cell if isinstance(cell, str) else _printed(cell) for cell in row] for row in item.rows]
+        blocks.add("table", Table(f"{item.title}, as published{unit}", item.columns, rows))
     if item.note:
         blocks.add("fold", ("About these numbers", [("text", item.note)]))
+
+
+class Printed(float):
+    """A number that is shown as it was printed."""
+
+    def __str__(self) -> str:
+        return f"{float(self):,.10g}"
+
+
+def _printed(value: float) -> float:
+    return Printed(value)
 
 
 def _checked(blocks: Blocks, outcome: Outcome) -> None:
@@ -209,7 +221,7 @@ def markdown(blocks: Blocks, images: str, place: str) -> tuple[str, dict[str, by
             elif kind == "code":
                 lines += ["```sh", content, "```", ""]
             elif kind == "list":
-                lines += [*(f"- {line}" for line in content), ""]
+                lines += [*("- " + line.replace("*", "\\*") for line in content), ""]
             elif kind == "table":
                 lines += [f"*{content.title}*", "", *_rows(content), ""]
             elif kind == "chart":

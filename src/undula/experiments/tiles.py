@@ -89,7 +89,7 @@ def _run(bench: Bench, way: str, step: int, square: bool, block: int) -> float |
         bench.checks.append(
             f"{way}, {x.shape[0]}×{x.shape[1]}, block {block}: equal to the serial one to {apart:.0e}"
         )
-        seconds = float(np.median([bench._calculated(there, False) for _ in range(7)]))
+        seconds = float(np.median([bench.calculated(there, False) for _ in range(7)]))
         bench._predicted(f"{way}, {x.shape[0]}×{x.shape[1]}, block {block}", plan, seconds)
         return seconds
 

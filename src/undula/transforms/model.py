@@ -1,11 +1,12 @@
 """The performance model: what a plan needs, over what a device can do at most.
 
-    seconds = start + max(memory, arithmetic + exchange + barriers)     on a GPU, which hides one in the other
-    seconds = start + memory + arithmetic + exchange + barriers         on a CPU, where they take turns
+    max(call, start + max(memory, arithmetic + exchange + barriers))   on a GPU, which hides one in the other
+    call + start + memory + arithmetic + exchange + barriers           on a CPU, where they take turns
 
 A level is one pass over its samples, or one for each axis. Memory is a copy of as many bytes, which the
 device was seen to do in so long; arithmetic are multiply-adds; exchange are numbers that go through the
-memory that a group of threads shares; at a barrier a group waits for itself.
+memory that a group of threads shares; at a barrier a group waits for itself. A call is what the host does
+before, and a start what each kernel takes, however little it has to do.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Ceilings", "PlanCost", "Prediction", "ceilings", "cost", "predict"]
 
-TERMS = ("start", "memory", "arithmetic", "exchange", "barriers", "transfer")
+TERMS = ("call", "start", "memory", "arithmetic", "exchange", "barriers", "transfer")
 TILE = 32  # quads along and down a tile, those around its results included
 MOST = 50.0  # Times a term may be off before nobody believes that it alone was wrong.
 
@@ -74,12 +75,12 @@ class Prediction:
     launches : int
         Kernels that are started, or passes on a CPU.
     terms : dict
-        Seconds for each of start, memory, arithmetic, exchange, barriers and transfer.
+        Seconds for each of call, start, memory, arithmetic, exchange, barriers and transfer.
     seconds : float
 
     Examples
     --------
-    >>> terms = dict(start=1e-6, memory=4e-6, arithmetic=2e-6, exchange=0.0, barriers=0.0, transfer=0.0)
+    >>> terms = dict.fromkeys(TERMS, 0.0) | {"start": 1e-6, "memory": 4e-6, "arithmetic": 2e-6}
     >>> one = Prediction("a toy", 100, 50, 0, 1, terms, False)
     >>> f"{one.seconds:.0e} s, limited by {one.limit}"
     '5e-06 s, limited by memory'
@@ -149,8 +150,9 @@ class Prediction:
 
 def _together(terms: Mapping[str, float], adds: bool) -> float:
     work = [terms[name] for name in ("arithmetic", "exchange", "barriers")]
-    inner = terms["memory"] + sum(work) if adds else max(terms["memory"], sum(work))
-    return terms["start"] + inner + terms["transfer"]
+    if adds:
+        return terms["call"] + terms["start"] + terms["memory"] + sum(work) + terms["transfer"]
+    return max(terms["call"], terms["start"] + max(terms["memory"], sum(work))) + terms["transfer"]
 
 
 # --- what a plan needs ----------------------------------------------------------------------------
@@ -265,16 +267,15 @@ def predict(plan: Plan, device: str | Ceilings | None = None, *, transfers: bool
             waits += math.ceil(one.samples * one.waits)
         else:
             waits += one.times
-    start = launches * device.launch
-    start = device.call + start if not on_cpu and launches == 1 else start
+    call, start = device.call, launches * device.launch
     if on_cpu:
-        many = sum(one.times for one in found if workers(one.samples) > 1)
         call, more = _call(get_num_threads())
-        start = call + more * max(0, plan.level - 1) + many * device.launch
+        call += more * max(0, plan.level - 1)
+        start = device.launch * sum(one.times for one in found if workers(one.samples) > 1)
     size = math.prod(plan.shape) * _source_size(plan)
     back = sum(one.bytes for one in found[:1]) - size if found else 0
     transfer = size / device.upload + back / device.download if transfers and device.upload else 0.0
-    terms = dict(zip(TERMS, (start, memory, arithmetic, exchange, barriers, transfer), strict=True))
+    terms = dict(zip(TERMS, (call, start, memory, arithmetic, exchange, barriers, transfer), strict=True))
     operations = round(sum(one.samples * one.operations for one in found))
     return Prediction(
         device.device, sum(one.bytes for one in found), operations, waits, launches, terms, device.adds

@@ -74,7 +74,8 @@ class Plan:
     strategy : "auto", "naive", "rowcolumn", "tiled" or "sliding"
         How the work is laid over a device; see ``docs/gpu.md``. ``auto`` slides, and has tiles for levels
         that are too small for it; the plan then tells which of them it has.
-    scheme : "auto" or one of ``undula.SCHEMES``
+    scheme : str
+        ``auto``, or one of ``undula.SCHEMES``.
         By which scheme two axes are transformed: for strategy ``tiled``, and for the reference.
     method : "auto", "lifting" or "filters"
         What is done along an axis, on a device.

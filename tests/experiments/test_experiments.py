@@ -1,0 +1,203 @@
+"""Experiments: all that was asked for is there, they run, and what they write is whole."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import undula
+from undula.cli import main
+from undula.experiments import Chart, Outcome, Table, chosen, experiments, load, report, run, save
+from undula.experiments.base import Experiment
+from undula.experiments.bench import Bench, pictures
+from undula.experiments.charts import svg
+from undula.experiments.published import WORKS, work
+from undula.experiments.report import number, page
+
+ROOT = Path(__file__).parents[2]
+WANTED = {
+    "video": "table-6.3 table-6.4 table-6.5 table-7.1 figure-5.14 figure-5.15 figure-6.1 figure-6.2"
+    " figure-6.3 figure-6.4 figure-6.5 figure-6.6 figure-C.1",
+    "ultrasound": "table-4.2 table-4.3 table-4.4 table-4.5 table-4.6 table-4.7 table-4.11 figure-4.1"
+    " figure-4.2 figure-4.3 figure-4.4 figure-4.5 figure-4.6",
+    "colour": "timing-rgba timing-yuv rmse rmsy rmse-yuv",
+    "schemes": "table-2 table-3 table-4 table-6 figure-17 figure-18 figure-19",
+    "tiles": "figure-7 figure-8 figure-9 figure-10 figure-11 figure-14",
+    "peers": "transforms denoising",
+}
+
+
+def test_every_table_and_figure_has_its_experiment() -> None:
+    names = [f"{own}/{item}" for own, items in WANTED.items() for item in items.split()]
+    assert sorted(names) == sorted(experiments())
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_published_tables_are_whole(name: str) -> None:
+    own = work(name)
+    assert own.method.strip()
+    assert own.hardware
+    for item in own.items.values():
+        assert item.what
+        assert all(len(row) == len(item.columns) for row in item.rows), item.id
+
+
+def test_published_numbers_agree_with_each_other() -> None:
+    """Speed-ups that the report prints are quotients of the times that it prints."""
+    for row in work("video").items["table-6.3"].rows[:-1]:
+        colour, lifting, filtering, faster, less = row[2:]
+        assert colour / lifting == pytest.approx(faster, rel=0.005)
+        assert colour / filtering == pytest.approx(less, rel=0.005)
+    rates, frames = (work("ultrasound").items[f"table-4.{k}"] for k in (2, 4))
+    for n, rate, fps in zip(
+        (128, 256, 512, 1024), rates.row("gpu-mono-32"), frames.row("gpu-mono-32"), strict=False
+    ):
+        assert n * n * fps / 1e6 == pytest.approx(rate, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["schemes/table-2", "schemes/table-3", "schemes/table-4"])
+def test_counts_are_equal_to_the_printed_ones(name: str) -> None:
+    told = experiments()[name].measured(Bench("cpu", "CPU", quick=True))
+    assert told is not None
+    said = [row[-1] for row in told.tables[0].rows]
+    assert set(said) <= {"equal", "not printed"}
+    assert said.count("equal") == len(work("schemes").items[name.partition("/")[2]].rows)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small run on two devices, kept as the command line keeps it."""
+    path = tmp_path_factory.mktemp("run") / "results.json"
+    quick = [*chosen(["schemes/table-2", "ultrasound/table-4.11", "ultrasound/figure-4.5"])]
+    told: list[str] = []
+    found = run(
+        quick,
+        ["cpu", "opencl:0"],
+        True,
+        lambda what, done, whole: told.append(what),
+        lambda some: save(some, path),
+    )
+    assert len(told) == 2 * len(quick) + 1
+    save(found, path)
+    return path
+
+
+def test_results_tell_machine_date_and_versions(results: Path) -> None:
+    found = load(results)
+    assert found["undula"] == undula.__version__
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["date"])
+    assert {"python", "numpy"} <= set(found["versions"])
+    assert list(found["devices"]) == ["cpu", "opencl:0"]
+    assert set(found["results"]["ultrasound/table-4.11"]) == {"cpu", "opencl:0"}
+    assert list(found["results"]["ultrasound/figure-4.5"]) == ["cpu"]
+    line = found["results"]["ultrasound/table-4.11"]["cpu"]["model"][0]
+    assert line["measured"] > 0
+    assert line["predicted"] == pytest.approx(
+        undula.Plan((512, 512), "cdf97", level=3, dtype="float32").predict().seconds, rel=0.5
+    )
+
+
+def test_a_second_run_keeps_what_the_first_one_found(results: Path) -> None:
+    before = load(results)["results"]["ultrasound/table-4.11"]
+    found = run(chosen(["schemes/table-3"]), ["cpu"], True)
+    save(found, results)
+    after = load(results)["results"]
+    assert after["ultrasound/table-4.11"] == before
+    assert list(after) == [name for name in experiments() if name in after]
+    assert "schemes/table-3" in after
+
+
+def test_report_is_one_file_with_everything(results: Path) -> None:
+    text = report(results)
+    assert not re.search(r'(?:src|href)="(?!#|data:)', text)
+    for words in ("Barriers and operations", "as published", "predicted ms", "checks of what was calculated"):
+        assert words in text
+    assert text.count("<svg ") >= 0
+    assert 'src="data:image/png;base64,' in text
+    assert "3.15" in text  # (a number of Nielsen's)
+
+
+def test_values_survive_json() -> None:
+    one = Outcome(
+        [Table("t", ["a", "b"], [["x", 1.5]])],
+        [Chart("c", "x", "y", {"s": [(1, 2.0)]}, {"their": [("a", 3.0)]}, mark=("m", 4.0))],
+        findings=["f"],
+    )
+    assert Outcome.from_dict(json.loads(json.dumps(one.to_dict()))) == one
+
+
+@pytest.mark.parametrize("kind", ["lines", "bars", "steps"])
+def test_charts_are_drawn_in_the_colour_of_the_page(kind: str) -> None:
+    x: list[object] = ["a", "b", "c"] if kind == "bars" else [1, 2, 4]
+    chart = Chart("t", "x", "y", {"s": [(k, float(j + 1)) for j, k in enumerate(x)]}, kind=kind)  # type: ignore[misc]
+    text = svg(chart)
+    assert text == svg(chart)
+    assert text.startswith("<svg ")
+    assert "currentColor" in text
+    assert "#010203" not in text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1234.5, "1,234"),
+        (0.0, "0"),
+        (0.00012, "0.00012"),
+        (3.14159, "3.14"),
+        (99.96, "100"),
+        (7, "7"),
+        (20000, "20,000"),
+        ("–", "–"),
+    ],
+)
+def test_numbers_have_as_many_digits_as_mean_something(value: object, text: str) -> None:
+    assert number(value) == text
+
+
+def test_a_page_says_what_is_not_measured_yet() -> None:
+    blocks = page(experiments()["tiles/figure-7"], [])
+    assert ("text", "Not measured yet: `undula experiments tiles/figure-7` does it.") in blocks.parts
+
+
+def test_a_wrong_result_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums that differ end a run."""
+    from undula.experiments import bench as module
+
+    bench = Bench("cpu", "CPU", quick=True)
+    right = module._details
+    monkeypatch.setattr(module, "_details", lambda *args: (1.01 * right(*args)[0], "somebody who is wrong"))
+    with pytest.raises(AssertionError, match="sums"):
+        bench.times("64²", bench.plan((64, 64), "cdf97", 1, dtype="float32"))
+
+
+def test_images_differ_and_are_the_same_every_time() -> None:
+    one, two, three = pictures((2, 30, 40))
+    assert one.shape == (2, 30, 40)
+    assert (one != two).any()
+    assert (two != three).any()
+    assert (one[0] != one[1]).any()
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["experiments", "schemes/table-3", "-d", "cpu", "--quick", "-o", str(tmp_path), "--json"]) == 0
+    )
+    told = json.loads(capsys.readouterr().out)
+    assert "9 of 9 rows" in Path(told["report"]).read_text(encoding="utf-8")
+    assert main(["experiments", "--list", "colour"]) == 0
+    assert "colour/rmsy" in capsys.readouterr().out
+    assert main(["experiments", "colours"]) == 1
+    assert "did you mean" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_pages_are_current() -> None:
+    subprocess.run([sys.executable, str(ROOT / "tools" / "make_experiments.py"), "--check"], check=True)
+
+
+def test_an_experiment_says_what_cannot_be_compared() -> None:
+    for one in experiments().values():
+        assert isinstance(one, Experiment)
+        assert len(one.differs) > 60, one.name

@@ -1,0 +1,118 @@
+"""The documentation: what it shows runs, and the site holds together by itself."""
+
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urldefrag
+
+import pytest
+
+import undula
+from undula.cli import main
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+NAMES = ("index", "start", "why", "gallery", "model", "mathematics")
+PAGES = [DOCS / f"{name}.md" for name in NAMES]
+PAGES += sorted(DOCS.glob("guides/*.md")) + sorted(DOCS.glob("developing/*.md"))
+BLOCK = re.compile(r"(?:<!-- needs: ([\w, ]+) -->\n)?```(python|sh)\n(.*?)```", re.S)
+
+
+def missing(needs: str | None) -> list[str]:
+    """What a block needs and is not here; ``cuda`` is an NVIDIA GPU."""
+
+    def there(name: str) -> bool:
+        if name == "cuda":
+            return any(device.startswith("cuda") for device in undula.devices())
+        return importlib.util.find_spec(name) is not None
+
+    return [name for name in re.split(r"[, ]+", needs or "") if name and not there(name)]
+
+
+def run(page: Path, found: re.Match[str], names: dict[str, object]) -> None:
+    """One block, in the names of its page."""
+    _, kind, code = found.groups()
+    if kind == "python":
+        line = page.read_text(encoding="utf-8")[: found.start(3)].count("\n")
+        exec(compile("\n" * line + code, str(page), "exec"), names)
+        return
+    for command in re.sub(r"\\\n\s*", " ", code).splitlines():
+        words = shlex.split(command, comments=True)
+        if words[:1] == ["undula"] and words[1:2] != ["studio"]:  # (which serves until it is stopped)
+            assert main(words[1:]) == 0, command
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "page"}
+    for found in BLOCK.finditer(page.read_text(encoding="utf-8")):
+        if not missing(found[1]):
+            run(page, found, names)
+
+
+WANTING = [page for page in PAGES if "<!-- needs:" in page.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("page", WANTING, ids=lambda page: str(page.relative_to(DOCS)))
+def test_no_block_is_left_out(page: Path) -> None:
+    found = BLOCK.finditer(page.read_text(encoding="utf-8"))
+    wanting = sorted({name for block in found for name in missing(block[1])})
+    if wanting:
+        pytest.skip(f"some blocks need {', '.join(wanting)}, which is not here")
+
+
+def test_there_are_blocks() -> None:
+    """What looks for them finds them."""
+    assert sum(len(BLOCK.findall(page.read_text(encoding="utf-8"))) for page in PAGES) > 100
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(target)]
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=quiet)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "WARNING" not in result.stdout + result.stderr
+    return target
+
+
+def test_site_links_lead_somewhere_and_loads_nothing_from_elsewhere(site: Path) -> None:
+    pages = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
+    assert len(pages) > 80
+    anchors = {path: set(re.findall(r'\bid="?([^"\s>]+)', text)) for path, text in pages.items()}
+    dead = []
+    for path, text in pages.items():
+        if path.name == "404.html":
+            continue
+        loaded = re.findall(r'<(?:script|img|iframe|source)[^>]*\bsrc="?([^"\s>]+)', text)
+        loaded += re.findall(r'<link[^>]*rel="?(?:stylesheet|preconnect|icon)[^>]*href="?([^"\s>]+)', text)
+        outside = [url for url in loaded if re.match(r"(https?:)?//", url)]
+        assert not outside, f"{path.name} loads {outside}"
+        for url in [*re.findall(r'<a[^>]*\bhref="?([^"\s>]+)', text), *loaded]:
+            if re.match(r"[a-z]+:|//", url):
+                continue
+            place, anchor = urldefrag(unquote(url))
+            target = (path.parent / place).resolve() if place else path
+            target = target / "index.html" if target.is_dir() else target
+            known = anchors.get(target)
+            if not target.exists() or (anchor and known is not None and anchor not in known):
+                dead.append(f"{path.relative_to(site)} → {url}")
+    assert not dead, "\n".join(sorted(set(dead))[:20])
+
+
+def test_formulas_need_no_script(site: Path) -> None:
+    text = (site / "mathematics.html").read_text(encoding="utf-8")
+    assert text.count("<math") > 20
+    assert "arithmatex" not in text
+
+
+def test_drawings_follow_the_theme(site: Path) -> None:
+    text = (site / "mathematics.html").read_text(encoding="utf-8")
+    assert text.count('class="drawing"') >= 12
+    assert 'fill="currentColor"' in text

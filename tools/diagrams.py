@@ -1,0 +1,114 @@
+"""Draws the diagrams of ``docs/`` that tell how the code is laid out, from the code itself.
+
+python tools/diagrams.py            writes them to docs/images/diagrams/
+python tools/diagrams.py --check    tells whether they are up to date
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+IMAGES = ROOT / "docs" / "images" / "diagrams"
+
+# The first layer of each group, its colour, and what it is about; a group goes on up to the next one.
+GROUPS = {
+    "errors": ("currentColor", "errors: everybody's"),
+    "algebra": ("#7048e8", "algebra: exact values, no device, no shape"),
+    "plans": ("#1098ad", "numbers: shapes, devices, arrays"),
+    "fixedpoint": ("#f76707", "applications: on the transforms"),
+    "studio": ("#2f9e44", "front ends: on the applications"),
+}
+WIDTH = 800
+BOX = (94, 27)  # of a layer: width, height
+PITCH = 37  # from one row to the next
+SIZE = 13.5  # of letters
+BUS = 16  # from the left of a box to the line that leads to it
+
+
+def imports() -> dict[str, list[str]]:
+    """For each layer, left to right, those it imports from: what the test of the layers sees."""
+    test: dict[str, Any] = runpy.run_path(str(ROOT / "tests" / "test_layers.py"))
+    layers, walk = test["LAYERS"], test["imported_layers"]
+    found: dict[str, set[str]] = {layer: set() for layer in layers}
+    for path in test["MODULES"]:
+        layer = path.relative_to(test["ROOT"]).parts[0].removesuffix(".py")
+        if layer in found:
+            found[layer] |= walk(path) - {layer}
+    return {layer: sorted(found[layer], key=layers.index) for layer in layers}
+
+
+def layers() -> str:
+    """Layers down the diagonal; a dot where one imports from another, an arrow at what is imported."""
+    found = imports()
+    names = list(found)
+    step = (WIDTH - BOX[0] - 8) / max(1, len(names) - 1)
+    place = {name: (4 + k * step, 4 + k * PITCH) for k, name in enumerate(names)}
+    colors, current = {}, "currentColor"
+    for name in names:
+        current = GROUPS.get(name, (current, ""))[0]
+        colors[name] = current
+    height = 8 + (len(names) - 1) * PITCH + BOX[1]
+    said = f"{len(names)} layers of Undula and what each imports: " + "; ".join(
+        f"{name} from {', '.join(others)}" for name, others in found.items() if others
+    )
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}"'
+        f' viewBox="0 0 {WIDTH} {height}" font-family="inherit" font-size="{SIZE}" fill="none" role="img">',
+        f"<title>{said}</title>",
+    ]
+    for name, (x, y) in place.items():  # down from what is imported to the last who does
+        rows = [place[other][1] for other, theirs in found.items() if name in theirs]
+        if rows:
+            column, top, bottom = x + BUS, y + BOX[1], max(rows) + BOX[1] / 2
+            parts.append(
+                f'<path d="{_moved(column, top)}V{bottom:g}" stroke="currentColor" stroke-opacity="0.4"/>'
+                f'<path d="{_moved(column, top)}l-4 7h8z" fill="currentColor"/>'
+            )
+    for name, others in found.items():  # along from who imports to the farthest that is imported
+        if others:
+            x, y = place[name]
+            row = y + BOX[1] / 2
+            start = min(place[other][0] for other in others) + BUS
+            parts.append(f'<path d="{_moved(x, row)}H{start:g}" stroke="{colors[name]}"/>')
+            parts += [
+                f'<circle cx="{place[other][0] + BUS:g}" cy="{row:g}" r="3.5" fill="{colors[name]}"/>'
+                for other in others
+            ]
+    for name, (x, y) in place.items():
+        parts.append(
+            f'<rect x="{x:g}" y="{y:g}" width="{BOX[0]}" height="{BOX[1]}" rx="5"'
+            f' stroke="{colors[name]}" stroke-width="1.6"/>'
+            f'<text x="{x + BOX[0] / 2:g}" y="{y + BOX[1] / 2 + SIZE / 3:g}" text-anchor="middle"'
+            f' fill="currentColor">{name}</text>'
+        )
+    left, line = WIDTH * 0.55, 4 + BOX[1] / 2
+    for color, told in GROUPS.values():
+        parts.append(
+            f'<circle cx="{left:g}" cy="{line:g}" r="5" fill="{color}"/>'
+            f'<text x="{left + 14:g}" y="{line + SIZE / 3:g}" fill="currentColor">{told}</text>'
+        )
+        line += 23
+    parts.append(f'<text x="{left - 5:g}" y="{line + 8:g}" fill="currentColor">a dot is an import</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _moved(x: float, y: float) -> str:
+    return f"M{x:g} {y:g}"
+
+
+DIAGRAMS = {"layers": layers}
+
+
+if __name__ == "__main__":
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    for name, draw in DIAGRAMS.items():
+        path = IMAGES / f"{name}.svg"
+        if "--check" not in sys.argv:
+            path.write_text(draw(), encoding="utf-8")
+            print(f"wrote {path.relative_to(ROOT)}")
+        elif not path.exists() or path.read_text(encoding="utf-8") != draw():
+            sys.exit(f"{path.relative_to(ROOT)} is out of date: run python tools/diagrams.py")
