@@ -435,7 +435,7 @@ here, for images, how many times the largest sample:
 {grows}
 Results of 8- and 16-bit integers are kept in the smallest of int16, int32 and int64 that holds whatever such samples can lead to,
 so the dtype of results depends on that of the samples alone. Integers of 32 and 64 bits stay as wide. `dtype="int16"` keeps
-12-bit samples of a uint16 image in 16 bits: then the samples are looked at, and an error says what would have fitted.
+11-bit samples of a uint16 image in 16 bits: then the samples are looked at, and an error says what would have fitted.
 Coefficients may be changed before the way back. What then does not fit int16 stays at a largest number (which one, is a matter of
 the device); int32 and int64 that could lead to more are checked by transforming the result again. Nothing wraps silently. Devices
 lift integers of up to 32 bits.
@@ -682,6 +682,54 @@ between {long["least, MB"]:.1f} and {long["most, MB"]:.1f} MB; in the last third
     return text[: text.index(begin) + len(begin)] + figures + text[text.index(end) :]
 
 
+def readme() -> str:
+    """The first page as it is, with Undula beside its peers as they were measured last."""
+    results = DOCS.parent / "benchmarks" / "results"
+    cpu, gpu, denoising = (
+        json.loads((results / f"{n}.json").read_text(encoding="utf-8")) for n in ("cpu", "gpu", "denoise")
+    )
+    names = ["PyWavelets", "ndwt", "ptwt", "pytorch_wavelets", "scikit-image"]
+
+    def line(what: str, ours: float, unit: str, others: dict[str, float]) -> list[object]:
+        ratios = [f"{others[name] / ours:.0f} ×" if name in others else "" for name in names]
+        return [what, f"{ours:.3g} {unit}", *ratios]
+
+    def measured(shape: list[int], levels: int, back: bool = False) -> dict[str, float]:
+        wanted = {"shape": shape, "wavelet": "CDF 9/7", "levels": levels}
+        return next(
+            one["times"]
+            for one in cpu["results"]
+            if wanted.items() <= one.items() and one.get("back", False) == back and "threads" not in one
+        )
+
+    rows = []
+    for what, shape, levels, back in (
+        ("2048², one level", [2048, 2048], 1, False),
+        ("4096², five levels", [4096, 4096], 5, False),
+        ("4096², five levels, back", [4096, 4096], 5, True),
+        ("1080p colour, three levels", [1080, 1920, 3], 3, False),
+        ("256³, one level", [256, 256, 256], 1, False),
+    ):
+        times = measured(shape, levels, back)
+        rows.append(line(f"two cores: {what}", times["undula, out="], "ms", times))
+    for what, way in (("", "forward"), (", back", "back")):
+        times = {one["peer"]: one[way] / 1e3 for one in gpu["peers"] if one["n"] == 8192}
+        rows.append(line(f"H200: 8192², one level{what}", times["undula"], "ms", times))
+    times = next(one for one in denoising["times"] if one["n"] == 2048)
+    rows.append(
+        line(
+            "two cores: `denoise_wavelet`, 2048²",
+            times["undula Bayes"],
+            "ms",
+            {"scikit-image": times["skimage Bayes"]},
+        )
+    )
+    text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    begin, end = "<!-- peers -->\n", "<!-- end of peers -->"
+    made = "\n" + table(["CDF 9/7, float32", "Undula", *names], rows) + "\n"
+    return text[: text.index(begin) + len(begin)] + made + text[text.index(end) :]
+
+
 def pages() -> Iterator[tuple[str, str]]:
     yield "filters.md", filters_page()
     yield "integers.md", integers_page()
@@ -690,6 +738,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "speed.md", speed_page()
     yield "gpu.md", gpu_page()
     yield "studio.md", studio_page()
+    yield "../README.md", readme()
 
 
 def write_pictures() -> None:
@@ -723,9 +772,10 @@ if __name__ == "__main__":
             ("gpu.md", gpu_page()),
             ("filters.md", filters_page()),
             ("studio.md", studio_page()),
+            ("../README.md", readme()),
         ):
             if (DOCS / name).read_text(encoding="utf-8") != made:
-                sys.exit(f"docs/{name} is out of date: run make docs")
+                sys.exit(f"docs/{name} is out of date: run make pages")
         sys.exit(0)
     for name, text in pages():
         (DOCS / name).write_text(text, encoding="utf-8")

@@ -9,7 +9,18 @@ from typing import Any
 
 from ..filters import METHODS, PLACES, RULES, Blur, Contrast, Gain, Laplace, Shrink, Stage, Unsharp
 
-__all__ = ["TITLES", "Choice", "Control", "Picks", "Slider", "changed", "controls", "usual", "value_of"]
+__all__ = [
+    "TITLES",
+    "Choice",
+    "Control",
+    "Picks",
+    "Slider",
+    "changed",
+    "controls",
+    "titled",
+    "usual",
+    "value_of",
+]
 
 TITLES = {
     "shrink": ("Shrink", "small details made smaller or nothing: what denoises", "grain"),
@@ -19,6 +30,13 @@ TITLES = {
     "unsharp": ("Unsharp", "sharper by what a blur takes away", "deblur"),
     "laplace": ("Laplace", "sharper by differences from neighbours", "change_history"),
 }
+
+
+def titled(kind: str) -> tuple[str, str, str]:
+    """What a stage is called, what it does and its picture; of one that others brought along, its name."""
+    return TITLES.get(kind, (kind.capitalize(), "a stage of your own", "extension"))
+
+
 METHOD_WORDS = {
     "bayes": "Bayes, for each band",
     "bivariate": "Bivariate, local",

@@ -19,7 +19,6 @@ from ..wavelets import wavelist
 from .chain import Link
 from .controls import (
     BAND_WORDS,
-    TITLES,
     Choice,
     Picks,
     Slider,
@@ -27,6 +26,7 @@ from .controls import (
     changed,
     controls,
     rare,
+    titled,
     usual,
     value_of,
 )
@@ -256,7 +256,7 @@ class ChainPanel:
             self._card(link, place, count)
 
     def _offer(self, kind: str) -> None:
-        title, about, icon = TITLES[kind]
+        title, about, icon = titled(kind)
         with ui.menu_item(on_click=lambda: self._add(kind)).props(f'data-testid="add-{kind}"'):
             with ui.item_section().props("avatar"):
                 ui.icon(icon)
@@ -273,7 +273,7 @@ class ChainPanel:
         self.build.refresh()
 
     def _card(self, link: Link, place: int, count: int) -> None:
-        title, about, icon = TITLES[link.stage.kind]
+        title, about, icon = titled(link.stage.kind)
         page = self.page
         with (
             ui.element("section")

@@ -172,7 +172,7 @@ def storage(
             return size
     size = sizes[-1]
     bits = 8 * size.itemsize
-    wider = " or pass dtype='int64'" if bits < 64 else ""
+    wider = f" or pass dtype='int{2 * bits}'" if bits < 64 else ""
     limit = f"samples from -{grows.largest(bits)} to {grows.largest(bits)} fit"
     what = f"{levels} level(s) of {', '.join(dict.fromkeys(w.name for w in wanted.wavelets))} in {size}"
     if largest is None:
