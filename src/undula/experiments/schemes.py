@@ -23,7 +23,7 @@ from .published import work
 
 WAVELETS = {"CDF 5/3": "cdf53", "CDF 9/7": "cdf97", "DD 13/7": "dd137"}
 SIZES = (256, 512, 1024, 2048, 4096, 8192)
-SMALL = 256  # Pixels on a side of what stands for every part of an image that stays in the caches.
+SMALL = 1024  # Pixels on a side of what stands for every part of a larger image, and stays in the caches.
 COUNTED = """Counting needs no device. Every cell is compared with the one that is printed."""
 RUNS = """The processor has an engine of its own that knows no schemes, so this is for devices. A throughput counts the
 bytes of the image once in and once out, float32; how the paper counts is not printed in it. The tiles are ours:
@@ -119,13 +119,13 @@ def _in_caches(bench: Bench, wavelet: str, name: str, n: int) -> float | None:
 
     def measured() -> float | None:
         device = ondevice.host(bench.device).device(None)
-        queue = device.queue
+        queue, side = device.queue, min(n, SMALL)
         try:
-            plan = bench.plan((SMALL, SMALL), wavelet, 1, dtype="float32", mode="symmetric", scheme=name)
+            plan = bench.plan((side, side), wavelet, 1, dtype="float32", mode="symmetric", scheme=name)
         except UndulaError:
             return None
         _, stages = plan._programs(False)
-        count = max(1, (n // SMALL) ** 2)
+        count = (n // side) ** 2
         one = stages[0]
         tasks = tuple(task._replace(axis=task.axis + 1) for task in one.tasks)
         many = Stage((count, *one.shape), tasks, {key: (count, *shape) for key, shape in one.shapes.items()})
@@ -141,7 +141,7 @@ def _in_caches(bench: Bench, wavelet: str, name: str, n: int) -> float | None:
             device.allocate(4 * math.prod(layout.shape[1:]), queue)
             for layout in (stacked(one.shape), *layouts)
         ]
-        device.upload(pictures((SMALL, SMALL), 1)[0], memory[0], queue)
+        device.upload(pictures((side, side), 1)[0], memory[0], queue)
         buffers = [getattr(m, "address", m) for m in memory]
         buffers += [
             getattr(device.allocate(4 * size, queue), "address", None) for size, _ in made.program.own

@@ -169,6 +169,7 @@ def passes(plan: Plan) -> Iterator[Pass]:
         times = max(1, len(one.lines) - 1)  # two axes are one pass
         operations = sum(line.operations for _, line in one.lines)
         accesses = waits = 0.0
+        again = 1.0  # how often a sample is read
         if strategy in ("naive", "rowcolumn"):
             times = len(one.lines)
             accesses = operations + (2 * times if strategy == "rowcolumn" else 0)
@@ -181,7 +182,7 @@ def passes(plan: Plan) -> Iterator[Pass]:
             accesses = (made.reads + made.writes) / 4 * again
             waits = made.barriers * again / (4 * TILE**2)
         size = _source_size(plan) if number == 0 else plan.dtype.itemsize
-        moved = samples * size + written * plan.dtype.itemsize
+        moved = round(again * samples) * size + written * plan.dtype.itemsize
         moved += (times - 1) * (samples + written) * plan.dtype.itemsize
         yield Pass(samples, moved, times, operations, accesses, waits)
         shape = one.shapes[one.low]

@@ -56,6 +56,7 @@ class Resident:
         sizes = [int(np.prod(one.shape)) * np.dtype(one.dtype).itemsize for one in self._layouts]
         self._bands = [self._device.allocate(size, queue) for size in sizes]
         self._own = self._allocated(self._made)
+        self._buffers = _addresses([self._memory, *self._bands, *self._own])
 
     def _allocated(self, made: Any) -> list[Any]:
         own = made.program.own
@@ -70,7 +71,9 @@ class Resident:
         if rule is not None:
             more = [self._device.allocate(self._rule["limits"].nbytes, self._queue)]
             self._device.upload(self._rule["limits"].reshape(-1), more[0], self._queue)
-        return made, [self._back, *self._bands, *more, *self._allocated(made)]
+        own = self._allocated(made)
+        self._kept = [*more, *own]
+        return made, _addresses([self._back, *self._bands, *more, *own])
 
     def upload(self, x: Array) -> None:
         """Brings samples to the device."""
@@ -84,7 +87,7 @@ class Resident:
         if not self.plan._on_device:
             self.plan.forward(self._samples, out=self._coeffs)
         else:
-            self._made.run(_addresses([self._memory, *self._bands, *self._own]), self._queue)
+            self._made.run(self._buffers, self._queue)
 
     def inverse(self) -> None:
         """Coefficients to samples."""
@@ -92,7 +95,7 @@ class Resident:
             self.plan.inverse(self._coeffs, out=self._again, **self._rule)
         else:
             made, buffers = self._inverse
-            made.run(_addresses(buffers), self._queue)
+            made.run(buffers, self._queue)
 
     def finish(self) -> None:
         """Waits for all that was started."""
