@@ -69,3 +69,7 @@ PAGES = sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/**/*.md"))
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+
+
+def test_the_drawing_of_the_layers_is_current() -> None:
+    subprocess.run([sys.executable, str(ROOT / "tools" / "diagrams.py"), "--check"], check=True)

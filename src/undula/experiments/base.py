@@ -96,6 +96,8 @@ class Experiment:
         What cannot be compared, and why.
     also : tuple of str
         Other published items that belong beside it.
+    why : str
+        What explains the result, where that needs words.
     """
 
     work: str
@@ -104,6 +106,7 @@ class Experiment:
     measured: Measured
     differs: str
     also: tuple[str, ...] = ()
+    why: str = ""
 
     @property
     def name(self) -> str:
@@ -115,12 +118,12 @@ _all: dict[str, Experiment] = {}
 
 
 def experiment(
-    work: str, item: str, title: str, differs: str, also: tuple[str, ...] = ()
+    work: str, item: str, title: str, differs: str, also: tuple[str, ...] = (), why: str = ""
 ) -> Callable[[Measured], Measured]:
     """Puts a function on the list."""
 
     def put(function: Measured) -> Measured:
-        one = Experiment(work, item, title, function, " ".join(differs.split()), also)
+        one = Experiment(work, item, title, function, " ".join(differs.split()), also, " ".join(why.split()))
         _all[one.name] = one
         return function
 

@@ -106,6 +106,9 @@ def page(one: Experiment, runs: Sequence[dict[str, Any]]) -> Blocks:
             _checked(blocks, outcome)
     if not seen:
         blocks.add("text", "Not measured yet: `undula experiments " + one.name + "` does it.")
+    if one.why:
+        blocks.add("heading", "Why")
+        blocks.add("text", one.why)
     blocks.add("heading", "What can be compared")
     blocks.add("text", one.differs)
     _modelled(blocks, one, runs)

@@ -21,6 +21,7 @@ from ..transforms.resident import Resident
 from .base import Chart, Outcome, Table, experiment
 from .bench import Bench
 from .published import work
+from .schemes import rims
 
 STEPS = (1, 5, 10, 20, 35, 50, 2, 30)  # L: sides are a hundred times as long
 WAYS: dict[str, dict[str, Any]] = {
@@ -156,19 +157,14 @@ def _with_blocks(bench: Bench, square: bool, item: str) -> Outcome:
         return outcome
     step = max(bench.some(*STEPS, quick=3, slow=2))
     for way in ("tiled separable", "non-separable"):
+        made = undula.scheme("bior4.4", str(WAYS[way]["scheme"]))
         small, large = (_run(bench, way, step, square, block) for block in (16, 32))
         if small and large:
             outcome.findings.append(
                 f"{bench.title}, {way}, L = {step}: blocks of 16 take {small / large:.2f} times as long as blocks of 32"
-                f" ({_rims(16):.2f} and {_rims(32):.2f} quads are read for each result of CDF 9/7)."
+                f" ({rims(made, 16):.2f} and {rims(made, 32):.2f} quads are calculated for each result)."
             )
     return outcome
-
-
-def _rims(block: int) -> float:
-    """Quads of a tile for each that has results."""
-    (left, right), (above, below) = undula.scheme("bior4.4", "sweldens").halo
-    return block * block / ((block - left - right) * (block - above - below))
 
 
 @experiment("tiles", "figure-9", "Square arrays, blocks of 32", COMMON, also=("tile-ratio",))
