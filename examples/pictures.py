@@ -53,7 +53,7 @@ def caption(picture: Array, lines: Sequence[str], scale: int = 1) -> Image.Image
     if scale > 1:
         image = image.resize((image.width * scale, image.height * scale), Image.Resampling.NEAREST)
     title, body = ImageFont.truetype(FONT, 17), ImageFont.truetype(FONT, 13)
-    strip = 16 + 26 * bool(lines) + 20 * (len(lines) - 1)
+    strip = 42 + 20 * (len(lines) - 1) if lines else 0
     sheet = Image.new("RGB", (image.width, image.height + strip), PAPER)
     sheet.paste(image, (0, 0))
     draw = ImageDraw.Draw(sheet)

@@ -758,9 +758,7 @@ def write_pictures() -> None:
     photo = skimage.data.astronaut() / 255
     coeffs = reference.lwt2(photo, "cdf97", 3, axes=(0, 1))
     both = np.concatenate([photo, np.ones((photo.shape[0], 12, 3)), pictures.pyramid(coeffs)], axis=1)
-    pictures.caption(both, []).crop((0, 0, both.shape[1], both.shape[0])).save(
-        images / "pyramid.jpg", quality=88
-    )
+    pictures.caption(both, []).save(images / "pyramid.jpg", quality=88)
 
 
 if __name__ == "__main__":
