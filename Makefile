@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types tests thorough docs pages pictures table clean
+.PHONY: help demo test setup lint types tests thorough docs pages pictures table clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -13,7 +13,10 @@ help: ## this list
 demo: $(VENV)/.demo ## decompose an image, print figures, write pictures to demo/
 	$(BIN)/python examples/demo.py
 
-test: lint types tests ## lint, types and tests: what CI runs
+test: setup ## lint, types and tests at the same time: what CI runs
+	$(MAKE) --no-print-directory -j 3 lint types tests
+
+setup: $(VENV)/.dev ## the environment for all that follows
 
 lint: $(VENV)/.dev ## ruff
 	$(BIN)/ruff check .
