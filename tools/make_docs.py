@@ -704,6 +704,7 @@ def readme() -> str:
 
     rows = []
     for what, shape, levels, back in (
+        ("512², one level", [512, 512], 1, False),
         ("2048², one level", [2048, 2048], 1, False),
         ("4096², five levels", [4096, 4096], 5, False),
         ("4096², five levels, back", [4096, 4096], 5, True),
@@ -718,7 +719,7 @@ def readme() -> str:
     times = next(one for one in denoising["times"] if one["n"] == 2048)
     rows.append(
         line(
-            "two cores: `denoise_wavelet`, 2048²",
+            "two cores: `denoise_wavelet` (Haar), 2048²",
             times["undula Bayes"],
             "ms",
             {"scikit-image": times["skimage Bayes"]},

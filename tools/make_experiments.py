@@ -75,7 +75,8 @@ def index(found: list[dict]) -> str:
                 for line in told["findings"][:1]
             ]
             label = one.title if name == "peers" else f"{_titled(one.work, one.item)}: {one.title}"
-            lines.append(f"| [{label}]({one.name}.md) | {' '.join(said[:2])} |")
+            told = " ".join(list(dict.fromkeys(said))[:2]).replace("*", "\\*")
+            lines.append(f"| [{label}]({one.name}.md) | {told} |")
         lines.append("")
     return "\n".join([*lines, NOTE])
 
@@ -122,7 +123,7 @@ def texts() -> tuple[dict[str, str], dict[str, bytes]]:
         made[f"experiments/{name}/index.md"] = about(name)
     for name, blocks in pages(found):
         text, pictures = markdown(blocks, "../../images/experiments", name.replace("/", "-"))
-        made[f"experiments/{name}.md"] = f"{text}\n{NOTE}"
+        made[f"experiments/{name}.md"] = f"---\nhide:\n  - toc\n---\n\n{text}\n{NOTE}"
         kept |= {f"images/experiments/{key}": value for key, value in pictures.items()}
     return made, kept
 

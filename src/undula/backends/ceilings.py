@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ArgumentError
 from .clike import probes
 from .cpu.threads import get_num_threads, ranges, run, workers
 from .devices import disk
@@ -28,7 +29,7 @@ from .devices.launches import Launch, Program
 __all__ = ["Ceilings", "of_cpu", "of_device", "seconds_of"]
 
 SIZES = tuple(1 << k for k in range(14, 29, 2))  # bytes that are copied: 16 KiB … 256 MiB
-VERSION = 5  # of what is remembered
+VERSION = 6  # of what is remembered
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,10 @@ class Ceilings:
         Bytes in a second to the device and back; 0 where nothing has to be moved.
     adds : bool
         Whether moving and calculating take turns, as on a CPU, and do not hide behind each other.
+    level : float
+        Seconds that each further level takes the host, on a CPU.
+    threads : int
+        Of a CPU; 0 for other devices.
 
     Examples
     --------
@@ -76,6 +81,8 @@ class Ceilings:
     upload: float
     download: float
     adds: bool
+    level: float = 0.0
+    threads: int = 0
 
     def copy(self, size: float) -> float:
         """Seconds that a copy of an array of so many bytes takes, between those that were measured."""
@@ -95,8 +102,17 @@ class Ceilings:
     @staticmethod
     def from_json(text: str) -> Ceilings:
         """From text."""
-        read = json.loads(text)
-        return Ceilings(**{**read, "copies": tuple((int(a), float(b)) for a, b in read["copies"])})
+        try:
+            read = json.loads(text)
+            copies = tuple((int(a), float(b)) for a, b in read["copies"])
+            found = Ceilings(**{**read, "copies": copies})
+        except (ValueError, TypeError, KeyError) as error:
+            raise ArgumentError(
+                f"these are no ceilings as Ceilings.to_json() writes them: {error!r}"
+            ) from None
+        if not copies or min(found.operations, found.single, *(t for _, t in copies)) <= 0:
+            raise ArgumentError("ceilings need copies and operations that take time")
+        return found
 
 
 def seconds_of(
@@ -128,11 +144,15 @@ def seconds_of(
     return statistics.median(found) if usual else min(found)
 
 
-def of_cpu(again: bool = False) -> Ceilings:
-    """Of the processor, with as many threads as transforms use; takes two seconds, the first time."""
+def of_cpu(again: bool = False, host: Callable[[], tuple[float, float]] = lambda: (0.0, 0.0)) -> Ceilings:
+    """Of the processor, with as many threads as transforms use; takes some seconds, the first time.
+
+    ``host`` measures what a call costs, whatever it has to do, and what each further level does.
+    """
     threads = get_num_threads()
     name = f"CPU, {threads} thread{'s' * (threads > 1)}"
-    return _known(f"{platform.node()} {platform.processor()} {name}", again, lambda: _measured_cpu(name))
+    key = f"{platform.node()} {platform.processor()} {name}"
+    return _known(key, again, lambda: _measured_cpu(name, *host()))
 
 
 def of_device(device: Any, again: bool = False) -> Ceilings:
@@ -153,7 +173,7 @@ def _known(key: str, again: bool, measured: Callable[[], Ceilings]) -> Ceilings:
 # --- the processor --------------------------------------------------------------------------------
 
 
-def _measured_cpu(name: str) -> Ceilings:
+def _measured_cpu(name: str, call: float, level: float) -> Ceilings:
     source = np.ones(SIZES[-1] // 4, np.float32)
     target = np.zeros_like(source)
     copies = []
@@ -173,17 +193,14 @@ def _measured_cpu(name: str) -> Ceilings:
         single=_lifted(1),
         accesses=0.0,
         barriers=0.0,
-        call=seconds_of(_nothing),
+        call=call,
         launch=_handed_over(threads, source, target),
         upload=0.0,
         download=0.0,
         adds=True,
+        level=level,
+        threads=threads,
     )
-
-
-def _nothing() -> None:
-    """What a call of a function with one piece of work costs."""
-    run(lambda begin, end: None, [(0, 1)])
 
 
 def _handed_over(threads: int, source: Any, target: Any) -> float:

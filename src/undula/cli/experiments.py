@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..errors import MissingExtraError
 from .common import Json, Quiet, app
-from .screen import say, show_json, show_table, steps
+from .screen import complain, say, show_json, show_table, steps
 
 
 @app.command()
 def experiments(
     names: Annotated[
-        list[str] | None, typer.Argument(help="such as video, or schemes/table-6; all if none is given")
+        list[str] | None, typer.Argument(help="such as video, or tiles/figure-7; all if none is given")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="small sizes and few runs: some minutes")] = False,
     device: Annotated[
@@ -34,7 +34,7 @@ def experiments(
 
     Example: `undula experiments schemes/table-2 --device cpu --quick`
     """
-    from ..experiments import chosen, report, run, save
+    from ..experiments import chosen, earlier, report, run, save
 
     wanted = chosen(names or [])
     if list_:
@@ -47,18 +47,47 @@ def experiments(
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("a report needs Matplotlib: pip install 'undula[bench]'") from error
+    output.mkdir(parents=True, exist_ok=True)
+    results, page = output / "results.json", output / "report.html"
+    before = earlier(results, quick)
+    kept = 0
+
+    def keep(some: dict[str, Any]) -> None:
+        """So that nothing is lost."""
+        nonlocal kept
+        kept = sum(map(len, some["results"].values()))
+        save(some, results, before)
+
     with steps("experiments", 1000, quiet or json_) as progress:
-        found = run(
-            wanted,
-            device,
-            quick,
-            lambda what, done, whole: progress(round(1000 * done / max(1, whole)), what),
-            lambda some: save(some, output / "results.json"),  # (so that nothing is lost)
-        )
-    page = output / "report.html"
-    page.write_text(report(output / "results.json"), encoding="utf-8")
+        try:
+            found = run(
+                wanted,
+                device,
+                quick,
+                lambda what, done, whole: progress(round(1000 * done / whole), what),
+                keep,
+            )
+        except KeyboardInterrupt:
+            if not kept:
+                raise
+            page.write_text(report(results), encoding="utf-8")
+            complain(f"interrupted; {kept} results are kept in {results} and shown in {page}")
+            raise typer.Exit(130) from None
+    page.write_text(report(results), encoding="utf-8")
     if json_:
-        show_json({"results": str(output / "results.json"), "report": str(page), "seconds": found["seconds"]})
+        told = {
+            name: [line for one in some.values() for line in one["findings"]]
+            for name, some in found["results"].items()
+        }
+        show_json(
+            {
+                "results": str(results),
+                "report": str(page),
+                "seconds": found["seconds"],
+                "findings": told,
+                "skipped": found["skipped"],
+            }
+        )
         return
     rows = [
         [name, len(some), sum(one["seconds"] for one in some.values()), _first(some)]
@@ -66,7 +95,9 @@ def experiments(
     ]
     if not quiet:
         show_table("experiments", ["name", "devices", "seconds", "finding"], rows)
-        say(f"{found['seconds']:.0f} s; numbers are in {output / 'results.json'}; open {page} in a browser")
+        if found["skipped"]:
+            say(f"not for this device: {', '.join(found['skipped'])}")
+        say(f"{found['seconds']:.0f} s; numbers are in {results}; open {page} in a browser")
 
 
 def _first(some: dict[str, dict[str, list[str]]]) -> str:

@@ -7,7 +7,7 @@
 
 from .base import Chart, Experiment, Outcome, Table, chosen, experiments
 from .report import report
-from .run import load, machine, run, save
+from .run import earlier, load, machine, run, save
 
 __all__ = [
     "Chart",
@@ -15,6 +15,7 @@ __all__ = [
     "Outcome",
     "Table",
     "chosen",
+    "earlier",
     "experiments",
     "load",
     "machine",

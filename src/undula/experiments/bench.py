@@ -188,8 +188,13 @@ class Bench:
                 break
         seconds = statistics.median(calc)
         self._check_sums(what, there, plan, images, back)
+        found = Times(statistics.median(up or [0.0]), seconds, statistics.median(down or [0.0]), number)
         self._predicted(what + (", back" if back else ""), plan, seconds)
-        return Times(statistics.median(up or [0.0]), seconds, statistics.median(down or [0.0]), number)
+        if move:
+            self._predicted(
+                f"{what}{', back' if back else ''}, with transfers", plan, found.total, transfers=True
+            )
+        return found
 
     def calculated(self, there: Resident, back: bool = False) -> float:
         """Seconds of one run."""
@@ -236,8 +241,8 @@ class Bench:
         off = abs(own - total) / total
         self.checks.append(f"{what}: sum as by {whose} to {off:.0e}, largest error back {restored:.1e}")
 
-    def _predicted(self, what: str, plan: Plan, seconds: float) -> None:
-        told = plan.predict()
+    def _predicted(self, what: str, plan: Plan, seconds: float, transfers: bool = False) -> None:
+        told = plan.predict(transfers=transfers)
         self.model.append(
             {
                 "what": what,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from textwrap import wrap
 from typing import Any
 
 from .base import Chart
@@ -28,7 +29,7 @@ def svg(chart: Chart) -> str:
     with rc_context(style):
         figure = Figure(figsize=(7.4, 4.1), layout="constrained")
         axes = figure.add_subplot()
-        axes.set_title(chart.title, fontsize=11.5, loc="left")
+        axes.set_title("\n".join(wrap(chart.title, 72)), fontsize=11.5, loc="left")
         {"lines": _lines, "bars": _bars, "steps": _steps}[chart.kind](axes, chart)
         if chart.mark is not None:
             name, value = chart.mark

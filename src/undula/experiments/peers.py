@@ -59,6 +59,10 @@ def _on_cuda(x: Any, level: int) -> Iterator[tuple[str, Work, Work]]:
         yield "pytorch_wavelets", lambda: forward(tensor[None, None]), waits
 
 
+def _said(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}"
+
+
 DIFFERS = """Each peer by its own function for the same decomposition: bior4.4, float32, symmetric borders (ndwt has lifting
 without added numbers). A peer that is not installed has no row. On a GPU the data are there already."""
 
@@ -83,7 +87,8 @@ def transforms(bench: Bench) -> Outcome | None:
                 table.add(name, f"{n}²", level, 1e3 * seconds, 1e3 * ours, seconds / ours)
                 ratios.setdefault(name, []).append(seconds / ours)
     findings = [
-        f"{bench.title}: {statistics.median(some):,.0f} times as fast as {name} ({min(some):,.0f} to {max(some):,.0f})."
+        f"{bench.title}: {_said(statistics.median(some))} times as fast as {name} in the middle, {_said(min(some))} to"
+        f" {_said(max(some))}{'; slower in ' + str(sum(r < 1 for r in some)) + ' of ' + str(len(some)) if min(some) < 1 else ''}."
         for name, some in ratios.items()
     ]
     missing = [name for name in ("PyWavelets", "ndwt", "ptwt") if bench.on_cpu and name not in ratios]

@@ -147,7 +147,7 @@ def _printed(value: float) -> float:
 def _checked(blocks: Blocks, outcome: Outcome) -> None:
     if outcome.checks:
         checks = list(dict.fromkeys(outcome.checks))
-        blocks.add("fold", (f"{len(checks)} checks of what was calculated", [("list", checks)]))
+        blocks.add("fold", (f"What was calculated, checked ({len(checks)})", [("list", checks)]))
 
 
 def _modelled(blocks: Blocks, one: Experiment, runs: Sequence[dict[str, Any]]) -> None:
@@ -161,14 +161,15 @@ def _modelled(blocks: Blocks, one: Experiment, runs: Sequence[dict[str, Any]]) -
                     [run["devices"][device], line["what"], 1e3 * line["measured"], 1e3 * line["predicted"], ratio,
                      line["limit"], line["off"]]
                 )  # fmt: skip
+    blocks.add("heading", "The model")
     if not rows:
+        blocks.add("text", "No plan is measured by itself on this page, so there is nothing to predict.")
         return
     right = sum(not row[-1] for row in rows)
-    blocks.add("heading", "The model")
     blocks.add(
         "text",
-        f"`plan.predict()` is within 30 % of {right} of {len(rows)} of the measurements of this page; where it is not, the"
-        " last column names the term whose smallest change would explain it.",
+        f"`plan.predict()` is within 30 % in {right} of the {len(rows)} measurements of this page; where it is not, the last column"
+        " names the term whose smallest change would explain it, if there is one.",
     )
     columns = [
         "device",
@@ -297,7 +298,8 @@ def report(path: str | Path) -> str:
             f'<a href="#{_anchor(one.name)}">{html.escape(page(one, []).title)}</a>' for one in some
         )
         body.append(f"<nav><b>{html.escape(TITLES[own])}</b><br>{links}</nav>")
-    body.append(_html([("table", model)]))
+    if model.rows:
+        body.append(_html([("table", model)]))
     for own in (*WORKS, "peers"):
         some = [one for one in wanted if one.work == own]
         if not some:

@@ -15,10 +15,12 @@ from typing import Any
 
 import undula
 
+from ..errors import ArgumentError, FileError
+from ..io.files import written
 from .base import Experiment, Outcome, experiments
 from .bench import Bench
 
-__all__ = ["load", "machine", "run", "save"]
+__all__ = ["earlier", "load", "machine", "run", "save"]
 
 PACKAGES = (
     "numpy numba llvmlite cuda-core cuda-bindings pyopencl PyWavelets ndwt ptwt pytorch-wavelets torch scikit-image"
@@ -73,6 +75,7 @@ def run(
     cpu = Bench("cpu", _title(known, "cpu"), quick)
     benches = [cpu if name == "cpu" else Bench(name, _title(known, name), quick, cpu) for name in names]
     found: dict[str, Any] = {}
+    skipped: list[str] = []
     whole, done = len(benches) * len(wanted), 0
     ceilings = {bench.device: json.loads(undula.ceilings(bench.device).to_json()) for bench in benches}
 
@@ -90,17 +93,25 @@ def run(
         for one in wanted:
             told(f"{one.name} on {bench.title}", done, whole)
             outcome = _one(bench, one)
-            if outcome is not None:
+            if outcome is None:
+                skipped.append(f"{one.name} on {bench.title}")
+            else:
                 found.setdefault(one.name, {})[bench.device] = outcome.to_dict()
                 keep(all_of_it())
             done += 1
+    if not found:
+        raise ArgumentError(
+            f"nothing of this is for {', '.join(bench.device for bench in benches)}:"
+            f" {', '.join(skipped)}; schemes and kernels are measured on cuda and opencl devices, colours and peers on the cpu"
+        )
     told("done", whole, whole)
-    return all_of_it()
+    return {**all_of_it(), "skipped": skipped}
 
 
 def _title(known: dict[str, str], name: str) -> str:
     title = known.get(name) or next((v for k, v in known.items() if k.startswith(f"{name}:")), name)
     kind = name.partition(":")[0]
+    title = title.replace("Portable Computing Language", "PoCL").removeprefix("pthread-")
     return title if kind == "cpu" else f"{title}, {kind.upper() if kind == 'cuda' else 'OpenCL'}"
 
 
@@ -108,29 +119,53 @@ def _one(bench: Bench, one: Experiment) -> Outcome | None:
     begin = time.perf_counter()
     bench.model, bench.checks = [], []
     outcome = one.measured(bench)
+    if outcome is not None and not (outcome.tables or outcome.charts or outcome.pictures):
+        return None
     if outcome is not None:
         outcome.model, outcome.checks = bench.model, [*outcome.checks, *bench.checks]
         outcome.seconds = time.perf_counter() - begin
     return outcome
 
 
-def save(found: dict[str, Any], path: Path) -> None:
-    """Writes results as JSON, with no more digits than mean something; what was there of others stays."""
-    if path.exists():
-        before = load(path)
-        found = {**found, "results": {**before["results"], **_merged(before["results"], found["results"])}}
-        found["devices"] = {**before["devices"], **found["devices"]}
-        found["ceilings"] = {**before["ceilings"], **found["ceilings"]}
+def save(found: dict[str, Any], path: Path, before: dict[str, Any] | None = None) -> None:
+    """Writes results as JSON, whole or not at all, with no more digits than mean something.
+
+    ``before`` are those of an earlier run of the same kind, which stay but for what was measured again.
+    """
+    if before is not None:
+        found = {
+            **found,
+            "seconds": before["seconds"] + found["seconds"],
+            "results": {**before["results"], **_merged(before["results"], found["results"])},
+            "devices": {**before["devices"], **found["devices"]},
+            "ceilings": {**before["ceilings"], **found["ceilings"]},
+        }
     order = list(experiments())
-    found["results"] = dict(
-        sorted(
-            found["results"].items(), key=lambda one: order.index(one[0]) if one[0] in order else len(order)
-        )
+    results = sorted(
+        found["results"].items(), key=lambda one: order.index(one[0]) if one[0] in order else len(order)
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(_short(found), ensure_ascii=False, indent=None, separators=(",", ":"))
+    text = json.dumps(_short({**found, "results": dict(results)}), ensure_ascii=False, separators=(",", ":"))
     text = re.sub(r'("(?:video|ultrasound|colour|schemes|tiles|peers)/)', r"\n\1", text)  # (a line for each)
-    path.write_text(text + "\n", encoding="utf-8")
+    with written(path) as beside:
+        beside.write_text(text + "\n", encoding="utf-8")
+
+
+def earlier(path: Path, quick: bool) -> dict[str, Any] | None:
+    """Results that are in a folder already; an error where they are damaged, or of another kind of run."""
+    if not path.exists():
+        return None
+    before, now = load(path), machine()
+    alike = {name: now[name] for name in ("processor", "threads", "undula")} | {"quick": quick}
+    differs = [
+        f"{name} {before.get(name)!r}, now {value!r}"
+        for name, value in alike.items()
+        if before.get(name) != value
+    ]
+    if differs:
+        raise FileError(
+            f"{path} has results of another kind of run ({'; '.join(differs)}): name another folder with --output"
+        )
+    return before
 
 
 def _merged(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
@@ -139,8 +174,17 @@ def _merged(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
 
 def load(path: Path) -> dict[str, Any]:
     """Results from a file."""
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        whole = isinstance(found, dict) and all(
+            isinstance(found[k], dict) for k in ("results", "devices", "ceilings")
+        )
+        whole = whole and all(isinstance(some, dict) for some in found["results"].values())
+    except (ValueError, KeyError):
+        whole = False
+    if not whole:
+        raise FileError(f"{path} is damaged, or no results of experiments: remove it, or name another folder")
+    return dict(found)
 
 
 def _short(value: Any) -> Any:

@@ -187,7 +187,8 @@ PLAIN = ["sweldens", "iwahashi", "explosive", "monolithic", "polyphase", "convol
 ALONE = (
     RUNS
     + """ For the transform alone the paper left input and output away; here a small image stands for every part of
-a large one, so that reads and writes stay in the caches, but are done."""
+a large one, so that reads and writes stay in the caches, but are done: on a GPU that is as slow as memory where it is the tiles
+that take the time, and then this is no faster than with memory."""
 )
 
 

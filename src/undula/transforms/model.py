@@ -14,16 +14,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..backends import ceilings as measured
 from ..backends.ceilings import Ceilings
-from ..backends.cpu import get_num_threads
-from ..backends.cpu.threads import workers
-from ..errors import ArgumentTypeError
+from ..backends.cpu.threads import WORTHWHILE
+from ..errors import ArgumentError, ArgumentTypeError
 from ..schemes import scheme as named_scheme
 from . import ondevice
 from .levels import level as one_level
@@ -35,7 +34,7 @@ __all__ = ["Ceilings", "PlanCost", "Prediction", "ceilings", "cost", "predict"]
 
 TERMS = ("call", "start", "memory", "arithmetic", "exchange", "barriers", "transfer")
 TILE = 32  # quads along and down a tile, those around its results included
-MOST = 50.0  # Times a term may be off before nobody believes that it alone was wrong.
+MOST = 6.0  # Times a term may be off before nobody believes that it alone was wrong.
 
 
 class PlanCost(NamedTuple):
@@ -71,7 +70,7 @@ class Prediction:
     bytes, operations : int
         Read and written; multiply-adds.
     barriers : int
-        Waits of groups, all groups together; on a CPU, of all threads for each other.
+        How often threads wait: all of them between two passes, and the groups of a device within one.
     launches : int
         Kernels that are started, or passes on a CPU.
     terms : dict
@@ -109,8 +108,11 @@ class Prediction:
     def off(self, seconds: float, tolerance: float = 0.3) -> str | None:
         """Which term explains a measured time that is off by more than a tolerance; None if it is not.
 
-        Of all terms the one is named whose smallest change would make the model right.
+        Of all terms the one is named whose smallest change would make the model right; none, where each would
+        have to be many times as long or as short.
         """
+        if not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
+            raise ArgumentError(f"a measured time is a number of seconds above zero, got {seconds!r}")
         ratio = seconds / self.seconds
         if 1 / (1 + tolerance) <= ratio <= 1 + tolerance:
             return None
@@ -161,6 +163,7 @@ def _together(terms: Mapping[str, float], adds: bool) -> float:
 def passes(plan: Plan) -> Iterator[Pass]:
     """What each level needs, finest first."""
     shape, wavelet = plan._inner, plan._recipe.wavelets[0]
+    parts = 2 if plan.dtype.kind == "c" else 1  # (numbers that each are two)
     strategy = "tiled" if plan.scheme != "auto" else plan.strategy
     for number in range(plan.level):
         one = one_level(plan._recipe, shape, plan._real())
@@ -184,7 +187,7 @@ def passes(plan: Plan) -> Iterator[Pass]:
         size = _source_size(plan) if number == 0 else plan.dtype.itemsize
         moved = round(again * samples) * size + written * plan.dtype.itemsize
         moved += (times - 1) * (samples + written) * plan.dtype.itemsize
-        yield Pass(samples, moved, times, operations, accesses, waits)
+        yield Pass(samples, moved, times, parts * operations, parts * accesses, waits)
         shape = one.shapes[one.low]
 
 
@@ -224,12 +227,11 @@ def ceilings(device: str = "cpu", again: bool = False) -> Ceilings:
     """
     name, _ = ondevice.named(device, ondevice.BACKENDS)
     if name in ("auto", "cpu"):
-        return measured.of_cpu(again)
+        return measured.of_cpu(again, _call)
     return measured.of_device(ondevice.host(device).device(None), again)
 
 
-@lru_cache(maxsize=8)
-def _call(threads: int) -> tuple[float, float]:
+def _call() -> tuple[float, float]:
     """What a call of a plan costs the processor, whatever it has to do, and what each further level does."""
     from .plan import Plan
 
@@ -237,16 +239,20 @@ def _call(threads: int) -> tuple[float, float]:
     for level in (1, 4):
         plan = Plan((16, 16), "haar", level=level, dtype="float32")
         coeffs = plan.forward(x)
-        found.append(measured.seconds_of(partial(plan.forward, x, out=coeffs), spend=0.01))
+        found.append(measured.seconds_of(partial(plan.forward, x, out=coeffs)))
     return found[0], max(0.0, (found[1] - found[0]) / 3)
 
 
 def predict(plan: Plan, device: str | Ceilings | None = None, *, transfers: bool = False) -> Prediction:
     """How long one run of a plan should take; see :meth:`undula.Plan.predict`."""
+    if plan.backend == "reference":
+        raise ArgumentError(
+            "backend 'reference' is there to be right, and has no model; 'cpu' and devices have"
+        )
     if device is None:
         device = plan._where
     if isinstance(device, str):
-        device = ceilings("cpu" if device in ("auto", "reference") else device)
+        device = ceilings("cpu" if device == "auto" else device)
     if not isinstance(device, Ceilings):
         raise ArgumentTypeError(
             f"a plan is predicted for a device by its name, or for undula.Ceilings; got {device!r}"
@@ -259,27 +265,32 @@ def predict(plan: Plan, device: str | Ceilings | None = None, *, transfers: bool
     for one in found:
         each = one.bytes / one.times / 2
         memory += one.times * device.copy(each)
-        rate = device.single if on_cpu and workers(one.samples) == 1 else device.operations
-        work = one.samples * one.operations * (2 if plan.dtype.itemsize == 8 and on_cpu else 1)
+        rate = device.single if on_cpu and one.samples < WORTHWHILE else device.operations
+        wide = plan.dtype in (np.float64, np.complex128)
+        work = one.samples * one.operations * (2 if wide and on_cpu else 1)
         arithmetic += work / rate
         if not on_cpu:
             exchange += one.samples * one.accesses / device.accesses
             barriers += one.samples * one.waits / device.barriers
             waits += math.ceil(one.samples * one.waits)
-        else:
-            waits += one.times
     call, start = device.call, launches * device.launch
     if on_cpu:
-        call, more = _call(get_num_threads())
-        call += more * max(0, plan.level - 1)
-        start = device.launch * sum(one.times for one in found if workers(one.samples) > 1)
+        call += device.level * max(0, plan.level - 1)
+        many = sum(one.times for one in found if one.samples >= WORTHWHILE)
+        start = device.launch * many if device.threads > 1 else 0.0
     size = math.prod(plan.shape) * _source_size(plan)
     back = sum(one.bytes for one in found[:1]) - size if found else 0
     transfer = size / device.upload + back / device.download if transfers and device.upload else 0.0
     terms = dict(zip(TERMS, (call, start, memory, arithmetic, exchange, barriers, transfer), strict=True))
     operations = round(sum(one.samples * one.operations for one in found))
     return Prediction(
-        device.device, sum(one.bytes for one in found), operations, waits, launches, terms, device.adds
+        device.device,
+        sum(one.bytes for one in found),
+        operations,
+        waits + launches,
+        launches,
+        terms,
+        device.adds,
     )
 
 

@@ -522,7 +522,9 @@ class Plan:
         return model.cost(self)
 
     def predict(self, device: str | Ceilings | None = None, *, transfers: bool = False) -> Prediction:
-        """How long one run should take: what it needs, over what a device can do at most.
+        """How long one run forward should take at least: what it needs, over what a device can do at most.
+
+        The way back needs as many bytes and operations.
 
         Parameters
         ----------
