@@ -29,7 +29,7 @@ from .devices.launches import Launch, Program
 __all__ = ["Ceilings", "of_cpu", "of_device", "seconds_of"]
 
 SIZES = tuple(1 << k for k in range(14, 29, 2))  # bytes that are copied: 16 KiB … 256 MiB
-VERSION = 6  # of what is remembered
+VERSION = 7  # of what is remembered
 
 
 @dataclass(frozen=True)
