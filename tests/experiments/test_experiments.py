@@ -10,7 +10,7 @@ import pytest
 
 import undula
 from undula.cli import main
-from undula.experiments import Chart, Outcome, Table, chosen, experiments, load, report, run, save
+from undula.experiments import Chart, Outcome, Table, chosen, earlier, experiments, load, report, run, save
 from undula.experiments.base import Experiment
 from undula.experiments.bench import Bench, pictures
 from undula.experiments.charts import svg
@@ -102,8 +102,10 @@ def test_results_tell_machine_date_and_versions(results: Path) -> None:
 
 def test_a_second_run_keeps_what_the_first_one_found(results: Path) -> None:
     before = load(results)["results"]["ultrasound/table-4.11"]
+    spent = load(results)["seconds"]
     found = run(chosen(["schemes/table-3"]), ["cpu"], True)
-    save(found, results)
+    save(found, results, earlier(results, quick=True))
+    assert load(results)["seconds"] == pytest.approx(spent + found["seconds"], rel=0.01)
     after = load(results)["results"]
     assert after["ultrasound/table-4.11"] == before
     assert list(after) == [name for name in experiments() if name in after]
@@ -113,7 +115,7 @@ def test_a_second_run_keeps_what_the_first_one_found(results: Path) -> None:
 def test_report_is_one_file_with_everything(results: Path) -> None:
     text = report(results)
     assert not re.search(r'(?:src|href)="(?!#|data:)', text)
-    for words in ("Barriers and operations", "as published", "predicted ms", "checks of what was calculated"):
+    for words in ("Barriers and operations", "as published", "predicted ms", "What was calculated, checked"):
         assert words in text
     assert text.count("<svg ") >= 0
     assert 'src="data:image/png;base64,' in text
@@ -191,6 +193,50 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "colour/rmsy" in capsys.readouterr().out
     assert main(["experiments", "colours"]) == 1
     assert "did you mean" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_what_does_not_run_on_a_device_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    common = ["-d", "cpu", "--quick", "-o", str(tmp_path)]
+    assert main(["experiments", "schemes/table-6", *common]) == 1
+    assert "nothing of this is for cpu" in capsys.readouterr().err
+    assert main(["experiments", "schemes/table-6", "schemes/table-4", *common, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one.partition(" ")[0] for one in told["skipped"]] == ["schemes/table-6"]
+    assert list(told["findings"]) == ["schemes/table-4"]
+
+
+@pytest.mark.parametrize(
+    "text", ['{"bad', "[]", '{"results": [3]}', '{"results": {"a": 1}, "devices": {}, "ceilings": {}}']
+)
+def test_damaged_results_are_noticed_before_anything_is_measured(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "results.json").write_text(text)
+    assert main(["experiments", "schemes/table-4", "-d", "cpu", "-o", str(tmp_path)]) == 1
+    assert "is damaged" in capsys.readouterr().err.replace("\n", " ")
+    assert (tmp_path / "results.json").read_text() == text
+
+
+def test_runs_of_different_kinds_are_not_mixed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    common = ["experiments", "schemes/table-4", "-d", "cpu", "-o", str(tmp_path)]
+    assert main([*common, "--quick", "-q"]) == 0
+    assert main(common) == 1
+    assert "quick True, now False" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_an_interrupt_leaves_a_report_of_what_was_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(bench: Bench) -> None:
+        raise KeyboardInterrupt
+
+    one = experiments()["schemes/table-4"]
+    changed = {**experiments(), one.name: Experiment(one.work, one.item, one.title, interrupted, one.differs)}
+    monkeypatch.setattr("undula.experiments.base.experiments", lambda: changed)
+    wanted = ["schemes/table-3", "schemes/table-4"]
+    assert main(["experiments", *wanted, "-d", "cpu", "--quick", "-o", str(tmp_path), "-q"]) == 130
+    assert "1 results are kept" in capsys.readouterr().err.replace("\n", " ")
+    assert "9 of 9 rows" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_pages_are_current() -> None:
