@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# One more than there are cores: tests of the page in the browser mostly wait.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test setup lint types tests thorough docs pages pictures table clean
@@ -26,7 +28,7 @@ types: $(VENV)/.dev ## mypy --strict on src
 	$(BIN)/mypy
 
 tests: $(VENV)/.dev ## pytest on all cores
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n $(WORKERS)
 
 thorough: $(VENV)/.dev ## ten thousand arrays of integers on each backend, every scheme of every wavelet; about half an hour
 	UNDULA_TESTS=thorough $(BIN)/pytest -n auto tests -k "bit_for_bit or test_integers or every_wavelet"

@@ -114,15 +114,15 @@ def about(name: str) -> str:
     return "\n".join([*lines, NOTE])
 
 
-def texts() -> tuple[dict[str, str], dict[str, bytes]]:
-    """All pages and all pictures, by their paths in docs/."""
+def texts(draw: bool = True) -> tuple[dict[str, str], dict[str, bytes]]:
+    """All pages and all pictures, by their paths in docs/; empty ones where they need not be drawn."""
     found = runs()
     made = {"experiments/index.md": index(found)}
     kept: dict[str, bytes] = {}
     for name in WORKS:
         made[f"experiments/{name}/index.md"] = about(name)
     for name, blocks in pages(found):
-        text, pictures = markdown(blocks, "../../images/experiments", name.replace("/", "-"))
+        text, pictures = markdown(blocks, "../../images/experiments", name.replace("/", "-"), draw)
         made[f"experiments/{name}.md"] = f"---\nhide:\n  - toc\n---\n\n{text}\n{NOTE}"
         kept |= {f"images/experiments/{key}": value for key, value in pictures.items()}
     return made, kept
@@ -145,7 +145,7 @@ def bytes_moved() -> str:
 
 
 def main() -> None:
-    made, kept = texts()
+    made, kept = texts(draw="--check" not in sys.argv)
     if "--check" in sys.argv:
         stale = [
             name

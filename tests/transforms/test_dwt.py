@@ -26,7 +26,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:Level value")
 def test_every_wavelet_in_every_mode(name: str) -> None:
     for mode in MODES:
         for dtype in ("f8", "f4"):
-            for shape in ((64,), (37,), (6, 9), (33, 40), (4, 5, 6)):
+            shapes = ((64,), (37,), (6, 9), (33, 40), (4, 5, 6))
+            for shape in shapes if dtype == "f8" else shapes[1:4:2]:
                 x = noise(*shape, dtype=dtype)
                 theirs = pywt.dwtn(x, name, mode)
                 assert_same(undula.dwtn(x, name, mode), theirs)
@@ -60,7 +61,9 @@ def test_several_levels(
     axes = data.draw(st.none() | st.permutations(range(len(shape))))
     theirs = pywt.wavedecn(x, name, mode, level, axes)
     mine = undula.wavedecn(x, name, mode, level, axes)
-    assert_same(mine, theirs)
+    # (Extrapolation over many taps makes huge numbers of small ones: their rounding errors, too.)
+    far = mode in ("smooth", "antireflect") and pywt.Wavelet(name).dec_len > 2 * min(shape)
+    assert_same(mine, theirs, 100 if far else 1)
     assert_same(undula.waverecn(theirs, name, mode, axes), pywt.waverecn(theirs, name, mode, axes))
 
 

@@ -211,8 +211,11 @@ def pages(runs: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Blocks]]:
         yield one.name, page(one, runs)
 
 
-def markdown(blocks: Blocks, images: str, place: str) -> tuple[str, dict[str, bytes]]:
-    """A page as Markdown, and its pictures by name; ``images`` leads to their folder."""
+def markdown(blocks: Blocks, images: str, place: str, draw: bool = True) -> tuple[str, dict[str, bytes]]:
+    """A page as Markdown, and its pictures by name; ``images`` leads to their folder.
+
+    Without ``draw`` charts are empty.
+    """
     kept: dict[str, bytes] = {}
 
     def printed(parts: Sequence[tuple[str, Any]]) -> list[str]:
@@ -230,7 +233,7 @@ def markdown(blocks: Blocks, images: str, place: str) -> tuple[str, dict[str, by
                 lines += [f"*{content.title}*", "", *_rows(content), ""]
             elif kind == "chart":
                 name = f"{place}-{len(kept)}.svg"
-                kept[name] = svg(content).encode()
+                kept[name] = svg(content).encode() if draw else b""
                 lines += [f"![{content.title}]({images}/{name})", ""]
             elif kind == "picture":
                 what, png = content

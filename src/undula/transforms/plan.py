@@ -543,7 +543,7 @@ class Plan:
         --------
         >>> told = Plan((1024, 1024), "cdf97", level=1, dtype="float32").predict()
         >>> told.operations, told.bytes
-        (8388608, 8388640)
+        (10485760, 8454400)
         >>> told.seconds > 0 and told.limit in told.terms
         True
         """
