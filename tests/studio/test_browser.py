@@ -510,7 +510,10 @@ def test_exports(tab: Tab, studio: Served) -> None:
     def export(what: str, name: str) -> Path:
         tab.page.keyboard.press("e")
         tab.choose("export-what", what)
-        tab.at("export-name").fill(name)
+        # (The name that is offered for it may come after ours.)
+        while tab.at("export-name").input_value() != name:
+            tab.at("export-name").fill(name)
+            tab.page.wait_for_timeout(500)
         tab.at("export-go").click()
         tab.page.get_by_text(f"written: {name}").wait_for(timeout=40_000)
         tab.at("export-close").click()
