@@ -17,7 +17,7 @@ if PROFILE == "default":
     # Most of the time of these tests is that of a compiler; the thorough ones let it do all it can.
     os.environ.setdefault("PYOPENCL_BUILD_OPTIONS", "-cl-opt-disable")
 
-settings.register_profile("default", deadline=None, max_examples=30, derandomize=True)
+settings.register_profile("default", deadline=None, max_examples=25, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=3000)  # make thorough
 settings.load_profile(PROFILE)
 
