@@ -22,7 +22,7 @@ NOTHING: Work = lambda: None  # noqa: E731
 def _module(name: str) -> Any:
     try:
         return importlib.import_module(name)
-    except Exception:  # (some fail at import on a new NumPy, each in its own way)
+    except (ImportError, AttributeError, TypeError, ValueError, OSError):  # (some fail on a new NumPy)
         return None
 
 
