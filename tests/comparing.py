@@ -1,10 +1,12 @@
 """Coefficients compared, however they are nested; and arrays to transform."""
 
+import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+THOROUGH = os.environ.get("UNDULA_TESTS") == "thorough"  # make thorough: nothing is left out
 TOLERANCE = {"float32": 1e-5, "complex64": 1e-5, "float64": 1e-12, "complex128": 1e-12, "int64": 0.0}
 
 

@@ -1,6 +1,5 @@
 """Ten schemes: the counts of the paper's Tables 2, 3 and 4, and equality by multiplication."""
 
-import os
 from fractions import Fraction as F
 
 import pytest
@@ -8,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import undula
+from comparing import THOROUGH
 from undula.algebra import Laurent, PolyphaseMatrix
 from undula.schemes import STEPWISE
 
@@ -75,7 +75,6 @@ def test_haar_needs_no_barrier(scheme_name: str) -> None:
 
 LONG = [name for name in undula.wavelist() if undula.Wavelet(name).dec_len > 36 and name != "dmey"]
 # (Products of long polynomials take long: of those every fourth and the longest, and all when thorough.)
-THOROUGH = os.environ.get("UNDULA_TESTS") == "thorough"
 LEFT_OUT = set() if THOROUGH else set(LONG) - {*LONG[::4], "db38", "coif17"}
 
 
