@@ -224,7 +224,11 @@ def _write_pillow(path: Path, picture: Picture, kind: str, **options: Any) -> No
         durations = [d or 100 for d in picture.about.get("durations", [100] * len(pages))]
         told |= {"save_all": True, "append_images": pages[1:], "duration": durations}
         told["loop"] = picture.about.get("loop", 0)
-    pages[0].save(path, {"jpeg2000": "JPEG2000"}.get(kind, kind.upper()), **told)
+    # To memory first: on a full disk Pillow's encoders cut JPEG and BMP short without a word, and JPEG 2000's
+    # tries for ever.
+    encoded = io.BytesIO()
+    pages[0].save(encoded, {"jpeg2000": "JPEG2000"}.get(kind, kind.upper()), **told)
+    path.write_bytes(encoded.getbuffer())
 
 
 # PNG with 16 bits and colours, which Pillow would cut to 8.
