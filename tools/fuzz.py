@@ -80,7 +80,7 @@ for line in sys.stdin:
     path, out = line.rstrip("\\n").split("\\t")
     begin = time.perf_counter()
     codes = []
-    for words in (["info", path], ["denoise", path, out, "--quiet", "--frames", "10"]):
+    for words in (["info", path], ["denoise", path, out, "--quiet", "-y", "--frames", "10"]):
         try:
             codes.append(main(words))
         except BaseException:

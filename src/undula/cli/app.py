@@ -14,7 +14,7 @@ import typer
 from ..errors import UndulaError
 from . import coefficients, experiments, filtering, looking, samples, speed, studio
 from .common import app
-from .screen import complain, show_json
+from .screen import complain, explained, show_json
 
 __all__ = ["app", "coefficients", "experiments", "filtering", "looking", "run", "samples", "speed", "studio"]
 
@@ -55,14 +55,8 @@ def run(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 1
-    except UndulaError as error:
+    except (UndulaError, MemoryError, OSError) as error:
         if "--json" in told:
-            show_json({"error": " ".join(str(error).split())})
-        complain(str(error))
-        return 1
-    except MemoryError:
-        complain("there is not enough memory for this")
-        return 1
-    except OSError as error:
-        complain(f"{error.filename or 'a file'}: {error.strerror or error}")
+            show_json({"error": explained(error)})
+        complain(explained(error))
         return 1

@@ -15,7 +15,8 @@ from ..errors import ArgumentError, FileError, UndulaError
 from ..filters import picture
 from ..io.files import written
 from . import jobs as work
-from .common import Json, Level, MaxPixels, Wave, app, grey, measured, rounded
+from .common import Json, Level, MaxPixels, Overwrite, Wave, app, grey, measured, rounded
+from .outputs import PIPE, check_outputs
 from .screen import say, show_json
 
 
@@ -27,6 +28,7 @@ def transform(
     level: Level = 3,
     mode: Annotated[str, typer.Option("--mode", help="how lines go on beyond their ends")] = "symmetric",
     show: Annotated[Path | None, typer.Option("--picture", help="and as a picture")] = None,
+    overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
 ) -> None:
@@ -34,8 +36,9 @@ def transform(
 
     Example: `undula example photo.png && undula transform photo.png coeffs.npz --picture pyramid.png`
     """
-    work.apart(target, source)
-    work.apart(show, source, target)
+    check_outputs(target, show, overwrite=overwrite, inputs=[source])
+    if target.suffix.lower() != ".npz":
+        raise FileError(f"coefficients are written as .npz, got {target.name!r}")
     given = work.read_picture(source, max_pixels)
     if given.pages:
         raise FileError(f"{source} has {len(given.pixels)} pages, and this transforms one picture")
@@ -45,8 +48,6 @@ def transform(
         found |= {f"level{number}_{key}": band for key, band in details.items()}
     about = {"wavelet": undula.Wavelet(wavelet).name, "mode": mode, "level": str(len(coeffs) - 1)}
     about |= {"dtype": str(given.pixels.dtype), "shape": ",".join(map(str, given.pixels.shape))}
-    if target.suffix.lower() != ".npz":
-        raise FileError(f"coefficients are written as .npz, got {target.name!r}")
     with written(target) as beside, beside.open("wb") as file:
         np.savez(file, coeffs=np.array([f"{key}={value}" for key, value in about.items()]), **found)
     if show is not None:
@@ -66,6 +67,7 @@ def transform(
 def inverse(
     source: Annotated[Path, typer.Argument(help="coefficients, as .npz of undula transform")],
     target: Annotated[Path, typer.Argument(help="a picture")],
+    overwrite: Overwrite = False,
     json_: Json = False,
 ) -> None:
     """Make a picture of coefficients again.
@@ -74,7 +76,7 @@ def inverse(
     """
     if not source.exists():
         raise FileError(f"cannot read {source}: there is no such file")
-    work.apart(target, source)
+    check_outputs(target, overwrite=overwrite, inputs=[source])
     try:
         with source.open("rb") as file, np.load(file, allow_pickle=False) as found:
             if "coeffs" not in found.files:
@@ -112,6 +114,7 @@ def approximate(
     ] = False,
     wavelet: Wave = "cdf97",
     level: Level = 3,
+    overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
 ) -> None:
@@ -125,7 +128,7 @@ def approximate(
         )
     if share is not None and not 0 <= share <= 1:
         raise ArgumentError(f"a share is from 0 to 1, got {share}")
-    work.apart(None if target == work.PIPE else Path(target), source)
+    check_outputs(target, overwrite=overwrite, inputs=[source])
     given = work.read_picture(source, max_pixels)
     if given.pages:
         raise FileError(f"{source} has {len(given.pixels)} pages, and this takes one picture")
@@ -158,5 +161,5 @@ def approximate(
         io.write(end, given.with_pixels(result))
     if json_:
         show_json(found)
-    elif target != work.PIPE:
+    elif target != PIPE:
         say(f"{100 * kept / total:.1f} % of the coefficients, " + measured(found))

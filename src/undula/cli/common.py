@@ -50,7 +50,7 @@ Backend = Annotated[
     str, typer.Option("--backend", help="auto, cpu, cuda, opencl, or one device such as cuda:1")
 ]
 MaxPixels = Annotated[int | None, typer.Option("--max-pixels", help="the most pixels that a file may have")]
-Keep = Annotated[bool, typer.Option("--keep", help="never overwrite")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", "-y", help="replace outputs that exist")]
 Level = Annotated[
     int | None, typer.Option("--level", "-l", help="levels; as usual for the size if not given")
 ]

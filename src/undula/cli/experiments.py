@@ -7,8 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import MissingExtraError
-from .common import Json, Quiet, app
+import undula
+
+from ..errors import FileError, MissingExtraError
+from ..io.files import written
+from .common import Json, Overwrite, Quiet, app
+from .outputs import check_outputs
 from .screen import complain, say, show_json, show_table, steps
 
 
@@ -24,6 +28,7 @@ def experiments(
     output: Annotated[Path, typer.Option("--output", "-o", help="a folder for results and report")] = Path(
         "experiments"
     ),
+    overwrite: Overwrite = False,
     list_: Annotated[bool, typer.Option("--list", help="tell their names, and no more")] = False,
     json_: Json = False,
     quiet: Quiet = False,
@@ -47,9 +52,13 @@ def experiments(
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("a report needs Matplotlib: pip install 'undula[bench]'") from error
-    output.mkdir(parents=True, exist_ok=True)
     results, page = output / "results.json", output / "report.html"
     before = earlier(results, quick)
+    if before is None:  # (else the page was made from these results, and has nothing else in it)
+        check_outputs(page, overwrite=overwrite, advice="name another folder with --output")
+    elif not overwrite:
+        _check_measured(before, [one.name for one in wanted], device or list(undula.devices()), results)
+    output.mkdir(parents=True, exist_ok=True)
     kept = 0
 
     def keep(some: dict[str, Any]) -> None:
@@ -70,10 +79,10 @@ def experiments(
         except KeyboardInterrupt:
             if not kept:
                 raise
-            page.write_text(report(results), encoding="utf-8")
+            _write_page(page, report(results))
             complain(f"interrupted; {kept} results are kept in {results} and shown in {page}")
             raise typer.Exit(130) from None
-    page.write_text(report(results), encoding="utf-8")
+    _write_page(page, report(results))
     if json_:
         told = {
             name: [line for one in some.values() for line in one["findings"]]
@@ -98,6 +107,27 @@ def experiments(
         if found["skipped"]:
             say(f"not for this device: {', '.join(found['skipped'])}")
         say(f"{found['seconds']:.0f} s; numbers are in {results}; open {page} in a browser")
+
+
+def _check_measured(before: dict[str, Any], names: list[str], devices: list[str], path: Path) -> None:
+    """Raises an error for results of an earlier run that this one would measure again."""
+    both = [
+        f"{name} on {device}"
+        for name in names
+        for device in devices
+        if device in before["results"].get(name, {})
+    ]
+    if both:
+        more = f" and {len(both) - 3} more" if len(both) > 3 else ""
+        raise FileError(
+            f"{path} has results of {', '.join(both[:3])}{more}, which would be lost; add --overwrite (-y) to"
+            " measure them again, or name another folder with --output"
+        )
+
+
+def _write_page(path: Path, text: str) -> None:
+    with written(path) as beside:
+        beside.write_text(text, encoding="utf-8")
 
 
 def _first(some: dict[str, dict[str, list[str]]]) -> str:

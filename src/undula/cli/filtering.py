@@ -10,7 +10,7 @@ import typer
 
 import undula
 
-from ..errors import ArgumentError, FileError
+from ..errors import ArgumentError
 from ..filters import Pipeline, Shrink
 from ..filters.functions import enhancing, sharpening
 from ..filters.words import stage_of_words
@@ -22,12 +22,12 @@ from .common import (
     Codec,
     Frames,
     Json,
-    Keep,
     Level,
     MaxPixels,
     NoAudio,
     Output,
     OverTime,
+    Overwrite,
     Paths,
     Preset,
     Quality,
@@ -37,21 +37,8 @@ from .common import (
     Wave,
     app,
 )
-from .screen import say, show_json
-
-
-def _done(results: list[dict[str, Any]], begin: float, json_: bool, quiet: bool) -> None:
-    seconds = time.perf_counter() - begin
-    frames = sum(result["frames"] for result in results)
-    if json_:
-        show_json({"files": results, "seconds": seconds, "frames": frames})
-    elif not quiet and not any(result["output"].endswith("-") for result in results):
-        for result in results[:5]:
-            say(f"{result['output']}")
-        if len(results) > 5:
-            say(f"… and {len(results) - 5} more")
-        if frames > 1:
-            say(f"{frames} frames in {seconds:.1f} s, {frames / seconds:.1f} in a second")
+from .outputs import PIPE, check_outputs
+from .screen import complain, say, show_json
 
 
 def _filtered(
@@ -61,12 +48,46 @@ def _filtered(
     make: Any,
     options: work.Options,
     json_: bool,
+    save: Path | None = None,
+    chain: Path | None = None,
 ) -> None:
+    """Filters files and reports; the pipeline is written to ``save``, and came from the file ``chain``."""
     begin = time.perf_counter()
     found = work.jobs(paths, output, recursive)
-    to_pipe = any(str(job.target) == work.PIPE for job in found)
-    results = work.run_jobs(found, make, options)
-    _done(results, begin, json_ and not to_pipe, options.quiet or to_pipe)
+    if save is not None:
+        inputs = [*(job.source for job in found), *([chain] if chain else [])]
+        check_outputs(save, overwrite=options.overwrite, inputs=inputs)
+        check_outputs(*(job.target for job in found), save, overwrite=True, inputs=[chain] if chain else [])
+    results, errors = work.run_jobs(found, make, options)
+    if save is not None and results:
+        with written(save) as beside:
+            make(False).save(beside)
+    to_pipe = any(str(job.target) == PIPE for job in found)
+    seconds = time.perf_counter() - begin
+    frames = sum(result["frames"] for result in results)
+    if json_ and not to_pipe:
+        show_json({"files": results, "errors": errors, "seconds": seconds, "frames": frames})
+    elif not options.quiet and not to_pipe:
+        for result in results[:5]:
+            say(f"{result['output']}")
+        if len(results) > 5:
+            say(f"… and {len(results) - 5} more")
+        if frames > 1:
+            say(f"{frames} frames in {seconds:.1f} s, {frames / seconds:.1f} in a second")
+    if errors:
+        _complain_of_files(errors, len(found))
+        raise typer.Exit(1)
+
+
+def _complain_of_files(errors: list[dict[str, str]], total: int) -> None:
+    """One line for each kind of error, with the name of a file that has it, and a last one with counts."""
+    named: dict[str, list[str]] = {}
+    for error in errors:
+        named.setdefault(error["error"], []).append(error["input"])
+    for message, files in named.items():
+        others = f" and {len(files) - 1} more" if len(files) > 1 else ""
+        complain(message if files[0] in message else f"{files[0]}{others}: {message}")
+    complain(f"{len(errors)} of {total} files {'was' if len(errors) == 1 else 'were'} not filtered")
 
 
 # --- filters --------------------------------------------------------------------------------------
@@ -94,7 +115,7 @@ def denoise(
     preset: Preset = "veryfast",
     no_audio: NoAudio = False,
     frames: Frames = None,
-    keep: Keep = False,
+    overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
     quiet: Quiet = False,
@@ -113,7 +134,7 @@ def denoise(
         return Pipeline(name, level, [Shrink(method, strength=strength)], invariant=all_shifts)
 
     encoding = Encoding(over_time, quality, codec, preset, not no_audio, frames)
-    options = work.Options(backend, max_pixels, not keep, quiet or json_, encoding, sigma)
+    options = work.Options(backend, max_pixels, overwrite, quiet or json_, encoding, sigma)
     _filtered(paths, output, recursive, make, options, json_)
 
 
@@ -136,7 +157,7 @@ def despeckle(
     preset: Preset = "veryfast",
     no_audio: NoAudio = False,
     frames: Frames = None,
-    keep: Keep = False,
+    overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
     quiet: Quiet = False,
@@ -146,7 +167,7 @@ def despeckle(
     Example: `undula example noisy.png && undula despeckle noisy.png clean.png --kind intensity`
     """
     encoding = Encoding(over_time, quality, codec, preset, not no_audio, frames, luma=True)
-    options = work.Options(backend, max_pixels, not keep, quiet or json_, encoding)
+    options = work.Options(backend, max_pixels, overwrite, quiet or json_, encoding)
 
     def despeckled(x: Any, *, sigma: Any, channel_axis: Any, backend: str) -> Any:
         own = {"channel_axis": channel_axis, "backend": backend}
@@ -171,7 +192,7 @@ def sharpen(
     preset: Preset = "veryfast",
     no_audio: NoAudio = False,
     frames: Frames = None,
-    keep: Keep = False,
+    overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
     quiet: Quiet = False,
@@ -182,7 +203,7 @@ def sharpen(
     """
     pipeline = sharpening(amount, method, sigma)
     encoding = Encoding(0, quality, codec, preset, not no_audio, frames, luma=True)
-    options = work.Options(backend, max_pixels, not keep, quiet or json_, encoding)
+    options = work.Options(backend, max_pixels, overwrite, quiet or json_, encoding)
     _filtered(paths, output, recursive, lambda video: pipeline, options, json_)
 
 
@@ -199,7 +220,7 @@ def enhance(
     preset: Preset = "veryfast",
     no_audio: NoAudio = False,
     frames: Frames = None,
-    keep: Keep = False,
+    overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
     quiet: Quiet = False,
@@ -210,7 +231,7 @@ def enhance(
     """
     pipeline = enhancing(amount, noise)
     encoding = Encoding(0, quality, codec, preset, not no_audio, frames, luma=True)
-    options = work.Options(backend, max_pixels, not keep, quiet or json_, encoding)
+    options = work.Options(backend, max_pixels, overwrite, quiet or json_, encoding)
     _filtered(paths, output, recursive, lambda video: pipeline, options, json_)
 
 
@@ -243,7 +264,7 @@ def filter_(
     preset: Preset = "veryfast",
     no_audio: NoAudio = False,
     frames: Frames = None,
-    keep: Keep = False,
+    overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
     quiet: Quiet = False,
@@ -256,23 +277,12 @@ def filter_(
     """
     if (stage is None) == (pipeline_text is None):
         raise ArgumentError("give stages (--stage, as often as you like), or a pipeline (--pipeline)")
+    chain = None
     if pipeline_text is not None:
-        pipeline = _pipeline_of(pipeline_text)
+        chain = None if pipeline_text.lstrip().startswith("{") else Path(pipeline_text)
+        pipeline = Pipeline.from_json(pipeline_text) if chain is None else Pipeline.load(chain)
     else:
         pipeline = Pipeline(wavelet, level, [stage_of_words(text) for text in stage or []], invariant=shifts)
-    if save is not None:
-        work.apart(save, *(path for path in paths if Path(path).exists()))
-        with written(save) as beside:
-            pipeline.save(beside)
     encoding = Encoding(over_time, quality, codec, preset, not no_audio, frames)
-    options = work.Options(backend, max_pixels, not keep, quiet or json_, encoding)
-    _filtered(paths, output, recursive, lambda video: pipeline, options, json_)
-
-
-def _pipeline_of(text: str) -> Pipeline:
-    """A pipeline from a file, or as it is written in one."""
-    if text.lstrip().startswith("{"):
-        return Pipeline.from_json(text)
-    if not Path(text).exists():
-        raise FileError(f"cannot read {text}: there is no such file")
-    return Pipeline.load(text)
+    options = work.Options(backend, max_pixels, overwrite, quiet or json_, encoding)
+    _filtered(paths, output, recursive, lambda video: pipeline, options, json_, save, chain)

@@ -12,13 +12,14 @@ from typing import Any
 
 from .. import io
 from ..errors import ArgumentError, FileError, UndulaError
-from ..io.files import IMAGES, VIDEOS, kind_of, same_file, sniffed
+from ..io.files import IMAGES, VIDEOS, kind_of, sniffed
 from ..io.through import Encoding, Filter, picture_through, video_through
-from .screen import steps
+from .outputs import PIPE, check_outputs, identity
+from .screen import explained, steps
 
-__all__ = ["Job", "Options", "apart", "is_video", "jobs", "read_picture", "run_jobs"]
+__all__ = ["Job", "Options", "is_video", "jobs", "piped", "read_picture", "run_jobs"]
 
-PIPE = "-"
+ADVICE = "name another output; the last path is the output, and several files go into a folder with --output"
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Options:
 
     backend: str = "auto"
     max_pixels: int | None = None
-    overwrite: bool = True
+    overwrite: bool = False
     quiet: bool = False
     encoding: Encoding = field(default_factory=Encoding)
     sigma: float | None = None
@@ -39,18 +40,6 @@ class Job:
 
     source: Path
     target: Path
-
-
-def apart(target: Path | None, *sources: str | Path) -> None:
-    """An error for a result that would take the place of an input."""
-    for source in sources:
-        if (
-            target is not None
-            and str(source) != PIPE
-            and Path(source).exists()
-            and same_file(Path(source), target)
-        ):
-            raise FileError(f"{target} is the input; give the output another name")
 
 
 def is_video(path: Path) -> bool:
@@ -125,39 +114,44 @@ def _into(paths: Sequence[str], folder: Path, recursive: bool) -> list[Job]:
         found += [Job(each, folder / each.relative_to(path)) for each in known]
     targets = [job.target for job in found]
     if len(set(targets)) < len(targets):
-        raise ArgumentError("two inputs have one name, and would be written to one file")
+        twice = next(target for target in targets if targets.count(target) > 1)
+        raise ArgumentError(f"two inputs have the same name and would both be written to {twice}")
     return found
 
 
-def run_jobs(found: Sequence[Job], make: Callable[[bool], Filter], options: Options) -> list[dict[str, Any]]:
-    """All files through a filter, which ``make`` makes for pictures or for videos.
+def run_jobs(
+    found: Sequence[Job], make: Callable[[bool], Filter], options: Options
+) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+    """All files through a filter, which ``make`` makes for pictures or for videos: results and errors.
 
-    A file that cannot be read does not keep others from being filtered: errors come at the end.
+    A file that cannot be filtered does not keep others from it, whatever is wrong with it. The error of a
+    file that is alone is raised.
     """
     results: list[dict[str, Any]] = []
-    errors: list[Exception] = []
+    errors: list[dict[str, str]] = []
+    sources = {identity(job.source): job.source for job in found}
     with steps("files", len(found), options.quiet or len(found) < 2) as progress:
         for number, job in enumerate(found, 1):
             try:
+                taken = sources.get(identity(job.target))
+                inputs = [job.source] if taken is None else [job.source, taken]
+                check_outputs(
+                    job.target,
+                    overwrite=options.overwrite,
+                    inputs=inputs,
+                    advice=ADVICE if len(found) == 1 else "name another folder",
+                )
                 results.append(run_job(job, make, options))
-            except (FileError, ArgumentError, TypeError) as error:
+            except Exception as error:  # whatever a decoder, a filter or an encoder raises
                 if len(found) == 1:
                     raise
-                errors.append(error)
+                errors.append({"input": str(job.source), "error": explained(error)})
             progress(number)
-    if errors:
-        names = "; ".join(str(error) for error in errors[:3])
-        more = f"; and {len(errors) - 3} more" if len(errors) > 3 else ""
-        raise FileError(f"{len(errors)} of {len(found)} files were not filtered: {names}{more}")
-    return results
+    return results, errors
 
 
 def run_job(job: Job, make: Callable[[bool], Filter], options: Options) -> dict[str, Any]:
     """One file."""
-    if str(job.target) != PIPE:
-        apart(job.target, job.source)
-    if job.target.exists() and not options.overwrite:
-        raise FileError(f"{job.target} exists; leave --keep away to overwrite it")
     suffix = job.source.suffix.lower()
     with piped(str(job.source), str(job.target), suffix if suffix in IMAGES else ".png") as (source, target):
         if not str(source).startswith("camera:") and not source.exists():

@@ -16,7 +16,8 @@ from .. import io, measures
 from ..errors import ArgumentError, FileError, UndulaError
 from ..filters import estimate_sigma
 from . import jobs as work
-from .common import Json, Level, MaxPixels, Wave, app, grey, measured
+from .common import Json, Level, MaxPixels, Overwrite, Wave, app, grey, measured
+from .outputs import check_outputs
 from .screen import say, show_json, show_table
 
 
@@ -27,6 +28,7 @@ def compare(
     wavelet: Wave = "cdf97",
     level: Level = 3,
     difference: Annotated[Path | None, typer.Option("--difference", help="write a picture of it")] = None,
+    overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
 ) -> None:
@@ -34,7 +36,7 @@ def compare(
 
     Example: `undula example photo.png && undula denoise photo.png b.png && undula compare photo.png b.png`
     """
-    work.apart(difference, a, b)
+    check_outputs(difference, overwrite=overwrite, inputs=[a, b])
     one, two = (work.read_picture(path, max_pixels) for path in (a, b))
     if one.pixels.shape != two.pixels.shape:
         raise ArgumentError(

@@ -11,7 +11,8 @@ from .. import io
 from ..errors import FileError
 from ..io.files import IMAGES, VIDEOS
 from ..io.samples import scene, write_clip
-from .common import Json, app
+from .common import Json, Overwrite, app
+from .outputs import check_outputs
 from .screen import say, show_json
 
 
@@ -20,12 +21,14 @@ def example(
     target: Annotated[
         Path, typer.Argument(help="photo.png, noisy.png, noisy.mp4, …: noise if the name says so")
     ],
+    overwrite: Overwrite = False,
     json_: Json = False,
 ) -> None:
     """Write a picture or a clip to try the other commands with.
 
     Example: `undula example noisy.png`
     """
+    check_outputs(target, overwrite=overwrite)
     rough = 12.0 if "noisy" in target.stem else 2.0
     if target.suffix.lower() in VIDEOS:
         write_clip(target, rough)

@@ -14,7 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-__all__ = ["Steps", "say", "show_json", "show_table", "steps"]
+from ..errors import UndulaError
+
+__all__ = ["Steps", "complain", "explained", "say", "show_json", "show_table", "steps"]
 
 out, err = Console(), Console(stderr=True)
 SOON = 1.0  # seconds after which progress is shown
@@ -28,6 +30,19 @@ def say(text: str) -> None:
 def complain(text: str) -> None:
     """One line about what is wrong."""
     err.print("undula:", " ".join(text.split()), style="red", highlight=False, soft_wrap=True, markup=False)
+
+
+def explained(error: Exception) -> str:
+    """An error in one line, whoever raised it."""
+    if isinstance(error, UndulaError):
+        text = str(error)
+    elif isinstance(error, MemoryError):
+        text = "there is not enough memory for this"
+    elif isinstance(error, OSError):
+        text = f"{error.filename or 'a file'}: {error.strerror or error}"
+    else:
+        text = f"{type(error).__name__}: {error}"
+    return " ".join(text.split())
 
 
 def show_json(found: Any) -> None:

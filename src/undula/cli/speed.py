@@ -13,7 +13,8 @@ import undula
 
 from .. import io
 from ..errors import FileError
-from .common import Backend, Json, Level, MaxPixels, Quiet, Wave, app
+from .common import Backend, Json, Level, MaxPixels, Overwrite, Quiet, Wave, app
+from .outputs import check_outputs
 from .screen import say, show_json, show_table, steps
 
 
@@ -28,6 +29,7 @@ def accept(
     histogram: Annotated[
         Path | None, typer.Option("--histogram", help="write a picture of the times")
     ] = None,
+    overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
     quiet: Quiet = False,
@@ -36,6 +38,7 @@ def accept(
 
     Example: `undula accept --frames 20`
     """
+    check_outputs(histogram, overwrite=overwrite, inputs=[] if source is None else [source])
     if source is None:
         rng = np.random.default_rng(0)
         held = [rng.integers(0, 256, (1080, 1920, 3)).astype(np.uint8) for _ in range(min(frames, 8))]

@@ -1,0 +1,205 @@
+"""Files that exist are replaced only when the caller says so."""
+
+import json
+import os
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+
+from undula import io
+from undula.cli import main
+from undula.cli.app import app
+
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+WRITTEN = {
+    "paths",
+    "target",
+    "output",
+    "difference",
+    "show",
+    "histogram",
+    "save",
+}  # parameters that name files
+READ_ONLY = {
+    "verify",
+    "scheme",
+    "info",
+    "bench",
+    "studio",
+}  # the Studio never replaces what it exported before
+
+# Command lines, and the file that each would replace.
+LINES = {
+    "denoise in.png out.png": "out.png",
+    "denoise in.png --output out.png": "out.png",
+    "denoise in.png --output folder": "folder/in.png",
+    "denoise pictures folder": "folder/one.png",
+    "despeckle in.png out.png": "out.png",
+    "sharpen in.png out.png": "out.png",
+    "enhance in.png out.png": "out.png",
+    "filter in.png out.png -S soft:3": "out.png",
+    "filter in.png new.png -S soft:3 --save chain.json": "chain.json",
+    "transform in.png coeffs.npz": "coeffs.npz",
+    "transform in.png new.npz --picture out.png": "out.png",
+    "inverse coeffs.npz out.png": "out.png",
+    "approximate in.png out.png --share 0.1": "out.png",
+    "compare in.png other.png --difference out.png": "out.png",
+    "accept --frames 1 --rate 0.001 --histogram out.png clip.mp4": "out.png",
+    "example out.png": "out.png",
+    "experiments schemes/table-2 --quick --device cpu --output folder": "folder/report.html",
+}
+
+
+def call(line: str) -> int:
+    return main(shlex.split(line))
+
+
+def contents() -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+
+
+def picture(name: str, seed: int = 0) -> None:
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    noise = 10 * np.random.default_rng(seed).standard_normal((32, 40))
+    io.write(name, np.clip(np.arange(40) * 5 + noise, 0, 255).astype("u1"))
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_nothing_that_exists_is_replaced_unless_told_so(
+    line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, name in enumerate(("in.png", "other.png", "out.png", "pictures/one.png", "folder/in.png")):
+        picture(name, number)
+    picture("folder/one.png", 9)
+    assert call("transform in.png coeffs.npz") == 0
+    Path("chain.json").write_text("what somebody wrote")
+    Path("folder/report.html").write_text("what somebody wrote")
+    if "clip.mp4" in line:
+        call("example clip.mp4")
+    before = contents()
+    capsys.readouterr()
+    assert call(line) == 1
+    message = capsys.readouterr().err
+    assert LINES[line] in message
+    assert f"{len(before[LINES[line]]):,} bytes" in message
+    assert "--overwrite" in message
+    assert message.count("\n") == 1
+    assert contents() == before
+    assert call(f"{line} --overwrite") == 0
+    assert contents()[LINES[line]] != before[LINES[line]] or line.startswith("transform in.png coeffs")
+
+
+def test_two_pictures_of_a_pattern(capsys: pytest.CaptureFixture[str]) -> None:
+    """``undula denoise *.png`` where two files match: the second is no output."""
+    picture("a.png")
+    picture("b.png", 1)
+    before = contents()
+    assert call("denoise a.png b.png") == 1
+    message = capsys.readouterr().err
+    assert "b.png exists" in message
+    assert "a PNG file of" in message
+    assert "--output" in message
+    assert contents() == before
+    assert call("denoise a.png b.png -y") == 0
+    assert contents()["a.png"] == before["a.png"]
+    assert contents()["b.png"] != before["b.png"]
+
+
+def test_every_command_that_writes_is_tested_here() -> None:
+    for name, command in COMMANDS.items():
+        writes = WRITTEN & {parameter.name for parameter in command.params}
+        options = {word for parameter in command.params for word in parameter.opts}
+        assert bool(writes) == ({"--overwrite", "-y"} <= options), name
+        assert "--keep" not in options
+        assert bool(writes) == (name not in READ_ONLY)
+        assert not writes or any(line.split()[0] == name for line in LINES)
+
+
+def test_a_batch_leaves_what_exists_and_filters_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(3):
+        picture(f"in/{number}.png", number)
+    picture("out/1.png", 7)
+    kept = Path("out/1.png").read_bytes()
+    assert call("denoise in -o out --json") == 1
+    report = json.loads(capsys.readouterr().out)
+    assert [file["output"] for file in report["files"]] == ["out/0.png", "out/2.png"]
+    assert [error["input"] for error in report["errors"]] == ["in/1.png"]
+    assert Path("out/1.png").read_bytes() == kept
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("transform in.png x.npz --picture ./x.npz -y", "two outputs"),
+        ("filter in.png x.png -S soft:3 --save x.png -y", "two outputs"),
+        ("filter in.png x.png -S soft:3 --save in.png -y", "is an input"),
+        ("filter in.png x.png --pipeline chain.json --save chain.json -y", "is an input"),
+        ("denoise in.png in.png -y", "is an input"),
+        ("denoise folder/in.png in.png -o . -y", "have the same name"),
+        ("denoise folder/in.png folder -y", "is an input"),
+        ("denoise a/x.png b/y.png c/y.png -o d -y", "have the same name"),
+        ("denoise a/x.png x.png -o . -y", "have the same name"),
+        ("compare in.png out.png --difference out.png -y", "is an input"),
+        ("example folder -y", "is a folder"),
+        ("inverse coeffs.npz folder -y", "is a folder"),
+        ("compare in.png out.png --difference folder -y", "is a folder"),
+    ],
+)
+def test_no_output_is_an_input_a_folder_or_another_output(
+    line: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("in.png", "out.png", "folder/in.png", "a/x.png", "b/y.png", "c/y.png", "x.png"):
+        picture(name)
+    Path("chain.json").write_text('{"wavelet": "haar", "level": 1, "stages": []}')
+    call("transform in.png coeffs.npz")
+    before = contents()
+    capsys.readouterr()
+    assert call(line) == 1
+    assert message in capsys.readouterr().err
+    assert contents() == before
+
+
+def test_a_batch_replaces_no_input_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    """One result would take the place of a file that is read later."""
+    picture("in/a.png", 1)
+    picture("in/deep/b.png", 2)
+    picture("in/b.png", 3)
+    before = contents()
+    assert call("denoise in/deep/b.png in/a.png -o in -y") == 1
+    assert "is an input" in capsys.readouterr().err
+    assert {name: contents()[name] for name in ("in/a.png", "in/deep/b.png")} == {
+        name: before[name] for name in ("in/a.png", "in/deep/b.png")
+    }
+
+
+def test_links(capsys: pytest.CaptureFixture[str]) -> None:
+    """A link that leads nowhere is something, too; what a link leads to is never written through it."""
+    picture("in.png")
+    picture("precious.png", 1)
+    kept = Path("precious.png").read_bytes()
+    os.symlink("nowhere.png", "broken.png")
+    os.symlink("precious.png", "link.png")
+    for name in ("broken.png", "link.png"):
+        assert call(f"denoise in.png {name}") == 1
+        assert "exists" in capsys.readouterr().err
+        assert Path(name).is_symlink()
+    assert call("denoise in.png link.png -y") == 0
+    assert Path("precious.png").read_bytes() == kept
+
+
+def test_measuring_again_needs_to_be_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+    line = "experiments schemes/table-2 --quick --device cpu"
+    assert call(line) == 0
+    before = contents()
+    capsys.readouterr()
+    assert call(line) == 1
+    message = capsys.readouterr().err
+    assert "schemes/table-2 on cpu" in message
+    assert "--overwrite" in message
+    assert contents() == before
+    assert call("experiments schemes/table-3 --quick --device cpu") == 0  # more results are added
+    assert len(json.loads(Path("experiments/results.json").read_text())["results"]) == 2
+    assert call(f"{line} -y") == 0
