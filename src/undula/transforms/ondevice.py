@@ -530,12 +530,15 @@ def _check_out(library: Library, array: Any, like: Any, shape: Shape, dtype: str
 
 def _copied(library: Library, x: Any, dtype: str, out: Sequence[Any] | None) -> list[Any]:
     """No level at all: the samples themselves."""
-    if out is not None:
-        out[0][...] = x
-        return list(out)
     if isinstance(library, HostLibrary):
         return [np.array(x, dtype=dtype)]
-    made = library.converted(x, dtype)
+    if out is not None:
+        _check_out(library, out[0], x, library.shape(x), dtype, "out")
+        _check_apart([library.held(out[0])], [library.held(x)], "out")
+    made = x if library.dtype(x) == dtype else library.converted(x, dtype)
+    if out is not None:
+        out[0][...] = made
+        return list(out)
     return [made.copy() if made is x and hasattr(x, "copy") else made.clone() if made is x else made]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from ..backends.ceilings import Ceilings, seconds_of
 from ..backends.cpu import empty, get_num_threads
 from ..backends.cpu.filters import RULES, shrink
 from ..backends.cpu.passes import address
-from ..backends.cpu.threads import Record, recorded, recording
+from ..backends.cpu.threads import Record, recording
 from ..backends.devices import disk
 from ..backends.devices.launches import Knobs, UnfusedError
 from ..backends.devices.libraries import COMPLEX, RESULTS, Library
@@ -236,9 +237,10 @@ class Plan:
 
     def forward(self, x: Any, out: Sequence[Any] | None = None) -> list[Any]:
         """The coefficients, as ``wavedec``, ``wavedec2`` or ``wavedecn`` would give them for so many axes."""
-        if isinstance(out, (list, tuple)) and self._again(False, [x, *flat(out)]):
-            return list(out)
         keyed = None if out is None else keyed_as(out, self._form)
+        targets = None if keyed is None else self._in_order(keyed)
+        if out is not None and targets is not None and self._again(False, [x, *targets]):
+            return list(out)
         if self._on_device:
             x = given_array(x)
             library = self._library([x])
@@ -252,28 +254,27 @@ class Plan:
             )
             if out is None:
                 return from_keys(made, self._form)
-            self._remember(False, library, [x, *flat(out)])
+            if targets is not None:
+                self._remember(False, library, [x, *targets])
             return list(out)
         array = as_array(x)
         self._check_shape(array.shape, array.dtype)
         given, array = array, self._padded(array.astype(self.dtype, copy=False))
-        targets = None
         if out is not None:
-            targets = checked_targets(self._recipe, array, self.level, out, keyed, given)
+            keyed = list(checked_targets(self._recipe, array, self.level, out, keyed, given))
         if self.backend == "reference":
             coeffs = self._reference(array)
-            if targets is not None:
-                targets[0][...] = coeffs[0]
-                for level, part in zip(targets[1:], coeffs[1:], strict=True):
+            if keyed is not None:
+                keyed[0][...] = coeffs[0]
+                for level, part in zip(keyed[1:], coeffs[1:], strict=True):
                     for key, values in part.items():
                         level[key][...] = values
-                coeffs = list(targets)
         elif targets is not None and array is x:
-            with recording() as record:
-                coeffs = decompose(self._recipe, array, self.level, targets)
-            self._written_down(False, record, [x, *flat(out)])
+            with recording([address(x)]) as record:
+                coeffs = decompose(self._recipe, array, self.level, keyed)
+            self._written_down(False, record, [x, *targets])
         else:
-            coeffs = decompose(self._recipe, array, self.level, targets)
+            coeffs = decompose(self._recipe, array, self.level, keyed)
         return list(out) if out is not None else from_keys(coeffs, self._form)
 
     def _check_rule(self, rule: str | None, limits: Any) -> None:
@@ -299,43 +300,41 @@ class Plan:
         if isinstance(library, ondevice.HostLibrary) or last is None or any(a is None for a in arrays):
             return
         made, keys, own, queue = last
-        self._last[back] = ([weakref.ref(a) for a in arrays], library, made, keys, own, queue, rule)
+        layouts = [library.layout_key(a) for a in arrays]
+        refs = [weakref.ref(a) for a in arrays]
+        self._last[back] = (refs, library, made, keys, own, queue, rule, layouts)
 
     def _written_down(
         self, back: bool, record: Record, arrays: Sequence[Any], rule: str | None = None
     ) -> None:
         """What the host ran last, where it depends on nothing but these arrays."""
-        own = arrays if rule is None else arrays[:-1]
-        alike = all(isinstance(a, np.ndarray) for a in arrays) and all(a.dtype == self.dtype for a in own)
-        if not record.whole or not alike:
+        results = arrays[:1] if back else arrays[1:]
+        if not all(isinstance(a, np.ndarray) for a in arrays) or not record.makes(map(address, results)):
             self._last.pop(back, None)
             return
         limits = arrays[-1].copy() if rule is not None else None
-        places = [address(a) for a in arrays]
-        self._last[back] = ([weakref.ref(a) for a in arrays], places, record, get_num_threads(), rule, limits)
+        refs, states = [weakref.ref(a) for a in arrays], [_state(a) for a in arrays]
+        self._last[back] = (refs, states, record, get_num_threads(), rule, limits)
 
     def _again(self, back: bool, arrays: Sequence[Any], rule: str | None = None) -> bool:
-        """Runs again what was run last, if these are the very same arrays, where they were."""
+        """Runs again what was run last, if these are the same arrays, and only their numbers have changed."""
         last = self._last.get(back)
-        if last is None:
+        if last is None or len(last[0]) != len(arrays):
             return False
-        if not self._on_device:
-            refs, places, record, threads, known, limits = last
-            same = len(refs) == len(arrays) and known == rule and threads == get_num_threads()
-            if not same or any(ref() is not a for ref, a in zip(refs, arrays, strict=True)):
+        for ref, array in zip(last[0], arrays, strict=True):
+            if array is None or ref() is not array:
                 return False
-            if [address(a) for a in arrays] != places:
+        if not self._on_device:
+            _, states, record, threads, known, limits = last
+            if known != rule or threads != get_num_threads() or [_state(a) for a in arrays] != states:
                 return False
             if limits is not None and not np.array_equal(limits, arrays[-1]):
                 return False
             record.again()
             return True
-        refs, library, made, keys, own, queue, known = last
-        if len(refs) != len(arrays) or known != rule:
+        _, library, made, keys, own, queue, known, layouts = last
+        if known != rule or [library.layout_key(array) for array in arrays] != layouts:
             return False
-        for ref, array in zip(refs, arrays, strict=True):
-            if array is None or ref() is not array:
-                return False
         buffers = [library.memory(array) for array in arrays]
         # (Addresses are their own keys.)
         if buffers != keys and [ondevice.buffer_key(b) for b in buffers] != keys:
@@ -346,6 +345,13 @@ class Plan:
         if event is not None:
             library.made(arrays[:1] if back else arrays[1:], event)
         return True
+
+    def _in_order(self, keyed: Sequence[Any]) -> list[Any] | None:
+        """Arrays in the order of their buffers; None unless there is one for every band, and no other."""
+        keys = self._recipe.keys[1:]
+        if len(keyed) != self.level + 1 or any(len(part) != len(keys) for part in keyed[1:]):
+            return None
+        return [keyed[0], *(part.get(key) for part in keyed[1:] for key in keys)]
 
     def _check_shape(self, shape: tuple[int, ...], dtype: Any) -> None:
         result = self._result_dtype(np.dtype(dtype))
@@ -388,15 +394,14 @@ class Plan:
         >>> bool(np.allclose(low, plan.inverse([plan.forward(x)[0], *[(None,) * 3] * 2])))
         True
         """
-        extra = [] if limits is None else [limits]
-        if (
-            out is not None
-            and isinstance(coeffs, (list, tuple))
-            and self._again(True, [out, *flat(coeffs), *extra], rule)
-        ):
+        keyed = keyed_as(coeffs, self._form)
+        bands = None if keyed is None else self._in_order(keyed)
+        arrays = (
+            None if out is None or bands is None else [out, *bands, *([] if limits is None else [limits])]
+        )
+        if arrays is not None and self._again(True, arrays, rule):
             return out
         self._check_rule(rule, limits)
-        keyed = keyed_as(coeffs, self._form)
         if keyed is None or len(keyed) != self.level + 1:
             raise ArgumentError(
                 f"coefficients of this plan are nested as {self._form} does, with {self.level} level(s) of"
@@ -419,21 +424,24 @@ class Plan:
                 )
             except UnfusedError as error:
                 raise ArgumentError(f"this plan shrinks no details on the way back: {error}") from None
-            if out is not None:
-                self._remember(True, library, [out, *flat(coeffs), *extra], rule)
+            if arrays is not None:
+                self._remember(True, library, arrays, rule)
             return made
         if out is not None:
             check_out(out, self.shape, self.dtype, nested(list(coeffs)), "out")
         read: list[Any] = [_typed(keyed[0], self.dtype)]
         read += [{key: _typed(band, self.dtype) for key, band in part.items()} for part in keyed[1:]]
-        with recording() as record:
+        direct = self.backend != "reference" and self._inner == self.shape
+        inputs = [address(a) for a in bands or () if isinstance(a, np.ndarray)]
+        with recording(inputs) if direct and arrays is not None else nullcontext() as record:
             if rule is not None:
                 read = [read[0], *_shrunk(read[1:], rule, np.asarray(limits, np.float64))]
-            if self.backend != "reference" and self._inner == self.shape:
+            if direct:
                 made = recompose(self._recipe, read, self.shape, out)
-                if out is not None:
-                    self._written_down(True, record, [out, *flat(coeffs), *extra], rule)
-                return made
+        if record is not None and arrays is not None:
+            self._written_down(True, record, arrays, rule)
+        if direct:
+            return made
         if self.backend == "reference":
             made = self._reference_back(read)
         else:
@@ -639,6 +647,11 @@ def _given(keyed: Sequence[Any]) -> list[Any]:
     return [read(keyed[0]), *({key: read(band) for key, band in part.items()} for part in keyed[1:])]
 
 
+def _state(x: Array) -> tuple[Any, ...]:
+    """All that a kernel was told of an array, and whether it may still be written to."""
+    return address(x), x.shape, x.strides, x.dtype, x.flags.writeable
+
+
 def _shrunk(details: Sequence[Any], rule: str, limits: Array) -> list[Any]:
     """Details by a rule, on the host; coarsest first, and limits finest first."""
     found = [
@@ -649,9 +662,6 @@ def _shrunk(details: Sequence[Any], rule: str, limits: Array) -> list[Any]:
     ]
     places = {key: k for k, key in enumerate(sorted(details[0]))} if details else {}
     sources = [np.ascontiguousarray(band) for _, _, band in found]
-    record = recorded()
-    if record is not None and any(a is not band for a, (_, _, band) in zip(sources, found, strict=True)):
-        record.whole = False
     made = [empty(band.shape, band.dtype) for band in sources]
     lows, highs = ([float(limits[n, side, places[key]]) for n, key, _ in found] for side in (0, 1))
     shrink(sources, rule, lows, highs, made)

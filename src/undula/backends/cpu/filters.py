@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .memory import empty
 from .passes import address
-from .threads import ranges, run, workers
+from .threads import ranges, recorded, run, workers
 
 __all__ = [
     "RULES",
@@ -62,6 +62,10 @@ def shrink(
         return
     size = bands[0].itemsize
     starts = [(address(x), address(target)) for x, target in zip(bands, out, strict=True)]
+    if (record := recorded()) is not None:
+        for source, target in starts:
+            record.reads(source)
+            record.writes(target)
     pieces = _pieces([x.size for x in bands])
     table = np.array(
         [(starts[k][0] + b * size, starts[k][1] + b * size, count) for k, b, count in pieces], np.int64

@@ -107,9 +107,10 @@ def call_two(
     memory, listed = _scratch(first.bytes + second.bytes + rows + 256, max(first.listed, second.listed))
     start = _rounded(address(memory))
     middle = start + _rounded(first.bytes)
-    arguments[1][0] = middle + _rounded(second.bytes)
+    rows_between = middle + _rounded(second.bytes)
     own = [np.array([*arguments[0], *first.place(start), mix], np.int64)]
-    own.append(np.array([*arguments[1], *second.place(middle), 0], np.int64))
+    # (Arguments stay as they are: several threads may run the same call again at once.)
+    own.append(np.array([rows_between, *arguments[1][1:], *second.place(middle), 0], np.int64))
     first_programs, second_programs = (level.programs for level in levels)
     kernel(address(own[0]), *first_programs, address(own[1]), *second_programs, address(listed))
 
@@ -264,7 +265,7 @@ class _Places:
         self.home: list[tuple[Array, Array]] = []  # arrays to be written, and where the results stand
 
     def __enter__(self) -> list[tuple[int, int, int]]:
-        work = self.work
+        work, record = self.work, recorded()
         places: list[tuple[int, int, int]] = []
         for k, array in enumerate(self.arrays):
             side = work.bands[k - 1] if k else work.x
@@ -276,12 +277,15 @@ class _Places:
                 array = np.zeros(max(1, math.prod(side.shape[work.inner :])), work.dtype)
                 self.kept.append(array)
                 places.append((address(array), 0, 0))
+                if record is not None:
+                    record.reads(address(array))
                 continue
-            strides = side.strides(array)
+            strides, written = side.strides(array), (k == 0) == work.back
+            if record is not None and not written:
+                record.reads(address(array) if strides is not None else 0)  # (else a copy is read)
+            if record is not None and written and strides is not None:
+                record.writes(address(array))
             if strides is None:
-                if (record := recorded()) is not None:
-                    record.whole = False
-                written = (k == 0) == work.back
                 own = np.empty(array.shape, array.dtype) if written else np.array(array, order="C")
                 self.kept.append(own)
                 if written:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -95,12 +95,27 @@ def ranges(count: int, threads: int) -> list[tuple[int, int]]:
 class Record:
     """What was run, so that it can be run again on the same arrays: calls, and memory that they need.
 
-    It is not ``whole`` where something else was done besides.
+    Only calls are run again, and nothing that plain NumPy did between them. So kernels report the addresses
+    that they read and write, and a record is ``complete`` only if everything that a kernel read was either
+    an input or written by an earlier kernel: a copy made in between belongs to neither.
     """
 
     calls: list[tuple[Callable[..., Any], Sequence[tuple[Any, ...]]]] = field(default_factory=list)
     kept: list[Any] = field(default_factory=list)
-    whole: bool = True
+    known: set[int] = field(default_factory=set)
+    complete: bool = True
+
+    def reads(self, address: int) -> None:
+        """A kernel reads an array."""
+        self.complete = self.complete and address in self.known
+
+    def writes(self, address: int) -> None:
+        """A kernel writes an array, which has to stay where it is: the caller's, or one that is kept."""
+        self.known.add(address)
+
+    def makes(self, addresses: Iterable[int]) -> bool:
+        """Whether running again writes all of these arrays, from the inputs alone."""
+        return self.complete and self.known.issuperset(addresses)
 
     def again(self) -> None:
         """The same once more."""
@@ -117,9 +132,9 @@ def recorded() -> Record | None:
 
 
 @contextmanager
-def recording() -> Iterator[Record]:
-    """Writes down what this thread runs."""
-    before, _here.record = recorded(), Record()
+def recording(inputs: Iterable[int]) -> Iterator[Record]:
+    """Writes down what this thread runs on inputs at these addresses."""
+    before, _here.record = recorded(), Record(known=set(inputs))
     try:
         yield _here.record
     finally:

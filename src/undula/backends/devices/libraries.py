@@ -61,6 +61,10 @@ class Library(ABC):
         """The name of an array's dtype."""
         return str(x.dtype)
 
+    def layout_key(self, x: Any) -> tuple[Any, ...]:
+        """What a kernel depends on besides the buffer: it differs where an array was changed in place."""
+        return x.shape, x.strides, x.dtype
+
     @abstractmethod
     def held(self, x: Any) -> Held:
         """What kernels see of an array."""
@@ -185,6 +189,9 @@ class _Torch(_Cuda):
     def memory(self, x: Any) -> Any:
         return x.data_ptr()
 
+    def layout_key(self, x: Any) -> tuple[Any, ...]:
+        return x.shape, x.stride(), x.dtype, x.is_conj(), x.is_neg()
+
     def strides(self, x: Any) -> Shape | None:
         return None if x.is_contiguous() else tuple(x.stride())
 
@@ -246,6 +253,9 @@ class _OpenCL(DeviceLibrary):
 
     def buffer(self, x: Any) -> tuple[Any, int, int]:
         return x.base_data, x.offset // x.dtype.itemsize, 16
+
+    def layout_key(self, x: Any) -> tuple[Any, ...]:
+        return x.shape, x.strides, x.dtype, x.offset
 
     def strides(self, x: Any) -> Shape | None:
         return tuple(step // x.dtype.itemsize for step in x.strides)
@@ -345,6 +355,10 @@ class _Interface(_Cuda):
     def buffer(self, x: Any) -> tuple[Any, int, int]:
         address = x.__cuda_array_interface__["data"][0] or 0
         return address, 0, alignment_of(address)
+
+    def layout_key(self, x: Any) -> tuple[Any, ...]:
+        interface = x.__cuda_array_interface__
+        return interface["shape"], interface.get("strides"), interface["typestr"]
 
     def strides(self, x: Any) -> Shape | None:
         strides = x.__cuda_array_interface__.get("strides")
