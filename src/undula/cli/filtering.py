@@ -169,8 +169,8 @@ def despeckle(
     encoding = Encoding(over_time, quality, codec, preset, not no_audio, frames, luma=True)
     options = work.Options(backend, max_pixels, overwrite, quiet or json_, encoding)
 
-    def despeckled(x: Any, *, sigma: Any, channel_axis: Any, backend: str) -> Any:
-        own = {"channel_axis": channel_axis, "backend": backend}
+    def despeckled(x: Any, *, sigma: Any, channel_axis: Any, backend: str, mask: Any = None) -> Any:
+        own = {"channel_axis": channel_axis, "backend": backend, "mask": mask}
         return undula.despeckle(x, kind=kind, looks=looks, strength=strength, **own)
 
     _filtered(paths, output, recursive, lambda video: despeckled, options, json_)

@@ -15,6 +15,7 @@ import undula
 from .. import io, measures
 from ..errors import ArgumentError, FileError, UndulaError
 from ..filters import estimate_sigma
+from ..io.dicom import element
 from . import jobs as work
 from .common import Json, Level, MaxPixels, Overwrite, Wave, app, grey, measured
 from .outputs import check_outputs
@@ -216,6 +217,8 @@ def _about_file(source: str, max_pixels: int | None) -> dict[str, Any]:
             }
         given = io.read(path, max_pixels)
     pixels = given.pixels
+    valid = given.stored.valid(pixels) if given.stored is not None else None
+    seen = pixels if valid is None or not valid.any() else pixels[valid]
     about: dict[str, Any] = {
         "file": source,
         "kind": given.kind,
@@ -223,9 +226,11 @@ def _about_file(source: str, max_pixels: int | None) -> dict[str, Any]:
         "height": int(pixels.shape[given.axes[0]]),
         "channels": pixels.shape[-1] if given.channel_axis is not None else 1,
         "type": str(pixels.dtype),
-        "least": pixels.min().item(),
-        "most": pixels.max().item(),
-        "noise": _noise(pixels[0] if given.pages else pixels),
+        "least": seen.min().item(),
+        "most": seen.max().item(),
+        "noise": _noise(pixels[0], valid if valid is None else valid[0])
+        if given.pages
+        else _noise(pixels, valid),
     }
     if given.pages:
         about["pages"] = len(pixels)
@@ -233,13 +238,15 @@ def _about_file(source: str, max_pixels: int | None) -> dict[str, Any]:
         about["colour profile"] = f"{len(given.profile)} bytes"
     dataset = given.about.get("dataset")
     if dataset is not None:
-        about["modality"] = str(dataset.get("Modality", "?"))
-        about["photometric"] = str(dataset.get("PhotometricInterpretation", "?"))
+        about["modality"] = str(element(dataset, "Modality", "?"))
+        about["photometric"] = str(element(dataset, "PhotometricInterpretation", "?"))
     return about
 
 
-def _noise(pixels: np.ndarray[Any, Any]) -> float:
+def _noise(pixels: np.ndarray[Any, Any], valid: np.ndarray[Any, Any] | None = None) -> float:
     x = grey(pixels)
+    if valid is not None:
+        x[~valid] = np.nan
     return round(float(estimate_sigma(x)), 4) if min(x.shape) > 4 else 0.0
 
 

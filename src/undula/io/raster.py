@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentTypeError, FileError, UndulaError
 from .files import check_size, kind_of, needed, sniffed, written
+from .stored import StoredRange
 
 __all__ = ["Picture", "read", "write"]
 
@@ -35,6 +36,8 @@ class Picture:
         The colour profile, and what a camera wrote, with the orientation.
     about : dict
         Anything else that a format keeps: resolution, durations of frames, a dataset.
+    stored : StoredRange, optional
+        The values that the file can store, where they are fewer than those of the dtype.
     """
 
     pixels: Array
@@ -43,6 +46,7 @@ class Picture:
     profile: bytes | None = None
     exif: bytes | None = None
     about: dict[str, Any] = field(default_factory=dict)
+    stored: StoredRange | None = None
 
     @property
     def channel_axis(self) -> int | None:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from .raster import read, write
+from .stored import StoredRange
 from .video import Planes, look, process
 
-__all__ = ["Encoding", "picture_through", "video_through"]
+__all__ = ["Encoding", "filtered_page", "picture_through", "video_through"]
 
 Filter = Callable[..., Any]  # takes an image, and keywords as a Pipeline does
 Progress = Callable[[int], None]
@@ -35,6 +36,16 @@ class Encoding:
     luma: bool = False
 
 
+def filtered_page(work: Filter, page: Any, stored: StoredRange | None, **told: Any) -> Any:
+    """A page through a filter, as its file can store it; where nothing was measured, nothing is filtered."""
+    if stored is None:
+        return work(page, **told)
+    valid = stored.valid(page)
+    if valid is None:
+        return stored.fitted(work(page, **told), page)
+    return stored.fitted(work(page, mask=valid, **told), page) if valid.any() else page
+
+
 def picture_through(
     source: Path,
     target: Path,
@@ -55,7 +66,8 @@ def picture_through(
     progress = begin(len(pages)) if begin is not None else None
     made = []
     for number, page in enumerate(pages, 1):
-        made.append(work(page, sigma=sigma, channel_axis=axis, backend=backend))
+        told = {"sigma": sigma, "channel_axis": axis, "backend": backend}
+        made.append(filtered_page(work, page, picture.stored, **told))
         if progress is not None:
             progress(number)
     write(target, picture.with_pixels(np.stack(made) if picture.pages else made[0]))

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from ..errors import FileError, UndulaError
 from ..io import LIMIT, look, read
+from ..io.dicom import element
 from ..io.files import sniffed
 
 __all__ = ["Decoder", "Limits", "limit_memory"]
@@ -209,17 +210,15 @@ def _range(pixels: Array) -> tuple[float, float]:
 
 def _window(dataset: Any, low: float, high: float) -> tuple[float, float]:
     """The window that a DICOM file asks for, in stored values."""
-    with suppress(KeyError, TypeError, ValueError, AttributeError, IndexError):
-        center, width = dataset.get("WindowCenter"), dataset.get("WindowWidth")
+    with suppress(TypeError, ValueError, IndexError, ArithmeticError):
+        center, width = element(dataset, "WindowCenter"), element(dataset, "WindowWidth")
         if center is None or width is None:
             return low, high
         center, width = (
             float(v[0] if hasattr(v, "__len__") and not isinstance(v, str) else v) for v in (center, width)
         )
-        slope, shift = (
-            float(dataset.get("RescaleSlope", 1) or 1),
-            float(dataset.get("RescaleIntercept", 0) or 0),
-        )
+        slope = float(element(dataset, "RescaleSlope", 1) or 1)
+        shift = float(element(dataset, "RescaleIntercept", 0))
         ends = sorted(((center + side * width / 2) - shift) / slope for side in (-1, 1))
         if ends[1] > ends[0]:
             return ends[0], ends[1]
@@ -232,7 +231,8 @@ def _picture(path: Path, limit: int) -> tuple[dict[str, Any], Array]:
     if pixels.dtype == np.bool_:
         pixels = pixels.astype(np.uint8) * 255
     pixels = np.ascontiguousarray(pixels.astype(pixels.dtype.newbyteorder("="), copy=False))
-    low, high = _range(pixels)
+    valid = picture.stored.valid(pixels) if picture.stored is not None else None
+    low, high = _range(pixels if valid is None or not valid.any() else pixels[valid])
     told: dict[str, Any] = {
         "kind": "picture",
         "format": picture.kind,
@@ -243,8 +243,10 @@ def _picture(path: Path, limit: int) -> tuple[dict[str, Any], Array]:
     if dataset is not None:
         if picture.channel_axis is None:
             low, high = _window(dataset, low, high)
-            told["invert"] = dataset.get("PhotometricInterpretation") == "MONOCHROME1"
+            told["invert"] = element(dataset, "PhotometricInterpretation") == "MONOCHROME1"
         told["rate"] = _rate(dataset)
+    if picture.stored is not None:
+        told["stored"] = [picture.stored.low, picture.stored.high, picture.stored.padding]
     durations = [d for d in picture.about.get("durations", []) if d]
     if durations:
         told["rate"] = 1000 / (sum(durations) / len(durations))
@@ -259,9 +261,10 @@ def _rate(dataset: Any) -> float:
         ("FrameTime", lambda value: 1000 / float(value)),
     ):
         with suppress(TypeError, ValueError, ZeroDivisionError):
-            if dataset.get(name) is not None:
-                return make(dataset.get(name))
-    return 25.0 if str(dataset.get("Modality", "")) == "US" else 0.0
+            value = element(dataset, name)
+            if value is not None:
+                return make(value)
+    return 25.0 if element(dataset, "Modality") == "US" else 0.0
 
 
 NEAR = 50  # frames that are sooner decoded than looked for

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..errors import FileError
 from ..io.files import needed
+from ..io.stored import StoredRange
 from .decoding import Decoder, Limits
 
 __all__ = ["Camera", "Input", "Screen", "opened"]
@@ -74,6 +75,7 @@ class Input:
         self.pages = int(about["pages"])
         self.rate = float(about.get("rate") or 0.0) if self.pages > 1 else 0.0
         self.screen = Screen(about["low"], about["high"], bool(about.get("invert")))
+        self.stored = _stored(about.get("stored"))
         assert decoder.pixels is not None
         self._pixels = decoder.pixels
         self.first = self._pixels if self.video or not self.pages else self._pixels[0]
@@ -139,7 +141,7 @@ class Camera(Input):
         self.name = self.source = "Camera"
         self.path = None
         self.format, self.video, self.pages, self.rate = "camera", False, 0, 0.0
-        self.screen, self.color = Screen(), True
+        self.screen, self.color, self.stored = Screen(), True, None
         self.first = np.zeros((480, 640, 3), np.uint8)
 
     kind = "camera"
@@ -162,6 +164,14 @@ class Camera(Input):
 
     def close(self) -> None:
         """Nothing runs for it here."""
+
+
+def _stored(told: Any) -> StoredRange | None:
+    """The values that a file can store, as the decoder tells them."""
+    if told is None:
+        return None
+    low, high, padding = told
+    return StoredRange(low, high, tuple(padding) if padding else None)
 
 
 def _thumbnail(shown: NDArray[np.uint8], side: int) -> str:

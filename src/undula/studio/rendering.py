@@ -16,6 +16,7 @@ from ..filters import Pipeline, Trace, estimate_sigma, picture
 from ..filters.pictures import on_host
 from ..filters.subjects import Subject
 from ..filters.trace import How
+from ..io.stored import StoredRange
 from ..measures import psnr, ssim
 from .inputs import Input, Screen
 
@@ -91,21 +92,34 @@ class Made:
     trace: Trace | None = None
 
 
-def made(frame: Array, channel_axis: int | None, pipeline: Pipeline, settings: Settings) -> Made:
-    """A frame, filtered."""
+def made(
+    frame: Array,
+    channel_axis: int | None,
+    pipeline: Pipeline,
+    settings: Settings,
+    stored: StoredRange | None = None,
+) -> Made:
+    """A frame, filtered; with values that its file can store."""
     begin = time.perf_counter()
+    valid = stored.valid(frame) if stored is not None else None
+    if valid is not None and not valid.any():
+        return Made(frame, frame, {"all": 0.0})
     trace = Trace()
     told: dict[str, Any] = {"channel_axis": channel_axis, "trace": trace}
     if settings.backend == "cpu":  # (which has one way of its own, whatever the scheme)
-        result = pipeline(frame, **told)
+        result = pipeline(frame, mask=valid, **told)
         moved = 0.0
     else:
-        there, backend = Place(settings.backend).put(frame)
+        place = Place(settings.backend)
+        there, backend = place.put(frame)
+        told["mask"] = None if valid is None else place.put(valid)[0]
         up = time.perf_counter()
         result = pipeline(there, backend=backend, strategy=settings.strategy, scheme=settings.scheme, **told)
         down = time.perf_counter()
         result = np.asarray(on_host(result)).astype(frame.dtype, copy=False)
         moved = (up - begin) + (time.perf_counter() - down)
+    if stored is not None:
+        result = stored.fitted(result, frame)
     whole = time.perf_counter() - begin
     moved += trace.seconds.pop("transfer")
     parts = {name: 1e3 * seconds for name, seconds in trace.seconds.items()}
@@ -117,12 +131,15 @@ def made(frame: Array, channel_axis: int | None, pipeline: Pipeline, settings: S
     )
 
 
-def bands(frame: Array, channel_axis: int | None, pipeline: Pipeline) -> tuple[Shown, Shown, Trace]:
+def bands(
+    frame: Array, channel_axis: int | None, pipeline: Pipeline, stored: StoredRange | None = None
+) -> tuple[Shown, Shown, Trace]:
     """The pyramid before and after the filter, as pictures, and what was seen of it.
 
     It is that of brightness, where there are colours, and of one shift, also where the chain has all of them.
     """
-    subject = Subject(frame, channel_axis, None, pipeline.colors)
+    seen = stored.valid(frame) if stored is not None else None
+    subject = Subject(frame, channel_axis, None, pipeline.colors, seen)
     if subject.places != 2:
         raise ArgumentError("there are pyramids of pictures with two axes")
     if pipeline.levels_for(subject.planes.shape[1:]) == 0:
@@ -193,7 +210,8 @@ def compared(own: Made, reference: Array | None, source: Input) -> dict[str, flo
     """How noisy both are, and how near the result is to the original or to a reference."""
     found: dict[str, float] = {}
     if min(own.before.shape[:2]) > 4:
-        found["noise before"], found["noise after"] = (_noise(x) for x in (own.before, own.after))
+        valid = source.stored.valid(own.before) if source.stored is not None else None
+        found["noise before"], found["noise after"] = (_noise(x, valid) for x in (own.before, own.after))
     against = own.before if reference is None else reference
     if against.shape != own.after.shape:
         return found
@@ -207,8 +225,10 @@ def compared(own: Made, reference: Array | None, source: Input) -> dict[str, flo
     return {name: value for name, value in found.items() if not math.isnan(value)}
 
 
-def _noise(x: Array) -> float:
+def _noise(x: Array, valid: NDArray[np.bool_] | None) -> float:
     grey = x.astype(np.float32)
+    if valid is not None:  # (what is no number is left out)
+        return float(estimate_sigma(np.where(valid, grey, np.float32(np.nan))))
     if grey.ndim == 3:
         grey = (
             grey[..., :3] @ np.array([0.299, 0.587, 0.114], np.float32) if x.shape[2] >= 3 else grey[..., 0]

@@ -420,7 +420,7 @@ class Session:
         key = (what, pipeline, settings)
         if self._kept is None or self._kept[0] != key:
             frame = own.frame(number, ahead)
-            self._kept = (key, made(frame, own.channel_axis, pipeline, settings))
+            self._kept = (key, made(frame, own.channel_axis, pipeline, settings, own.stored))
         result = self._kept[1]
         pyramid = None
         if view in PYRAMIDS:
@@ -432,7 +432,7 @@ class Session:
 
     def _bands(self, key: Any, result: Made, own: Input, pipeline: Pipeline) -> tuple[Shown, Shown, Trace]:
         if self._pyramid is None or self._pyramid[0] != key:
-            self._pyramid = (key, bands(result.before, own.channel_axis, pipeline))
+            self._pyramid = (key, bands(result.before, own.channel_axis, pipeline, own.stored))
         return self._pyramid[1]
 
     def _encoded(self, shown: dict[str, Shown], quick: bool) -> list[tuple[dict[str, Any], bytes]]:
@@ -500,7 +500,9 @@ class Session:
             raise ArgumentError("nothing is open")
         run = asyncio.get_running_loop().run_in_executor
         frame = await run(self.pool, lambda: own.frame(self.number))
-        return await run(self.pool, lambda: made(frame, own.channel_axis, pipeline, self.settings))
+        return await run(
+            self.pool, lambda: made(frame, own.channel_axis, pipeline, self.settings, own.stored)
+        )
 
     def close(self) -> None:
         """Ends everything, and leaves no file behind."""

@@ -1,0 +1,305 @@
+"""DICOM: values stay within the bits that a file stores, padding and overlays stay as they were."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pydicom
+import pytest
+from pydicom.uid import (
+    CTImageStorage,
+    ExplicitVRBigEndian,
+    ExplicitVRLittleEndian,
+    ImplicitVRLittleEndian,
+    RLELossless,
+    generate_uid,
+)
+
+import undula
+from undula import io
+from undula.cli import main
+
+
+def save(path: Path, cells: Any, stored: int, signed: bool = False, **elements: Any) -> Path:
+    """A DICOM file with these samples, as they lie in their cells."""
+    dataset = pydicom.Dataset()
+    dataset.file_meta = pydicom.dataset.FileMetaDataset()
+    syntax = elements.pop("syntax", ExplicitVRLittleEndian)
+    dataset.file_meta.TransferSyntaxUID = syntax if not syntax.is_compressed else ExplicitVRLittleEndian
+    dataset.file_meta.MediaStorageSOPClassUID = dataset.SOPClassUID = CTImageStorage
+    dataset.file_meta.MediaStorageSOPInstanceUID = dataset.SOPInstanceUID = generate_uid()
+    color = cells.shape[-1] == 3
+    frames = cells.ndim - color == 3
+    if frames:
+        dataset.NumberOfFrames = len(cells)
+    dataset.Rows, dataset.Columns = cells.shape[int(frames) : int(frames) + 2]
+    dataset.SamplesPerPixel = 3 if color else 1
+    if color:
+        dataset.PlanarConfiguration = 0
+    dataset.PhotometricInterpretation = "RGB" if color else "MONOCHROME2"
+    dataset.PixelRepresentation = int(signed)
+    dataset.BitsAllocated, dataset.BitsStored, dataset.HighBit = 8 * cells.itemsize, stored, stored - 1
+    for name, value in elements.items():
+        setattr(dataset, name, value)
+    order = ">" if syntax == ExplicitVRBigEndian else "<"
+    dataset.PixelData = cells.astype(cells.dtype.newbyteorder(order)).tobytes()
+    dataset["PixelData"].VR = "OW" if cells.itemsize > 1 else "OB"
+    if syntax.is_compressed:
+        dataset.compress(syntax)
+    dataset.save_as(path, enforce_file_format=True)
+    return path
+
+
+def cells_of(path: Path) -> Any:
+    """What lies in the cells of a file, unused bits and all."""
+    return pydicom.pixels.pixel_array(pydicom.dcmread(path), raw=True, correct_unused_bits=False)
+
+
+def steps(low: int, high: int, dtype: str, channels: int = 0) -> Any:
+    """Stripes from the least to the largest value, with noise: filters go beyond both."""
+    rng = np.random.default_rng(0)
+    x = np.where((np.arange(48) // 6) % 2, high, low) + rng.normal(0, 0.02 * (high - low), (40, 48))
+    x = np.clip(np.round(x), low, high)
+    return np.stack([x] * channels, axis=-1).astype(dtype) if channels else x.astype(dtype)
+
+
+DEPTHS = [
+    ("u2", 12, False, 0),
+    ("u2", 10, False, 0),
+    ("i2", 12, True, 0),
+    ("u1", 7, False, 0),
+    ("u4", 20, False, 0),
+    ("i4", 24, True, 0),
+    ("u2", 16, False, 0),
+    ("u2", 12, False, 3),
+]
+
+
+@pytest.mark.parametrize(("dtype", "stored", "signed", "channels"), DEPTHS)
+def test_results_stay_within_the_bits_that_are_stored(
+    dtype: str, stored: int, signed: bool, channels: int, tmp_path: Path
+) -> None:
+    low, high = (-(1 << stored - 1), (1 << stored - 1) - 1) if signed else (0, (1 << stored) - 1)
+    source = save(tmp_path / "in.dcm", steps(low, high, dtype, channels), stored, signed)
+    assert main(["sharpen", str(source), str(tmp_path / "out.dcm"), "--quiet"]) == 0
+    made = cells_of(tmp_path / "out.dcm")
+    assert (made.min(), made.max()) == (low, high)
+    after = pydicom.dcmread(tmp_path / "out.dcm")
+    assert (after.BitsStored, after.HighBit, after.PixelRepresentation) == (stored, stored - 1, signed)
+    free = undula.sharpen(io.read(source).pixels.astype("f8"), channel_axis=2 if channels else None)
+    if channels == 0:
+        np.testing.assert_allclose(made, np.clip(np.round(free), low, high), atol=1)
+
+
+@pytest.mark.parametrize("syntax", [ImplicitVRLittleEndian, ExplicitVRBigEndian, RLELossless])
+def test_results_stay_within_their_bits_however_pixels_are_kept(syntax: Any, tmp_path: Path) -> None:
+    source = save(tmp_path / "in.dcm", steps(-2048, 2047, "i2"), 12, True, syntax=syntax)
+    assert main(["sharpen", str(source), str(tmp_path / "out.dcm"), "--quiet"]) == 0
+    made = cells_of(tmp_path / "out.dcm")
+    assert (made.min(), made.max()) == (-2048, 2047)
+
+
+def test_values_that_cannot_be_stored_are_clipped_by_write(tmp_path: Path) -> None:
+    given = io.read(save(tmp_path / "in.dcm", steps(0, 4095, "u2"), 12))
+    for pixels in (given.pixels + 100, given.pixels.astype("f4") * 1.5, given.pixels.astype("i8") - 100):
+        io.write(tmp_path / "out.dcm", given.with_pixels(pixels))
+        np.testing.assert_array_equal(cells_of(tmp_path / "out.dcm"), np.clip(np.round(pixels), 0, 4095))
+    broken = given.pixels.astype("f4")
+    broken[3, 4] = np.nan
+    with pytest.raises(undula.ArgumentError, match="no numbers"):
+        io.write(tmp_path / "out.dcm", given.with_pixels(broken))
+
+
+def test_least_and_largest_values_are_those_of_the_result(tmp_path: Path) -> None:
+    told = {"SmallestImagePixelValue": 5, "LargestImagePixelValue": 6}
+    told |= {"SmallestPixelValueInSeries": 7, "LargestPixelValueInSeries": 8}
+    cells = steps(100, 3000, "u2")
+    cells[:9] = 4000
+    source = save(tmp_path / "in.dcm", cells, 12, PixelPaddingValue=4000, **told)
+    assert main(["denoise", str(source), str(tmp_path / "out.dcm"), "--quiet"]) == 0
+    after = pydicom.dcmread(tmp_path / "out.dcm")
+    made = after.pixel_array[9:]
+    assert (after.SmallestImagePixelValue, after.LargestImagePixelValue) == (made.min(), made.max())
+    assert "SmallestPixelValueInSeries" not in after
+    assert "LargestPixelValueInSeries" not in after
+    color = save(tmp_path / "rgb.dcm", steps(0, 255, "u1", 3), 8, **told)
+    io.write(tmp_path / "color.dcm", io.read(color))
+    assert "SmallestImagePixelValue" not in pydicom.dcmread(tmp_path / "color.dcm")
+
+
+# --- padding --------------------------------------------------------------------------------------
+
+
+def padded(folder: Path, value: int, cells: Any, where: Any, **elements: Any) -> Path:
+    """The cells with padding somewhere."""
+    cells = np.where(where, np.array(value).astype(cells.dtype), cells)
+    return save(folder / f"in{value}.dcm", cells, 16, True, PixelPaddingValue=value, **elements)
+
+
+ROUND = np.hypot(*np.mgrid[-20:20, -24:24]) > 19
+
+
+@pytest.mark.parametrize("command", ["denoise", "despeckle", "sharpen", "enhance"])
+def test_padding_is_left_alone_and_out_of_statistics(command: str, tmp_path: Path) -> None:
+    cells = steps(900, 1400, "i2")
+    results = []
+    for value in (-2000, 20000):
+        source = padded(tmp_path, value, cells, ROUND)
+        target = tmp_path / f"out{value}.dcm"
+        assert main([command, str(source), str(target), "--quiet"]) == 0
+        made = cells_of(target)
+        assert (made[ROUND] == value).all()
+        assert not (made[~ROUND] == value).any()
+        results.append(made[~ROUND])
+    np.testing.assert_array_equal(*results)
+    assert (results[0] != cells[~ROUND]).mean() > 0.5
+
+
+def test_padding_may_be_a_range_and_no_result_becomes_padding(tmp_path: Path) -> None:
+    cells = steps(-900, 900, "i2")
+    cells[ROUND] = np.where(np.arange(int(ROUND.sum())) % 2, -2000, -910)
+    source = save(tmp_path / "in.dcm", cells, 16, True, PixelPaddingValue=-910, PixelPaddingRangeLimit=-2000)
+    assert main(["sharpen", str(source), str(tmp_path / "out.dcm"), "--quiet", "--amount", "3"]) == 0
+    made = cells_of(tmp_path / "out.dcm")
+    np.testing.assert_array_equal(made[ROUND], cells[ROUND])
+    assert not ((made >= -2000) & (made <= -910))[~ROUND].any()
+    assert (made[~ROUND] == -909).any()
+    # The same where somebody filters on their own, and pays no heed to padding.
+    given = io.read(source)
+    io.write(tmp_path / "own.dcm", given.with_pixels(given.pixels - 30))
+    made = cells_of(tmp_path / "own.dcm")
+    np.testing.assert_array_equal(made[ROUND], cells[ROUND])
+    np.testing.assert_array_equal(made[~ROUND], np.maximum(cells[~ROUND] - 30, -909))
+
+
+def test_padding_beyond_the_stored_bits_and_frames_of_nothing_else(tmp_path: Path) -> None:
+    cells = np.stack([steps(100, 4000, "u2"), np.full((40, 48), 63536, "u2")])
+    cells[0, ROUND] = 63536  # (-2000 in 16 bits: some scanners fill with it, whatever is stored)
+    source = save(tmp_path / "in.dcm", cells, 12, PixelPaddingValue=63536)
+    assert main(["denoise", str(source), str(tmp_path / "out.dcm"), "--quiet"]) == 0
+    made = cells_of(tmp_path / "out.dcm")
+    np.testing.assert_array_equal(made[1], cells[1])
+    np.testing.assert_array_equal(made[0, ROUND], cells[0, ROUND])
+    assert made[0, ~ROUND].max() <= 4095
+
+
+def test_padding_with_the_sign_of_others(tmp_path: Path) -> None:
+    cells = steps(900, 1400, "i2")
+    cells[ROUND] = -2000
+    source = save(tmp_path / "in.dcm", cells, 16, True)
+    dataset = pydicom.dcmread(source)
+    dataset.add_new("PixelPaddingValue", "US", 63536)
+    dataset.save_as(source)
+    assert main(["sharpen", str(source), str(tmp_path / "out.dcm"), "--quiet"]) == 0
+    assert (cells_of(tmp_path / "out.dcm")[ROUND] == -2000).all()
+
+
+def test_padding_is_no_part_of_what_is_told_and_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import json
+
+    cells = steps(900, 1400, "i2")
+    told, shown = [], []
+    for value in (-2000, 20000):
+        source = padded(tmp_path, value, cells, ROUND)
+        assert main(["info", str(source), "--json"]) == 0
+        told.append(json.loads(capsys.readouterr().out))
+        shown.append(io.window(io.read(source)))
+    assert (told[0]["least"], told[0]["most"]) == (cells[~ROUND].min(), cells[~ROUND].max())
+    assert told[0]["noise"] == told[1]["noise"]
+    np.testing.assert_array_equal(*shown)
+    assert shown[0][~ROUND].max() == 255
+    assert (shown[0][ROUND] == 0).all()
+
+
+def test_previews_and_frames_of_the_studio_are_what_is_written(tmp_path: Path) -> None:
+    pytest.importorskip("nicegui", reason="the Studio needs nicegui")
+    from undula.filters.functions import sharpening
+    from undula.studio.decoding import Limits
+    from undula.studio.exporting import Job, _run
+    from undula.studio.inputs import opened
+    from undula.studio.rendering import Settings, bands, compared, made
+
+    cells = np.stack([steps(0, 4095, "u2")] * 2)
+    cells[:, ROUND] = 63536
+    source = save(tmp_path / "in.dcm", cells, 12, PixelPaddingValue=63536)
+    assert main(["sharpen", str(source), str(tmp_path / "out.dcm"), "--quiet"]) == 0
+    expected = cells_of(tmp_path / "out.dcm")[1]
+    given = opened(source, "in.dcm", Limits())
+    assert given.screen.high == 4095
+    pipeline = sharpening(1.0, "unsharp", 1.0)
+    result = made(given.frame(1), None, pipeline, Settings(), given.stored)
+    np.testing.assert_array_equal(result.after, expected)
+    assert compared(result, None, given)["noise before"] < 4095
+    other = np.where(ROUND, 4000, cells[1]).astype("u2")
+    by_mask, by_value = (bands(x, None, pipeline, s)[0] for x, s in ((cells[1], given.stored), (other, None)))
+    assert (by_mask != by_value).any()
+    _run(Job(str(source), str(tmp_path / "frames"), pipeline.to_json(), "cpu", True))
+    frame = io.read(sorted((tmp_path / "frames").iterdir())[1]).pixels
+    np.testing.assert_array_equal(frame, expected)
+
+
+# --- unused bits ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("high_bit", "position"), [(11, 12), (15, 0)])
+def test_overlays_in_unused_bits_are_kept(high_bit: int, position: int, tmp_path: Path) -> None:
+    overlay = np.indices((40, 48)).sum(axis=0) % 5 == 0
+    values = steps(0, 4095, "u2")
+    cells = (values << (high_bit - 11)) | (overlay.astype("u2") << position)
+    source = save(tmp_path / "in.dcm", cells, 12)
+    dataset = pydicom.dcmread(source)
+    dataset.HighBit = high_bit
+    for element, vr, value in ((0x0010, "US", 40), (0x0011, "US", 48), (0x0040, "CS", "G")):
+        dataset.add_new((0x6000, element), vr, value)
+    dataset.add_new((0x6000, 0x0050), "SS", [1, 1])
+    dataset.add_new((0x6000, 0x0100), "US", 16)
+    dataset.add_new((0x6000, 0x0102), "US", position)
+    dataset.save_as(source)
+    given = io.read(source)
+    np.testing.assert_array_equal(given.pixels, values)
+    assert main(["sharpen", str(source), str(tmp_path / "out.dcm"), "--quiet"]) == 0
+    made = cells_of(tmp_path / "out.dcm")
+    np.testing.assert_array_equal((made >> position) & 1, overlay)
+    again = io.read(tmp_path / "out.dcm").pixels
+    assert (again != values).any()
+    assert (again.min(), again.max()) == (0, 4095)
+    assert pydicom.dcmread(tmp_path / "out.dcm").HighBit == high_bit
+
+
+def test_rubbish_in_unused_bits_is_no_part_of_the_picture(tmp_path: Path) -> None:
+    values = steps(0, 4095, "u2")
+    source = save(tmp_path / "in.dcm", values | 0x5000, 12)
+    given = io.read(source)
+    np.testing.assert_array_equal(given.pixels, values)
+    io.write(tmp_path / "out.dcm", given)
+    np.testing.assert_array_equal(cells_of(tmp_path / "out.dcm"), values)
+
+
+# --- what is broken -------------------------------------------------------------------------------
+
+
+def test_elements_that_cannot_be_understood_do_not_matter_until_they_are_needed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = {"Modality": "CT", "WindowCenter": "40.5", "WindowWidth": "9"}
+    source = save(tmp_path / "in.dcm", steps(0, 4095, "u2"), 12, **told)
+    data = source.read_bytes()
+    source.write_bytes(data.replace(b"CT", b"\xff\xfe", 1).replace(b"40.5", b"4x.,"))
+    for words in (["info", str(source)], ["denoise", str(source), str(tmp_path / "out.dcm"), "-q"]):
+        assert main(words) == 0, capsys.readouterr().err
+    with pytest.raises(undula.FileError, match=r"in\.dcm"):
+        io.window(io.read(source))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("BitsStored", 17), ("BitsStored", 0), ("Rows", 0), ("SamplesPerPixel", 0)]
+)
+def test_impossible_numbers_are_said_to_be(name: str, value: int, tmp_path: Path) -> None:
+    source = save(tmp_path / "in.dcm", steps(0, 4095, "u2"), 12)
+    dataset = pydicom.dcmread(source)
+    setattr(dataset, name, value)
+    dataset.save_as(source)
+    with pytest.raises(undula.FileError, match=r"in\.dcm"):
+        io.read(source)
