@@ -1,5 +1,9 @@
 """Thresholds against PyWavelets."""
 
+from itertools import product
+from typing import Any
+
+import array_api_compat
 import numpy as np
 import pytest
 import pywt
@@ -8,6 +12,7 @@ from hypothesis import strategies as st
 
 import undula
 from undula.filters import threshold, threshold_firm
+from undula.filters.threshold import firm_by, threshold_by
 
 MODES = ("soft", "hard", "garrote", "greater", "less")
 samples = st.lists(st.floats(-9, 9, width=32), min_size=1, max_size=12)
@@ -84,3 +89,95 @@ def test_bad_firm_thresholds() -> None:
     for low, high in ((2, 1), (-1, 1)):
         with pytest.raises(undula.ArgumentError, match=str(low)):
             threshold_firm([1.0], low, high)
+
+
+INTEGERS = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
+
+
+def _ramp(dtype: str) -> np.ndarray[Any, Any]:
+    if dtype == "?":
+        return np.array([True, False, True])
+    return np.arange(-6 if dtype[0] == "i" else 0, 7).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("mode", MODES)
+def test_integers(dtype: str, mode: str) -> None:
+    data = _ramp(dtype)
+    for substitute, t in product([0, 1, 1.5, -0.25, np.nan, 2 - 1j, np.float64(0.5)], [0.5, 2, 2.5, 4]):
+        with np.errstate(all="ignore"):  # (PyWavelets divides by zero)
+            theirs = pywt.threshold(data, t, mode, substitute)
+        mine = threshold(data, t, mode, substitute)
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_allclose(mine, theirs, rtol=1e-14)
+
+
+def test_substitutes_of_other_dtypes() -> None:
+    assert threshold(np.array([True, False]), 1, "hard", False).dtype == bool
+    assert threshold(np.array([1, 2], "u8"), 2, "hard", True).tolist() == [1, 2]
+    mine = threshold(np.array([1, 2], "i1"), 2, "hard", np.float32(0.5))
+    assert (mine.dtype, mine.tolist()) == (np.float64, [0.5, 2])
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("limits", [(1, 3), (2, 2), (2.5, 7)])
+def test_firm_on_integers(dtype: str, limits: tuple[float, float]) -> None:
+    data = _ramp(dtype)
+    with np.errstate(all="ignore"):
+        theirs = pywt.threshold_firm(np.array([0, *data.astype(float)]), *limits)[1:]
+    if limits[0] == limits[1]:  # hard, where PyWavelets divides by zero
+        theirs = np.where(np.abs(data.astype(float)) > limits[1], data, 0)
+    mine = threshold_firm(data, *limits)
+    assert mine.dtype == np.float64
+    np.testing.assert_allclose(mine, theirs, rtol=1e-15)
+
+
+@pytest.mark.parametrize("mode", ["soft", "hard", "garrote"])
+def test_the_least_integer_has_a_magnitude(mode: str) -> None:
+    for dtype in ("i1", "i2", "i4"):
+        least = int(np.iinfo(dtype).min)
+        mine = threshold(np.array([least], dtype), 2, mode)
+        np.testing.assert_array_equal(mine, threshold(np.array([float(least)]), 2, mode))
+
+
+@pytest.mark.parametrize(("dtype", "substitute"), [("u1", -1), ("i1", 300), ("u8", -1), ("i2", 2**40)])
+def test_substitutes_that_integers_do_not_hold(dtype: str, substitute: int) -> None:
+    for mode in ("hard", "greater", "less"):
+        with pytest.raises(undula.ArgumentError, match=f"substitute.*{np.dtype(dtype)}.*{substitute}"):
+            threshold(np.ones(3, dtype), 2, mode, substitute)
+    np.testing.assert_array_equal(threshold(np.ones(3, dtype), 2, "soft", substitute), np.full(3, substitute))
+
+
+def test_zeros_are_kept_by_a_threshold_of_zero() -> None:
+    for mode in MODES:
+        np.testing.assert_array_equal(
+            threshold([0.0, 1.0], [0.0, 1.0], mode, 5), [0, {"soft": 0, "garrote": 0}.get(mode, 1)]
+        )
+
+
+def test_complex_substitutes_of_floats() -> None:
+    for mode in MODES:
+        mine = threshold(np.array([1, 5], "f4"), 3, mode, 1 + 2j)
+        theirs = pywt.threshold(np.array([1, 5], "f4"), 3, mode, 1 + 2j)
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6)
+
+
+def test_firm_without_an_upper_end_is_soft() -> None:
+    data = np.linspace(-5, 5, 11)
+    np.testing.assert_allclose(threshold_firm(data, 2, np.inf), threshold(data, 2), atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, "f4", "f8", "c8"])
+@pytest.mark.parametrize("substitute", [0, 1.5, 2 - 1j])
+def test_other_libraries_do_the_same(dtype: str, substitute: complex) -> None:
+    """By the functions of the array API, here those of NumPy."""
+    xp = array_api_compat.array_namespace(np.ones(1))
+    data = _ramp(dtype) if dtype in INTEGERS else np.arange(-6, 7).astype(dtype)
+    for mode in ("soft", "hard", "garrote") if dtype == "c8" else MODES:
+        mine, theirs = threshold_by(xp, data, 2, mode, substitute), threshold(data, 2, mode, substitute)
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6)
+    mine, theirs = firm_by(xp, data, 1, 4), threshold_firm(data, 1, 4)
+    assert mine.dtype == theirs.dtype
+    np.testing.assert_allclose(mine, theirs, rtol=1e-6)
