@@ -13,7 +13,7 @@ from .filters.arrays import HOST
 from .transforms import wavedecn
 from .wavelets import Wavelet, as_wavelet
 
-__all__ = ["BandMeasure", "compare_bands", "psnr", "ssim"]
+__all__ = ["BandMeasure", "compare_bands", "difference", "psnr", "ssim", "value_range"]
 
 Array = NDArray[Any]
 
@@ -27,26 +27,67 @@ def _pair(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
     return one, two
 
 
-def _range(one: Array, two: Array, data_range: float | None) -> float:
-    """The largest difference that there could be: given, of the dtype, or 1 for floats up to 1."""
+def value_range(a: ArrayLike, b: ArrayLike, data_range: float | None = None) -> float:
+    """The largest difference that there could be: given, of the dtype, or 1 for floats up to 1.
+
+    >>> value_range(np.zeros(3, "u1"), np.ones(3, "u1"))
+    255.0
+    """
     if data_range is not None:
+        if not 0 < data_range < math.inf:
+            raise ArgumentError(f"data_range is a positive number, got {data_range}")
         return float(data_range)
+    one, two = np.asarray(a), np.asarray(b)
     if one.dtype.kind in "iu" and two.dtype.kind in "iu":
         info = np.iinfo(np.promote_types(one.dtype, two.dtype) if one.dtype != two.dtype else one.dtype)
         return float(info.max) - float(info.min if info.min < 0 else 0)
-    most = max(float(np.abs(one).max()), float(np.abs(two).max()))
+    most = max(float(np.abs(x[np.isfinite(x)].astype(np.float64)).max(initial=0)) for x in (one, two))
     return 1.0 if most <= 1.5 else 255.0 if most <= 256 else most
+
+
+def difference(a: ArrayLike, b: ArrayLike) -> Array:
+    """How far each sample is from that of another array, as floats.
+
+    Equal samples are 0 apart, also where both are NaN or the same infinity. Where only one of them is finite
+    or a number, the difference is NaN.
+
+    >>> difference([1.0, np.nan, np.nan], [3.0, np.nan, 3.0])
+    array([ 2.,  0., nan])
+    """
+    one, two = _pair(a, b)
+    kind = np.promote_types(one.dtype, two.dtype)
+    if kind.kind in "iu":  # 64 bits wrap around, and so the difference is exact
+        high, low = np.maximum(one, two).astype(np.uint64), np.minimum(one, two).astype(np.uint64)
+        return (high - low).astype(np.float64)
+    one, two = (x.astype(np.promote_types(kind, np.float64)) for x in (one, two))
+    finite = np.isfinite(one) & np.isfinite(two)
+    with np.errstate(invalid="ignore", over="ignore"):
+        gap = np.abs(one - two)
+    same = (one == two) | (np.isnan(one) & np.isnan(two))
+    return np.where(finite, gap, np.where(same, 0.0, np.nan))
 
 
 def psnr(a: ArrayLike, b: ArrayLike, data_range: float | None = None) -> float:
     """The peak signal-to-noise ratio in decibels; infinite for what is equal.
 
+    Samples that are NaN, or the same infinity, in both arrays are left out. The result is NaN where a sample
+    is not finite in one array only, and where no samples remain.
+
     >>> psnr(np.zeros((4, 4), "u1"), np.full((4, 4), 255, "u1"))
     0.0
     """
     one, two = _pair(a, b)
-    error = float(np.mean((one.astype(np.float64) - two.astype(np.float64)) ** 2))
-    return math.inf if error == 0 else 20 * math.log10(_range(one, two, data_range)) - 10 * math.log10(error)
+    scale = value_range(one, two, data_range)
+    gap = difference(one, two)
+    gap = gap[np.isnan(gap) | (np.isfinite(one) & np.isfinite(two))]
+    largest = float(gap.max(initial=0))
+    if gap.size == 0 or math.isnan(largest):
+        return math.nan
+    if largest in (0, math.inf):
+        return math.inf if largest == 0 else -math.inf
+    # Squares of the differences themselves may be too small or too large for a float.
+    error = float(np.mean((gap / largest) ** 2))
+    return 20 * (math.log10(scale) - math.log10(largest)) - 10 * math.log10(error)
 
 
 def ssim(
@@ -54,19 +95,25 @@ def ssim(
 ) -> float:
     """The structural similarity, from windows of 7×7; 1 for what is equal.
 
+    Windows with samples that are NaN, or the same infinity, in both arrays are left out. The result is NaN
+    where a sample is not finite in one array only, and where no windows remain.
+
     >>> x = np.random.default_rng(0).integers(0, 256, (32, 32)).astype("u1")
     >>> ssim(x, x)
     1.0
     """
     one, two = _pair(a, b)
-    scale = _range(one, two, data_range)
+    scale = value_range(one, two, data_range)
     if channel_axis is not None:
         parts = [np.moveaxis(each, channel_axis, 0) for each in (one, two)]
         found = [ssim(p, q, scale) for p, q in zip(*parts, strict=True)]
         return float(np.mean(found))
     if one.ndim != 2 or min(one.shape) < 7:
         raise ArgumentError(f"structure is compared in windows of 7×7, got shape {one.shape}")
-    x, y = one.astype(np.float64)[None], two.astype(np.float64)[None]
+    if np.isnan(difference(one, two)).any():
+        return math.nan
+    finite = np.isfinite(one)
+    x, y = (np.where(finite, each, 0).astype(np.float64)[None] for each in (one, two))
     taps = np.full(7, 1 / 7)
 
     def mean(z: Array) -> Array:
@@ -79,7 +126,8 @@ def ssim(
     )
     c1, c2 = (0.01 * scale) ** 2, (0.03 * scale) ** 2
     whole = ((2 * mx * my + c1) * (2 * vxy + c2)) / ((mx**2 + my**2 + c1) * (vx + vy + c2))
-    return float(whole[0, 3:-3, 3:-3].mean())
+    windows = np.lib.stride_tricks.sliding_window_view(finite, (7, 7)).all(axis=(2, 3))
+    return float(whole[0, 3:-3, 3:-3][windows].mean()) if windows.any() else math.nan
 
 
 class BandMeasure(NamedTuple):
@@ -105,7 +153,7 @@ def compare_bands(
     [inf, inf, inf, inf]
     """
     one, two = _pair(a, b)
-    scale = _range(one, two, data_range)
+    scale = value_range(one, two, data_range)
     margin = as_wavelet(wavelet).dec_len
     parts = [wavedecn(each.astype(np.float64), wavelet, level=level) for each in (one, two)]
     found = []

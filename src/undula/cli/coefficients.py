@@ -15,7 +15,7 @@ from ..errors import ArgumentError, FileError, UndulaError
 from ..filters import picture
 from ..io.files import written
 from . import jobs as work
-from .common import Json, Level, MaxPixels, Overwrite, Wave, app, grey, measured, rounded
+from .common import Json, Level, MaxPixels, Overwrite, Wave, app, check_finite, grey, measured, rounded
 from .outputs import PIPE, check_outputs
 from .screen import say, show_json
 
@@ -133,6 +133,7 @@ def approximate(
     if given.pages:
         raise FileError(f"{source} has {len(given.pixels)} pages, and this takes one picture")
     x = given.pixels.astype(np.float64)
+    check_finite(x, source)
     coeffs = undula.wavedecn(x, wavelet, level=level, axes=(0, 1))
     levels = len(coeffs) - 1
     total = sum(band.size for part in coeffs[1:] for band in part.values()) + coeffs[0].size

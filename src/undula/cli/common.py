@@ -10,7 +10,9 @@ import typer
 
 import undula
 
-__all__ = ["app", "grey", "measured", "rounded"]
+from ..errors import FileError
+
+__all__ = ["app", "check_finite", "grey", "measured", "rounded"]
 
 
 def _version(wanted: bool) -> None:
@@ -66,6 +68,15 @@ NoAudio = Annotated[bool, typer.Option("--no-audio", help="video: leave sound an
 Frames = Annotated[int | None, typer.Option("--frames", help="video: the most frames to take")]
 
 
+def check_finite(pixels: np.ndarray[Any, Any], source: str) -> None:
+    """Raises an error for NaN and infinities, which a transform would spread over their surroundings."""
+    count = np.count_nonzero(~np.isfinite(pixels))
+    if count:
+        raise FileError(
+            f"{count} samples of {source} are NaN or infinite and would spread to others; replace them first"
+        )
+
+
 def grey(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Brightness, as floats."""
     x = pixels.astype(np.float64)
@@ -82,7 +93,11 @@ def rounded(x: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, An
 
 def measured(found: dict[str, float]) -> str:
     """How alike two pictures are, in words."""
-    words = [f"PSNR {found['psnr']:.2f} dB" if math.isfinite(found["psnr"]) else "equal to the last bit"]
-    if "ssim" in found:
+    words = []
+    if math.isfinite(found["psnr"]):
+        words.append(f"PSNR {found['psnr']:.2f} dB")
+    elif found["psnr"] == math.inf:
+        words.append("no difference")
+    if "ssim" in found and math.isfinite(found["ssim"]):
         words.append(f"SSIM {found['ssim']:.4f}")
     return ", ".join(words)

@@ -17,7 +17,7 @@ from ..errors import ArgumentError, FileError, UndulaError
 from ..filters import estimate_sigma
 from ..io.dicom import element
 from . import jobs as work
-from .common import Json, Level, MaxPixels, Overwrite, Wave, app, grey, measured
+from .common import Json, Level, MaxPixels, Overwrite, Wave, app, check_finite, grey, measured
 from .outputs import check_outputs
 from .screen import say, show_json, show_table
 
@@ -43,7 +43,15 @@ def compare(
         raise ArgumentError(
             f"{a} has shape {one.pixels.shape}, and {b} {two.pixels.shape}: they cannot be compared"
         )
-    found: dict[str, Any] = {"psnr": measures.psnr(one.pixels, two.pixels)}
+    scale = measures.value_range(one.pixels, two.pixels)
+    gap = measures.difference(one.pixels, two.pixels)
+    matched = ~np.isnan(gap)  # (the others are NaN or infinite in one picture only)
+    unmatched = int(gap.size - np.count_nonzero(matched))
+    found: dict[str, Any] = {
+        "equal": not gap.any(),
+        "psnr": measures.psnr(one.pixels[matched], two.pixels[matched], scale) if matched.any() else math.nan,
+        "unmatched": unmatched,
+    }
     pages = (
         [(p, q) for p, q in zip(one.pixels, two.pixels, strict=True)]
         if one.pages
@@ -51,22 +59,33 @@ def compare(
     )
     if min(one.pixels.shape[axis] for axis in one.axes) >= 7:
         axis = -1 if one.channel_axis is not None else None
-        found["ssim"] = float(np.mean([measures.ssim(p, q, channel_axis=axis) for p, q in pages]))
-    scale = measures._range(one.pixels, two.pixels, None)
+        found["ssim"] = float(np.mean([measures.ssim(p, q, scale, channel_axis=axis) for p, q in pages]))
     p, q = pages[0]
     own = min(level or 3, max(1, math.floor(math.log2(max(2, min(p.shape[:2]))))))
     bands = measures.compare_bands(grey(p), grey(q), wavelet, own, scale)
     if difference is not None:
-        shown = np.abs(p.astype(np.float64) - q.astype(np.float64))
-        top = shown.max() or 1.0
-        io.write(difference, np.round(255 * shown / top).astype(np.uint8))
+        shown = gap[0] if one.pages else gap
+        top = np.nanmax(shown, initial=0) or 1.0
+        io.write(difference, np.round(np.nan_to_num(255 * (shown / top), nan=255)).astype(np.uint8))
     if json_:
         found["bands"] = [band._asdict() for band in bands]
         show_json(found)
         return
-    say(measured(found))
+    if found["equal"]:
+        say(_equality(one.pixels, two.pixels))
+    else:
+        if unmatched:
+            say(f"{unmatched} samples are NaN or infinite in one of them only; of the others:")
+        say(measured(found))
     rows = [[str(band.level), band.band, band.psnr, band.inner] for band in bands]
     show_table("PSNR of bands, dB", ["level", "band", "all", "away from borders"], rows)
+
+
+def _equality(one: np.ndarray[Any, Any], two: np.ndarray[Any, Any]) -> str:
+    """In what respect arrays with equal values are equal."""
+    if one.dtype != two.dtype:
+        return f"all values are equal, but one file has {one.dtype} and the other {two.dtype}"
+    return "equal to the last bit" if one.tobytes() == two.tobytes() else "all values are equal"
 
 
 @app.command()
@@ -88,6 +107,7 @@ def verify(
     Example: `undula example photo.png && undula verify photo.png --first reference --second cpu`
     """
     given = grey(work.read_picture(source, max_pixels).pixels)
+    check_finite(given, source)
 
     def plan(text: str) -> undula.Plan:
         backend, _, how = text.partition(":")
@@ -217,8 +237,9 @@ def _about_file(source: str, max_pixels: int | None) -> dict[str, Any]:
             }
         given = io.read(path, max_pixels)
     pixels = given.pixels
+    finite = np.isfinite(pixels)
     valid = given.stored.valid(pixels) if given.stored is not None else None
-    seen = pixels if valid is None or not valid.any() else pixels[valid]
+    seen = pixels[finite if valid is None or not valid.any() else valid & finite]
     about: dict[str, Any] = {
         "file": source,
         "kind": given.kind,
@@ -226,12 +247,14 @@ def _about_file(source: str, max_pixels: int | None) -> dict[str, Any]:
         "height": int(pixels.shape[given.axes[0]]),
         "channels": pixels.shape[-1] if given.channel_axis is not None else 1,
         "type": str(pixels.dtype),
-        "least": seen.min().item(),
-        "most": seen.max().item(),
+        "least": seen.min().item() if seen.size else math.nan,
+        "most": seen.max().item() if seen.size else math.nan,
         "noise": _noise(pixels[0], valid if valid is None else valid[0])
         if given.pages
         else _noise(pixels, valid),
     }
+    if not finite.all():
+        about["not finite"] = int(np.count_nonzero(~finite))
     if given.pages:
         about["pages"] = len(pixels)
     if given.profile:
@@ -247,6 +270,9 @@ def _noise(pixels: np.ndarray[Any, Any], valid: np.ndarray[Any, Any] | None = No
     x = grey(pixels)
     if valid is not None:
         x[~valid] = np.nan
+    x[~np.isfinite(x)] = np.nan
+    if np.isnan(x).all():
+        return math.nan
     return round(float(estimate_sigma(x)), 4) if min(x.shape) > 4 else 0.0
 
 

@@ -73,7 +73,7 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]
 
 def _cell(value: Any) -> str:
     if isinstance(value, float):
-        return "∞" if value == math.inf else f"{value:.2f}"
+        return "∞" if value == math.inf else "–" if math.isnan(value) else f"{value:.2f}"
     return str(value)
 
 
