@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,8 @@ import undula
 from .. import io, measures
 from ..errors import ArgumentError, FileError, UndulaError
 from ..filters import picture
-from ..io.files import written
+from ..io.files import check_size, written
+from ..io.limits import check_arrays
 from . import jobs as work
 from .common import Json, Level, MaxPixels, Overwrite, Wave, app, check_finite, grey, measured, rounded
 from .outputs import PIPE, check_outputs
@@ -68,6 +70,7 @@ def inverse(
     source: Annotated[Path, typer.Argument(help="coefficients, as .npz of undula transform")],
     target: Annotated[Path, typer.Argument(help="a picture")],
     overwrite: Overwrite = False,
+    max_pixels: MaxPixels = None,
     json_: Json = False,
 ) -> None:
     """Make a picture of coefficients again.
@@ -77,18 +80,22 @@ def inverse(
     if not source.exists():
         raise FileError(f"cannot read {source}: there is no such file")
     check_outputs(target, overwrite=overwrite, inputs=[source])
+    check_arrays(source, "npz", max_pixels)
     try:
         with source.open("rb") as file, np.load(file, allow_pickle=False) as found:
             if "coeffs" not in found.files:
                 raise FileError(f"{source} has no coefficients of undula transform in it")
             about = dict(str(line).split("=", 1) for line in found["coeffs"])
             levels = int(about["level"])
+            if not 0 <= levels <= len(found.files):
+                raise FileError(f"{source} tells of level={levels}, and has {len(found.files)} arrays")
+            shape = tuple(int(n) for n in about["shape"].split(","))
+            check_size(source, math.prod(shape), max_pixels)
             coeffs: list[Any] = [found["low"]]
             for number in range(levels, 0, -1):
                 start = f"level{number}_"
                 keys = [name for name in found.files if name.startswith(start)]
                 coeffs.append({name.removeprefix(start): found[name] for name in keys})
-            shape = tuple(int(n) for n in about["shape"].split(","))
             made = undula.waverecn(coeffs, about["wavelet"], about["mode"], axes=(0, 1), shape=shape)
             dtype = np.dtype(about["dtype"])
     except UndulaError:

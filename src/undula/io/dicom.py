@@ -7,6 +7,8 @@ everything about the patient and the study as it was.
 from __future__ import annotations
 
 import copy
+import io
+import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,14 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError, FileError
 from .files import check_size, needed
+from .limits import ELSE, codestream_size, inflates_beyond
 from .raster import Picture
 from .stored import StoredRange
 
 __all__ = ["element", "read_dicom", "window", "write_dicom"]
 
 Array = NDArray[Any]
+PIXELS = 0x7FE00010  # the tag of the pixels, the last of the usual elements
 
 
 def element(dataset: Any, name: str, default: Any = None) -> Any:
@@ -38,20 +42,8 @@ def element(dataset: Any, name: str, default: Any = None) -> Any:
 
 def read_dicom(path: Path, max_pixels: int | None = None) -> Picture:
     """The pixels of a DICOM file: stored values of monochrome images, red, green and blue of all others."""
-    pydicom = needed("pydicom")
     pixel_tools = needed("pydicom.pixels")
-    dataset = pydicom.dcmread(path, force=path.suffix.lower() == ".dcm")
-    for name in ("Rows", "Columns", "PixelData"):
-        if name not in dataset:
-            raise FileError(f"{path} is a DICOM file without a picture: it has no {name}")
-    if int(dataset.get("BitsAllocated", 8)) not in (8, 16, 32):
-        raise FileError(
-            f"{path} has pixels of {dataset.BitsAllocated} bit(s), and there is nothing to filter"
-        )
-    frames = int(dataset.get("NumberOfFrames", 1) or 1)
-    check_size(path, int(dataset.Rows) * int(dataset.Columns) * frames, max_pixels)
-    if not getattr(dataset, "file_meta", None) or "TransferSyntaxUID" not in dataset.file_meta:
-        raise FileError(f"{path} does not say how its pixels are kept (no TransferSyntaxUID)")
+    dataset = _dataset(path, max_pixels)
     kind = str(dataset.get("PhotometricInterpretation", ""))
     if kind == "PALETTE COLOR":
         pixels = pixel_tools.apply_color_lut(pixel_tools.pixel_array(dataset), dataset)
@@ -66,6 +58,75 @@ def read_dicom(path: Path, max_pixels: int | None = None) -> Picture:
         color = False
     pages = pixels.ndim - color > 2
     return Picture(np.ascontiguousarray(pixels), "dicom", pages, about={"dataset": dataset}, stored=stored)
+
+
+def _dataset(path: Path, max_pixels: int | None) -> Any:
+    """All of a file, once it is known that its pixels are as many as they should be."""
+    pydicom = needed("pydicom")
+    told = {"force": path.suffix.lower() == ".dcm"}
+    packed = _deflated_part(path)
+    if packed is None:
+        head = pydicom.dcmread(path, stop_before_pixels=True, **told)
+    else:
+        begin = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, ELSE)
+        head = needed("pydicom.filereader").read_dataset(
+            io.BytesIO(begin), False, True, stop_when=lambda tag, vr, length: tag >= PIXELS
+        )
+    nbytes = _check_head(path, head, max_pixels)
+    if packed is not None and inflates_beyond(packed, nbytes + ELSE, -zlib.MAX_WBITS):
+        raise FileError(f"{path} unpacks to more than its {nbytes:,} bytes of pixels and {ELSE:,} besides")
+    dataset = pydicom.dcmread(path, **told)
+    if "PixelData" not in dataset:
+        raise FileError(f"{path} is a DICOM file without a picture: it has no PixelData")
+    if not getattr(dataset, "file_meta", None) or "TransferSyntaxUID" not in dataset.file_meta:
+        raise FileError(f"{path} does not say how its pixels are kept (no TransferSyntaxUID)")
+    if dataset.file_meta.TransferSyntaxUID.is_encapsulated:
+        _check_frames(path, dataset)
+    return dataset
+
+
+def _deflated_part(path: Path) -> bytes | None:
+    """What comes after the first group of elements, if it is deflated."""
+    reader = needed("pydicom.filereader")
+    with path.open("rb") as file:
+        if reader.read_preamble(file, True) is None:
+            return None
+        told = reader.read_dataset(file, False, True, stop_when=lambda tag, vr, length: tag.group != 2)
+        syntax = element(told, "TransferSyntaxUID")
+        return file.read() if syntax == needed("pydicom.uid").DeflatedExplicitVRLittleEndian else None
+
+
+def _frame_count(dataset: Any) -> int:
+    return int(dataset.get("NumberOfFrames", 1) or 1)
+
+
+def _check_head(path: Path, head: Any, max_pixels: int | None) -> int:
+    """How many bytes the pixels have; an error if they cannot be filtered, or are too many."""
+    for name in ("Rows", "Columns"):
+        if name not in head:
+            raise FileError(f"{path} is a DICOM file without a picture: it has no {name}")
+    bits = int(head.get("BitsAllocated", 8))
+    if bits not in (8, 16, 32):
+        raise FileError(f"{path} has pixels of {bits} bit(s), and there is nothing to filter")
+    pixels = int(head.Rows) * int(head.Columns) * _frame_count(head)
+    nbytes = pixels * int(head.get("SamplesPerPixel", 1)) * bits // 8
+    check_size(path, pixels, max_pixels, nbytes)
+    return nbytes
+
+
+def _check_frames(path: Path, dataset: Any) -> None:
+    """An error for compressed frames that are larger than the file says."""
+    frames = needed("pydicom.encaps").generate_frames(
+        dataset.PixelData, number_of_frames=_frame_count(dataset)
+    )
+    samples = max(4, int(dataset.get("SamplesPerPixel", 1)))
+    for frame in frames:
+        size = codestream_size(frame)
+        if size and (size.pixels > int(dataset.Rows) * int(dataset.Columns) or size.samples > samples):
+            raise FileError(
+                f"{path} has a frame of {size.width}×{size.height} pixels in it, larger than the"
+                f" {dataset.Columns}×{dataset.Rows} that it tells of"
+            )
 
 
 @dataclass(frozen=True)
@@ -188,7 +249,7 @@ def write_dicom(path: Path, picture: Picture) -> None:
             f" {picture.kind or 'no file'}: write PNG, TIFF or .npy"
         )
     shape = picture.pixels.shape
-    frames = int(source.get("NumberOfFrames", 1) or 1)
+    frames = _frame_count(source)
     sizes = (shape[0] if picture.pages else 1, shape[picture.axes[0]], shape[picture.axes[1]])
     if sizes != (frames, source.Rows, source.Columns):
         raise ArgumentError(

@@ -15,6 +15,7 @@ from ..errors import FileError, MissingExtraError
 __all__ = ["IMAGES", "LIMIT", "VIDEOS", "check_size", "kind_of", "needed", "same_file", "sniffed", "written"]
 
 LIMIT = 100_000_000  # pixels that a file may claim to have, unless somebody says more
+PIXEL = 8  # bytes that a pixel may have on average: red, green, blue and opacity of 16 bits, or a double
 
 # Suffixes, by what reads and writes them.
 IMAGES = {
@@ -93,13 +94,19 @@ def kind_of(path: Path) -> str:
     raise FileError(f"cannot tell from {path.name!r} what to write; its suffix should be one of {known}")
 
 
-def check_size(path: Path, pixels: int, limit: int | None) -> None:
-    """An error for a file that claims to be larger than anybody expects."""
+def check_size(path: Path, pixels: int, limit: int | None, nbytes: int = 0) -> None:
+    """An error for a file that claims to be larger than anybody expects, in pixels or in bytes of pixels."""
     most = LIMIT if limit is None else limit
     if pixels > most:
         raise FileError(
             f"{path} says that it has {pixels:,} pixels, and the limit is {most:,}; raise it (max_pixels,"
             " --max-pixels) if you trust the file"
+        )
+    if nbytes > PIXEL * most:
+        raise FileError(
+            f"{path} says that it has {nbytes:,} bytes of pixels, and the limit is {PIXEL * most:,}"
+            f" ({PIXEL} for each of {most:,} pixels); raise it (max_pixels, --max-pixels) if you trust the"
+            " file"
         )
 
 

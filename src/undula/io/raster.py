@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentTypeError, FileError, UndulaError
 from .files import check_size, kind_of, needed, sniffed, written
+from .limits import check_declared, check_tiff
 from .stored import StoredRange
 
 __all__ = ["Picture", "read", "write"]
@@ -79,6 +80,7 @@ def read(path: str | Path, max_pixels: int | None = None) -> Picture:
     if kind is None:
         raise FileError(f"{path} is no kind of file that is known here")
     try:
+        check_declared(path, kind, max_pixels)
         found = readers.get(kind, _read_pillow)(path, kind, max_pixels)
         if found.pixels.size == 0 or found.pixels.ndim < 2 + found.pages:
             raise FileError(f"{path} has no pixels in it (shape {found.pixels.shape})")
@@ -304,7 +306,7 @@ def _read_tiff(path: Path, kind: str, max_pixels: int | None) -> Picture:
             if len(series.pages) > 1:
                 raise FileError(f"{path} has pages in colours of {colors}, which are not known here")
             return _read_pillow(path, kind, max_pixels)
-        check_size(path, int(np.prod(series.shape)) // max(1, page.samplesperpixel), max_pixels)
+        check_tiff(path, series, max_pixels)
         # (A decoder that is not installed says so by an error of its own.)
         pixels = series.asarray()
         if pixels.dtype.kind not in "iufb":
@@ -362,12 +364,11 @@ def _ratio(value: Any) -> float:
 # --- arrays ---------------------------------------------------------------------------------------
 
 
-def _plain(path: Path, pixels: Array, max_pixels: int | None) -> Array:
+def _plain(path: Path, pixels: Array) -> Array:
     if pixels.dtype.kind not in "iufb":
         raise FileError(f"{path} has {pixels.dtype}, and numbers are needed")
     if pixels.ndim < 2:
         raise FileError(f"{path} has an array of shape {pixels.shape}, and a picture has two axes or more")
-    check_size(path, pixels.size, max_pixels)
     return pixels
 
 
@@ -383,7 +384,7 @@ def _array(path: Path, pixels: Array, kind: str) -> Picture:
 
 def _read_npy(path: Path, kind: str, max_pixels: int | None) -> Picture:
     mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-    return _array(path, np.array(_plain(path, mapped, max_pixels)), kind)
+    return _array(path, np.array(_plain(path, mapped)), kind)
 
 
 def _read_npz(path: Path, kind: str, max_pixels: int | None) -> Picture:
@@ -396,7 +397,7 @@ def _read_npz(path: Path, kind: str, max_pixels: int | None) -> Picture:
         if len(found.files) > 1:
             raise FileError(f"{path} has {len(found.files)} arrays in it, and one is filtered at a time")
         pixels = found[name]
-    made = _array(path, _plain(path, pixels, max_pixels), kind)
+    made = _array(path, _plain(path, pixels), kind)
     made.about["name"] = name
     return made
 
