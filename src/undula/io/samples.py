@@ -36,11 +36,11 @@ def scene(height: int, width: int, turn: float, rough: float) -> Array:
 def write_clip(target: Path, rough: float, frames: int = 50) -> None:
     """A clip of the scene, moving."""
     av = needed("av")
-    from .video import CODECS
+    from .encoder import DEFAULT_ENCODERS
 
     kind = VIDEOS[target.suffix.lower()]
     with written(target) as beside, av.open(str(beside), "w", format=kind) as container:
-        stream = container.add_stream(CODECS[kind], rate=25)
+        stream = container.add_stream(DEFAULT_ENCODERS[kind][0], rate=25)
         stream.width, stream.height, stream.pix_fmt = 320, 240, "yuv420p"
         for number in range(frames):
             frame = av.VideoFrame.from_ndarray(scene(240, 320, number / 8, rough), format="rgb24")

@@ -87,14 +87,13 @@ def video_through(
 ) -> int:
     """Filters every frame of a video, plane by plane; how many there are."""
     own = encoding or Encoding()
-    most = (1 << look(source, max_pixels).bits) - 1
+    luma = own.luma and not look(source, max_pixels).is_rgb  # (green alone is not brightness)
 
-    def plane(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        made = work(x, sigma=sigma, channel_axis=None, backend=backend)
-        return np.minimum(made, most) if x.dtype == np.uint16 else made  # type: ignore[no-any-return]
+    def plane(x: np.ndarray[Any, Any]) -> Any:
+        return work(x, sigma=sigma, channel_axis=None, backend=backend)
 
     def frame(planes: Planes) -> Planes:
-        return [plane(planes[0]), *(planes[1:] if own.luma else map(plane, planes[1:]))]
+        return [plane(planes[0]), *(planes[1:] if luma else map(plane, planes[1:]))]
 
     return process(
         source,

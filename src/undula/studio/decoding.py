@@ -13,10 +13,8 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FileError, UndulaError
-from ..io import LIMIT, look, read
+from ..io import LIMIT, read
 from ..io.dicom import element
 from ..io.files import sniffed
+from ..io.film import FilmReader
 
 __all__ = ["Decoder", "Limits", "limit_memory"]
 
@@ -267,63 +266,6 @@ def _rate(dataset: Any) -> float:
     return 25.0 if element(dataset, "Modality") == "US" else 0.0
 
 
-NEAR = 50  # frames that are sooner decoded than looked for
-
-
-class _Film:
-    """Frames of a video by number."""
-
-    def __init__(self, path: Path, limit: int) -> None:
-        import av
-
-        self.known = look(path, limit)
-        self._container = av.open(str(path))
-        self._stream = self._container.streams.video[0]
-        self._stream.thread_type = "AUTO"
-        self._next, self._frames = 0, self._decoded()
-        self._first: float | None = None
-        self._last: Array | None = None
-
-    def _decoded(self) -> Iterator[Any]:
-        return iter(self._container.decode(self._stream))
-
-    def frame(self, number: int) -> Array:
-        """The frame, found from the one before it or from the nearest place where decoding can begin."""
-        if not self._next <= number < self._next + NEAR:
-            self._seek(number)
-        for _ in range(number - self._next):  # (whoever is late leaves some out)
-            next(self._frames, None)
-        try:
-            found = next(self._frames)
-        except (StopIteration, EOFError):
-            if self._last is None:
-                raise FileError("there are no frames that could be decoded") from None
-            return self._last  # (the container told of more than there are)
-        self._next = number + 1
-        self._last = found.to_ndarray(format="rgb24")
-        return self._last
-
-    def _seek(self, number: int) -> None:
-        rate = self.known.rate or 25.0
-        base = self._stream.time_base or Fraction(1, 90000)
-        begin = self._stream.start_time or 0
-        wanted = begin + round(number / rate / base)
-        self._container.seek(max(begin, wanted), stream=self._stream, backward=True)
-        half = round(0.5 / rate / base)
-        for frame in self._decoded():
-            if frame.pts is None or frame.pts + half >= wanted:
-                rest = self._decoded()
-
-                def again(first: Any = frame, others: Iterator[Any] = rest) -> Iterator[Any]:
-                    yield first
-                    yield from others
-
-                self._frames, self._next = again(), number
-                return
-        self._container.seek(begin, stream=self._stream, backward=True)
-        self._frames, self._next = self._decoded(), number
-
-
 def _reply(told: dict[str, Any], pixels: Array | None = None) -> None:
     out = sys.stdout.buffer
     if pixels is not None:
@@ -352,7 +294,7 @@ def _work() -> None:
         if sniffed(path) != "video":
             _reply(*_picture(path, told["pixels"]))
             return
-        film = _Film(path, told["pixels"])
+        film = FilmReader(path, told["pixels"])
         known = film.known
         first = film.frame(0)
         shape = {"width": int(first.shape[1]), "height": int(first.shape[0])}

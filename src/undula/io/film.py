@@ -1,0 +1,386 @@
+"""Films are read from local files alone: one container, one video stream, frames in their order.
+
+    path ─▶ container (a file, no playlist) ─▶ film (the stream that moves) ─▶ frames ─▶ planes
+
+Decoders keep references to the frames that they hand out: the frames after them are predicted from these. So
+planes are always copied out of a frame, and a frame is made writable before anything is put into it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArgumentError, FileError, UndulaError
+from .files import LIMIT, check_size, needed
+
+__all__ = [
+    "FilmReader",
+    "Planes",
+    "Video",
+    "display_matrix",
+    "film_times",
+    "filterable_format",
+    "is_filterable",
+    "look",
+    "open_film",
+    "planes_of",
+    "read_frames",
+    "reason",
+    "with_planes",
+]
+
+Array = NDArray[Any]
+Planes = list[Array]
+
+# Containers that are one file; playlists and session descriptions make FFmpeg open whatever they name.
+CONTAINERS = (
+    "mov matroska avi mpegts mpeg mpegvideo flv asf ogg mxf nut ivf yuv4mpegpipe dv gif h264 hevc obu m4v"
+).split()
+PLAYLISTS = (b"#EXTM3U", b"ffconcat", b"v=0", b"<?xml", b"<MPD", b"[playlist]", b"[Reference]", b"<asx")
+STILLS = ("attached_pic", "timed_thumbnails", "still_image")  # dispositions of streams that are no films
+STILL_PACKETS = 64  # a stream with one packet among so many is a still picture
+IDENTITY = (1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30)
+
+
+@dataclass(frozen=True)
+class Video:
+    """What is known of a video before it is decoded."""
+
+    path: str
+    width: int
+    height: int
+    frames: int
+    rate: float
+    seconds: float
+    pixels: str
+    codec: str
+    container: str
+    audio: tuple[str, ...]
+
+    @property
+    def bits(self) -> int:
+        """Of a sample."""
+        return 8 if self.pixels == "unknown" else _bits(self.pixels)
+
+    @property
+    def is_rgb(self) -> bool:
+        """Whether planes are colours, and none of them is brightness."""
+        return self.pixels != "unknown" and bool(needed("av").VideoFormat(self.pixels, 16, 16).is_rgb)
+
+
+@cache
+def _bits(pixels: str) -> int:
+    return max(int(part.bits) for part in needed("av").VideoFormat(pixels, 16, 16).components)
+
+
+@cache
+def is_filterable(pixels: str) -> bool:
+    """Whether frames are planes of 8 bits, or of 9 to 16 bits in two bytes, lowest first."""
+    layout = needed("av").VideoFormat(pixels, 16, 16)
+    parts = layout.components
+    return (
+        not (layout.is_big_endian and parts[0].bits > 8)
+        and not layout.has_palette
+        and not layout.is_bit_stream
+        and len({part.plane for part in parts}) == len(parts)
+        and len({part.bits for part in parts}) == 1
+        and 8 <= parts[0].bits <= 16
+        and not any(word in pixels for word in ("f16", "msb"))  # floats, and samples in the upper bits
+    )
+
+
+@cache
+def filterable_format(pixels: str) -> str:
+    """The format to filter frames in: their own, or the nearest that has a plane for each component."""
+    if is_filterable(pixels):
+        return pixels
+    av = needed("av")
+    names = sorted(name for name in av.video.format.names if is_filterable(name))
+    best, _ = av.codec.codec.find_best_pix_fmt_of_list(names, pixels, True)
+    return str(best.name)
+
+
+def _camera(text: str) -> tuple[str, str]:
+    """A camera by number, ``camera:0``, as FFmpeg's name and format."""
+    number = text.partition(":")[2] or "0"
+    if not number.isdigit():
+        raise FileError(f"cameras are camera:0, camera:1, …; got {text!r}")
+    if sys.platform == "darwin":
+        return number, "avfoundation"
+    if sys.platform == "win32":
+        return f"video={number}", "dshow"
+    return f"/dev/video{number}", "v4l2"
+
+
+def reason(error: BaseException) -> str:
+    """What FFmpeg says, in a line."""
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(str(text).split())[:160]
+
+
+def _open_container(path: str | Path, max_pixels: int | None) -> Any:
+    """A container of a local file or of a camera; decoders refuse frames that are too large."""
+    av = needed("av")
+    limit = {"max_pixels": str(LIMIT if max_pixels is None else max_pixels)}
+    if str(path).startswith("camera:"):
+        name, kind = _camera(str(path))
+        try:
+            return av.open(name, format=kind, options=limit)
+        except Exception as error:  # (FFmpeg has an error for everything)
+            raise FileError(f"cannot read {path} as a video: {reason(error)}") from None
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(64)
+    except OSError as error:
+        what = "there is no such file" if isinstance(error, FileNotFoundError) else error.strerror or error
+        raise FileError(f"cannot read {path}: {what}") from None
+    if not head:
+        raise FileError(f"{path} is empty")
+    if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(PLAYLISTS):
+        raise FileError(f"{path} is a playlist; give the videos that it names, one by one")
+    allowed = {"protocol_whitelist": "file", "format_whitelist": ",".join(CONTAINERS)}
+    try:
+        return av.open(f"file:{path}", container_options=allowed, options=limit)
+    except Exception as error:
+        raise FileError(f"cannot read {path} as a video: {reason(error)}") from None
+
+
+def open_film(path: str | Path, max_pixels: int | None = None) -> tuple[Any, Any]:
+    """A container and its film: of the streams that move the default one, or the first."""
+    container = _open_container(path, max_pixels)
+    try:
+        stream = _film_of(container, path, max_pixels)
+        context = stream.codec_context
+        check_size(Path(path), context.width * context.height, max_pixels)
+        # What is inside may be larger than the container says, and it is the decoder that sees it.
+        context.options = {"max_pixels": str(LIMIT if max_pixels is None else max_pixels)}
+        stream.thread_type = "AUTO"
+    except BaseException:
+        container.close()
+        raise
+    return container, stream
+
+
+def _film_of(container: Any, path: str | Path, max_pixels: int | None) -> Any:
+    flags = needed("av").stream.Disposition
+    stills = sum(flags[name].value for name in STILLS)
+    films = [stream for stream in container.streams.video if not stream.disposition & stills]
+    if not films:
+        cover = " but cover art" if container.streams.video else ""
+        raise FileError(f"{path} has no pictures in it{cover}")
+    if len(films) > 1 and not str(path).startswith("camera:"):
+        moving = _moving(path, [stream.index for stream in films], max_pixels)
+        films = [stream for stream in films if stream.index in moving] or films
+    film = next((stream for stream in films if stream.disposition & flags.default), films[0])
+    if film.codec_context is None:
+        raise FileError(
+            f"cannot read {path}: FFmpeg has no decoder for its video stream"
+            f" ({_stream_line(container, film.index)}); convert it with the program that wrote it"
+        )
+    return film
+
+
+def _stream_line(container: Any, index: int) -> str:
+    """What FFmpeg prints of a stream that it cannot decode: its tag, its size."""
+    with suppress(Exception):
+        for line in container.dumps_format().splitlines():
+            if f"#0:{index}" in line and "Video: " in line:
+                return " ".join(line.partition("Video: ")[2].split())[:60]
+    return "unknown codec"
+
+
+def _moving(path: str | Path, indices: list[int], max_pixels: int | None) -> set[int]:
+    """Which streams have more than one packet; some writers add cover art as a stream of one frame."""
+    counts = dict.fromkeys(indices, 0)
+    with _open_container(path, max_pixels) as container:
+        packets = container.demux([container.streams[index] for index in indices])
+        for packet in islice((packet for packet in packets if packet.size), STILL_PACKETS):
+            counts[packet.stream.index] += 1
+    return {index for index, count in counts.items() if count > 1}
+
+
+def film_times(path: str | Path, max_pixels: int | None = None) -> list[int] | None:
+    """When the frames of a film are shown, in its time base; None if packets do not say so."""
+    times: list[int] = []
+    container, stream = open_film(path, max_pixels)
+    with container:
+        hidden = stream.codec_context.name == "vp8"  # (its packets may be of frames that are never shown)
+        for packet in container.demux(stream):
+            if packet.size and not packet.is_discard and not (hidden and not bytes(packet)[0] & 0x10):
+                if packet.pts is None:
+                    return None
+                times.append(packet.pts)
+    return sorted(times) if len(set(times)) == len(times) else None
+
+
+def look(path: str | Path, max_pixels: int | None = None) -> Video:
+    """What a video is: sizes, rate, codec, how many frames its container tells of."""
+    container, stream = open_film(path, max_pixels)
+    with container:
+        context = stream.codec_context
+        rate = float(stream.average_rate or stream.guessed_rate or 0)
+        seconds = 0.0
+        if stream.duration is not None and stream.time_base is not None:
+            seconds = float(stream.duration * stream.time_base)
+        elif container.duration is not None:
+            seconds = container.duration / 1e6
+        return Video(
+            str(path),
+            int(context.width),
+            int(context.height),
+            int(stream.frames or round(seconds * rate)),
+            rate,
+            seconds,
+            str(context.pix_fmt or "unknown"),
+            str(context.name),
+            str(container.format.name),
+            tuple(str(getattr(other.codec_context, "name", "unknown")) for other in container.streams.audio),
+        )
+
+
+def planes_of(frame: Any) -> Planes:
+    """The planes of a frame, copied out of it; without opacity."""
+    return [rows.copy() for rows in _views(frame)]
+
+
+def _views(frame: Any) -> Iterator[Array]:
+    dtype = np.dtype(np.uint8 if _bits(frame.format.name) == 8 else "<u2")
+    for part, plane in zip(frame.format.components, frame.planes, strict=True):
+        if plane.line_size < 0:
+            raise FileError(f"frames of {frame.format.name} that are stored upside down are not supported")
+        if not part.is_alpha:
+            rows = np.frombuffer(plane, dtype).reshape(plane.height, plane.line_size // dtype.itemsize)
+            yield rows[:, : plane.width]
+
+
+def with_planes(frame: Any, planes: Planes) -> Any:
+    """The frame with other planes; its time, colours, opacity and side data stay.
+
+    What a decoder still refers to is left alone: the frame gets memory of its own first.
+    """
+    frame.make_writable()
+    most = (1 << _bits(frame.format.name)) - 1
+    views = list(_views(frame))
+    kinds = [[(values.shape, values.dtype) for values in each] for each in (views, planes)]
+    if kinds[0] != kinds[1]:
+        raise ArgumentError(f"a filter should return planes of {kinds[0]}, got {kinds[1]}")
+    for rows, values in zip(views, planes, strict=True):
+        rows[...] = np.minimum(values, most) if 255 < most < 65535 else values
+    return frame
+
+
+def display_matrix(frame: Any) -> tuple[int, ...]:
+    """How a frame is turned and mirrored before it is shown: FFmpeg's nine numbers."""
+    try:
+        data = frame.side_data["DISPLAYMATRIX"]
+    except KeyError:
+        return IDENTITY
+    except ValueError:  # PyAV knows no name for other side data of this frame.
+        cos, sin = (round((1 << 16) * f(np.deg2rad(frame.rotation))) for f in (np.cos, np.sin))
+        return (cos, -sin, 0, sin, cos, 0, 0, 0, 1 << 30)
+    return tuple(int(value) for value in np.frombuffer(data, np.int32))
+
+
+def _upright(pixels: Array, matrix: tuple[int, ...]) -> Array:
+    """Pixels as they are shown, for turns by 90 degrees and mirrors."""
+    a, b, _, c, d, *_ = matrix
+    if not b and not c:
+        pixels = pixels[:: -1 if d < 0 else 1, :: -1 if a < 0 else 1]
+    elif not a and not d:
+        pixels = pixels.swapaxes(0, 1)[:: -1 if b < 0 else 1, :: -1 if c < 0 else 1]
+    return np.ascontiguousarray(pixels)
+
+
+def _shown(frame: Any) -> Array:
+    return _upright(frame.to_ndarray(format="rgb24"), display_matrix(frame))
+
+
+def read_frames(path: str | Path, count: int | None = None, max_pixels: int | None = None) -> Iterator[Array]:
+    """Frames as ``(H, W, 3)`` of 8 bits, upright, one after the other; of a video or of a camera."""
+    container, stream = open_film(path, max_pixels)
+    with container:
+        number = 0
+        try:
+            for frame in container.decode(stream):
+                if count is not None and number >= count:
+                    return
+                yield _shown(frame)
+                number += 1
+        except UndulaError:
+            raise
+        except Exception as error:  # (of a decoder, whatever it is)
+            raise FileError(f"cannot read frame {number} of {path}: {reason(error)}") from None
+
+
+class FilmReader:
+    """Frames of a film by number, as :func:`read_frames` counts them.
+
+    A frame that is near is decoded from the last one. For others decoding begins where the container can, and
+    the frame is known by its time; where times are missing or ambiguous, decoding begins anew.
+    """
+
+    NEAR = 50  # frames that are sooner decoded than looked for
+    BACK = 10  # seconds before a frame from which decoding begins if the nearest place was too late
+
+    def __init__(self, path: Path, max_pixels: int | None = None) -> None:
+        self.known = look(path, max_pixels)
+        self._path, self._max_pixels = path, max_pixels
+        self._times: list[int] | None = None
+        self._indexed = False
+        self._last: Any = None  # the frame that was decoded last
+        self._container: Any = None
+        self._restart()
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._container is not None:
+            self._container.close()
+
+    def _restart(self) -> None:
+        self.close()
+        self._container, self._stream = open_film(self._path, self._max_pixels)
+        self._frames, self._next = iter(self._container.decode(self._stream)), 0
+
+    def frame(self, number: int) -> Array:
+        """A frame, upright; of a number that is too large the last frame there is."""
+        if number == self._next - 1 and self._last is not None:
+            return _shown(self._last)
+        if not self._next <= number < self._next + self.NEAR and not self._seek(number):
+            self._restart()
+        for frame in self._frames:
+            self._next, self._last = self._next + 1, frame
+            if self._next > number:
+                break
+        if self._last is None:
+            raise FileError("there are no frames that could be decoded")
+        return _shown(self._last)
+
+    def _seek(self, number: int) -> bool:
+        """Whether the next frame now is the one with this number."""
+        if not self._indexed:
+            self._times, self._indexed = film_times(self._path, self._max_pixels), True
+        if self._times is None or number >= len(self._times):
+            return False
+        time, base = self._times[number], self._stream.time_base
+        for begin in (time, time - round(self.BACK / base)):
+            if begin < self._times[0]:
+                return False
+            self._container.seek(begin, stream=self._stream, backward=True)
+            frames = iter(self._container.decode(self._stream))
+            for frame in frames:
+                if frame.pts == time and not frame.is_corrupt:
+                    self._frames, self._next = chain([frame], frames), number
+                    return True
+                if frame.pts is None or frame.pts >= time:
+                    break
+        return False

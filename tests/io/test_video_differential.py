@@ -1,0 +1,166 @@
+"""Every container and codec that PyAV can make, against plain decoding."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clips import CLIP_CODECS, COUNT, plain_decode, write_test_clip
+from comparing import THOROUGH
+from undula import io
+from undula.io import video
+from undula.io.film import FilmReader, Planes, filterable_format
+from undula.studio.decoding import Decoder
+
+CLIPS = [(name, suffix) for name, codec in CLIP_CODECS.items() for suffix in codec.suffixes.split()]
+LOSSLESS = [(name, suffix) for name, suffix in CLIPS if CLIP_CODECS[name].lossless]
+# Of each codec its first container, and of each container its most usual codec; all of them when thorough.
+USUAL = {("h264", "mkv"), ("h264", "m4v"), ("mpeg4", "avi"), ("vp9", "webm"), ("prores", "mov")}
+SOME = [(n, s) for n, s in CLIPS if THOROUGH or (n, s) in USUAL or CLIP_CODECS[n].suffixes.split()[0] == s]
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:
+    folder = tmp_path_factory.mktemp("clips")
+
+    def made(name: str, suffix: str) -> Path:
+        path = folder / f"{name}.{suffix}"
+        return path if path.exists() else write_test_clip(path, name)
+
+    return made
+
+
+class SlowQueue(Queue[Any]):
+    """A decoder that waits after each frame: filters are then done with one before the next is decoded."""
+
+    def put(self, *args: Any, **options: Any) -> None:
+        super().put(*args, **options)
+        time.sleep(0.003)
+
+
+def as_bytes(frame: Planes) -> bytes:
+    return b"".join(np.ascontiguousarray(plane).tobytes() for plane in frame)
+
+
+def as_it_is(planes: Planes) -> Planes:
+    return planes
+
+
+def inverted(planes: Planes) -> Planes:
+    """As far from the input as can be."""
+    return [np.where(plane < plane.max() // 2, plane.max(), 0).astype(plane.dtype) for plane in planes]
+
+
+class Recorder:
+    """A filter that remembers the frames that it is handed, and spoils them in place."""
+
+    def __init__(self, over_time: int) -> None:
+        self.over_time, self.lock = over_time, threading.Lock()
+        self.frames: Counter[bytes] = Counter()
+
+    def __call__(self, planes: Planes) -> Planes:
+        frames = (
+            [[plane[t] for plane in planes] for t in range(len(planes[0]))] if self.over_time else [planes]
+        )
+        with self.lock:
+            self.frames.update(as_bytes(frame) for frame in frames)
+        for plane in planes:
+            plane[...] = 0
+        return inverted(planes)
+
+
+def filtered_planes(name: str, path: Path) -> list[Planes]:
+    """Plain decoding, in the format that frames are filtered in; opacity is not handed to filters."""
+    pixels = filterable_format(CLIP_CODECS[name].pixels)
+    return [
+        frame[: 3 if "a" in pixels.partition("p")[0][3:] else None] for frame in plain_decode(path, pixels)
+    ]
+
+
+@pytest.mark.parametrize("over_time", [0, 4])
+@pytest.mark.parametrize(("name", "suffix"), SOME)
+def test_a_filter_is_handed_what_a_plain_decoder_gives(
+    name: str,
+    suffix: str,
+    over_time: int,
+    clip: Callable[[str, str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(video, "Queue", SlowQueue)
+    path, recorder = clip(name, suffix), Recorder(over_time)
+    count = io.process(path, tmp_path / "y.mkv", recorder, over_time=over_time, workers=2, codec="ffv1")
+    expected = Counter(as_bytes(frame) for frame in filtered_planes(name, path))
+    assert count == expected.total() == COUNT
+    assert set(recorder.frames) == set(expected)
+    if not over_time:
+        assert recorder.frames == expected
+
+
+@pytest.mark.parametrize(("name", "suffix"), LOSSLESS)
+def test_identity_of_lossless_codecs_is_exact(
+    name: str, suffix: str, clip: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    path, target = clip(name, suffix), tmp_path / f"y.{suffix}"
+    codec = CLIP_CODECS[name]
+    assert io.process(path, target, as_it_is, codec=codec.encoder, quality=0, workers=2) == COUNT
+    assert io.look(target).codec == io.look(path).codec
+    assert_same_frames(plain_decode(path, codec.pixels), plain_decode(target, codec.pixels))
+
+
+@pytest.mark.parametrize("name", [name for name, codec in CLIP_CODECS.items() if codec.lossless])
+def test_lossless_codecs_stay_exact_in_matroska(
+    name: str, clip: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    path = clip(name, CLIP_CODECS[name].suffixes.split()[0])
+    codec = "ffv1" if name.startswith("h264") else None  # (the default of what is lossless already)
+    assert io.process(path, tmp_path / "y.mkv", as_it_is, codec=codec, over_time=4) == COUNT
+    pixels = CLIP_CODECS[name].pixels
+    assert_same_frames(plain_decode(path, pixels), plain_decode(tmp_path / "y.mkv", pixels))
+
+
+def assert_same_frames(expected: list[Planes], frames: list[Planes]) -> None:
+    assert [as_bytes(frame) for frame in frames] == [as_bytes(frame) for frame in expected]
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "m4v", "mov", "mkv", "avi", "webm"])
+def test_repeated_runs_write_the_same_bytes(
+    suffix: str, clip: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    files = []
+    for number in range(2):
+        target = tmp_path / f"{number}.{suffix}"
+        io.process(clip("h264-refs", "mp4"), target, inverted, workers=2 + number)
+        files.append(target.read_bytes())
+    assert files[0] == files[1]
+
+
+@pytest.mark.parametrize(("name", "suffix"), SOME)
+def test_frames_by_number_are_those_of_a_plain_decoder(
+    name: str, suffix: str, clip: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FilmReader, "NEAR", 3)
+    path = clip(name, suffix)
+    expected = [frame[0] for frame in plain_decode(path, "rgb24")]
+    reader = FilmReader(path)
+    for number in (0, 1, 9, 4, 5, 7, 19, 18, 2, 2, 0, COUNT + 5):
+        frame = expected[min(number, COUNT - 1)].reshape(64, 64, 3)
+        np.testing.assert_array_equal(reader.frame(number), frame, err_msg=f"frame {number}")
+    reader.close()
+
+
+def test_the_studio_shows_what_a_plain_decoder_gives(clip: Callable[[str, str], Path]) -> None:
+    path = clip("h264-refs", "mp4")
+    expected = [frame[0].reshape(64, 64, 3) for frame in plain_decode(path, "rgb24")]
+    decoder = Decoder(path)
+    try:
+        for number in (0, 1, 2, 17, 3, COUNT - 1):
+            np.testing.assert_array_equal(decoder.frame(number, ahead=number + 1), expected[number])
+    finally:
+        decoder.close()
