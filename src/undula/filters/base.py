@@ -49,11 +49,13 @@ class Pyramid:
     least: Any = 0.0
 
     def seen(self, band: Any, level: int) -> tuple[Any, Any]:
-        """A band with zeros where samples are invalid, and the share of it that is valid."""
+        """A band with zeros where samples are invalid, and the share of each item that is valid."""
         if not self.valid:
             return band, 1.0
         mask = self.valid[level]
-        share = max(float(np.mean(mask)), 1e-9) if self.arrays.host else 1.0
+        share: Any = 1.0
+        if self.arrays.host:
+            share = np.maximum(np.mean(mask, axis=tuple(range(1, mask.ndim))), 1e-9)
         return band * mask, share
 
 

@@ -44,5 +44,4 @@ def _not_zero(image: Any, channel_axis: Any, axes: Any, mask: Any) -> Any:
         return mask
     if mask is None:
         return found
-    given = np.asarray(mask)
-    return found & (given if given.shape == x.shape else np.expand_dims(given, channel or 0))
+    return found & Subject.aligned(mask, np, x.shape, channel, axes)

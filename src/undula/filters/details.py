@@ -92,8 +92,10 @@ class Contrast(Stage):
                 tiny = 1e-6 * top + float(xp.finfo(band.dtype).smallest_normal)
                 gain = xp.minimum((top / (size + tiny)) ** self.amount, xp.full_like(band, self.most))
                 gain = xp.maximum(gain, xp.ones_like(gain))
-                ratio = noise / (size + tiny)
-                sure = 1 / (1 + 4 * ratio * ratio)
+                # How sure it is that this is no noise: s²/(s² + 4n²), whatever is how small.
+                larger = xp.maximum(size + tiny, noise)
+                signal, doubt = (size + tiny) / larger, 2 * noise / larger
+                sure = signal * signal / (signal * signal + doubt * doubt)
                 bands[key] = band * (1 + (gain - 1) * sure)
             made.append(bands)
         return made

@@ -17,7 +17,7 @@ from ..transforms.arrays import as_array
 from ..wavelets import Wavelet, as_wavelet
 from .arrays import HOST, arrays_for, rounding_of
 from .noise import sigma_of
-from .pipeline import Pipeline
+from .pipeline import Pipeline, valid_levels
 from .speckle import KINDS
 from .stages import Contrast, Gain, Laplace, Shrink, Stage, Unsharp
 from .subjects import AUTO, Subject
@@ -94,18 +94,19 @@ def denoise(
     )
     told = {"channel_axis": channel_axis, "axes": axes, "mask": mask, "backend": backend}
     if regions is not None or (sigma is not None and np.ndim(sigma) > 1):
-        return _by_map(pipeline, image, _noise_map(image, sigma, regions, channel_axis, axes), told)
+        return _by_map(pipeline, image, _noise_map(image, sigma, regions, channel_axis, axes, mask), told)
     return pipeline(image, sigma=sigma, **told)
 
 
 def _by_map(pipeline: Pipeline, image: Any, noise: NDArray[Any], told: dict[str, Any]) -> Any:
     """Noise that differs from place to place: the image for several amounts of noise, and between them."""
-    least, most = max(float(noise.min()), 1e-6 * float(noise.max()), 1e-300), float(noise.max())
+    subject = Subject(image, told["channel_axis"], told["axes"], "channels", told["mask"])
+    shown = noise if subject.keep is None else noise[subject.keep]
+    least, most = max(float(shown.min()), 1e-6 * float(shown.max()), 1e-300), float(shown.max())
     if most <= 0:
         return pipeline(image, sigma=0.0, **told)
     count = min(9, 1 + math.ceil(2 * math.log2(most / least) - 1e-9)) if most > least else 1
     steps = np.geomspace(least, most, count)
-    subject = Subject(image, told["channel_axis"], told["axes"], "channels", told["mask"])
     floats = Subject(image, told["channel_axis"], told["axes"], "channels").given.astype(subject.working)
     place = np.interp(np.log(np.maximum(noise, least)), np.log(steps), np.arange(count))
     total = np.zeros(noise.shape, subject.working)
@@ -116,7 +117,9 @@ def _by_map(pipeline: Pipeline, image: Any, noise: NDArray[Any], told: dict[str,
     return subject.restored(total)
 
 
-def _noise_map(image: Any, sigma: Any, regions: int | None, channel_axis: Any, axes: Any) -> NDArray[Any]:
+def _noise_map(
+    image: Any, sigma: Any, regions: int | None, channel_axis: Any, axes: Any, mask: Any
+) -> NDArray[Any]:
     """The noise at every sample."""
     if not arrays_for(image).host:
         raise ArgumentTypeError(
@@ -136,7 +139,7 @@ def _noise_map(image: Any, sigma: Any, regions: int | None, channel_axis: Any, a
         return wide
     if isinstance(regions, bool) or not isinstance(regions, (int, np.integer)) or regions < 8:
         raise ArgumentError(f"regions are at least 8 samples wide, got {regions!r}")
-    subject = Subject(given, channel_axis, axes, "channels")
+    subject = Subject(image, channel_axis, axes, "channels", mask)
     return np.asarray(subject.spread_map(_regional(subject, int(regions))))
 
 
@@ -147,6 +150,8 @@ def _regional(subject: Subject, size: int) -> NDArray[Any]:
     places = subject.places
     axes = tuple(range(1, 1 + places))
     band = np.abs(dwtn(subject.planes, "db2", axes=axes)["d" * places])
+    if subject.valid is not None:  # (zeros are not counted)
+        band *= valid_levels(HOST, subject.valid, [{"d": band}], places, as_wavelet("db2"), False)[0]
     shape = subject.planes.shape[1:]
     counts = [max(1, round(n / size)) for n in shape]
     found = np.empty((band.shape[0], *counts))
@@ -156,6 +161,11 @@ def _regional(subject: Subject, size: int) -> NDArray[Any]:
             for n, k, c in zip(band.shape[1:], where[1:], counts, strict=True)
         )
         found[where] = sigma_of(HOST, np.ascontiguousarray(band[(where[0], *cut)])[None])[0]
+        if subject.valid is not None and not band[(where[0], *cut)].any():
+            found[where] = np.nan
+    for item in found:  # what nothing is known of is as noisy as the rest
+        unknown = np.isnan(item)
+        item[unknown] = np.median(item[~unknown]) if not unknown.all() else 0.0
     floor = max(float(found.max()) * 1e-3, 1e-12)
     found = np.maximum(found, floor)
     for axis, (n, c) in enumerate(zip(shape, counts, strict=True), 1):

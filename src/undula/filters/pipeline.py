@@ -34,7 +34,7 @@ from .stages import Gain, Pyramid, Shrink, Stage, applied, stage_of
 from .subjects import AUTO, COLORS, Subject
 from .trace import How, Trace
 
-__all__ = ["Pipeline", "Views"]
+__all__ = ["Pipeline", "Views", "valid_levels"]
 
 USUAL_LEVEL = 4
 DEEPEST = 64  # no array is larger than what so many levels decompose
@@ -211,7 +211,7 @@ class Pipeline:
             Those of an image; the others count images. All but that of the channels, if not given.
         mask : array of bool, optional
             True where samples are valid. Others stay as they are, and out of all statistics, as does what is
-            no number.
+            no number. Where pixels lack some of their colours, channels are filtered each by itself.
         backend : "auto", "cpu", "cuda" or "opencl"
             ``cuda:1`` is the second GPU, as :func:`undula.devices` lists them.
         strategy, scheme : str
@@ -234,7 +234,15 @@ class Pipeline:
         made = self.on_planes(
             subject.arrays, subject.planes, subject.places, subject.sigmas(sigma), valid, how
         )
-        return subject.closed(made)
+        options = {"backend": backend, "strategy": strategy, "scheme": scheme, "counted": counted}
+        options |= {"sigma": sigma, "channel_axis": channel_axis, "axes": axes, "mask": mask}
+        return self._completed(subject, subject.closed(made), x, options)
+
+    def _completed(self, subject: Subject, made: Any, x: Any, options: dict[str, Any]) -> Any:
+        """Where pixels lack some of their channels, the others are filtered each by itself."""
+        if not subject.uneven:
+            return made
+        return subject.joined(made, replace(self, color="channels")(x, **options))
 
     def frames(self, frames: Iterable[Any], *, workers: int | None = None, **options: Any) -> Iterator[Any]:
         """Each frame, filtered, in their order; some are worked on at once, and no more than that are kept.
@@ -291,7 +299,9 @@ class Pipeline:
         assert seen.after is not None
         pictures = [picture(*pair, subject.planes.shape[1:]) for pair in (seen.before, seen.after)]
         shown = [subject_picture(subject, each) for each in pictures]
-        return Views(shown[0], shown[1], subject.closed(made))
+        told = {"sigma": sigma, "channel_axis": channel_axis, "axes": axes, "mask": mask}
+        made = self._completed(subject, subject.closed(made), x, {**told, "backend": how.backend})
+        return Views(shown[0], shown[1], made)
 
     def levels_for(self, shape: Sequence[int]) -> int:
         """How many levels an image of this shape gets."""
@@ -362,7 +372,7 @@ class Pipeline:
             places,
             max(0, (wavelet.dec_len - 3) // 2),
             sigma,
-            _valid_levels(arrays, valid, details, places, wavelet, self.invariant),
+            valid_levels(arrays, valid, details, places, wavelet, self.invariant),
             own=not keep,
             least=rounding_of(arrays, low, levels, places),
         )
@@ -545,7 +555,7 @@ def _norms(wavelet: Wavelet, levels: int, places: int) -> list[dict[str, float]]
     return found
 
 
-def _valid_levels(
+def valid_levels(
     arrays: Arrays,
     valid: Any,
     details: list[dict[str, Any]],

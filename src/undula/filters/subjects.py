@@ -49,6 +49,10 @@ class Subject:
     ----------
     planes : array ``(items, …)``
     valid : array of bool ``(items or 1, …)``, or None where all are
+    keep : array of bool, or None
+        The same in the layout of the image.
+    uneven : bool
+        Whether channels are mixed, and some pixels lack some of theirs: see :meth:`joined`.
     """
 
     def __init__(
@@ -59,9 +63,9 @@ class Subject:
         color: str = "ycbcr",
         mask: Any = None,
     ) -> None:
+        shown = None
         if isinstance(x, np.ma.MaskedArray):
-            hidden = ~np.ma.getmaskarray(x)
-            mask, x = hidden if mask is None else hidden & np.asarray(mask), x.data
+            shown, x = ~np.ma.getmaskarray(x), x.data
         self.given = given_array(x, "image")
         self._restored = restorer(x)
         self.arrays: Arrays = arrays_for(self.given)
@@ -77,19 +81,9 @@ class Subject:
         if self.dtype.startswith(("complex", "bool")):
             raise ArgumentTypeError(f"images are real numbers, got {self.dtype}; convert them first")
         self.channel = self._channel_of(self.shape, channel_axis, axes)
-        rest = [axis for axis in range(ndim) if axis != self.channel]
-        if isinstance(axes, (int, np.integer)):
-            axes = (int(axes),)
-        # (An axis of one sample has no places; it would be taken for lines without any noise.)
-        self.axes = [axis for axis in rest if self.shape[axis] > 1] or rest[-1:]
-        if axes is not None:
-            self.axes = sorted(checked_axes(tuple(axes), ndim))
-        if self.channel in self.axes:
-            raise ArgumentError(
-                f"axis {self.channel} is that of the channels, and among axes {tuple(axes or ())}"
-            )
+        self.axes = self._axes_of(self.shape, self.channel, axes)
         self.places = len(self.axes)
-        self.batch = [axis for axis in rest if axis not in self.axes]
+        self.batch = [axis for axis in range(ndim) if axis not in (self.channel, *self.axes)]
         # Channels first, then images, then places.
         front = [] if self.channel is None else [self.channel]
         self.order = [*front, *self.batch, *self.axes]
@@ -98,7 +92,11 @@ class Subject:
         self.working = (
             "float64" if self.dtype in ("float64", "int32", "uint32", "int64", "uint64") else "float32"
         )
-        self.valid = self._valid(mask)
+        self.keep = self._valid(mask, shown)
+        self.uneven = False
+        if self.keep is not None and self.mixed:
+            self._look_at_pixels(mask)
+        self.valid = None if self.keep is None else self.arranged(self.keep)
         self.extra: Any = None
         self.planes = self._planes()
         if self.valid is not None:
@@ -120,6 +118,18 @@ class Subject:
         if ndim == 1:
             raise ArgumentError("a line of samples has no axis for channels")
         return int(channel_axis) % ndim
+
+    @staticmethod
+    def _axes_of(shape: tuple[int, ...], channel: int | None, axes: Sequence[int] | int | None) -> list[int]:
+        rest = [axis for axis in range(len(shape)) if axis != channel]
+        if axes is None:
+            # (An axis of one sample has no places; it would be taken for lines without any noise.)
+            return [axis for axis in rest if shape[axis] > 1] or rest[-1:]
+        given = (int(axes),) if isinstance(axes, (int, np.integer)) else tuple(axes)
+        found = sorted(checked_axes(given, len(shape)))
+        if channel in found:
+            raise ArgumentError(f"axis {channel} is that of the channels, and among axes {given}")
+        return found
 
     # --- there ------------------------------------------------------------------------------------
 
@@ -143,7 +153,7 @@ class Subject:
             return made
         given = self.given
         if self.valid is not None:  # (what is no number is not to be mixed with others)
-            given = xp.where(self._keep, given, xp.zeros_like(given))
+            given = xp.where(self.keep, given, xp.zeros_like(given))
         moved = xp.permute_dims(given, tuple(self.order))
         if self.arrays.host:
             planes = np.ascontiguousarray(moved, dtype=self.working)
@@ -160,34 +170,54 @@ class Subject:
         rows = [sum(float(w) * planes[k] for k, w in enumerate(row)) for row in matrix]
         return xp.stack(rows, axis=0)
 
-    def _valid(self, mask: Any) -> Any:
-        """Where samples are valid, in the order of the planes."""
+    def _look_at_pixels(self, mask: Any) -> None:
+        """Whether some pixels lack some of their channels, and whether enough have all of them to be mixed.
+
+        Brightness of a pixel is known only with all of its channels. Where that is so for less than half of
+        those with some, nothing is mixed.
+        """
+        xp = self.arrays.xp
+        if not self.arrays.host and tuple(mask.shape) != self.shape:
+            return  # (the same for all channels, and nobody waits for the device to say so)
+        turned = xp.permute_dims(self.keep, tuple(self.order))[:3]
+        every, some = xp.all(turned, axis=0), xp.any(turned, axis=0)
+        axes = tuple(range(len(every.shape) - self.places, len(every.shape)))
+        counts = [xp.sum(found, axis=axes, dtype=xp.int64) for found in (every, some)]
+        self.mixed = bool(xp.all(2 * counts[0] >= counts[1]))
+        self.uneven = self.mixed and bool(xp.any(some & ~every))
+
+    @staticmethod
+    def aligned(
+        mask: Any, xp: Any, shape: tuple[int, ...], channel: int | None, axes: Sequence[int] | int | None
+    ) -> Any:
+        """A mask in the shape of the image: one for each sample, for each pixel, or for each image."""
+        own = given_array(mask, "mask")
+        if not str(own.dtype).removeprefix("torch.").startswith("bool"):
+            raise ArgumentTypeError(f"a mask has True where samples are valid, got dtype {own.dtype}")
+        found = tuple(int(n) for n in own.shape)
+        places = Subject._axes_of(shape, channel, axes)
+        if channel is not None and found == tuple(n for axis, n in enumerate(shape) if axis != channel):
+            own = xp.expand_dims(own, axis=channel)
+        elif found != shape:
+            if found != tuple(shape[axis] for axis in places):
+                raise ArgumentError(f"a mask has the shape of the image, {shape}, got {found}")
+            own = xp.reshape(own, tuple(n if axis in places else 1 for axis, n in enumerate(shape)))
+        return xp.broadcast_to(own, shape)
+
+    def _valid(self, mask: Any, shown: Any) -> Any:
+        """Where samples are valid, in the layout of the image; None where all are."""
         xp = self.arrays.xp
         floats = self.dtype.startswith("float")
-        found = None
+        found = shown
         if self.arrays.host and floats and not _all_finite(self.given):
-            found = np.isfinite(self.given)
+            finite = np.isfinite(self.given)
+            found = finite if found is None else found & finite
         if mask is not None:
-            own = given_array(mask, "mask")
-            if not str(own.dtype).removeprefix("torch.").startswith("bool"):
-                raise ArgumentTypeError(f"a mask has True where samples are valid, got dtype {own.dtype}")
-            shape = tuple(int(n) for n in own.shape)
-            without = tuple(n for axis, n in enumerate(self.shape) if axis != self.channel)
-            alone = tuple(self.shape[axis] for axis in self.axes)
-            if shape == without and self.channel is not None:
-                own = xp.expand_dims(own, axis=self.channel)
-            elif shape == alone and shape != self.shape:  # (one for all images)
-                own = xp.reshape(own, tuple(n if a in self.axes else 1 for a, n in enumerate(self.shape)))
-            elif shape != self.shape:
-                raise ArgumentError(f"a mask has the shape of the image, {self.shape}, got {shape}")
-            own = xp.broadcast_to(own, self.shape)
+            own = self.aligned(mask, xp, self.shape, self.channel, self.axes)
             found = own if found is None else found & own
-        if found is None:
-            return None
-        if self.arrays.host and not found.any():
+        if found is not None and self.arrays.host and not found.any():
             raise ArgumentError("no sample is valid: all are masked, or no numbers")
-        self._keep = found
-        return self.arranged(found)
+        return found
 
     def arranged(self, found: Any) -> Any:
         """What is true of samples, in the order of the planes."""
@@ -263,10 +293,17 @@ class Subject:
             return np.ascontiguousarray(x, dtype=kind)
         return xp.astype(x, kind)
 
+    def joined(self, mixed: Any, apart: Any) -> Any:
+        """Pixels with all of their colours from one image, all others from another."""
+        xp, axis = self.arrays.xp, self.channel or 0
+        colors = tuple(slice(3) if a == axis else slice(None) for a in range(len(self.shape)))
+        every = xp.all(self.keep[colors], axis=axis, keepdims=True)
+        return self._restored(xp.where(every, *(given_array(image) for image in (mixed, apart))))
+
     def restored(self, x: Any) -> Any:
         """Floats in the layout of the image, as the image that they came from."""
         return self._restored(self._kept(self._typed(x)))
 
     def _kept(self, x: Any) -> Any:
         """What was not valid is as it was."""
-        return x if self.valid is None else self.arrays.xp.where(self._keep, x, self.given)
+        return x if self.valid is None else self.arrays.xp.where(self.keep, x, self.given)
