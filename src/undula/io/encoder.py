@@ -44,6 +44,8 @@ QUANTIZED = (
 CONSTANT_RATE = ("mpeg1video", "mpeg2video")  # encoders whose frames come at a few rates only
 EVEN_SIDES = ("libx264", "libx265")  # where colours have half of the samples
 FULL_RANGE_IN_STREAM = ("libx264", "libx265", "libvpx-vp9", "libsvtav1", "mjpeg")
+ASPECT_KEPT = ("mp4", "mov")  # containers that say for every codec whether pixels are square
+ASPECT_IN_STREAM = ("libx264", "libx265", "mpeg4", "mpeg2video", "mpeg1video", "ffv1")
 RANGE_KEPT = ("matroska", "webm")  # containers that say for every codec whether samples are full-range
 # What comes back as it was written; other formats are written, too, and read as something else.
 RAW_PIXELS = {
@@ -245,6 +247,12 @@ class FilmWriter:
             self.kind, target, codec, film.codec_context.codec, pixels, full_range, odd
         )
         self._size = first.width, first.height
+        aspect = film.sample_aspect_ratio or Fraction(1)
+        if aspect != 1 and self.kind not in ASPECT_KEPT and name not in ASPECT_IN_STREAM:
+            raise FileError(
+                f"cannot write {target}: the pixels of the video are {aspect.numerator}:{aspect.denominator},"
+                f" and {name} in {target.suffix} does not keep that; write .mp4 or .mov"
+            )
         self._matrix = self._checked_matrix(display_matrix(first))
         self._rate: Fraction | None = None
         self._begin: Fraction | None = None
@@ -300,8 +308,7 @@ class FilmWriter:
         context.color_range = (
             FULL_RANGE if full_range else first.color_range or film.codec_context.color_range
         )
-        if film.sample_aspect_ratio:
-            context.sample_aspect_ratio = film.sample_aspect_ratio
+        context.sample_aspect_ratio = film.sample_aspect_ratio or Fraction(0)
         context.flags |= av.codec.context.Flags.frame_duration
         if self._matrix[:5] != IDENTITY[:5]:
             stream.set_display_matrix(self._matrix)
@@ -339,11 +346,11 @@ class FilmWriter:
                 self._container.start_encoding()
         except OSError:
             raise
-        except Exception as error:
+        except Exception:  # (FFmpeg says "invalid argument", and no more)
             width, height = self._size
             raise FileError(
                 f"cannot write {self.target}: {self._name} for {self.target.suffix} does not take"
-                f" {self._pixels} of {width} × {height} ({reason(error)}); choose another suffix or --codec"
+                f" {self._pixels} of {width} × {height}; choose another suffix or --codec"
             ) from None
         self._started = True
         for packet in held:

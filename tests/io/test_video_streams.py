@@ -1,0 +1,522 @@
+"""What is in a video beside its frames is kept; what cannot be read or written is an error."""
+
+import io as bytes_io
+import json
+import os
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import pytest
+from PIL import Image
+
+import undula
+from clips import encoded, plain_decode, write_test_clip
+from undula import io
+from undula.cli import main
+from undula.io import files
+from undula.io.encoder import ordinary_threads
+from undula.io.film import FilmReader, Planes, display_matrix, open_film
+
+COVER = av.stream.Disposition.attached_pic
+QUARTER = (0, 1 << 16, 0, -(1 << 16), 0, 0, 0, 0, 1 << 30)  # shown turned clockwise
+MIRROR = (-(1 << 16), 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30)
+
+
+def as_it_is(planes: Planes) -> Planes:
+    return planes
+
+
+def jpeg() -> bytes:
+    out = bytes_io.BytesIO()
+    Image.new("RGB", (32, 32), (200, 20, 20)).save(out, "JPEG")
+    return out.getvalue()
+
+
+def add_film(container: Any, codec: str = "libx264", pixels: str = "yuv420p", **options: str) -> Any:
+    stream = container.add_stream(codec, rate=25, options=options)
+    stream.width, stream.height, stream.pix_fmt = 64, 48, pixels
+    return stream
+
+
+def turned(path: Path, matrix: tuple[int, ...], codec: str = "libx264") -> Path:
+    """A clip as phones write it: lying, with a matrix that sets it upright."""
+    with av.open(str(path), "w") as container:
+        stream = add_film(container, codec)
+        stream.set_display_matrix(matrix)
+        encoded(container, stream, range(5), Fraction(1, 25))
+    return path
+
+
+def matrix_of(path: Path) -> tuple[int, ...]:
+    container, stream = open_film(path)
+    with container:
+        return display_matrix(next(container.decode(stream)))
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "m4v", "mov", "mkv", "webm"])
+def test_a_turned_video_stays_turned(suffix: str, tmp_path: Path) -> None:
+    source = turned(tmp_path / "x.mp4", QUARTER)
+    io.process(source, tmp_path / f"y.{suffix}", as_it_is)
+    assert matrix_of(tmp_path / f"y.{suffix}") == QUARTER
+    known = io.look(tmp_path / f"y.{suffix}")
+    assert (known.width, known.height) == (64, 48)
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "mov"])
+def test_a_mirrored_video_stays_mirrored(suffix: str, tmp_path: Path) -> None:
+    source = turned(tmp_path / "x.mov", MIRROR)
+    io.process(source, tmp_path / f"y.{suffix}", as_it_is)
+    assert matrix_of(tmp_path / f"y.{suffix}")[:5] == MIRROR[:5]
+
+
+@pytest.mark.parametrize(("suffix", "matrix"), [("avi", QUARTER), ("mkv", MIRROR), ("webm", MIRROR)])
+def test_a_container_that_cannot_turn_is_an_error(
+    suffix: str, matrix: tuple[int, ...], tmp_path: Path
+) -> None:
+    source = turned(tmp_path / "x.mov", matrix)
+    with pytest.raises(undula.FileError, match=r"turned or mirrored.*write \.mp4"):
+        io.process(source, tmp_path / f"y.{suffix}", as_it_is)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "upright"),
+    [
+        (QUARTER, lambda x: np.rot90(x, -1)),
+        (MIRROR, lambda x: x[:, ::-1]),
+        ((-(1 << 16), 0, 0, 0, -(1 << 16), 0, 0, 0, 1 << 30), lambda x: np.rot90(x, 2)),
+        ((0, -(1 << 16), 0, 1 << 16, 0, 0, 0, 0, 1 << 30), lambda x: np.rot90(x, 1)),
+        ((0, 1 << 16, 0, 1 << 16, 0, 0, 0, 0, 1 << 30), lambda x: x.swapaxes(0, 1)),
+    ],
+)
+def test_frames_are_read_upright(matrix: tuple[int, ...], upright: Any, tmp_path: Path) -> None:
+    source = turned(tmp_path / "x.mov", matrix)
+    with av.open(str(source)) as container:
+        stored = next(container.decode(video=0)).to_ndarray(format="rgb24")
+    np.testing.assert_array_equal(next(io.read_frames(source)), upright(stored))
+    np.testing.assert_array_equal(FilmReader(source).frame(0), upright(stored))
+
+
+def with_cover(path: Path) -> Path:
+    """A film with cover art, fonts, chapters, titles and languages, as far as the container holds them."""
+    with av.open(str(path), "w", format=files.VIDEOS[path.suffix]) as container:
+        cover = None
+        if path.suffix == ".mkv":
+            container.add_attachment("cover.jpg", "image/jpeg", jpeg())
+            container.add_attachment("font.ttf", "application/x-truetype-font", b"letters")
+        else:
+            cover = container.add_stream("mjpeg", rate=1)
+            cover.width, cover.height, cover.pix_fmt, cover.disposition = 32, 32, "yuvj420p", COVER
+        film = add_film(container)
+        film.metadata.update(title="The film", language="deu")
+        sound = container.add_stream("aac", rate=44100)
+        sound.metadata.update(language="fra")
+        container.metadata.update(title="All of it", comment="Made here")
+        times = {"start": 0, "end": 300, "time_base": Fraction(1, 1000)}
+        container.set_chapters([{"id": 1, **times, "metadata": {"title": "First"}}])
+        container.start_encoding()
+        if cover is not None:
+            packet = av.Packet(jpeg())
+            packet.stream, packet.pts, packet.dts, packet.time_base = cover, 0, 0, Fraction(1, 1)
+            container.mux(packet)
+        encoded(container, film, range(8), Fraction(1, 25))
+        quiet = av.AudioFrame.from_ndarray(np.zeros((2, 1024), "f4"), "fltp", "stereo")
+        quiet.rate, quiet.pts, quiet.time_base = 44100, 0, Fraction(1, 44100)
+        container.mux(sound.encode(quiet))
+        container.mux(sound.encode(None))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("mkv", "mkv"), ("mp4", "mkv"), ("mkv", "mp4"), ("mp4", "m4v")]
+)
+def test_cover_art_and_everything_else_stays(before: str, after: str, tmp_path: Path) -> None:
+    source = with_cover(tmp_path / f"x.{before}")
+    assert io.process(source, tmp_path / f"y.{after}", as_it_is) == 8
+    with av.open(str(tmp_path / f"y.{after}")) as container:
+        covers = [stream for stream in container.streams.video if stream.disposition & COVER]
+        (film,) = [stream for stream in container.streams.video if not stream.disposition & COVER]
+        (sound,) = container.streams.audio
+        assert film.metadata.get("title", film.metadata.get("name")) == "The film"
+        assert (film.language, sound.language) == ("deu", "fra")
+        tags = {key.lower(): value for key, value in container.metadata.items()}
+        assert (tags["title"], tags["comment"]) == ("All of it", "Made here")
+        assert [chapter["metadata"]["title"] for chapter in container.chapters()] == ["First"]
+        assert len(covers) == 1
+        fonts = [stream.data for stream in container.streams if stream.type == "attachment"]
+        assert fonts == ([b"letters"] if (before, after) == ("mkv", "mkv") else [])
+        assert bytes(next(container.demux(covers[0]))) == jpeg()
+        assert sum(1 for _ in container.decode(film)) == 8
+
+
+@pytest.mark.parametrize("suffix", ["mov", "avi", "webm"])
+def test_containers_without_cover_art_get_the_film(suffix: str, tmp_path: Path) -> None:
+    source = with_cover(tmp_path / "x.mkv")
+    assert io.process(source, tmp_path / f"y.{suffix}", as_it_is, audio=suffix != "webm") == 8
+    assert len(plain_decode(tmp_path / f"y.{suffix}")) == 8
+    assert io.look(tmp_path / f"y.{suffix}").width == 64
+
+
+def two_films(path: Path, first: int, default: int, sizes: tuple[int, int] = (32, 64)) -> Path:
+    """Two video streams, the first with so many frames; one of them is the default."""
+    with av.open(str(path), "w", format=files.VIDEOS[path.suffix]) as container:
+        streams = []
+        for number, width in enumerate(sizes):
+            stream = add_film(container, "mpeg4")
+            stream.width = width
+            if path.suffix != ".avi":
+                stream.disposition = 1 if number == default else 0
+            streams.append(stream)
+        container.start_encoding()
+        encoded(container, streams[0], range(first), Fraction(1, 25))
+        encoded(container, streams[1], range(8), Fraction(1, 25))
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "mkv", "mov", "avi"])
+@pytest.mark.parametrize(("first", "default", "film"), [(1, 0, 1), (8, 1, 1), (8, 0, 0)])
+def test_of_two_video_streams_the_film_is_filtered(
+    suffix: str, first: int, default: int, film: int, tmp_path: Path
+) -> None:
+    film = 0 if suffix == "avi" and first == 8 else film  # (AVI has no default stream)
+    source = two_films(tmp_path / f"x.{suffix}", first, default)
+    seen: list[int] = []
+
+    def looked(planes: Planes) -> Planes:
+        seen.append(planes[0].shape[1])
+        return [np.zeros_like(plane) for plane in planes]
+
+    target = tmp_path / f"y.{suffix}"
+    assert io.process(source, target, looked) == 8
+    assert set(seen) == {(32, 64)[film]}
+    with av.open(str(source)) as before, av.open(str(target)) as after:
+        copied = next(s for s in after.streams.video if s.width == (32, 64)[1 - film])
+        filtered = next(s for s in after.streams.video if s.width == (32, 64)[film])
+        original = before.streams.video[1 - film]
+        a, b = ([bytes(p) for p in c.demux(s) if p.size] for c, s in ((before, original), (after, copied)))
+        assert a == b
+        after.seek(0)
+        assert next(after.decode(filtered)).to_ndarray(format="gray").max() < 20
+
+
+def test_a_second_film_that_does_not_fit_is_an_error(tmp_path: Path) -> None:
+    source = two_films(tmp_path / "x.mkv", 8, 0)
+    with pytest.raises(undula.FileError, match=r"keeps no video of mpeg4.*--no-audio"):
+        io.process(source, tmp_path / "y.webm", as_it_is)
+    assert io.process(source, tmp_path / "y.webm", as_it_is, audio=False) == 8
+
+
+def test_cover_art_alone_is_no_film(tmp_path: Path) -> None:
+    with av.open(str(tmp_path / "x.mp4"), "w") as container:
+        cover = container.add_stream("mjpeg", rate=1)
+        cover.width, cover.height, cover.pix_fmt, cover.disposition = 32, 32, "yuvj420p", COVER
+        sound = container.add_stream("aac", rate=44100)
+        container.start_encoding()
+        packet = av.Packet(jpeg())
+        packet.stream, packet.pts, packet.dts, packet.time_base = cover, 0, 0, Fraction(1, 1)
+        container.mux(packet)
+        container.mux(sound.encode(None))
+    with pytest.raises(undula.FileError, match="no pictures in it but cover art"):
+        io.look(tmp_path / "x.mp4")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nfilm.mp4\n#EXT-X-ENDLIST\n",
+        "ffconcat version 1.0\nfile film.mp4\n",
+        "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 5004 RTP/AVP 96\n",
+        '<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static"></MPD>',
+    ],
+)
+@pytest.mark.parametrize("name", ["list.m3u8", "list.mp4"])
+def test_playlists_are_refused(text: str, name: str, tmp_path: Path) -> None:
+    write_test_clip(tmp_path / "film.mp4")
+    (tmp_path / name).write_text(text)
+    for call in (
+        lambda: io.look(tmp_path / name),
+        lambda: next(io.read_frames(tmp_path / name)),
+        lambda: FilmReader(tmp_path / name),
+        lambda: io.process(tmp_path / name, tmp_path / "y.mp4", as_it_is),
+    ):
+        with pytest.raises(undula.FileError, match="is a playlist"):
+            call()
+
+
+def test_other_protocols_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = write_test_clip(tmp_path / "x.mp4")
+    for name in ("subfile,,start,0,end,0,,:x.mp4", "concat:x.mp4", "http://127.0.0.1:9/x.mp4", "data:video,"):
+        with pytest.raises(undula.FileError, match="no such file"):
+            io.look(name)
+    (tmp_path / "concat:x.mp4").write_bytes(source.read_bytes())  # (a file of that name is a file)
+    assert io.look("concat:x.mp4").width == 64
+
+
+def larger_inside(path: Path) -> Path:
+    """A container that says 64 × 64, with H.264 of 496 × 480 inside."""
+    with av.open(str(path), "w") as container:
+        stream = add_film(container, preset="ultrafast")
+        stream.width, stream.height = 496, 480
+        encoded(container, stream, range(2), Fraction(1, 25))
+    data = path.read_bytes()
+    sizes = b"".join(side.to_bytes(2, "big") for side in (496, 480))
+    assert data.count(sizes) == 1
+    path.write_bytes(data.replace(sizes, (64).to_bytes(2, "big") * 2))
+    return path
+
+
+def test_the_size_is_checked_before_frames_are_decoded(tmp_path: Path) -> None:
+    source = write_test_clip(tmp_path / "x.mp4")
+    for call in (
+        lambda: io.look(source, 64 * 64 - 1),
+        lambda: io.process(source, tmp_path / "y.mp4", as_it_is, max_pixels=64 * 64 - 1),
+    ):
+        with pytest.raises(undula.FileError, match="limit"):
+            call()
+    with pytest.raises(undula.FileError):
+        list(io.read_frames(larger_inside(tmp_path / "z.mp4"), max_pixels=100_000))
+    assert len(list(io.read_frames(tmp_path / "z.mp4"))) == 2
+
+
+def unknown_codec(path: Path) -> Path:
+    """A video whose codec nobody knows."""
+    write_test_clip(path, "mpeg4")
+    path.write_bytes(path.read_bytes().replace(b"FMP4", b"Zz9~"))
+    return path
+
+
+def test_an_unknown_codec_is_an_error(tmp_path: Path) -> None:
+    source = unknown_codec(tmp_path / "x.avi")
+    for call in (
+        lambda: io.look(source),
+        lambda: next(io.read_frames(source)),
+        lambda: io.process(source, tmp_path / "y.avi", as_it_is),
+    ):
+        with pytest.raises(undula.FileError, match="no decoder"):
+            call()
+
+
+def test_an_unknown_codec_does_not_stop_a_batch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    unknown_codec(folder / "a.avi")
+    write_test_clip(folder / "b.avi", "mpeg4")
+    assert main(["sharpen", str(folder), "--output", str(tmp_path / "out"), "--json"]) != 0
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["b.avi"]
+    assert "no decoder" in "".join(capsys.readouterr())
+
+
+def test_sound_that_nobody_knows(tmp_path: Path) -> None:
+    source = with_cover(tmp_path / "x.mkv")
+    source.write_bytes(source.read_bytes().replace(b"A_AAC", b"A_ZZZ"))
+    assert io.look(source).audio == ("unknown",)
+    with pytest.raises(undula.FileError, match=r"keeps no audio of an unknown codec.*--no-audio"):
+        io.process(source, tmp_path / "y.mkv", as_it_is)
+    assert io.process(source, tmp_path / "y.mkv", as_it_is, audio=False) == 8
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "mkv", "mov", "avi", "webm"])
+def test_motion_jpeg_goes_everywhere_and_keeps_its_range(suffix: str, tmp_path: Path) -> None:
+    source = write_test_clip(tmp_path / "x.avi", "mjpeg", 4)
+    assert io.process(source, tmp_path / f"y.{suffix}", as_it_is) == 4
+    container, stream = open_film(tmp_path / f"y.{suffix}")
+    with container:
+        frame = next(container.decode(stream))
+        assert frame.color_range == 2 or "yuvj" in frame.format.name
+    a, b = plain_decode(source)[0][0], plain_decode(tmp_path / f"y.{suffix}")[0][0]
+    assert undula.measures.psnr(a, b) > 35
+
+
+def test_full_range_where_it_would_be_forgotten_is_an_error(tmp_path: Path) -> None:
+    source = write_test_clip(tmp_path / "x.avi", "mjpeg", 4)
+    with pytest.raises(undula.FileError, match="does not keep full-range"):
+        io.process(source, tmp_path / "y.avi", as_it_is, codec="mpeg4")
+    assert io.process(source, tmp_path / "y.mkv", as_it_is, codec="ffv1") == 4
+    for a, b in zip(plain_decode(source), plain_decode(tmp_path / "y.mkv"), strict=True):
+        np.testing.assert_array_equal(a[0], b[0])
+
+
+def with_times(path: Path, times: list[int], codec: str = "ffv1") -> Path:
+    """Frames at these milliseconds."""
+    with av.open(str(path), "w") as container:
+        stream = add_film(container, codec)
+        stream.codec_context.time_base = Fraction(1, 1000)
+        encoded(container, stream, iter(times), Fraction(1, 1000))
+    return path
+
+
+def times_of(path: Path) -> list[float]:
+    with av.open(str(path)) as container:
+        return [float(frame.pts * frame.time_base) for frame in container.decode(video=0)]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "codec"),
+    [("mp4", None), ("mkv", None), ("mov", None), ("webm", None), ("mp4", "mpeg4"), ("mkv", "ffv1")],
+)
+def test_frames_at_any_time_stay_there(suffix: str, codec: str | None, tmp_path: Path) -> None:
+    source = with_times(tmp_path / "x.mkv", [0, 10, 57, 60, 200, 201, 333, 1000])
+    io.process(source, tmp_path / f"y.{suffix}", as_it_is, codec=codec)
+    np.testing.assert_allclose(times_of(tmp_path / f"y.{suffix}"), times_of(source), atol=6e-4)
+
+
+def test_avi_holds_a_constant_rate_with_gaps(tmp_path: Path) -> None:
+    source = with_times(tmp_path / "x.mkv", [0, 40, 80, 240, 280, 320])
+    io.process(source, tmp_path / "y.avi", as_it_is)
+    np.testing.assert_allclose(times_of(tmp_path / "y.avi"), times_of(source), atol=6e-4)
+
+
+@pytest.mark.parametrize(("suffix", "codec"), [("avi", None), ("mkv", "mpeg2video")])
+def test_other_times_are_an_error_where_the_rate_is_constant(
+    suffix: str, codec: str | None, tmp_path: Path
+) -> None:
+    source = with_times(tmp_path / "x.mkv", [0, 10, 57, 60, 200, 201, 333, 1000])
+    with pytest.raises(undula.FileError, match=r"constant rate.*write \.mkv"):
+        io.process(source, tmp_path / f"y.{suffix}", as_it_is, codec=codec)
+    assert not (tmp_path / f"y.{suffix}").exists()
+
+
+def test_ten_bits_in_webm_become_av1(tmp_path: Path) -> None:
+    with av.open(str(tmp_path / "x.mkv"), "w") as container:
+        stream = add_film(container, "libx264", "yuv420p10le")
+        stream.height = 64
+        encoded(container, stream, range(5), Fraction(1, 25))
+    assert io.process(tmp_path / "x.mkv", tmp_path / "y.webm", as_it_is) == 5
+    known = io.look(tmp_path / "y.webm")
+    assert known.bits == 10
+    policies = {os.sched_getscheduler(int(name)) for name in os.listdir("/proc/self/task")}
+    assert policies == {os.SCHED_OTHER}
+
+
+@pytest.mark.parametrize(
+    ("pixels", "suffix"),
+    [
+        ("yuv420p10le", "avi"),
+        ("yuv422p", "avi"),
+        ("yuv444p12le", "mp4"),
+        ("gbrp10le", "mp4"),
+        ("yuva420p", "mp4"),
+    ],
+)
+def test_what_would_be_lost_is_an_error_that_says_what_to_do(
+    pixels: str, suffix: str, tmp_path: Path
+) -> None:
+    with av.open(str(tmp_path / "x.mkv"), "w") as container:
+        encoded(container, add_film(container, "ffv1", pixels), range(4), Fraction(1, 25))
+    lossy = {"codec": "mpeg4"} if suffix == "avi" else {}
+    with pytest.raises(undula.FileError, match=rf"does not keep {pixels}.*--codec"):
+        io.process(tmp_path / "x.mkv", tmp_path / f"y.{suffix}", as_it_is, **lossy)
+    assert io.process(tmp_path / "x.mkv", tmp_path / "y.mkv", as_it_is, codec="ffv1") == 4
+
+
+def test_semi_planar_ten_bits_stay_ten_bits(tmp_path: Path) -> None:
+    known = io.Video("x", 4, 4, 1, 25.0, 1.0, "p010le", "rawvideo", "nut", ())
+    assert known.bits == 10
+
+
+@pytest.mark.parametrize("command", ["sharpen", "denoise"])
+def test_a_bad_preset_or_quality_is_named(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write_test_clip(tmp_path / "x.mp4", count=4)
+    for option, message in (("--preset=fst", "ultrafast"), ("--quality=99", "from 0")):
+        assert main([command, str(source), str(tmp_path / "y.mp4"), option]) != 0
+        assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("codec", "suffix", "message"),
+    [
+        ("nobody", "mp4", "no encoder 'nobody'"),
+        ("aac", "mp4", "no encoder 'aac' of video"),
+        ("libx264", "webm", "libx264"),
+        ("libvpx-vp9", "mov", r"\.mov does not take"),
+        ("rawvideo", "mp4", "does not keep rawvideo"),
+    ],
+)
+def test_a_codec_that_does_not_fit_is_named(codec: str, suffix: str, message: str, tmp_path: Path) -> None:
+    source = write_test_clip(tmp_path / "x.mp4", count=4)
+    with pytest.raises(undula.FileError, match=message) as raised:
+        io.process(source, tmp_path / f"y.{suffix}", as_it_is, codec=codec)
+    assert "Invalid argument" not in str(raised.value)
+
+
+def test_colours_and_shape_of_pixels_stay(tmp_path: Path) -> None:
+    with av.open(str(tmp_path / "x.mkv"), "w") as container:
+        stream = add_film(container)
+        context = stream.codec_context
+        context.colorspace, context.color_primaries, context.color_trc, context.color_range = 9, 9, 16, 1
+        context.sample_aspect_ratio = Fraction(4, 3)
+        encoded(container, stream, range(5), Fraction(1, 25))
+    with pytest.raises(undula.FileError, match=r"pixels of the video are 4:3.*write \.mp4"):
+        io.process(tmp_path / "x.mkv", tmp_path / "y.webm", as_it_is)
+    for suffix in ("mp4", "mkv", "mov"):
+        io.process(tmp_path / "x.mkv", tmp_path / f"y.{suffix}", as_it_is)
+        container, stream = open_film(tmp_path / f"y.{suffix}")
+        with container:
+            frame = next(container.decode(stream))
+            assert (frame.colorspace, frame.color_primaries, frame.color_trc, frame.color_range) == (
+                9,
+                9,
+                16,
+                1,
+            )
+            assert stream.sample_aspect_ratio == Fraction(4, 3)
+
+
+def test_the_last_frame_is_shown_as_long(tmp_path: Path) -> None:
+    source = write_test_clip(tmp_path / "x.mp4", count=6)
+    io.process(source, tmp_path / "y.mp4", as_it_is)
+    assert io.look(tmp_path / "y.mp4").seconds == pytest.approx(io.look(source).seconds, abs=1e-3)
+
+
+def test_frames_of_two_sizes_are_an_error(tmp_path: Path) -> None:
+    data = []
+    for width in (64, 96):
+        with av.open(str(tmp_path / f"{width}.ts"), "w", format="mpegts") as container:
+            stream = add_film(container, "mpeg2video")
+            stream.width = width
+            encoded(container, stream, range(5), Fraction(1, 25))
+        data.append((tmp_path / f"{width}.ts").read_bytes())
+    (tmp_path / "x.ts").write_bytes(b"".join(data))
+    for over_time in (0, 4):
+        with pytest.raises(undula.FileError, match="64 × 48 of yuv420p to 96 × 48"):
+            io.process(tmp_path / "x.ts", tmp_path / "y.mkv", as_it_is, over_time=over_time)
+
+
+def test_planes_of_another_kind_are_an_error(tmp_path: Path) -> None:
+    source = write_test_clip(tmp_path / "x.mp4", count=4)
+    for wrong in (lambda planes: [p.astype("f4") for p in planes], lambda planes: planes[:1]):
+        with pytest.raises(undula.ArgumentError, match="should return planes"):
+            io.process(source, tmp_path / "y.mp4", wrong)
+
+
+def test_sharpening_of_rgb_video_leaves_grey_grey(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with av.open(str(tmp_path / "x.mkv"), "w") as container:
+        stream = add_film(container, "ffv1", "bgr0")
+        for number in range(4):
+            rgb = np.zeros((48, 64, 3), np.uint8) + 60
+            rgb[:, 20 + number :] = 180
+            frame = av.VideoFrame.from_ndarray(rgb, format="rgb24").reformat(format="bgr0")
+            frame.pts, frame.time_base = number, Fraction(1, 25)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    assert main(["sharpen", str(tmp_path / "x.mkv"), str(tmp_path / "y.mkv"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["frames"] == 4
+    for frame in io.read_frames(tmp_path / "y.mkv"):
+        np.testing.assert_array_equal(frame[..., 0], frame[..., 1])
+        np.testing.assert_array_equal(frame[..., 0], frame[..., 2])
+
+
+def test_encoders_leave_threads_ordinary(tmp_path: Path) -> None:
+    if not hasattr(os, "sched_setscheduler"):
+        pytest.skip("this system has no scheduling policies")
+    with ordinary_threads():
+        try:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        except PermissionError:
+            pytest.skip("this user may not change scheduling policies")
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
