@@ -247,12 +247,9 @@ class FilmWriter:
             self.kind, target, codec, film.codec_context.codec, pixels, full_range, odd
         )
         self._size = first.width, first.height
-        aspect = film.sample_aspect_ratio or Fraction(1)
-        if aspect != 1 and self.kind not in ASPECT_KEPT and name not in ASPECT_IN_STREAM:
-            raise FileError(
-                f"cannot write {target}: the pixels of the video are {aspect.numerator}:{aspect.denominator},"
-                f" and {name} in {target.suffix} does not keep that; write .mp4 or .mov"
-            )
+        self._aspect = film.sample_aspect_ratio or Fraction(1)
+        if self._aspect != 1 and self.kind not in ASPECT_KEPT and name not in ASPECT_IN_STREAM:
+            self._square_pixels(name)
         self._matrix = self._checked_matrix(display_matrix(first))
         self._rate: Fraction | None = None
         self._begin: Fraction | None = None
@@ -276,6 +273,21 @@ class FilmWriter:
             self._container.close()
             raise
         self._name, self._started = name, False
+
+    def _square_pixels(self, name: str) -> None:
+        """Frames become wider or higher where nothing else can say that their pixels are not square."""
+        encoder = needed("av").Codec(name, "w")
+        if encoder.lossless and not encoder.lossy:
+            raise FileError(
+                f"cannot write {self.target}: {name} in {self.target.suffix} does not keep that pixels are"
+                f" {self._aspect.numerator}:{self._aspect.denominator}; write .mkv with --codec ffv1"
+            )
+        width, height = self._size
+        if self._aspect > 1:
+            width = 2 * round(width * self._aspect / 2)
+        else:
+            height = 2 * round(height / self._aspect / 2)
+        self._size, self._aspect = (width, height), Fraction(1)
 
     def _checked_matrix(self, matrix: tuple[int, ...]) -> tuple[int, ...]:
         a, b, _, c, d, *_ = matrix
@@ -308,7 +320,7 @@ class FilmWriter:
         context.color_range = (
             FULL_RANGE if full_range else first.color_range or film.codec_context.color_range
         )
-        context.sample_aspect_ratio = film.sample_aspect_ratio or Fraction(0)
+        context.sample_aspect_ratio = self._aspect if film.sample_aspect_ratio else Fraction(0)
         context.flags |= av.codec.context.Flags.frame_duration
         if self._matrix[:5] != IDENTITY[:5]:
             stream.set_display_matrix(self._matrix)
@@ -366,10 +378,10 @@ class FilmWriter:
     def encode(self, frame: Any) -> None:
         """A frame of the film."""
         pts, base = frame.pts, frame.time_base
-        if frame.format.name != self._pixels:
+        if (frame.format.name, frame.width, frame.height) != (self._pixels, *self._size):
             full = self._stream.codec_context.color_range == FULL_RANGE
             ranges = {"src_color_range": "JPEG", "dst_color_range": "JPEG"} if full else {}
-            frame = frame.reformat(format=self._pixels, **ranges)
+            frame = frame.reformat(*self._size, self._pixels, **ranges)
             frame.pts, frame.time_base = pts, base
         if self._rate is not None and pts is not None:
             time = pts * base

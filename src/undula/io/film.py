@@ -8,6 +8,7 @@ planes are always copied out of a frame, and a frame is made writable before any
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -27,6 +28,7 @@ __all__ = [
     "FilmReader",
     "Planes",
     "Video",
+    "decode_error",
     "display_matrix",
     "film_times",
     "filterable_format",
@@ -128,6 +130,13 @@ def reason(error: BaseException) -> str:
     return " ".join(str(text).split())[:160]
 
 
+def decode_error(path: str | Path, number: int, error: Exception) -> FileError:
+    """An error that names the frame that could not be decoded."""
+    refused = getattr(error, "errno", None) == errno.EINVAL
+    what = "it is broken, or larger than the limit (max_pixels, --max-pixels)" if refused else reason(error)
+    return FileError(f"cannot read frame {number} of {path}: {what}")
+
+
 def _open_container(path: str | Path, max_pixels: int | None) -> Any:
     """A container of a local file or of a camera; decoders refuse frames that are too large."""
     av = needed("av")
@@ -161,7 +170,15 @@ def open_film(path: str | Path, max_pixels: int | None = None) -> tuple[Any, Any
     try:
         stream = _film_of(container, path, max_pixels)
         context = stream.codec_context
-        check_size(Path(path), context.width * context.height, max_pixels)
+        pixels = context.width * context.height
+        if not pixels:  # FFmpeg forgets a size that it has refused.
+            most = LIMIT if max_pixels is None else max_pixels
+            raise FileError(
+                f"the frames of {path} have more pixels than the limit of {most:,}, or no size; raise it"
+                " (max_pixels, --max-pixels) if you trust the file"
+            )
+        bits = context.format.padded_bits_per_pixel if context.format else 0
+        check_size(Path(path), pixels, max_pixels, pixels * bits // 8)
         # What is inside may be larger than the container says, and it is the decoder that sees it.
         context.options = {"max_pixels": str(LIMIT if max_pixels is None else max_pixels)}
         stream.thread_type = "AUTO"
@@ -319,7 +336,7 @@ def read_frames(path: str | Path, count: int | None = None, max_pixels: int | No
         except UndulaError:
             raise
         except Exception as error:  # (of a decoder, whatever it is)
-            raise FileError(f"cannot read frame {number} of {path}: {reason(error)}") from None
+            raise decode_error(path, number, error) from None
 
 
 class FilmReader:

@@ -24,6 +24,7 @@ from .files import VIDEOS, same_file, written
 from .film import (
     Planes,
     Video,
+    decode_error,
     filterable_format,
     look,
     open_film,
@@ -44,9 +45,11 @@ DEPTH = 3  # frames that wait between two stages
 class _Decoder(threading.Thread):
     """Decodes, and waits where others are behind."""
 
-    def __init__(self, container: Any, stream: Any, others: Sequence[Any], count: int | None) -> None:
+    def __init__(
+        self, path: str | Path, container: Any, stream: Any, others: Sequence[Any], count: int | None
+    ) -> None:
         super().__init__(name="undula-decode", daemon=True)
-        self.container, self.stream, self.count = container, stream, count
+        self.path, self.container, self.stream, self.count = path, container, stream, count
         self.streams = [stream, *others]
         self.queue: Queue[tuple[str, Any]] = Queue(DEPTH)
         self.stopped = threading.Event()
@@ -61,8 +64,8 @@ class _Decoder(threading.Thread):
         return False
 
     def run(self) -> None:
+        number, first = 0, None
         try:
-            number, first = 0, None
             for packet in self.container.demux(self.streams):
                 if packet.stream is not self.stream:
                     if packet.size and not self._put(("packet", packet)):
@@ -86,8 +89,10 @@ class _Decoder(threading.Thread):
                     if not self._put(("frame", frame)):
                         return
             self._put(("end", None))
-        except Exception as error:  # (raised again where frames are waited for)
+        except UndulaError as error:  # (raised again where frames are waited for)
             self._put(("error", error))
+        except Exception as error:
+            self._put(("error", decode_error(self.path, number, error)))
 
     def items(self) -> Iterator[tuple[str, Any]]:
         while True:
@@ -154,7 +159,7 @@ def process(
     done = 0
     with container, written(target) as beside:
         others = [s for s in container.streams if s is not film and s.type in COPIED] if audio else []
-        decoder = _Decoder(container, film, others, count)
+        decoder = _Decoder(source, container, film, others, count)
         out: FilmWriter | None = None
         held: list[Any] = []  # packets that come before the first frame
         try:
