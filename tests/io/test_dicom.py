@@ -303,3 +303,87 @@ def test_impossible_numbers_are_said_to_be(name: str, value: int, tmp_path: Path
     dataset.save_as(source)
     with pytest.raises(undula.FileError, match=r"in\.dcm"):
         io.read(source)
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def bare(path: Path) -> Path:
+    """The same without anything before the dataset, as the first scanners wrote it."""
+    dataset = pydicom.dcmread(path)
+    dataset.preamble = None
+    dataset.file_meta = pydicom.dataset.FileMetaDataset()
+    pydicom.dcmwrite(path, dataset, implicit_vr=True, little_endian=True)
+    assert path.read_bytes()[128:132] != b"DICM"
+    return path
+
+
+def medium(folder: Path) -> list[str]:
+    """A folder as scanners write it: a list of files, and files without suffixes in folders."""
+    (folder / "DICOM" / "PAT1").mkdir(parents=True)
+    names = ["DICOM/PAT1/IM000001", "DICOM/PAT1/1.2.840.55", "DICOM/slice.IMA", "DICOM/old"]
+    for number, name in enumerate(names):
+        save(folder / name, steps(0, 4000 + number, "u2"), 12)
+    bare(folder / names[3])
+    (folder / "README").write_text("not a picture, and long enough to be looked at\n" * 9)
+    (folder / "DICOM" / "empty").touch()
+    directory = pydicom.dcmread(folder / names[0])
+    directory.file_meta.MediaStorageSOPClassUID = directory.SOPClassUID = "1.2.840.10008.1.3.10"
+    for name in ("Rows", "Columns", "PixelData"):
+        delattr(directory, name)
+    directory.DirectoryRecordSequence = []
+    directory.save_as(folder / "DICOMDIR")
+    return names
+
+
+@pytest.mark.parametrize("given", ["CD", "CD/DICOMDIR"])
+def test_files_of_a_medium_are_found_by_their_content(given: str, tmp_path: Path) -> None:
+    names = medium(tmp_path / "CD")
+    out = tmp_path / "out"
+    assert main(["denoise", str(tmp_path / given), "-o", str(out), "--quiet"]) == 0
+    assert sorted(str(p.relative_to(out)) for p in out.rglob("*") if p.is_file()) == sorted(names)
+    for name in names:
+        assert io.read(out / name).kind == "dicom"
+        assert "undula" in pydicom.dcmread(out / name).DerivationDescription
+
+
+def test_files_without_a_suffix_are_found_and_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    medium(tmp_path / "CD")
+    folder, out = tmp_path / "CD" / "DICOM" / "PAT1", tmp_path / "out"
+    assert main(["denoise", str(folder), "-o", str(out), "--quiet"]) == 0
+    assert sorted(path.name for path in out.iterdir()) == ["1.2.840.55", "IM000001"]
+    assert main(["denoise", str(folder / "IM000001"), str(tmp_path / "IM000002"), "--quiet"]) == 0
+    expected = io.read(out / "IM000001").pixels
+    np.testing.assert_array_equal(io.read(tmp_path / "IM000002").pixels, expected)
+    save(tmp_path / "scan.mr", steps(0, 4000, "u2"), 12)
+    assert main(["denoise", str(tmp_path / "scan.mr"), "-o", str(out), "--quiet"]) == 0
+    np.testing.assert_array_equal(io.read(out / "scan.mr").pixels, expected)
+    capsys.readouterr()
+    for name in ("x.pgm", "x.mha"):  # (nobody who asks for another format gets DICOM)
+        assert main(["denoise", str(folder / "IM000001"), str(tmp_path / name)]) == 1
+        assert "cannot tell" in capsys.readouterr().err
+    assert main(["info", str(tmp_path / "CD" / "DICOMDIR")]) == 1
+    assert "folder" in capsys.readouterr().err
+    (tmp_path / "CD" / "DICOMDIR").unlink()
+    assert main(["denoise", str(tmp_path / "CD"), "-o", str(tmp_path / "more")]) == 1
+    assert "--recursive" in capsys.readouterr().err
+
+
+def test_a_pipe_gets_what_the_file_is(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    source = save(tmp_path / "IM000001", steps(0, 4000, "u2"), 12)
+    words = [sys.executable, "-m", "undula", "sharpen", "-", "-", "--quiet"]
+    made = subprocess.run(words, input=source.read_bytes(), capture_output=True, timeout=120).stdout
+    assert made[128:132] == b"DICM"
+
+
+def test_bare_datasets_are_read(tmp_path: Path) -> None:
+    cells = steps(0, 4000, "u2")
+    source = bare(save(tmp_path / "IM1", cells, 12))
+    np.testing.assert_array_equal(io.read(source).pixels, cells)
+    assert main(["sharpen", str(source), str(tmp_path / "IM2"), "--quiet"]) == 0
+    assert io.read(tmp_path / "IM2").pixels.max() == 4095

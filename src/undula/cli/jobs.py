@@ -21,6 +21,8 @@ __all__ = ["Job", "Options", "is_video", "jobs", "piped", "read_picture", "run_j
 
 ADVICE = "name another output; the last path is the output, and several files go into a folder with --output"
 
+DIRECTORY = "DICOMDIR"  # the list of all files of a DICOM medium, which lie in folders beside it
+
 
 @dataclass(frozen=True)
 class Options:
@@ -49,16 +51,24 @@ def is_video(path: Path) -> bool:
     return sniffed(path) == "video"
 
 
+def _suffix_for(path: Path) -> str:
+    """Of a result that has no name: DICOM stays DICOM, and everything else becomes PNG."""
+    return ".dcm" if path.is_file() and sniffed(path) == "dicom" else ".png"
+
+
 @contextmanager
 def piped(source: str, target: str, suffix: str) -> Iterator[tuple[Path, Path]]:
-    """Paths for both; of standard input and output, files that come and go."""
+    """Paths for both; of standard input and output, files that come and go.
+
+    The suffix of standard output is what the input asks for, if none is given.
+    """
     with tempfile.TemporaryDirectory(prefix="undula-") as folder:
         begin, end = Path(source), Path(target)
         if source == PIPE:
             begin = Path(folder) / "input"
             begin.write_bytes(sys.stdin.buffer.read())
         if target == PIPE:
-            end = Path(folder) / f"output{suffix}"
+            end = Path(folder) / f"output{suffix or _suffix_for(begin)}"
         try:
             yield begin, end
         except UndulaError as error:
@@ -104,19 +114,35 @@ def _into(paths: Sequence[str], folder: Path, recursive: bool) -> list[Job]:
         raise ArgumentError(f"many results go to a folder, and {folder} is a file")
     found: list[Job] = []
     for path in map(Path, paths):
+        if path.is_file() and path.name == DIRECTORY:
+            path = path.parent
         if not path.is_dir():
             found.append(Job(path, folder / path.name))
             continue
-        some = sorted(path.rglob("*") if recursive else path.iterdir())
-        known = [each for each in some if each.is_file() and each.suffix.lower() in {**IMAGES, **VIDEOS}]
+        deep = recursive or (path / DIRECTORY).is_file()
+        some = sorted(path.rglob("*") if deep else path.iterdir())
+        known = [each for each in some if each.is_file() and _is_filtered(each)]
         if not known:
-            raise FileError(f"{path} has no pictures or videos in it")
+            more = (
+                "" if deep or not any(each.is_dir() for each in some) else "; --recursive looks into folders"
+            )
+            raise FileError(f"{path} has no pictures or videos in it{more}")
         found += [Job(each, folder / each.relative_to(path)) for each in known]
     targets = [job.target for job in found]
     if len(set(targets)) < len(targets):
         twice = next(target for target in targets if targets.count(target) > 1)
         raise ArgumentError(f"two inputs have the same name and would both be written to {twice}")
     return found
+
+
+def _is_filtered(path: Path) -> bool:
+    """Whether a file in a folder is a picture or a video: by its suffix, and DICOM files by their content."""
+    if path.suffix.lower() in {**IMAGES, **VIDEOS}:
+        return True
+    try:
+        return path.name != DIRECTORY and sniffed(path) == "dicom"
+    except FileError:  # (empty, or not to be read)
+        return False
 
 
 def run_jobs(
@@ -153,7 +179,7 @@ def run_jobs(
 def run_job(job: Job, make: Callable[[bool], Filter], options: Options) -> dict[str, Any]:
     """One file."""
     suffix = job.source.suffix.lower()
-    with piped(str(job.source), str(job.target), suffix if suffix in IMAGES else ".png") as (source, target):
+    with piped(str(job.source), str(job.target), suffix if suffix in IMAGES else "") as (source, target):
         if not str(source).startswith("camera:") and not source.exists():
             raise FileError(f"cannot read {source}: there is no such file")
         if source.is_dir():
@@ -164,7 +190,8 @@ def run_job(job: Job, make: Callable[[bool], Filter], options: Options) -> dict[
             if str(job.target) == PIPE:
                 raise FileError("a video is written to a file, and not to standard output")
             return _video(source, target, make(True), options)
-        if kind_of(target) == "video" and sniffed(source) is not None:
+        kind = sniffed(source)
+        if kind_of(target, kind or "", suffix) == "video" and kind is not None:
             raise FileError(f"{source} is a picture, and {target.name} would be a video")
         if options.encoding.over_time:
             raise ArgumentError(f"--over-time is for video, and {source} is none")

@@ -32,7 +32,7 @@ def example(
     rough = 12.0 if "noisy" in target.stem else 2.0
     if target.suffix.lower() in VIDEOS:
         write_clip(target, rough)
-    elif target.suffix.lower() in IMAGES and target.suffix.lower() != ".dcm":
+    elif IMAGES.get(target.suffix.lower(), "dicom") != "dicom":
         io.write(target, scene(240, 320, 0.0, rough))
     else:
         raise FileError(

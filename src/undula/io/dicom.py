@@ -57,16 +57,16 @@ def read_dicom(path: Path, max_pixels: int | None = None) -> Picture:
         pixels, stored = _monochrome(dataset, _cells(dataset))
         color = False
     pages = pixels.ndim - color > 2
-    return Picture(np.ascontiguousarray(pixels), "dicom", pages, about={"dataset": dataset}, stored=stored)
+    about = {"dataset": dataset, "suffix": path.suffix}
+    return Picture(np.ascontiguousarray(pixels), "dicom", pages, about=about, stored=stored)
 
 
 def _dataset(path: Path, max_pixels: int | None) -> Any:
     """All of a file, once it is known that its pixels are as many as they should be."""
     pydicom = needed("pydicom")
-    told = {"force": path.suffix.lower() == ".dcm"}
     packed = _deflated_part(path)
     if packed is None:
-        head = pydicom.dcmread(path, stop_before_pixels=True, **told)
+        head = pydicom.dcmread(path, stop_before_pixels=True, force=True)
     else:
         begin = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, ELSE)
         head = needed("pydicom.filereader").read_dataset(
@@ -75,14 +75,25 @@ def _dataset(path: Path, max_pixels: int | None) -> Any:
     nbytes = _check_head(path, head, max_pixels)
     if packed is not None and inflates_beyond(packed, nbytes + ELSE, -zlib.MAX_WBITS):
         raise FileError(f"{path} unpacks to more than its {nbytes:,} bytes of pixels and {ELSE:,} besides")
-    dataset = pydicom.dcmread(path, **told)
+    dataset = pydicom.dcmread(path, force=True)
     if "PixelData" not in dataset:
         raise FileError(f"{path} is a DICOM file without a picture: it has no PixelData")
-    if not getattr(dataset, "file_meta", None) or "TransferSyntaxUID" not in dataset.file_meta:
-        raise FileError(f"{path} does not say how its pixels are kept (no TransferSyntaxUID)")
+    if "TransferSyntaxUID" not in dataset.file_meta:
+        if not nbytes <= len(dataset.PixelData) <= nbytes + 1:
+            raise FileError(f"{path} does not say how its pixels are kept (no TransferSyntaxUID)")
+        dataset.file_meta.TransferSyntaxUID = _plain_syntax(dataset)
     if dataset.file_meta.TransferSyntaxUID.is_encapsulated:
         _check_frames(path, dataset)
     return dataset
+
+
+def _plain_syntax(dataset: Any) -> Any:
+    """How a dataset is kept that does not say so, as bare ones do not."""
+    uid = needed("pydicom.uid")
+    implicit, little = dataset.original_encoding
+    if not little:
+        return uid.ExplicitVRBigEndian
+    return uid.ImplicitVRLittleEndian if implicit else uid.ExplicitVRLittleEndian
 
 
 def _deflated_part(path: Path) -> bytes | None:
@@ -102,6 +113,8 @@ def _frame_count(dataset: Any) -> int:
 
 def _check_head(path: Path, head: Any, max_pixels: int | None) -> int:
     """How many bytes the pixels have; an error if they cannot be filtered, or are too many."""
+    if "DirectoryRecordSequence" in head:
+        raise FileError(f"{path} lists the files of a folder, and has no picture; pass the folder")
     for name in ("Rows", "Columns"):
         if name not in head:
             raise FileError(f"{path} is a DICOM file without a picture: it has no {name}")

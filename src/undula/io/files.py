@@ -32,6 +32,8 @@ IMAGES = {
     ".npy": "npy",
     ".npz": "npz",
     ".dcm": "dicom",
+    ".dicom": "dicom",
+    ".ima": "dicom",
 }
 VIDEOS = {".mp4": "mp4", ".m4v": "mp4", ".mkv": "matroska", ".mov": "mov", ".avi": "avi", ".webm": "webm"}
 
@@ -80,16 +82,34 @@ def sniffed(path: Path) -> str | None:
         return {b"WEBP": "webp", b"AVI ": "video"}.get(head[8:12])
     if head[4:8] in (b"ftyp", b"moov", b"mdat", b"wide", b"free"):
         return "video"
-    return None
+    return "dicom" if _bare_dicom(head) else None
 
 
-def kind_of(path: Path) -> str:
-    """What a file that is to be written is, by its suffix."""
-    suffix = path.suffix.lower()
+def _bare_dicom(head: bytes) -> bool:
+    """Whether it begins with two elements of group 8, in order, as datasets without a preamble do."""
+    if len(head) < 8 or head[:2] != b"\x08\0":
+        return False
+    explicit = head[4:6].isalpha() and head[4:6].isupper()
+    length = int.from_bytes(head[6:8] if explicit else head[4:8], "little")
+    second = head[8 + length : 12 + length]
+    return (
+        len(second) == 4 and second[:2] == b"\x08\0" and second[2:] > head[2:4] and head[3] == second[3] == 0
+    )
+
+
+def kind_of(path: Path, source: str = "", suffix: str = "") -> str:
+    """What a file that is to be written is, by its suffix.
+
+    DICOM files often have none, or one that means nothing, such as the end of ``1.2.840.55``: what was made
+    of one (``source`` is its kind) is DICOM again under such a name, or with the suffix that it had.
+    """
+    given, suffix = suffix.lower(), path.suffix.lower()
     if suffix in IMAGES:
         return IMAGES[suffix]
     if suffix in VIDEOS:
         return "video"
+    if source == "dicom" and (suffix in ("", given) or suffix[1:].isdigit()):
+        return "dicom"
     known = ", ".join([*IMAGES, *VIDEOS])
     raise FileError(f"cannot tell from {path.name!r} what to write; its suffix should be one of {known}")
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentTypeError, FileError, UndulaError
-from .files import check_size, kind_of, needed, sniffed, written
+from .files import IMAGES, check_size, kind_of, needed, sniffed, written
 from .limits import check_declared, check_tiff
 from .stored import StoredRange
 
@@ -72,7 +72,7 @@ def read(path: str | Path, max_pixels: int | None = None) -> Picture:
     """
     path = Path(path)
     kind = sniffed(path)
-    if kind is None and path.suffix.lower() in (".dcm", ""):
+    if kind is None and IMAGES.get(path.suffix.lower()) == "dicom":
         kind = "dicom"
     readers = {"tiff": _read_tiff, "npy": _read_npy, "npz": _read_npz, "dicom": _read_dicom}
     if kind == "video":
@@ -106,7 +106,7 @@ def write(path: str | Path, picture: Picture | Array, **options: Any) -> None:
     """
     path = Path(path)
     own = picture if isinstance(picture, Picture) else Picture(np.asarray(picture))
-    kind = kind_of(path)
+    kind = kind_of(path, own.kind, own.about.get("suffix", ""))
     writers = {"tiff": _write_tiff, "npy": _write_npy, "npz": _write_npz, "dicom": _write_dicom}
     if kind == "video":
         raise FileError(f"{path} would be a video, and this is a picture")
