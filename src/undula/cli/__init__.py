@@ -11,8 +11,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs a command; what it returns is the exit status."""
     try:
         from .app import run
+
+        return run(arguments)
     except KeyboardInterrupt:
-        print("undula: interrupted", file=sys.stderr)
+        print("undula: interrupted; nothing was left half done", file=sys.stderr)
         return 130
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich", "click"):
@@ -22,4 +24,3 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    return run(arguments)

@@ -40,18 +40,16 @@ def run(arguments: list[str] | None = None) -> int:
                 signal.signal(getattr(signal, name), _stopped)
     try:
         found = command.main(arguments, prog_name="undula", standalone_mode=False)
-        status = found if isinstance(found, int) else 0
-        if status == 130:  # (what typer makes of an interrupt)
-            complain("interrupted; nothing was left half done")
-        return status
+        if found == 130:  # (what typer makes of an interrupt)
+            raise KeyboardInterrupt
+        return found if isinstance(found, int) else 0
     except typer.Exit as error:
         return int(error.exit_code)
     except USAGE as error:
         error.show()
         return 2
-    except (KeyboardInterrupt, typer.Abort):
-        complain("interrupted; nothing was left half done")
-        return 130
+    except typer.Abort:
+        raise KeyboardInterrupt from None
     except BrokenPipeError:
         sys.stderr.close()
         return 1

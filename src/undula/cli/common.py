@@ -51,21 +51,25 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no progress, no word
 Backend = Annotated[
     str, typer.Option("--backend", help="auto, cpu, cuda, opencl, or one device such as cuda:1")
 ]
-MaxPixels = Annotated[int | None, typer.Option("--max-pixels", help="the most pixels that a file may have")]
+MaxPixels = Annotated[
+    int | None, typer.Option("--max-pixels", min=1, help="the most pixels that a file may have")
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", "-y", help="replace outputs that exist")]
 Level = Annotated[
-    int | None, typer.Option("--level", "-l", help="levels; as usual for the size if not given")
+    int | None, typer.Option("--level", "-l", min=0, help="levels; as usual for the size if not given")
 ]
 Wave = Annotated[str, typer.Option("--wavelet", "-w", help="any wavelet: undula info --wavelets lists them")]
 Sigma = Annotated[
     float | None, typer.Option("--sigma", help="the noise, in grey levels; estimated if not given")
 ]
-OverTime = Annotated[int, typer.Option("--over-time", help="video: so many frames filtered together, in 3-D")]
-Quality = Annotated[int, typer.Option("--quality", help="video: constant quality, 0 is the best")]
+OverTime = Annotated[
+    int, typer.Option("--over-time", min=0, help="video: so many frames filtered together, in 3-D")
+]
+Quality = Annotated[int, typer.Option("--quality", min=0, help="video: constant quality, 0 is the best")]
 Codec = Annotated[str | None, typer.Option("--codec", help="video: an encoder of FFmpeg's")]
 Preset = Annotated[str, typer.Option("--preset", help="video: how much the encoder tries")]
 NoAudio = Annotated[bool, typer.Option("--no-audio", help="video: leave sound and subtitles away")]
-Frames = Annotated[int | None, typer.Option("--frames", help="video: the most frames to take")]
+Frames = Annotated[int | None, typer.Option("--frames", min=1, help="video: the most frames to take")]
 
 
 def check_finite(pixels: np.ndarray[Any, Any], source: str) -> None:

@@ -53,6 +53,8 @@ def experiments(
     except ImportError as error:
         raise MissingExtraError("a report needs Matplotlib: pip install 'undula[bench]'") from error
     results, page = output / "results.json", output / "report.html"
+    if output.exists() and not output.is_dir():
+        raise FileError(f"{output} is a file, and results go to a folder; name another one with --output")
     before = earlier(results, quick)
     if before is None:  # (else the page was made from these results, and has nothing else in it)
         check_outputs(page, overwrite=overwrite, advice="name another folder with --output")

@@ -75,8 +75,7 @@ def piped(source: str, target: str, suffix: str) -> Iterator[tuple[Path, Path]]:
             text = str(error)
             if source == PIPE:
                 text = text.replace(str(begin), "standard input")
-            if text != str(error):
-                raise type(error)(text) from None
+            error.args = (text,)
             raise
         if target == PIPE:
             try:
@@ -90,6 +89,8 @@ def piped(source: str, target: str, suffix: str) -> Iterator[tuple[Path, Path]]:
 
 def jobs(paths: Sequence[str], output: str | None, recursive: bool = False) -> list[Job]:
     """Which files become which: INPUT OUTPUT, or many inputs and a folder."""
+    if "" in (*paths, output):
+        raise ArgumentError("a path is empty; name a file, a folder, or - for a pipe")
     if output is None:
         if len(paths) != 2:
             raise ArgumentError(

@@ -27,7 +27,7 @@ def compare(
     a: Annotated[str, typer.Argument(help="a picture")],
     b: Annotated[str, typer.Argument(help="another one of the same size")],
     wavelet: Wave = "cdf97",
-    level: Level = 3,
+    level: Level = None,
     difference: Annotated[Path | None, typer.Option("--difference", help="write a picture of it")] = None,
     overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
@@ -61,8 +61,9 @@ def compare(
         axis = -1 if one.channel_axis is not None else None
         found["ssim"] = float(np.mean([measures.ssim(p, q, scale, channel_axis=axis) for p, q in pages]))
     p, q = pages[0]
-    own = min(level or 3, max(1, math.floor(math.log2(max(2, min(p.shape[:2]))))))
-    bands = measures.compare_bands(grey(p), grey(q), wavelet, own, scale)
+    if level is None:
+        level = min(3, max(1, math.floor(math.log2(max(2, min(p.shape[:2]))))))
+    bands = measures.compare_bands(grey(p), grey(q), wavelet, level, scale)
     if difference is not None:
         shown = gap[0] if one.pages else gap
         top = np.nanmax(shown, initial=0) or 1.0

@@ -12,7 +12,7 @@ import typer
 import undula
 
 from .. import io
-from ..errors import FileError
+from ..errors import ArgumentError, FileError
 from .common import Backend, Json, Level, MaxPixels, Overwrite, Quiet, Wave, app
 from .outputs import check_outputs
 from .screen import say, show_json, show_table, steps
@@ -21,7 +21,7 @@ from .screen import say, show_json, show_table, steps
 @app.command()
 def accept(
     source: Annotated[str | None, typer.Argument(help="a video; 1920×1080 noise if not given")] = None,
-    frames: Annotated[int, typer.Option("--frames", help="frames that are kept in memory")] = 50,
+    frames: Annotated[int, typer.Option("--frames", min=1, help="frames that are kept in memory")] = 50,
     wavelet: Wave = "cdf97",
     level: Level = 3,
     backend: Backend = "auto",
@@ -38,6 +38,8 @@ def accept(
 
     Example: `undula accept --frames 20`
     """
+    if not 0 < rate < float("inf"):
+        raise ArgumentError(f"--rate is a number of frames in a second above 0, got {rate}")
     check_outputs(histogram, overwrite=overwrite, inputs=[] if source is None else [source])
     if source is None:
         rng = np.random.default_rng(0)

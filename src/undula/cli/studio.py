@@ -17,7 +17,9 @@ from .screen import say
 def studio(
     files: Annotated[list[Path] | None, typer.Argument(help="pictures, volumes, DICOM files, video")] = None,
     host: Annotated[str, typer.Option("--host", help="the address to listen on")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="the port; the next free one if it is taken")] = 8765,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="the port; the next free one if it is taken")
+    ] = 8765,
     share: Annotated[
         bool, typer.Option("--share", help="let other machines come, with a token that is printed")
     ] = False,
@@ -25,8 +27,10 @@ def studio(
     exports: Annotated[Path, typer.Option("--exports", help="the folder that exports go to")] = Path(
         "undula-exports"
     ),
-    max_upload: Annotated[int, typer.Option("--max-upload", help="megabytes of one upload")] = 512,
-    max_pixels: Annotated[int, typer.Option("--max-pixels", help="the most pixels of one file")] = LIMIT,
+    max_upload: Annotated[int, typer.Option("--max-upload", min=1, help="megabytes of one upload")] = 512,
+    max_pixels: Annotated[
+        int, typer.Option("--max-pixels", min=1, help="the most pixels of one file")
+    ] = LIMIT,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="do not open a browser")] = False,
 ) -> None:
     """Filter pictures and video on a page in your browser, and see what every slider does.

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..backends.cpu import get_num_threads
 from ..backends.devices.launches import UnfusedError
-from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError, FileError, UndulaError, UnknownNameError
 from ..plans import dwtn_max_level
 from ..plans.boundary import MODES, check_mode
 from ..transforms import dwtn, wavedecn, waverecn
@@ -179,7 +179,17 @@ class Pipeline:
     @classmethod
     def load(cls, path: str | Path) -> Pipeline:
         """Reads a pipeline from a file."""
-        return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        try:
+            return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise FileError(f"cannot read {path}: {error.strerror or error}") from None
+        except UnicodeDecodeError:
+            raise FileError(
+                f"cannot read {path}: a pipeline is written as JSON, and this is no text"
+            ) from None
+        except UndulaError as error:
+            error.args = (f"cannot read {path}: {error}",)
+            raise
 
     # --- running ----------------------------------------------------------------------------------
 

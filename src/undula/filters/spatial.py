@@ -15,6 +15,7 @@ __all__ = ["PLACES", "Blur", "Laplace", "Spatial", "Unsharp", "gaussian"]
 
 PLACES = ("image", "approximation", "last", "details")
 KERNELS = ("cross", "diagonal")
+MAX_SIGMA = 1000  # samples
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,6 +61,12 @@ def gaussian(sigma: float) -> np.ndarray[Any, Any]:
     return np.asarray(taps / taps.sum())
 
 
+def _check_width(sigma: float) -> None:
+    """The taps of a wider blur would take all memory."""
+    if sigma > MAX_SIGMA:
+        raise ArgumentError(f"sigma of a blur must be at most {MAX_SIGMA} samples, got {sigma!r}")
+
+
 @dataclass(frozen=True, repr=False)
 class Blur(Spatial):
     """A Gaussian blur of standard deviation ``sigma``, in samples of where it is done."""
@@ -70,8 +77,7 @@ class Blur(Spatial):
     def _check(self) -> None:
         super()._check()
         number(self.sigma, "sigma")
-        if self.sigma > 1000:
-            raise ArgumentError(f"sigma of a blur must be at most 1000 samples, got {self.sigma!r}")
+        _check_width(self.sigma)
 
     def on_samples(self, x: Any, arrays: Arrays, places: int) -> Any:
         """Blurred."""
@@ -89,6 +95,7 @@ class Unsharp(Spatial):
     def _check(self) -> None:
         super()._check()
         number(self.sigma, "sigma", open_=True)
+        _check_width(self.sigma)
         number(self.amount, "amount")
 
     def on_samples(self, x: Any, arrays: Arrays, places: int) -> Any:

@@ -24,6 +24,7 @@ from .axes import Axes, checked_axes
 from .boundary import band_length, check_mode, dwt_max_level, max_level
 
 __all__ = [
+    "MAX_LEVEL",
     "array_to_coeffs",
     "checked_level",
     "coeffs_to_array",
@@ -40,6 +41,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+MAX_LEVEL = 64  # No array is larger than what so many levels decompose.
 FORMATS = ("wavedec", "wavedec2", "wavedecn")
 _TUPLE = ("da", "ad", "dd")  # the order of a wavedec2 tuple: horizontal, vertical, diagonal
 
@@ -334,8 +336,8 @@ def checked_level(
         return deepest
     if not isinstance(level, (int, np.integer)) or isinstance(level, bool):
         raise ArgumentTypeError(f"level must be an integer or None, got {level!r}")
-    if level < 0:
-        raise ArgumentError(f"level must be at least 0, got {level}")
+    if not 0 <= level <= MAX_LEVEL:
+        raise ArgumentError(f"level must be from 0 to {MAX_LEVEL}, got {level}")
     if level > deepest:
         warnings.warn(
             f"Level value of {level} is too high for shape {tuple(shape)}: beyond {deepest} all coefficients"

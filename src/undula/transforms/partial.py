@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import ArgumentError, ArgumentTypeError
 from ..plans.axes import Axes, checked_axes
 from ..plans.boundary import check_mode, extend, max_level
-from ..plans.coeffs import per_axis
+from ..plans.coeffs import MAX_LEVEL, per_axis
 from ..wavelets import Wavelet, as_wavelet
 from .arrays import as_array
 from .discrete import dwt, idwt, wavedec, waverec
@@ -32,11 +32,13 @@ def _part(part: object) -> str:
     return str(part)
 
 
-def _count(number: object, what: str, least: int) -> int:
+def _count(number: object, what: str, least: int, most: int | None = None) -> int:
     if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
         raise ArgumentTypeError(f"{what} must be an integer, got {number!r}")
     if number < least:
         raise ArgumentError(f"Value of {what} must be at least {least}, got {number}")
+    if most is not None and number > most:
+        raise ArgumentError(f"Value of {what} must be at most {most}, got {number}")
     return int(number)
 
 
@@ -55,7 +57,7 @@ def downcoef(
     >>> downcoef("a", [1.0, 2.0, 3.0, 4.0], "haar", level=2).round(3).tolist()
     [5.0]
     """
-    which, levels = _part(part), _count(level, "level", 1)
+    which, levels = _part(part), _count(level, "level", 1, MAX_LEVEL)
     x = _line(data, "data")
     for number in range(levels):
         low, high = dwt(x, wavelet, mode)
@@ -82,7 +84,7 @@ def upcoef(part: str, coeffs: ArrayLike, wavelet: Wavelet | str, level: int = 1,
     >>> upcoef("a", [1.0, 2.0], "haar").round(3).tolist()
     [0.707, 0.707, 1.414, 1.414]
     """
-    which, levels, wanted = _part(part), _count(level, "level", 1), _count(take, "take", 0)
+    which, levels, wanted = _part(part), _count(level, "level", 1, MAX_LEVEL), _count(take, "take", 0)
     own = as_wavelet(wavelet)
     x = _line(coeffs, "coeffs")
     rim = own.rec_len // 2 - 1

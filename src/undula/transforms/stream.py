@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError, UndulaError
 from ..plans.boundary import band_length
-from ..plans.coeffs import from_keys
+from ..plans.coeffs import MAX_LEVEL, from_keys
 from ..plans.line import Line
 from ..wavelets import Wavelet
 from .arrays import as_array, result_dtype
@@ -114,8 +114,8 @@ def _checked(
     width: object, wavelet: Any, number: object, mode: Any, dtype: DTypeLike
 ) -> tuple[tuple[int, ...], Recipe, int, np.dtype[Any]]:
     row = _row_shape(width)
-    if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < 1:
-        raise ArgumentError(f"level must be an integer from 1 on, got {number!r}")
+    if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or not 1 <= number <= MAX_LEVEL:
+        raise ArgumentError(f"level must be an integer from 1 to {MAX_LEVEL}, got {number!r}")
     wanted = recipe(1 + len(row), wavelet, mode, (0, 1))
     if wanted.modes[0] not in LOCAL:
         raise ArgumentError(

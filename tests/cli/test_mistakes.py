@@ -1,0 +1,120 @@
+"""Commands that cannot work: one line that says why, an exit status, no traceback, and at once."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import undula
+from undula import io
+from undula.cli import main
+
+ROOT = Path(__file__).parents[2]
+HUGE = 10**20
+
+
+def call(line: str) -> int:
+    return main(shlex.split(line))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("filter in.png x.png -p in.png", "cannot read in.png: a pipeline is written as JSON"),
+        ("filter in.png x.png -p folder", "cannot read folder"),
+        ("filter in.png x.png -p missing.json", "cannot read missing.json"),
+        ("filter in.png x.png -p broken.json", "cannot read broken.json"),
+        ("filter in.png x.png -p list.json", "cannot read list.json"),
+        ("filter in.png x.png -p deep.json", "cannot read deep.json"),
+        (f"transform in.png x.npz --level {HUGE}", "level must be from 0 to 64"),
+        (f"approximate in.png x.png --share 0.5 --level {HUGE}", "level must be from 0 to 64"),
+        (f"verify in.png --first cpu --level {HUGE}", "level must be from 0 to 64"),
+        (f"compare in.png in.png --level {HUGE}", "level must be from 0 to 64"),
+        ("sharpen in.png x.png --sigma 1e9", "at most 1000"),
+        ("filter in.png x.png -S unsharp:1e9:1", "at most 1000"),
+        ("accept --frames 1 --rate nan", "rate"),
+        ("accept --frames 1 --rate 0", "rate"),
+        ("denoise '' x.png", "empty"),
+        ("denoise in.png ''", "empty"),
+        ("experiments schemes/table-2 --device cpu -o in.png", "in.png is a file"),
+        ("compare in.png folder", "cannot read folder"),
+        ("transform folder x.npz", "cannot read folder"),
+    ],
+)
+def test_one_line_that_says_why(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    io.write("in.png", np.random.default_rng(0).integers(0, 256, (24, 32)).astype("u1"))
+    Path("folder").mkdir()
+    Path("broken.json").write_text('{"wavelet"')
+    Path("list.json").write_text("[1]")
+    Path("deep.json").write_text("[" * 100_000)
+    before = sorted(Path().rglob("*"))
+    assert call(line) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith("undula: ")
+    assert error.count("\n") == 1
+    assert sorted(Path().rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "studio --no-browser --port 99999",
+        "studio --no-browser --port -1",
+        "studio --no-browser --max-upload 0",
+        "studio --no-browser --max-pixels -1",
+        "denoise in.png x.png --frames -1",
+        "denoise in.png x.png --max-pixels 0",
+        "denoise in.png x.png --over-time -1",
+        "denoise in.png x.png --quality -1",
+        "accept --frames 0",
+        "transform in.png x.npz --level -1",
+    ],
+)
+def test_numbers_out_of_range_are_wrong_usage(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(line) == 2
+    assert f"Invalid value for '{line.split()[-2]}'" in capsys.readouterr().err.replace("' / '-l", "")
+
+
+def test_no_level_is_taken_for_another(capsys: pytest.CaptureFixture[str]) -> None:
+    io.write("in.png", np.random.default_rng(0).integers(0, 256, (64, 64)).astype("u1"))
+    for level, rows in ((0, 1), (1, 4), (2, 7)):
+        assert call(f"compare in.png in.png --wavelet haar --level {level}") == 0
+        assert len(capsys.readouterr().out.splitlines()) == 3 + rows
+
+
+def test_levels_of_streams_and_transforms_have_a_limit() -> None:
+    with pytest.raises(undula.ArgumentError, match="from 0 to 64"):
+        undula.wavedec([1.0, 2.0, 3.0], "haar", level=HUGE)
+    for partial in (undula.upcoef, undula.downcoef):
+        with pytest.raises(undula.ArgumentError, match="at most 64"):
+            partial("a", [1.0, 2.0], "haar", level=HUGE)
+    with pytest.raises(undula.ArgumentError, match="from 1 to 64"):
+        undula.ForwardStream(32, "haar", level=HUGE)
+
+
+@pytest.mark.parametrize("package", ["numpy", "typer", "rich"])
+def test_an_interrupt_while_packages_are_imported(package: str, tmp_path: Path) -> None:
+    """An import that is interrupted, from the first one on."""
+    (tmp_path / f"{package}.py").write_text(
+        f"import os, time\nos.kill(os.getpid(), {int(signal.SIGINT)})\ntime.sleep(20)\n"
+    )
+    entry = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["undula"]
+    module, _, function = entry.partition(":")
+    code = f"import sys; from {module} import {function}; sys.exit({function}())"
+    paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-c", code, "info"],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 130
+    assert done.stderr == "undula: interrupted; nothing was left half done\n"
