@@ -1,52 +1,269 @@
 """Broken files through the command line: none may hang, crash, or take all memory.
 
-    python tools/fuzz.py 2000      so many files: bits flipped, cut, extended, parts put elsewhere
+    python tools/fuzz.py 5000              so many files: bits flipped, cut, extended, parts put elsewhere
+    python tools/fuzz.py 300 --only dcm    of the formats whose names contain a word
 
-Every file goes through ``undula info`` and ``undula denoise`` in a process that is watched: no traceback, no
-more than ten seconds, no more than 2 GB.
+Every file goes through ``undula info`` and ``undula denoise`` (coefficients through ``undula inverse``) in a
+process that is watched: no traceback, an error names a file, no more than 4 seconds of all processors
+together, no more than 1.5 GB. What fails is kept in a folder, ``fuzz-failures``.
 """
 
 from __future__ import annotations
 
-import resource
+import argparse
+import io as bytes_io
+import os
+import select
+import struct
 import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-SECONDS, BYTES = 10, 2 << 30
+SECONDS, BYTES = 4.0, 1_500_000_000
+HANGS = 60.0  # seconds of waiting, whatever else the machine does
+LIFE = 400  # files for one process
+
+IMAGE = np.random.default_rng(0).integers(0, 256, (40, 48, 3)).astype("u1")
+GREY = IMAGE[..., 0]
 
 
-def samples(folder: Path) -> dict[str, bytes]:
-    """Small files of every kind, by name."""
+# --- files that are whole -------------------------------------------------------------------------
+
+
+def _pillow(mode: str, **options: Any) -> Callable[[Path], None]:
+    from PIL import Image
+
+    def write(path: Path) -> None:
+        if options.get("save_all"):
+            options["append_images"] = [Image.fromarray(IMAGE[::-1]), Image.fromarray(IMAGE[:, ::-1])]
+        Image.fromarray(IMAGE).convert(mode).save(path, **options)
+
+    return write
+
+
+def _tiff(channels: int, kind: str = "u1", **options: Any) -> Callable[[Path], None]:
+    import tifffile
+
+    def write(path: Path) -> None:
+        planes = np.stack([np.roll(GREY, 7 * k, axis=0) for k in range(channels)], axis=-1).astype(kind)
+        pixels = planes[..., 0] if channels == 1 else planes
+        if options.get("planarconfig") == "separate":
+            pixels = np.moveaxis(pixels, -1, 0)
+        tifffile.imwrite(path, np.ascontiguousarray(pixels), **{"photometric": "minisblack", **options})
+
+    return write
+
+
+def _dicom(bits: int, signed: bool = False, syntax: str = "ExplicitVRLittleEndian", **elements: Any) -> Any:
+    import pydicom
+    from pydicom import uid
+
+    def write(path: Path) -> None:
+        dataset = pydicom.Dataset()
+        dataset.file_meta = pydicom.dataset.FileMetaDataset()
+        how = getattr(uid, syntax)
+        native = uid.ExplicitVRLittleEndian if how.is_encapsulated else how
+        dataset.file_meta.TransferSyntaxUID = native
+        dataset.SOPClassUID, dataset.SOPInstanceUID = uid.CTImageStorage, uid.generate_uid()
+        dataset.Modality, dataset.PatientName, dataset.ImageType = "CT", "Nobody", ["ORIGINAL", "PRIMARY"]
+        dataset.WindowCenter, dataset.WindowWidth = 400, 900
+        dataset.Rows, dataset.Columns, dataset.SamplesPerPixel = *GREY.shape, 1
+        dataset.PhotometricInterpretation, dataset.PixelRepresentation = "MONOCHROME2", int(signed)
+        dataset.BitsAllocated = 8 if bits <= 8 else 16
+        dataset.BitsStored, dataset.HighBit = bits, bits - 1
+        for name, value in elements.items():
+            setattr(dataset, name, value)
+        values = (GREY.astype("i4") << bits >> 8) - ((1 << bits - 1) if signed else 0)
+        order = "<" if native.is_little_endian else ">"
+        cells = values.astype(f"{order}{'i' if signed else 'u'}{dataset.BitsAllocated // 8}")
+        dataset.add_new("PixelData", "OW", cells.tobytes())
+        if syntax == "RLELossless":
+            dataset.compress(how)
+        elif how.is_encapsulated:
+            _compressed(dataset, how, "JPEG2000" if "2000" in syntax else "JPEG")
+        dataset.save_as(path, enforce_file_format=True)
+
+    return write
+
+
+def _compressed(dataset: Any, syntax: Any, kind: str) -> None:
+    import pydicom
+    from PIL import Image
+
+    coded = bytes_io.BytesIO()
+    Image.fromarray(GREY).save(coded, kind, **({"no_jp2": True} if kind == "JPEG2000" else {}))
+    dataset.PixelData = pydicom.encaps.encapsulate([coded.getvalue()])
+    dataset["PixelData"].VR = "OB"
+    dataset["PixelData"].is_undefined_length = True
+    dataset.file_meta.TransferSyntaxUID = syntax
+
+
+def _example(name: str) -> Callable[[Path], None]:
     from pydicom import examples
 
+    return lambda path: path.write_bytes(Path(examples.get_path(name)).read_bytes()) and None
+
+
+def _colors(path: Path) -> None:
+    import pydicom
+
+    _dicom(8)(path)
+    dataset = pydicom.dcmread(path)
+    dataset.SamplesPerPixel, dataset.PhotometricInterpretation, dataset.PlanarConfiguration = 3, "RGB", 0
+    dataset.PixelData = IMAGE.tobytes()
+    dataset.save_as(path)
+
+
+def _clip(codec: str, pixels: str = "yuv420p", sound: str | None = None) -> Callable[[Path], None]:
+    import av
+
+    def write(path: Path) -> None:
+        with av.open(str(path), "w") as container:
+            stream = container.add_stream(codec, rate=25)
+            stream.width, stream.height, stream.pix_fmt = 64, 48, pixels
+            if codec == "libx265":
+                stream.options = {"x265-params": "log-level=none"}
+            audio = container.add_stream(sound, rate=44100) if sound else None
+            for number in range(8):
+                moved = np.roll(np.pad(IMAGE, ((4, 4), (8, 8), (0, 0))), 3 * number, axis=1)
+                frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(moved), format="rgb24")
+                container.mux(stream.encode(frame.reformat(format=pixels)))
+            container.mux(stream.encode(None))
+            if audio is not None:
+                tone = av.AudioFrame.from_ndarray(np.zeros((1, 2048), "i2"), format="s16", layout="mono")
+                tone.sample_rate = 44100
+                for resampled in av.AudioResampler(audio.format.name, "stereo", 44100).resample(tone):
+                    container.mux(audio.encode(resampled))
+                container.mux(audio.encode(None))
+
+    return write
+
+
+def _coefficients(path: Path) -> None:
     from undula import io
     from undula.cli import main
 
+    picture = path.with_name("picture-for-coefficients.png")
+    io.write(picture, GREY)
+    main(["transform", str(picture), str(path), "--level", "2"])
+    picture.unlink()
+
+
+def _array(write: Callable[..., Any], pixels: Any) -> Callable[[Path], None]:
+    return lambda path: write(path, pixels)
+
+
+def _bare(path: Path) -> None:
+    import pydicom
+
+    _dicom(12)(path)
+    dataset = pydicom.dcmread(path)
+    dataset.preamble, dataset.file_meta = None, pydicom.dataset.FileMetaDataset()
+    pydicom.dcmwrite(path, dataset, implicit_vr=True, little_endian=True)
+
+
+def seeds() -> dict[str, Callable[[Path], None]]:
+    """Who writes what, by name; the suffix is that of a usual file."""
+    from undula import io
+
+    deep = IMAGE.astype("u2") * 250
+    return {
+        "grey.png": _pillow("L"),
+        "palette.png": _pillow("P"),
+        "opaque.png": _pillow("RGBA"),
+        "deep.png": _array(io.write, deep),
+        "frames.png": _pillow("RGB", save_all=True),
+        "x.jpg": _pillow("RGB", progressive=True),
+        "cmyk.jpg": _pillow("CMYK"),
+        "several.jpg": _pillow("RGB", format="MPO", save_all=True),
+        "x.bmp": _pillow("RGB"),
+        "palette.bmp": _pillow("P"),
+        "x.gif": _pillow("P"),
+        "frames.gif": _pillow("P", save_all=True),
+        "x.webp": _pillow("RGB"),
+        "lossless.webp": _pillow("RGBA", lossless=True),
+        "frames.webp": _pillow("RGB", save_all=True),
+        "x.jp2": _pillow("RGB"),
+        "x.j2k": _pillow("RGB", no_jp2=True),
+        "deep.jp2": _array(io.write, deep[..., 0]),
+        "x.tif": _array(io.write, IMAGE),
+        "pages.tif": _array(io.write, io.Picture(np.stack([IMAGE, IMAGE[::-1]]), pages=True)),
+        "channels2.tif": _tiff(2),
+        "alpha.tif": _tiff(2, extrasamples=["unassalpha"]),
+        "channels3.tif": _tiff(3, "u2", compression="zlib"),
+        "channels4.tif": _tiff(4, photometric="rgb", extrasamples=["unspecified"]),
+        "channels5.tif": _tiff(5, "f4", planarconfig="separate"),
+        "tiles.tif": _tiff(3, tile=(16, 16), bigtiff=True),
+        "packbits.tif": _pillow("RGB", compression="packbits"),
+        "lzw.tif": _pillow("RGB", compression="tiff_lzw"),
+        "jpeg.tif": _pillow("RGB", compression="jpeg"),
+        "fax.tif": _pillow("1", compression="group4"),
+        "lab.tif": _pillow("LAB"),
+        "x.npy": _array(np.save, IMAGE),
+        "x.npz": _array(np.savez_compressed, IMAGE),
+        "coefficients.npz": _coefficients,
+        "bits12.dcm": _dicom(12),
+        "signed12.dcm": _dicom(12, True, PixelPaddingValue=-2000, SmallestImagePixelValue=-2048),
+        "implicit.dcm": _dicom(10, syntax="ImplicitVRLittleEndian"),
+        "big.dcm": _dicom(12, syntax="ExplicitVRBigEndian"),
+        "deflated.dcm": _dicom(12, syntax="DeflatedExplicitVRLittleEndian"),
+        "rle.dcm": _dicom(12, syntax="RLELossless"),
+        "jpeg.dcm": _dicom(8, syntax="JPEGBaseline8Bit"),
+        "jpeg2000.dcm": _dicom(8, syntax="JPEG2000Lossless"),
+        "ct.dcm": _example("ct"),
+        "rgb.dcm": _colors,
+        "IM000001": _dicom(16),
+        "bare": _bare,
+        "x.mp4": _clip("libx264", sound="aac"),
+        "hevc.mp4": _clip("libx265", "yuv420p10le"),
+        "av1.mp4": _clip("libsvtav1"),
+        "ffv1.mkv": _clip("ffv1", "yuv444p"),
+        "x.mkv": _clip("libx264", sound="pcm_s16le"),
+        "x.webm": _clip("libvpx-vp9"),
+        "vp8.webm": _clip("libvpx"),
+        "mpeg4.avi": _clip("mpeg4"),
+        "mjpeg.avi": _clip("mjpeg", "yuvj420p"),
+        "huffyuv.avi": _clip("huffyuv", "yuv422p"),
+        "raw.avi": _clip("rawvideo"),
+        "prores.mov": _clip("prores_ks", "yuv422p10le"),
+        "qtrle.mov": _clip("qtrle", "rgb24"),
+        "x.m4v": _clip("mpeg4"),
+    }
+
+
+def samples(folder: Path) -> dict[str, bytes]:
+    """Small files of every kind, by name; those that this machine has an encoder for."""
+    import av
+
+    from undula.io.encoder import ordinary_threads
+
+    os.environ.setdefault("SVT_LOG", "0")  # (or its encoder talks)
     if not folder.exists():
         folder.mkdir(parents=True)
-        image = np.random.default_rng(0).integers(0, 256, (40, 48, 3)).astype("u1")
-        for suffix in ("png", "jpg", "tif", "bmp", "webp", "jp2", "npy", "npz"):
-            io.write(folder / f"x.{suffix}", image)
-        io.write(folder / "grey.gif", image[..., 0])
-        io.write(folder / "deep.png", image.astype("u2") * 250)
-        io.write(folder / "pages.tif", io.Picture(np.stack([image, image[::-1]]), pages=True))
-        (folder / "x.dcm").write_bytes(Path(examples.get_path("ct")).read_bytes())
-        (folder / "rgb.dcm").write_bytes(Path(examples.get_path("rgb_color")).read_bytes()[:60_000])
-        for suffix in ("mp4", "mkv"):
-            main(["example", str(folder / f"x.{suffix}")])
+        for name, write in seeds().items():
+            try:
+                with ordinary_threads():  # (SVT-AV1 makes them real-time ones, and workers inherit that)
+                    write(folder / name)
+            except (av.codec.codec.UnknownCodecError, av.error.FFmpegError) as error:
+                print(f"no {name}: {error}", file=sys.stderr)
+                (folder / name).unlink(missing_ok=True)
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+# --- and files that are not -----------------------------------------------------------------------
 
 
 def mutated(whole: bytes, rng: np.random.Generator) -> bytes:
     """A file with something wrong."""
     data = bytearray(whole)
     for _ in range(int(rng.integers(1, 4))):
-        what = int(rng.integers(0, 6))
+        what = int(rng.integers(0, 7))
         if what == 0 and data:  # bits flipped, most of them near the start
             for _ in range(int(rng.integers(1, 12))):
                 place = int(min(rng.integers(0, len(data)), rng.integers(0, len(data))))
@@ -62,82 +279,142 @@ def mutated(whole: bytes, rng: np.random.Generator) -> bytes:
             start, end = sorted(int(n) for n in rng.integers(0, len(data), 2))
             place = int(rng.integers(0, len(data)))
             data[place:place] = data[start : min(end, start + 1000)]
+        elif what == 5 and len(data) > 8:  # a number that is likely to be a limit of something
+            number = int(rng.choice([0, 1, 2, 7, 255, 256, 4096, 32767, 32768, 65535]))
+            place = int(rng.integers(0, min(len(data) - 2, 800)))
+            struct.pack_into(str(rng.choice(["<H", ">H"])), data, place, number)
         elif data:  # zeros
             place = int(rng.integers(0, len(data)))
             data[place : place + int(rng.integers(1, 200))] = b"\0" * 8
     return bytes(data)
 
 
-def limited() -> None:
-    """In the process that is watched; threads reserve far more addresses than memory."""
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS * 2, SECONDS * 2))
-
-
+# Tells of each file: exit statuses, seconds of all processors, the most memory, and what is wrong.
 WORKER = """
-import sys, resource, time, traceback
+import contextlib, io, resource, sys, time, traceback
+from pathlib import Path
 from undula.cli import main
+
+def begin_peak():
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+def peak():
+    try:
+        line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    except (OSError, StopIteration):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
 for line in sys.stdin:
-    path, out = line.rstrip("\\n").split("\\t")
-    begin = time.perf_counter()
-    codes = []
-    for words in (["info", path], ["denoise", path, out, "--quiet", "-y", "--frames", "10"]):
-        try:
-            codes.append(main(words))
-        except BaseException:
-            traceback.print_exc()
-            codes.append(99)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print("done", *codes, round(time.perf_counter() - begin, 2), peak, flush=True)
+    path, out, coefficients = line.rstrip("\\n").split("\\t")
+    begin, codes, wrong = time.process_time(), [], ""
+    begin_peak()
+    filtered = ["inverse", path, out] if coefficients else ["denoise", path, out, "--quiet", "--frames", "10"]
+    for words in (["info", path], filtered):
+        told = io.StringIO()
+        with contextlib.redirect_stderr(told), contextlib.redirect_stdout(io.StringIO()):
+            try:
+                codes.append(main(words))
+            except BaseException:
+                traceback.print_exc()
+                codes.append(99)
+        text = told.getvalue()
+        if codes[-1] not in (0, 1) or "Traceback" in text:
+            wrong += text[-1500:]
+        elif codes[-1] == 1 and not any(Path(each).name in text for each in (path, out)):
+            wrong += "does not name the file: " + text
+    Path(out).unlink(missing_ok=True)
+    seconds = time.process_time() - begin
+    print("done", *codes, round(seconds, 2), peak(), repr(wrong), sep="\\t", flush=True)
 """
 
 
+class Worker:
+    """A process that files are sent to, watched from outside."""
+
+    def __init__(self, folder: Path) -> None:
+        self.log = folder / "log"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", WORKER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log.open("w"),
+            text=True,
+        )
+
+    def run(self, path: Path, coefficients: bool) -> list[str]:
+        """What it says of a file; nothing if it hangs or is gone."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        out = path.with_name(f"out{path.suffix if not coefficients else '.png'}")
+        self.process.stdin.write(f"{path}\t{out}\t{coefficients or ''}\n")
+        self.process.stdin.flush()
+        if not select.select([self.process.stdout], [], [], HANGS)[0]:
+            return []
+        return self.process.stdout.readline().rstrip("\n").split("\t")[1:]
+
+    def close(self) -> None:
+        """Ends the process."""
+        self.process.kill()
+        self.process.wait()
+
+
 def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
-    rng = np.random.default_rng(int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    """Makes files, sends them, and tells what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("count", nargs="?", type=int, default=5000)
+    parser.add_argument("seed", nargs="?", type=int, default=0)
+    parser.add_argument("--only", default="", help="formats whose names contain this")
+    parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"), help="a folder for what fails")
+    given = parser.parse_args()
     found: Counter[str] = Counter()
-    slowest, largest, bad = 0.0, 0, []
+    slowest, largest = (0.0, ""), (0, "")
+    bad, refused = [], []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        files = list(samples(folder / "samples").items())
-        worker: subprocess.Popen[str] | None = None
-        for number in range(count):
+        files = [(n, w) for n, w in samples(folder / "samples").items() if given.only in n]
+        worker: Worker | None = None
+        for number in range(-len(files), given.count):  # (all of them once as they are)
             name, whole = files[number % len(files)]
             path = folder / f"broken{Path(name).suffix}"
-            path.write_bytes(mutated(whole, rng))
-            if worker is None or number % 100 == 0:
+            rng = np.random.default_rng([given.seed, max(0, number)])
+            path.write_bytes(whole if number < 0 else mutated(whole, rng))
+            if worker is None or (number > 0 and number % LIFE == 0):
                 if worker is not None:
-                    worker.kill()
-                worker = subprocess.Popen(
-                    [sys.executable, "-c", WORKER],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=(folder / "log").open("w"),
-                    text=True,
-                )
-            assert worker.stdin is not None
-            assert worker.stdout is not None
-            worker.stdin.write(f"{path}\t{folder / f'out{path.suffix}'}\n")
-            worker.stdin.flush()
-            answer = ""
-            while not answer.startswith("done"):
-                answer = worker.stdout.readline()
-                if not answer:
-                    break
-            if not answer:
-                bad.append((number, name, "the process ended", (folder / "log").read_text()[-300:]))
-                (Path.cwd() / f"fuzz-{number}{path.suffix}").write_bytes(path.read_bytes())
-                worker = None
-                continue
-            _, *codes, seconds, peak = answer.split()
-            slowest, largest = max(slowest, float(seconds)), max(largest, int(peak))
-            found[" ".join(codes)] += 1
-            if not set(codes) <= {"0", "1"} or float(seconds) > SECONDS or int(peak) > BYTES:
-                bad.append((number, name, answer.strip(), (folder / "log").read_text()[-600:]))
+                    worker.close()
+                worker = Worker(folder)
+                for one in sorted((folder / "samples").iterdir()):  # (what is loaded once is not counted)
+                    worker.run(one, "coefficients" in one.name)
+            told = worker.run(path, "coefficients" in name)
+            if not told:
+                told = ["99", "99", "0", "0", repr("it hung or ended: " + worker.log.read_text()[-300:])]
+            *codes, seconds, peak, wrong = told
+            if number >= 0:
+                found[" ".join(codes)] += 1
+            elif "0" not in codes:
+                refused.append(name)
+            slowest = max(slowest, (float(seconds), name))
+            largest = max(largest, (int(peak), name))
+            if wrong != "''" or float(seconds) > SECONDS or int(peak) > BYTES:
+                bad.append(f"{number} {name}: {' '.join(codes)}, {seconds} s, {peak} bytes: {wrong}")
+                given.keep.mkdir(exist_ok=True)
+                (given.keep / f"{number}-{name}").write_bytes(path.read_bytes())
+                if "99" in codes or int(peak) > BYTES:
+                    worker.close()
+                    worker = None
+            if number > 0 and number % 500 == 0:
+                print(f"{number} files, {len(bad)} failed", file=sys.stderr, flush=True)
         if worker is not None:
-            worker.kill()
-    print(f"{count} files: {dict(found)}; slowest {slowest:.1f} s, largest {largest / 2**20:.0f} MB")
+            worker.close()
     for each in bad:
-        print(*each)
+        print(each)
+    if refused:
+        print("not read here, broken or not:", *refused)
+    print(
+        f"{given.count} files of {len(files)} kinds, {len(bad)} failed; slowest {slowest[0]:.1f} s"
+        f" ({slowest[1]}), largest {largest[0] / 1e6:.0f} MB ({largest[1]}); exit statuses {dict(found)}"
+    )
     sys.exit(bool(bad))
 
 

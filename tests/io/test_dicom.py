@@ -293,6 +293,17 @@ def test_elements_that_cannot_be_understood_do_not_matter_until_they_are_needed(
         io.window(io.read(source))
 
 
+def test_what_cannot_be_copied_is_said_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = save(tmp_path / "in.dcm", steps(0, 4095, "u2"), 12)
+    rubbish = np.random.default_rng(3).integers(0, 256, 999).astype("u1").tobytes()
+    source.write_bytes(source.read_bytes() + b"\xff\xff" + rubbish)
+    assert main(["denoise", str(source), str(tmp_path / "out.dcm"), "-q"]) == 1
+    told = capsys.readouterr().err
+    assert "in.dcm has something besides its pixels" in told.replace("\n", " ")
+    assert "Traceback" not in told
+    assert not (tmp_path / "out.dcm").exists()
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("BitsStored", 17), ("BitsStored", 0), ("Rows", 0), ("SamplesPerPixel", 0)]
 )

@@ -84,7 +84,9 @@ def check_finite(pixels: np.ndarray[Any, Any], source: str) -> None:
 def grey(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Brightness, as floats."""
     x = pixels.astype(np.float64)
-    return x if x.ndim == 2 else x[..., :3] @ np.array([0.299, 0.587, 0.114])
+    if x.ndim == 2 or x.shape[2] < 3:  # (one channel, or grey with opacity)
+        return x if x.ndim == 2 else x[..., 0]
+    return np.asarray(x[..., :3] @ np.array([0.299, 0.587, 0.114]))
 
 
 def rounded(x: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

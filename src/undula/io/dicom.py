@@ -274,7 +274,15 @@ def write_dicom(path: Path, picture: Picture) -> None:
     else:
         _put_samples(dataset, picture)
     _tell_origin(dataset, source)
-    pydicom.dcmwrite(path, dataset, enforce_file_format=True)
+    try:
+        pydicom.dcmwrite(path, dataset, enforce_file_format=True)
+    except OSError:
+        raise
+    except Exception as error:  # (an element that nobody needed until now)
+        reason = " ".join(str(error).partition("Traceback")[0].split())
+        raise FileError(
+            f"{source.filename} has something besides its pixels that cannot be copied: {reason}"
+        ) from None
 
 
 # What the file says of the values of its samples, besides the bits that they have.
