@@ -119,10 +119,10 @@ def test_profiles_and_orientation_survive(tmp_path: Path) -> None:
             assert image.info["icc_profile"] == profile
             assert image.getexif()[274] == 6
             assert image.getexif()[271] == "a maker"
-    io.write(tmp_path / "y.tif", io.Picture(DEEP, profile=profile, about={"Orientation": 6}))
+    io.write(tmp_path / "y.tif", io.Picture(DEEP, profile=profile, orientation=6))
     back = io.read(tmp_path / "y.tif")
     assert back.profile == profile
-    assert int(back.about["Orientation"]) == 6
+    assert back.orientation == 6
     io.write(tmp_path / "deep.png", io.Picture(DEEP, profile=profile))
     assert io.read(tmp_path / "deep.png").profile == profile
 
@@ -282,7 +282,7 @@ def test_colours_of_tiff_are_not_mistaken(tmp_path: Path) -> None:
 
     Image.fromarray(PHOTO).convert("CMYK").save(tmp_path / "cmyk.tif")
     wanted = np.asarray(Image.open(tmp_path / "cmyk.tif").convert("RGB"))
-    np.testing.assert_array_equal(io.read(tmp_path / "cmyk.tif").pixels, wanted)
+    np.testing.assert_array_equal(io.read(tmp_path / "cmyk.tif").as_rgb().pixels, wanted)
     Image.fromarray(PHOTO).convert("P").save(tmp_path / "p.tif")
     assert io.read(tmp_path / "p.tif").pixels.shape == PHOTO.shape
     tifffile.imwrite(tmp_path / "white.tif", GREY, photometric="miniswhite", description="my words")

@@ -5,7 +5,8 @@ What a file is, is seen by its content; what is written, by the suffix. Nothing 
 
 from .dicom import window
 from .files import IMAGES, LIMIT, VIDEOS
-from .raster import Picture, read, write
+from .picture import Picture
+from .raster import read, write
 from .samples import sample, samples
 from .video import Video, look, process, read_frames
 

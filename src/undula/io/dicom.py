@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..errors import ArgumentError, FileError
 from .files import check_size, needed
 from .limits import ELSE, codestream_size, inflates_beyond
-from .raster import Picture
+from .picture import Picture
 from .stored import StoredRange
 
 __all__ = ["element", "read_dicom", "window", "write_dicom"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import struct
-from dataclasses import dataclass, field, replace
+import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,55 +14,20 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentTypeError, FileError, UndulaError
 from .files import IMAGES, check_size, kind_of, needed, sniffed, written
-from .limits import check_declared, check_tiff
-from .stored import StoredRange
+from .limits import check_declared
+from .picture import ALPHA, CMYK, LAB, RGB, Picture, picture_of_array, profile_space
+from .tiff import read_tiff, write_tiff
 
-__all__ = ["Picture", "read", "write"]
+__all__ = ["Picture", "pixels_of_image", "read", "write"]
 
 Array = NDArray[Any]
 
-
-@dataclass(frozen=True, eq=False)
-class Picture:
-    """Pixels, and what has to come back with them.
-
-    Parameters
-    ----------
-    pixels : array
-        ``(H, W)`` or ``(H, W, channels)``; several pages, frames or volumes have one more axis in front.
-    kind : str
-        Of the file.
-    pages : bool
-        Whether the first axis counts pages.
-    profile, exif : bytes, optional
-        The colour profile, and what a camera wrote, with the orientation.
-    about : dict
-        Anything else that a format keeps: resolution, durations of frames, a dataset.
-    stored : StoredRange, optional
-        The values that the file can store, where they are fewer than those of the dtype.
-    """
-
-    pixels: Array
-    kind: str = ""
-    pages: bool = False
-    profile: bytes | None = None
-    exif: bytes | None = None
-    about: dict[str, Any] = field(default_factory=dict)
-    stored: StoredRange | None = None
-
-    @property
-    def channel_axis(self) -> int | None:
-        """The last axis, where it has channels."""
-        return self.pixels.ndim - 1 if self.pixels.ndim == 3 + self.pages else None
-
-    @property
-    def axes(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return (int(self.pages), int(self.pages) + 1)
-
-    def with_pixels(self, pixels: Array) -> Picture:
-        """The same with other pixels."""
-        return replace(self, pixels=pixels)
+# Colour spaces and opacity, by the kinds of files that hold them; orientation is a tag in these alone.
+_SPACES = {"jpeg": ("grey", "rgb", "cmyk"), "tiff": ("grey", "rgb", "cmyk", "lab")}
+_OPAQUE = ("jpeg", "bmp")
+_ORIENTED = ("jpeg", "png", "webp", "tiff")
+_ARRAYS = ("npy", "npz", "dicom")
+ORIENTATION_TAG = 274  # of EXIF
 
 
 def read(path: str | Path, max_pixels: int | None = None) -> Picture:
@@ -74,7 +40,7 @@ def read(path: str | Path, max_pixels: int | None = None) -> Picture:
     kind = sniffed(path)
     if kind is None and IMAGES.get(path.suffix.lower()) == "dicom":
         kind = "dicom"
-    readers = {"tiff": _read_tiff, "npy": _read_npy, "npz": _read_npz, "dicom": _read_dicom}
+    readers = {"tiff": read_tiff, "npy": _read_npy, "npz": _read_npz, "dicom": _read_dicom}
     if kind == "video":
         raise FileError(f"{path} is a video, and a picture is needed here")
     if kind is None:
@@ -102,14 +68,19 @@ def write(path: str | Path, picture: Picture | Array, **options: Any) -> None:
     """Writes a picture; the suffix says which kind of file.
 
     It is written beside its place and put there when it is whole. What cannot be kept, such as 16 bits in a
-    JPEG, is an error, and nothing is written.
+    JPEG, is an error, and nothing is written. Where a format has no tag for the orientation, pixels are
+    turned; where it has neither CMYK nor Lab, these become RGB.
     """
     path = Path(path)
-    own = picture if isinstance(picture, Picture) else Picture(np.asarray(picture))
+    own = picture if isinstance(picture, Picture) else picture_of_array(np.asarray(picture))
     kind = kind_of(path, own.kind, own.about.get("suffix", ""))
-    writers = {"tiff": _write_tiff, "npy": _write_npy, "npz": _write_npz, "dicom": _write_dicom}
+    writers = {"tiff": write_tiff, "npy": _write_npy, "npz": _write_npz, "dicom": _write_dicom}
     if kind == "video":
         raise FileError(f"{path} would be a video, and this is a picture")
+    if kind not in _ORIENTED:
+        own = own.upright()
+    if kind not in _ARRAYS:
+        own = _fitting(own, kind)
     with written(path) as beside:
         try:
             writers.get(kind, _write_pillow)(beside, own, kind, **options)
@@ -134,58 +105,127 @@ def _png_depth(path: Path) -> tuple[int, int]:
 def _read_pillow(path: Path, kind: str, max_pixels: int | None) -> Picture:
     image_module = needed("PIL.Image")
     image_module.MAX_IMAGE_PIXELS = None  # (there is a limit of our own)
-    if kind == "png":
-        depth, colors = _png_depth(path)
-        if depth == 16 and colors in (2, 4, 6):
-            return _read_deep_png(path, colors, max_pixels)
+    depth, colors = _png_depth(path) if kind == "png" else (8, 0)
     with image_module.open(path) as image:
-        frames = int(getattr(image, "n_frames", 1))
+        # (What follows the first JPEG in a file is a preview, a map of depths, or for the other eye.)
+        frames = 1 if kind == "jpeg" else int(getattr(image, "n_frames", 1))
         check_size(path, image.width * image.height * frames, max_pixels)
         info = dict(image.info)
-        exif = image.getexif().tobytes() if kind in ("jpeg", "png", "webp") and len(image.getexif()) else None
+        exif = image.getexif() if kind in ("jpeg", "png", "webp") else image_module.Exif()
+        orientation = exif.get(ORIENTATION_TAG, 1)
+        about = {key: info[key] for key in ("dpi", "loop", "lossless", "default_image") if key in info}
         pages, durations = [], []
-        for number in range(frames):
-            if frames > 1:
-                image.seek(number)
-            pages.append(_pixels(image))
-            durations.append(image.info.get("duration"))
-    several = frames > 1
-    shapes = {page.shape for page in pages}
-    if len(shapes) > 1:  # (some frames have colours of their own)
-        pages = [_as_rgba(page) for page in pages]
-    pixels = np.stack(pages) if several else pages[0]
-    about = {key: info[key] for key in ("dpi", "loop", "lossless") if key in info}
-    if several:
+        if depth == 16 and (colors in (2, 4, 6) or "transparency" in info) and frames == 1:
+            pages.append(_deep_pixels(path))
+        else:
+            for number in range(frames):
+                if frames > 1:
+                    image.seek(number)
+                pages.append(pixels_of_image(image, depth))
+                durations.append(image.info.get("duration"))
+    if len({page.shape for page, _ in pages}) > 1:  # (some frames have colours of their own)
+        pages = [_as_rgba(*page) for page in pages]
+    if frames > 1:
         about["durations"] = durations
-    return Picture(pixels, kind, several, info.get("icc_profile"), exif, about)
+    return Picture(
+        np.stack([page for page, _ in pages]) if frames > 1 else pages[0][0],
+        kind,
+        frames > 1,
+        info.get("icc_profile"),
+        exif.tobytes() if exif else None,
+        about,
+        channels=pages[0][1],
+        orientation=orientation if orientation in range(1, 9) else 1,
+    )
 
 
-def _pixels(image: Any) -> Array:
-    """The pixels of an image of Pillow's, whatever its mode."""
+def pixels_of_image(image: Any, depth: int = 8) -> tuple[Array, tuple[str, ...]]:
+    """The pixels of an image of Pillow's, and what its channels are; ``depth`` is that of a PNG."""
+    key = image.info.get("transparency")
     if image.mode in ("P", "PA"):
-        image = image.convert("RGBA" if "transparency" in image.info or image.mode == "PA" else "RGB")
+        image = image.convert("RGBA" if key is not None or image.mode == "PA" else "RGB")
+        key = None
     elif image.mode == "1":
         image = image.convert("L")
-    elif image.mode in ("CMYK", "YCbCr", "LAB", "HSV"):
+    elif image.mode in ("YCbCr", "HSV"):
         image = image.convert("RGB")
-    elif image.mode == "LA":
-        image = image.convert("RGBA")
+    elif image.mode in ("La", "RGBa"):
+        image = image.convert({"La": "LA", "RGBa": "RGBA"}[image.mode])
     elif image.mode in ("I;16B", "I;16L", "I;16N"):
         image = image.convert("I;16")
+    elif image.mode == "L" and depth < 8 and key is not None:
+        key *= 255 // ((1 << depth) - 1)
+    names = {
+        "LA": ("grey", ALPHA[0]),
+        "RGB": RGB,
+        "RGBA": (*RGB, ALPHA[0]),
+        "RGBX": (*RGB, "other"),
+        "CMYK": CMYK,
+        "LAB": LAB,
+    }.get(image.mode, ("grey",))
     pixels = np.asarray(image)
     if image.mode == "I" and pixels.min() >= 0 and pixels.max() < 65536:
         pixels = pixels.astype(np.uint16)
     if pixels.dtype.kind not in "iuf":
         raise FileError(f"a picture of mode {image.mode!r} is not known here")
-    return np.ascontiguousarray(pixels)
+    if image.mode == "LAB":  # (a and b with an offset)
+        pixels = pixels ^ np.array([0, 128, 128], np.uint8)
+    if key is not None and image.mode in ("L", "RGB", "I;16", "I"):
+        clear = pixels == key if pixels.ndim == 2 else (pixels == np.array(key)).all(axis=-1)
+        most = 65535 if pixels.dtype == np.uint16 else 255
+        pixels = np.dstack([pixels, np.where(clear, 0, most).astype(pixels.dtype)])
+        names = (*names, ALPHA[0])
+    return np.ascontiguousarray(pixels), names
 
 
-def _as_rgba(page: Array) -> Array:
-    if page.ndim == 2:
-        page = np.repeat(page[..., None], 3, axis=2)
-    if page.shape[2] == 3:
-        page = np.concatenate([page, np.full((*page.shape[:2], 1), 255, page.dtype)], axis=2)
-    return page
+def _as_rgba(page: Array, names: tuple[str, ...]) -> tuple[Array, tuple[str, ...]]:
+    colors = page[..., :3] if names[:3] == RGB else np.repeat(np.atleast_3d(page)[..., :1], 3, axis=2)
+    opaque = np.full(page.shape[:2], 255, page.dtype)
+    return np.dstack([colors, page[..., -1] if ALPHA[0] in names else opaque]), (*RGB, ALPHA[0])
+
+
+def _fitting(picture: Picture, kind: str) -> Picture:
+    """The same with colours that a kind of file holds, and without a profile of others."""
+    if picture.space not in _SPACES.get(kind, ("grey", "rgb")):
+        picture = picture.as_rgb()
+    if kind != "tiff":
+        extra = picture.extra_channels
+        if len(extra) > 1 or not set(extra) <= set(ALPHA):
+            raise ArgumentTypeError(
+                f"{kind} keeps grey or colours, with or without opacity, got channels"
+                f" {', '.join(picture.channels)}; write TIFF or .npy"
+            )
+        if extra and kind in _OPAQUE:
+            raise ArgumentTypeError(f"{kind} keeps no opacity; write PNG, TIFF or WebP")
+        picture = picture.with_plain_alpha()
+    spaces = {"grey": (b"GRAY", b"RGB "), "rgb": (b"RGB ",), "cmyk": (b"CMYK",), "lab": (b"Lab ",)}
+    if picture.profile and profile_space(picture.profile) not in (b"", *spaces[picture.space]):
+        picture = replace(picture, profile=None)
+    return picture
+
+
+def _exif(picture: Picture) -> bytes | None:
+    """What a camera wrote, with the orientation of these pixels."""
+    exif = needed("PIL.Image").Exif()
+    exif.load(picture.exif or b"")
+    if exif.get(ORIENTATION_TAG, 1) == picture.orientation:
+        return picture.exif
+    exif[ORIENTATION_TAG] = picture.orientation
+    return bytes(exif.tobytes())
+
+
+def _dpi(about: dict[str, Any]) -> tuple[float, float] | None:
+    """Pixels of an inch."""
+    if "dpi" in about:
+        return tuple(about["dpi"])
+    if about.get("unit") not in (2, 3) or "resolution" not in about:
+        return None
+    scale = 2.54 if about["unit"] == 3 else 1.0
+    ratios = [value if isinstance(value, tuple) else (value, 1) for value in about["resolution"]]
+    if any(not bottom or not top for top, bottom in ratios):
+        return None
+    x, y = (scale * top / bottom for top, bottom in ratios)
+    return x, y
 
 
 def _write_pillow(path: Path, picture: Picture, kind: str, **options: Any) -> None:
@@ -199,24 +239,24 @@ def _write_pillow(path: Path, picture: Picture, kind: str, **options: Any) -> No
             f"{kind} keeps 8 bits{' or 16' if kind in ('png', 'jpeg2000') else ''}, got {pixels.dtype}; write"
             " TIFF or .npy, or convert it"
         )
-    channels = picture.channel_axis
-    if channels is not None and pixels.shape[channels] not in (1, 3, 4):
-        raise ArgumentTypeError(f"{kind} keeps 1, 3 or 4 channels, got {pixels.shape[channels]}")
-    if deep and channels is not None:
-        if kind == "png":
-            _write_deep_png(path, pixels, picture)
-            return
+    if picture.channel_axis is not None and len(picture.channels) == 1:
+        pixels = pixels[..., 0]
+    if len(picture.channels) == 2 and kind in ("gif", "webp"):
+        pixels = pixels[..., [0, 0, 0, 1]]
+    if deep and not picture.pages and kind == "png":
+        _write_deep_png(path, pixels, picture)
+        return
+    if deep and (len(picture.channels) > 1 or picture.pages):
         raise ArgumentTypeError(f"{kind} keeps colours of 8 bits here, got {pixels.dtype}; write TIFF or PNG")
-    pages = [image_module.fromarray(page) for page in (pixels if picture.pages else [pixels])]
-    if kind in ("jpeg", "bmp") and pages[0].mode == "RGBA":
-        raise ArgumentTypeError(f"{kind} keeps no opacity; write PNG, TIFF or WebP")
+    mode = "CMYK" if picture.space == "cmyk" else None
+    pages = [image_module.fromarray(page, mode) for page in (pixels if picture.pages else [pixels])]
     told: dict[str, Any] = dict(options)
     if picture.profile:
         told["icc_profile"] = picture.profile
-    if picture.exif and kind in ("jpeg", "png", "webp"):
-        told["exif"] = picture.exif
-    if "dpi" in picture.about and kind in ("jpeg", "png", "bmp"):
-        told["dpi"] = picture.about["dpi"]
+    if kind in _ORIENTED and (exif := _exif(picture)):
+        told["exif"] = exif
+    if kind in ("jpeg", "png", "bmp") and (dpi := _dpi(picture.about)):
+        told["dpi"] = dpi
     if kind == "jpeg":
         told.setdefault("quality", 95)
         told.setdefault("subsampling", 0)
@@ -230,6 +270,8 @@ def _write_pillow(path: Path, picture: Picture, kind: str, **options: Any) -> No
         durations = [d or 100 for d in picture.about.get("durations", [100] * len(pages))]
         told |= {"save_all": True, "append_images": pages[1:], "duration": durations}
         told["loop"] = picture.about.get("loop", 0)
+        if kind == "png" and picture.about.get("default_image"):  # (a still that is no part of the animation)
+            told |= {"default_image": True, "duration": durations[1:]}
     # To memory first: on a full disk Pillow's encoders cut JPEG and BMP short without a word, and JPEG 2000's
     # tries for ever.
     encoded = io.BytesIO()
@@ -237,40 +279,28 @@ def _write_pillow(path: Path, picture: Picture, kind: str, **options: Any) -> No
     path.write_bytes(encoded.getbuffer())
 
 
-# PNG with 16 bits and colours, which Pillow would cut to 8.
-_DEEP = {2: ("rgb48be", 3), 4: ("ya16be", 2), 6: ("rgba64be", 4)}
+# PNG of 16 bits, which Pillow would cut to 8 or read without its opacity. By the pixel formats of FFmpeg:
+_DEEP = {
+    "rgb48be": RGB,
+    "ya16be": ("grey", ALPHA[0]),
+    "rgba64be": (*RGB, ALPHA[0]),
+}
 
 
-def _read_deep_png(path: Path, colors: int, max_pixels: int | None) -> Picture:
+def _deep_pixels(path: Path) -> tuple[Array, tuple[str, ...]]:
     av = needed("av")
-    name, channels = _DEEP[colors]
-    with path.open("rb") as file:
-        data = file.read()
-    width, height = struct.unpack(">II", data[16:24])
-    check_size(path, width * height, max_pixels)
-    with av.open(io.BytesIO(data), format="png_pipe") as container:
+    with av.open(io.BytesIO(path.read_bytes()), format="png_pipe") as container:
         frame = next(container.decode(video=0))
-        if frame.format.name != name:
-            frame = frame.reformat(format=name)
+    names = _DEEP[frame.format.name]
     plane = np.frombuffer(frame.planes[0], ">u2")
     line = frame.planes[0].line_size // 2
-    pixels = plane[: line * height].reshape(height, line)[:, : width * channels]
-    pixels = np.ascontiguousarray(pixels.reshape(height, width, channels).astype(np.uint16))
-    profile = None
-    with needed("PIL.Image").open(path) as image:
-        profile = image.info.get("icc_profile")
-    if channels == 2:
-        pixels = np.concatenate([np.repeat(pixels[..., :1], 3, axis=2), pixels[..., 1:]], axis=2)
-    return Picture(pixels, "png", profile=profile)
+    pixels = plane[: line * frame.height].reshape(frame.height, line)[:, : frame.width * len(names)]
+    return np.ascontiguousarray(pixels.reshape(frame.height, frame.width, -1).astype(np.uint16)), names
 
 
 def _write_deep_png(path: Path, pixels: Array, picture: Picture) -> None:
-    import zlib
-
-    height, width, channels = pixels.shape
-    if channels == 1:
-        pixels, channels = pixels[..., 0], 1
-    kind = {1: 0, 3: 2, 4: 6}[channels]
+    height, width = pixels.shape[:2]
+    kind = {1: 0, 2: 4, 3: 2, 4: 6}[len(picture.channels)]
     rows = pixels.astype(">u2").reshape(height, -1).view(np.uint8)
     lines = np.zeros((height, rows.shape[1] + 1), np.uint8)
     lines[:, 0] = 2  # each row as its difference from the one above
@@ -283,82 +313,13 @@ def _write_deep_png(path: Path, pixels: Array, picture: Picture) -> None:
     parts = [b"\x89PNG\r\n\x1a\n", chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 16, kind, 0, 0, 0))]
     if picture.profile:
         parts.append(chunk(b"iCCP", b"profile\0\0" + zlib.compress(picture.profile)))
+    if dpi := _dpi(picture.about):
+        across, down = (round(each / 0.0254) for each in dpi)
+        parts.append(chunk(b"pHYs", struct.pack(">IIB", across, down, 1)))
+    if exif := _exif(picture):
+        parts.append(chunk(b"eXIf", exif.removeprefix(b"Exif\0\0")))
     parts += [chunk(b"IDAT", zlib.compress(lines.tobytes(), 6)), chunk(b"IEND", b"")]
     path.write_bytes(b"".join(parts))
-
-
-# --- TIFF -----------------------------------------------------------------------------------------
-
-
-def _read_tiff(path: Path, kind: str, max_pixels: int | None) -> Picture:
-    tifffile = needed("tifffile")
-    with tifffile.TiffFile(path) as file:
-        if not file.series:
-            raise FileError(f"{path} has no pictures in it")
-        series = file.series[0]
-        page = series.keyframe
-        if len(file.series) > 1 and not _thumbnails(file.series):
-            raise FileError(
-                f"{path} has pictures of {len(file.series)} kinds, and one is filtered at a time; split them"
-            )
-        colors = str(getattr(page.photometric, "name", page.photometric))
-        if colors not in ("MINISBLACK", "MINISWHITE", "RGB"):  # (palettes, CMYK and others become RGB)
-            if len(series.pages) > 1:
-                raise FileError(f"{path} has pages in colours of {colors}, which are not known here")
-            return _read_pillow(path, kind, max_pixels)
-        check_tiff(path, series, max_pixels)
-        # (A decoder that is not installed says so by an error of its own.)
-        pixels = series.asarray()
-        if pixels.dtype.kind not in "iufb":
-            raise FileError(f"cannot read {path}: pixels of {pixels.dtype} are not known here")
-        tags = page.tags
-        about: dict[str, Any] = {}
-        for name in ("XResolution", "YResolution", "ResolutionUnit", "Orientation", "ImageDescription"):
-            if name in tags:
-                about[name] = tags[name].value
-        if colors == "MINISWHITE":
-            about["photometric"] = "miniswhite"
-        profile = tags["InterColorProfile"].value if "InterColorProfile" in tags else None
-        planar = page.samplesperpixel > 1 and int(page.planarconfig) == 2
-    if planar:
-        pixels = np.moveaxis(pixels, pixels.ndim - 3, -1)
-    color = page.samplesperpixel > 1
-    pages = pixels.ndim - color > 2
-    if pages:
-        pixels = pixels.reshape(-1, *pixels.shape[pixels.ndim - 2 - color :])
-    return Picture(np.ascontiguousarray(pixels), kind, pages, profile, None, about)
-
-
-def _thumbnails(series: Any) -> bool:
-    """Whether all but the first are smaller copies of it."""
-    return all(bool(getattr(other.keyframe, "is_reduced", False)) for other in series[1:])
-
-
-def _write_tiff(path: Path, picture: Picture, kind: str, **options: Any) -> None:
-    tifffile = needed("tifffile")
-    pixels, about = picture.pixels, picture.about
-    told: dict[str, Any] = {"compression": options.pop("compression", "zlib"), "metadata": None}
-    channels = picture.channel_axis
-    told["photometric"] = "rgb" if channels is not None and pixels.shape[channels] in (3, 4) else "minisblack"
-    if channels is None and about.get("photometric"):
-        told["photometric"] = about["photometric"]
-    if channels is not None and pixels.shape[channels] == 4:
-        told["extrasamples"] = ["unassalpha"]
-    text = about.get("ImageDescription")
-    if isinstance(text, str) and text.isascii() and not text.startswith(("<?xml", "ImageJ=", "{")):
-        told["description"] = text
-    if picture.profile:
-        told["iccprofile"] = picture.profile
-    if "Orientation" in about:
-        told["extratags"] = [(274, "H", 1, int(about["Orientation"]), True)]
-    if "XResolution" in about and "YResolution" in about:
-        told["resolution"] = (_ratio(about["XResolution"]), _ratio(about["YResolution"]))
-        told["resolutionunit"] = int(about.get("ResolutionUnit", 2))
-    tifffile.imwrite(path, pixels, **told)
-
-
-def _ratio(value: Any) -> float:
-    return value[0] / value[1] if isinstance(value, tuple) else float(value)
 
 
 # --- arrays ---------------------------------------------------------------------------------------
@@ -372,19 +333,9 @@ def _plain(path: Path, pixels: Array) -> Array:
     return pixels
 
 
-def _array(path: Path, pixels: Array, kind: str) -> Picture:
-    color = pixels.ndim >= 3 and pixels.shape[-1] in (3, 4)
-    pages = pixels.ndim - color > 2
-    if pages:
-        shape = pixels.shape
-        pixels = pixels.reshape(-1, *shape[len(shape) - 2 - color :])
-        return Picture(pixels, kind, True, about={"shape": shape})
-    return Picture(pixels, kind)
-
-
 def _read_npy(path: Path, kind: str, max_pixels: int | None) -> Picture:
     mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-    return _array(path, np.array(_plain(path, mapped)), kind)
+    return picture_of_array(np.array(_plain(path, mapped)), kind)
 
 
 def _read_npz(path: Path, kind: str, max_pixels: int | None) -> Picture:
@@ -397,7 +348,7 @@ def _read_npz(path: Path, kind: str, max_pixels: int | None) -> Picture:
         if len(found.files) > 1:
             raise FileError(f"{path} has {len(found.files)} arrays in it, and one is filtered at a time")
         pixels = found[name]
-    made = _array(path, _plain(path, pixels), kind)
+    made = picture_of_array(_plain(path, pixels), kind)
     made.about["name"] = name
     return made
 

@@ -5,6 +5,7 @@ A 12-bit scan lies in 16 bits, and readers look at 12 of them; some values may s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,3 +69,10 @@ class StoredRange:
         made[wrong] = np.where(before[wrong] > last, last + 1, first - 1)
         made[hidden] = before[hidden]
         return made
+
+    def filtered(self, work: Callable[..., Any], x: Array, **options: Any) -> Array:
+        """Samples through a filter, as they can be stored; where nothing was measured, they stay."""
+        valid = self.valid(x)
+        if valid is None:
+            return self.fitted(work(x, **options), x)
+        return self.fitted(work(x, mask=valid, **options), x) if valid.any() else x

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from .raster import read, write
-from .stored import StoredRange
 from .video import Planes, look, process
 
-__all__ = ["Encoding", "filtered_page", "picture_through", "video_through"]
+__all__ = ["Encoding", "picture_through", "video_through"]
 
 Filter = Callable[..., Any]  # takes an image, and keywords as a Pipeline does
 Progress = Callable[[int], None]
@@ -36,16 +35,6 @@ class Encoding:
     luma: bool = False
 
 
-def filtered_page(work: Filter, page: Any, stored: StoredRange | None, **told: Any) -> Any:
-    """A page through a filter, as its file can store it; where nothing was measured, nothing is filtered."""
-    if stored is None:
-        return work(page, **told)
-    valid = stored.valid(page)
-    if valid is None:
-        return stored.fitted(work(page, **told), page)
-    return stored.fitted(work(page, mask=valid, **told), page) if valid.any() else page
-
-
 def picture_through(
     source: Path,
     target: Path,
@@ -61,17 +50,10 @@ def picture_through(
     ``begin`` is told how many pages there are, and gives what is told how many are done.
     """
     picture = read(source, max_pixels)
-    pages = picture.pixels if picture.pages else picture.pixels[None]
-    axis = -1 if picture.channel_axis is not None else None
-    progress = begin(len(pages)) if begin is not None else None
-    made = []
-    for number, page in enumerate(pages, 1):
-        told = {"sigma": sigma, "channel_axis": axis, "backend": backend}
-        made.append(filtered_page(work, page, picture.stored, **told))
-        if progress is not None:
-            progress(number)
-    write(target, picture.with_pixels(np.stack(made) if picture.pages else made[0]))
-    return picture.pixels.shape, len(pages)
+    pages = len(picture.all_pages)
+    progress = begin(pages) if begin is not None else None
+    write(target, picture.filtered(work, progress, sigma=sigma, backend=backend))
+    return picture.pixels.shape, pages
 
 
 def video_through(

@@ -225,7 +225,7 @@ def _window(dataset: Any, low: float, high: float) -> tuple[float, float]:
 
 
 def _picture(path: Path, limit: int) -> tuple[dict[str, Any], Array]:
-    picture = read(path, limit)
+    picture = read(path, limit).for_screen()
     pixels = picture.pixels
     if pixels.dtype == np.bool_:
         pixels = pixels.astype(np.uint8) * 255

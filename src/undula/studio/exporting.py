@@ -22,7 +22,7 @@ from .. import io
 from ..errors import ArgumentError, FileError, UndulaError
 from ..filters import Pipeline
 from ..io.files import IMAGES, VIDEOS
-from ..io.through import filtered_page, picture_through, video_through
+from ..io.through import picture_through, video_through
 from .decoding import limit_memory
 
 __all__ = ["Export", "Job", "named_path"]
@@ -143,21 +143,14 @@ def _frames(job: Job, pipeline: Pipeline, progress: Callable[[int, int], None]) 
     target.mkdir(parents=True)
     if io.files.sniffed(source) == "video":
         total = io.look(source, job.pixels).frames
-        frames: Any = io.read_frames(source, None, job.pixels)
-        axis: int | None = -1
-        stored = None
+        frames = io.read_frames(source, None, job.pixels)
+        filtered = pipeline.frames(frames, channel_axis=-1, backend=job.backend)
     else:
-        picture = io.read(source, job.pixels)
-        frames = picture.pixels if picture.pages else picture.pixels[None]
-        total = len(frames)
-        axis = -1 if picture.channel_axis is not None else None
-        stored = picture.stored
-    told: dict[str, Any] = {"channel_axis": axis, "backend": job.backend}
+        picture = io.read(source, job.pixels).for_screen()
+        total = len(picture.all_pages)
+        filtered = picture.filtered_pages(pipeline, backend=job.backend)
     written: list[Path] = []
     try:
-        filtered = pipeline.frames(frames, **told)
-        if stored is not None:
-            filtered = (filtered_page(pipeline, frame, stored, **told) for frame in frames)
         for number, frame in enumerate(filtered):
             path = target / f"frame {number:05d}{'.png' if frame.dtype in (np.uint8, np.uint16) else '.tif'}"
             io.write(path, frame)

@@ -1,0 +1,338 @@
+"""Channels are filtered as what the file says they are, and come back as that."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import tifffile
+from PIL import Image
+
+import undula
+from undula import io
+from undula.io.through import picture_through
+
+ROWS, COLUMNS = 40, 48
+RGB = ("red", "green", "blue")
+PIPELINE = undula.Pipeline("db2", 2, ["shrink"])
+TAGS = {"photometric", "planarconfig", "extrasamples", "samplesperpixel", "bitspersample", "sampleformat"}
+
+
+def noisy(*shape: int, dtype: str = "u1") -> Any:
+    """A slope and noise, different in every channel and page."""
+    noise = np.random.default_rng(sum(shape)).normal(0, 12, (*shape[:-3], ROWS, COLUMNS, shape[-1]))
+    slope = np.add.outer(np.arange(ROWS), np.arange(COLUMNS))[..., None] + 5 * np.arange(shape[-1])
+    return np.clip(np.round(90 + slope + noise), 0, 255).astype(dtype)
+
+
+def through(source: Path, target: Path) -> None:
+    """What the commands and the Studio do with a file."""
+    picture_through(source, target, PIPELINE)
+
+
+def expected(pixels: Any, names: tuple[str, ...]) -> Any:
+    """Red, green and blue together, opacity as it is, every other channel by itself."""
+    if pixels.ndim > 3:
+        return np.stack([expected(page, names) for page in pixels])
+    made = pixels.copy()
+    if names[:3] == RGB:
+        made[..., :3] = PIPELINE(np.ascontiguousarray(pixels[..., :3]), channel_axis=-1)
+    for place, name in enumerate(names):
+        if name not in RGB and "alpha" not in name:
+            made[..., place] = PIPELINE(np.ascontiguousarray(pixels[..., place]), channel_axis=None)
+    return made
+
+
+class Layout(NamedTuple):
+    """How a TIFF is said to be laid out, and what its channels are then."""
+
+    photometric: str
+    extra: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+LAYOUTS = [
+    Layout("minisblack", ("unspecified",), ("grey", "other")),
+    Layout("minisblack", ("unassalpha",), ("grey", "alpha")),
+    Layout("minisblack", ("assocalpha",), ("grey", "premultiplied alpha")),
+    Layout("miniswhite", ("unassalpha",), ("grey", "alpha")),
+    Layout("minisblack", ("unspecified",) * 2, ("grey", "other", "other")),
+    Layout("minisblack", ("unspecified",) * 3, ("grey", "other", "other", "other")),
+    Layout("minisblack", ("unspecified",) * 4, ("grey", "other", "other", "other", "other")),
+    Layout("rgb", (), RGB),
+    Layout("rgb", ("unspecified",), (*RGB, "other")),
+    Layout("rgb", ("unassalpha",), (*RGB, "alpha")),
+    Layout("rgb", ("assocalpha",), (*RGB, "premultiplied alpha")),
+    Layout("rgb", ("unassalpha", "unspecified"), (*RGB, "alpha", "other")),
+    Layout("separated", (), ("cyan", "magenta", "yellow", "black")),
+    Layout("separated", ("unassalpha",), ("cyan", "magenta", "yellow", "black", "alpha")),
+]
+
+
+@pytest.mark.parametrize("pages", [0, 2])
+@pytest.mark.parametrize("planar", ["contig", "separate"])
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: "-".join([layout[0], *layout[1]]))
+def test_channels_of_tiff(layout: Layout, planar: str, pages: int, tmp_path: Path) -> None:
+    pixels = noisy(*([pages] if pages else []), ROWS, COLUMNS, len(layout.names), dtype="u2")
+    stored = np.moveaxis(pixels, -1, -3) if planar == "separate" else pixels
+    source, target = tmp_path / "x.tif", tmp_path / "y.tif"
+    tifffile.imwrite(
+        source,
+        stored,
+        photometric=layout.photometric,
+        planarconfig=planar,
+        extrasamples=layout.extra or None,
+        resolution=(300, 150),
+        resolutionunit=3,
+        description="taken on a Monday",
+        metadata=None,
+    )
+    through(source, target)
+    with tifffile.TiffFile(source) as before, tifffile.TiffFile(target) as after:
+        assert len(after.pages) == len(before.pages)
+        for one, two in zip(before.pages, after.pages, strict=True):
+            assert {name: getattr(two, name) for name in TAGS} == {name: getattr(one, name) for name in TAGS}
+        for name in ("XResolution", "YResolution", "ResolutionUnit", "ImageDescription"):
+            assert after.pages[0].tags[name].value == before.pages[0].tags[name].value
+    made = tifffile.imread(target)
+    made = np.moveaxis(made, -3, -1) if planar == "separate" else made
+    np.testing.assert_array_equal(made, expected(pixels, layout.names))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: "-".join([layout[0], *layout[1]]))
+def test_channels_have_names(layout: Layout, tmp_path: Path) -> None:
+    given = tmp_path / "x.tif"
+    pixels = noisy(ROWS, COLUMNS, len(layout.names))
+    kinds = {"photometric": layout.photometric, "extrasamples": layout.extra or None}
+    tifffile.imwrite(given, pixels, planarconfig="contig", **kinds)
+    assert io.read(given).channels == layout.names
+
+
+@pytest.mark.parametrize("kind", ["imagej", "ome", "shaped"])
+def test_hyperstacks_stay_what_they_are(kind: str, tmp_path: Path) -> None:
+    pixels = np.moveaxis(noisy(2, ROWS, COLUMNS, 3, dtype="u2"), -1, 1)  # slices, channels, rows, columns
+    source, target = tmp_path / "x.tif", tmp_path / "y.tif"
+    told: dict[str, Any] = {"metadata": {"axes": "ZCYX", "spacing": 2.5}}
+    if kind == "shaped":
+        told = {}
+    else:
+        told[kind] = True
+    tifffile.imwrite(source, pixels, photometric="minisblack", **told)
+    through(source, target)
+    with tifffile.TiffFile(source) as before, tifffile.TiffFile(target) as after:
+        assert after.series[0].axes == before.series[0].axes
+        assert getattr(after, f"is_{kind}")
+        assert after.imagej_metadata == before.imagej_metadata
+        assert after.ome_metadata == before.ome_metadata
+    wanted = [[PIPELINE(channel, channel_axis=None) for channel in page] for page in pixels]
+    np.testing.assert_array_equal(tifffile.imread(target), np.stack(wanted))
+
+
+def test_descriptions_of_another_size_are_left_out(tmp_path: Path) -> None:
+    tifffile.imwrite(
+        tmp_path / "x.tif", noisy(2, ROWS, COLUMNS, 1)[..., 0], photometric="minisblack", ome=True
+    )
+    given = io.read(tmp_path / "x.tif")
+    io.write(tmp_path / "y.tif", given.with_pixels(given.pixels[:, :20]))
+    with tifffile.TiffFile(tmp_path / "y.tif") as file:
+        assert file.series[0].shape == (2, 20, COLUMNS)
+        assert not file.is_ome
+
+
+def test_bilevel_pictures_are_filtered_as_grey(tmp_path: Path) -> None:
+    pixels = noisy(ROWS, COLUMNS, 1)[..., 0] > 130
+    tifffile.imwrite(tmp_path / "x.tif", pixels, photometric="miniswhite")
+    given = io.read(tmp_path / "x.tif")
+    np.testing.assert_array_equal(given.pixels, pixels * np.uint8(255))
+    io.write(tmp_path / "same.tif", given)
+    with tifffile.TiffFile(tmp_path / "same.tif") as file:
+        assert file.pages[0].bitspersample == 1
+        np.testing.assert_array_equal(file.asarray(), pixels)
+    through(tmp_path / "x.tif", tmp_path / "y.tif")
+    with tifffile.TiffFile(tmp_path / "y.tif") as file:
+        assert file.pages[0].photometric.name == "MINISWHITE"
+        np.testing.assert_array_equal(file.asarray(), PIPELINE(given.pixels))
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "CMYK", "LAB", "I;16"])
+@pytest.mark.parametrize("packed", ["tiff_lzw", "jpeg"])
+def test_compressions_that_tifffile_does_not_know(mode: str, packed: str, tmp_path: Path) -> None:
+    if packed == "jpeg" and mode in ("RGBA", "LAB", "I;16"):
+        pytest.skip("JPEG in TIFF has neither opacity nor 16 bits, and nobody writes Lab so")
+    rgb = Image.fromarray(noisy(ROWS, COLUMNS, 3))
+    image = (
+        Image.fromarray(noisy(ROWS, COLUMNS, 1, dtype="u2")[..., 0]) if mode == "I;16" else rgb.convert(mode)
+    )
+    image.save(tmp_path / "x.tif", compression=packed)
+    given = io.read(tmp_path / "x.tif")
+    with Image.open(tmp_path / "x.tif") as source:
+        stored = wanted = np.asarray(source)
+    wanted = (
+        wanted ^ np.array([0, 128, 128], "u1") if mode == "LAB" else wanted
+    )  # (Lab is kept with an offset)
+    np.testing.assert_array_equal(given.pixels, wanted)
+    io.write(tmp_path / "y.tif", given)
+    with Image.open(tmp_path / "y.tif") as back:
+        assert back.mode == mode
+        np.testing.assert_array_equal(np.asarray(back), stored)
+
+
+@pytest.mark.parametrize("tiled", [False, True])
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "u4", "f2", "f4", "f8", ">u2"])
+def test_dtypes_of_tiff(dtype: str, tiled: bool, tmp_path: Path) -> None:
+    pixels = noisy(ROWS, COLUMNS, 2, dtype="u2").astype("i4")
+    pixels = (pixels // 3 - 60).clip(-128, 127).astype(dtype) if "u" not in dtype else pixels.astype(dtype)
+    kinds: dict[str, Any] = {"photometric": "minisblack", "planarconfig": "contig"}
+    tifffile.imwrite(tmp_path / "x.tif", pixels, tile=(16, 16) if tiled else None, **kinds)
+    through(tmp_path / "x.tif", tmp_path / "y.tif")
+    made = tifffile.imread(tmp_path / "y.tif")
+    assert made.dtype == np.dtype(dtype).newbyteorder("=")
+    np.testing.assert_array_equal(made, expected(pixels, ("grey", "other")))
+
+
+def test_a_stack_of_one_page(tmp_path: Path) -> None:
+    tifffile.imwrite(tmp_path / "x.tif", noisy(1, ROWS, COLUMNS, 1)[..., 0], photometric="minisblack")
+    through(tmp_path / "x.tif", tmp_path / "y.tif")
+    assert tifffile.imread(tmp_path / "y.tif").shape == tifffile.imread(tmp_path / "x.tif").shape
+
+
+# --- opacity in other formats ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2"])
+@pytest.mark.parametrize("grey", [True, False])
+def test_opacity_of_png(dtype: str, grey: bool, tmp_path: Path) -> None:
+    names = ("grey", "alpha") if grey else (*RGB, "alpha")
+    pixels = noisy(ROWS, COLUMNS, len(names)).astype(dtype)
+    pixels = pixels * 257 if dtype == "u2" else pixels
+    io.write(tmp_path / "x.png", io.Picture(pixels, channels=names))
+    assert (tmp_path / "x.png").read_bytes()[24:26] == bytes([8 * pixels.itemsize, 4 if grey else 6])
+    through(tmp_path / "x.png", tmp_path / "y.png")
+    back = io.read(tmp_path / "y.png")
+    assert back.channels == names
+    np.testing.assert_array_equal(back.pixels, expected(pixels, names))
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "RGB", "I;16", "RGB48", "L4"])
+def test_a_color_that_is_transparent(mode: str, tmp_path: Path) -> None:
+    """PNG may name one colour that is transparent instead of having a channel for it."""
+    import struct
+    import zlib
+
+    depth = {"1": 1, "L4": 4, "I;16": 16, "RGB48": 16}.get(mode, 8)
+    colors = 3 if mode.startswith("RGB") else 1
+    levels = np.random.default_rng(0).integers(0, 2**depth, (ROWS, COLUMNS, colors))
+    levels[3:9, 5:20] = key = [1] * colors
+    if depth < 8:
+        bits = np.unpackbits(levels.astype("u1"), axis=-1)[..., 8 - depth :].reshape(ROWS, -1)
+        rows = np.packbits(bits, axis=-1)
+    else:
+        rows = levels.astype(">u2" if depth == 16 else "u1").reshape(ROWS, -1).view("u1")
+    lines = np.concatenate([np.zeros((ROWS, 1), "u1"), rows], axis=1)
+    parts = [
+        (b"IHDR", struct.pack(">IIBBBBB", COLUMNS, ROWS, depth, 2 if colors == 3 else 0, 0, 0, 0)),
+        (b"tRNS", struct.pack(f">{colors}H", *key)),
+        (b"IDAT", zlib.compress(lines.tobytes())),
+        (b"IEND", b""),
+    ]
+    data = b"".join(
+        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+        for name, body in parts
+    )
+    (tmp_path / "x.png").write_bytes(b"\x89PNG\r\n\x1a\n" + data)
+    given = io.read(tmp_path / "x.png")
+    most = 65535 if depth == 16 else 255
+    opaque = (levels != key).any(axis=-1) * most
+    assert given.channels == ((*RGB, "alpha") if colors == 3 else ("grey", "alpha"))
+    np.testing.assert_array_equal(given.pixels[..., -1], opaque)
+    np.testing.assert_array_equal(given.pixels[..., :-1], levels * (most // (2**depth - 1)))
+
+
+def test_premultiplied_alpha_becomes_plain_alpha_where_there_is_no_other(tmp_path: Path) -> None:
+    pixels = np.zeros((9, 9, 4), "u1")
+    pixels[:4] = [50, 100, 0, 100]
+    pixels[4] = [120, 0, 0, 255]
+    io.write(tmp_path / "x.png", io.Picture(pixels, channels=(*RGB, "premultiplied alpha")))
+    back = io.read(tmp_path / "x.png").pixels
+    np.testing.assert_array_equal(back[0, 0], [128, 255, 0, 100])
+    np.testing.assert_array_equal(back[4, 0], [120, 0, 0, 255])
+    np.testing.assert_array_equal(back[8, 0], [0, 0, 0, 0])
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg", "webp", "bmp", "gif", "jp2"])
+@pytest.mark.parametrize("names", [(*RGB, "other"), ("grey", "other", "other"), ("grey", "other")])
+def test_channels_that_a_format_does_not_have(names: tuple[str, ...], suffix: str, tmp_path: Path) -> None:
+    picture = io.Picture(noisy(ROWS, COLUMNS, len(names)), channels=names)
+    with pytest.raises(undula.UndulaError, match=r"channels .*other.*TIFF"):
+        io.write(tmp_path / f"x.{suffix}", picture)
+    assert not list(tmp_path.iterdir())
+
+
+def test_grey_and_alpha_in_every_format(tmp_path: Path) -> None:
+    picture = io.Picture(noisy(ROWS, COLUMNS, 2), channels=("grey", "alpha"))
+    for suffix in ("webp", "jp2", "tif", "png"):
+        io.write(tmp_path / f"x.{suffix}", picture)
+        back = io.read(tmp_path / f"x.{suffix}")
+        assert "alpha" in back.channels
+        for place in range(len(back.channels) - 1):
+            np.testing.assert_array_equal(back.pixels[..., place], picture.pixels[..., 0])
+        np.testing.assert_array_equal(back.pixels[..., -1], picture.pixels[..., 1])
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz", "tif"])
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_channels_of_arrays(count: int, suffix: str, tmp_path: Path) -> None:
+    pixels = noisy(ROWS, COLUMNS, count)
+    io.write(tmp_path / f"x.{suffix}", pixels)
+    assert io.read(tmp_path / f"x.{suffix}").pages is False
+    through(tmp_path / f"x.{suffix}", tmp_path / "y.npy")
+    made = np.load(tmp_path / "y.npy").reshape(pixels.shape)
+    np.testing.assert_array_equal(made, expected(pixels, ("grey", *["other"] * (count - 1))))
+
+
+def test_a_volume_is_written_as_pages(tmp_path: Path) -> None:
+    volume = np.moveaxis(noisy(ROWS, COLUMNS, 9), -1, 0)
+    io.write(tmp_path / "x.tif", volume)
+    assert io.read(tmp_path / "x.tif").pages
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "x.tif"), volume)
+
+
+def test_names_have_to_fit() -> None:
+    with pytest.raises(undula.ArgumentError, match=r"2 channels.*3 names"):
+        io.Picture(noisy(ROWS, COLUMNS, 2), channels=RGB)
+
+
+# --- several pictures in one file -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_the_first_of_several_jpegs_in_one_is_the_picture(same: bool, tmp_path: Path) -> None:
+    rough = noisy(ROWS, COLUMNS, 3)
+    second = Image.fromarray(rough[::-1] if same else rough[:10, :10])
+    exif = Image.Exif()
+    exif[274] = 6
+    Image.fromarray(rough).save(tmp_path / "x.jpg", "MPO", save_all=True, append_images=[second], exif=exif)
+    given = io.read(tmp_path / "x.jpg")
+    assert not given.pages
+    assert given.kind == "jpeg"
+    assert given.orientation == 6
+    with Image.open(tmp_path / "x.jpg") as image:
+        assert image.n_frames == 2
+        np.testing.assert_array_equal(given.pixels, np.asarray(image))
+    through(tmp_path / "x.jpg", tmp_path / "y.jpg")
+    with Image.open(tmp_path / "y.jpg") as image:
+        assert image.format == "JPEG"
+        assert image.getexif()[274] == 6
+        assert undula.measures.psnr(np.asarray(image), PIPELINE(given.pixels)) > 30
+
+
+def test_the_still_of_an_animation_stays_apart(tmp_path: Path) -> None:
+    frames = [Image.fromarray(np.roll(noisy(ROWS, COLUMNS, 3), 5 * k, axis=0)) for k in range(3)]
+    told: dict[str, Any] = {"save_all": True, "append_images": frames[1:], "duration": [40, 80]}
+    frames[0].save(tmp_path / "x.png", default_image=True, **told)
+    io.write(tmp_path / "y.png", io.read(tmp_path / "x.png"))
+    with Image.open(tmp_path / "y.png") as image:
+        assert image.info.get("default_image")
+        assert image.n_frames == 3
+        durations = [image.seek(k) or image.info.get("duration") for k in (1, 2)]
+    assert durations == [40, 80]
