@@ -17,7 +17,7 @@ from ..filters import picture
 from ..io.files import check_size, written
 from ..io.limits import check_arrays
 from . import jobs as work
-from .common import Json, Level, MaxPixels, Overwrite, Wave, app, check_finite, grey, measured, rounded
+from .common import Json, Level, MaxPixels, Overwrite, Wave, app, check_finite, measured, rounded
 from .outputs import PIPE, check_outputs
 from .screen import say, show_json
 
@@ -41,7 +41,7 @@ def transform(
     check_outputs(target, show, overwrite=overwrite, inputs=[source])
     if target.suffix.lower() != ".npz":
         raise FileError(f"coefficients are written as .npz, got {target.name!r}")
-    given = work.read_picture(source, max_pixels)
+    given = work.read_picture(source, max_pixels).upright()  # (coefficients have no orientation)
     if given.pages:
         raise FileError(f"{source} has {len(given.pixels)} pages, and this transforms one picture")
     coeffs = undula.wavedecn(given.pixels, wavelet, mode, level, axes=(0, 1))
@@ -50,10 +50,11 @@ def transform(
         found |= {f"level{number}_{key}": band for key, band in details.items()}
     about = {"wavelet": undula.Wavelet(wavelet).name, "mode": mode, "level": str(len(coeffs) - 1)}
     about |= {"dtype": str(given.pixels.dtype), "shape": ",".join(map(str, given.pixels.shape))}
+    about["channels"] = ",".join(given.channels)
     with written(target) as beside, beside.open("wb") as file:
         np.savez(file, coeffs=np.array([f"{key}={value}" for key, value in about.items()]), **found)
     if show is not None:
-        planes = grey(given.pixels)
+        planes = given.brightness()
         own = undula.wavedecn(planes, wavelet, mode, level)
         details = [{k: b[None] for k, b in part.items()} for part in reversed(own[1:])]
         io.write(show, picture(own[0][None], details, planes.shape)[0])
@@ -98,6 +99,7 @@ def inverse(
                 coeffs.append({name.removeprefix(start): found[name] for name in keys})
             made = undula.waverecn(coeffs, about["wavelet"], about["mode"], axes=(0, 1), shape=shape)
             dtype = np.dtype(about["dtype"])
+            names = tuple(filter(None, about.get("channels", "").split(",")))
     except UndulaError:
         raise
     except Exception as error:  # (whatever a broken archive leads to)
@@ -105,7 +107,7 @@ def inverse(
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         made = np.clip(np.round(made), info.min, info.max)
-    io.write(target, made.astype(dtype))
+    io.write(target, io.Picture(made.astype(dtype), channels=names))
     show_json({"output": str(target), "shape": list(made.shape)}) if json_ else say(str(target))
 
 

@@ -12,7 +12,7 @@ import undula
 
 from ..errors import FileError
 
-__all__ = ["app", "check_finite", "grey", "measured", "rounded"]
+__all__ = ["app", "check_finite", "measured", "rounded"]
 
 
 def _version(wanted: bool) -> None:
@@ -79,14 +79,6 @@ def check_finite(pixels: np.ndarray[Any, Any], source: str) -> None:
         raise FileError(
             f"{count} samples of {source} are NaN or infinite and would spread to others; replace them first"
         )
-
-
-def grey(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Brightness, as floats."""
-    x = pixels.astype(np.float64)
-    if x.ndim == 2 or x.shape[2] < 3:  # (one channel, or grey with opacity)
-        return x if x.ndim == 2 else x[..., 0]
-    return np.asarray(x[..., :3] @ np.array([0.299, 0.587, 0.114]))
 
 
 def rounded(x: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -17,7 +17,7 @@ from ..errors import ArgumentError, FileError, UndulaError
 from ..filters import estimate_sigma
 from ..io.dicom import element
 from . import jobs as work
-from .common import Json, Level, MaxPixels, Overwrite, Wave, app, check_finite, grey, measured
+from .common import Json, Level, MaxPixels, Overwrite, Wave, app, check_finite, measured
 from .outputs import check_outputs
 from .screen import say, show_json, show_table
 
@@ -38,7 +38,7 @@ def compare(
     Example: `undula example photo.png && undula denoise photo.png b.png && undula compare photo.png b.png`
     """
     check_outputs(difference, overwrite=overwrite, inputs=[a, b])
-    one, two = (work.read_picture(path, max_pixels) for path in (a, b))
+    one, two = _alike(*(work.read_picture(path, max_pixels) for path in (a, b)))
     if one.pixels.shape != two.pixels.shape:
         raise ArgumentError(
             f"{a} has shape {one.pixels.shape}, and {b} {two.pixels.shape}: they cannot be compared"
@@ -60,12 +60,15 @@ def compare(
     if min(one.pixels.shape[axis] for axis in one.axes) >= 7:
         axis = -1 if one.channel_axis is not None else None
         found["ssim"] = float(np.mean([measures.ssim(p, q, scale, channel_axis=axis) for p, q in pages]))
-    p, q = pages[0]
+    p, q = one.brightness(), two.brightness()
     if level is None:
-        level = min(3, max(1, math.floor(math.log2(max(2, min(p.shape[:2]))))))
-    bands = measures.compare_bands(grey(p), grey(q), wavelet, level, scale)
+        level = min(3, max(1, math.floor(math.log2(max(2, min(p.shape))))))
+    bands = measures.compare_bands(p, q, wavelet, level, scale)
     if difference is not None:
         shown = gap[0] if one.pages else gap
+        if one.channel_axis is not None:  # (in colours, unless other channels differ, too)
+            colored = one.space == "rgb" and not shown[..., 3:].any()
+            shown = shown[..., :3] if colored else shown.max(axis=-1)
         top = np.nanmax(shown, initial=0) or 1.0
         io.write(difference, np.round(np.nan_to_num(255 * (shown / top), nan=255)).astype(np.uint8))
     if json_:
@@ -80,6 +83,13 @@ def compare(
         say(measured(found))
     rows = [[str(band.level), band.band, band.psnr, band.inner] for band in bands]
     show_table("PSNR of bands, dB", ["level", "band", "all", "away from borders"], rows)
+
+
+def _alike(one: io.Picture, two: io.Picture) -> tuple[io.Picture, io.Picture]:
+    """Two pictures as they can be compared: upright, and in RGB, where they differ in that."""
+    if one.orientation != two.orientation:
+        one, two = one.upright(), two.upright()
+    return (one, two) if one.channels == two.channels else (one.as_rgb(), two.as_rgb())
 
 
 def _equality(one: np.ndarray[Any, Any], two: np.ndarray[Any, Any]) -> str:
@@ -107,7 +117,7 @@ def verify(
 
     Example: `undula example photo.png && undula verify photo.png --first reference --second cpu`
     """
-    given = grey(work.read_picture(source, max_pixels).pixels)
+    given = work.read_picture(source, max_pixels).brightness()
     check_finite(given, source)
 
     def plan(text: str) -> undula.Plan:
@@ -208,6 +218,9 @@ def _for_people(found: dict[str, Any]) -> dict[str, Any]:
     if "width" in shown:
         size = f"{shown.pop('width')} × {shown.pop('height')}"
         shown = {"file": shown.pop("file"), "kind": shown.pop("kind"), "size": size, **shown}
+    if "channel names" in shown:
+        names = ", ".join(shown.pop("channel names"))
+        shown["channels"] = f"{shown['channels']} ({names})"
     if "least" in shown:
         shown["range"] = f"{shown.pop('least')} to {shown.pop('most')}"
     return shown
@@ -234,7 +247,7 @@ def _about_file(source: str, max_pixels: int | None) -> dict[str, Any]:
                 "seconds": round(known.seconds, 3),
                 "pixels": known.pixels,
                 "audio": ", ".join(known.audio) or "none",
-                "noise": _noise(frame),
+                "noise": _noise(io.Picture(frame)),
             }
         given = io.read(path, max_pixels)
     pixels = given.pixels
@@ -246,14 +259,15 @@ def _about_file(source: str, max_pixels: int | None) -> dict[str, Any]:
         "kind": given.kind,
         "width": int(pixels.shape[given.axes[1]]),
         "height": int(pixels.shape[given.axes[0]]),
-        "channels": pixels.shape[-1] if given.channel_axis is not None else 1,
+        "channels": len(given.channels),
+        "channel names": list(given.channels),
         "type": str(pixels.dtype),
         "least": seen.min().item() if seen.size else math.nan,
         "most": seen.max().item() if seen.size else math.nan,
-        "noise": _noise(pixels[0], valid if valid is None else valid[0])
-        if given.pages
-        else _noise(pixels, valid),
+        "noise": _noise(given, valid[0] if valid is not None and given.pages else valid),
     }
+    if given.orientation != 1:
+        about["orientation"] = given.orientation
     if not finite.all():
         about["not finite"] = int(np.count_nonzero(~finite))
     if given.pages:
@@ -267,8 +281,8 @@ def _about_file(source: str, max_pixels: int | None) -> dict[str, Any]:
     return about
 
 
-def _noise(pixels: np.ndarray[Any, Any], valid: np.ndarray[Any, Any] | None = None) -> float:
-    x = grey(pixels)
+def _noise(given: io.Picture, valid: np.ndarray[Any, Any] | None = None) -> float:
+    x = given.brightness()
     if valid is not None:
         x[~valid] = np.nan
     x[~np.isfinite(x)] = np.nan
