@@ -280,7 +280,7 @@ back = undula.waverec2(coeffs, "bior4.4")
 ```
 
 A NumPy array goes to a device when asked, and its results come back: `undula.wavedec2(image, "bior4.4", backend="cuda")` or
-`backend="opencl"`. `pip install 'undula[cuda]'` brings what NVIDIA's GPUs need besides their driver, `'undula[opencl]'` what
+`backend="opencl"`. The [extra](install.md) `cuda` brings what NVIDIA's GPUs need besides their driver, `opencl` what
 all others need besides theirs; `pip install pocl-binary-distribution` is a driver that runs OpenCL on the CPU.
 
 - **dtypes.** float32, float64, complex64 and complex128 stay. float16 stays, and is calculated in float32. uint8, uint16 and

@@ -38,7 +38,17 @@ __all__ = [
     "UndulaError",
     "UnknownAxisError",
     "UnknownNameError",
+    "install_hint",
 ]
+
+
+def install_hint(extra: str) -> str:
+    """How to get the packages of an extra: the one place in the code that says so.
+
+    >>> install_hint("app")
+    "run pip install '.[app]' in a clone of Undula"
+    """
+    return f"run pip install '.[{extra}]' in a clone of Undula"
 
 
 class UndulaError(Exception):

@@ -317,13 +317,6 @@ def test_words_that_are_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert "strength" in capsys.readouterr().err
 
 
-def test_without_the_extra() -> None:
-    code = "import sys; sys.modules['typer'] = None\nfrom undula.cli import main\nsys.exit(main(['info']))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "undula[app]" in done.stderr
-
-
 @pytest.fixture(scope="module")
 def whole_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """A small file of every kind, by name."""

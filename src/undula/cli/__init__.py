@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from ..errors import install_hint
+
 __all__ = ["main"]
 
 
@@ -20,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
         if (error.name or "").partition(".")[0] not in ("typer", "rich", "click"):
             raise
         print(
-            f"undula: the command line needs the package {error.name!r}: pip install 'undula[app]'",
+            f"undula: the command line needs the package {error.name!r}: {install_hint('app')}",
             file=sys.stderr,
         )
         return 2

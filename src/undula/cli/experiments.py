@@ -9,7 +9,7 @@ import typer
 
 import undula
 
-from ..errors import FileError, MissingExtraError
+from ..errors import FileError, MissingExtraError, install_hint
 from ..io.files import written
 from .common import Json, Overwrite, Quiet, app
 from .outputs import check_outputs
@@ -51,7 +51,7 @@ def experiments(
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise MissingExtraError("a report needs Matplotlib: pip install 'undula[bench]'") from error
+        raise MissingExtraError(f"a report needs Matplotlib: {install_hint('bench')}") from error
     results, page = output / "results.json", output / "report.html"
     if output.exists() and not output.is_dir():
         raise FileError(f"{output} is a file, and results go to a folder; name another one with --output")

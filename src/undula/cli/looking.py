@@ -13,7 +13,7 @@ import typer
 import undula
 
 from .. import io, measures
-from ..errors import ArgumentError, FileError, UndulaError
+from ..errors import ArgumentError, FileError, UndulaError, install_hint
 from ..filters import estimate_sigma
 from ..io.dicom import element
 from . import jobs as work
@@ -306,7 +306,7 @@ def _about_machine() -> dict[str, Any]:
         try:
             found[package] = version(package)
         except PackageNotFoundError:
-            found[package] = f"missing: pip install 'undula[{extras.get(package, 'app')}]'"
+            found[package] = f"missing: {install_hint(extras.get(package, 'app'))}"
     for backend in ("cuda", "opencl"):
         found[f"backend {backend}"] = _device(backend)
     found |= {f"device {name}": what for name, what in undula.devices().items()}

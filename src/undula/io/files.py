@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..errors import FileError, MissingExtraError
+from ..errors import FileError, MissingExtraError, install_hint
 
 __all__ = ["IMAGES", "LIMIT", "VIDEOS", "check_size", "kind_of", "needed", "same_file", "sniffed", "written"]
 
@@ -45,7 +45,7 @@ def needed(module: str, extra: str = "app") -> Any:
     except ImportError as error:
         package = module.partition(".")[0]
         raise MissingExtraError(
-            f"this needs the package {package!r}: pip install 'undula[{extra}]' ({error})"
+            f"this needs the package {package!r}: {install_hint(extra)} ({error})"
         ) from None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import DeviceError, KernelError, MissingDeviceError, OutOfMemoryError
+from ...errors import DeviceError, KernelError, MissingDeviceError, OutOfMemoryError, install_hint
 from ..clike import CUDA, Kernel
 from ..cpu.memory import copy_bytes
 from ..devices import disk
@@ -342,7 +342,7 @@ class _Call:
             check((code,))
 
 
-INSTALL = "pip install 'undula[cuda]'"
+INSTALL = install_hint("cuda")
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import DeviceError, KernelError, MissingDeviceError, OutOfMemoryError
+from ...errors import DeviceError, KernelError, MissingDeviceError, OutOfMemoryError, install_hint
 from ..clike import OPENCL, Kernel
 from ..devices.launches import Launch, Limits, Program
 
@@ -167,7 +167,7 @@ def _found() -> list[Any]:
         import pyopencl as cl
     except ImportError as error:
         raise MissingDeviceError(
-            "backend 'opencl' needs PyOpenCL: pip install 'undula[opencl]' (and a driver of your device; "
+            f"backend 'opencl' needs PyOpenCL: {install_hint('opencl')} (and a driver of your device; "
             "pip install pocl-binary-distribution runs kernels on the CPU)"
         ) from error
     try:
