@@ -21,7 +21,14 @@ from undula.studio.decoding import Decoder
 CLIPS = [(name, suffix) for name, codec in CLIP_CODECS.items() for suffix in codec.suffixes.split()]
 LOSSLESS = [(name, suffix) for name, suffix in CLIPS if CLIP_CODECS[name].lossless]
 # Of each codec its first container, and of each container its most usual codec; all of them when thorough.
-USUAL = {("h264", "mkv"), ("h264", "m4v"), ("mpeg4", "avi"), ("vp9", "webm"), ("prores", "mov")}
+USUAL = {
+    ("h264", "mkv"),
+    ("h264", "avi"),
+    ("h264", "m4v"),
+    ("mpeg4", "avi"),
+    ("vp9", "webm"),
+    ("prores", "mov"),
+}
 SOME = [(n, s) for n, s in CLIPS if THOROUGH or (n, s) in USUAL or CLIP_CODECS[n].suffixes.split()[0] == s]
 
 

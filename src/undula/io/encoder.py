@@ -184,7 +184,7 @@ def _constant_rate(path: Path, stream: Any, target: Path, what: str) -> Fraction
     """A rate at which every frame has a place of its own, near its time."""
     guesses = (stream.average_rate, stream.guessed_rate, stream.base_rate)
     rates = [Fraction(rate) for rate in guesses if rate] or [Fraction(25)]
-    times = None if str(path).startswith("camera:") else film_times(path)
+    times = None if str(path).startswith("camera:") else film_times(path, stream.index)
     if not times:
         return rates[0]
     for rate in rates:

@@ -38,6 +38,7 @@ __all__ = [
     "planes_of",
     "read_frames",
     "reason",
+    "times_are_guessed",
     "with_planes",
 ]
 
@@ -226,11 +227,16 @@ def _moving(path: str | Path, indices: list[int], max_pixels: int | None) -> set
     return {index for index, count in counts.items() if count > 1}
 
 
-def film_times(path: str | Path, max_pixels: int | None = None) -> list[int] | None:
-    """When the frames of a film are shown, in its time base; None if packets do not say so."""
+def times_are_guessed(container: Any, stream: Any) -> bool:
+    """Whether packets say when they are decoded, not when they are shown: AVI with frames out of order."""
+    return str(container.format.name) == "avi" and bool(stream.codec_context.has_b_frames)
+
+
+def film_times(path: str | Path, index: int) -> list[int] | None:
+    """When the frames of a stream are shown, in its time base; None if packets do not say so."""
     times: list[int] = []
-    container, stream = open_film(path, max_pixels)
-    with container:
+    with _open_container(path, sys.maxsize) as container:  # (nothing is decoded)
+        stream = container.streams[index]
         hidden = stream.codec_context.name == "vp8"  # (its packets may be of frames that are never shown)
         for packet in container.demux(stream):
             if packet.size and not packet.is_discard and not (hidden and not bytes(packet)[0] & 0x10):
@@ -385,7 +391,9 @@ class FilmReader:
     def _seek(self, number: int) -> bool:
         """Whether the next frame now is the one with this number."""
         if not self._indexed:
-            self._times, self._indexed = film_times(self._path, self._max_pixels), True
+            guessed = times_are_guessed(self._container, self._stream)
+            self._times = None if guessed else film_times(self._path, self._stream.index)
+            self._indexed = True
         if self._times is None or number >= len(self._times):
             return False
         time, base = self._times[number], self._stream.time_base

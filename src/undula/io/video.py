@@ -25,12 +25,14 @@ from .film import (
     Planes,
     Video,
     decode_error,
+    film_times,
     filterable_format,
     look,
     open_film,
     planes_of,
     read_frames,
     reason,
+    times_are_guessed,
     with_planes,
 )
 
@@ -51,6 +53,7 @@ class _Decoder(threading.Thread):
         super().__init__(name="undula-decode", daemon=True)
         self.path, self.container, self.stream, self.count = path, container, stream, count
         self.streams = [stream, *others]
+        self.times = film_times(path, stream.index) if times_are_guessed(container, stream) else None
         self.queue: Queue[tuple[str, Any]] = Queue(DEPTH)
         self.stopped = threading.Event()
 
@@ -63,8 +66,16 @@ class _Decoder(threading.Thread):
             return True
         return False
 
+    def _time(self, number: int, pts: int | None, last: int | None) -> int:
+        """When a frame is shown: later than the one before it, whatever a broken container says."""
+        if self.times is not None and number < len(self.times):
+            pts = self.times[number]
+        if pts is None or (last is not None and pts <= last):
+            return 0 if last is None else last + 1
+        return pts
+
     def run(self) -> None:
-        number, first = 0, None
+        number, first, last = 0, None, None
         try:
             for packet in self.container.demux(self.streams):
                 if packet.stream is not self.stream:
@@ -85,7 +96,8 @@ class _Decoder(threading.Thread):
                     pts, base, pixels = frame.pts, frame.time_base, filterable_format(frame.format.name)
                     if frame.format.name != pixels:
                         frame = frame.reformat(format=pixels)
-                        frame.pts, frame.time_base = pts, base
+                    last = frame.pts = self._time(number - 1, pts, last)
+                    frame.time_base = base
                     if not self._put(("frame", frame)):
                         return
             self._put(("end", None))
