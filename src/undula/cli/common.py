@@ -65,10 +65,18 @@ Sigma = Annotated[
 OverTime = Annotated[
     int, typer.Option("--over-time", min=0, help="video: so many frames filtered together, in 3-D")
 ]
-Quality = Annotated[int, typer.Option("--quality", min=0, help="video: constant quality, 0 is the best")]
-Codec = Annotated[str | None, typer.Option("--codec", help="video: an encoder of FFmpeg's")]
-Preset = Annotated[str, typer.Option("--preset", help="video: how much the encoder tries")]
-NoAudio = Annotated[bool, typer.Option("--no-audio", help="video: leave sound and subtitles away")]
+Quality = Annotated[
+    int, typer.Option("--quality", min=0, help="video: constant quality from 0, the best, to 63")
+]
+Codec = Annotated[
+    str | None, typer.Option("--codec", help="video: an encoder of FFmpeg's: libx265, prores_ks, ffv1, …")
+]
+Preset = Annotated[
+    str, typer.Option("--preset", help="video: effort of H.264 and HEVC, ultrafast to placebo")
+]
+NoAudio = Annotated[
+    bool, typer.Option("--no-audio", help="video: write the film alone: no sound, subtitles, cover art")
+]
 Frames = Annotated[int | None, typer.Option("--frames", min=1, help="video: the most frames to take")]
 
 

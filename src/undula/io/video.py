@@ -136,7 +136,7 @@ def process(
     count: int | None = None,
     max_pixels: int | None = None,
 ) -> int:
-    """Filters a video into another file; how many frames it has.
+    """Filters a video into another file.
 
     Parameters
     ----------
@@ -152,12 +152,34 @@ def process(
         Frames that are worked on at once.
     progress : callable, optional
         Is told how many frames are done.
-    codec, quality, preset
-        Of the encoder: the usual one of the container, at a constant quality (0 is the best).
+    codec : str, optional
+        An encoder of FFmpeg's. By default that of the container which keeps the frames: H.264; MPEG-4 or
+        Motion JPEG in AVI, VP9 or AV1 in WebM, FFV1 in Matroska and AVI if the source is lossless.
+    quality : int
+        Constant quality, from 0, the best, to 63.
+    preset : str
+        How much libx264 and libx265 try: ``"ultrafast"`` to ``"placebo"``.
     audio : bool
-        Whether other streams are copied.
+        Whether other streams are copied: sound, subtitles, cover art, attachments and other films.
     count : int, optional
         The most frames to take.
+    max_pixels : int, optional
+        The most pixels that a frame may have.
+
+    Returns
+    -------
+    int
+        How many frames were written.
+
+    Raises
+    ------
+    FileError
+        For what cannot be read or written, and for what would be lost: depth, colour resolution, opacity,
+        range, orientation or time stamps that the codec or the container does not keep.
+
+    Notes
+    -----
+    Of several video streams the film is filtered: the default one of those with more than one frame.
     """
     target = Path(target)
     if target.suffix.lower() not in VIDEOS:
