@@ -106,6 +106,18 @@ def test_site_links_lead_somewhere_and_loads_nothing_from_elsewhere(site: Path) 
     assert not dead, "\n".join(sorted(set(dead))[:20])
 
 
+def test_examples_of_docstrings_are_shown_as_code(site: Path) -> None:
+    """A prompt that is no code would be a quote in a quote in a quote to Markdown."""
+    code = 0
+    for path in site.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        where = path.relative_to(site)
+        assert not re.search(r"<blockquote>\s*<blockquote>", text), where
+        assert "&gt;&gt;&gt;" not in re.sub(r"<(pre|code|title|math)\b.*?</\1>", "", text, flags=re.S), where
+        code += text.count('<span class="gp">&gt;&gt;&gt;')
+    assert code > 150
+
+
 def test_formulas_need_no_script(site: Path) -> None:
     text = (site / "mathematics.html").read_text(encoding="utf-8")
     assert text.count("<math") > 20

@@ -1,8 +1,10 @@
 """Undula: wavelet transforms of images, video and volumes.
 
 A wavelet becomes lifting steps, lifting steps become a scheme, and a scheme is a product of polyphase
-matrices that can be printed, counted, inverted and compared exactly:
+matrices that can be printed, counted, inverted and compared exactly.
 
+Examples
+--------
 >>> import undula
 >>> print(undula.lifting("cdf53"))
 split    L[n] = x[2n], H[n] = x[2n-1]

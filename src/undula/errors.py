@@ -45,6 +45,8 @@ __all__ = [
 def install_hint(extra: str) -> str:
     """How to get the packages of an extra: the one place in the code that says so.
 
+    Examples
+    --------
     >>> install_hint("app")
     "run pip install '.[app]' in a clone of Undula"
     """
@@ -113,6 +115,8 @@ class NotInvertibleError(ArgumentError):
 class UnknownNameError(ArgumentError):
     """A name nobody knows; the message lists the nearest ones.
 
+    Examples
+    --------
     >>> str(UnknownNameError("wavelet", "db2x", ["db2", "db20", "haar"]))
     "unknown wavelet 'db2x'; did you mean 'db2' or 'db20'?"
     >>> str(UnknownNameError("mode", "cubic", ["zero", "smooth"]))

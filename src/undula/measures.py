@@ -30,6 +30,8 @@ def _pair(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
 def value_range(a: ArrayLike, b: ArrayLike, data_range: float | None = None) -> float:
     """The largest difference that there could be: given, of the dtype, or 1 for floats up to 1.
 
+    Examples
+    --------
     >>> value_range(np.zeros(3, "u1"), np.ones(3, "u1"))
     255.0
     """
@@ -51,6 +53,8 @@ def difference(a: ArrayLike, b: ArrayLike) -> Array:
     Equal samples are 0 apart, also where both are NaN or the same infinity. Where only one of them is finite
     or a number, the difference is NaN.
 
+    Examples
+    --------
     >>> difference([1.0, np.nan, np.nan], [3.0, np.nan, 3.0])
     array([ 2.,  0., nan])
     """
@@ -73,6 +77,8 @@ def psnr(a: ArrayLike, b: ArrayLike, data_range: float | None = None) -> float:
     Samples that are NaN, or the same infinity, in both arrays are left out. The result is NaN where a sample
     is not finite in one array only, and where no samples remain.
 
+    Examples
+    --------
     >>> psnr(np.zeros((4, 4), "u1"), np.full((4, 4), 255, "u1"))
     0.0
     """
@@ -98,6 +104,8 @@ def ssim(
     Windows with samples that are NaN, or the same infinity, in both arrays are left out. The result is NaN
     where a sample is not finite in one array only, and where no windows remain.
 
+    Examples
+    --------
     >>> x = np.random.default_rng(0).integers(0, 256, (32, 32)).astype("u1")
     >>> ssim(x, x)
     1.0
@@ -148,6 +156,8 @@ def compare_bands(
 ) -> list[BandMeasure]:
     """The PSNR of every band of the transforms of two images, with and without what borders have to do with.
 
+    Examples
+    --------
     >>> x = np.random.default_rng(0).integers(0, 256, (64, 64)).astype("u1")
     >>> [band.psnr for band in compare_bands(x, x, level=1)]
     [inf, inf, inf, inf]

@@ -125,6 +125,8 @@ class Laurent:
     def monomial(cls, *exponents: int, coefficient: Any = 1) -> Laurent:
         """``coefficient · z^exponent`` (or ``zₘ^m zₙ^n`` for two exponents).
 
+        Examples
+        --------
         >>> print(Laurent.monomial(-1), Laurent.monomial(1, -2, coefficient=3))
         z⁻¹ 3·zₘzₙ⁻²
         """
@@ -353,6 +355,8 @@ class Laurent:
     def along(self, axis: int) -> Laurent:
         """A polynomial in one variable, as one in two: horizontal (0) or vertical (1).
 
+        Examples
+        --------
         >>> print(Laurent({0: 1, -1: 2}).along(1))
         1 + 2·zₙ⁻¹
         """

@@ -25,6 +25,8 @@ _ROOT2 = math.sqrt(2.0)
 class Surd:
     """The number ``a + b·√2``; ``b`` is never zero (see :func:`surd`).
 
+    Examples
+    --------
     >>> ROOT2 * ROOT2
     Fraction(2, 1)
     >>> 1 / (1 + ROOT2)
@@ -125,6 +127,8 @@ def is_exact(value: object) -> bool:
 def as_number(value: Any) -> Number:
     """``value`` as an exact number where it is one, else as a finite float.
 
+    Examples
+    --------
     >>> as_number(3), as_number(0.5)
     (Fraction(3, 1), 0.5)
     """

@@ -15,6 +15,8 @@ def plane_strides(
     Axes before ``outer`` are planes, ``outer`` has the rows unless it is ``inner``, and from ``inner`` on
     everything lies in one piece. Strides and ``itemsize`` have the same unit.
 
+    Examples
+    --------
     >>> plane_strides((5, 4, 3), (24, 6, 1), 1, 1, 2)
     (24, 6)
     """

@@ -1,5 +1,7 @@
 """Colour: images of three or four channels, their planes, and wavelet transforms of them.
 
+Examples
+--------
 >>> import numpy as np
 >>> from undula import color
 >>> image = np.random.default_rng(0).integers(0, 256, (48, 64, 3)).astype("uint8")

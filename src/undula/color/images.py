@@ -104,6 +104,8 @@ def from_planes(
 ) -> Array:
     """The inverse of :func:`to_planes`; what a channel does not hold is cut off.
 
+    Examples
+    --------
     >>> image = np.random.default_rng(0).integers(0, 256, (4, 5, 3)).astype("uint8")
     >>> bool((from_planes(to_planes(image)) == image).all())
     True
@@ -226,6 +228,8 @@ def subsample(plane: ArrayLike) -> Array:
 
     A row or column that is left over stands for two.
 
+    Examples
+    --------
     >>> subsample(np.array([[1, 2, 9], [3, 5, 8]])).tolist()
     [[3, 9]]
     """
@@ -247,6 +251,8 @@ def subsample(plane: ArrayLike) -> Array:
 def expand(plane: ArrayLike, shape: Sequence[int]) -> Array:
     """The inverse of :func:`subsample`, as far as there is one: each sample stands for 2 × 2.
 
+    Examples
+    --------
     >>> expand(np.array([[3, 9]]), (2, 3)).tolist()
     [[3, 3, 9], [3, 3, 9]]
     """

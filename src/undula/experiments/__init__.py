@@ -1,5 +1,7 @@
 """Experiments: the tables and figures of five works made again, on every device, beside the published numbers.
 
+Examples
+--------
 >>> from undula.experiments import experiments
 >>> experiments()["schemes/table-2"].title
 'Barriers and operations'

@@ -27,6 +27,8 @@ KINDS = (*MULTIPLIED, "log")
 def digamma(x: float) -> float:
     """ψ(x), the derivative of ln Γ, for x > 0.
 
+    Examples
+    --------
     >>> round(digamma(1.0), 6)  # minus Euler's constant
     -0.577216
     """
@@ -41,6 +43,8 @@ def digamma(x: float) -> float:
 def trigamma(x: float) -> float:
     """ψ₁(x), the derivative of ψ, for x > 0.
 
+    Examples
+    --------
     >>> round(trigamma(1.0), 6)  # π²/6
     1.644934
     """

@@ -83,6 +83,8 @@ def threshold_firm(data: ArrayLike, value_low: ArrayLike, value_high: ArrayLike)
 
     In between magnitudes are spread from 0 to the second threshold, so that there is no jump.
 
+    Examples
+    --------
     >>> threshold_firm([-4.0, -2.0, 0.5, 1.5, 3.0], 1, 3)
     array([-4.  , -1.5 ,  0.  ,  0.75,  3.  ])
     """

@@ -246,6 +246,8 @@ def shift_rational(wavelet: Wavelet | str, bits: int = 8) -> FixedPoint:
 
     Symmetric wavelets go on symmetrically, others periodically.
 
+    Examples
+    --------
     >>> made = shift_rational("cdf97", 10)
     >>> made.moments(1), made.error() < 0.01
     ([Fraction(0, 1)], True)

@@ -27,6 +27,8 @@ __all__ = ["Lifting", "LiftingStep"]
 class LiftingStep:
     """One step: ``predict`` (H += filter·L) or ``update`` (L += filter·H).
 
+    Examples
+    --------
     >>> print(LiftingStep("update", Laurent({0: 1, 1: 1})))
     update   U = z + 1
     """

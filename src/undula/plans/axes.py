@@ -16,6 +16,8 @@ Axes = Sequence[int] | int | None
 def checked_axes(axes: Axes, ndim: int) -> list[int]:
     """Different axes from 0 to ``ndim - 1``; all of them for None.
 
+    Examples
+    --------
     >>> checked_axes((-1, 0), 3)
     [2, 0]
     """

@@ -53,6 +53,8 @@ LWT_MODES = ("symmetric", "periodic", "zero")
 class Modes:
     """The modes of the DWT by name and number, as in PyWavelets.
 
+    Examples
+    --------
     >>> Modes.from_object("periodic") == Modes.periodic
     True
     """
@@ -92,6 +94,8 @@ def check_mode(mode: object, known: tuple[str, ...] = MODES) -> str:
 def extend(line: NDArray[Any], axis: int, start: int, stop: int, mode: str) -> NDArray[Any]:
     """The samples of places ``start … stop - 1``, of a line that is known from 0 to its length.
 
+    Examples
+    --------
     >>> extend(np.array([1, 2, 3]), 0, -3, 6, "reflect")
     array([2, 3, 2, 1, 2, 3, 2, 1, 2])
     """
@@ -119,6 +123,8 @@ _WEIGHTED = ("zero", "antisymmetric", "antireflect", "smooth")
 def combinations(n: int, places: NDArray[np.int_], mode: str) -> tuple[NDArray[np.int_], NDArray[np.float64]]:
     """What stands at places of a line of ``n`` samples: ``Σ factors[p, t] · line[index[p, t]]``.
 
+    Examples
+    --------
     >>> index, factors = combinations(4, np.array([4]), "smooth")
     >>> index.tolist(), factors.tolist()
     ([[3, 2, 0]], [[2.0, -1.0, 0.0]])
@@ -200,6 +206,8 @@ def _filter_length(filter_len: object) -> int:
 def dwt_max_level(data_len: int, filter_len: int | Wavelet | str) -> int:
     """The deepest useful level for a line, given the filter's length or the wavelet.
 
+    Examples
+    --------
     >>> dwt_max_level(1000, "db2"), dwt_max_level(1000, 38)
     (8, 4)
     """
@@ -214,6 +222,8 @@ def dwt_max_level(data_len: int, filter_len: int | Wavelet | str) -> int:
 def dwt_coeff_len(data_len: int, filter_len: int | Wavelet | str, mode: str | int) -> int:
     """The number of coefficients in each band of a line.
 
+    Examples
+    --------
     >>> dwt_coeff_len(9, "db2", "symmetric"), dwt_coeff_len(9, "db2", "periodization")
     (6, 5)
     """

@@ -49,6 +49,8 @@ _TUPLE = ("da", "ad", "dd")  # the order of a wavedec2 tuple: horizontal, vertic
 def detail_keys(axes: int) -> list[str]:
     """The keys of one level's details, in the order of the alphabet.
 
+    Examples
+    --------
     >>> detail_keys(2)
     ['ad', 'da', 'dd']
     """
@@ -291,6 +293,8 @@ def dwtn_max_level(
 ) -> int:
     """The deepest useful level for a shape: the least of those of its axes.
 
+    Examples
+    --------
     >>> dwtn_max_level((64, 32), ("db2", "db4"))
     2
     """
@@ -308,6 +312,8 @@ def wavedecn_shapes(
 ) -> list[Any]:
     """The shapes of the coefficients of ``wavedecn``, without computing them.
 
+    Examples
+    --------
     >>> wavedecn_shapes((6, 7), "haar", level=1)
     [(3, 4), {'ad': (3, 4), 'da': (3, 4), 'dd': (3, 4)}]
     """
@@ -351,6 +357,8 @@ def checked_level(
 def wavedecn_size(shapes: Sequence[Any]) -> int:
     """The number of coefficients, from :func:`wavedecn_shapes` or from the coefficients themselves.
 
+    Examples
+    --------
     >>> wavedecn_size(wavedecn_shapes((6, 7), "haar", level=1))
     48
     """

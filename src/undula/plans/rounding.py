@@ -46,6 +46,8 @@ class Rounding(NamedTuple):
 def rounding(values: Sequence[Any]) -> Rounding:
     """The factors of a step as fractions over a power of two.
 
+    Examples
+    --------
     >>> rounding([Fraction(-1, 2), Fraction(-1, 2)])
     Rounding(whole=(-1, -1), offset=1, shift=1)
     """

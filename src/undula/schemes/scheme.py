@@ -227,12 +227,14 @@ class Scheme:
     def formula(self) -> str:
         """The scheme in one line, the first stage rightmost, ``|`` for each barrier.
 
+        ``E`` chooses the samples that are called L and H, and ``Z`` scales the bands; both are left out
+        where they do nothing.
+
+        Examples
+        --------
         >>> from undula.schemes import scheme
         >>> scheme("cdf53", "monolithic").formula()
         'y = Z S_U | T_P | E x'
-
-        ``E`` chooses the samples that are called L and H, and ``Z`` scales the bands; both are left out
-        where they do nothing.
         """
         words = ["y =", *([] if self.after.is_identity else ["Z"])]
         for stage in reversed(self.stages):

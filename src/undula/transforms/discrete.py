@@ -293,6 +293,8 @@ def dwt(
 ) -> tuple[Array, Array]:
     """One level of the DWT of lines: ``(cA, cD)``; parameters are those of :func:`dwtn`.
 
+    Examples
+    --------
     >>> cA, cD = dwt([1, 2, 3, 4], "haar")
     >>> cA.round(3).tolist(), cD.round(3).tolist()
     ([2.121, 4.95], [-0.707, -0.707])
@@ -316,6 +318,8 @@ def idwt(
 ) -> Array:
     """The inverse of :func:`dwt`; one of the two bands may be None.
 
+    Examples
+    --------
     >>> cA, cD = dwt([1.0, 2.0, 3.0], "haar")
     >>> idwt(cA, cD, "haar", shape=3).round(3).tolist()
     [1.0, 2.0, 3.0]

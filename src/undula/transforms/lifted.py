@@ -270,6 +270,8 @@ def ilwtn(
 ) -> Array:
     """The inverse of :func:`lwtn`.
 
+    Examples
+    --------
     >>> x = np.random.default_rng(0).integers(0, 256, (5, 7))
     >>> bool((ilwtn(lwtn(x, "cdf97", level=3), "cdf97") == x).all())
     True
@@ -333,6 +335,8 @@ def lwt(
 ) -> list[Array]:
     """The LWT of lines: ``[cA, cD of the coarsest level, …]``.
 
+    Examples
+    --------
     >>> [part.tolist() for part in lwt([1, 2, 3, 4, 5], "cdf53")]
     [[1, 3, 5], [0, 0]]
     """
@@ -365,6 +369,8 @@ def lwt2(
 ) -> list[Any]:
     """The LWT of images: ``[cA, (cH, cV, cD) of the coarsest level, …]``.
 
+    Examples
+    --------
     >>> cA, (cH, cV, cD) = lwt2(np.ones((3, 5)), "cdf97")
     >>> cA.shape, cH.shape, cV.shape, cD.shape
     ((2, 3), (1, 3), (2, 2), (1, 2))

@@ -54,6 +54,8 @@ def downcoef(
 ) -> Array:
     """The approximation (``"a"``) or the details (``"d"``) of one level of a line, alone.
 
+    Examples
+    --------
     >>> downcoef("a", [1.0, 2.0, 3.0, 4.0], "haar", level=2).round(3).tolist()
     [5.0]
     """

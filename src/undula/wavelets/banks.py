@@ -15,6 +15,8 @@ Filter = NDArray[np.float64]
 def qmf(filt: ArrayLike) -> NDArray[np.float64]:
     """The quadrature mirror of a filter: reversed, every second tap negated.
 
+    Examples
+    --------
     >>> qmf([1, 2, 3, 4]).tolist()
     [4, -3, 2, -1]
     """
@@ -29,6 +31,8 @@ def qmf(filt: ArrayLike) -> NDArray[np.float64]:
 def orthogonal_filter_bank(scaling_filter: ArrayLike) -> tuple[Filter, Filter, Filter, Filter]:
     """The bank ``(dec_lo, dec_hi, rec_lo, rec_hi)`` around a scaling filter, normalised to the sum √2.
 
+    Examples
+    --------
     >>> [f.round(3).tolist() for f in orthogonal_filter_bank([1, 1])]
     [[0.707, 0.707], [-0.707, 0.707], [0.707, 0.707], [0.707, -0.707]]
     """

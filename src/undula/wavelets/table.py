@@ -75,6 +75,8 @@ def wavelist(family: str | Sequence[str] | None = None, kind: str = "all") -> li
 
     All are discrete: ``kind="continuous"`` finds none.
 
+    Examples
+    --------
     >>> wavelist("coif")[:3]
     ['coif1', 'coif2', 'coif3']
     """
@@ -92,6 +94,8 @@ def wavelist(family: str | Sequence[str] | None = None, kind: str = "all") -> li
 def families(short: bool = True) -> list[str]:
     """Names of the families, short or in full, in the order of the table.
 
+    Examples
+    --------
     >>> families()[:4]
     ['haar', 'db', 'sym', 'coif']
     """

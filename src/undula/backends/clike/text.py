@@ -11,6 +11,8 @@ __all__ = ["Text", "literal"]
 class Text:
     """Lines of a C-like language.
 
+    Examples
+    --------
     >>> text = Text()
     >>> with text.block("for (int j = 0; j < 4; ++j)"):
     ...     text("v[j] = 0;")
@@ -52,6 +54,8 @@ class Text:
 def literal(value: float, number: str) -> str:
     """A coefficient as the language writes it, with every digit that its type can tell apart.
 
+    Examples
+    --------
     >>> literal(0.5, "float"), literal(1 / 3, "double"), literal(-2.0, "float")
     ('0.5f', '0.3333333333333333', '-2.0f')
     """

@@ -62,6 +62,8 @@ def keep_memory(limit: int | None) -> None:
 
     0 for none; None for a sixteenth of the machine's memory, and at most 1 GiB, as it is in the beginning.
 
+    Examples
+    --------
     >>> keep_memory(256 << 20)
     >>> keep_memory(None)
     """

@@ -84,6 +84,8 @@ def workers(samples: int) -> int:
 def ranges(count: int, threads: int) -> list[tuple[int, int]]:
     """``0 … count`` cut into one piece for each thread.
 
+    Examples
+    --------
     >>> ranges(5, 2)
     [(0, 2), (2, 5)]
     """

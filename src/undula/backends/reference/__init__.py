@@ -450,6 +450,8 @@ def lwt2(
 ) -> list[Any]:
     """The LWT of images, in the form of :func:`wavedec2`.
 
+    Examples
+    --------
     >>> [cA, (cH, cV, cD)] = lwt2(np.arange(15).reshape(3, 5), "cdf53")
     >>> cA.shape, cH.shape, cV.shape, cD.shape
     ((2, 3), (1, 3), (2, 2), (1, 2))
