@@ -13,6 +13,7 @@ ROOT = Path(undula.__file__).parent
 # Left to right. What is not a layer (the package itself) may import everything.
 LAYERS = (
     "errors",
+    "inputs",
     "algebra",
     "wavelets",
     "liftings",

@@ -295,6 +295,9 @@ all others need besides theirs; `pip install pocl-binary-distribution` is a driv
   remembers the fastest for that device. `plan.frames(arrays)` transforms a sequence of NumPy arrays, with transfers while others
   are transformed. `square=True` puts zeros around the samples up to a square whose side is a power of two, for the whole
   decomposition.
+- **Gradients** are not computed yet: tensors with `requires_grad=True`, and values that JAX traces, are refused. Pass
+  `x.detach()`, or call within `torch.no_grad()`; [a guide](guides/gpu-arrays.md#cpu-tensors-and-gradients) shows how to make
+  a level differentiable.
 - **What is missing** is said: `undula.MissingDeviceError` names the package, the driver or the device, and what to do.
   `OutOfMemoryError` says how much was needed. `KernelError` has the text of the kernel and the compiler's log.
 

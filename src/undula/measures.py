@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .errors import ArgumentError
 from .filters.arrays import HOST
+from .inputs import numpy_array
 from .transforms import wavedecn
 from .wavelets import Wavelet, as_wavelet
 
@@ -19,7 +20,7 @@ Array = NDArray[Any]
 
 
 def _pair(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
-    one, two = np.asarray(a), np.asarray(b)
+    one, two = numpy_array(a), numpy_array(b)
     if one.shape != two.shape:
         raise ArgumentError(f"only arrays of one shape can be compared, got {one.shape} and {two.shape}")
     if one.size == 0:
@@ -39,7 +40,7 @@ def value_range(a: ArrayLike, b: ArrayLike, data_range: float | None = None) -> 
         if not 0 < data_range < math.inf:
             raise ArgumentError(f"data_range is a positive number, got {data_range}")
         return float(data_range)
-    one, two = np.asarray(a), np.asarray(b)
+    one, two = numpy_array(a), numpy_array(b)
     if one.dtype.kind in "iu" and two.dtype.kind in "iu":
         info = np.iinfo(np.promote_types(one.dtype, two.dtype) if one.dtype != two.dtype else one.dtype)
         return float(info.max) - float(info.min if info.min < 0 else 0)

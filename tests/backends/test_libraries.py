@@ -226,10 +226,23 @@ def test_mixtures_are_refused(make: Any) -> None:
 def test_torch_on_the_host() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     x = torch.randn(20, 30, requires_grad=True)
-    coeffs = undula.wavedec2(x, "db2", level=1)
+    with torch.no_grad():
+        coeffs = undula.wavedec2(x, "db2", level=1)
     assert isinstance(coeffs[0], torch.Tensor)
     assert isinstance(coeffs[1][2], torch.Tensor)
     np.testing.assert_allclose(undula.waverec2(coeffs, "db2").numpy(), x.detach().numpy(), atol=1e-5)
+
+
+def test_the_host_reads_no_arrays_of_devices() -> None:
+    x, _ = pyopencl_array(np.ones((4, 4), "f4"))
+    for act in (
+        lambda: undula.coeffs_to_array([x, (x, x, x)]),
+        lambda: undula.pad(x, 1, "zero"),
+        lambda: undula.ravel_coeffs([x]),
+        lambda: undula.measures.psnr(x, x),
+    ):
+        with pytest.raises(undula.ArgumentTypeError, match="bring arrays of a device to the host"):
+            act()
 
 
 @pytest.mark.cuda

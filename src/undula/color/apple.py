@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ArgumentError
 from ..fixedpoint import burt57, d4
+from ..inputs import numpy_array
 from .images import _image, expand, from_planes, to_planes
 
 __all__ = ["BurtCoeffs", "burt_forward", "burt_inverse", "d4_forward", "d4_inverse", "rmse", "rmsy"]
@@ -101,7 +102,7 @@ def _quarter(pixels: Array) -> Array:
 
 def rmse(image: ArrayLike, other: ArrayLike) -> float:
     """The root of the mean squared error of red, green and blue."""
-    first, second = np.asarray(image), np.asarray(other)
+    first, second = numpy_array(image, "image"), numpy_array(other, "the other image")
     if first.ndim != 3 or first.shape[:2] != second.shape[:2] or min(first.shape[2:] + second.shape[2:]) < 3:
         raise ArgumentError(
             f"two colour images of one size are compared, got {first.shape} and {second.shape}"

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..inputs import numpy_array
 from ..plans import dwtn_max_level
 from ..transforms import wavedecn, waverecn
 from ..transforms.arrays import as_array
@@ -127,7 +128,7 @@ def _noise_map(
         )
     given = as_array(image, "image")
     if sigma is not None:
-        wide = np.asarray(sigma, np.float64)
+        wide = numpy_array(sigma, "sigma").astype(np.float64)
         if regions is not None:
             raise ArgumentError("sigma is given, so regions has nothing to estimate; pass one of them")
         if wide.shape != given.shape:
@@ -452,7 +453,7 @@ def _each(sigma: Any, channels: int) -> list[float | None]:
     """The noise of each channel."""
     if sigma is None:
         return [None] * channels
-    given = np.atleast_1d(np.asarray(sigma, np.float64))
+    given = np.atleast_1d(numpy_array(sigma, "sigma")).astype(np.float64)
     if given.size not in (1, channels):
         raise ArgumentError(f"sigma is a number, or one for each of {channels} channels; got {given.size}")
     if not np.isfinite(given).all() or (given < 0).any():

@@ -11,6 +11,7 @@ from ..backends.cpu import filters as cpu
 from ..color import from_planes, to_planes
 from ..color.spaces import space
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..inputs import refuse_gradients
 from ..plans.axes import checked_axes
 from ..transforms.arrays import given_array
 from ..transforms.ondevice import restorer
@@ -235,6 +236,7 @@ class Subject:
         """The noise of every item, from one number or one for each channel; None stays None."""
         if sigma is None:
             return None
+        refuse_gradients(sigma, "sigma")
         try:
             given = np.atleast_1d(np.asarray(sigma, np.float64))
         except (TypeError, ValueError):

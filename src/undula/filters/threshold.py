@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..backends.devices.libraries import library_of
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..inputs import refuse_gradients
 from ..transforms.arrays import as_array
 from .arrays import arrays_for
 
@@ -57,6 +58,7 @@ def threshold(data: ArrayLike, value: ArrayLike, mode: str = "soft", substitute:
     if not isinstance(mode, str) or mode not in MODES:
         raise UnknownNameError("threshold mode", mode, MODES)
     if library_of(data) is not None:
+        refuse_gradients(value, "the threshold")
         return threshold_by(arrays_for(data).xp, data, value, mode, substitute)  # type: ignore[no-any-return]
     x, t, fill = as_array(data), as_array(value, "the threshold"), as_array(substitute, "substitute")
     if mode in ("greater", "less"):
@@ -89,6 +91,7 @@ def threshold_firm(data: ArrayLike, value_low: ArrayLike, value_high: ArrayLike)
     array([-4.  , -1.5 ,  0.  ,  0.75,  3.  ])
     """
     if library_of(data) is not None:
+        refuse_gradients((value_low, value_high), "a threshold")
         return firm_by(arrays_for(data).xp, data, value_low, value_high)  # type: ignore[no-any-return]
     x = _floating(as_array(data))
     low, high = as_array(value_low, "the low threshold"), as_array(value_high, "the high threshold")

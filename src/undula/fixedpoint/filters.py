@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
+from ..inputs import numpy_array
 from ..liftings import lifting
 from ..plans.axes import checked_axes, two_axes
 from ..plans.boundary import source_places
@@ -138,7 +139,7 @@ class FixedPoint:
         level : int
         axes : two ints
         """
-        array = np.asarray(x)
+        array = numpy_array(x)
         if array.dtype.kind not in "iu":
             raise ArgumentTypeError(f"fixed-point filters take integers, got {array.dtype}; round them first")
         down, along = checked_axes(two_axes(axes), array.ndim)
@@ -184,7 +185,7 @@ class FixedPoint:
 
     def _band(self, band: ArrayLike) -> NDArray[np.int16]:
         """Coefficients in 16 bits, or an error."""
-        array = np.asarray(band)
+        array = numpy_array(band, "a band")
         if array.dtype.kind not in "iu":
             raise ArgumentTypeError(f"coefficients are integers of 16 bits, got {array.dtype}")
         if array.size and not (-32768 <= int(array.min()) and int(array.max()) <= 32767):

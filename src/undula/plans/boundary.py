@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ArgumentError, UnknownNameError
+from ..inputs import numpy_array
 from ..wavelets import Wavelet, as_wavelet
 
 __all__ = [
@@ -250,7 +251,7 @@ def pad(x: ArrayLike, pad_widths: Any, mode: str | int) -> NDArray[Any]:
     >>> pad([1, 2, 3], (2, 1), "symmetric")
     array([2, 1, 1, 2, 3, 3])
     """
-    array, name = np.asarray(x), check_mode(mode)
+    array, name = numpy_array(x), check_mode(mode)
     try:
         widths = np.broadcast_to(np.asarray(pad_widths), (array.ndim, 2))
     except ValueError:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
+from ..inputs import numpy_array
 from ..wavelets import Wavelet, as_wavelet
 from .axes import Axes, checked_axes
 from .boundary import band_length, check_mode, dwt_max_level, max_level
@@ -60,7 +61,7 @@ def detail_keys(axes: int) -> list[str]:
 # --- nesting --------------------------------------------------------------------------------------
 
 
-def to_keys(coeffs: Sequence[Any], read: Callable[[Any], Any] = np.asarray) -> list[Any]:
+def to_keys(coeffs: Sequence[Any], read: Callable[[Any], Any] = numpy_array) -> list[Any]:
     """Coefficients of any nesting, with the details of every level as a dictionary of arrays.
 
     ``read`` makes an array of what was given.
@@ -203,7 +204,7 @@ def coeffs_to_array(
 
 def array_to_coeffs(arr: Array, coeff_slices: Sequence[Any], output_format: str = "wavedecn") -> list[Any]:
     """The inverse of :func:`coeffs_to_array`; the coefficients are views of the array."""
-    return from_keys(_cut(np.asarray(arr), coeff_slices, lambda part, _: part), output_format)
+    return from_keys(_cut(numpy_array(arr), coeff_slices, lambda part, _: part), output_format)
 
 
 def ravel_coeffs(coeffs: Sequence[Any], axes: Axes = None) -> tuple[Array, list[Any], list[Any]]:
@@ -238,7 +239,7 @@ def unravel_coeffs(
         raise ArgumentError(
             f"as many shapes as slices are needed, got {len(coeff_shapes)} and {len(coeff_slices)}"
         )
-    line = np.asarray(arr)
+    line = numpy_array(arr)
 
     def folded(part: Array, place: tuple[int, str | None]) -> Array:
         number, key = place

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..backends.devices.libraries import library_of
 from ..errors import ArgumentError, ArgumentTypeError
+from ..inputs import numpy_array, refuse_gradients
 
 __all__ = ["as_array", "as_shape", "check_out", "given_array", "nested", "result_dtype"]
 
@@ -20,27 +21,19 @@ def as_array(data: ArrayLike, what: str = "data") -> Array:
     """An array of numbers, or an error."""
     if type(data) is np.ndarray and data.dtype.kind in "fc":
         return data
+    refuse_gradients(data, what)
     library = library_of(data)
     if library is not None:
         raise ArgumentTypeError(
             f"{what} is an array of {library.name} on a device, and this works on the host; bring it there"
             " first (the transforms themselves take it where it is)"
         )
-    if type(data).__module__.partition(".")[0] == "torch":  # on the host
-        data = data.detach().resolve_conj().resolve_neg()  # type: ignore[union-attr]
-    try:
-        x = np.asarray(data)
-    except TypeError as error:  # such as bfloat16
-        raise ArgumentTypeError(f"{what} must be an array of numbers that NumPy knows: {error}") from None
-    except ValueError as error:
-        raise ArgumentError(f"{what} must be an array of numbers: {error}") from None
-    if x.dtype.kind not in "biufc":
-        raise ArgumentTypeError(f"{what} must be numbers, got dtype {x.dtype}")
-    return x
+    return numpy_array(data, what)
 
 
 def given_array(data: Any, what: str = "data") -> Any:
     """An array of numbers, on the host or on a device."""
+    refuse_gradients(data, what)
     return as_array(data, what) if library_of(data) is None else data
 
 

@@ -105,7 +105,8 @@ def dwtn(
     data : array_like
         Real or complex, of any dimension, strides and dtype. Arrays of PyTorch, CuPy, JAX, Numba and PyOpenCL
         on a device are transformed there. On the CPU integers become float64 and float16 becomes float32; on
-        a device integers of 8 and 16 bits become float32, and float16 stays.
+        a device integers of 8 and 16 bits become float32, and float16 stays. Tensors that require a gradient
+        are refused, as none is computed yet.
     wavelet : Wavelet, str, or one for each axis
     mode : str, int, or one for each axis
         How lines go on beyond their ends: one of ``undula.MODES``.

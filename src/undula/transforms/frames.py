@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..backends.cpu.memory import copy_bytes, empty
 from ..backends.devices.transform import Layout
+from ..inputs import numpy_array
 
 __all__ = ["frames"]
 
@@ -88,7 +89,7 @@ def frames(
     slots: deque[_Slot] = deque()
     busy: deque[_Slot] = deque()
     for array in arrays:
-        x = np.asarray(array)
+        x = numpy_array(array)
         checked(x.shape, x.dtype)
         if len(busy) == max(1, depth):
             slot = busy.popleft()

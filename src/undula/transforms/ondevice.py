@@ -25,6 +25,7 @@ from ..backends.devices.launches import Task, UnfollowableError
 from ..backends.devices.libraries import COMPLEX, RESULTS, Held, Library, library_of, same_library
 from ..backends.devices.transform import Layout, Options, Stage, transform
 from ..errors import ArgumentError, ArgumentTypeError, MissingDeviceError, UnknownNameError
+from ..inputs import is_tensor
 from ..liftings import lifting
 from ..plans.flow import MOST_STEPS
 from ..plans.line import lwt_steps
@@ -234,7 +235,7 @@ def host(backend: str) -> HostLibrary:
 
 def restorer(data: Any) -> Callable[[Any], Any]:
     """What makes of NumPy's results the kind of array that the caller gave."""
-    if type(data).__module__.partition(".")[0] != "torch" or library_of(data) is not None:
+    if not is_tensor(data) or library_of(data) is not None:
         return lambda results: results
     torch = sys.modules["torch"]
 

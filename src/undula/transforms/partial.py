@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
+from ..inputs import numpy_array
 from ..plans.axes import Axes, checked_axes
 from ..plans.boundary import check_mode, extend, max_level
 from ..plans.coeffs import MAX_LEVEL, per_axis
@@ -142,7 +143,7 @@ class FswavedecnResult:
             raise ArgumentError(
                 f"new coefficients need the shape {self._coeffs.shape}, got {np.shape(coeffs)}"
             )
-        self._coeffs = np.asarray(coeffs)
+        self._coeffs = numpy_array(coeffs, "coefficients")
 
     @property
     def ndim(self) -> int:
@@ -200,7 +201,7 @@ class FswavedecnResult:
             raise ArgumentError(
                 f"band {levels} has shape {self._coeffs[place].shape}, got {np.shape(values)}"
             )
-        self._coeffs[place] = values
+        self._coeffs[place] = numpy_array(values, "coefficients")
 
 
 def fswavedecn(

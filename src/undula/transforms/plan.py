@@ -29,6 +29,7 @@ from ..backends.devices.libraries import COMPLEX, RESULTS, Library
 from ..backends.devices.program import STRATEGIES
 from ..backends.devices.transform import Layout, Options
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..inputs import numpy_array, refuse_gradients
 from ..plans.axes import Axes
 from ..plans.coeffs import checked_level, from_keys, keyed_as
 from ..plans.flow import flow
@@ -284,6 +285,7 @@ class Plan:
             raise ArgumentError("a rule and its limits belong together")
         if rule not in RULES:
             raise UnknownNameError("rule", rule, RULES)
+        refuse_gradients(limits, "limits")
         if self.dtype.kind == "c":
             raise ArgumentTypeError("rules are for real coefficients")
         wanted = (self.level, 2, 2 ** len(self.axes) - 1)
@@ -332,6 +334,8 @@ class Plan:
                 return False
             record.again()
             return True
+        for array in arrays:
+            refuse_gradients(array)
         _, library, made, keys, own, queue, known, layouts = last
         if known != rule or [library.layout_key(array) for array in arrays] != layouts:
             return False
@@ -435,7 +439,7 @@ class Plan:
         inputs = [address(a) for a in bands or () if isinstance(a, np.ndarray)]
         with recording(inputs) if direct and arrays is not None else nullcontext() as record:
             if rule is not None:
-                read = [read[0], *_shrunk(read[1:], rule, np.asarray(limits, np.float64))]
+                read = [read[0], *_shrunk(read[1:], rule, numpy_array(limits, "limits").astype(np.float64))]
             if direct:
                 made = recompose(self._recipe, read, self.shape, out)
         if record is not None and arrays is not None:

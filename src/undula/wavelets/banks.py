@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ArgumentError
+from ..inputs import numpy_array
 
 __all__ = ["orthogonal_filter_bank", "qmf"]
 
@@ -20,7 +21,7 @@ def qmf(filt: ArrayLike) -> NDArray[np.float64]:
     >>> qmf([1, 2, 3, 4]).tolist()
     [4, -3, 2, -1]
     """
-    taps = np.array(filt)
+    taps = np.array(numpy_array(filt, "a filter"))
     if taps.ndim != 1:
         raise ArgumentError(f"a filter is one line of taps, got shape {taps.shape}")
     mirror = taps[::-1].copy()
@@ -36,7 +37,7 @@ def orthogonal_filter_bank(scaling_filter: ArrayLike) -> tuple[Filter, Filter, F
     >>> [f.round(3).tolist() for f in orthogonal_filter_bank([1, 1])]
     [[0.707, 0.707], [-0.707, 0.707], [0.707, 0.707], [0.707, -0.707]]
     """
-    taps = np.asarray(scaling_filter, dtype=np.float64)
+    taps = numpy_array(scaling_filter, "scaling_filter").astype(np.float64)
     if taps.ndim != 1 or taps.size == 0 or taps.size % 2:
         raise ArgumentError(f"`scaling_filter` length has to be even and not zero, got shape {taps.shape}")
     total = taps.sum()

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ..algebra import Laurent, Number, PolyphaseMatrix, as_number, is_exact
 from ..errors import ArgumentError, ArgumentTypeError, NotInvertibleError, ReconstructionError
+from ..inputs import refuse_gradients
 from .table import Bank, record, wavelist
 
 __all__ = ["Wavelet", "as_wavelet"]
@@ -332,6 +333,7 @@ def _checked_bank(filter_bank: Any) -> Bank:
     for taps in filters:
         if isinstance(taps, str) or not isinstance(taps, Iterable):
             raise ArgumentTypeError(f"a filter must be a sequence of numbers, got {taps!r}")
+        refuse_gradients(taps, "a filter")
     bank = cast(Bank, tuple(tuple(as_number(tap) for tap in taps) for taps in filters))
     lengths = [len(taps) for taps in bank]
     if len(set(lengths)) != 1 or lengths[0] == 0 or lengths[0] % 2:

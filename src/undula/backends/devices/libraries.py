@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import ArgumentError, ArgumentTypeError, OutOfMemoryError
+from ...inputs import is_tensor, refuse_gradients
 from ..strides import contiguous
 from .transform import Layout
 
@@ -371,6 +372,11 @@ class _Interface(_Cuda):
         memory = self.device(like).memory(size, stream)
         return DeviceArray(memory, shape, dtype, stream, self.number(like))
 
+    def check(self, x: Any, like: Any, what: str) -> None:
+        super().check(x, like, what)
+        if x.__cuda_array_interface__["data"][1]:
+            raise ArgumentError(f"{what} must be writeable")
+
     def converted(self, x: Any, dtype: str) -> Any:
         raise ArgumentTypeError(
             f"an array of dtype {self.dtype(x)} has to be converted to one of {', '.join(READABLE)} first"
@@ -384,6 +390,9 @@ class _Jax(_Interface):
 
     def queue(self, x: Any) -> int:
         return 1
+
+    def check(self, x: Any, like: Any, what: str) -> None:
+        raise ArgumentTypeError(f"{what} is an array of JAX, which cannot be written to; omit out=")
 
     def samples(self, x: Any, what: str = "data") -> Any:
         found = super().samples(x, what)
@@ -412,13 +421,17 @@ TORCH, CUPY, OPENCL_ARRAYS, JAX, INTERFACE = _Torch(), _Cupy(), _OpenCL(), _Jax(
 
 
 def library_of(x: Any) -> Library | None:
-    """The library that an array on a device is of; None for what NumPy can read."""
+    """The library that an array on a device is of; None for what NumPy can read.
+
+    An error for arrays that expect a gradient.
+    """
     kind = type(x)
     if kind is np.ndarray or kind in (list, tuple, float, int):
         return None
+    refuse_gradients(x, "an array")
     root = kind.__module__.partition(".")[0]
-    if root == "torch":
-        return TORCH if getattr(x, "is_cuda", False) else None
+    if is_tensor(x):
+        return TORCH if x.is_cuda else None
     if root == "cupy":
         return CUPY
     if root == "pyopencl":

@@ -1,0 +1,249 @@
+"""No gradient is lost without a word: arrays that expect one are refused until there are gradients.
+
+PyTorch and JAX are not among the packages that tests need: without them, what needs them is skipped.
+"""
+
+import inspect
+from collections.abc import Callable
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import undula
+from undula import color, measures
+from undula.filters import Blur, Pipeline
+
+pytestmark = pytest.mark.filterwarnings("ignore:Level value", "ignore:the last axis has")
+
+
+def _stream(x: Any) -> Any:
+    stream = undula.ForwardStream(8, "haar", dtype="f4")
+    return [*stream.push(x), *stream.finish()]
+
+
+def _stream_back(x: Any) -> Any:
+    stream = undula.InverseStream(8, "haar", dtype="f4")
+    return stream.push(undula.Rows(1, 0, dict.fromkeys(("aa", "ad", "da", "dd"), x[:, :4])))
+
+
+def _plan(**options: Any) -> undula.Plan:
+    return undula.Plan((8, 8), "haar", level=1, dtype="f4", **options)
+
+
+def _separable(x: Any) -> Any:
+    result = undula.fswavedecn(np.ones((8, 8), "f4"), "haar", levels=1)
+    result[1, 1] = x[:4, :4]
+    result.coeffs = x
+    return undula.fswaverecn(result)
+
+
+ROWS = np.ones((8, 8), "f4")
+DETAILS = dict.fromkeys(("ad", "da", "dd"), ROWS)
+# What each public function does with an image of 8 × 8, in every place where it takes an array.
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "Pipeline": lambda x: Pipeline("db2", 1, [Blur(1.0)])(x),
+    "Pipeline.frames": lambda x: list(Pipeline("db2", 1, [Blur(1.0)]).frames([x], workers=1)),
+    "Pipeline.views": lambda x: Pipeline("db2", 1, [Blur(1.0)]).views(x),
+    "Pipeline, sigma": lambda x: Pipeline("db2", 1, ["shrink"])(ROWS, sigma=x[0, :1]),
+    "Plan.forward": lambda x: _plan().forward(x),
+    "Plan.forward, reference": lambda x: _plan(backend="reference").forward(x),
+    "Plan.forward, opencl": lambda x: _plan(backend="opencl").forward(x),
+    "Plan.frames": lambda x: list(_plan().frames([x])),
+    "Plan.inverse": lambda x: _plan().inverse([x[:4, :4], (None, x[:4, :4], None)]),
+    "Plan.inverse, limits": lambda x: _plan().inverse(
+        _plan().forward(ROWS), rule="soft", limits=x[:1, :6].reshape(1, 2, 3)
+    ),
+    "ForwardStream": _stream,
+    "InverseStream": _stream_back,
+    "Wavelet": lambda x: undula.Wavelet("own", filter_bank=[x[0, :2], x[0, :2], x[0, :2], x[0, :2]]),
+    "array_to_coeffs": lambda x: undula.array_to_coeffs(x, undula.coeffs_to_array([ROWS])[1]),
+    "coeffs_to_array": lambda x: undula.coeffs_to_array([x, (x, x, x)]),
+    "denoise": undula.denoise,
+    "denoise, a map": lambda x: undula.denoise(ROWS, sigma=x),
+    "denoise_wavelet": undula.denoise_wavelet,
+    "denoise_wavelet, sigma": lambda x: undula.denoise_wavelet(ROWS, sigma=x[0, 0]),
+    "despeckle": undula.despeckle,
+    "downcoef": lambda x: undula.downcoef("a", x[0], "haar"),
+    "dwt": lambda x: undula.dwt(x, "haar"),
+    "dwt, a list": lambda x: undula.dwt([x[0, k] for k in range(4)], "haar"),
+    "dwt2": lambda x: undula.dwt2(x, "haar"),
+    "dwtn": lambda x: undula.dwtn(x, "haar"),
+    "enhance": undula.enhance,
+    "estimate_sigma": undula.estimate_sigma,
+    "fswavedecn": lambda x: undula.fswavedecn(x, "haar"),
+    "fswaverecn": _separable,
+    "idwt": lambda x: undula.idwt(x, ROWS, "haar"),
+    "idwt, details": lambda x: undula.idwt(None, x, "haar"),
+    "idwt2": lambda x: undula.idwt2((ROWS, (x, None, None)), "haar"),
+    "idwtn": lambda x: undula.idwtn({"aa": ROWS, "dd": x}, "haar"),
+    "ilwt": lambda x: undula.ilwt([ROWS, x], "cdf53"),
+    "ilwt2": lambda x: undula.ilwt2([ROWS, (ROWS, x, ROWS)], "cdf53"),
+    "ilwtn": lambda x: undula.ilwtn([x, DETAILS], "cdf53"),
+    "lwt": lambda x: undula.lwt(x, "cdf53"),
+    "lwt2": lambda x: undula.lwt2(x, "cdf53"),
+    "lwtn": lambda x: undula.lwtn(x, "cdf53"),
+    "orthogonal_filter_bank": lambda x: undula.orthogonal_filter_bank(x[0]),
+    "pad": lambda x: undula.pad(x, 2, "symmetric"),
+    "qmf": lambda x: undula.qmf(x[0]),
+    "ravel_coeffs": lambda x: undula.ravel_coeffs([x]),
+    "sharpen": undula.sharpen,
+    "threshold": lambda x: undula.threshold(x, 1.0),
+    "threshold, value": lambda x: undula.threshold(ROWS, x + 0),
+    "threshold, substitute": lambda x: undula.threshold(ROWS, 1.0, "hard", x[0, 0]),
+    "threshold_firm": lambda x: undula.threshold_firm(x, 1.0, 2.0),
+    "threshold_firm, value": lambda x: undula.threshold_firm(ROWS, x, 2.0),
+    "unravel_coeffs": lambda x: undula.unravel_coeffs(x.reshape(-1), *undula.ravel_coeffs([ROWS])[1:]),
+    "upcoef": lambda x: undula.upcoef("a", x[0], "haar"),
+    "wavedec": lambda x: undula.wavedec(x, "haar"),
+    "wavedec2": lambda x: undula.wavedec2(x, "haar"),
+    "wavedec2, opencl": lambda x: undula.wavedec2(x, "haar", backend="opencl"),
+    "wavedecn": lambda x: undula.wavedecn(x, "haar"),
+    "waverec": lambda x: undula.waverec([ROWS, x], "haar"),
+    "waverec2": lambda x: undula.waverec2([x, (ROWS, ROWS, ROWS)], "haar"),
+    "waverecn": lambda x: undula.waverecn([ROWS, {**DETAILS, "da": x}], "haar"),
+    "measures.compare_bands": lambda x: measures.compare_bands(x, ROWS, level=1),
+    "measures.difference": lambda x: measures.difference(ROWS, x),
+    "measures.psnr": lambda x: measures.psnr(ROWS, x),
+    "measures.ssim": lambda x: measures.ssim(x, ROWS),
+    "measures.value_range": lambda x: measures.value_range(x, ROWS),
+    "color.expand": lambda x: color.expand(x, (16, 16)),
+    "color.from_planes": lambda x: color.from_planes(x.reshape(4, 4, 4)[:3], "ict"),
+    "color.inverse": lambda x: color.inverse([x.reshape(4, 4, 4)[:3]], color="ict"),
+    "color.rmse": lambda x: color.rmse(x.reshape(4, 4, 4), x.reshape(4, 4, 4)),
+    "color.subsample": color.subsample,
+}
+# Arrays of integers alone, which have no gradients, coefficients as these functions make them, or no arrays.
+WITHOUT = {
+    "Plan", "PlanCost", "Prediction", "FswavedecnResult", "InverseStream", "Rows", "collect_rows", "ceilings",
+    "devices", "dwt_coeff_len", "dwt_max_level", "dwtn_max_level", "families", "get_num_threads",
+    "keep_memory", "kept_memory", "lifting", "scheme", "set_num_threads", "wavedecn_shapes",
+    "wavedecn_size", "wavelist",
+    "color.forward", "color.to_planes", "color.burt_forward", "color.burt_inverse", "color.d4_forward",
+    "color.d4_inverse", "color.rmsy", "color.space",
+}  # fmt: skip
+
+
+def _names(package: str) -> list[str]:
+    """All calls; or one, to be skipped, where the package is missing."""
+    return list(CALLS) if find_spec(package) else ["dwt"]
+
+
+def test_every_function_is_looked_at() -> None:
+    known = {name.partition(",")[0] for name in CALLS} | WITHOUT
+    modules: list[tuple[str, ModuleType]] = [("", undula), ("measures.", measures), ("color.", color)]
+    functions = {
+        prefix + name
+        for prefix, module in modules
+        for name in module.__all__
+        if inspect.isfunction(getattr(module, name))
+    }
+    assert functions <= known
+
+
+@pytest.fixture(scope="module")
+def torch() -> Any:
+    return pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+@pytest.fixture(scope="module")
+def jax() -> Any:
+    return pytest.importorskip("jax", reason="JAX is not installed")
+
+
+@pytest.mark.parametrize("name", _names("torch"))
+def test_tensors_that_require_a_gradient(torch: Any, name: str) -> None:
+    x = torch.arange(64.0).reshape(8, 8).requires_grad_()
+    with pytest.raises(undula.ArgumentTypeError, match=r"requires_grad.*\.detach\(\).*torch\.no_grad\(\)"):
+        CALLS[name](x)
+
+
+@pytest.mark.parametrize("name", _names("torch"))
+def test_tensors_without_a_gradient_are_taken(torch: Any, name: str) -> None:
+    """What is made of them is what is made of NumPy's arrays."""
+    plain = np.arange(64, dtype="f4").reshape(8, 8)
+    x = torch.from_numpy(plain.copy()).requires_grad_()
+    try:
+        wanted = CALLS[name](plain)
+    except undula.UndulaError as error:  # such as filters that do not give the signal back
+        with torch.no_grad(), pytest.raises(type(error)):
+            CALLS[name](x)
+        return
+    with torch.no_grad():
+        _assert_equal(CALLS[name](x), wanted)
+    _assert_equal(CALLS[name](x.detach()), wanted)
+
+
+def _assert_equal(mine: Any, theirs: Any) -> None:
+    if isinstance(theirs, dict):
+        assert sorted(mine) == sorted(theirs)
+        for key, part in theirs.items():
+            _assert_equal(mine[key], part)
+    elif isinstance(theirs, (list, tuple)):
+        assert len(mine) == len(theirs)
+        for one, two in zip(mine, theirs, strict=True):
+            _assert_equal(one, two)
+    elif isinstance(theirs, (np.ndarray, float)):
+        np.testing.assert_array_equal(np.asarray(mine), theirs)
+
+
+def test_out_of_the_host_is_no_tensor(torch: Any) -> None:
+    with pytest.raises(undula.ArgumentTypeError):
+        undula.dwt(np.ones(8), "haar", out=(torch.ones(4, requires_grad=True), torch.ones(4)))  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit")
+def test_tensors_of_other_kinds(torch: Any) -> None:
+    """Parameters, subclasses from elsewhere, duals of forward mode, and what torch.func wraps."""
+
+    class Own(torch.Tensor):  # type: ignore[misc, name-defined]
+        pass
+
+    def dwt(x: Any) -> Any:
+        return undula.dwt(x, "haar")[0].sum()
+
+    for x in (torch.nn.Parameter(torch.ones(8)), torch.ones(8, requires_grad=True).as_subclass(Own)):
+        with pytest.raises(undula.ArgumentTypeError, match="requires_grad"):
+            dwt(x)
+        with torch.no_grad():
+            assert isinstance(undula.dwt(x, "haar")[0], torch.Tensor)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(torch.ones(8), torch.ones(8))
+        with pytest.raises(undula.ArgumentTypeError, match=r"tangent.*\.detach\(\)"):
+            dwt(dual)
+        assert isinstance(undula.dwt(dual.detach(), "haar")[0], torch.Tensor)
+    with pytest.raises(undula.ArgumentTypeError, match="requires_grad"):
+        torch.func.grad(dwt)(torch.ones(8))
+    for transform in (torch.func.vmap(dwt), lambda x: torch.func.jvp(dwt, (x,), (x,))):
+        with pytest.raises(undula.ArgumentTypeError, match="data"):
+            transform(torch.ones(2, 8))
+
+
+@pytest.mark.parametrize("name", _names("jax"))
+def test_values_that_jax_traces(jax: Any, name: str) -> None:
+    for transform in (jax.jit, jax.grad, jax.vmap):
+
+        def traced(x: Any) -> Any:
+            CALLS[name](x)
+            return 0.0
+
+        shape = (2, 8, 8) if transform is jax.vmap else (8, 8)
+        with pytest.raises(undula.ArgumentTypeError, match=r"JAX traces.*jit.*grad.*vmap"):
+            transform(traced)(jax.numpy.ones(shape, "float32"))
+
+
+def test_arrays_of_jax_are_taken(jax: Any) -> None:
+    x = jax.numpy.ones((8, 8), "float32")
+    np.testing.assert_array_equal(undula.wavedec2(x, "haar")[0], undula.wavedec2(np.asarray(x), "haar")[0])
+
+
+def test_arrays_of_jax_are_not_written_to(jax: Any) -> None:
+    from undula.backends.devices import libraries
+
+    x = jax.numpy.ones((4, 4))
+    with pytest.raises(undula.ArgumentTypeError, match="cannot be written to"):
+        libraries.JAX.check(x, x, "out")
+    with pytest.raises(undula.ArgumentTypeError, match="must be a NumPy array"):
+        undula.idwt(x, x, "haar", out=x)  # type: ignore[arg-type]
