@@ -336,3 +336,50 @@ def test_the_still_of_an_animation_stays_apart(tmp_path: Path) -> None:
         assert image.n_frames == 3
         durations = [image.seek(k) or image.info.get("duration") for k in (1, 2)]
     assert durations == [40, 80]
+
+
+# --- as a screen shows them -----------------------------------------------------------------------
+
+FIVE = noisy(ROWS, COLUMNS, 5)
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        (("grey", "alpha"), FIVE[..., [0, 0, 0, 1]]),
+        (("grey", "other"), np.moveaxis(FIVE[..., :2], -1, 0)),
+        (("grey", "other", "other"), np.moveaxis(FIVE[..., :3], -1, 0)),
+        (("grey", "other", "other", "other", "other"), np.moveaxis(FIVE, -1, 0)),
+        (RGB, FIVE[..., :3]),
+        ((*RGB, "other"), FIVE[..., :3]),
+        ((*RGB, "alpha"), FIVE[..., :4]),
+        ((*RGB, "other", "alpha"), FIVE[..., [0, 1, 2, 4]]),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_screen_has_grey_and_rgb(names: tuple[str, ...], shown: Any) -> None:
+    made = io.Picture(FIVE[..., : len(names)], channels=names).for_screen()
+    np.testing.assert_array_equal(made.pixels, shown)
+    assert made.pages == ("other" in names and "red" not in names)
+    pages = np.stack([FIVE, FIVE[::-1]])[..., : len(names)]
+    several = io.Picture(pages, pages=True, channels=names).for_screen()
+    assert len(several.pixels) == (2 * len(names) if made.pages else 2)
+    np.testing.assert_array_equal(several.pixels[0], made.pixels[0] if made.pages else made.pixels)
+
+
+@pytest.mark.parametrize("layout", ["rgb48le", "rgba64le"])
+def test_jpeg_2000_of_16_bits_in_colors(layout: str, tmp_path: Path) -> None:
+    from fractions import Fraction
+
+    import av
+
+    names = (*RGB, "alpha")[: 3 + ("a" in layout)]
+    pixels = noisy(ROWS, COLUMNS, len(names), dtype="u2") * 257 ^ 3
+    encoder = av.codec.Codec("jpeg2000", "w").create()
+    encoder.width, encoder.height, encoder.pix_fmt = COLUMNS, ROWS, layout
+    encoder.time_base, encoder.options = Fraction(1, 25), {"pred": "1", "format": "jp2"}
+    packets = [*encoder.encode(av.VideoFrame.from_ndarray(pixels, format=layout)), *encoder.encode(None)]
+    (tmp_path / "x.jp2").write_bytes(b"".join(bytes(packet) for packet in packets))
+    given = io.read(tmp_path / "x.jp2")
+    assert given.channels == names
+    np.testing.assert_array_equal(given.pixels, pixels)

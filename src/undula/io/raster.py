@@ -115,8 +115,10 @@ def _read_pillow(path: Path, kind: str, max_pixels: int | None) -> Picture:
         orientation = exif.get(ORIENTATION_TAG, 1)
         about = {key: info[key] for key in ("dpi", "loop", "lossless", "default_image") if key in info}
         pages, durations = [], []
-        if depth == 16 and (colors in (2, 4, 6) or "transparency" in info) and frames == 1:
-            pages.append(_deep_pixels(path))
+        if (depth == 16 and (colors in (2, 4, 6) or "transparency" in info)) or _deep_jpeg2000(path, kind):
+            if frames > 1:
+                raise FileError(f"{path} is an animation in colours of 16 bits, which is not read here")
+            pages.append(_deep_pixels(path, kind))
         else:
             for number in range(frames):
                 if frames > 1:
@@ -279,20 +281,31 @@ def _write_pillow(path: Path, picture: Picture, kind: str, **options: Any) -> No
     path.write_bytes(encoded.getbuffer())
 
 
-# PNG of 16 bits, which Pillow would cut to 8 or read without its opacity. By the pixel formats of FFmpeg:
-_DEEP = {
-    "rgb48be": RGB,
-    "ya16be": ("grey", ALPHA[0]),
-    "rgba64be": (*RGB, ALPHA[0]),
-}
+# Colours of 16 bits, which Pillow would cut to 8 or read without opacity, by the pixel formats of FFmpeg.
+_DEEP = {"rgb48": RGB, "ya16": ("grey", ALPHA[0]), "rgba64": (*RGB, ALPHA[0])}
 
 
-def _deep_pixels(path: Path) -> tuple[Array, tuple[str, ...]]:
+def _deep_jpeg2000(path: Path, kind: str) -> bool:
+    """Whether a JPEG 2000 file has several channels of more than 8 bits."""
+    if kind != "jpeg2000":
+        return False
+    data = path.read_bytes()
+    place = data.find(b"\xff\x4f\xff\x51")
+    channels, depth = struct.unpack_from(">HB", data, place + 40)
+    return bool(channels > 1 and depth & 0x7F >= 8)
+
+
+def _deep_pixels(path: Path, kind: str) -> tuple[Array, tuple[str, ...]]:
     av = needed("av")
-    with av.open(io.BytesIO(path.read_bytes()), format="png_pipe") as container:
-        frame = next(container.decode(video=0))
-    names = _DEEP[frame.format.name]
-    plane = np.frombuffer(frame.planes[0], ">u2")
+    with av.open(
+        io.BytesIO(path.read_bytes()), format={"jpeg2000": "j2k_pipe"}.get(kind, "png_pipe")
+    ) as file:
+        frame = next(file.decode(video=0))
+    name, order = frame.format.name[:-2], frame.format.name[-2:]
+    if name not in _DEEP:
+        raise FileError(f"cannot read {path}: colours as {frame.format.name} are not known here")
+    names = _DEEP[name]
+    plane = np.frombuffer(frame.planes[0], ">u2" if order == "be" else "<u2")
     line = frame.planes[0].line_size // 2
     pixels = plane[: line * frame.height].reshape(frame.height, line)[:, : frame.width * len(names)]
     return np.ascontiguousarray(pixels.reshape(frame.height, frame.width, -1).astype(np.uint16)), names
