@@ -64,10 +64,12 @@ def python_code(
             "result = pipeline(frame)",
         ]
     else:
-        lines += [f"picture = undula.io.read({given})"]
-        pixels = "picture.pixels" if page is None else f"picture.pixels[{page}]"
-        lines += [
-            "channels = None if picture.channel_axis is None else -1",
-            f"result = pipeline({pixels}, channel_axis=channels)",
-        ]
+        lines += [f"picture = undula.io.read({given}){'' if page is None else '.for_screen()'}"]
+        if page is None:
+            lines += ["result = picture.filtered(pipeline)"]
+        else:
+            lines += [
+                "channels = None if picture.channel_axis is None else -1",
+                f"result = pipeline(picture.pixels[{page}], channel_axis=channels)",
+            ]
     return "\n".join([*lines, f"undula.io.write({target!r}, result)"]) + "\n"

@@ -1,0 +1,89 @@
+"""Pictures that are not simply grey or RGB, as the page shows and exports them."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tifffile
+from PIL import Image, ImageOps
+
+from undula import io
+from undula.filters import Pipeline
+from undula.studio.code import python_code
+from undula.studio.decoding import Limits
+from undula.studio.exporting import Export, Job
+from undula.studio.inputs import opened
+
+PIPELINE = Pipeline("db2", 2, ["shrink"])
+RGBA = np.random.default_rng(5).integers(60, 190, (40, 48, 5)).astype("u1")
+ORIENTED = Image.Exif()
+ORIENTED[274] = 6
+
+
+def write_tiff(path: Path, count: int, photometric: str, *extra: str, **options: Any) -> None:
+    """Of so many channels."""
+    told: dict[str, Any] = {"photometric": photometric, "extrasamples": list(extra) or None, **options}
+    tifffile.imwrite(path, RGBA[..., :count], planarconfig="contig", **told)
+
+
+def write_oriented(path: Path) -> None:
+    """A photo that is to be turned."""
+    Image.fromarray(RGBA[..., :3]).save(path, exif=ORIENTED, quality=95)
+
+
+def shown(path: Path) -> tuple[str, list[Any], str]:
+    """What the page has of a file: what kind of thing it is, its frames, and a small picture."""
+    own = opened(path, path.name, Limits())
+    try:
+        return own.kind, [own.frame(number) for number in range(own.count)], own.thumbnail
+    finally:
+        own.close()
+
+
+def test_channels_are_shown_one_after_the_other(tmp_path: Path) -> None:
+    write_tiff(tmp_path / "x.tif", 5, "minisblack", *["unspecified"] * 4)
+    kind, frames, thumbnail = shown(tmp_path / "x.tif")
+    assert kind == "volume"
+    assert thumbnail.startswith("data:image/jpeg")
+    np.testing.assert_array_equal(np.stack(frames, axis=-1), RGBA)
+
+
+def test_photos_are_upright_and_in_rgb(tmp_path: Path) -> None:
+    Image.fromarray(RGBA[..., :3]).convert("CMYK").save(tmp_path / "x.jpg", exif=ORIENTED)
+    kind, (frame,), _ = shown(tmp_path / "x.jpg")
+    assert kind == "picture"
+    with Image.open(tmp_path / "x.jpg") as image:
+        np.testing.assert_array_equal(frame, np.asarray(ImageOps.exif_transpose(image).convert("RGB")))
+
+
+def export(source: Path, target: Path, frames: bool = False) -> None:
+    """What the page does on request, by an event loop of its own."""
+    job = Job(str(source), str(target), PIPELINE.to_json(), frames=frames)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, Export(job).run(lambda done, total: None)).result()
+
+
+def test_channels_are_exported_as_they_are_shown(tmp_path: Path) -> None:
+    write_tiff(tmp_path / "x.tif", 2, "minisblack", "unspecified")
+    export(tmp_path / "x.tif", tmp_path / "frames", frames=True)
+    files = sorted((tmp_path / "frames").iterdir())
+    wanted = [PIPELINE(np.ascontiguousarray(RGBA[..., k]), channel_axis=None) for k in (0, 1)]
+    np.testing.assert_array_equal(np.stack([io.read(path).pixels for path in files]), np.stack(wanted))
+    export(tmp_path / "x.tif", tmp_path / "y.tif")
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "y.tif"), np.stack(wanted, axis=-1))
+
+
+def test_code_keeps_what_a_file_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_oriented(Path("x.jpg"))
+    exec(python_code(PIPELINE, "x.jpg", "y.png"), {})
+    made = io.read("y.png")
+    assert made.orientation == 6
+    np.testing.assert_array_equal(made.pixels, PIPELINE(io.read("x.jpg").pixels))
+    write_tiff(Path("x.tif"), 2, "minisblack", "unspecified")
+    exec(python_code(PIPELINE, "x.tif", "page.png", page=1), {})
+    wanted = PIPELINE(np.ascontiguousarray(RGBA[..., 1]), channel_axis=None)
+    np.testing.assert_array_equal(io.read("page.png").pixels, wanted)
