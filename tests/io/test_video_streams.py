@@ -553,3 +553,49 @@ def test_encoders_leave_threads_ordinary(tmp_path: Path) -> None:
         except PermissionError:
             pytest.skip("this user may not change scheduling policies")
     assert os.sched_getscheduler(0) == os.SCHED_OTHER
+
+
+def test_tags_in_latin_1_are_read(tmp_path: Path) -> None:
+    with av.open(str(tmp_path / "x.avi"), "w") as container:
+        film = add_film(container, "mpeg4")
+        container.metadata["title"] = "Cafe in Wien"
+        encoded(container, film, range(4), Fraction(1, 25))
+    data = (tmp_path / "x.avi").read_bytes()
+    (tmp_path / "x.avi").write_bytes(data.replace(b"Cafe", b"Caf\xe9"))
+    assert io.process(tmp_path / "x.avi", tmp_path / "y.mkv", as_it_is) == 4
+    with av.open(str(tmp_path / "y.mkv")) as container:
+        assert container.metadata["title"] == "Café in Wien"
+
+
+def test_subtitles_that_do_not_fit_name_a_container_that_holds_them(tmp_path: Path) -> None:
+    with av.open(str(tmp_path / "x.mp4"), "w") as container:
+        film = add_film(container)
+        words = container.add_mux_stream("mov_text")
+        words.time_base = Fraction(1, 1000)
+        encoded(container, film, range(4), Fraction(1, 25))
+        packet = av.Packet(b"\0\x05hello")
+        packet.stream, packet.time_base, packet.duration = words, Fraction(1, 1000), 100
+        packet.pts = packet.dts = 0
+        container.mux(packet)
+    with pytest.raises(undula.FileError, match=r"keeps no subtitle of mov_text.*write \.mp4, or"):
+        io.process(tmp_path / "x.mp4", tmp_path / "y.mkv", as_it_is)
+    io.process(tmp_path / "x.mp4", tmp_path / "y.mov", as_it_is)
+    with av.open(str(tmp_path / "y.mov")) as container:
+        assert [bytes(p) for p in container.demux(subtitles=0) if p.size > 2] == [b"\0\x05hello"]
+
+
+def test_broken_frames_are_errors_of_files(tmp_path: Path) -> None:
+    source = write_test_clip(tmp_path / "x.mov", "png", 12)
+    whole = list(io.read_frames(source))
+    parts = source.read_bytes().split(b"\x89PNG")
+    source.write_bytes(b"\x89PNG".join(parts[:3]) + b"\0PNG" + b"\x89PNG".join(parts[3:]))
+    reader = FilmReader(source)
+    for call in (
+        lambda: reader.frame(2),
+        lambda: list(io.read_frames(source)),
+        lambda: io.process(source, tmp_path / "y.mkv", as_it_is),
+    ):
+        with pytest.raises(undula.FileError, match="cannot read frame 2"):
+            call()
+    for number in (3, 0, 11):
+        np.testing.assert_array_equal(reader.frame(number), whole[number])

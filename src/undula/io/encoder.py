@@ -246,6 +246,7 @@ class FilmWriter:
         name, self._pixels = _choose(
             self.kind, target, codec, film.codec_context.codec, pixels, full_range, odd
         )
+        self._suffix = source.suffix if source.suffix not in ("", target.suffix) else ".mkv"
         self._size = first.width, first.height
         self._aspect = film.sample_aspect_ratio or Fraction(1)
         if self._aspect != 1 and self.kind not in ASPECT_KEPT and name not in ASPECT_IN_STREAM:
@@ -342,7 +343,7 @@ class FilmWriter:
             name = getattr(other.codec_context, "name", "an unknown codec")
             raise FileError(
                 f"cannot write {self.target}: {self.target.suffix} keeps no {what} of {name}"
-                f" ({reason(error)}); write .mkv, or leave other streams away (audio=False, --no-audio)"
+                f" ({reason(error)}); write {self._suffix}, or the film alone (audio=False, --no-audio)"
             ) from None
         stream.metadata.update(_tags(other.metadata))
         stream.disposition = other.disposition

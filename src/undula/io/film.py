@@ -159,10 +159,17 @@ def _open_container(path: str | Path, max_pixels: int | None) -> Any:
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(PLAYLISTS):
         raise FileError(f"{path} is a playlist; give the videos that it names, one by one")
     allowed = {"protocol_whitelist": "file", "format_whitelist": ",".join(CONTAINERS)}
-    try:
-        return av.open(f"file:{path}", container_options=allowed, options=limit)
-    except Exception as error:
-        raise FileError(f"cannot read {path} as a video: {reason(error)}") from None
+    for encoding in ("utf-8", "latin-1"):  # (of tags; old AVI files have the second)
+        with suppress(UnicodeDecodeError):
+            try:
+                return av.open(
+                    f"file:{path}", container_options=allowed, options=limit, metadata_encoding=encoding
+                )
+            except UnicodeDecodeError:
+                raise
+            except Exception as error:
+                raise FileError(f"cannot read {path} as a video: {reason(error)}") from None
+    raise AssertionError("every byte is a letter of Latin-1")
 
 
 def open_film(path: str | Path, max_pixels: int | None = None) -> tuple[Any, Any]:
@@ -376,17 +383,25 @@ class FilmReader:
 
     def frame(self, number: int) -> Array:
         """A frame, upright; of a number that is too large the last frame there is."""
-        if number == self._next - 1 and self._last is not None:
-            return _shown(self._last)
+        try:
+            if number != self._next - 1 or self._last is None:
+                self._decode_until(number)
+        except UndulaError:
+            raise
+        except Exception as error:  # (of a decoder, whatever it is)
+            self._next, self._last = sys.maxsize, None  # (so that the next frame is looked for)
+            raise decode_error(self._path, number, error) from None
+        if self._last is None:
+            raise FileError(f"{self._path} has no frames that could be decoded")
+        return _shown(self._last)
+
+    def _decode_until(self, number: int) -> None:
         if not self._next <= number < self._next + self.NEAR and not self._seek(number):
             self._restart()
         for frame in self._frames:
             self._next, self._last = self._next + 1, frame
             if self._next > number:
                 break
-        if self._last is None:
-            raise FileError("there are no frames that could be decoded")
-        return _shown(self._last)
 
     def _seek(self, number: int) -> bool:
         """Whether the next frame now is the one with this number."""
