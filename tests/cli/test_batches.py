@@ -93,6 +93,18 @@ def test_a_device_that_is_not_there(pictures: Path, capsys: pytest.CaptureFixtur
     assert len(report["errors"]) == 2
 
 
+@pytest.mark.parametrize("line", ["denoise in/05.png out.png", "denoise in/05.png -o out"])
+def test_the_report_of_one_file_is_like_that_of_many(
+    line: str, pictures: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(f"{line} --json") == 1
+    said = capsys.readouterr()
+    report = json.loads(said.out)
+    assert report["files"] == []
+    assert [error["input"] for error in report["errors"]] == ["in/05.png"]
+    assert said.err == f"undula: {report['errors'][0]['error']}\n"
+
+
 def test_everything_worked(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("denoise in/00.png in/01.png -o out --json") == 0
     report = json.loads(capsys.readouterr().out)

@@ -58,11 +58,11 @@ def _filtered(
         inputs = [*(job.source for job in found), *([chain] if chain else [])]
         check_outputs(save, overwrite=options.overwrite, inputs=inputs)
         check_outputs(*(job.target for job in found), save, overwrite=True, inputs=[chain] if chain else [])
-    results, errors = work.run_jobs(found, make, options)
+    to_pipe = any(str(job.target) == PIPE for job in found)
+    results, errors = work.run_jobs(found, make, options, collect=json_ and not to_pipe)
     if save is not None and results:
         with written(save) as beside:
             make(False).save(beside)
-    to_pipe = any(str(job.target) == PIPE for job in found)
     seconds = time.perf_counter() - begin
     frames = sum(result["frames"] for result in results)
     if json_ and not to_pipe:
@@ -87,7 +87,8 @@ def _complain_of_files(errors: list[dict[str, str]], total: int) -> None:
     for message, files in named.items():
         others = f" and {len(files) - 1} more" if len(files) > 1 else ""
         complain(message if files[0] in message else f"{files[0]}{others}: {message}")
-    complain(f"{len(errors)} of {total} files {'was' if len(errors) == 1 else 'were'} not filtered")
+    if total > 1:
+        complain(f"{len(errors)} of {total} files {'was' if len(errors) == 1 else 'were'} not filtered")
 
 
 # --- filters --------------------------------------------------------------------------------------

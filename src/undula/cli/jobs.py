@@ -147,12 +147,12 @@ def _is_filtered(path: Path) -> bool:
 
 
 def run_jobs(
-    found: Sequence[Job], make: Callable[[bool], Filter], options: Options
+    found: Sequence[Job], make: Callable[[bool], Filter], options: Options, collect: bool = False
 ) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
     """All files through a filter, which ``make`` makes for pictures or for videos: results and errors.
 
     A file that cannot be filtered does not keep others from it, whatever is wrong with it. The error of a
-    file that is alone is raised.
+    file that is alone is raised, unless errors are to be collected.
     """
     results: list[dict[str, Any]] = []
     errors: list[dict[str, str]] = []
@@ -170,7 +170,7 @@ def run_jobs(
                 )
                 results.append(run_job(job, make, options))
             except Exception as error:  # whatever a decoder, a filter or an encoder raises
-                if len(found) == 1:
+                if len(found) == 1 and not collect:
                     raise
                 errors.append({"input": str(job.source), "error": explained(error)})
             progress(number)
