@@ -14,7 +14,7 @@ from ..errors import ArgumentError, FileError
 from ..io.files import needed
 from .decoding import Limits
 from .guard import Guard, is_local
-from .session import Shelf
+from .shelf import Shelf
 
 __all__ = ["Options", "serve"]
 

@@ -10,12 +10,8 @@ rendered when they are due, and left out when it is too late for them.
 from __future__ import annotations
 
 import asyncio
-import io as bytes_io
-import json
-import os
 import secrets
 import shutil
-import struct
 import tempfile
 import time
 from collections import deque
@@ -26,18 +22,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..errors import ArgumentError, FileError, UndulaError
 from ..filters import Pipeline, Trace
-from ..io.files import needed
-from ..transforms import devices
 from .chain import PRESETS, Chain, History
 from .decoding import Limits
+from .encoding import encoded, message
 from .inputs import Camera, Input, opened
 from .rendering import PYRAMIDS, Band, Made, Settings, Shown, bands, compared, difference, layers, made
 
-__all__ = ["Painted", "Session", "Shelf"]
+__all__ = ["Painted", "Session"]
 
 Send = Callable[[bytes], Awaitable[None]]
 SMALL = 1_500_000  # bytes that are sent as they are at once
@@ -362,10 +355,9 @@ class Session:
             del shown["before"]  # (the page has it)
         quick = moving or (not exact and sum(one.nbytes for one in shown.values()) > SMALL)
         self._rough = quick and not moving
-        parts = await run(self.pool, lambda: self._encoded(shown, quick))
+        parts = await run(self.pool, lambda: encoded(shown, quick, self.raw, self.scale))
         if "before" in shown:
             self._before_sent = None if quick else key[0]
-        names = [layer["name"] for layer, _ in parts]
         self._sent += 1
         head = {
             "id": self._sent,
@@ -375,14 +367,12 @@ class Session:
             "input": own.id,
             "exact": not quick,
             "note": note,
-            "layers": [layer for layer, _ in parts],
         }
-        text = json.dumps(head).encode()
         send = self._send
         if send is not None:
-            await send(b"".join([struct.pack("<I", len(text)), text, *(data for _, data in parts)]))
+            await send(message(head, parts))
         assert self._kept is not None
-        self.painted = Painted(self._sent, version, number, self._kept[1].milliseconds, tuple(names))
+        self.painted = Painted(self._sent, version, number, self._kept[1].milliseconds, tuple(shown))
         if self.version == version and not moving and (not quick or not self._near):
             await self._look(own, key, pipeline)
         if not moving:
@@ -391,9 +381,8 @@ class Session:
     async def _nothing(self) -> None:
         """What could not be made is not shown as something else."""
         if self._send is not None and self.current is not None:
-            head = json.dumps({"input": self.current.id, "version": self.version, "layers": []}).encode()
             with suppress(Exception):  # (a page that is gone)
-                await self._send(struct.pack("<I", len(head)) + head)
+                await self._send(message({"input": self.current.id, "version": self.version}, []))
 
     def _failed(self, error: Exception) -> None:
         text = str(error) if isinstance(error, UndulaError) else f"{type(error).__name__}: {error}"
@@ -434,26 +423,6 @@ class Session:
         if self._pyramid is None or self._pyramid[0] != key:
             self._pyramid = (key, bands(result.before, own.channel_axis, pipeline, own.stored))
         return self._pyramid[1]
-
-    def _encoded(self, shown: dict[str, Shown], quick: bool) -> list[tuple[dict[str, Any], bytes]]:
-        parts = []
-        for name, pixels in shown.items():
-            height, width = pixels.shape[:2]
-            channels = 1 if pixels.ndim == 2 else pixels.shape[2]
-            kind, data = "raw", b""
-            if quick and channels != 4:
-                pixels = smaller(pixels, self.scale)
-                kind, data = (
-                    "jpeg",
-                    _encoded_as("JPEG", pixels, quality=92, subsampling=0 if channels == 1 else 2),
-                )
-            elif self.raw:
-                data = np.ascontiguousarray(pixels).tobytes()
-            else:
-                kind, data = "png", _encoded_as("PNG", pixels, compress_level=1)
-            about = {"name": name, "width": width, "height": height, "channels": channels}
-            parts.append(({**about, "format": kind, "size": len(data)}, data))
-        return parts
 
     # --- figures, when there is time --------------------------------------------------------------
 
@@ -513,90 +482,3 @@ class Session:
         self.inputs.clear()
         self._kept = self._pyramid = None
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def smaller(pixels: Shown, scale: float) -> Shown:
-    """A picture as large as it is seen, if that is smaller."""
-    height, width = (max(1, round(scale * n)) for n in pixels.shape[:2])
-    if scale > 0.9 or min(width, height) < 16:
-        return pixels
-    av, kind = needed("av"), "gray" if pixels.ndim == 2 else "rgb24"
-    frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels), format=kind)
-    found: Shown = frame.reformat(width, height, format=kind, interpolation="AREA").to_ndarray()
-    return found
-
-
-def _encoded_as(kind: str, pixels: Shown, **options: Any) -> bytes:
-    out = bytes_io.BytesIO()
-    needed("PIL.Image").fromarray(pixels).save(out, kind, **options)
-    return out.getvalue()
-
-
-def _warm() -> None:
-    """Loads what the first picture of every kind would wait for."""
-    for shape in ((64, 64), (64, 64, 3)):
-        x = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
-        for _, pipeline in PRESETS.values():
-            pipeline(x)
-
-
-class Shelf:
-    """Sessions by visitor and tab; nobody finds another's. Those that nobody uses any more are closed."""
-
-    KEEP = 600.0  # seconds after a tab was closed
-    MOST = 32  # sessions at once
-
-    def __init__(self, limits: Limits, raw: bool = True) -> None:
-        self.limits, self.raw = limits, raw
-        self.pool = ThreadPoolExecutor(max(2, os.cpu_count() or 2), "undula-studio")
-        self.devices = self.pool.submit(devices)  # (drivers take their time)
-        self.pool.submit(_warm)
-        self._sessions: dict[tuple[str, str], Session] = {}
-        self._left: dict[tuple[str, str], float] = {}
-
-    def session(self, visitor: str, tab: str) -> tuple[Session, bool]:
-        """The session of a tab, and whether it is new."""
-        self.tidy()
-        place = (visitor, tab)
-        self._left.pop(place, None)
-        if place in self._sessions:
-            return self._sessions[place], False
-        if len(self._sessions) >= self.MOST and self._left:  # (who left longest ago makes room)
-            oldest = min(self._left, key=lambda place: self._left[place])
-            del self._left[oldest]
-            self._sessions.pop(oldest).close()
-        if len(self._sessions) >= self.MOST:
-            raise ArgumentError("too many tabs are open in this Studio; close some, or wait ten minutes")
-        self._sessions[place] = Session(self.limits, self.pool, self.raw)
-        return self._sessions[place], True
-
-    def by_key(self, visitor: str, key: str) -> Session | None:
-        """The session that a visitor's page asks for; None if it is not theirs."""
-        for (owner, _), session in self._sessions.items():
-            if owner == visitor and secrets.compare_digest(session.key, key):
-                return session
-        return None
-
-    def leave(self, session: Session, page: Any) -> None:
-        """Its tab is gone, perhaps to come back; unless it has come back already."""
-        if session.page is not page:
-            return
-        session.page = None
-        session.playing.on = False
-        for place, own in self._sessions.items():
-            if own is session:
-                self._left[place] = time.monotonic()
-
-    def tidy(self) -> None:
-        """Closes what nobody came back to."""
-        now = time.monotonic()
-        for place in [place for place, since in self._left.items() if now - since > self.KEEP]:
-            del self._left[place]
-            self._sessions.pop(place).close()
-
-    def close(self) -> None:
-        """Closes all."""
-        for session in self._sessions.values():
-            session.close()
-        self._sessions.clear()
-        self.pool.shutdown(wait=False, cancel_futures=True)

@@ -19,7 +19,8 @@ from ..errors import FileError, UndulaError
 from .guard import visitor_of
 from .page import Page
 from .server import Options
-from .session import Session, Shelf
+from .session import Session
+from .shelf import Shelf
 
 __all__ = ["application"]
 
