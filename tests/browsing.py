@@ -1,9 +1,11 @@
 """A browser that looks at a Studio: what the tests of the Studio share."""
 
 import base64
+import http.client
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +16,38 @@ __all__ = ["OpenTab", "Serve", "Served", "Tab"]
 
 @dataclass
 class Served:
-    """A Studio in a process of its own."""
+    """A Studio in a process of its own; ``address`` is the one that it printed, with the token."""
 
     address: str
     exports: Path
+    temporary: Path
+    log: Path
     process: Any
+
+    @property
+    def base(self) -> str:
+        return self.address.partition("?")[0]
+
+    @property
+    def token(self) -> str:
+        return self.address.partition("?token=")[2]
 
     @property
     def port(self) -> int:
         return int(re.search(r":(\d+)/", self.address)[1])  # type: ignore[index]
+
+    @cached_property
+    def cookie(self) -> str:
+        """What a browser has after it was there."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request("GET", f"/?token={self.token}")
+        answer = connection.getresponse()
+        connection.close()
+        return str(answer.getheader("set-cookie"))
+
+    def files(self) -> list[Path]:
+        """Files that visitors have sent."""
+        return [path for path in self.temporary.glob("undula-studio-*/session-*/*") if path.is_file()]
 
 
 Serve = Callable[..., Served]
@@ -37,7 +62,7 @@ class Tab:
         self.complaints: list[str] = []
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("console", lambda m: self.complaints.append(m.text) if m.type == "error" else None)
-        self.page.set_default_timeout(20_000)
+        self.page.set_default_timeout(60_000)
         self.page.goto(address)
         self.page.wait_for_function("window.undulaStudio?.socket?.readyState === 1")
 
@@ -64,6 +89,23 @@ class Tab:
             self.at(f"menu-sample-{name}").click()
         self.until(f"undulaStudio.shown && (undulaStudio.painted.input ?? 0) !== {before}")
         self.settled()
+
+    def chain(self) -> Any:
+        """What the panel of filters says."""
+        return self.js(
+            """() => [document.querySelector('[data-testid=wavelet]').value, ...['section[aria-label=Wavelet]',
+                '[data-testid^=stage-]'].flatMap((what) => [...document.querySelectorAll(what)])
+                .map((one) => one.innerText)]"""
+        )
+
+    def restore(self, chain: Any) -> None:
+        """As it was when the first picture had been opened."""
+        self.js("Object.assign(undulaStudio, {split: 0.5}).fit()")
+        self.page.locator(".stage-canvas").focus()
+        if self.chain() != chain:
+            self.change(lambda: [self.at("presets").click(), self.at("preset-Plain shrinkage").click()])
+        if self.js("undulaStudio.view") != "divider":
+            self.change(lambda: self.page.keyboard.press("2"))
 
     def settled(self) -> None:
         """Until nothing new is drawn any more."""

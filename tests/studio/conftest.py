@@ -27,23 +27,29 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     """Starts Studios; all are ended when the tests are over."""
     running: list[Any] = []
 
-    def start(*arguments: str) -> Served:
+    def start(*arguments: str, temporary: Path | None = None, **variables: str) -> Served:
         exports = tmp_path_factory.mktemp("exports")
-        command = [sys.executable, "-m", "undula", "studio", "--no-browser", "--exports", str(exports)]
-        if "--port" not in arguments:
-            command += ["--port", "0"]
+        temporary = temporary or tmp_path_factory.mktemp("temporary")
+        log = tmp_path_factory.mktemp("log") / "stderr"
+        command = [sys.executable, "-m", "undula", "studio", "--exports", str(exports)]
+        command += ["--port", "0"] * ("--port" not in arguments)
+        command += ["--no-browser"] * ("BROWSER" not in variables)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-        process = subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, text=True, env=environment)
+        environment |= {"TMPDIR": str(temporary), **variables}
+        with log.open("w") as errors:
+            process = subprocess.Popen(
+                [*command, *arguments], stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
+            )
         running.append(process)
         found = re.search(r"http://\S+", process.stdout.readline())
-        assert found is not None
-        return Served(found[0], exports, process)
+        assert found is not None, log.read_text()
+        return Served(found[0], exports, temporary, log, process)
 
     yield start
     for process in running:
         process.send_signal(signal.SIGINT)
     for process in running:
-        process.wait(15)
+        process.wait(60)
         process.stdout.close()
 
 
@@ -94,6 +100,34 @@ def tab(visitor: Any, studio: Served) -> Iterator[Tab]:
     own = Tab(visitor, studio.address)
     yield own
     own.page.close()
+    own.check()
+
+
+@pytest.fixture(scope="session")
+def kept_tabs() -> Iterator[list[tuple[Tab, Any]]]:
+    """A tab that tests use one after the other, and what its panel says in the beginning."""
+    tabs: list[tuple[Tab, Any]] = []
+    yield tabs
+    for tab, _ in tabs:
+        tab.page.close()
+
+
+@pytest.fixture
+def noisy_tab(
+    request: pytest.FixtureRequest, visitor: Any, studio: Served, kept_tabs: list[tuple[Tab, Any]]
+) -> Iterator[Tab]:
+    """A tab that shows the photograph with noise, filtered as usual; for tests that open nothing else."""
+    failed = request.session.testsfailed
+    if not kept_tabs:
+        first = Tab(visitor, studio.address)
+        first.sample("noisy")
+        kept_tabs.append((first, first.chain()))
+    own, chain = kept_tabs[0]
+    own.restore(chain)
+    yield own
+    if own.complaints or request.session.testsfailed > failed:  # (nobody knows what it is like now)
+        kept_tabs.clear()
+        own.page.close()
     own.check()
 
 

@@ -1,21 +1,40 @@
-"""Who may do what with a Studio: limits of files, other origins, other visitors, other machines."""
+"""Who may do what with a Studio: limits, the token, other origins, other visitors, other machines."""
 
+import asyncio
 import http.client
 import http.server
+import re
+import signal
+import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import undula
 from browsing import OpenTab, Serve, Served, Tab
 from undula import io
+from undula.filters import Pipeline, Shrink
+from undula.studio import Limits, Options
+from undula.studio import serve as serve_here
+from undula.studio.folders import private_folder
+from undula.studio.guard import Guard
+from undula.studio.inputs import Camera, opened
+from undula.studio.room import Memory, Room, work_for
+from undula.studio.session import MOST_INPUTS, Session
+from undula.studio.uploads import arriving
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +59,7 @@ def test_uploads_that_are_too_large_or_broken(open_tab: OpenTab, strict: Served,
     (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(200))
     tab.at("file-input").set_input_files(tmp_path / "broken.png")
     assert "cannot read the file as png" in complaint(tab)
-    (tmp_path / "bomb.png").write_bytes(bomb(60_000, 60_000))
+    (tmp_path / "bomb.png").write_bytes(png(60_000, 60_000, zlib.compress(bytes(100_000))))
     tab.at("file-input").set_input_files(tmp_path / "bomb.png")
     assert "says that it has 3,600,000,000 pixels" in complaint(tab)
     (tmp_path / "text.mp4").write_bytes(b"no video at all, but a text that is called one")
@@ -57,14 +76,13 @@ def test_uploads_that_are_too_large_or_broken(open_tab: OpenTab, strict: Served,
     assert not tab.complaints
 
 
-def bomb(width: int, height: int) -> bytes:
-    """A PNG that says that it is huge."""
+def png(width: int, height: int, rows: bytes) -> bytes:
+    """A grey PNG of rows that are compressed already."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
     head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    rows = zlib.compress(bytes(100_000))
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
 
 
@@ -132,7 +150,7 @@ def test_a_foreign_origin_is_refused(open_tab: OpenTab, studio: Served, elsewher
     stranger = tab.context.new_page()
     stranger.goto(elsewhere)
     for path in (f"/studio/pictures/{key}", "/_nicegui_ws/socket.io/?EIO=4&transport=websocket"):
-        address = studio.address.replace("http", "ws").rstrip("/") + path
+        address = studio.base.replace("http", "ws").rstrip("/") + path
         told = stranger.evaluate(
             f"""new Promise((done) => {{
                 const socket = new WebSocket('{address}');
@@ -141,7 +159,7 @@ def test_a_foreign_origin_is_refused(open_tab: OpenTab, studio: Served, elsewher
             }})"""
         )
         assert told == "refused"
-    upload = f"{studio.address}studio/upload/{key}?name=a.png"
+    upload = f"{studio.base}studio/upload/{key}?name=a.png"
     post = "{method: 'POST', mode: 'no-cors', body: 'x'}"
     told = stranger.evaluate(f"fetch('{upload}', {post}).then((r) => r.type, () => 'failed')")
     assert told in ("opaque", "failed")  # (nobody can read it; and nothing was taken)
@@ -149,10 +167,11 @@ def test_a_foreign_origin_is_refused(open_tab: OpenTab, studio: Served, elsewher
     assert tab.at("welcome").is_visible()
 
 
-def asked(
-    port: int, path: str = "/", method: str = "GET", **headers: str
-) -> tuple[int, dict[str, str], bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+SOCKET = "/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
+
+
+def asked(port: int, path: str = "/", method: str = "GET", **headers: str) -> tuple[int, dict[str, str]]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request(method, path, headers=named, body=b"x" if method == "POST" else None)
     answer = connection.getresponse()
@@ -163,7 +182,7 @@ def asked(
     return found
 
 
-def socket_headers(port: int, **more: str) -> dict[str, str]:
+def socket_headers(**more: str) -> dict[str, str]:
     return {
         "Connection": "Upgrade",
         "Upgrade": "websocket",
@@ -187,42 +206,369 @@ def socket_headers(port: int, **more: str) -> dict[str, str]:
     ids=str,
 )
 def test_sockets_need_the_page_of_this_server(studio: Served, headers: dict[str, str], status: int) -> None:
-    port = studio.port
-    own = {name: value.format(port=port) for name, value in headers.items()}
-    path = "/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
-    assert asked(port, path, **socket_headers(port, **own))[0] == status
+    own = {name: value.format(port=studio.port) for name, value in headers.items()}
+    assert asked(studio.port, SOCKET, Cookie=studio.cookie, **socket_headers(**own))[0] == status
 
 
 def test_other_names_and_long_requests_are_refused(studio: Served) -> None:
-    port = studio.port
-    status, headers = asked(port)
-    assert status == 200
-    assert headers["x-frame-options"] == "DENY"
-    assert "HttpOnly" in headers["set-cookie"]
-    assert "SameSite=Strict" in headers["set-cookie"]
-    assert asked(port, Host="evil.example")[0] == 403
-    assert asked(port, Host=f"evil.example:{port}")[0] == 403
-    assert asked(port, Host=f"localhost:{port}")[0] == 200
-    assert asked(port, "/studio/upload/x", "POST")[0] == 403
-    own = {"Origin": f"http://127.0.0.1:{port}", "Host": f"127.0.0.1:{port}"}
+    port, cookie = studio.port, studio.cookie
+    assert asked(port, Cookie=cookie)[0] == 200
+    assert asked(port, Cookie=cookie)[1]["x-frame-options"] == "DENY"
+    assert asked(port, Cookie=cookie, Host="evil.example")[0] == 403
+    assert asked(port, Cookie=cookie, Host=f"evil.example:{port}")[0] == 403
+    assert asked(port, Cookie=cookie, Host=f"localhost:{port}")[0] == 200
+    assert asked(port, "/studio/upload/x", "POST", Cookie=cookie)[0] == 403
+    own = {"Origin": f"http://127.0.0.1:{port}", "Host": f"127.0.0.1:{port}", "Cookie": cookie}
     assert asked(port, "/_nicegui/x", "POST", Content_Length=str(5 << 20), **own)[0] == 403
     for path in ("/studio/export/x/1", "/studio/export/../../etc/passwd", "/..%2f..%2fetc/passwd"):
-        assert asked(port, path)[0] in (400, 404, 422)
+        assert asked(port, path, Cookie=cookie)[0] in (400, 404, 422)
 
 
-def test_other_machines_need_a_flag_and_a_token(serve: Serve, open_tab: OpenTab) -> None:
-    command = [sys.executable, "-m", "undula", "studio", "--no-browser", "--host", "0.0.0.0"]
-    refused = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert refused.returncode == 1
-    assert "add --share" in refused.stderr
-    shared = serve("--host", "0.0.0.0", "--share")
-    assert "token=" in shared.address
+# --- the token ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "status"),
+    [
+        ("/", "GET", 200),
+        ("/favicon.ico", "GET", 200),
+        ("/_nicegui/{version}/static/nicegui.js", "GET", 200),
+        ("/studio/export/x/1", "GET", 404),
+        ("/studio/upload/x", "POST", 404),
+        ("/studio/pictures/x", "socket", 403),  # (nobody has a session of that name)
+        (SOCKET, "socket", 101),
+    ],
+)
+def test_nothing_is_answered_without_the_token(
+    studio: Served, strict: Served, path: str, method: str, status: int
+) -> None:
+    from nicegui import __version__
+
+    path = path.format(version=__version__)
+    origin = {"Origin": f"http://127.0.0.1:{studio.port}"} if method != "GET" else {}
+    own = socket_headers(**origin) if method == "socket" else origin
+    verb = "POST" if method == "POST" else "GET"
+    # Another server's cookie is none of this one's, by whatever name.
+    others = [f"undula-studio-{port}={cookie_value(strict)}" for port in (strict.port, studio.port)]
+    visitor = cookie_value(studio).partition(".")[0]
+    for wrong in ("", f"undula-studio-{studio.port}={visitor}.{'0' * 64}", *others):
+        assert asked(studio.port, path, verb, Cookie=wrong, **own)[0] == 403
+    found, headers = asked(studio.port, path, verb, Cookie=studio.cookie, **own)
+    assert found == status
+    if found == 200:
+        assert "default-src 'self'" in headers["content-security-policy"]
+
+
+def cookie_value(served: Served) -> str:
+    return served.cookie.partition("=")[2].partition(";")[0]
+
+
+def test_a_cookie_belongs_to_port_and_token(studio: Served) -> None:
+    name, _, rest = studio.cookie.partition("=")
+    assert name == f"undula-studio-{studio.port}"
+    assert studio.token not in rest
+    assert rest.partition("; ")[2] == "Path=/; HttpOnly; SameSite=Strict"
+    for token in ("", "guess", studio.token + "x", "%FF%00"):
+        status, headers = asked(studio.port, f"/?token={token}")
+        assert status == 403
+        assert "set-cookie" not in headers
+    # Who has one already stays who they are.
+    again = asked(studio.port, f"/?token={studio.token}", Cookie=studio.cookie)[1]["set-cookie"]
+    assert again == studio.cookie
+
+
+def test_a_ticket_admits_once() -> None:
+    seen: list[int] = []
+
+    async def send(message: Any) -> None:
+        seen.append(message.get("status", 0))
+
+    async def visit(guard: Guard, token: str) -> int:
+        seen.clear()
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost:8000")]}
+        await guard({**scope, "query_string": f"token={token}".encode()}, None, send)
+        return seen[0]
+
+    async def run() -> None:
+        guard = Guard(None, 8000, "a long token")
+        ticket = guard.ticket()
+        assert [await visit(guard, ticket) for _ in range(2)] == [200, 403]
+        assert [await visit(guard, "a%20long%20token") for _ in range(2)] == [200, 200]
+
+    alone(run())
+
+
+def alone(work: Any) -> None:
+    """Runs something by an event loop of its own; the browser of other tests may have one in this thread."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, work).result()
+
+
+def test_a_click_on_the_address_enters(browser: Any, studio: Served, elsewhere: str) -> None:
+    """Also from a page of another origin, such as a terminal in a browser."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(elsewhere)
+    page.evaluate(f"document.body.innerHTML = '<a href=\"{studio.address}\">Undula Studio</a>'")
+    page.get_by_role("link").click()
+    page.wait_for_function("window.undulaStudio?.socket?.readyState === 1", timeout=60_000)
+    assert page.url == studio.base
+    context.close()
+
+
+def test_pages_run_no_scripts_but_their_own(noisy_tab: Tab, studio: Served) -> None:
+    policy = asked(studio.port, Cookie=studio.cookie)[1]["content-security-policy"]
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert "'unsafe-inline'" not in rules["script-src"]
+    for name in ("object-src", "base-uri", "form-action", "frame-ancestors", "frame-src"):
+        assert rules[name] == "'none'"
+    nonces = {re.search("'nonce-(.*)'", rules["script-src"])[1]}  # type: ignore[index]
+    nonces.add(asked(studio.port, Cookie=studio.cookie)[1]["content-security-policy"])
+    assert len(nonces) == 2
+    noisy_tab.js(
+        """() => {
+            window.ran = [];
+            document.body.insertAdjacentHTML('beforeend', '<img id=bad src=x: onerror="ran.push(1)">');
+            const script = document.createElement('script');
+            script.textContent = 'ran.push(2)';
+            document.body.append(script);
+            const other = document.createElement('script');
+            other.src = 'https://evil.example/x.js';
+            other.onerror = () => { window.refused = true; };
+            document.body.append(other);
+        }"""
+    )
+    noisy_tab.until("window.refused")
+    assert noisy_tab.js("window.ran") == []
+    assert any("Content Security Policy" in one for one in noisy_tab.complaints)
+    noisy_tab.js("document.querySelector('#bad').remove()")
+    noisy_tab.complaints.clear()
+
+
+def test_other_machines_come_with_share(serve: Serve, open_tab: OpenTab, tmp_path: Path) -> None:
+    """``--share`` alone listens on all addresses; the browser is opened with a ticket; logs have no token."""
+    script = tmp_path / "browser.sh"
+    script.write_text(f'#!/bin/sh\necho "$1" >> {tmp_path}/opened.txt\n')
+    script.chmod(0o755)
+    shared = serve("--share", BROWSER=f"{script} %s")
+    told = shared.process.stdout.readline()
+    other = re.search(r"for other machines: http://([\d.]+):", told)
+    if other is not None:  # (there is a network)
+        assert shared.token in told
+        connection = http.client.HTTPConnection(other[1], shared.port, timeout=60)
+        connection.request("GET", "/")
+        assert connection.getresponse().status == 403
+        connection.close()
     assert asked(shared.port)[0] == 403
-    assert asked(shared.port, "/?token=guess")[0] == 403
+    assert asked(shared.port, f"/?token={shared.token[:-1]}")[0] == 403
     origin = {"Origin": f"http://127.0.0.1:{shared.port}"}
-    path = "/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
-    assert asked(shared.port, path, **socket_headers(shared.port, **origin))[0] == 403
-    tab = open_tab(shared)
+    assert asked(shared.port, SOCKET, **socket_headers(**origin))[0] == 403
+    (address,) = (tmp_path / "opened.txt").read_text().split()
+    assert address.startswith(f"{shared.base}?token=")
+    assert shared.token not in address
+    tab = open_tab(replace(shared, address=address))
     assert "token" not in tab.page.url
     tab.sample("noisy")
     np.testing.assert_array_equal(tab.grey("before"), io.read(io.sample("noisy")).pixels)
+    assert asked(shared.port, address.removeprefix(shared.base.rstrip("/")))[0] == 403
+    for secret in (shared.token, address.partition("token=")[2]):
+        assert secret not in shared.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (Options(host="0.0.0.0"), "add --share"),
+        (Options(host="127.0.0.1", share=True), "from this machine alone"),
+        (Options(token="short"), "12 characters"),
+        (Options(token=""), "12 characters"),
+    ],
+    ids=["no share", "share of nothing", "short token", "no token"],
+)
+def test_what_cannot_be_served_is_told(options: Options, why: str) -> None:
+    with pytest.raises(undula.ArgumentError, match=why):
+        serve_here(options)
+
+
+# --- what a server may take, and what it leaves behind -------------------------------------------
+
+
+def test_a_killed_server_is_cleared_away_and_no_signal_is_lost(serve: Serve, tmp_path: Path) -> None:
+    killed = serve(temporary=tmp_path)
+    killed.process.kill()
+    killed.process.wait()
+    (left,) = tmp_path.glob("undula-studio-*")
+    assert left.stat().st_mode & 0o077 == 0
+    (left / "session-x").mkdir()
+    (left / "session-x" / "upload.png").write_bytes(b"x")
+    with private_folder_in(tmp_path) as living:
+        assert not left.exists()
+        ended = serve(temporary=tmp_path)
+        ended.process.send_signal(signal.SIGTERM)  # (it has said its address, and is not ready yet)
+        assert ended.process.wait(60) == 0
+        assert [*tmp_path.glob("undula-studio-*")] == [living]
+
+
+@contextmanager
+def private_folder_in(folder: Path) -> Iterator[Path]:
+    before = tempfile.tempdir
+    tempfile.tempdir = str(folder)
+    try:
+        with private_folder() as own:
+            yield own
+    finally:
+        tempfile.tempdir = before
+    assert not own.exists()
+
+
+def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
+    for name in ("undula-studio-odd", "undula-studio-older"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "lock").touch()
+    (tmp_path / "undula-studio-link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "undula-studio-older" / "lock").symlink_to(tmp_path / "elsewhere" / "lock")
+    with private_folder_in(tmp_path):
+        assert (tmp_path / "elsewhere" / "lock").exists()
+        assert len([*tmp_path.glob("undula-studio-*")]) == 4
+
+
+def test_an_upload_that_breaks_off_leaves_nothing(noisy_tab: Tab, studio: Served) -> None:
+    key, before = noisy_tab.js("undulaStudio.path"), studio.files()
+    cookie = next(one for one in noisy_tab.context.cookies() if one["name"].endswith(str(studio.port)))
+    with socket.create_connection(("127.0.0.1", studio.port), timeout=60) as connection:
+        head = [
+            f"POST /studio/upload/{key}?name=a.png HTTP/1.1",
+            f"Host: 127.0.0.1:{studio.port}",
+            f"Origin: http://127.0.0.1:{studio.port}",
+            f"Cookie: {cookie['name']}={cookie['value']}",
+            "Content-Length: 1000000",
+        ]
+        connection.sendall("\r\n".join([*head, "", ""]).encode() + bytes(300_000))
+        wait_for(lambda: any(path.stat().st_size > 100_000 for path in {*studio.files()} - {*before}))
+    wait_for(lambda: studio.files() == before)
+
+
+def wait_for(condition: Any) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_uploads_share_one_disk(tmp_path: Path) -> None:
+    """However many come at once, all of them together get no more than there is."""
+    room = Room(Limits(upload=600, disk=1000), tmp_path)
+
+    async def chunks(count: int) -> Any:
+        for _ in range(count):
+            await asyncio.sleep(0)
+            yield bytes(100)
+
+    async def send(name: str) -> None:
+        with arriving(room, tmp_path / name) as arrival:
+            await arrival.receive(chunks(6))
+            arrival.keep()
+
+    async def run() -> None:
+        results = await asyncio.gather(*(send(str(k)) for k in range(8)), return_exceptions=True)
+        assert all(result is None or "--max-disk" in str(result) for result in results)
+        assert results.count(None) <= 1
+        stored = sum(path.stat().st_size for path in tmp_path.iterdir())
+        assert stored == room.stored == 600 * results.count(None)
+        with (
+            pytest.raises(undula.FileError, match="--max-upload"),
+            arriving(Room(Limits(upload=600), tmp_path), tmp_path / "x") as arrival,
+        ):
+            await arrival.receive(chunks(7))
+
+    alone(run())
+
+
+def test_a_strip_has_so_many_places(tmp_path: Path) -> None:
+    """Also for files that come at once, and are still on their way when the next one is looked at."""
+    for number in range(3):
+        (tmp_path / f"{number}.png").write_bytes(b"no picture")
+
+    async def run() -> None:
+        with ThreadPoolExecutor(1) as pool:
+            session = Session(Room(Limits(), tmp_path), pool)
+            session.inputs = [Camera() for _ in range(MOST_INPUTS - 1)]
+            work = [session.open(tmp_path / f"{k}.png", "x") for k in range(3)]
+            results = [str(one) for one in await asyncio.gather(*work, return_exceptions=True)]
+            assert sum("things are open already" in one for one in results) == 2
+            session.close()
+            assert not session.folder.exists()
+
+    alone(run())
+
+
+def test_memory_is_shared_and_waited_for(tmp_path: Path) -> None:
+    memory = Memory(1 << 30)
+    order: list[str] = []
+
+    async def work(name: str, nbytes: int) -> None:
+        async with memory.lend(nbytes):
+            order.append(name)
+            assert memory.held + memory.working <= memory.total
+            await asyncio.sleep(0)
+            order.append(name)
+
+    async def run() -> None:
+        memory.hold(300 << 20)
+        with pytest.raises(undula.FileError, match="--max-memory"):
+            memory.hold(300 << 20)
+        with pytest.raises(undula.FileError, match="fewer shifts"):
+            await work("never", 800 << 20)
+        await asyncio.gather(*(work(name, 500 << 20) for name in "abc"))
+        assert "".join(order) in ("aabbcc", "aaccbb")
+        memory.release(300 << 20)
+        assert (memory.held, memory.working) == (0, 0)
+
+    alone(run())
+
+
+def test_a_small_file_of_a_huge_picture_is_refused_before_it_is_there(tmp_path: Path) -> None:
+    """As a PNG of half a megabyte is, which has a hundred million pixels: each takes more than one byte."""
+    width = height = 4000
+    rows = zlib.compress(bytes((width + 1) * height), 9)
+    (tmp_path / "flat.png").write_bytes(png(width, height, rows))
+    assert (tmp_path / "flat.png").stat().st_size < 100_000
+    memory = Memory(400 << 20)
+    with pytest.raises(undula.FileError, match="to show it"):
+        opened(tmp_path / "flat.png", "flat", Limits(), memory=memory)
+    assert memory.held == 0
+    memory = Memory(1 << 30)
+    own = opened(tmp_path / "flat.png", "flat", Limits(), memory=memory)
+    assert memory.held == own.held > 14 * width * height
+    own.close()
+    own.close()
+    assert memory.held == 0
+
+
+@pytest.mark.parametrize("shifts", [0, 2])
+def test_filters_take_no_more_memory_than_is_said(shifts: int) -> None:
+    pipeline = Pipeline("db2", 4, [Shrink("bivariate")], invariant=shifts)
+    frame = np.zeros((1200, 1200, 3), np.uint8)
+    code = f"""
+import resource, numpy as np
+from undula.filters import Pipeline
+from undula.studio.rendering import Settings, bands, compared, made
+from undula.studio.inputs import Camera
+frame = np.random.default_rng(0).integers(0, 256, {frame.shape}).astype(np.uint8)
+pipeline, source, axis = Pipeline.from_json({pipeline.to_json()!r}), Camera(), -1
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+compared(made(frame[:64, :64], axis, pipeline, Settings()), None, source)
+bands(frame[:64, :64], axis, pipeline)
+before = peak()
+result = made(frame, axis, pipeline, Settings())
+print(peak() - before)
+compared(result, None, source)
+bands(frame, axis, pipeline)
+print(peak() - before)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    filtered, looked = map(int, run.stdout.split())
+    slack = 128 << 20  # (a strip that is compared, and what every process has)
+    assert filtered < work_for(frame, pipeline) + slack
+    assert looked < max(work_for(frame, pipeline), work_for(frame, pipeline, True)) + slack

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -136,12 +140,22 @@ def sample(name: str, folder: str | Path | None = None) -> Path:
         assert found is not None
         return found
     _, suffix, make = _MADE[name]
-    own = Path(folder) if folder is not None else Path(tempfile.gettempdir()) / f"undula-samples-{_user()}"
-    own.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path = own / f"{name}{suffix}"
+    path = (_folder() if folder is None else Path(folder)) / f"{name}{suffix}"
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not path.exists():
         make(path)
     return path
+
+
+@cache
+def _folder() -> Path:
+    """A folder for temporary files that nobody else can write into, or has made for this user."""
+    own = Path(tempfile.gettempdir()) / f"undula-samples-{_user()}"
+    with suppress(FileExistsError):
+        own.mkdir(mode=0o700)
+    known = own.lstat()
+    mine = not hasattr(os, "getuid") or (known.st_uid == os.getuid() and not known.st_mode & 0o022)
+    return own if stat.S_ISDIR(known.st_mode) and mine else Path(tempfile.mkdtemp(prefix="undula-samples-"))
 
 
 def _user() -> str:

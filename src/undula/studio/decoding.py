@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +29,19 @@ from ..io.dicom import element
 from ..io.files import sniffed
 from ..io.film import FilmReader
 
-__all__ = ["Decoder", "Limits", "limit_memory"]
+__all__ = ["Decoder", "Limits", "installed_memory", "limit_memory"]
 
 Array = NDArray[Any]
+Admit = Callable[[dict[str, Any]], None]
 LARGEST = 1e15  # of values; their squares are numbers, too
 ARENA_MAX = -8  # what glibc's mallopt calls the number of heaps
+
+
+def installed_memory() -> int:
+    """Bytes of memory of the machine; 8 GiB where nobody tells."""
+    with suppress(ValueError, OSError, AttributeError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return 8 << 30
 
 
 @dataclass(frozen=True)
@@ -48,12 +58,18 @@ class Limits:
         Bytes that the decoder may have.
     seconds : number
         Until an answer is there.
+    disk : int
+        Bytes of all that visitors have sent and have open.
+    total : int
+        Bytes of memory for what is open and for all work on it, besides the program itself.
     """
 
     upload: int = 512 << 20
     pixels: int = LIMIT
     memory: int = 4 << 30
     seconds: float = 30.0
+    disk: int = 8 << 30
+    total: int = field(default_factory=lambda: min(8 << 30, installed_memory() // 2))
 
 
 class Decoder:
@@ -65,9 +81,11 @@ class Decoder:
         What it is: ``kind`` (picture or video), ``shape``, ``pages``, ``rate``, ``low`` and ``high``, …
     pixels : array or None
         All of a picture.
+
+    ``admit`` is called with what the worker says of the file before its pixels are taken, and may object.
     """
 
-    def __init__(self, path: Path, limits: Limits | None = None) -> None:
+    def __init__(self, path: Path, limits: Limits | None = None, admit: Admit | None = None) -> None:
         self._limits = limits or Limits()
         self._lock = threading.Lock()
         self._asked: int | None = None  # a frame that is on the way
@@ -81,7 +99,7 @@ class Decoder:
         try:
             told = {"path": str(path), "pixels": self._limits.pixels, "memory": self._limits.memory}
             self._ask(told)
-            self.about, self.pixels = self._answer()
+            self.about, self.pixels = self._answer(admit)
         except BaseException:
             self.close()
             raise
@@ -124,7 +142,7 @@ class Decoder:
         except (OSError, ValueError):
             raise FileError("the decoder has ended; open the file again") from None
 
-    def _answer(self) -> tuple[dict[str, Any], Array | None]:
+    def _answer(self, admit: Admit | None = None) -> tuple[dict[str, Any], Array | None]:
         assert self._process.stdout is not None
         late = threading.Event()
 
@@ -139,6 +157,8 @@ class Decoder:
             told = json.loads(line) if line else {}
             pixels = None
             if "bytes" in told:
+                if admit is not None:
+                    admit(told)
                 data = bytearray(told["bytes"])
                 if self._process.stdout.readinto(data) == len(data):  # type: ignore[attr-defined]
                     pixels = np.frombuffer(data, told["dtype"]).reshape(told["shape"])

@@ -17,10 +17,12 @@ from .exporting import Export, Job, named_path, suffixes_for
 from .inputs import Camera
 from .panels import named
 from .rendering import layers
+from .room import work_for
 
 if TYPE_CHECKING:
     from .page import Page
 
+EXPORT_WORK = 256 << 20  # bytes that an export takes besides filtering
 EXPORT_ROOM = 4 << 30  # bytes besides what decoding takes: machine code, frames that wait
 
 __all__ = ["code_dialog", "export_dialog", "keys_dialog"]
@@ -180,12 +182,14 @@ class _Exporting:
                 pipeline.to_json(),
                 session.settings.backend,
                 kind == "frames",
-                session.limits.pixels,
+                session.room.limits.pixels,
                 # (GPUs want more addresses than there is memory.)
-                session.limits.memory + EXPORT_ROOM if session.settings.backend == "cpu" else 0,
+                session.room.limits.memory + EXPORT_ROOM if session.settings.backend == "cpu" else 0,
             )
             self.export = Export(job)
-            await self.export.run(progress)
+            memory = session.room.memory
+            async with memory.lend(min(memory.total // 2, EXPORT_WORK + 2 * work_for(own.first, pipeline))):
+                await self.export.run(progress)
         return path
 
     async def _view(self) -> Any:
@@ -198,9 +202,9 @@ class _Exporting:
         if session.view in ("analysis", "filtered"):
             from .rendering import bands
 
-            found = await asyncio.to_thread(
-                bands, result.before, own.channel_axis, self.page.chain.pipeline()
-            )
+            pipeline = session.fitting.pipeline()
+            async with session.room.memory.lend(work_for(own.first, pipeline, True)):
+                found = await asyncio.to_thread(bands, result.before, own.channel_axis, pipeline, own.stored)
             pyramid = found[:2]
         parts = list(layers(session.view, result, own.screen, pyramid).values())
         if len(parts) == 1:

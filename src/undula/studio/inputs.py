@@ -17,10 +17,13 @@ from ..errors import FileError
 from ..io.files import needed
 from ..io.stored import StoredRange
 from .decoding import Decoder, Limits
+from .room import Memory
 
 __all__ = ["Camera", "Input", "Screen", "opened"]
 
 Array = NDArray[Any]
+FILM = 160 << 20  # bytes that the decoder of a video has, besides frames
+BANDS = 12  # bytes for each byte of a plane: its bands before and after, as numbers and as pictures
 _numbers = count(1)
 
 
@@ -63,7 +66,12 @@ class Input:
         What code and command lines call it: a name, or ``sample:camera``.
     path : path, optional
         The file, for exports.
+    memory : Memory, optional
+        What it holds ``held`` bytes of until it is closed.
     """
+
+    memory: Memory | None = None
+    held = 0
 
     def __init__(self, name: str, decoder: Decoder, source: str, path: Path | None) -> None:
         about = decoder.about
@@ -111,11 +119,6 @@ class Input:
             words.append(str(self.first.dtype))
         return ", ".join(words)
 
-    @property
-    def nbytes(self) -> int:
-        """Of memory."""
-        return int(self._pixels.nbytes)
-
     def frame(self, number: int, ahead: int | None = None) -> Array:
         """A frame by number; ``ahead`` is the one that will be asked for next."""
         if self.video:
@@ -129,8 +132,11 @@ class Input:
         return _thumbnail(self.screen.shown(self.first[::step, ::step]), 96)
 
     def close(self) -> None:
-        """Ends what is running for it."""
+        """Ends what is running for it, and gives its memory back."""
         self._decoder.close()
+        if self.memory is not None:
+            self.memory.release(self.held)
+            self.memory = None
 
 
 class Camera(Input):
@@ -146,14 +152,9 @@ class Camera(Input):
 
     kind = "camera"
 
-    @property
-    def nbytes(self) -> int:
-        """Of memory."""
-        return int(self.first.nbytes)
-
     def see(self, data: bytes, width: int, height: int) -> None:
         """A new frame, as red, green, blue and something else for each pixel."""
-        if not (0 < width <= 4096 and 0 < height <= 4096 and len(data) == 4 * width * height):
+        if not (0 < width <= 2048 and 0 < height <= 2048 and len(data) == 4 * width * height):
             raise FileError(f"a frame of {width} × {height} has {4 * width * height} bytes, got {len(data)}")
         pixels = np.frombuffer(data, np.uint8).reshape(height, width, 4)
         self.first = np.ascontiguousarray(pixels[..., :3])
@@ -183,6 +184,33 @@ def _thumbnail(shown: NDArray[np.uint8], side: int) -> str:
     return "data:image/jpeg;base64," + base64.b64encode(out.getvalue()).decode()
 
 
-def opened(path: Path, name: str, limits: Limits, source: str | None = None) -> Input:
-    """A file, decoded by a worker."""
-    return Input(name, Decoder(path, limits), source or name, path)
+def memory_for(about: dict[str, Any]) -> int:
+    """Bytes that something takes while it is open: its pixels, and of one frame the result and its bands."""
+    video = about["kind"] == "video"
+    frame = about["bytes"] / (1 if video else max(1, about["pages"]))
+    channels = about["shape"][-1] if about["color"] else 1
+    kept = 2 * frame + BANDS * frame / channels
+    # (Frames of a video are with its decoder, some at a time.)
+    return int(kept + (FILM + 16 * frame if video else about["bytes"]))
+
+
+def opened(
+    path: Path, name: str, limits: Limits, source: str | None = None, memory: Memory | None = None
+) -> Input:
+    """A file, decoded by a worker, if there is memory for it."""
+    held = 0
+
+    def admit(about: dict[str, Any]) -> None:
+        nonlocal held
+        if memory is not None:
+            memory.hold(memory_for(about))
+            held = memory_for(about)
+
+    try:
+        found = Input(name, Decoder(path, limits, admit), source or name, path)
+    except BaseException:
+        if memory is not None:
+            memory.release(held)
+        raise
+    found.memory, found.held = memory, held
+    return found

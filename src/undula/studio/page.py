@@ -332,7 +332,7 @@ class Page:
 
     async def open_sample(self, name: str) -> None:
         """A sample."""
-        path = await asyncio.to_thread(io.sample, name)
+        path = await asyncio.to_thread(io.sample, name, self.session.room.folder / "samples")
         await self._open(path, io.samples()[name], f"sample:{name}")
 
     async def _open(self, path: Path, name: str, source: str) -> None:

@@ -15,20 +15,20 @@ import shutil
 import tempfile
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import ArgumentError, FileError, UndulaError
+from ..errors import ArgumentError, UndulaError
 from ..filters import Pipeline, Trace
 from .chain import PRESETS, Chain, History
-from .decoding import Limits
 from .encoding import encoded, message
 from .inputs import Camera, Input, opened
 from .rendering import PYRAMIDS, Band, Made, Settings, Shown, bands, compared, difference, layers, made
+from .room import SAMPLE, Room, work_for
 
 __all__ = ["Painted", "Session"]
 
@@ -40,7 +40,6 @@ REST = 0.1  # seconds without a change after which others are, too
 AHEAD = 2  # pictures that are on their way before one was drawn
 LATE = 0.3  # seconds after which frames are left out
 MOST_INPUTS = 24
-MOST_MEMORY = 3 << 30  # bytes of pixels that a visitor keeps
 
 
 @dataclass(frozen=True)
@@ -81,14 +80,15 @@ class Session:
 
     Parameters
     ----------
-    limits : Limits
+    room : Room
+        What it shares with others.
     pool : executor
         Where pictures are made.
     raw : bool
         Whether pictures are sent as they are, which is fastest on one machine, or as PNG.
     """
 
-    limits: Limits
+    room: Room
     pool: ThreadPoolExecutor
     raw: bool = True
     key: str = field(default_factory=lambda: secrets.token_urlsafe(32))
@@ -108,7 +108,9 @@ class Session:
 
     def __post_init__(self) -> None:
         self.history = History(Chain.of(PRESETS["Plain shrinkage"][1]))
-        self.folder = Path(tempfile.mkdtemp(prefix="undula-studio-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="session-", dir=self.room.folder))
+        self.closed = False
+        self._arriving = 0  # what has a place in the strip already
         self.version = 0
         self.painted: Painted | None = None
         self.page: Any = None
@@ -153,29 +155,43 @@ class Session:
         self.version += 1
         self._wanted.set()
 
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """A place in the strip for what is on its way, however many come at once."""
+        if len(self.inputs) + self._arriving >= MOST_INPUTS:
+            raise ArgumentError(f"{MOST_INPUTS} things are open already; close one first")
+        self._arriving += 1
+        try:
+            yield
+        finally:
+            self._arriving -= 1
+
     async def open(self, path: Path, name: str, source: str | None = None) -> Input:
         """A file for the strip, decoded by a worker; it is shown."""
-        self._check_room()
+        with self.place():
+            return await self.opened(path, name, source)
+
+    async def opened(self, path: Path, name: str, source: str | None = None) -> Input:
+        """A file, for the place that it has already."""
+        memory = self.room.memory
+        limits = replace(self.room.limits, memory=min(self.room.limits.memory, memory.total // 2))
         run = asyncio.get_running_loop().run_in_executor
-        found = await run(None, lambda: opened(path, name, self.limits, source))
-        if sum(one.nbytes for one in self.inputs) + found.nbytes > MOST_MEMORY:
+        async with memory.lend(limits.memory):
+            found = await run(None, lambda: opened(path, name, limits, source, memory))
+        if self.closed:
             found.close()
-            raise FileError(f"{name} does not fit beside what is open already; close something first")
+            raise ArgumentError("this page is no longer known; load it again")
         self.inputs.append(found)
         self.choose(found)
         return found
-
-    def _check_room(self) -> None:
-        if len(self.inputs) >= MOST_INPUTS:
-            raise ArgumentError(f"{MOST_INPUTS} things are open already; close one first")
 
     def camera(self) -> Camera:
         """The camera, in the strip; it is shown."""
         own = next((one for one in self.inputs if isinstance(one, Camera)), None)
         if own is None:
-            self._check_room()
-            own = Camera()
-            self.inputs.append(own)
+            with self.place():
+                own = Camera()
+                self.inputs.append(own)
         self.choose(own)
         return own
 
@@ -184,6 +200,7 @@ class Session:
         self.current, self.number = own, 0
         self.playing.on = False
         self.figures, self._histogram, self.trouble = {}, None, ""
+        self._kept = self._pyramid = self._measured = self.painted = None  # (they tell of something else)
         self.drawn.clear()
         self.changed()
 
@@ -198,7 +215,8 @@ class Session:
             self.choose(left[min(place, len(left) - 1)] if left else None)
         own.close()
         if own.path is not None and own.path.parent == self.folder:
-            own.path.unlink(missing_ok=True)
+            self.room.discard(own.path.stat().st_size)
+            own.path.unlink()
 
     @property
     def rate(self) -> float:
@@ -347,15 +365,19 @@ class Session:
         pipeline, settings = self.fitting.pipeline(), self.settings
         run = asyncio.get_running_loop().run_in_executor
         ahead = number + 1 if moving and number + 1 < own.count else None
-        key, shown, note = await run(
-            self.pool, lambda: self._rendered(own, number, ahead, pipeline, settings, view)
-        )
-        self._recovered()
-        if "before" in shown and self._before_sent == key[0]:
-            del shown["before"]  # (the page has it)
-        quick = moving or (not exact and sum(one.nbytes for one in shown.values()) > SMALL)
-        self._rough = quick and not moving
-        parts = await run(self.pool, lambda: encoded(shown, quick, self.raw, self.scale))
+        need = max(work_for(own.first, pipeline), work_for(own.first, pipeline, True) * (view in PYRAMIDS))
+        async with self.room.memory.lend(need):
+            key, result, shown, note = await run(
+                self.pool, lambda: self._rendered(own, number, ahead, pipeline, settings, view)
+            )
+            self._recovered()
+            if "before" in shown and self._before_sent == key[0]:
+                del shown["before"]  # (the page has it)
+            quick = moving or (not exact and sum(one.nbytes for one in shown.values()) > SMALL)
+            self._rough = quick and not moving
+            parts = await run(self.pool, lambda: encoded(shown, quick, self.raw, self.scale))
+        if self.current is not own:
+            return
         if "before" in shown:
             self._before_sent = None if quick else key[0]
         self._sent += 1
@@ -371,10 +393,11 @@ class Session:
         send = self._send
         if send is not None:
             await send(message(head, parts))
-        assert self._kept is not None
-        self.painted = Painted(self._sent, version, number, self._kept[1].milliseconds, tuple(shown))
+        if self.current is not own:
+            return
+        self.painted = Painted(self._sent, version, number, result.milliseconds, tuple(shown))
         if self.version == version and not moving and (not quick or not self._near):
-            await self._look(own, key, pipeline)
+            await self._look(own, key, result, pipeline)
         if not moving:
             self.told()
 
@@ -403,31 +426,33 @@ class Session:
         pipeline: Pipeline,
         settings: Settings,
         view: str,
-    ) -> tuple[Any, dict[str, Shown], str]:
-        """The layers of a view, and a word about them; what was made for the same state is made once."""
+    ) -> tuple[Any, Made, dict[str, Shown], str]:
+        """The result, the layers of a view, and a word about them; for the same state it is made once."""
         what = (own.id, number, self._seen if isinstance(own, Camera) else 0)
         key = (what, pipeline, settings)
-        if self._kept is None or self._kept[0] != key:
+        kept = self._kept
+        if kept is None or kept[0] != key:
             frame = own.frame(number, ahead)
-            self._kept = (key, made(frame, own.channel_axis, pipeline, settings, own.stored))
-        result = self._kept[1]
+            self._kept = kept = (key, made(frame, own.channel_axis, pipeline, settings, own.stored))
+        result = kept[1]
         pyramid = None
         if view in PYRAMIDS:
             pyramid = self._bands(key, result, own, pipeline)[:2]
         if view == "difference":
             found, gain = difference(result, own.screen)
-            return key, {view: found}, f"difference × {gain:g}, around mid-grey"
-        return key, layers(view, result, own.screen, pyramid), ""
+            return key, result, {view: found}, f"difference × {gain:g}, around mid-grey"
+        return key, result, layers(view, result, own.screen, pyramid), ""
 
     def _bands(self, key: Any, result: Made, own: Input, pipeline: Pipeline) -> tuple[Shown, Shown, Trace]:
-        if self._pyramid is None or self._pyramid[0] != key:
-            self._pyramid = (key, bands(result.before, own.channel_axis, pipeline, own.stored))
-        return self._pyramid[1]
+        pyramid = self._pyramid
+        if pyramid is None or pyramid[0] != key:
+            self._pyramid = pyramid = (key, bands(result.before, own.channel_axis, pipeline, own.stored))
+        return pyramid[1]
 
     # --- figures, when there is time --------------------------------------------------------------
 
-    async def _look(self, own: Input, key: Any, pipeline: Pipeline) -> None:
-        """Figures and a histogram, when nothing else is wanted any more."""
+    async def _look(self, own: Input, key: Any, result: Made, pipeline: Pipeline) -> None:
+        """Figures, and a histogram if there is memory for it, when nothing else is wanted any more."""
         asked = (key, self.reference.id if self.reference else None, self.band, self.histogram)
         if asked == self._measured:
             return
@@ -435,22 +460,24 @@ class Session:
             await asyncio.wait_for(self._wanted.wait(), 0.15)
             return
         run = asyncio.get_running_loop().run_in_executor
+        need = work_for(own.first, pipeline, True)
+        histogram = self.histogram and self.room.memory.has(need)
 
         def look() -> tuple[dict[str, float], Band | None]:
-            assert self._kept is not None
-            result = self._kept[1]
             other = (
                 self.reference.frame(self.number if self.reference.count > 1 else 0)
                 if self.reference
                 else None
             )
             found = compared(result, other, own)
-            if not self.histogram or min(result.before.shape[:2]) < 2 or pipeline.level == 0:
+            if not histogram or min(result.before.shape[:2]) < 2 or pipeline.level == 0:
                 return found, None
             return found, Band.of(self._bands(key, result, own, pipeline)[2], *self.band)
 
-        self.figures, self._histogram = await run(self.pool, look)
-        self._measured = asked
+        async with self.room.memory.lend(need if histogram else SAMPLE * own.first.size):
+            figures, band = await run(self.pool, look)
+        if self.current is own:
+            self.figures, self._histogram, self._measured = figures, band, asked
 
     @property
     def distribution(self) -> Band | None:
@@ -468,17 +495,18 @@ class Session:
         if own is None:
             raise ArgumentError("nothing is open")
         run = asyncio.get_running_loop().run_in_executor
-        frame = await run(self.pool, lambda: own.frame(self.number))
-        return await run(
-            self.pool, lambda: made(frame, own.channel_axis, pipeline, self.settings, own.stored)
-        )
+        async with self.room.memory.lend(work_for(own.first, pipeline)):
+            frame = await run(self.pool, lambda: own.frame(self.number))
+            return await run(
+                self.pool, lambda: made(frame, own.channel_axis, pipeline, self.settings, own.stored)
+            )
 
     def close(self) -> None:
         """Ends everything, and leaves no file behind."""
+        self.closed = True
         self._loop.cancel()
         self._send = None
-        for own in self.inputs:
-            own.close()
-        self.inputs.clear()
+        for own in [*self.inputs]:
+            self.close_input(own)
         self._kept = self._pyramid = None
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.cpu import keep_memory
 from ..errors import ArgumentError
 from ..transforms import devices
 from .chain import PRESETS
-from .decoding import Limits
+from .decoding import installed_memory
+from .room import Room
 from .session import Session
 
 __all__ = ["Shelf"]
@@ -33,8 +35,9 @@ class Shelf:
     KEEP = 600.0  # seconds after a tab was closed
     MOST = 32  # sessions at once
 
-    def __init__(self, limits: Limits, raw: bool = True) -> None:
-        self.limits, self.raw = limits, raw
+    def __init__(self, room: Room, raw: bool = True) -> None:
+        self.room, self.raw = room, raw
+        keep_memory(min(1 << 30, installed_memory() // 16, room.limits.total // 16))
         self.pool = ThreadPoolExecutor(max(2, os.cpu_count() or 2), "undula-studio")
         self.devices = self.pool.submit(devices)  # (drivers take their time)
         self.pool.submit(_warm)
@@ -54,7 +57,7 @@ class Shelf:
             self._sessions.pop(oldest).close()
         if len(self._sessions) >= self.MOST:
             raise ArgumentError("too many tabs are open in this Studio; close some, or wait ten minutes")
-        self._sessions[place] = Session(self.limits, self.pool, self.raw)
+        self._sessions[place] = Session(self.room, self.pool, self.raw)
         return self._sessions[place], True
 
     def by_key(self, visitor: str, key: str) -> Session | None:

@@ -14,13 +14,15 @@ from typing import Any
 from fastapi import FastAPI, Request, WebSocket, WebSocketDisconnect
 from fastapi.responses import FileResponse, JSONResponse
 from nicegui import ui
+from starlette.requests import ClientDisconnect
 
-from ..errors import FileError, UndulaError
+from ..errors import UndulaError
 from .guard import visitor_of
 from .page import Page
 from .server import Options
 from .session import Session
 from .shelf import Shelf
+from .uploads import TooLongError, arriving
 
 __all__ = ["application"]
 
@@ -62,12 +64,16 @@ def application(options: Options, shelf: Shelf) -> Any:
         if session is None:
             return JSONResponse({"error": "this page is no longer known; load it again"}, 404)
         path = session.folder / f"{secrets.token_hex(8)}{_suffix(name)}"
+        length = int(request.headers.get("content-length") or 0)
         try:
-            await _received(request, path, options.limits.upload)
-            await session.open(path, name[-120:])
+            with session.place(), arriving(shelf.room, path) as arrival:
+                await arrival.receive(request.stream(), length)
+                await session.opened(path, name[-120:])
+                arrival.keep()
+        except ClientDisconnect:
+            return JSONResponse({"error": "the upload was aborted"}, 400)
         except (UndulaError, OSError) as error:
-            path.unlink(missing_ok=True)
-            long = isinstance(error, _TooLongError)
+            long = isinstance(error, TooLongError)
             return JSONResponse({"error": " ".join(str(error).split())}, 413 if long else 422)
         session.told()
         return JSONResponse({"name": name})
@@ -115,28 +121,6 @@ async def _tidying(shelf: Shelf) -> None:
     while True:
         await asyncio.sleep(30)
         shelf.tidy()
-
-
-class _TooLongError(FileError):
-    pass
-
-
-async def _received(request: Any, path: Path, most: int) -> None:
-    """The body of a request into a file, as long as it is not too long."""
-    wrong = _TooLongError(
-        f"it is larger than {most / 1e6:,.0f} MB, which is the limit of this Studio (--max-upload)"
-    )
-    if int(request.headers.get("content-length") or 0) > most:
-        raise wrong
-    taken = 0
-    with path.open("wb") as file:
-        async for chunk in request.stream():
-            taken += len(chunk)
-            if taken > most:
-                raise wrong
-            file.write(chunk)
-    if taken == 0:
-        raise FileError("the file is empty")
 
 
 def _suffix(name: str) -> str:
