@@ -42,6 +42,11 @@ SPECKLE_WORDS = {
     "log": "of a scan as screens show it",
 }
 
+# What was typed into a list, unless the list has an option of its own for Enter: that which arrow keys chose.
+TYPED = """(event) => {
+    if (!document.querySelector(".q-menu .q-manual-focusable--focused")) emit(event.target.value);
+}"""
+
 __all__ = ["ChainPanel", "FiguresPanel", "WaveletPanel"]
 
 
@@ -117,6 +122,7 @@ class WaveletPanel:
 
             select = ui.select(names, value=chain.wavelet, with_input=True, on_change=chosen)
             named(select.props("dense outlined options-dense").classes("full-width"), "Wavelet", "wavelet")
+            select.on("keydown.enter", self._typed, js_handler=TYPED)
             ui.html(wavelet_functions(chain.wavelet), sanitize=False).classes("full-width")
             most = page.deepest
             usual_level = page.levels
@@ -162,6 +168,20 @@ class WaveletPanel:
                 own.on_value_change(lambda event: setattr(self, "_open", bool(event.value)))
                 named(own, "Scheme and strategy", "curious")
                 self._curious()
+
+    def _typed(self, event: Any) -> None:
+        """Somebody typed a name, or how one begins, and pressed Enter."""
+        text = str(event.args).strip().lower()[:40]
+        if not text or text == self.page.chain.wavelet:
+            return
+        names = sorted(wavelist(), key=lambda name: (name != text, not name.startswith(text)))
+        name = next((name for name in names if text in name), None)
+        if name is None:
+            ui.notify(f"no wavelet is called {text!r}", type="warning")
+            return
+        self._set(wavelet=name)
+        self._settled()
+        self.build.refresh()
 
     def _settled(self) -> None:
         self.page.history.settle()
@@ -502,10 +522,9 @@ class FiguresPanel:
         rows += _quality(session.figures)
         cells = "".join(f"<tr><td>{name}</td><td>{html.escape(value)}</td></tr>" for name, value in rows)
         self._facts.set_content(f'{bar}<table class="facts">{cells}</table>')
-        band = session.distribution
-        if band is not None:
-            level = min(session.band[0], page.levels)
-            self._plot.set_content(histogram(band, level, BAND_WORDS[session.band[1]]))
+        band, level = session.distribution, min(session.band[0], page.levels)
+        words = BAND_WORDS[session.band[1]]
+        self._plot.set_content("" if band is None else histogram(band, level, words))
 
 
 def _short(value: float) -> str:
