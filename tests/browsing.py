@@ -50,6 +50,9 @@ class Served:
         return [path for path in self.temporary.glob("undula-studio-*/session-*/*") if path.is_file()]
 
 
+CHAIN = """() => [document.querySelector('[data-testid=wavelet]').value,
+    ...[...document.querySelectorAll('section[aria-label=Wavelet], [data-testid^=stage-]')]
+    .map((one) => one.innerText)]"""
 Serve = Callable[..., Served]
 
 
@@ -92,11 +95,7 @@ class Tab:
 
     def chain(self) -> Any:
         """What the panel of filters says."""
-        return self.js(
-            """() => [document.querySelector('[data-testid=wavelet]').value, ...['section[aria-label=Wavelet]',
-                '[data-testid^=stage-]'].flatMap((what) => [...document.querySelectorAll(what)])
-                .map((one) => one.innerText)]"""
-        )
+        return self.js(CHAIN)
 
     def restore(self, chain: Any) -> None:
         """As it was when the first picture had been opened."""
@@ -104,6 +103,7 @@ class Tab:
         self.page.locator(".stage-canvas").focus()
         if self.chain() != chain:
             self.change(lambda: [self.at("presets").click(), self.at("preset-Plain shrinkage").click()])
+            self.page.wait_for_function(f"(chain) => String(({CHAIN})()) === chain", arg=",".join(chain))
         if self.js("undulaStudio.view") != "divider":
             self.change(lambda: self.page.keyboard.press("2"))
 

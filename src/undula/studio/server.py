@@ -62,7 +62,7 @@ class Options:
 def _bound(host: str, port: int) -> socket.socket:
     """A socket that is listened on; the next free port, if this one is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    tries = [port] if port == 0 else range(port, port + 20)
+    tries = [port] if port == 0 else range(port, min(port + 20, 1 << 16))
     for number in tries:
         own = socket.socket(family)
         own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
