@@ -24,6 +24,7 @@ from undula.filters import (
     Trace,
     Unsharp,
 )
+from undula.filters.words import stage_of_words
 
 IMAGE = pywt.data.camera()[100:228, 100:230].astype(np.uint8)
 
@@ -377,3 +378,29 @@ def test_strategies_and_schemes_make_the_same_picture(target: str, how: dict[str
     assert all(value > 0 for value in seen.seconds.values())
     with pytest.raises(undula.ArgumentError, match="are for backends"):
         pipeline(IMAGE, **how)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("contrast:0.1:2:3:4", "contrast takes at most 3"),
+        ("bayes:0.5:7", "bayes takes at most 1"),
+        ("diagonal:1:2", "diagonal takes at most 1"),
+        ("unsharp:1:2:3", "unsharp takes at most 2"),
+        ("soft:20@last", "no place"),
+        ("contrast@image", "no place"),
+        ("blur:2@lats", "'lats'"),
+        ("blr:2", "'blur'"),
+    ],
+)
+def test_words_that_say_too_much(text: str, message: str) -> None:
+    with pytest.raises(undula.ArgumentError, match=message):
+        stage_of_words(text)
+
+
+def test_integers_of_64_bits_are_filtered_in_float64() -> None:
+    """Exactly up to 2^53, and nearly beyond."""
+    x = np.array([[2**53 - 1, 2**53 + 1, 2**62 + 1, -(2**53)]] * 4)
+    made = Pipeline("haar", 0)(x)
+    assert made.dtype == x.dtype
+    np.testing.assert_array_equal(made, x.astype(np.float64).astype(np.int64))

@@ -212,7 +212,9 @@ class Pipeline:
         Parameters
         ----------
         x : array
-            Of NumPy; or of CuPy, PyTorch or JAX on a GPU, where the result stays, too.
+            Of NumPy; or of CuPy, PyTorch or JAX on a GPU, where the result stays, too. Integers of 32 and 64
+            bits are filtered in float64, so those beyond 2^53 are rounded to its precision; all others, but
+            for float64, in float32.
         sigma : number or one for each channel, optional
             The noise, for stages that do not say; estimated if not given.
         channel_axis : int, None or "auto"

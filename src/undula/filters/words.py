@@ -5,6 +5,7 @@ soft:20   hard:30:20   bayes:1.2   gain:1.5   contrast:0.3   blur:1@last   unsha
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..errors import ArgumentError, UndulaError, UnknownNameError
@@ -16,6 +17,7 @@ __all__ = ["stage_of_words", "words_of_stage"]
 GIVEN = ("soft", "hard", "garrote", "firm")
 CHOSEN = ("bayes", "sure", "hybrid", "universal", "minimax", "bivariate", "block")
 PLACED: dict[str, Any] = {"blur": Blur, "unsharp": Unsharp, "laplace": Laplace}
+MOST_NUMBERS = {"contrast": 3, "blur": 1, "unsharp": 2, "laplace": 1, "diagonal": 1}
 
 
 def stage_of_words(text: str) -> Stage:
@@ -35,6 +37,14 @@ def stage_of_words(text: str) -> Stage:
             f"a stage is a name and numbers with colons, such as soft:20; got {text!r}"
         ) from None
     where: dict[str, Any] = {"at": place} if place else {}
+    known = (*GIVEN, *CHOSEN, "gain", "contrast", *PLACED, "diagonal")
+    if name not in known:
+        raise UnknownNameError("stage", name, known)
+    if place and name not in (*PLACED, "diagonal"):
+        raise ArgumentError(f"{name} is done to details, and has no place to choose; got {text!r}")
+    most = 1 if name in CHOSEN else MOST_NUMBERS.get(name, math.inf)
+    if len(values) > most:
+        raise ArgumentError(f"{name} takes at most {most} number(s), got {text!r}")
     if name in GIVEN:
         return Shrink("given", name, values[0] if len(values) == 1 else values or 20.0)
     if name in CHOSEN:
@@ -45,13 +55,7 @@ def stage_of_words(text: str) -> Stage:
         return Contrast(*values)
     if name == "diagonal":
         return Laplace(values[0] if values else 0.1, "diagonal", **where)
-    if name not in PLACED:
-        known = (*GIVEN, *CHOSEN, "gain", "contrast", *PLACED, "diagonal")
-        raise UnknownNameError("stage", name, known)
-    try:
-        return PLACED[name](*values, **where)  # type: ignore[no-any-return]
-    except TypeError:
-        raise ArgumentError(f"too many numbers for {name}: {text!r}") from None
+    return PLACED[name](*values, **where)  # type: ignore[no-any-return]
 
 
 def words_of_stage(stage: Stage) -> str | None:
