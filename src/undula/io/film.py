@@ -396,8 +396,15 @@ class FilmReader:
         return _shown(self._last)
 
     def _decode_until(self, number: int) -> None:
-        if not self._next <= number < self._next + self.NEAR and not self._seek(number):
+        if self._next <= number < self._next + self.NEAR:
+            with suppress(needed("av").error.FFmpegError):  # A frame between may be broken, and this one not.
+                self._advance(number)
+                return
+        if not self._seek(number):
             self._restart()
+        self._advance(number)
+
+    def _advance(self, number: int) -> None:
         for frame in self._frames:
             self._next, self._last = self._next + 1, frame
             if self._next > number:
