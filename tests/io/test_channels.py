@@ -1,5 +1,6 @@
 """Channels are filtered as what the file says they are, and come back as that."""
 
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -383,3 +384,71 @@ def test_jpeg_2000_of_16_bits_in_colors(layout: str, tmp_path: Path) -> None:
     given = io.read(tmp_path / "x.jp2")
     assert given.channels == names
     np.testing.assert_array_equal(given.pixels, pixels)
+
+
+# --- white at 0 -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg", "bmp", "jp2", "webp", "gif"])
+@pytest.mark.parametrize("dtype", ["u1", "u2"])
+def test_white_stays_white(dtype: str, suffix: str, tmp_path: Path) -> None:
+    if dtype == "u2" and suffix not in ("png", "jp2"):
+        pytest.skip(f"{suffix} has 8 bits")
+    pixels = noisy(ROWS, COLUMNS, 1)[..., 0].astype(dtype) * (257 if dtype == "u2" else 1)
+    tifffile.imwrite(tmp_path / "x.tif", pixels, photometric="miniswhite")
+    picture_through(tmp_path / "x.tif", tmp_path / f"y.{suffix}", lambda x, **options: x)
+    back = io.read(tmp_path / f"y.{suffix}")
+    wanted = np.iinfo(dtype).max - pixels.astype(int)
+    assert np.abs(back.brightness() - wanted).max() < (12 if suffix == "jpg" else 1)
+    np.testing.assert_array_equal(io.read(tmp_path / "x.tif").for_screen().pixels, wanted)
+
+
+def test_scans_with_white_at_zero(tmp_path: Path) -> None:
+    from pydicom import dcmread, examples
+
+    dataset = dcmread(examples.get_path("ct"))
+    dataset.PhotometricInterpretation = "MONOCHROME1"
+    dataset.save_as(tmp_path / "x.dcm")
+    given = io.read(tmp_path / "x.dcm")
+    io.write(tmp_path / "y.tif", given)
+    with tifffile.TiffFile(tmp_path / "y.tif") as file:
+        assert file.pages[0].photometric.name == "MINISWHITE"
+        np.testing.assert_array_equal(file.asarray(), given.pixels)
+    np.testing.assert_array_equal(given.for_screen().pixels, given.pixels)  # (its window is inverted)
+    assert given.stored is not None
+    shown = given.with_black_zero().pixels.astype(int)
+    np.testing.assert_array_equal(shown + given.pixels, given.stored.low + given.stored.high)
+
+
+def test_ome_names_no_other_file(tmp_path: Path) -> None:
+    """Planes that a description says to be in certain files are then all in the one that is written."""
+    pixels = np.moveaxis(noisy(2, ROWS, COLUMNS, 3, dtype="u2"), -1, 1)
+    tifffile.imwrite(
+        tmp_path / "x.tif", pixels, photometric="minisblack", ome=True, metadata={"axes": "ZCYX"}
+    )
+    with tifffile.TiffFile(tmp_path / "x.tif") as file:
+        text = file.pages[0].description
+    found = re.search(r'UUID="([^"]+)"', text)
+    assert found is not None
+    identity = found[1]
+    planes = "".join(
+        f'<TiffData IFD="{k}" FirstZ="{k // 3}" FirstC="{k % 3}" FirstT="0" PlaneCount="1">'
+        f'<UUID FileName="x.tif">{identity}</UUID></TiffData>'
+        for k in range(6)
+    )
+    start, end = text.index("<TiffData"), text.rindex("</Pixels>")
+    told = text[:start] + planes + text[end:]
+    tifffile.imwrite(
+        tmp_path / "x.tif",
+        pixels.reshape(6, ROWS, COLUMNS),
+        photometric="minisblack",
+        description=told,
+        metadata=None,
+    )
+    through(tmp_path / "x.tif", tmp_path / "y.tif")
+    (tmp_path / "x.tif").unlink()
+    with tifffile.TiffFile(tmp_path / "y.tif") as file:
+        assert "x.tif" not in file.pages[0].description
+        assert file.series[0].axes == "ZCYX"
+        wanted = [[PIPELINE(channel, channel_axis=None) for channel in page] for page in pixels]
+        np.testing.assert_array_equal(file.series[0].asarray(), np.stack(wanted))

@@ -86,9 +86,11 @@ def compare(
 
 
 def _alike(one: io.Picture, two: io.Picture) -> tuple[io.Picture, io.Picture]:
-    """Two pictures as they can be compared: upright, and in RGB, where they differ in that."""
+    """Two pictures as they can be compared: upright, with black at 0, in RGB, where they differ in that."""
     if one.orientation != two.orientation:
         one, two = one.upright(), two.upright()
+    if one.about.get("photometric") != two.about.get("photometric"):
+        one, two = one.with_black_zero(), two.with_black_zero()
     return (one, two) if one.channels == two.channels else (one.as_rgb(), two.as_rgb())
 
 

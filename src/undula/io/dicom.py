@@ -58,6 +58,8 @@ def read_dicom(path: Path, max_pixels: int | None = None) -> Picture:
         color = False
     pages = pixels.ndim - color > 2
     about = {"dataset": dataset, "suffix": path.suffix}
+    if kind == "MONOCHROME1":
+        about["photometric"] = "miniswhite"
     return Picture(np.ascontiguousarray(pixels), "dicom", pages, about=about, stored=stored)
 
 

@@ -235,21 +235,33 @@ class Picture:
         names = (*RGB, *self.extra_channels)
         return replace(self, pixels=pixels, profile=profile, about=about, channels=names)
 
+    def with_black_zero(self) -> Picture:
+        """Grey whose 0 is white, with black at 0; others as they are."""
+        if self.space != "grey" or self.about.get("photometric") != "miniswhite":
+            return self
+        pixels = self.pixels.copy()
+        grey = pixels if self.channel_axis is None else pixels[..., 0]
+        if self.stored is not None:
+            grey[...] = self.stored.high + self.stored.low - grey.astype(np.int64)
+        else:
+            grey[...] = -grey if pixels.dtype.kind == "f" else ~grey
+        about = {key: value for key, value in self.about.items() if key != "photometric"}
+        return replace(self, pixels=pixels, about=about)
+
     def with_plain_alpha(self) -> Picture:
         """Colours that were multiplied with their opacity, as they are without."""
         if ALPHA[1] not in self.channels:
             return self
-        if self.pixels.dtype not in (np.uint8, np.uint16):
-            raise ArgumentTypeError(
-                f"premultiplied alpha of {self.pixels.dtype} is not converted; write TIFF"
-            )
         place = self.channels.index(ALPHA[1])
-        alpha = self.pixels[..., place : place + 1].astype(np.int64)
-        most = np.iinfo(self.pixels.dtype).max
-        plain = (2 * self.pixels.astype(np.int64) * most + alpha) // np.maximum(2 * alpha, 1)
-        pixels = np.where(alpha > 0, np.minimum(plain, most), 0).astype(self.pixels.dtype)
-        for extra in range(len(self.channels) - len(self.extra_channels), len(self.channels)):
-            pixels[..., extra] = self.pixels[..., extra]
+        first = len(self.channels) - len(self.extra_channels)
+        colors, alpha = self.pixels[..., :first], self.pixels[..., place : place + 1]
+        if self.pixels.dtype.kind == "u":
+            most = np.iinfo(self.pixels.dtype).max
+            plain = np.minimum(np.floor(colors * float(most) / np.maximum(alpha, 1) + 0.5), most)
+        else:
+            plain = colors / np.where(alpha > 0, alpha, 1)
+        pixels = self.pixels.copy()
+        pixels[..., :first] = np.where(alpha > 0, plain, 0)
         names = tuple(ALPHA[0] if name == ALPHA[1] else name for name in self.channels)
         return replace(self, pixels=pixels, channels=names)
 
@@ -259,6 +271,8 @@ class Picture:
         Channels beside red, green and blue are left out; those that are no colours become pages.
         """
         own = self.upright().as_rgb()
+        if "dataset" not in own.about:  # (the window of DICOM turns black and white)
+            own = own.with_black_zero()
         if own.channel_axis is None or own.channels in (RGB, (*RGB, ALPHA[0])):
             return own
         own = own.with_plain_alpha()

@@ -199,7 +199,7 @@ def _fitting(picture: Picture, kind: str) -> Picture:
             )
         if extra and kind in _OPAQUE:
             raise ArgumentTypeError(f"{kind} keeps no opacity; write PNG, TIFF or WebP")
-        picture = picture.with_plain_alpha()
+        picture = picture.with_plain_alpha().with_black_zero()
     spaces = {"grey": (b"GRAY", b"RGB "), "rgb": (b"RGB ",), "cmyk": (b"CMYK",), "lab": (b"Lab ",)}
     if picture.profile and profile_space(picture.profile) not in (b"", *spaces[picture.space]):
         picture = replace(picture, profile=None)

@@ -5,7 +5,6 @@ Read and written by tifffile; what it cannot decode is read by Pillow, as far as
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -130,15 +129,15 @@ def _about(file: Any, series: Any, page: Any) -> dict[str, Any]:
 
 def _in_one_file(text: str) -> str:
     """A description of OME's whose planes are in this file, in the order that it gives."""
-    parts = r"<TiffData\b[^>]*/>|<TiffData\b.*?</TiffData>"
-    found = re.findall(parts, text, re.DOTALL)
-    if len(found) < 2 and "<UUID" not in text:
+    before, *planes = text.split("<TiffData")
+    if not planes or (len(planes) == 1 and "<UUID" not in text):
         return text
-    return (
-        re.sub(parts, "", re.sub(parts, "<TiffData/>", text, count=1, flags=re.DOTALL), flags=re.DOTALL)
-        if found
-        else text
-    )
+
+    def after(plane: str) -> str:
+        start, _, rest = plane.partition(">")
+        return rest if start.endswith("/") else plane.partition("</TiffData>")[2]
+
+    return f"{before}<TiffData/>{''.join(map(after, planes))}"
 
 
 def _channels(path: Path, page: Any, colors: str) -> tuple[str, ...]:
