@@ -174,7 +174,7 @@ def command_line(folder: Path, photo: Array) -> None:
 
 def command(*words: object) -> float:
     """Seconds that a command takes, once it is warm."""
-    arguments = [*map(str, words), "--quiet"]
+    arguments = [*map(str, words), "--quiet", "--overwrite"]
     main_command(arguments)
     begin = time.perf_counter()
     assert main_command(arguments) == 0
