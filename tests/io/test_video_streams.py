@@ -599,3 +599,29 @@ def test_broken_frames_are_errors_of_files(tmp_path: Path) -> None:
             call()
     for number in (3, 0, 11):
         np.testing.assert_array_equal(reader.frame(number), whole[number])
+
+
+@pytest.mark.parametrize(
+    ("suffix", "codec"),
+    [("mp4", None), ("mov", None), ("webm", None), ("mkv", "libx264"), ("mkv", None), ("avi", "mpeg4")],
+)
+@pytest.mark.parametrize("width", [64, 65])
+def test_grey_stays_as_bright(width: int, suffix: str, codec: str | None, tmp_path: Path) -> None:
+    with av.open(str(tmp_path / "x.mkv"), "w") as container:
+        stream = add_film(container, "ffv1", "gray")
+        stream.width = width
+        for number in range(3):
+            ramp = np.tile(np.linspace(0, 255, width).astype(np.uint8), (48, 1))
+            frame = av.VideoFrame.from_ndarray(ramp, format="gray")
+            frame.pts, frame.time_base = number, Fraction(1, 25)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    io.process(tmp_path / "x.mkv", tmp_path / f"y.{suffix}", as_it_is, codec=codec)
+    for a, b in zip(
+        io.read_frames(tmp_path / "x.mkv"), io.read_frames(tmp_path / f"y.{suffix}"), strict=True
+    ):
+        np.testing.assert_allclose(a.astype(float), b.astype(float), atol=8)
+
+
+def test_av1_is_called_so(tmp_path: Path) -> None:
+    assert io.look(write_test_clip(tmp_path / "x.mp4", "av1", 4)).codec == "av1"

@@ -54,7 +54,7 @@ RAW_PIXELS = {
     "mov": ["rgb24", "bgra"],
 }
 LARGEST_MPEG4_TIMESCALE = 65535
-FULL_RANGE = 2  # AVCOL_RANGE_JPEG
+LIMITED_RANGE, FULL_RANGE = 1, 2  # AVCOL_RANGE_MPEG and AVCOL_RANGE_JPEG
 UNSPECIFIED = 2  # of AVColorSpace, AVColorPrimaries and AVColorTransferCharacteristic
 GRID_TOLERANCE = Fraction(1, 4)  # of the time between frames at a constant rate
 # What a container or a muxer says about itself, and is no longer true of the copy.
@@ -101,20 +101,24 @@ def _real_time_threads() -> set[int]:
     return found
 
 
+def _keeps_range(name: str, kind: str) -> bool:
+    """Whether it is known afterwards that samples are full-range."""
+    return kind in RANGE_KEPT or name in FULL_RANGE_IN_STREAM
+
+
 def _encoder_pixels(name: str, kind: str, pixels: str, full_range: bool, odd: bool) -> str:
     """The format that an encoder keeps frames in; an error if something would be lost."""
     av = needed("av")
     encoder = av.Codec(name, "w")
     layout = av.VideoFormat(pixels, 16, 16)
     lossless = encoder.lossless and not encoder.lossy
-    if "yuv" in pixels and full_range and kind not in RANGE_KEPT and name not in FULL_RANGE_IN_STREAM:
+    if "yuv" in pixels and full_range and not _keeps_range(name, kind):
         raise ValueError(f"{name} in this container does not keep full-range {pixels}")
     if name == "mjpeg" and "yuv" in pixels and not full_range:
         raise ValueError(f"mjpeg does not keep {pixels} of limited range")
-    if name in EVEN_SIDES and odd:
-        for subsampled in ("420", "422"):
-            pixels = pixels.replace(subsampled, "444")
     names = [str(each.name) for each in encoder.video_formats or []]
+    if name in EVEN_SIDES and odd:
+        names = [each for each in names if "444" in each or "gray" in each]
     if name == "rawvideo":
         names = RAW_PIXELS.get(kind, [])
         if not names:
@@ -125,6 +129,8 @@ def _encoder_pixels(name: str, kind: str, pixels: str, full_range: bool, odd: bo
     gray = len(layout.components) == 1
     if not layout.is_rgb:  # (grey as red, green and blue would be kept, and few players show it)
         names = [each for each in names if not av.VideoFormat(each, 16, 16).is_rgb]
+    if not names:
+        raise ValueError(f"{name} does not keep {pixels}")
     best, loss = av.codec.codec.find_best_pix_fmt_of_list(names, pixels, True)
     losses = av.codec.codec.PixFmtLoss
     serious = losses.DEPTH if gray and not lossless else ~losses.NONE & 0x3F
@@ -246,6 +252,8 @@ class FilmWriter:
         name, self._pixels = _choose(
             self.kind, target, codec, film.codec_context.codec, pixels, full_range, odd
         )
+        if len(first.format.components) == 1:  # Grey is full-range, unless it says that it is not.
+            full_range = first.color_range != LIMITED_RANGE and _keeps_range(name, self.kind)
         self._suffix = source.suffix if source.suffix not in ("", target.suffix) else ".mkv"
         self._size = first.width, first.height
         self._aspect = film.sample_aspect_ratio or Fraction(1)

@@ -272,7 +272,7 @@ def look(path: str | Path, max_pixels: int | None = None) -> Video:
             rate,
             seconds,
             str(context.pix_fmt or "unknown"),
-            str(context.name),
+            str(context.codec.canonical_name),
             str(container.format.name),
             tuple(str(getattr(other.codec_context, "name", "unknown")) for other in container.streams.audio),
         )
