@@ -93,6 +93,17 @@ def test_a_device_that_is_not_there(pictures: Path, capsys: pytest.CaptureFixtur
     assert len(report["errors"]) == 2
 
 
+def test_errors_of_many_files_fit_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    missing = " ".join(f"{number}.png" for number in range(30))
+    assert call(f"denoise {missing} -o out") == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 22
+    assert "10 more errors; --json lists all of them" in lines[20]
+    assert lines[21] == "undula: 30 of 30 files were not filtered"
+    assert call(f"denoise {missing} -o out --json") == 1
+    assert len(json.loads(capsys.readouterr().out)["errors"]) == 30
+
+
 @pytest.mark.parametrize("line", ["denoise in/05.png out.png", "denoise in/05.png -o out"])
 def test_the_report_of_one_file_is_like_that_of_many(
     line: str, pictures: Path, capsys: pytest.CaptureFixture[str]

@@ -40,6 +40,8 @@ from .common import (
 from .outputs import PIPE, check_outputs
 from .screen import complain, say, show_json
 
+MOST_ERRORS = 20  # lines about files of a batch
+
 
 def _filtered(
     paths: list[str],
@@ -84,9 +86,11 @@ def _complain_of_files(errors: list[dict[str, str]], total: int) -> None:
     named: dict[str, list[str]] = {}
     for error in errors:
         named.setdefault(error["error"], []).append(error["input"])
-    for message, files in named.items():
+    for message, files in list(named.items())[:MOST_ERRORS]:
         others = f" and {len(files) - 1} more" if len(files) > 1 else ""
         complain(message if files[0] in message else f"{files[0]}{others}: {message}")
+    if len(named) > MOST_ERRORS:
+        complain(f"… and {len(named) - MOST_ERRORS} more errors; --json lists all of them")
     if total > 1:
         complain(f"{len(errors)} of {total} files {'was' if len(errors) == 1 else 'were'} not filtered")
 
