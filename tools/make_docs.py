@@ -15,7 +15,7 @@ import numpy as np
 
 import undula
 from undula.backends import reference
-from undula.plans.rounding import growth
+from undula.plans.growth import growth
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAPER = "sweldens iwahashi iwahashi* explosive explosive* monolithic monolithic* polyphase polyphase*".split()
@@ -411,9 +411,9 @@ def integers_page() -> str:
     grown = []
     for name in ("haar", "cdf53", "dd137", "burt57", "db2", "cdf97"):
         own = undula.Wavelet(name)
-        bounds = [growth((own, own), (level, level)) for level in (1, 3, 5)]
+        bounds = [growth((own, own), ("symmetric",) * 2, (512, 512), level) for level in (1, 3, 5)]
         fits = [next(b for b in (16, 32, 64) if bounds[1].fits(most, b)) for most in (255, 65535)]
-        grown.append([name, *(f"{b.numbers:.1f}" for b in bounds), *(f"int{bits}" for bits in fits)])
+        grown.append([name, *(f"{b.gains[0]:.1f}" for b in bounds), *(f"int{bits}" for bits in fits)])
     grows = table(
         ["wavelet", "1 level", "3 levels", "5 levels", "8 bits, 3 levels", "16 bits, 3 levels"], grown
     )
@@ -432,16 +432,18 @@ in integers throughout, and the CPU, CUDA and OpenCL compute the same bits, forw
 Haar) are exact; others are rounded to one, as fine as sums of 16-bit numbers in 32 bits allow. CDF 5/3 is the reversible
 transform of JPEG 2000: the approximation at level k is what OpenJPEG decodes from a lossless file at `reduce=k`.
 
-**What it is kept in.** How large a number can get is known before the transform, from the norms of all that its steps compute;
-here, for images, how many times the largest sample:
+**What it is kept in.** How large a number can get is proved before the transform: every number, and every sum on the way to it, is
+a sum of samples with known factors, borders included, and the sum of their magnitudes is what the largest sample can be multiplied
+with. Rounding adds to that. Here, for images of 512 × 512, the largest number over the largest sample:
 
 {grows}
 Results of 8- and 16-bit integers are kept in the smallest of int16, int32 and int64 that holds whatever such samples can lead to,
-so the dtype of results depends on that of the samples alone. Integers of 32 and 64 bits stay as wide. `dtype="int16"` keeps
-11-bit samples of a uint16 image in 16 bits: then the samples are looked at, and an error says what would have fitted.
-Coefficients may be changed before the way back. What then does not fit int16 stays at a largest number (which one, is a matter of
-the device); int32 and int64 that could lead to more are checked by transforming the result again. Nothing wraps silently. Devices
-lift integers of up to 32 bits.
+so the dtype of results depends on the dtype and the shape of the samples, the wavelet, the mode and the level, and on nothing else.
+Long wavelets may need int32 for 8 bits. Integers of 32 and 64 bits stay as wide. `dtype="int16"` keeps 11-bit samples of a uint16
+image in 16 bits: then the samples are looked at, and an error says what would have fitted.
+Coefficients may be changed before the inverse. On the CPU, where they could lead to more than their dtype holds on the way, the
+inverse is computed in wider integers; if the samples then do not fit the dtype, that is an error. On devices, what does not fit is
+clipped at every step. Devices lift integers of up to 32 bits.
 
 ## Colour
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,9 @@ from ..errors import ArgumentError
 from ..plans.axes import Axes, checked_axes
 from ..plans.boundary import LWT_MODES, MODES, check_mode, signal_length
 from ..plans.coeffs import per_axis
+from ..plans.growth import Growth, gains_back, growth
 from ..plans.line import Line, Steps, dwt_line, lwt_line, lwt_steps
 from ..plans.mixing import Mixing
-from ..plans.rounding import Growth, gains_back, growth
 from ..wavelets import Wavelet, as_wavelet
 from .arrays import check_out, result_dtype
 
@@ -275,11 +276,9 @@ def recompose(
             "coefficients of an LWT are all integers (unscaled) or all floats (scaled), got "
             f"{sorted({str(array.dtype) for array in given})}"
         )
-    unsure = False
-    if wanted.lifted and dtype.kind in "iu":
+    whole = wanted.lifted and dtype.kind in "iu"
+    if whole:
         dtype = integer_dtype(dtype)
-        # (Smaller ones stay at the largest there is.)
-        unsure = dtype.itemsize > 2 and not surely_fit(wanted, coeffs, dtype)
     x: Array | None = None if coeffs[0] is None else coeffs[0].astype(dtype, copy=False)
     last = len(coeffs) - 1
     for number, details in enumerate(coeffs[1:], 1):
@@ -308,8 +307,11 @@ def recompose(
             return np.array(x)
         check_out(out, x.shape, dtype, given, "out")[...] = x
         return out
-    if unsure:
-        check_way_back(wanted, x, coeffs)
+    if whole and not surely_fit(wanted, coeffs, x):
+        if dtype.itemsize == 8:
+            check_way_back(wanted, x, coeffs)
+        else:
+            x[...] = _narrowed(_recomposed_wider(wanted, coeffs, dtype), dtype)
     return x
 
 
@@ -319,18 +321,36 @@ def integer_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(f"i{max(2, signed)}")
 
 
-def surely_fit(wanted: Recipe, coeffs: Sequence[Any], dtype: np.dtype[Any]) -> bool:
-    """Whether integers of this size hold whatever such coefficients can lead to on the way back."""
-    gains = [gains_back(wavelet) for wavelet in wanted.wavelets]
-    low = math.prod(gain[0] for gain in gains)
-    levels = len(coeffs) - 1
-    total = low**levels * cpu.largest(coeffs[0]) if coeffs[0] is not None else 0.0
-    for number, details in enumerate(coeffs[1:]):
-        for key, band in details.items():
-            if band is not None:
-                own = math.prod(gain[letter == "d"] for gain, letter in zip(gains, key, strict=True))
-                total += low ** (levels - 1 - number) * own * cpu.largest(band)
-    return bool(total < 2 ** (8 * dtype.itemsize - 2) / (1 if dtype.itemsize < 8 else 2**16))
+def surely_fit(wanted: Recipe, coeffs: Sequence[Any], x: Array) -> bool:
+    """Whether integers of the dtype of ``x`` hold whatever such coefficients can lead to on the way back."""
+    bands = [coeffs[0], *(details[key] for details in coeffs[1:] for key in wanted.keys[1:])]
+    weights, error = _gains_back(wanted, x.shape, len(coeffs) - 1, 8 * x.itemsize)
+    return sum(map(mul, weights, cpu.largest_of(bands)), error) <= 1
+
+
+@lru_cache(maxsize=512)
+def _gains_back(wanted: Recipe, shape: Shape, levels: int, bits: int) -> tuple[list[float], float]:
+    lengths = tuple(shape[axis] for axis in wanted.axes)
+    weights, error = gains_back(wanted.wavelets, wanted.modes, lengths, levels, bits)
+    return weights.tolist(), error
+
+
+def _recomposed_wider(wanted: Recipe, coeffs: Sequence[Any], dtype: np.dtype[Any]) -> Array:
+    """The samples in integers twice as wide as ``dtype``."""
+    wider = np.dtype(f"i{2 * dtype.itemsize}")
+    details = [{key: band.astype(wider) for key, band in part.items()} for part in coeffs[1:]]
+    return recompose(wanted, [coeffs[0].astype(wider), *details])
+
+
+def _narrowed(x: Array, dtype: np.dtype[Any]) -> Array:
+    """Samples in a dtype that holds them, or an error."""
+    least, most, info = int(x.min()), int(x.max()), np.iinfo(dtype)
+    if least < info.min or most > info.max:
+        raise ArgumentError(
+            f"these {dtype} coefficients lead to samples from {least} to {most}, which {dtype} does not hold;"
+            f" pass coefficients of {x.dtype}"
+        )
+    return x.astype(dtype)
 
 
 def check_way_back(wanted: Recipe, x: Array, coeffs: Sequence[Any]) -> None:
@@ -343,16 +363,15 @@ def check_way_back(wanted: Recipe, x: Array, coeffs: Sequence[Any]) -> None:
             same += [np.array_equal(mine[key], band) for key, band in given.items()]
         if all(same):
             return
-    wider = ": give them as int64" if x.itemsize < 8 else ""
     raise ArgumentError(
-        f"coefficients that do not come from {x.dtype} samples, and lead to more than {x.dtype} holds{wider}"
+        f"these coefficients lead to numbers that {x.dtype} does not hold; scale them down before the inverse"
     )
 
 
+@lru_cache(maxsize=512)
 def grown(wanted: Recipe, shape: Shape, levels: int) -> Growth:
     """How large numbers get along lines of these lengths."""
-    depths = [math.ceil(math.log2(max(1, shape[axis]))) for axis in wanted.axes]
-    return growth(wanted.wavelets, tuple(min(levels, depth) for depth in depths))
+    return growth(wanted.wavelets, wanted.modes, tuple(shape[axis] for axis in wanted.axes), levels)
 
 
 class _Shaped:

@@ -63,9 +63,10 @@ def lwtn(
     out : list, optional
         Arrays for the results, nested as they are.
     dtype : int16, int32 or int64, optional
-        Of the results of integers. If not given: for 8 and 16 bits, the smallest that holds whatever such
-        samples can lead to; for 32 and 64 bits, as many. Nothing is ever cut off: samples that could lead
-        to more are an error. Those on a device are not looked at: there, a dtype is your word that they fit.
+        Of the results of integers. If not given: for 8 and 16 bits, the smallest that provably holds whatever
+        such samples can lead to in this shape, borders and rounding included; for 32 and 64 bits, as many.
+        Nothing is ever cut off: samples that could lead to more are an error. Those on a device are not
+        looked at: there, a dtype is your word that they fit.
 
     Returns
     -------
@@ -167,7 +168,7 @@ def storage(
     elif dtype.itemsize > 2:
         sizes = [np.dtype(np.int32 if dtype.itemsize == 4 else np.int64)]
     for size in sizes:
-        same = not grows.sums and dtype.kind == "i" and size.itemsize >= dtype.itemsize  # nothing is done
+        same = grows.idle and dtype.kind == "i" and size.itemsize >= dtype.itemsize  # nothing is done
         if same or grows.fits(most, 8 * size.itemsize):
             return size
     size = sizes[-1]
@@ -269,6 +270,9 @@ def ilwtn(
     backend: str = "auto",
 ) -> Array:
     """The inverse of :func:`lwtn`.
+
+    Integer coefficients that were changed may lead to more than their dtype holds. On the CPU the result is
+    exact or an error; on a device, what does not fit is clipped at every step.
 
     Examples
     --------

@@ -20,7 +20,7 @@ from .compiled import kernel
 from .memory import empty, keep_memory, kept_memory
 from .mixing import fusible, join_channels, mix_planes, run_mixed
 from .passes import Pass, TwoLevels, address
-from .threads import get_num_threads, ranges, run, set_num_threads, workers
+from .threads import get_num_threads, run, set_num_threads, workers
 
 __all__ = [
     "Level",
@@ -30,6 +30,7 @@ __all__ = [
     "keep_memory",
     "kept_memory",
     "largest",
+    "largest_of",
     "mix_planes",
     "set_num_threads",
 ]
@@ -134,23 +135,42 @@ class Level:
 
 def largest(x: Array) -> int:
     """The largest of integers, whatever their signs."""
-    if not x.size:
-        return 0
-    found: list[int] = []
+    return int(largest_of([x])[0])
 
-    def look(part: Array) -> None:
-        if part.flags.c_contiguous and str(part.dtype) in ("int16", "int32"):
-            lanes = 32 // part.itemsize
-            ends = np.empty(2 * lanes + 2, part.dtype)  # smallest and largest, in vectors and alone
-            kernel("find_extremes", str(part.dtype))(address(part), address(ends), part.size)
-            smallest = min(int(ends[:lanes].min()), int(ends[-2]))
-            found.append(max(-smallest, int(ends[lanes:-2].max()), int(ends[-1])))
-            return
-        found.append(max(-int(part.min()), int(part.max())))
 
-    pieces = ranges(x.shape[0], workers(x.size)) if x.ndim else []
-    run(look, [(x[begin:end],) for begin, end in pieces if end > begin] or [(x,)])
-    return max(found)
+def largest_of(arrays: Sequence[Array]) -> list[int]:
+    """The largest of the integers in each array, whatever their signs."""
+    dtype, total = arrays[0].dtype, 0
+    table: list[int] = []
+    for x in arrays:
+        if x.dtype != dtype or not x.flags.c_contiguous or dtype.char not in _FOUND_IN:
+            return [max(-int(x.min()), int(x.max())) if x.size else 0 for x in arrays]
+        table += [address(x) if x.size else 0, x.size]
+        total += x.size
+    count, threads = len(arrays), workers(total)
+    if threads > 1:  # each thread has a part of every array
+        pieces: list[int] = []
+        for thread in range(threads):
+            for start, size in zip(table[::2], table[1::2], strict=True):
+                begin, end = size * thread // threads, size * (thread + 1) // threads
+                pieces += [start + begin * dtype.itemsize, end - begin]
+        table = pieces
+    memory = np.array([*table, *[0] * (len(table) // 2 + 16 * threads)], np.int64)
+    start = address(memory)
+    results = start + 8 * len(table)
+    scratch = results + 4 * len(table)
+    run(
+        kernel("find_largest", _FOUND_IN[dtype.char]),
+        [
+            (start + 16 * count * thread, results + 8 * count * thread, scratch + 128 * thread, count)
+            for thread in range(threads)
+        ],
+    )
+    found: list[int] = memory[len(table) : len(table) + count * threads].tolist()
+    return found if threads == 1 else [max(found[k::count]) for k in range(count)]
+
+
+_FOUND_IN = {"h": "int16", "i": "int32"}
 
 
 def _pairs(x: Array) -> Array:

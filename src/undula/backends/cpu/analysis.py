@@ -66,7 +66,7 @@ from .rows import (
 )
 from .simd import copy, extremes, filter_plain, filter_split, peek, poke, reals, times, whereis, words
 
-__all__ = ["analyse_columns", "analyse_lines", "analyse_planes", "find_extremes", "mix_planes"]
+__all__ = ["analyse_columns", "analyse_lines", "analyse_planes", "find_largest", "mix_planes"]
 
 
 @compiled
@@ -503,6 +503,15 @@ def mix_planes(told, like):
 
 
 @compiled
-def find_extremes(source, out, count, like):
-    """The smallest and the largest of integers that lie side by side."""
-    extremes(source, out, count, like)
+def find_largest(table, out, scratch, count, like):
+    """The largest of integers, whatever their signs: a table has addresses, each with how many there are."""
+    table = words(table)
+    out = words(out)
+    ends = reals(scratch, like)
+    lanes = 32 // ends.itemsize
+    for number in range(count):
+        extremes(table[2 * number], scratch, table[2 * number + 1], like)
+        most = max(int64(0), -int64(ends[2 * lanes]), int64(ends[2 * lanes + 1]))
+        for lane in range(lanes):
+            most = max(most, -int64(ends[lane]), int64(ends[lanes + lane]))
+        out[number] = most

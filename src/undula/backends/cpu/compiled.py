@@ -50,7 +50,7 @@ ADDRESSES = {
     "synthesise_columns": 4,
     "synthesise_lines": 4,
     "mix_planes": 1,
-    "find_extremes": 3,
+    "find_largest": 4,
 }
 
 

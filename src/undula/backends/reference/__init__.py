@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import ArgumentError, ArgumentTypeError
 from ...plans.axes import Axes, checked_axes, one_axis, two_axes
 from ...plans.boundary import LWT_MODES, check_mode, max_level
+from ...plans.growth import growth
 from ...schemes import check_name
 from ...wavelets import Wavelet, as_wavelet
 from . import level as one_level
@@ -163,9 +164,18 @@ def _decompose(transform: _Transform, x: ArrayLike, level: int | None) -> list[A
     working, dtype = _working(transform, [array.dtype])
     if working is np.int64 and max(abs(int(array.min())), abs(int(array.max()))) > INTEGER_LIMIT:
         raise ArgumentError(f"integers up to ±2⁴⁰ are lifted, got {array.min()} to {array.max()}")
+    levels = _levels(transform, array.shape, level)
+    if working is np.int64:
+        wavelets, modes = (transform.wavelet,) * len(transform.axes), (transform.mode,) * len(transform.axes)
+        grows = growth(wavelets, modes, tuple(array.shape[axis] for axis in transform.axes), levels)
+        if not grows.fits(max(abs(int(array.min())), abs(int(array.max()))), 64):
+            raise ArgumentError(
+                f"{levels} level(s) of {transform.wavelet.name} could overflow int64: samples up to"
+                f" ±{grows.largest(64)} fit, got {array.min()} to {array.max()}"
+            )
     approximation: Array = array.astype(working)
     details: list[dict[str, Array]] = []
-    for _ in range(_levels(transform, array.shape, level)):
+    for _ in range(levels):
         bands = transform.forward(approximation)
         approximation = bands.pop(transform.keys[0])
         details.insert(0, {key: band.astype(dtype) for key, band in bands.items()})
