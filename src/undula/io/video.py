@@ -20,7 +20,7 @@ import numpy as np
 
 from ..errors import ArgumentError, FileError, UndulaError
 from .encoder import FilmWriter, check_options
-from .files import VIDEOS, same_file, written
+from .files import VIDEOS, needed, same_file, written
 from .film import (
     Planes,
     Video,
@@ -222,7 +222,9 @@ def process(
                 out.abandon()
             if isinstance(error, UndulaError | OSError) or not isinstance(error, Exception):
                 raise
-            raise FileError(f"cannot filter {source} into {target}: {reason(error)}") from None
+            muxed = isinstance(error, needed("av").error.FFmpegError)  # (and no error of the filter)
+            advice = "; write .mkv, or the film alone (audio=False, --no-audio)" if muxed else ""
+            raise FileError(f"cannot filter {source} into {target}: {reason(error)}{advice}") from None
         finally:
             decoder.stopped.set()
             if decoder.ident is not None:
