@@ -385,7 +385,7 @@ def _scan() -> tuple[Any, str]:
     from .. import io
 
     try:
-        frame = next(iter(io.read_frames(io.sample("ultrasound-clip"), 1)))
+        frame = io.read(io.sample("ultrasound-clip")).pixels[0]
         grey = frame[20:204, 80:232].astype(np.float64) @ [0.299, 0.587, 0.114]
         bright = 255 * np.sqrt(grey / grey.max())  # (what is dark on paper can be seen)
         return bright.repeat(2, 0).repeat(2, 1), "ultrasound of a heart (pydicom's example)"
