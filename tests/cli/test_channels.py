@@ -31,12 +31,12 @@ def layout(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     count, photometric, extra = LAYOUTS[request.param]
     for name, pixels in (("x.tif", NOISY), ("y.tif", CLEAN)):
-        told: dict[str, Any] = {"photometric": photometric, "extrasamples": extra}
-        tifffile.imwrite(name, pixels[..., :count], planarconfig="contig", **told)
+        arguments: dict[str, Any] = {"photometric": photometric, "extrasamples": extra}
+        tifffile.imwrite(name, pixels[..., :count], planarconfig="contig", **arguments)
     return request.param
 
 
-def told(line: str, capsys: pytest.CaptureFixture[str]) -> Any:
+def json_of(line: str, capsys: pytest.CaptureFixture[str]) -> Any:
     """What a command says as JSON."""
     capsys.readouterr()
     assert main(shlex.split(f"{line} --json")) == 0
@@ -44,19 +44,19 @@ def told(line: str, capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 def test_info(layout: str, capsys: pytest.CaptureFixture[str]) -> None:
-    found = told("info x.tif", capsys)
-    assert found["channels"] == len(found["channel names"]) == LAYOUTS[layout][0]
-    assert (found["width"], found["height"]) == (48, 40)
-    assert "pages" not in found
-    assert 3 < found["noise"] < 30
+    report = json_of("info x.tif", capsys)
+    assert report["channels"] == len(report["channel names"]) == LAYOUTS[layout][0]
+    assert (report["width"], report["height"]) == (48, 40)
+    assert "pages" not in report
+    assert 3 < report["noise"] < 30
     assert main(["info", "x.tif"]) == 0
-    assert ", ".join(found["channel names"]) in capsys.readouterr().out
+    assert ", ".join(report["channel names"]) in capsys.readouterr().out
 
 
 def test_compare(layout: str, capsys: pytest.CaptureFixture[str]) -> None:
-    found = told("compare x.tif y.tif --difference d.png", capsys)
-    assert found["psnr"] < 40
-    assert np.isfinite(found["bands"][0]["psnr"])
+    report = json_of("compare x.tif y.tif --difference d.png", capsys)
+    assert report["psnr"] < 40
+    assert np.isfinite(report["bands"][0]["psnr"])
     shown = io.read("d.png")
     assert "alpha" not in shown.channels
     assert shown.pixels.max() == 255
@@ -78,8 +78,8 @@ def test_filters(layout: str, command: str) -> None:
         assert len(after.pages) == 1
         assert after.pages[0].photometric == before.pages[0].photometric
         assert after.pages[0].extrasamples == before.pages[0].extrasamples
-        given, made = before.asarray(), after.asarray()
-    changed = [bool((given[..., k] != made[..., k]).any()) for k in range(made.shape[-1])]
+        given, result = before.asarray(), after.asarray()
+    changed = [bool((given[..., k] != result[..., k]).any()) for k in range(result.shape[-1])]
     opaque = layout == "grey-alpha" and "approximate" not in command
     assert changed == ([True, False] if opaque else [True] * len(changed))
 
@@ -136,11 +136,11 @@ def test_pictures_are_compared_as_they_are_seen(
     exif[274] = 6
     Image.fromarray(CLEAN[..., :3]).save("x.png", exif=exif)
     io.write("y.bmp", io.read("x.png"))
-    assert told("compare x.png y.bmp", capsys)["equal"]
-    assert told("info x.png", capsys)["orientation"] == 6
+    assert json_of("compare x.png y.bmp", capsys)["equal"]
+    assert json_of("info x.png", capsys)["orientation"] == 6
     Image.fromarray(CLEAN[..., :3]).convert("CMYK").save("x.tif")
     io.write("z.png", io.read("x.tif"))
-    assert told("compare x.tif z.png", capsys)["equal"]
+    assert json_of("compare x.tif z.png", capsys)["equal"]
     assert main(shlex.split("transform x.png c.npz")) == 0
     assert main(shlex.split("inverse c.npz back.png")) == 0
     np.testing.assert_array_equal(io.read("back.png").pixels, io.read("y.bmp").pixels)

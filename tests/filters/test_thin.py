@@ -10,7 +10,7 @@ from undula.filters import Pipeline
 
 WORK: dict[str, Any] = {
     "denoise": undula.denoise,
-    "despeckle": lambda x, **told: undula.despeckle(x, kind="intensity", **told),
+    "despeckle": lambda x, **arguments: undula.despeckle(x, kind="intensity", **arguments),
     "sharpen": undula.sharpen,
     "enhance": undula.enhance,
     "pipeline": Pipeline("bior4.4", 1, ["shrink"]),
@@ -23,18 +23,18 @@ SHAPES: list[tuple[tuple[int, ...], int]] = [((1, 40, 3), -1), ((40, 1, 4), 2), 
 @pytest.mark.parametrize("name", WORK)
 def test_thin_images(name: str, shape: tuple[int, ...], axis: int, dtype: str) -> None:
     x = np.random.default_rng(3).integers(20, 200, shape).astype(dtype)
-    made = WORK[name](x, channel_axis=axis)
-    assert (made.shape, made.dtype) == (x.shape, x.dtype)
+    result = WORK[name](x, channel_axis=axis)
+    assert (result.shape, result.dtype) == (x.shape, x.dtype)
     floats = WORK[name](x.astype("f4"), channel_axis=axis)
-    assert np.abs(made - np.clip(floats, 0, np.iinfo(dtype).max)).max() <= 0.51
+    assert np.abs(result - np.clip(floats, 0, np.iinfo(dtype).max)).max() <= 0.51
 
 
 @pytest.mark.parametrize("name", WORK)
 def test_along_one_axis(name: str) -> None:
     x = np.random.default_rng(4).integers(20, 200, (5, 40, 3)).astype("u1")
-    made = WORK[name](x, channel_axis=-1, axes=(1,))
+    result = WORK[name](x, channel_axis=-1, axes=(1,))
     floats = WORK[name](x.astype("f4"), channel_axis=-1, axes=(1,))
-    assert np.abs(made - np.clip(floats, 0, 255)).max() <= 0.51
+    assert np.abs(result - np.clip(floats, 0, 255)).max() <= 0.51
 
 
 def test_one_pixel() -> None:

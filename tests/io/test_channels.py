@@ -35,13 +35,13 @@ def expected(pixels: Any, names: tuple[str, ...]) -> Any:
     """Red, green and blue together, opacity as it is, every other channel by itself."""
     if pixels.ndim > 3:
         return np.stack([expected(page, names) for page in pixels])
-    made = pixels.copy()
+    result = pixels.copy()
     if names[:3] == RGB:
-        made[..., :3] = PIPELINE(np.ascontiguousarray(pixels[..., :3]), channel_axis=-1)
+        result[..., :3] = PIPELINE(np.ascontiguousarray(pixels[..., :3]), channel_axis=-1)
     for place, name in enumerate(names):
         if name not in RGB and "alpha" not in name:
-            made[..., place] = PIPELINE(np.ascontiguousarray(pixels[..., place]), channel_axis=None)
-    return made
+            result[..., place] = PIPELINE(np.ascontiguousarray(pixels[..., place]), channel_axis=None)
+    return result
 
 
 class Layout(NamedTuple):
@@ -95,9 +95,9 @@ def test_channels_of_tiff(layout: Layout, planar: str, pages: int, tmp_path: Pat
             assert {name: getattr(two, name) for name in TAGS} == {name: getattr(one, name) for name in TAGS}
         for name in ("XResolution", "YResolution", "ResolutionUnit", "ImageDescription"):
             assert after.pages[0].tags[name].value == before.pages[0].tags[name].value
-    made = tifffile.imread(target)
-    made = np.moveaxis(made, -3, -1) if planar == "separate" else made
-    np.testing.assert_array_equal(made, expected(pixels, layout.names))
+    result = tifffile.imread(target)
+    result = np.moveaxis(result, -3, -1) if planar == "separate" else result
+    np.testing.assert_array_equal(result, expected(pixels, layout.names))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: "-".join([layout[0], *layout[1]]))
@@ -113,20 +113,20 @@ def test_channels_have_names(layout: Layout, tmp_path: Path) -> None:
 def test_hyperstacks_stay_what_they_are(kind: str, tmp_path: Path) -> None:
     pixels = np.moveaxis(noisy(2, ROWS, COLUMNS, 3, dtype="u2"), -1, 1)  # slices, channels, rows, columns
     source, target = tmp_path / "x.tif", tmp_path / "y.tif"
-    told: dict[str, Any] = {"metadata": {"axes": "ZCYX", "spacing": 2.5}}
+    arguments: dict[str, Any] = {"metadata": {"axes": "ZCYX", "spacing": 2.5}}
     if kind == "shaped":
-        told = {}
+        arguments = {}
     else:
-        told[kind] = True
-    tifffile.imwrite(source, pixels, photometric="minisblack", **told)
+        arguments[kind] = True
+    tifffile.imwrite(source, pixels, photometric="minisblack", **arguments)
     through(source, target)
     with tifffile.TiffFile(source) as before, tifffile.TiffFile(target) as after:
         assert after.series[0].axes == before.series[0].axes
         assert getattr(after, f"is_{kind}")
         assert after.imagej_metadata == before.imagej_metadata
         assert after.ome_metadata == before.ome_metadata
-    wanted = [[PIPELINE(channel, channel_axis=None) for channel in page] for page in pixels]
-    np.testing.assert_array_equal(tifffile.imread(target), np.stack(wanted))
+    correct = [[PIPELINE(channel, channel_axis=None) for channel in page] for page in pixels]
+    np.testing.assert_array_equal(tifffile.imread(target), np.stack(correct))
 
 
 def test_descriptions_of_another_size_are_left_out(tmp_path: Path) -> None:
@@ -167,11 +167,11 @@ def test_compressions_that_tifffile_does_not_know(mode: str, packed: str, tmp_pa
     image.save(tmp_path / "x.tif", compression=packed)
     given = io.read(tmp_path / "x.tif")
     with Image.open(tmp_path / "x.tif") as source:
-        stored = wanted = np.asarray(source)
-    wanted = (
-        wanted ^ np.array([0, 128, 128], "u1") if mode == "LAB" else wanted
+        stored = correct = np.asarray(source)
+    correct = (
+        correct ^ np.array([0, 128, 128], "u1") if mode == "LAB" else correct
     )  # (Lab is kept with an offset)
-    np.testing.assert_array_equal(given.pixels, wanted)
+    np.testing.assert_array_equal(given.pixels, correct)
     io.write(tmp_path / "y.tif", given)
     with Image.open(tmp_path / "y.tif") as back:
         assert back.mode == mode
@@ -186,9 +186,9 @@ def test_dtypes_of_tiff(dtype: str, tiled: bool, tmp_path: Path) -> None:
     kinds: dict[str, Any] = {"photometric": "minisblack", "planarconfig": "contig"}
     tifffile.imwrite(tmp_path / "x.tif", pixels, tile=(16, 16) if tiled else None, **kinds)
     through(tmp_path / "x.tif", tmp_path / "y.tif")
-    made = tifffile.imread(tmp_path / "y.tif")
-    assert made.dtype == np.dtype(dtype).newbyteorder("=")
-    np.testing.assert_array_equal(made, expected(pixels, ("grey", "other")))
+    result = tifffile.imread(tmp_path / "y.tif")
+    assert result.dtype == np.dtype(dtype).newbyteorder("=")
+    np.testing.assert_array_equal(result, expected(pixels, ("grey", "other")))
 
 
 def test_a_stack_of_one_page(tmp_path: Path) -> None:
@@ -287,8 +287,8 @@ def test_channels_of_arrays(count: int, suffix: str, tmp_path: Path) -> None:
     io.write(tmp_path / f"x.{suffix}", pixels)
     assert io.read(tmp_path / f"x.{suffix}").pages is False
     through(tmp_path / f"x.{suffix}", tmp_path / "y.npy")
-    made = np.load(tmp_path / "y.npy").reshape(pixels.shape)
-    np.testing.assert_array_equal(made, expected(pixels, ("grey", *["other"] * (count - 1))))
+    result = np.load(tmp_path / "y.npy").reshape(pixels.shape)
+    np.testing.assert_array_equal(result, expected(pixels, ("grey", *["other"] * (count - 1))))
 
 
 def test_a_volume_is_written_as_pages(tmp_path: Path) -> None:
@@ -329,8 +329,8 @@ def test_the_first_of_several_jpegs_in_one_is_the_picture(same: bool, tmp_path: 
 
 def test_the_still_of_an_animation_stays_apart(tmp_path: Path) -> None:
     frames = [Image.fromarray(np.roll(noisy(ROWS, COLUMNS, 3), 5 * k, axis=0)) for k in range(3)]
-    told: dict[str, Any] = {"save_all": True, "append_images": frames[1:], "duration": [40, 80]}
-    frames[0].save(tmp_path / "x.png", default_image=True, **told)
+    arguments: dict[str, Any] = {"save_all": True, "append_images": frames[1:], "duration": [40, 80]}
+    frames[0].save(tmp_path / "x.png", default_image=True, **arguments)
     io.write(tmp_path / "y.png", io.read(tmp_path / "x.png"))
     with Image.open(tmp_path / "y.png") as image:
         assert image.info.get("default_image")
@@ -359,13 +359,13 @@ FIVE = noisy(ROWS, COLUMNS, 5)
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
 )
 def test_a_screen_has_grey_and_rgb(names: tuple[str, ...], shown: Any) -> None:
-    made = io.Picture(FIVE[..., : len(names)], channels=names).for_screen()
-    np.testing.assert_array_equal(made.pixels, shown)
-    assert made.pages == ("other" in names and "red" not in names)
+    result = io.Picture(FIVE[..., : len(names)], channels=names).for_screen()
+    np.testing.assert_array_equal(result.pixels, shown)
+    assert result.pages == ("other" in names and "red" not in names)
     pages = np.stack([FIVE, FIVE[::-1]])[..., : len(names)]
     several = io.Picture(pages, pages=True, channels=names).for_screen()
-    assert len(several.pixels) == (2 * len(names) if made.pages else 2)
-    np.testing.assert_array_equal(several.pixels[0], made.pixels[0] if made.pages else made.pixels)
+    assert len(several.pixels) == (2 * len(names) if result.pages else 2)
+    np.testing.assert_array_equal(several.pixels[0], result.pixels[0] if result.pages else result.pixels)
 
 
 @pytest.mark.parametrize("layout", ["rgb48le", "rgba64le"])
@@ -398,9 +398,9 @@ def test_white_stays_white(dtype: str, suffix: str, tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "x.tif", pixels, photometric="miniswhite")
     picture_through(tmp_path / "x.tif", tmp_path / f"y.{suffix}", lambda x, **options: x)
     back = io.read(tmp_path / f"y.{suffix}")
-    wanted = np.iinfo(dtype).max - pixels.astype(int)
-    assert np.abs(back.brightness() - wanted).max() < (12 if suffix == "jpg" else 1)
-    np.testing.assert_array_equal(io.read(tmp_path / "x.tif").for_screen().pixels, wanted)
+    correct = np.iinfo(dtype).max - pixels.astype(int)
+    assert np.abs(back.brightness() - correct).max() < (12 if suffix == "jpg" else 1)
+    np.testing.assert_array_equal(io.read(tmp_path / "x.tif").for_screen().pixels, correct)
 
 
 def test_scans_with_white_at_zero(tmp_path: Path) -> None:
@@ -428,21 +428,21 @@ def test_ome_names_no_other_file(tmp_path: Path) -> None:
     )
     with tifffile.TiffFile(tmp_path / "x.tif") as file:
         text = file.pages[0].description
-    found = re.search(r'UUID="([^"]+)"', text)
-    assert found is not None
-    identity = found[1]
+    identifier = re.search(r'UUID="([^"]+)"', text)
+    assert identifier is not None
+    identity = identifier[1]
     planes = "".join(
         f'<TiffData IFD="{k}" FirstZ="{k // 3}" FirstC="{k % 3}" FirstT="0" PlaneCount="1">'
         f'<UUID FileName="x.tif">{identity}</UUID></TiffData>'
         for k in range(6)
     )
     start, end = text.index("<TiffData"), text.rindex("</Pixels>")
-    told = text[:start] + planes + text[end:]
+    arguments = text[:start] + planes + text[end:]
     tifffile.imwrite(
         tmp_path / "x.tif",
         pixels.reshape(6, ROWS, COLUMNS),
         photometric="minisblack",
-        description=told,
+        description=arguments,
         metadata=None,
     )
     through(tmp_path / "x.tif", tmp_path / "y.tif")
@@ -450,5 +450,5 @@ def test_ome_names_no_other_file(tmp_path: Path) -> None:
     with tifffile.TiffFile(tmp_path / "y.tif") as file:
         assert "x.tif" not in file.pages[0].description
         assert file.series[0].axes == "ZCYX"
-        wanted = [[PIPELINE(channel, channel_axis=None) for channel in page] for page in pixels]
-        np.testing.assert_array_equal(file.series[0].asarray(), np.stack(wanted))
+        correct = [[PIPELINE(channel, channel_axis=None) for channel in page] for page in pixels]
+        np.testing.assert_array_equal(file.series[0].asarray(), np.stack(correct))

@@ -67,21 +67,21 @@ def space_of(path: Path) -> tuple[str, bytes]:
 @pytest.mark.parametrize("source", ["jpg", "tif"])
 @pytest.mark.parametrize("target", ["jpg", "tif", "png", "webp", "bmp", "gif", "jp2"])
 def test_cmyk_has_its_profile_or_none(source: str, target: str, tmp_path: Path) -> None:
-    given, made = tmp_path / f"x.{source}", tmp_path / f"y.{target}"
+    given, result = tmp_path / f"x.{source}", tmp_path / f"y.{target}"
     Image.fromarray(NOISY).convert("CMYK").save(given, icc_profile=profile_of(b"CMYK"))
     pixels = loaded(given)
-    picture_through(given, made, PIPELINE)
-    mode, profile = space_of(made)
+    picture_through(given, result, PIPELINE)
+    mode, profile = space_of(result)
     if target in ("jpg", "tif"):
         assert (mode, profile) == ("CMYK", b"CMYK")
-        wanted = np.dstack([PIPELINE(np.ascontiguousarray(pixels[..., k])) for k in range(4)])
-        after = loaded(made)
-        assert undula.measures.psnr(after, wanted) > (34 if target == "jpg" else 200)
+        correct = np.dstack([PIPELINE(np.ascontiguousarray(pixels[..., k])) for k in range(4)])
+        after = loaded(result)
+        assert undula.measures.psnr(after, correct) > (34 if target == "jpg" else 200)
     else:
         assert mode in ("RGB", "P")
         assert profile in (b"", b"RGB ")
         # (The profile has no hues: what was converted by it is grey, and anything else has colours.)
-        shown = loaded(made, "RGB").astype(int)
+        shown = loaded(result, "RGB").astype(int)
         assert np.ptp(shown, axis=-1).max() <= 12
         assert shown.std() > 10
 
@@ -120,8 +120,8 @@ def lab_file(path: Path, dtype: str, photometric: str) -> None:
     if photometric == "icclab":
         stored[..., 1:] += 128 if dtype == "u1" else 32768
     pixels = stored.astype(dtype)  # (negative numbers as in two's complement)
-    told = {"photometric": photometric, "planarconfig": "contig", "iccprofile": profile_of(b"Lab ")}
-    tifffile.imwrite(path, pixels, **told)
+    arguments = {"photometric": photometric, "planarconfig": "contig", "iccprofile": profile_of(b"Lab ")}
+    tifffile.imwrite(path, pixels, **arguments)
 
 
 @pytest.mark.parametrize("photometric", ["cielab", "icclab"])
@@ -137,8 +137,8 @@ def test_lab_is_kept_in_tiff(dtype: str, photometric: str, tmp_path: Path) -> No
         assert file.pages[0].photometric.name == photometric.upper()
         assert file.pages[0].tags["InterColorProfile"].value[16:20] == b"Lab "
     after = io.read(tmp_path / "y.tif").pixels
-    wanted = np.dstack([PIPELINE(np.ascontiguousarray(given.pixels[..., k])) for k in range(3)])
-    np.testing.assert_array_equal(after, wanted)
+    correct = np.dstack([PIPELINE(np.ascontiguousarray(given.pixels[..., k])) for k in range(3)])
+    np.testing.assert_array_equal(after, correct)
     # Colours near grey, where signed numbers change sign, are smooth and not torn.
     assert np.abs(after.astype(float) - given.pixels).max() < (60 if dtype == "u1" else 60 * 256)
 
@@ -181,8 +181,8 @@ def test_grey_with_opacity_keeps_the_profile_of_grey(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["P", "PA"])
 def test_palettes(mode: str, tmp_path: Path) -> None:
     image = Image.fromarray(NOISY).quantize(16)
-    told = {"transparency": 3} if mode == "PA" else {}
-    image.save(tmp_path / "x.png", **told)
+    arguments = {"transparency": 3} if mode == "PA" else {}
+    image.save(tmp_path / "x.png", **arguments)
     given = io.read(tmp_path / "x.png")
     np.testing.assert_array_equal(
         given.pixels, loaded(tmp_path / "x.png", "RGBA")[..., : len(given.channels)]
@@ -206,5 +206,5 @@ def test_a_profile_that_is_no_good(tmp_path: Path) -> None:
     Image.fromarray(NOISY).convert("CMYK").save(tmp_path / "x.jpg", icc_profile=broken)
     io.write(tmp_path / "y.png", io.read(tmp_path / "x.jpg"))
     assert space_of(tmp_path / "y.png") == ("RGB", b"")
-    wanted = loaded(tmp_path / "x.jpg", "RGB")
-    np.testing.assert_array_equal(io.read(tmp_path / "y.png").pixels, wanted)
+    correct = loaded(tmp_path / "x.jpg", "RGB")
+    np.testing.assert_array_equal(io.read(tmp_path / "y.png").pixels, correct)

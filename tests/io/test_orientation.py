@@ -41,15 +41,15 @@ def write_oriented(path: Path, orientation: int) -> None:
         pixels = DEEP if "deep" in path.name else GREY
         tifffile.imwrite(path, pixels, extratags=[(274, "H", 1, orientation, True)])
     else:
-        told = {"webp": {"lossless": True}, "jpg": {"quality": 100}}.get(path.suffix[1:], {})
-        Image.fromarray(GREY).save(path, exif=exif, **told)
+        arguments = {"webp": {"lossless": True}, "jpg": {"quality": 100}}.get(path.suffix[1:], {})
+        Image.fromarray(GREY).save(path, exif=exif, **arguments)
 
 
 def displayed(path: Path) -> Any:
     """As a viewer shows it, in 8 bits."""
     if path.suffix in (".npy", ".npz"):
-        found = np.load(path)
-        pixels = found["image"] if path.suffix == ".npz" else found
+        stored = np.load(path)
+        pixels = stored["image"] if path.suffix == ".npz" else stored
         return pixels if pixels.dtype == np.uint8 else (pixels >> 8).astype("u1")
     if path.suffix == ".tif" and "lzw" not in path.name:
         with tifffile.TiffFile(path) as file:
@@ -80,11 +80,11 @@ def test_pictures_stay_upright(source: str, target: str, orientation: int, tmp_p
     shown = displayed(before)
     assert shown.shape[:2] == ((24, 32) if orientation < 5 else (32, 24))
     picture_through(before, after, identity)
-    made = displayed(after)
-    if made.ndim == 3 and shown.ndim == 2:  # (WebP has no grey)
-        made = made[..., 1]
-    assert made.shape == shown.shape
-    assert np.abs(made.astype(int) - shown).max() <= (6 if "jpg" in (source, target) else 1)
+    result = displayed(after)
+    if result.ndim == 3 and shown.ndim == 2:  # (WebP has no grey)
+        result = result[..., 1]
+    assert result.shape == shown.shape
+    assert np.abs(result.astype(int) - shown).max() <= (6 if "jpg" in (source, target) else 1)
 
 
 @pytest.mark.parametrize("target", ["png", "jpg", "tif", "bmp"])

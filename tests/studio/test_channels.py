@@ -25,8 +25,8 @@ ORIENTED[274] = 6
 
 def write_tiff(path: Path, count: int, photometric: str, *extra: str, **options: Any) -> None:
     """Of so many channels."""
-    told: dict[str, Any] = {"photometric": photometric, "extrasamples": list(extra) or None, **options}
-    tifffile.imwrite(path, RGBA[..., :count], planarconfig="contig", **told)
+    arguments: dict[str, Any] = {"photometric": photometric, "extrasamples": list(extra) or None, **options}
+    tifffile.imwrite(path, RGBA[..., :count], planarconfig="contig", **arguments)
 
 
 def write_oriented(path: Path) -> None:
@@ -36,11 +36,15 @@ def write_oriented(path: Path) -> None:
 
 def shown(path: Path) -> tuple[str, list[Any], str]:
     """What the page has of a file: what kind of thing it is, its frames, and a small picture."""
-    own = opened(path, path.name, Limits())
+    opened_file = opened(path, path.name, Limits())
     try:
-        return own.kind, [own.frame(number) for number in range(own.count)], own.thumbnail
+        return (
+            opened_file.kind,
+            [opened_file.frame(number) for number in range(opened_file.count)],
+            opened_file.thumbnail,
+        )
     finally:
-        own.close()
+        opened_file.close()
 
 
 def test_channels_are_shown_one_after_the_other(tmp_path: Path) -> None:
@@ -60,7 +64,7 @@ def test_photos_are_upright_and_in_rgb(tmp_path: Path) -> None:
 
 
 def export(source: Path, target: Path, frames: bool = False) -> None:
-    """What the page does on request, by an event loop of its own."""
+    """What the page does on request, by an event loop of its opened_file."""
     job = Job(str(source), str(target), PIPELINE.to_json(), frames=frames)
     with ThreadPoolExecutor(1) as pool:
         pool.submit(asyncio.run, Export(job).run(lambda done, total: None)).result()
@@ -70,20 +74,20 @@ def test_channels_are_exported_as_they_are_shown(tmp_path: Path) -> None:
     write_tiff(tmp_path / "x.tif", 2, "minisblack", "unspecified")
     export(tmp_path / "x.tif", tmp_path / "frames", frames=True)
     files = sorted((tmp_path / "frames").iterdir())
-    wanted = [PIPELINE(np.ascontiguousarray(RGBA[..., k]), channel_axis=None) for k in (0, 1)]
-    np.testing.assert_array_equal(np.stack([io.read(path).pixels for path in files]), np.stack(wanted))
+    correct = [PIPELINE(np.ascontiguousarray(RGBA[..., k]), channel_axis=None) for k in (0, 1)]
+    np.testing.assert_array_equal(np.stack([io.read(path).pixels for path in files]), np.stack(correct))
     export(tmp_path / "x.tif", tmp_path / "y.tif")
-    np.testing.assert_array_equal(tifffile.imread(tmp_path / "y.tif"), np.stack(wanted, axis=-1))
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "y.tif"), np.stack(correct, axis=-1))
 
 
 def test_code_keeps_what_a_file_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_oriented(Path("x.jpg"))
     exec(python_code(PIPELINE, "x.jpg", "y.png"), {})
-    made = io.read("y.png")
-    assert made.orientation == 6
-    np.testing.assert_array_equal(made.pixels, PIPELINE(io.read("x.jpg").pixels))
+    result = io.read("y.png")
+    assert result.orientation == 6
+    np.testing.assert_array_equal(result.pixels, PIPELINE(io.read("x.jpg").pixels))
     write_tiff(Path("x.tif"), 2, "minisblack", "unspecified")
     exec(python_code(PIPELINE, "x.tif", "page.png", page=1), {})
-    wanted = PIPELINE(np.ascontiguousarray(RGBA[..., 1]), channel_axis=None)
-    np.testing.assert_array_equal(io.read("page.png").pixels, wanted)
+    correct = PIPELINE(np.ascontiguousarray(RGBA[..., 1]), channel_axis=None)
+    np.testing.assert_array_equal(io.read("page.png").pixels, correct)

@@ -165,8 +165,10 @@ class Picture:
         stored = self.stored
 
         def filtered(x: Array, channel_axis: int | None) -> Array:
-            told = {"channel_axis": channel_axis, **options}
-            return np.asarray(work(x, **told) if stored is None else stored.filtered(work, x, **told))
+            arguments = {"channel_axis": channel_axis, **options}
+            return np.asarray(
+                work(x, **arguments) if stored is None else stored.filtered(work, x, **arguments)
+            )
 
         for page in self.all_pages:
             if self.channel_axis is None:
@@ -219,19 +221,19 @@ class Picture:
             )
         count = 4 if self.space == "cmyk" else 3
         colors, rest = self.pixels[..., :count], self.pixels[..., count:]
-        made, profile = None, None
+        rgb, profile = None, None
         if self.space == "lab":
-            made = _lab_to_srgb(colors, self.about.get("photometric") == "icclab")
+            rgb = _lab_to_srgb(colors, self.about.get("photometric") == "icclab")
         elif self.profile:
-            made = _cmyk_by_profile(colors, self.profile)
-        if made is not None:
+            rgb = _cmyk_by_profile(colors, self.profile)
+        if rgb is not None:
             profile = _srgb_profile()
         else:
             most = np.iinfo(colors.dtype).max
             light = most - colors.astype(np.int64)
-            made = ((2 * light[..., :3] * light[..., 3:] + most) // (2 * most)).astype(colors.dtype)
+            rgb = ((2 * light[..., :3] * light[..., 3:] + most) // (2 * most)).astype(colors.dtype)
         about = {key: value for key, value in self.about.items() if key != "photometric"}
-        pixels = np.concatenate([made, rest], axis=-1)
+        pixels = np.concatenate([rgb, rest], axis=-1)
         names = (*RGB, *self.extra_channels)
         return replace(self, pixels=pixels, profile=profile, about=about, channels=names)
 
@@ -270,27 +272,27 @@ class Picture:
 
         Channels beside red, green and blue are left out; those that are no colours become pages.
         """
-        own = self.upright().as_rgb()
-        if "dataset" not in own.about:  # (the window of DICOM turns black and white)
-            own = own.with_black_zero()
-        if own.channel_axis is None or own.channels in (RGB, (*RGB, ALPHA[0])):
-            return own
-        own = own.with_plain_alpha()
-        alpha = [place for place, name in enumerate(own.channels) if name in ALPHA][:1]
-        shown = [place for place, name in enumerate(own.channels) if name not in ALPHA]
-        if own.space == "rgb":
+        plain = self.upright().as_rgb()
+        if "dataset" not in plain.about:  # (the window of DICOM turns black and white)
+            plain = plain.with_black_zero()
+        if plain.channel_axis is None or plain.channels in (RGB, (*RGB, ALPHA[0])):
+            return plain
+        plain = plain.with_plain_alpha()
+        alpha = [place for place, name in enumerate(plain.channels) if name in ALPHA][:1]
+        shown = [place for place, name in enumerate(plain.channels) if name not in ALPHA]
+        if plain.space == "rgb":
             names = (*RGB, ALPHA[0])[: 3 + len(alpha)]
             return replace(
-                own, pixels=np.ascontiguousarray(own.pixels[..., [0, 1, 2, *alpha]]), channels=names
+                plain, pixels=np.ascontiguousarray(plain.pixels[..., [0, 1, 2, *alpha]]), channels=names
             )
         if len(shown) == 1:
             if not alpha:
-                return replace(own, pixels=np.ascontiguousarray(own.pixels[..., 0]), channels=("grey",))
-            pixels = np.ascontiguousarray(own.pixels[..., [*shown * 3, *alpha]])
-            return replace(own, pixels=pixels, channels=(*RGB, ALPHA[0]))
-        pages = np.moveaxis(own.pixels[..., shown], -1, int(own.pages))
+                return replace(plain, pixels=np.ascontiguousarray(plain.pixels[..., 0]), channels=("grey",))
+            pixels = np.ascontiguousarray(plain.pixels[..., [*shown * 3, *alpha]])
+            return replace(plain, pixels=pixels, channels=(*RGB, ALPHA[0]))
+        pages = np.moveaxis(plain.pixels[..., shown], -1, int(plain.pages))
         pages = np.ascontiguousarray(pages.reshape(-1, *pages.shape[-2:]))
-        return replace(own, pixels=pages, pages=True, channels=("grey",))
+        return replace(plain, pixels=pages, pages=True, channels=("grey",))
 
 
 def picture_of_array(pixels: Array, kind: str = "") -> Picture:
@@ -328,8 +330,8 @@ def _cmyk_by_profile(colors: Array, profile: bytes) -> Array | None:
             f"CMYK of {colors.dtype} with a colour profile is not converted to RGB; write TIFF"
         )
     flat = np.ascontiguousarray(colors).reshape(-1, colors.shape[-2], 4)  # (pages below each other)
-    made = cms.applyTransform(image_module.fromarray(flat, "CMYK"), transform)
-    return np.asarray(made).reshape(*colors.shape[:-1], 3)
+    rgb = cms.applyTransform(image_module.fromarray(flat, "CMYK"), transform)
+    return np.asarray(rgb).reshape(*colors.shape[:-1], 3)
 
 
 def _lab_to_srgb(colors: Array, icc: bool) -> Array:

@@ -34,7 +34,8 @@ def read(path: str | Path, max_pixels: int | None = None) -> Picture:
     """A picture from a file: PNG, JPEG, TIFF, BMP, GIF, WebP, JPEG 2000, ``.npy``, ``.npz`` or DICOM.
 
     What it is, is seen by its content. Files that are broken, or claim to be larger than ``max_pixels``, are
-    a :class:`undula.FileError`.
+    a :class:`undula.FileError`. :meth:`Picture.filtered` filters each channel as what it is; arrays of 4
+    channels may be RGB with opacity, CMYK, or RGB and something else.
     """
     path = Path(path)
     kind = sniffed(path)

@@ -197,38 +197,40 @@ def write_tiff(path: Path, picture: Picture, kind: str, **options: Any) -> None:
     tifffile = needed("tifffile")
     pixels, about = picture.pixels, picture.about
     same = about.get("written") == (pixels.shape, str(pixels.dtype))
-    told: dict[str, Any] = {"compression": options.pop("compression", "zlib"), "metadata": None}
+    arguments: dict[str, Any] = {"compression": options.pop("compression", "zlib"), "metadata": None}
     space = picture.space
     photometric = about.get("photometric")
-    told["photometric"] = {"rgb": "rgb", "cmyk": "separated", "lab": "cielab", "grey": "minisblack"}[space]
+    arguments["photometric"] = {"rgb": "rgb", "cmyk": "separated", "lab": "cielab", "grey": "minisblack"}[
+        space
+    ]
     if photometric in {"grey": ("miniswhite",), "lab": ("icclab",)}.get(space, ()):
-        told["photometric"] = photometric
-    if told["photometric"] == "cielab":
+        arguments["photometric"] = photometric
+    if arguments["photometric"] == "cielab":
         pixels = _shifted_lab(path, pixels)
     if about.get("bilevel") and space == "grey" and np.isin(pixels, (0, 255)).all():
         pixels = pixels > 0
     if len(picture.channels) > 1:
         kinds = {name: number for number, name in _EXTRA.items()}
-        told["extrasamples"] = [kinds.get(name, 0) for name in picture.extra_channels] or None
-        told["planarconfig"] = "separate" if about.get("planar") else "contig"
+        arguments["extrasamples"] = [kinds.get(name, 0) for name in picture.extra_channels] or None
+        arguments["planarconfig"] = "separate" if about.get("planar") else "contig"
         if about.get("planar"):
             pixels = np.moveaxis(pixels, -1, -3)
     elif picture.channel_axis is not None:
         pixels = pixels[..., 0]
     text = about.get("description")
     if text and (same or not text.startswith(_STRUCTURED)):
-        told["description"] = text if text.isascii() else text.encode()
+        arguments["description"] = text if text.isascii() else text.encode()
     if picture.profile:
-        told["iccprofile"] = picture.profile
+        arguments["iccprofile"] = picture.profile
     tags = list(about.get("tags", ())) if same else []
     if same and "imagej" in about:
         tags += tifffile.imagej_metadata_tag(about["imagej"], "<")
-        told["byteorder"] = "<"
+        arguments["byteorder"] = "<"
     if picture.orientation != 1:
         tags.append((274, "H", 1, picture.orientation, False))
-    told["extratags"] = tags
+    arguments["extratags"] = tags
     resolution = about.get("resolution") or about.get("dpi")
     if resolution is not None:
-        told["resolution"] = tuple(resolution)
-        told["resolutionunit"] = about.get("unit", 2)
-    tifffile.imwrite(path, np.ascontiguousarray(pixels), **told)
+        arguments["resolution"] = tuple(resolution)
+        arguments["resolutionunit"] = about.get("unit", 2)
+    tifffile.imwrite(path, np.ascontiguousarray(pixels), **arguments)
