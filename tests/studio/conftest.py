@@ -118,16 +118,18 @@ def noisy_tab(
 ) -> Iterator[Tab]:
     """A tab that shows the photograph with noise, filtered as usual; for tests that open nothing else."""
     failed = request.session.testsfailed
-    if not kept_tabs:
-        first = Tab(visitor, studio.address)
-        first.sample("noisy")
-        kept_tabs.append((first, first.chain()))
-    own, chain = kept_tabs[0]
-    own.restore(chain)
+    if kept_tabs:
+        own, chain = kept_tabs.pop()  # (it comes back if all goes well)
+        own.restore(chain)
+    else:
+        own = Tab(visitor, studio.address)
+        own.sample("noisy")
+        chain = own.chain()
     yield own
-    if own.complaints or request.session.testsfailed > failed:  # (nobody knows what it is like now)
-        kept_tabs.clear()
+    if own.complaints or request.session.testsfailed > failed:
         own.page.close()
+    else:
+        kept_tabs.append((own, chain))
     own.check()
 
 

@@ -191,6 +191,7 @@ def test_wavelets_levels_borders_and_shifts(noisy_tab: Tab) -> None:
 )
 def test_a_wavelet_is_taken_by_its_name(noisy_tab: Tab, typed: str, keys: list[str], name: str) -> None:
     noisy_tab.at("wavelet").click()
+    noisy_tab.page.locator(".q-menu .q-item").first.wait_for()
     noisy_tab.at("wavelet").fill(typed)
     noisy_tab.page.locator(".q-menu .q-item").filter(has_text=re.compile(f"^{name}$")).wait_for()
     noisy_tab.change(lambda: [noisy_tab.page.keyboard.press(key) for key in keys])
@@ -200,7 +201,9 @@ def test_a_wavelet_is_taken_by_its_name(noisy_tab: Tab, typed: str, keys: list[s
 
 def test_a_wavelet_that_is_not_there_is_told(noisy_tab: Tab) -> None:
     noisy_tab.at("wavelet").click()
+    noisy_tab.page.locator(".q-menu .q-item").first.wait_for()
     noisy_tab.at("wavelet").fill("nobody")
+    noisy_tab.page.locator(".q-menu .q-item").first.wait_for(state="detached")
     noisy_tab.page.keyboard.press("Enter")
     noisy_tab.page.get_by_text("no wavelet is called 'nobody'").wait_for()
     noisy_tab.page.keyboard.press("Escape")
@@ -368,6 +371,8 @@ def test_code_to_copy_makes_the_same_picture(noisy_tab: Tab, tmp_path: Path) -> 
     parts = shlex.split(command)
     subprocess.run([sys.executable, "-m", "undula", *parts[1:]], cwd=tmp_path, check=True)
     np.testing.assert_array_equal(io.read(tmp_path / parts[3]).pixels, tab.grey())
+    tab.page.keyboard.press("Escape")
+    tab.at("python").wait_for(state="hidden")
 
 
 def test_full_screen(noisy_tab: Tab) -> None:
