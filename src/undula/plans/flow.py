@@ -76,7 +76,9 @@ class Flow:
     --------
     >>> haar = flow(Wavelet("haar"), "symmetric", back=False, method="filters")
     >>> [[(t.component, t.offset, round(t.factor, 3)) for t in taps] for taps in haar.filters]
-    [[(0, 0, 0.707), (1, 0, 0.707)], [(0, 0, 0.707), (1, 0, -0.707)]]
+    [[(0, 0, 0.707), (1, 0, 0.707)], [(0, 0, 1.0), (1, 0, -1.0)]]
+    >>> [round(way.scale, 3) for way in haar.exits]
+    [1.0, 0.707]
     """
 
     entries: tuple[Entry, Entry]
@@ -186,21 +188,28 @@ def _flow(wavelet: Wavelet, periodized: bool, back: bool, method: str, lifted: b
     if line is None:
         line = dwt_line(2, wavelet, "periodization" if periodized else "symmetric", True)
     if not back:
+        analysis = line.analysis
         taps = [
             [
-                Tap((line.analysis.start + j) % 2, (line.analysis.start + j) // 2, factor)
-                for j, factor in enumerate(band)
-                if factor
+                Tap((analysis.start + j) % 2, (analysis.start + j) // 2, band[j])
+                for j in analysis.order
+                if band[j]
             ]
-            for band in (line.analysis.low, line.analysis.high)
+            for band in (analysis.low, analysis.high)
         ]
+        scale = 1.0
+        if analysis.cancels:
+            # Products with small integers are exact, fused with a sum or not, so a constant has no details.
+            scale = min(abs(tap.factor) for tap in taps[1])
+            taps[1] = [tap._replace(factor=float(round(tap.factor / scale))) for tap in taps[1]]
         middle = _middle(taps)
         moved = tuple(tuple(tap._replace(offset=tap.offset - middle) for tap in some) for some in taps)
-        return Flow((Entry(0, 0), Entry(1, 0)), (), moved, (Exit(0, middle, 1.0), Exit(1, middle, 1.0)))
+        return Flow((Entry(0, 0), Entry(1, 0)), (), moved, (Exit(0, middle, 1.0), Exit(1, middle, scale)))
     taps = [[], []]
-    for band, side in enumerate(line.synthesis):
+    for band in (1, 0):  # (details first, which are small)
+        side = line.synthesis[band]
         for phase, factors in enumerate((side.even, side.odd)):
-            taps[phase] += [Tap(band, side.start + j, f) for j, f in enumerate(factors) if f]
+            taps[phase] += [Tap(band, side.start + j, factors[j]) for j in side.order if factors[j]]
     middle = _middle(taps)
     moved = tuple(tuple(tap._replace(offset=tap.offset - middle) for tap in some) for some in taps)
     return Flow((Entry(0, middle), Entry(1, middle)), (), moved, (Exit(0, 0, 1.0), Exit(1, 0, 1.0)))

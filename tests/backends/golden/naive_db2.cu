@@ -15,22 +15,23 @@ static __device__ __forceinline__ int mirrored(int p, int n, int last) {
     return p;
 }
 static __device__ __forceinline__ int border_x_place(int p, int n, int t) {
-    if (n == 1 || t == 2) return 0;
-    if (t == 1) return n - 1;
+    if (n == 1 || t == 4) return 0;
+    if (t == 3) return n - 1;
+    const int back = wrapped(p, 2 * n - 2) >= n;
+    if (t == 1 || (t == 0 && back)) return p < 0 ? 0 : n - 1;
     return mirrored(p, n, 2 * n - 2);
 }
 static __device__ __forceinline__ number border_x_weight(int p, int n, int t) {
-    if (n == 1) return t == 0;
-    const int q = wrapped(p, 2 * n - 2), turn = (p - q) / (2 * n - 2);
-    if (t == 0) return q < n ? 1 : -1;
-    return t == 1 ? 2 * turn + 2 * (q >= n) : -2 * turn;
+    if (n == 1 || t == 0) return t == 0;
+    const int q = wrapped(p, 2 * n - 2), back = q >= n, turn = (p - q) / (2 * n - 2);
+    return t == 1 ? back : 2 * (turn + (back && p < 0));
 }
 static __device__ __forceinline__ number take_x(const float *line, int step, int p, int n, int extent) {
     if (p >= 0 && p < n) return line[(long long)p * step];
-    number sum = 0;
-    for (int t = 0; t < 3; ++t) {
-        const int q = border_x_place(p, extent, t);
-        sum += border_x_weight(p, extent, t) * line[(long long)q * step];
+    number sum = border_x_weight(p, extent, 0) * line[(long long)border_x_place(p, extent, 0) * step];
+    for (int t = 1; t <= 2; ++t) {
+        const number rise = line[(long long)border_x_place(p, extent, 2 * t - 1) * step] - line[(long long)border_x_place(p, extent, 2 * t) * step];
+        sum += border_x_weight(p, extent, t) * rise;
     }
     return sum;
 }
@@ -71,14 +72,14 @@ extern "C" __global__ void __launch_bounds__(128) naive_forward(
     a += column;
     d += column;
     number result0 = 0, result1 = 0;
-    result0 += 0.482962913f * take_x(x, x_row, 2 * (m + -1) + 0, rows, rows);
-    result0 += 0.836516304f * take_x(x, x_row, 2 * (m + -1) + 1, rows, rows);
     result0 += 0.224143868f * take_x(x, x_row, 2 * (m + 0) + 0, rows, rows);
     result0 += -0.129409523f * take_x(x, x_row, 2 * (m + 0) + 1, rows, rows);
-    result1 += -0.129409523f * take_x(x, x_row, 2 * (m + -1) + 0, rows, rows);
-    result1 += -0.224143868f * take_x(x, x_row, 2 * (m + -1) + 1, rows, rows);
+    result0 += 0.482962913f * take_x(x, x_row, 2 * (m + -1) + 0, rows, rows);
+    result0 += 0.836516304f * take_x(x, x_row, 2 * (m + -1) + 1, rows, rows);
     result1 += 0.836516304f * take_x(x, x_row, 2 * (m + 0) + 0, rows, rows);
     result1 += -0.482962913f * take_x(x, x_row, 2 * (m + 0) + 1, rows, rows);
+    result1 += -0.129409523f * take_x(x, x_row, 2 * (m + -1) + 0, rows, rows);
+    result1 += -0.224143868f * take_x(x, x_row, 2 * (m + -1) + 1, rows, rows);
     if (m - 0 >= 0 && m - 0 < low_rows) {
         a[(long long)(m - 0) * a_row] = result0;
     }

@@ -1,9 +1,10 @@
 """Borders: what stands beyond the ends of a line, as functions of a kernel.
 
 Each border is two functions: ``<name>_place(p, n, t)``, the place on the line of the t-th sample that place p
-is made of, -1 for nothing; and ``<name>_weight(p, n, t)``, its factor, where factors differ from 1. On the
-way back p numbers coefficients; an LWT folds their places on the line of n samples, and a DWT has n
-coefficients and nothing beyond.
+is made of, -1 for nothing; and ``<name>_weight(p, n, t)``, where there are factors: the first one is that of
+sample 0, the next that of the difference of samples 1 and 2, the last that of samples 3 and 4 (see
+``plans.boundary.combinations``). On the way back p numbers coefficients; an LWT folds their places on the
+line of n samples, and a DWT has n coefficients and nothing beyond.
 """
 
 from __future__ import annotations
@@ -40,9 +41,11 @@ _PLACES = {
     "periodization": "const int q = wrapped(p, n + n % 2);\nreturn q < n ? q : n - 1;",
     "reflect": "return n == 1 ? 0 : mirrored(p, n, 2 * n - 2);",
     "antisymmetric": "return mirrored(p, n, 2 * n - 1);",
-    "smooth": "if (t == 0) return p < 0 ? 0 : n - 1;\nreturn n == 1 ? 0 : p < 0 ? 1 : n - 2;",
+    "smooth": "if (t < 2) return p < 0 ? 0 : n - 1;\nreturn n == 1 ? 0 : p < 0 ? 1 : n - 2;",
     "antireflect": (
-        "if (n == 1 || t == 2) return 0;\nif (t == 1) return n - 1;\nreturn mirrored(p, n, 2 * n - 2);"
+        "if (n == 1 || t == 4) return 0;\nif (t == 3) return n - 1;\n"
+        "const int back = wrapped(p, 2 * n - 2) >= n;\n"
+        "if (t == 1 || (t == 0 && back)) return p < 0 ? 0 : n - 1;\nreturn mirrored(p, n, 2 * n - 2);"
     ),
     # Coefficients of an LWT, low and high, by the places 2k and 2k + 1 of a line of n samples.
     "folded low": "return n == 1 ? 0 : mirrored(2 * p, n, 2 * n - 2) / 2;",
@@ -51,13 +54,14 @@ _PLACES = {
 }
 _WEIGHTS = {
     "antisymmetric": "return wrapped(p, 2 * n) < n ? 1 : -1;",
-    "smooth": "const int beyond = p < 0 ? -p : p - n + 1;\nreturn t == 0 ? 1 + beyond : -beyond;",
+    "smooth": "return t == 0 ? 1 : p < 0 ? -p : p - n + 1;",
     "antireflect": (
-        "if (n == 1) return t == 0;\nconst int q = wrapped(p, 2 * n - 2), turn = (p - q) / (2 * n - 2);\n"
-        "if (t == 0) return q < n ? 1 : -1;\nreturn t == 1 ? 2 * turn + 2 * (q >= n) : -2 * turn;"
+        "if (n == 1 || t == 0) return t == 0;\n"
+        "const int q = wrapped(p, 2 * n - 2), back = q >= n, turn = (p - q) / (2 * n - 2);\n"
+        "return t == 1 ? back : 2 * (turn + (back && p < 0));"
     ),
 }
-_TERMS = {"smooth": 2, "antireflect": 3}
+_DIFFERENCES = {"smooth": 1, "antireflect": 2}
 
 
 @dataclass(frozen=True)
@@ -73,9 +77,9 @@ class Border:
     kind: str
 
     @property
-    def terms(self) -> int:
-        """Samples that a place beyond the ends is made of, at most."""
-        return _TERMS.get(self.kind, 1)
+    def differences(self) -> int:
+        """Differences of samples that a place beyond the ends is made of, besides one sample."""
+        return _DIFFERENCES.get(self.kind, 0)
 
     @property
     def weighted(self) -> bool:

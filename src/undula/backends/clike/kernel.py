@@ -20,6 +20,7 @@ __all__ = [
     "Axis",
     "Kernel",
     "Pass",
+    "emit_beyond",
     "emit_take",
     "limited",
     "mixed",
@@ -307,6 +308,17 @@ def taken(work: Pass, component: int, m: str) -> str:
     return f"take_{array}({array}, {array}_row, {m} + {shift}, {count}, {extent})"
 
 
+def emit_beyond(text: Text, border: Border, name: str, target: str, p: str, extent: str, value: str) -> None:
+    """A number beyond the ends of a line whose border has factors; ``value`` reads the place ``%s``."""
+    place = f"{name}_place({p}, {extent}, %s)"
+    text(f"number {target} = {name}_weight({p}, {extent}, 0) * {value % (place % '0')};")
+    if border.differences:
+        with text.block(f"for (int t = 1; t <= {border.differences}; ++t)"):
+            plus, minus = (value % (place % t) for t in ("2 * t - 1", "2 * t"))
+            text(f"const number rise = {plus} - {minus};")
+            text(f"{target} += {name}_weight({p}, {extent}, t) * rise;")
+
+
 def emit_take(text: Text, dialect: Dialect, work: Pass, array: str, border: Border) -> None:
     """A function that reads at any place of a line."""
     kind = f"{dialect.everywhere}const {ELEMENTS[work.source]} *"
@@ -319,9 +331,6 @@ def emit_take(text: Text, dialect: Dialect, work: Pass, array: str, border: Bord
         if not border.weighted:
             text(f"const int q = border_{array}_place(p, extent, 0);", f"return q < 0 ? 0 : {at % 'q'};")
             return
-        text("number sum = 0;")
-        with text.block(f"for (int t = 0; t < {border.terms}; ++t)"):
-            text(f"const int q = border_{array}_place(p, extent, t);")
-            text(f"sum += border_{array}_weight(p, extent, t) * {at % 'q'};")
+        emit_beyond(text, border, f"border_{array}", "sum", "p", "extent", at)
         text("return sum;")
     text("")

@@ -16,12 +16,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ...plans.flow import Flow, FlowStep
+from .borders import Border
 from .dialect import Dialect
 from .kernel import (
     ELEMENTS,
     ITEMSIZE,
     Kernel,
     Pass,
+    emit_beyond,
     limited,
     mixed,
     opened,
@@ -323,13 +325,12 @@ class _Sliding:
             with text.block(f"{dialect.function} {head}"):
                 if border.weighted:
                     with text.block(f"if (p < 0 || p >= {count})"):
+                        text(f"const int q = {name}_place(p, {extent}, 0);")
+                        text(f"load_row{kind_name}(v, {at}, {told});")
                         with text.unrolled("j", self.size):
-                            text("v[j] = 0;")
-                        with text.block(f"for (int t = 0; t < {border.terms}; ++t)"):
-                            text(f"const int q = {name}_place(p, {extent}, t);", f"number some[{self.size}];")
-                            text(f"load_row{kind_name}(some, {at}, {told});")
-                            with text.unrolled("j", self.size):
-                                text(f"v[j] += {name}_weight(p, {extent}, t) * some[j];")
+                            text(f"v[j] *= {name}_weight(p, {extent}, 0);")
+                        if border.differences:
+                            self._add_differences(border, name, extent, f"load_row{kind_name}", at, told)
                         text("return;")
                 text(f"const int q = {_within('p', count)} ? p : {name}_place(p, {extent}, 0);")
                 if border.certain:
@@ -340,6 +341,16 @@ class _Sliding:
                     with text.block("else"), text.unrolled("j", self.size):
                         text("v[j] = 0;")
             text("")
+
+    def _add_differences(self, border: Border, name: str, extent: str, load: str, at: str, told: str) -> None:
+        """To a row that is beyond the ends, multiples of how much rows are above others."""
+        text = self.text
+        with text.block(f"for (int t = 1; t <= {border.differences}; ++t)"):
+            text(f"number plus[{self.size}], minus[{self.size}];")
+            text(f"int q = {name}_place(p, {extent}, 2 * t - 1);", f"{load}(plus, {at}, {told});")
+            text(f"q = {name}_place(p, {extent}, 2 * t);", f"{load}(minus, {at}, {told});")
+            with text.unrolled("j", self.size):
+                text(f"v[j] += {name}_weight(p, {extent}, t) * (plus[j] - minus[j]);")
 
     def _row(self, array: str, row: str, reading: bool, own: bool = False) -> str:
         """The address of a row: one instruction, where rows are bytes apart."""
@@ -416,12 +427,11 @@ class _Sliding:
             border = work.along.borders[sequence if work.back else 0] if work.along else None
             if border is not None and border.weighted:
                 with text.block(f"if (p < 0 || p >= {count})"):
-                    for slot in own:
-                        text(f"v[{slots[slot]}] = 0;")
-                    with text.block(f"for (int t = 0; t < {border.terms}; ++t)"):
-                        for c, slot in enumerate(own):
-                            value = read(work, f"{line}[{name}_place(p, {extent}, t) * {channels} + {c}]")
-                            text(f"v[{slots[slot]}] += {name}_weight(p, {extent}, t) * {value};")
+                    for c, slot in enumerate(own):
+                        value = read(work, f"{line}[%s * {channels} + {c}]")
+                        with text.block():
+                            emit_beyond(text, border, name, "sum", "p", extent, value)
+                            text(f"v[{slots[slot]}] = sum;")
                 head = "else"
             else:
                 head = ""

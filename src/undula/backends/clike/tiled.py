@@ -8,6 +8,7 @@ emitter, from their matrices.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,8 +16,9 @@ from ...algebra import PolyphaseMatrix
 from ...liftings import lifting
 from ...schemes import Scheme, scheme
 from ...wavelets import Wavelet
+from .borders import Border
 from .dialect import Dialect
-from .kernel import ELEMENTS, Kernel, Pass, limited, opened, parameters, prelude, read, written
+from .kernel import ELEMENTS, Kernel, Pass, emit_beyond, limited, opened, parameters, prelude, read, written
 from .text import Text, literal
 
 __all__ = ["EXTENTS", "Gate", "Quads", "Shape", "emit", "quads"]
@@ -316,6 +318,8 @@ class _Tiled:
             along = work.along.borders[number & 1 if work.back else 0]
             for name, border in ((f"{array}_down", down), (f"{array}_along", along)):
                 border.emit(text, dialect, name, "number")
+            if down.weighted or along.weighted:
+                self._take_in_row(array, kind, along)
             counts = ["rows", "columns"]
             if work.back:
                 counts = [f"{array}_rows", f"{array}_columns"]
@@ -329,29 +333,36 @@ class _Tiled:
                         text(f"const int {array}_{axis} = {count};")
                 at = read(work, f"plane[({dialect.long})i * step + j * {work.channels}]")
                 text(f"const int inside_r = r >= 0 && r < {counts[0]}, inside_c = c >= 0 && c < {counts[1]};")
-                text("int i = r, j = c;")
                 if not (down.weighted or along.weighted):
+                    text("int i = r, j = c;")
                     text(f"if (!inside_r) i = {array}_down_place(r, rows, 0);")
                     text(f"if (!inside_c) j = {array}_along_place(c, columns, 0);")
                     text(f"return i < 0 || j < 0 ? 0 : {at};")
                     continue
-                text("number sum = 0;")
-                with (
-                    text.block(f"for (int t = 0; t < (inside_r ? 1 : {down.terms}); ++t)"),
-                    text.block(f"for (int u = 0; u < (inside_c ? 1 : {along.terms}); ++u)"),
-                ):
-                    text("number weight = 1;")
-                    for axis, border, letter, place, extent, turn in (
-                        ("down", down, "i", "r", "rows", "t"),
-                        ("along", along, "j", "c", "columns", "u"),
-                    ):
-                        with text.block(f"if (!inside_{place})"):
-                            text(f"{letter} = {array}_{axis}_place({place}, {extent}, {turn});")
-                            if border.weighted:
-                                text(f"weight *= {array}_{axis}_weight({place}, {extent}, {turn});")
-                    text(f"if (i >= 0 && j >= 0) sum += weight * {at};")
-                text("return sum;")
+                text("int i = r;")
+                inner = f"{array}_in_row(plane, step, %s, c, columns)"
+                if down.weighted:
+                    text(f"if (inside_r) return {inner % 'i'};")
+                    emit_beyond(text, down, f"{array}_down", "sum", "r", "rows", inner)
+                    text("return sum;")
+                else:
+                    text(f"if (!inside_r) i = {array}_down_place(r, rows, 0);")
+                    text(f"return i < 0 ? 0 : {inner % 'i'};")
             text("")
+
+    def _take_in_row(self, array: str, kind: str, border: Border) -> None:
+        """A function that reads a row wherever it is along it; forward only, where borders have factors."""
+        text, work, dialect = self.text, self.work, self.dialect
+        head = f"number {array}_in_row({kind}plane, int step, int i, int c, int columns)"
+        at = read(work, f"plane[({dialect.long})i * step + %s * {work.channels}]")
+        with text.block(f"{dialect.function} {head}"):
+            text(f"if (c >= 0 && c < columns) return {at % 'c'};")
+            name = f"{array}_along"
+            if border.weighted:
+                emit_beyond(text, border, name, "sum", "c", "columns", at)
+                text("return sum;")
+            else:
+                text(f"const int j = {name}_place(c, columns, 0);", f"return j < 0 ? 0 : {at % 'j'};")
 
     def _factor(self, number: int, matrix: PolyphaseMatrix, size: int, margin: int, rows: int) -> None:
         text, shape = self.text, self.shape
@@ -375,13 +386,44 @@ class _Tiled:
                             along, down = key if isinstance(key, tuple) else (key, 0)
                             offset = slots[j] * size + down * shape.along + along
                             source = f"tile[{_plus(here, offset)}]"
-                        factor = float(value)
-                        terms.append(
-                            source if factor == 1 else f"{literal(factor, self.work.number)} * {source}"
-                        )
-                text(f"const number new{i} = {' + '.join(terms) or '0'};")
+                        terms.append((float(value), source))
+                text(f"const number new{i} = {_sum(terms, self.work.number)};")
             for i in changed:
                 text(f"q[k][{i}] = new{i};")
+
+
+def _sum(terms: list[tuple[float, str]], number: str) -> str:
+    """Sources times factors, added up; those whose factors cancel before they are multiplied.
+
+    Factors that differ by powers of two alone are one number times small integers. Products with those are
+    exact, fused with a sum or not, so where the integers add up to 0, a constant makes exactly 0 of them.
+    """
+    groups: dict[float, list[tuple[float, str]]] = {}
+    for factor, source in terms:
+        groups.setdefault(math.frexp(abs(factor))[0], []).append((factor, source))
+    parts = []
+    for mantissa, group in groups.items():
+        unit = 1.0
+        if mantissa != 0.5 and sum(factor for factor, _ in group) == 0:
+            unit, group = min(abs(factor) for factor, _ in group), _by_turns(group)
+        products = [
+            source if factor == unit else f"{literal(factor / unit, number)} * {source}"
+            for factor, source in group
+        ]
+        parts.append(
+            " + ".join(products) if unit == 1 else f"{literal(unit, number)} * ({' + '.join(products)})"
+        )
+    return " + ".join(parts) or "0"
+
+
+def _by_turns(terms: list[tuple[float, str]]) -> list[tuple[float, str]]:
+    """Terms in an order in which signs take turns, so that the sum so far stays small, and with it exact."""
+    rest, ordered, total = list(terms), [], 0.0
+    while rest:
+        number = next((k for k, (factor, _) in enumerate(rest) if factor * total <= 0), 0)
+        ordered.append(rest.pop(number))
+        total += ordered[-1][0]
+    return ordered
 
 
 def _plus(text: str, offset: int) -> str:

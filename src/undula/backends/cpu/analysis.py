@@ -20,11 +20,15 @@ from .layout import (
     BEGIN,
     BLOCK,
     CHANNELS,
+    DIFFERENCES,
     END,
     ENTRY,
+    FACTORS,
     FILTERS,
     FIRST,
     HIGH,
+    HIGH_BEGIN,
+    HIGH_END,
     KIND,
     LEFT,
     LENGTH,
@@ -49,6 +53,7 @@ from .layout import (
     TABLE,
     TAPS,
     TERMS,
+    TURN,
     X_ROW,
     ZERO,
     X,
@@ -64,9 +69,60 @@ from .rows import (
     scratch_of,
     split_row,
 )
-from .simd import copy, extremes, filter_plain, filter_split, peek, poke, reals, times, whereis, words
+from .simd import (
+    add_difference,
+    copy,
+    extremes,
+    filter_plain,
+    filter_plain_apart,
+    filter_split,
+    filter_split_apart,
+    peek,
+    poke,
+    reals,
+    times,
+    whereis,
+    words,
+)
 
 __all__ = ["analyse_columns", "analyse_lines", "analyse_planes", "find_largest", "mix_planes"]
+
+
+@compiled
+def _turned(program, tap):
+    """The place that the tap of this turn reads, for coefficients 0."""
+    at = program[TURN] + tap
+    return program[START] + (at - program[TAPS] if at >= program[TAPS] else at)
+
+
+@compiled
+def _filter(addresses, program, numbers, low, high, count):
+    """Both filters, of sources at listed addresses; those of the high one that cancel do so exactly."""
+    size = numbers.itemsize
+    taps = program[TAPS]
+    filters = whereis(numbers) + FILTERS * size
+    if program[HIGH_END]:
+        filter_plain_apart(
+            addresses, filters, filters + taps * size, taps, program[HIGH_BEGIN], program[HIGH_END],
+            low, high, count, 0, numbers[0],
+        )  # fmt: skip
+    else:
+        filter_plain(addresses, filters, filters + taps * size, taps, low, high, count, 0, numbers[0])
+
+
+@compiled
+def _filter_halves(addresses, program, numbers, low, high, count, half):
+    """The same of whole rows, with results in halves."""
+    size = numbers.itemsize
+    taps = program[TAPS]
+    filters = whereis(numbers) + FILTERS * size
+    if program[HIGH_END]:
+        filter_split_apart(
+            addresses, filters, filters + taps * size, taps, program[HIGH_BEGIN], program[HIGH_END],
+            low, high, count, half, numbers[0],
+        )  # fmt: skip
+    else:
+        filter_split(addresses, filters, filters + taps * size, taps, low, high, count, half, numbers[0])
 
 
 @compiled
@@ -87,14 +143,12 @@ def _analyse_row(even, odd, step, program, numbers, low, high, begin, end, scale
         return
     taps = program[TAPS]
     for tap in range(taps):
-        place = 2 * begin + program[START] + tap
+        place = 2 * begin + _turned(program, tap)
         listed[free + tap] = (odd if place % 2 else even) + (place // 2) * step
     size = numbers.itemsize
-    low_taps = whereis(numbers) + FILTERS * size
     count = (end - begin) * (step // size)
-    filter_plain(
-        whereis(listed) + 8 * free, low_taps, low_taps + taps * size, taps,
-        low + begin * step, high + begin * step, count, 0, numbers[0],
+    _filter(
+        whereis(listed) + 8 * free, program, numbers, low + begin * step, high + begin * step, count,
     )  # fmt: skip
 
 
@@ -117,6 +171,12 @@ def _entry(program, place):
 
 
 @compiled
+def _half_at(place, even, odd, stride):
+    """The address of a place of a row that is given in halves."""
+    return (odd if place & 1 else even) + (place >> 1) * stride
+
+
+@compiled
 def _extend(even, odd, channels, program, numbers, begin, end, from_even, from_odd, stride):
     """Puts places ``begin … end`` beyond the ends of a row beside its halves.
 
@@ -131,18 +191,23 @@ def _extend(even, odd, channels, program, numbers, begin, end, from_even, from_o
         target = (odd if place & 1 else even) + (place >> 1) * step
         table = TABLE + ENTRY * entry
         if program[table + TERMS] < 0:  # a copy
-            source = (from_odd if program[table] & 1 else from_even) + (program[table] >> 1) * stride
+            source = _half_at(program[table], from_even, from_odd, stride)
             for channel in range(channels):
                 poke(target + channel * size, peek(source + channel * size, one), one)
             continue
         for channel in range(channels):
             total = numbers[ZERO]
-            for term in range(TERMS):
-                factor = numbers[factors + TERMS * entry + term]
+            first = factors + FACTORS * entry
+            if numbers[first] != 0:
+                source = _half_at(program[table], from_even, from_odd, stride)
+                total = numbers[first] * peek(source + channel * size, one)
+            for number in range(DIFFERENCES):
+                factor = numbers[first + 1 + number]
                 if factor != 0:
-                    at = program[table + term]
-                    source = (from_odd if at & 1 else from_even) + (at >> 1) * stride
-                    total += factor * peek(source + channel * size, one)
+                    plus = _half_at(program[table + 2 * number + 1], from_even, from_odd, stride)
+                    minus = _half_at(program[table + 2 * number + 2], from_even, from_odd, stride)
+                    rise = peek(plus + channel * size, one) - peek(minus + channel * size, one)
+                    total += factor * rise
             poke(target + channel * size, total, one)
 
 
@@ -180,15 +245,20 @@ def _make_rims(program, numbers, x, row, rims, slot, count, begin, end, listed, 
         number = program[TABLE + ENTRY * entry + TERMS]
         if number < 0:
             continue
-        first = FILTERS + 2 * program[TAPS] + TERMS * entry
-        terms = 0
-        while terms < TERMS and numbers[first + terms] != 0:
-            listed[free + terms] = x + program[TABLE + ENTRY * entry + terms] * row
-            terms += 1
+        first = FILTERS + 2 * program[TAPS] + FACTORS * entry
         factors = whereis(numbers) + first * size
         target = rims + number * slot
-        addresses = whereis(listed) + 8 * free
-        filter_plain(addresses, factors, factors, terms, target, target, count, 0, numbers[0])
+        table = TABLE + ENTRY * entry
+        listed[free] = x + program[table] * row
+        terms = 1 if numbers[first] != 0 else 0
+        filter_plain(
+            whereis(listed) + 8 * free, factors, factors, terms, target, target, count, 0, numbers[0]
+        )
+        for k in range(DIFFERENCES):
+            factor = numbers[first + 1 + k]
+            if factor != 0:
+                plus, minus = program[table + 2 * k + 1], program[table + 2 * k + 2]
+                add_difference(target, x + plus * row, x + minus * row, count, factor)
 
 
 @compiled
@@ -224,7 +294,6 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
     _make_rims(down, downs, x, row, rims, slot, count, low, high, listed, taps)
     ring = rims + down[RIMS] * slot
     how = words(bands[MIX])
-    filters = whereis(downs) + FILTERS * size
     addresses = whereis(listed)
     moves = taps + along[TAPS] + TERMS
     beyond = along[LEFT] + along[RIGHT]
@@ -268,20 +337,15 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
             low_scale, high_scale = downs[SCALE], downs[SCALE + 1]
         else:
             for tap in range(taps):
-                listed[tap] = _row_at(2 * t + down[START] + tap, down, x, row, rims, slot)
+                listed[tap] = _row_at(2 * t + _turned(down, tap), down, x, row, rims, slot)
             if c == 1:
-                filter_split(addresses, filters, filters + taps * size, taps, low_row, high_row, n, half, one)
+                _filter_halves(addresses, down, downs, low_row, high_row, n, half)
                 if width % 2:
                     for tap in range(taps):
                         listed[tap] += 2 * n * size
-                    filter_plain(
-                        addresses, filters, filters + taps * size, taps,
-                        low_row + n * size, high_row + n * size, 1, 0, one,
-                    )  # fmt: skip
+                    _filter(addresses, down, downs, low_row + n * size, high_row + n * size, 1)
             else:
-                filter_plain(
-                    addresses, filters, filters + taps * size, taps, low_row, high_row, count, 0, one
-                )
+                _filter(addresses, down, downs, low_row, high_row, count)
         for band in range(2):
             if k >= down[LOW + band]:
                 continue
@@ -400,11 +464,9 @@ def analyse_columns(arguments, down, downs, listed, like):
     listed = words(listed)
     scratch, slot, _, origin, _ = scratch_of(arguments)
     size = downs.itemsize
-    one = downs[ONE]
     row, begin, end = arguments[X_ROW], arguments[BEGIN], arguments[END]
     pairs, taps = down[PAIRS], down[TAPS]
     lifted = down[KIND] == LIFTED
-    filters = whereis(downs) + FILTERS * size
     states = scratch + origin
     nowhere = states + (2 * pairs * slot if lifted else 0)
     rims = nowhere + 2 * slot
@@ -438,11 +500,8 @@ def analyse_columns(arguments, down, downs, listed, like):
                     )  # fmt: skip
                 else:
                     for tap in range(taps):
-                        listed[tap] = _row_at(2 * t + down[START] + tap, down, x, row, rims, slot)
-                    filter_plain(
-                        whereis(listed), filters, filters + taps * size, taps, low_row, high_row, count,
-                        0, one,
-                    )  # fmt: skip
+                        listed[tap] = _row_at(2 * t + _turned(down, tap), down, x, row, rims, slot)
+                    _filter(whereis(listed), down, downs, low_row, high_row, count)
         next_plane(arguments)
 
 

@@ -6,13 +6,16 @@ A *program* is two arrays that say what is done along an axis, one of integers a
 
 from __future__ import annotations
 
+from ...plans.boundary import DIFFERENCES as DIFFERENCES
 from ...plans.boundary import TERMS as TERMS
 
 # Entries of a program: integers of both directions, of the way forward and of the way back,
 KIND, PAIRS, LENGTH, LOW, HIGH, PLACE, FIRST = range(7)
-START, TAPS, LEFT, RIGHT, RIMS, NEAR_END, NEAR_START = range(7, 14)
+START, TAPS, LEFT, RIGHT, RIMS, NEAR_END, NEAR_START, TURN, HIGH_BEGIN, HIGH_END = range(7, 17)
 DELTA, LOW_START, LOW_TAPS, HIGH_START, HIGH_TAPS, LOW_LEFT, LOW_RIGHT, HIGH_LEFT, HIGH_RIGHT = range(7, 16)
-TABLE, ENTRY = 16, 4  # what lies beyond the ends: where the table begins, integers of one of its entries
+LOW_TURN, HIGH_TURN = 16, 17
+# what lies beyond the ends: where the table begins, integers and factors of one of its entries,
+TABLE, ENTRY, FACTORS = 18, TERMS + 1, 1 + DIFFERENCES
 # and numbers: the factors of steps, two scales, 1 and 0, the taps of filters, the factors of the table.
 SCALE, ONE, ZERO, FILTERS = 4, 6, 7, 8
 # (Steps of integers have three integers each, and one more for all, at this byte.)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...plans.line import Line
-from .layout import FILTERED, INTEGER_FACTORS, LIFTED, TABLE, TERMS
+from .layout import DIFFERENCES, FILTERED, INTEGER_FACTORS, LIFTED, TABLE, TERMS
 
 __all__ = ["Program", "backward", "forward"]
 
@@ -76,6 +76,15 @@ def _numbers(line: Line, inverse: bool, numbers: Sequence[float], dtype: np.dtyp
     return memory
 
 
+def _order(line: Line) -> list[int]:
+    """The tap to begin with, and which ones of the high filter, in that order, have to cancel, if any."""
+    order = line.analysis.order
+    if not line.analysis.cancels:
+        return [order[0], 0, 0]
+    places = np.flatnonzero([line.analysis.high[k] for k in order])
+    return [order[0], int(places[0]), int(places[-1]) + 1]
+
+
 @lru_cache(maxsize=1024)
 def forward(line: Line, dtype: np.dtype[Any]) -> Program:
     """The program of a level forward."""
@@ -86,21 +95,22 @@ def forward(line: Line, dtype: np.dtype[Any]) -> Program:
     lowest, last = line.reads()
     highest = 2 * (count - 1) + last
     if kind == FILTERED:
-        numbers += [*line.analysis.low, *line.analysis.high]
+        numbers += [
+            taps_[k] for taps_ in (line.analysis.low, line.analysis.high) for k in line.analysis.order
+        ]
     left, right = max(0, -lowest), max(0, highest - line.length + 1)
     places = np.concatenate([np.arange(-left, 0), np.arange(line.length, line.length + right)])
     index, factors = line.beyond(places)
-    # Terms that count come first, so that rows can be added up to the last of them.
-    order = np.argsort(factors == 0, axis=1, kind="stable")
-    index, factors = np.take_along_axis(index, order, axis=1), np.take_along_axis(factors, order, axis=1)
+    used = np.repeat(factors != 0, [1, *[2] * DIFFERENCES], axis=1)
     made = (factors[:, 0] != 1) | (factors[:, 1:] != 0).any(axis=1)
     numbered = np.where(made, np.cumsum(made) - 1, -1)
     table = np.concatenate([index, numbered[:, np.newaxis]], axis=1)
     # Which rows those beyond the ends are made of: of places before the start, up to which; of places after
     # the end, from which on.
-    near_start = int(np.where(factors[:left] != 0, index[:left], -1).max(initial=-1)) + 1
-    near_end = int(np.where(factors[left:] != 0, index[left:], line.length).min(initial=line.length))
+    near_start = int(np.where(used[:left], index[:left], -1).max(initial=-1)) + 1
+    near_end = int(np.where(used[left:], index[left:], line.length).min(initial=line.length))
     integers = [*head, start, taps, left, right, int(made.sum()), near_end, near_start]
+    integers += _order(line) if kind == FILTERED else []
     integers += [0] * (TABLE - len(integers))
     return Program(
         integers=np.array([*integers, *table.ravel()], dtype=np.int64),
@@ -126,7 +136,9 @@ def backward(line: Line, dtype: np.dtype[Any]) -> Program:
     if kind == LIFTED:
         delta = (place + 1 - line.places[1 - first]) // 2
     else:
-        numbers += [*low.even, *high.even, *low.odd, *high.odd]
+        # Details first, which are small: what is added to them loses less than what is added to a large sum.
+        numbers += [side.even[k] for side in (high, low) for k in side.order]
+        numbers += [side.odd[k] for side in (high, low) for k in side.order]
     margins, table = [], []
     for band, (begin, end) in enumerate(used):
         count = line.counts[band]
@@ -137,8 +149,9 @@ def backward(line: Line, dtype: np.dtype[Any]) -> Program:
     integers = [*head, delta]
     for side in (low, high):
         integers += [side.start, len(side.even)] if kind == FILTERED else [0, 0]
+    turns = [low.order[0], high.order[0]]
     return Program(
-        integers=np.array([*integers, *margins, *table], dtype=np.int64),
+        integers=np.array([*integers, *margins, *turns, *table], dtype=np.int64),
         numbers=_numbers(line, True, numbers, dtype),
         length=line.length,
         counts=line.counts,

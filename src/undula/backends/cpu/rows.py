@@ -21,6 +21,7 @@ from .layout import (
     SLOT,
     SPLIT,
     X_PLANE,
+    ZERO,
     X,
 )
 from .simd import (
@@ -49,6 +50,7 @@ __all__ = [
     "room_for",
     "scratch_of",
     "split_row",
+    "zero_row",
 ]
 
 split1, split2 = columns_split[1], columns_split[2]
@@ -144,6 +146,13 @@ def join_row(even, odd, row, places, channels, like):
                 poke(row + k * step + j * size, peek(side + (k // 2) * step + j * size, one), one)
         else:
             copy(row + k * step, side + (k // 2) * step, channels, one)
+
+
+@compiled
+def zero_row(row, count, like):
+    """A row of zeros."""
+    for k in range(count):
+        poke(row + k * like.itemsize, like[ZERO], like[0])
 
 
 @compiled

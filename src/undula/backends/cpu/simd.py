@@ -34,6 +34,7 @@ from .emitter import INT, Emitter
 from .layout import INTEGER_FACTORS
 
 __all__ = [
+    "add_difference",
     "columns_join",
     "columns_plain",
     "columns_split",
@@ -42,7 +43,9 @@ __all__ = [
     "factors_of",
     "filter_join",
     "filter_plain",
+    "filter_plain_apart",
     "filter_split",
+    "filter_split_apart",
     "join",
     "mix",
     "peek",
@@ -425,16 +428,36 @@ columns_join = {pairs: _columns(pairs, "join") for pairs in (1, 2)}
 # --- filters --------------------------------------------------------------------------------------
 
 
-def _filter(layout: str) -> Any:
+def _add_difference(emit: Emitter, values: list[Any]) -> None:
+    """A row and a multiple of how much one row is above another."""
+    target, plus, minus, count, factor = values
+    if emit.integer:
+        return  # (integers are lifted, and never extrapolated)
+    rows = [emit.pointer(address) for address in (target, plus, minus)]
+
+    def work(i: Any, lanes: int, vectors: int) -> None:
+        total, high, low = (emit.load(row, i, lanes) for row in rows)
+        rise = emit.b.fsub(high, low)
+        emit.store(emit.add(total, emit.spread(factor, lanes), rise), rows[0], i, lanes)
+
+    emit.over(count, work, 1, once=True)
+
+
+add_difference = _loop("add_difference", 4, _add_difference)
+
+
+def _filter(layout: str, apart: bool = False) -> Any:
     """Two sums over the same sources, whose addresses are listed at an address.
 
-    ``split`` reads whole rows and writes halves, ``join`` reads halves and writes whole rows.
+    ``split`` reads whole rows and writes halves, ``join`` reads halves and writes whole rows. ``apart``, the
+    high filter has taps only from one number to another, and its products are rounded before they are added:
+    so taps that cancel do so exactly.
     """
 
     def body(emit: Emitter, values: list[Any]) -> None:
         if emit.integer:
             return  # (integers are lifted)
-        sources, low, high, taps, out_low, out_high, count, half, _ = values
+        sources, low, high, taps, *between, out_low, out_high, count, half, _ = values
         builder = emit.b
         listed = builder.inttoptr(sources, INT.as_pointer())
         filters = emit.pointer(low), emit.pointer(high)
@@ -450,7 +473,8 @@ def _filter(layout: str) -> Any:
             sums = [[cgutils.alloca_once(builder, emit.vector(lanes)) for _ in range(parts)] for _ in filters]
             for place in (*sums[0], *sums[1]):
                 builder.store(zero, place)
-            with emit.loop(INT(0), taps, 1) as tap:
+
+            def add(tap: Any, both: bool, first: bool = False) -> None:
                 address = builder.load(builder.gep(listed, [tap]))
                 rows = [emit.pointer(address)]
                 if layout == "join":
@@ -459,8 +483,26 @@ def _filter(layout: str) -> Any:
                 for k in range(parts):
                     number, phase = divmod(k, len(rows))
                     value = emit.load(rows[phase], emit.plus(start, number * lanes), lanes)
-                    for factor, total in zip(factors, sums, strict=True):
-                        builder.store(emit.add(builder.load(total[k]), factor, value), total[k])
+                    builder.store(emit.add(builder.load(sums[0][k]), factors[0], value), sums[0][k])
+                    if both and apart:
+                        product = builder.fmul(factors[1], value)
+                        total = product if first else builder.fadd(builder.load(sums[1][k]), product)
+                        builder.store(total, sums[1][k])
+                    elif both:
+                        builder.store(emit.add(builder.load(sums[1][k]), factors[1], value), sums[1][k])
+
+            if apart:
+                begin, end = between
+                with emit.loop(INT(0), begin, 1) as tap:
+                    add(tap, False)
+                add(begin, True, first=True)
+                with emit.loop(builder.add(begin, INT(1)), end, 1) as tap:
+                    add(tap, True)
+                with emit.loop(end, taps, 1) as tap:
+                    add(tap, False)
+            else:
+                with emit.loop(INT(0), taps, 1) as tap:
+                    add(tap, True)
             for total, rows in zip(sums, outputs, strict=True):
                 found = [builder.load(place) for place in total]
                 for k in range(vectors):
@@ -479,7 +521,8 @@ def _filter(layout: str) -> Any:
 
         emit.over(count, work, 4 if layout == "plain" else 2)
 
-    return _loop(f"filter_{layout}", 8, body)
+    return _loop(f"filter_{layout}{'_apart' * apart}", 10 if apart else 8, body)
 
 
 filter_split, filter_plain, filter_join = (_filter(layout) for layout in ("split", "plain", "join"))
+filter_split_apart, filter_plain_apart = (_filter(layout, True) for layout in ("split", "plain"))

@@ -30,6 +30,7 @@ from .layout import (
     LOW_RIGHT,
     LOW_START,
     LOW_TAPS,
+    LOW_TURN,
     ONE,
     PAIRS,
     PLACE,
@@ -43,7 +44,7 @@ from .layout import (
     ZERO,
     X,
 )
-from .rows import compiled, down_columns, halves, join_row, lift, next_plane, scratch_of
+from .rows import compiled, down_columns, halves, join_row, lift, next_plane, scratch_of, zero_row
 from .simd import copy, filter_join, filter_plain, peek, poke, reals, times, whereis, words
 
 __all__ = ["synthesise_columns", "synthesise_lines", "synthesise_planes"]
@@ -81,6 +82,13 @@ def _steps_for(program, begin, end):
 
 
 @compiled
+def _turned(program, band, tap):
+    """Which tap of a band comes at this turn."""
+    at, taps = program[LOW_TURN + band] + tap, program[LOW_TAPS + 2 * band]
+    return at - taps if at >= taps else at
+
+
+@compiled
 def _synthesise_row(low, high, step, program, numbers, even, odd, begin, end, scaled, buffer, listed, free):
     """Samples ``begin … end`` (``begin`` even) in halves, from bands with what lies beyond their ends."""
     one = numbers[ONE]
@@ -97,9 +105,9 @@ def _synthesise_row(low, high, step, program, numbers, even, odd, begin, end, sc
         lift(b, a, step, program[PAIRS], numbers, out_b, out_a, k0, k1, scale_b, scale_a, buffer)
         return
     taps = 0
-    for band in range(2):
+    for band in range(1, -1, -1):
         for tap in range(program[LOW_TAPS + 2 * band]):
-            number = begin // 2 + program[LOW_START + 2 * band] + tap
+            number = begin // 2 + program[LOW_START + 2 * band] + _turned(program, band, tap)
             listed[free + taps] = (high if band else low) + number * step
             taps += 1
     filters = whereis(numbers) + FILTERS * size
@@ -138,13 +146,6 @@ def _stand_in(band, step, program, which, target, begin, end, like):
 
 
 @compiled
-def _zero(row, count, like):
-    """Zeros."""
-    for k in range(count):
-        poke(row + k * like.itemsize, like[ZERO], like[0])
-
-
-@compiled
 def _make_row(number, band, down, along, alongs, bands, c, target, place, listed, free, scaled):
     """A row of the low or the high band of the columns, in halves, from its two bands along the rows."""
     _, _, half, origin, buffer = place
@@ -152,8 +153,8 @@ def _make_row(number, band, down, along, alongs, bands, c, target, place, listed
     width = along[LENGTH]
     source = _coefficient(down, band, number)
     if source < 0:
-        _zero(target, (width + 1) // 2 * c, alongs)
-        _zero(target + half, (width + 1) // 2 * c, alongs)
+        zero_row(target, (width + 1) // 2 * c, alongs)
+        zero_row(target + half, (width + 1) // 2 * c, alongs)
         return
     taken = place[0] + origin
     first = BANDS + 2 * band
@@ -239,7 +240,7 @@ def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, 
                     slot, 0, out_b, out_a, count, downs, (scale_b, one, scale_a, one),
                 )  # fmt: skip
         return
-    low_taps, taps = down[LOW_TAPS], free
+    low_taps, high_taps, taps = down[LOW_TAPS], down[HIGH_TAPS], free
     filters = whereis(downs) + FILTERS * size
     nowhere, parts = rows, rows + slot
     ring = rows + 2 * slot
@@ -258,8 +259,8 @@ def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, 
                     )
                     join_row(parts, parts + half, at, width, c, alongs)
             for tap in range(used):
-                number = m + down[LOW_START + 2 * band] + tap
-                listed[band * low_taps + tap] = ring + (band * low_taps + number % used) * slot
+                number = m + down[LOW_START + 2 * band] + _turned(down, band, tap)
+                listed[(1 - band) * high_taps + tap] = ring + (band * low_taps + number % used) * slot
         even = x + 2 * m * row
         odd = even + row if 2 * m + 1 < end else nowhere
         addresses = whereis(listed)
@@ -323,7 +324,7 @@ def synthesise_columns(arguments, down, downs, listed, like):
     filters = whereis(downs) + FILTERS * size
     scales = (downs[SCALE + first], one, downs[SCALE + 1 - first], one)
     taps = down[LOW_TAPS] + down[HIGH_TAPS]
-    _zero(zero, min(STRIP, arguments[CHANNELS]), downs)
+    zero_row(zero, min(STRIP, arguments[CHANNELS]), downs)
     for _ in range(arguments[PLANES]):
         for strip in range(0, arguments[CHANNELS], STRIP):
             count = min(STRIP, arguments[CHANNELS] - strip)
@@ -346,9 +347,9 @@ def synthesise_columns(arguments, down, downs, listed, like):
                 continue
             for m in range(begin // 2, (end + 1) // 2):
                 listing = 0
-                for band in range(2):
+                for band in range(1, -1, -1):
                     for tap in range(down[LOW_TAPS + 2 * band]):
-                        number = m + down[LOW_START + 2 * band] + tap
+                        number = m + down[LOW_START + 2 * band] + _turned(down, band, tap)
                         listed[listing] = _band_row(arguments, down, band, number, zero, strip * size)
                         listing += 1
                 even = x + 2 * m * row
