@@ -551,7 +551,8 @@ sharp = undula.sharpen(image)
 clear = undula.enhance(xray)  # weak structures at all scales
 ```
 
-Integers come back as the same integers, rounded and cut; floats as floats. A third axis of 3 or 4 is taken for colours; say
+Integers come back as the same integers, rounded and cut; floats as floats. Integers of 32 and 64 bits are filtered in float64,
+so those beyond 2⁵³ lose their last digits. A third axis of 3 or 4 is taken for colours; say
 `channel_axis=None` where it is not, or which axis has them. Colour images are filtered as brightness and colour
 differences, opacity is left alone. What is no number, or not valid (`mask=` is True where samples are), stays as it is and out of
 all statistics. Volumes are
