@@ -200,7 +200,7 @@ def check_bounds(grows: Growth, signs: Sequence[Array], wavelet: str, mode: str,
 @pytest.mark.parametrize("mode", LWT_MODES)
 @pytest.mark.parametrize("name", NAMES if THOROUGH else SAMPLE)
 def test_bounds_of_lines_hold_and_are_reached(name: str, mode: str) -> None:
-    for length, levels in ((1, 2), (2, 1), (3, 2), (5, 3), (8, 2), (13, 1), (24, 2), (37, 3)):
+    for length, levels in ((1, 2), (2, 1), (3, 2), (5, 3), (13, 1), (37, 3)):
         grows = grown(name, mode, (length,), levels)
         rows = np.concatenate(
             [r for _, kind, r in responses(name, mode, length, levels) if kind == "numbers"]
@@ -208,7 +208,7 @@ def test_bounds_of_lines_hold_and_are_reached(name: str, mode: str) -> None:
         np.testing.assert_allclose(grows.gains[0], np.abs(rows).sum(axis=1).max(), rtol=1e-6)
         # (All signs at once: lines are along the first axis, side by side.)
         signs = np.unique(np.where(rows < 0, -1, 1), axis=0).T
-        for size in (1, 3, 2**24):
+        for size in (2, 2**24):
             low, found = size * signs, dict.fromkeys(KINDS, 0)
             for _ in range(levels):
                 for kind, values in walk(low, name, mode):
@@ -223,7 +223,7 @@ def test_bounds_of_lines_hold_and_are_reached(name: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", LWT_MODES)
-@pytest.mark.parametrize("name", NAMES if THOROUGH else ("haar", "db3", "sym5", "cdf53", "cdf97", "dd137"))
+@pytest.mark.parametrize("name", NAMES if THOROUGH else ("db3", "cdf53", "cdf97"))
 def test_bounds_of_images_and_volumes_hold_and_are_reached(name: str, mode: str) -> None:
     for shape, levels in (((3, 3), 1), ((9, 6), 3), ((3, 4, 5), 2)):
         check_bounds(
