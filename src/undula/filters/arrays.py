@@ -211,7 +211,7 @@ class Elsewhere(Arrays):
         flat = xp.sort(xp.abs(xp.reshape(x, (x.shape[0], -1))), axis=1)
         # (Those left out come first: their number is found, not asked for.)
         limit = xp.reshape(self.per_item(least, x), (-1, 1))
-        zeros = xp.sum(xp.astype(flat <= limit, xp.int64), axis=1)
+        zeros = xp.sum(flat <= limit, axis=1)
         count = flat.shape[1]
         most = xp.full_like(zeros, count - 1)
         low = xp.minimum((zeros + count - 1) // 2, most)

@@ -184,7 +184,7 @@ class Subject:
         turned = xp.permute_dims(self.keep, tuple(self.order))[:3]
         every, some = xp.all(turned, axis=0), xp.any(turned, axis=0)
         axes = tuple(range(len(every.shape) - self.places, len(every.shape)))
-        counts = [xp.sum(found, axis=axes, dtype=xp.int64) for found in (every, some)]
+        counts = [xp.sum(found, axis=axes) for found in (every, some)]
         self.mixed = bool(xp.all(2 * counts[0] >= counts[1]))
         self.uneven = self.mixed and bool(xp.any(some & ~every))
 
