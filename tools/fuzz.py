@@ -14,10 +14,12 @@ import argparse
 import io as bytes_io
 import os
 import select
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -291,9 +293,12 @@ def mutated(whole: bytes, rng: np.random.Generator) -> bytes:
 
 # Tells of each file: exit statuses, seconds of all processors, the most memory, and what is wrong.
 WORKER = """
-import contextlib, io, resource, sys, time, traceback
+import contextlib, faulthandler, io, resource, signal, sys, time, traceback
 from pathlib import Path
 from undula.cli import main
+
+faulthandler.enable()
+faulthandler.register(signal.SIGUSR1)  # (asked where it hangs)
 
 def begin_peak():
     with contextlib.suppress(OSError):
@@ -354,6 +359,14 @@ class Worker:
             return []
         return self.process.stdout.readline().rstrip("\n").split("\t")[1:]
 
+    def last_words(self) -> str:
+        """How it ended, or where it hangs."""
+        ended = self.process.poll()
+        if ended is None:
+            self.process.send_signal(signal.SIGUSR1)
+            time.sleep(2)
+        return f"{'hung' if ended is None else f'ended with {ended}'}: {self.log.read_text()[-3000:]}"
+
     def close(self) -> None:
         """Ends the process."""
         self.process.kill()
@@ -388,7 +401,7 @@ def main() -> None:
                     worker.run(one, "coefficients" in one.name)
             told = worker.run(path, "coefficients" in name)
             if not told:
-                told = ["99", "99", "0", "0", repr("it hung or ended: " + worker.log.read_text()[-300:])]
+                told = ["99", "99", "0", "0", repr(worker.last_words())]
             *codes, seconds, peak, wrong = told
             if number >= 0:
                 found[" ".join(codes)] += 1
@@ -397,7 +410,8 @@ def main() -> None:
             slowest = max(slowest, (float(seconds), name))
             largest = max(largest, (int(peak), name))
             if wrong != "''" or float(seconds) > SECONDS or int(peak) > BYTES:
-                bad.append(f"{number} {name}: {' '.join(codes)}, {seconds} s, {peak} bytes: {wrong}")
+                bad.append(name)
+                print(f"{number} {name}: {' '.join(codes)}, {seconds} s, {peak} bytes: {wrong}", flush=True)
                 given.keep.mkdir(exist_ok=True)
                 (given.keep / f"{number}-{name}").write_bytes(path.read_bytes())
                 if "99" in codes or int(peak) > BYTES:
@@ -407,8 +421,6 @@ def main() -> None:
                 print(f"{number} files, {len(bad)} failed", file=sys.stderr, flush=True)
         if worker is not None:
             worker.close()
-    for each in bad:
-        print(each)
     if refused:
         print("not read here, broken or not:", *refused)
     print(
