@@ -400,6 +400,8 @@ def main() -> None:
                 for one in sorted((folder / "samples").iterdir()):  # (what is loaded once is not counted)
                     worker.run(one, "coefficients" in one.name)
             told = worker.run(path, "coefficients" in name)
+            if told and float(told[-3]) > SECONDS:  # (a kernel that was compiled is there the second time)
+                told = worker.run(path, "coefficients" in name)
             if not told:
                 told = ["99", "99", "0", "0", repr(worker.last_words())]
             *codes, seconds, peak, wrong = told
