@@ -211,8 +211,8 @@ BAD: dict[str, tuple[Any, str]] = {
     "floats to be kept as integers": (lambda: undula.lwt(np.ones(8), "cdf53", dtype="i4"), "float64.*round"),
     "integers of no such kind": (lambda: undula.lwt([1, 2], "cdf53", dtype="u1"), "int16, int32, int64"),
     "coefficients of nothing": (
-        lambda: undula.ilwt([np.full(4, 2**30, "i4"), np.full(4, -(2**30), "i4")], "cdf97"),
-        "lead to more than int32 holds: give them as int64",
+        lambda: undula.ilwt([np.full(4, 2**31 - 1, "i4"), np.full(4, 1 - 2**31, "i4")], "cdf97"),
+        "lead to samples .* int32 does not hold; pass coefficients of int64",
     ),
     "nothing": (lambda: undula.lwt2(np.ones((0, 4)), "haar"), r"\(0, 4\)"),
     "missing": (lambda: undula.ilwt([np.ones(2), None], "haar"), "None"),  # type: ignore[list-item]
