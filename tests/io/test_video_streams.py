@@ -17,7 +17,7 @@ from clips import encoded, plain_decode, write_test_clip
 from undula import io
 from undula.cli import main
 from undula.io import files
-from undula.io.encoder import ordinary_threads
+from undula.io.encoder import FilmWriter, ordinary_threads
 from undula.io.film import FilmReader, Planes, display_matrix, open_film
 
 COVER = av.stream.Disposition.attached_pic
@@ -199,6 +199,61 @@ def test_of_two_video_streams_the_film_is_filtered(
         assert a == b
         after.seek(0)
         assert next(after.decode(filtered)).to_ndarray(format="gray").max() < 20
+
+
+@pytest.fixture(scope="module")
+def two_reordered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two films whose frames are stored out of order; of Matroska the first packets have no decoding time."""
+    path = tmp_path_factory.mktemp("two") / "x.mkv"
+    with av.open(str(path), "w") as container:
+        streams = [add_film(container, bf="2", **{"b-adapt": "0"}) for _ in range(2)]
+        container.start_encoding()
+        for stream, count in zip(streams, (12, 10), strict=True):
+            encoded(container, stream, range(count), Fraction(1, 25))
+    with av.open(str(path)) as container:
+        assert next(container.demux(video=1)).dts is None
+    return path
+
+
+@pytest.mark.parametrize("count", [None, 1])
+@pytest.mark.parametrize("suffix", ["mkv", "mp4", "mov"])
+def test_a_second_film_with_frames_out_of_order_is_copied(
+    suffix: str, count: int | None, two_reordered: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / f"y.{suffix}"
+    assert io.process(two_reordered, target, as_it_is, count=count) == (count or 12)
+    frames = []
+    for path in (two_reordered, target):
+        with av.open(str(path)) as container:
+            frames.append(
+                [(float(f.time), f.to_ndarray(format="yuv420p").tobytes()) for f in container.decode(video=1)]
+            )
+    assert frames[1] == frames[0][: len(frames[1])]
+    assert count or len(frames[1]) == 10
+
+
+def test_a_stream_that_cannot_be_copied_is_named(two_reordered: Path, tmp_path: Path) -> None:
+    with av.open(str(two_reordered)) as container:
+        film, other = container.streams.video
+        first = next(container.decode(film))
+        out = FilmWriter(
+            tmp_path / "y.mkv",
+            tmp_path / "y.mkv",
+            two_reordered,
+            container,
+            film,
+            first,
+            [other],
+            None,
+            18,
+            "fast",
+        )
+        out.start([])
+        early, late = [packet for packet in container.demux(other) if packet.dts is not None][:2]
+        out.copy(late)
+        with pytest.raises(undula.FileError, match=r"stream 1 \(h264\) cannot be copied: .*; --no-audio"):
+            out.copy(early)  # (no container holds times that go back)
+        out.abandon()
 
 
 def test_a_second_film_that_does_not_fit_is_an_error(tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ RAW_PIXELS = {
     "mov": ["rgb24", "bgra"],
 }
 LARGEST_MPEG4_TIMESCALE = 65535
+MOST_REORDERED = 64  # packets of a stream that may come before the first decoding time
 LIMITED_RANGE, FULL_RANGE = 1, 2  # AVCOL_RANGE_MPEG and AVCOL_RANGE_JPEG
 UNSPECIFIED = 2  # of AVColorSpace, AVColorPrimaries and AVColorTransferCharacteristic
 GRID_TOLERANCE = Fraction(1, 4)  # of the time between frames at a constant rate
@@ -272,6 +273,7 @@ class FilmWriter:
         try:
             self._add_film(name, film, first, full_range, _encoder_options(name, quality, preset))
             self._copied: dict[int, Any] = {}
+            self._undated: dict[int, list[Any]] = {}  # packets without decoding times, by stream
             for other in others:
                 self._add_copy(other)
             self._container.metadata.update(_tags(container.metadata))
@@ -402,16 +404,52 @@ class FilmWriter:
         self._container.mux(self._stream.encode(frame))
 
     def copy(self, packet: Any) -> None:
-        """A packet of another stream, if it is kept."""
-        stream = self._copied.get(packet.stream.index)
-        if stream is not None:
-            if packet.dts is None:
-                packet.dts = packet.pts = packet.pts or 0
-            packet.stream = stream
+        """A packet of another stream, if it is kept.
+
+        Matroska has no decoding times. Where frames are stored out of order FFmpeg knows them only after some
+        packets: the first ones wait for it.
+        """
+        if packet.stream.index not in self._copied:
+            return
+        waiting = self._undated.setdefault(packet.stream.index, [])
+        if packet.dts is None and packet.stream.type == "video" and len(waiting) < MOST_REORDERED:
+            waiting.append(packet)
+            return
+        if packet.dts is None:
+            packet.dts = packet.pts = packet.pts or 0
+        self._copy_undated(packet.stream.index, packet.dts)
+        self._mux_copy(packet)
+
+    def _copy_undated(self, index: int, until: int | None) -> None:
+        """Writes the packets of a stream that wait for decoding times; those are before the one given."""
+        packets = self._undated.pop(index, [])
+        if until is None:
+            until = max(((packet.pts or 0) + max(1, packet.duration or 0) for packet in packets), default=0)
+        for packet in reversed(packets):
+            until -= max(1, packet.duration or 0)
+            packet.dts = until = until if packet.pts is None else min(until, packet.pts)
+            packet.pts = until if packet.pts is None else packet.pts
+        for packet in packets:
+            self._mux_copy(packet)
+
+    def _mux_copy(self, packet: Any) -> None:
+        source = packet.stream
+        packet.stream = self._copied[source.index]
+        try:
             self._container.mux(packet)
+        except OSError:
+            raise
+        except Exception as error:
+            name = getattr(source.codec_context, "name", "an unknown codec")
+            raise FileError(
+                f"cannot write {self.target}: stream {source.index} ({name}) cannot be copied:"
+                f" {reason(error)}; --no-audio (audio=False) leaves it out"
+            ) from None
 
     def finish(self) -> None:
         """Writes what the encoder still has, and the end of the file."""
+        for index in list(self._undated):
+            self._copy_undated(index, None)
         self._container.mux(self._stream.encode(None))
         self._container.close()
 
