@@ -169,7 +169,7 @@ def test_other_commands_on_samples_that_are_not_finite(
     assert main(["info", "nothing.npy"]) == 0
     assert main(["compare", "nothing.npy", "nothing.npy"]) == 0
     capsys.readouterr()
-    for line in ("approximate x.npy y.npy --share 0.5", "verify x.npy"):
+    for line in ("approximate x.npy y.npy --share 0.5", "verify x.npy", "transform x.npy y.npz"):
         assert main(line.split()) == 1
         assert "2 samples of x.npy are NaN or infinite" in capsys.readouterr().err
     assert not Path("y.npy").exists()

@@ -254,7 +254,7 @@ def test_numbers_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
         ("compare noisy.png small.png", "cannot be compared"),
         ("transform noisy.png x.txt", ".npz"),
         ("info empty.png", "empty"),
-        ("info text.png", "no kind of file"),
+        ("info text.png", "no file format"),
         ("accept none.mp4", "no such file"),
         ("example x.dcm", "picture or a clip"),
         ("filter noisy.png x.png -S soft:20 --save noisy.png", "is an input"),
@@ -263,7 +263,7 @@ def test_numbers_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
         ("approximate noisy.png noisy.png --share 0.1", "is an input"),
         ("denoise noisy.png x.png --over-time 8", "is for video"),
         ("denoise noisy.png kept.png -o many.png", "looks like a file"),
-        ("denoise text.png x.mp4", "no kind of file"),
+        ("denoise text.png x.mp4", "no file format"),
     ],
 )
 def test_one_line_for_an_error(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -181,7 +181,7 @@ def test_dicom_without_a_picture(tmp_path: Path) -> None:
 
 
 def test_dicom_comes_from_dicom(tmp_path: Path) -> None:
-    with pytest.raises(undula.ArgumentError, match="whose picture"):
+    with pytest.raises(undula.ArgumentError, match="data of the patient"):
         io.write(tmp_path / "x.dcm", GREY)
     given = io.read(examples.get_path("ct"))
     with pytest.raises(undula.ArgumentError, match="the dataset has"):
@@ -202,7 +202,7 @@ def test_renamed_files_are_what_they_are(tmp_path: Path) -> None:
     ("content", "message"),
     [
         (b"", "empty"),
-        (b"nothing that anybody knows, but long enough" * 9, "no kind of file"),
+        (b"nothing that anybody knows, but long enough" * 9, "no file format"),
         (b"\x89PNG\r\n\x1a\n" + b"\0" * 40, "png"),
         (b"\xff\xd8\xff\xe0 and no more", "jpeg"),
         (b"II*\0\xff\xff\xff\xff", "no pictures|tiff"),

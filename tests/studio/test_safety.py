@@ -64,7 +64,7 @@ def test_uploads_that_are_too_large_or_broken(open_tab: OpenTab, strict: Served,
     assert "says that it has 3,600,000,000 pixels" in complaint(tab)
     (tmp_path / "text.mp4").write_bytes(b"no video at all, but a text that is called one")
     tab.at("file-input").set_input_files(tmp_path / "text.mp4")
-    assert "no kind of file" in complaint(tab)
+    assert "no file format" in complaint(tab)
     (tmp_path / "empty.png").write_bytes(b"")
     tab.at("file-input").set_input_files(tmp_path / "empty.png")
     assert "empty" in complaint(tab)

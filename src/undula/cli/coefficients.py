@@ -28,8 +28,10 @@ def transform(
     target: Annotated[Path, typer.Argument(help="coefficients, as .npz")],
     wavelet: Wave = "cdf97",
     level: Level = 3,
-    mode: Annotated[str, typer.Option("--mode", help="how lines go on beyond their ends")] = "symmetric",
-    show: Annotated[Path | None, typer.Option("--picture", help="and as a picture")] = None,
+    mode: Annotated[
+        str, typer.Option("--mode", help="how the image is extended beyond its borders")
+    ] = "symmetric",
+    show: Annotated[Path | None, typer.Option("--picture", help="also save the pyramid as a picture")] = None,
     overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
@@ -44,6 +46,7 @@ def transform(
     given = work.read_picture(source, max_pixels).upright()  # (coefficients have no orientation)
     if given.pages:
         raise FileError(f"{source} has {len(given.pixels)} pages, and this transforms one picture")
+    check_finite(given.pixels, source)  # (one NaN would be in every coefficient that reaches it)
     coeffs = undula.wavedecn(given.pixels, wavelet, mode, level, axes=(0, 1))
     found: dict[str, Any] = {"low": coeffs[0]}
     for number, details in enumerate(reversed(coeffs[1:]), 1):
@@ -74,7 +77,7 @@ def inverse(
     max_pixels: MaxPixels = None,
     json_: Json = False,
 ) -> None:
-    """Make a picture of coefficients again.
+    """Reconstruct a picture from its coefficients.
 
     Example: `undula example photo.png && undula transform photo.png c.npz && undula inverse c.npz back.png`
     """

@@ -33,7 +33,7 @@ app = typer.Typer(
 def whole(
     version: Annotated[
         bool,
-        typer.Option("--version", help="tell the version, and no more", is_eager=True, callback=_version),
+        typer.Option("--version", help="print the version and exit", is_eager=True, callback=_version),
     ] = False,
 ) -> None:
     """Wavelets for pictures, video and DICOM: denoise, despeckle, sharpen, transform, compare."""
@@ -45,25 +45,26 @@ Paths = Annotated[
 Output = Annotated[
     str | None, typer.Option("--output", "-o", help="a folder for all results, or a file for one")
 ]
-Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="folders within folders, too")]
-Json = Annotated[bool, typer.Option("--json", help="for machines")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no progress, no words")]
+Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="also files in subfolders")]
+Json = Annotated[bool, typer.Option("--json", help="print the result as JSON")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print errors only")]
 Backend = Annotated[
     str, typer.Option("--backend", help="auto, cpu, cuda, opencl, or one device such as cuda:1")
 ]
 MaxPixels = Annotated[
-    int | None, typer.Option("--max-pixels", min=1, help="the most pixels that a file may have")
+    int | None, typer.Option("--max-pixels", min=1, help="largest number of pixels that a file may have")
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", "-y", help="replace outputs that exist")]
 Level = Annotated[
-    int | None, typer.Option("--level", "-l", min=0, help="levels; as usual for the size if not given")
+    int | None,
+    typer.Option("--level", "-l", min=0, help="number of levels; by default as many as suit the size"),
 ]
 Wave = Annotated[str, typer.Option("--wavelet", "-w", help="any wavelet: undula info --wavelets lists them")]
 Sigma = Annotated[
     float | None, typer.Option("--sigma", help="the noise, in grey levels; estimated if not given")
 ]
 OverTime = Annotated[
-    int, typer.Option("--over-time", min=0, help="video: so many frames filtered together, in 3-D")
+    int, typer.Option("--over-time", min=0, help="video: number of frames to filter together, in 3-D")
 ]
 Quality = Annotated[
     int, typer.Option("--quality", min=0, help="video: constant quality from 0, the best, to 63")
@@ -77,7 +78,7 @@ Preset = Annotated[
 NoAudio = Annotated[
     bool, typer.Option("--no-audio", help="video: write the film alone: no sound, subtitles, cover art")
 ]
-Frames = Annotated[int | None, typer.Option("--frames", min=1, help="video: the most frames to take")]
+Frames = Annotated[int | None, typer.Option("--frames", min=1, help="video: stop after so many frames")]
 
 
 def check_finite(pixels: np.ndarray[Any, Any], source: str) -> None:

@@ -29,7 +29,7 @@ def experiments(
         "experiments"
     ),
     overwrite: Overwrite = False,
-    list_: Annotated[bool, typer.Option("--list", help="tell their names, and no more")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="print the names and exit")] = False,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:

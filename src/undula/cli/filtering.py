@@ -75,7 +75,7 @@ def _filtered(
         if len(results) > 5:
             say(f"… and {len(results) - 5} more")
         if frames > 1:
-            say(f"{frames} frames in {seconds:.1f} s, {frames / seconds:.1f} in a second")
+            say(f"{frames} frames in {seconds:.1f} s, {frames / seconds:.1f} per second")
     if errors:
         _complain_of_files(errors, len(found))
         raise typer.Exit(1)
@@ -103,7 +103,9 @@ def denoise(
     paths: Paths,
     output: Output = None,
     sigma: Sigma = None,
-    strength: Annotated[float, typer.Option("--strength", "-s", help="above 1 more is taken out")] = 1.0,
+    strength: Annotated[
+        float, typer.Option("--strength", "-s", help="how strongly to filter; above 1 removes more")
+    ] = 1.0,
     method: Annotated[
         str, typer.Option("--method", "-m", help="bivariate, block, bayes, sure, hybrid, minimax, universal")
     ] = "bivariate",
@@ -150,7 +152,9 @@ def despeckle(
     kind: Annotated[
         str, typer.Option("--kind", "-k", help="log (what screens show), intensity or amplitude")
     ] = "log",
-    strength: Annotated[float, typer.Option("--strength", "-s", help="above 1 more is taken out")] = 0.5,
+    strength: Annotated[
+        float, typer.Option("--strength", "-s", help="how strongly to filter; above 1 removes more")
+    ] = 0.5,
     looks: Annotated[
         float | None, typer.Option("--looks", help="how many looks were averaged, if known")
     ] = None,

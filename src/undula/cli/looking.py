@@ -28,7 +28,9 @@ def compare(
     b: Annotated[str, typer.Argument(help="another one of the same size")],
     wavelet: Wave = "cdf97",
     level: Level = None,
-    difference: Annotated[Path | None, typer.Option("--difference", help="write a picture of it")] = None,
+    difference: Annotated[
+        Path | None, typer.Option("--difference", help="save the difference as a picture")
+    ] = None,
     overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,

@@ -25,7 +25,7 @@ def accept(
     wavelet: Wave = "cdf97",
     level: Level = 3,
     backend: Backend = "auto",
-    rate: Annotated[float, typer.Option("--rate", help="frames in a second that are needed")] = 25.0,
+    rate: Annotated[float, typer.Option("--rate", help="frames per second that are needed")] = 25.0,
     histogram: Annotated[
         Path | None, typer.Option("--histogram", help="write a picture of the times")
     ] = None,

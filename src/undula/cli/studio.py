@@ -25,7 +25,7 @@ def studio(
         int, typer.Option("--port", min=0, max=65535, help="the port; the next free one if it is taken")
     ] = 8765,
     share: Annotated[
-        bool, typer.Option("--share", help="listen on all addresses, so that other machines can come, too")
+        bool, typer.Option("--share", help="listen on all addresses, so that other machines can connect")
     ] = False,
     token: Annotated[
         str | None,
@@ -57,7 +57,7 @@ def studio(
 ) -> None:
     """Filter pictures and video on a page in your browser, and see what every slider does.
 
-    The address that is printed has a token in it; nobody comes in without.
+    The address that is printed has a token in it; nobody can connect without it.
 
     Example: `undula studio` or `undula studio scan.dcm clip.mp4`
     """

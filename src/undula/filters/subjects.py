@@ -218,7 +218,7 @@ class Subject:
             own = self.aligned(mask, xp, self.shape, self.channel, self.axes)
             found = own if found is None else found & own
         if found is not None and self.arrays.host and not found.any():
-            raise ArgumentError("no sample is valid: all are masked, or no numbers")
+            raise ArgumentError("no sample is valid: all are masked or NaN")
         return found
 
     def arranged(self, found: Any) -> Any:

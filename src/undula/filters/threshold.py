@@ -63,7 +63,7 @@ def threshold(data: ArrayLike, value: ArrayLike, mode: str = "soft", substitute:
     x, t, fill = as_array(data), as_array(value, "the threshold"), as_array(substitute, "substitute")
     if mode in ("greater", "less"):
         if x.dtype.kind == "c" or t.dtype.kind == "c":
-            raise ArgumentTypeError(f"complex numbers have no order for mode {mode!r}; go by magnitude")
+            raise ArgumentTypeError(f"mode {mode!r} needs real numbers; pass abs(x)")
         return _replaced(x < t if mode == "greater" else x > t, fill, x)
     _not_negative(t, value)
     if mode == "hard":

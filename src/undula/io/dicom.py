@@ -260,8 +260,8 @@ def write_dicom(path: Path, picture: Picture) -> None:
     source = picture.about.get("dataset")
     if source is None:
         raise ArgumentError(
-            "a DICOM file is written from one that was read, which says whose picture it is; this came from"
-            f" {picture.kind or 'no file'}: write PNG, TIFF or .npy"
+            "DICOM is written only from a picture that was read from DICOM, for the data of the patient; this"
+            f" one came from {picture.kind or 'no file'}: write PNG, TIFF or .npy"
         )
     shape = picture.pixels.shape
     frames = _frame_count(source)

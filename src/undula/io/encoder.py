@@ -151,7 +151,7 @@ def _choose(
     errors = []
     for name in names:
         if name not in av.codecs_available or not _is_encoder(name):
-            errors.append(f"FFmpeg here has no encoder {name!r} of video")
+            errors.append(f"this FFmpeg has no video encoder named {name!r}")
             continue
         try:
             return name, _encoder_pixels(name, kind, pixels, full_range, odd)

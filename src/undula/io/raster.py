@@ -45,7 +45,7 @@ def read(path: str | Path, max_pixels: int | None = None) -> Picture:
     if kind == "video":
         raise FileError(f"{path} is a video, and a picture is needed here")
     if kind is None:
-        raise FileError(f"{path} is no kind of file that is known here")
+        raise FileError(f"{path} is in no file format that Undula reads")
     try:
         check_declared(path, kind, max_pixels)
         found = readers.get(kind, _read_pillow)(path, kind, max_pixels)

@@ -173,7 +173,7 @@ def controls(stage: Stage, levels: int, span: float, places: int = 2) -> list[Co
         if stage.method == "given":
             found += _numbers("threshold", "Threshold", stage.threshold, levels, 0, top, fine)
         else:
-            found.append(Slider("strength", "Strength", 0, 3, 0.01, about="above 1 more is taken out"))
+            found.append(Slider("strength", "Strength", 0, 3, 0.01, about="above 1 removes more"))
             found += [noise, Choice("noise", "The noise is", NOISE_WORDS)]
         if stage.rule == "firm" and not local:
             found.append(Slider("second", "Lets pass from, × threshold", 1, 5, 0.05))
