@@ -4,6 +4,7 @@ import io as bytes_io
 import json
 import os
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -637,6 +638,105 @@ def test_subtitles_that_do_not_fit_name_a_container_that_holds_them(tmp_path: Pa
     io.process(tmp_path / "x.mp4", tmp_path / "y.mov", as_it_is)
     with av.open(str(tmp_path / "y.mov")) as container:
         assert [bytes(p) for p in container.demux(subtitles=0) if p.size > 2] == [b"\0\x05hello"]
+
+
+def cut_off(path: Path, packets: int) -> Path:
+    """The file without what comes after so many packets of its film."""
+    with av.open(str(path)) as container:
+        last = next(islice((p for p in container.demux(video=0) if p.size), packets - 1, None))
+        end = last.pos + last.size + (8 if path.suffix == ".avi" else 16)  # (with its header)
+    path.write_bytes(path.read_bytes()[:end])
+    return path
+
+
+def with_sound(path: Path, name: str, seconds: float, **options: Any) -> Path:
+    """A clip of a second, with sound of another length; MP4 has its index in front."""
+    if path.suffix == ".mp4":
+        options["options"] = {"movflags": "faststart"}
+    with av.open(str(path), "w", **options) as container:
+        film = add_film(container, name)
+        sound = container.add_stream("libopus" if path.suffix == ".webm" else "aac", rate=48000)
+        sound.layout = "stereo"
+        container.start_encoding()
+        encoded(container, film, range(25), Fraction(1, 25))
+        for number in range(round(seconds * 50)):
+            quiet = av.AudioFrame.from_ndarray(np.zeros((2, 960), "f4"), "fltp", "stereo")
+            if path.suffix == ".webm":
+                quiet = av.AudioFrame.from_ndarray(np.zeros((1, 1920), "f4"), "flt", "stereo")
+            quiet.rate, quiet.pts, quiet.time_base = 48000, 960 * number, Fraction(1, 48000)
+            container.mux(sound.encode(quiet))
+        container.mux(sound.encode(None))
+    return path
+
+
+CUT = [("mkv", "libx264"), ("webm", "libvpx-vp9"), ("mp4", "mpeg4"), ("avi", "mjpeg"), ("flv", "flv")]
+
+
+def short_clip(path: Path, codec: str) -> Path:
+    options = {"movflags": "faststart"} if path.suffix == ".mp4" else {}
+    with av.open(str(path), "w", options=options) as container:
+        stream = add_film(container, codec, "yuvj420p" if codec == "mjpeg" else "yuv420p")
+        encoded(container, stream, range(25), Fraction(1, 25))
+    return path
+
+
+@pytest.mark.parametrize(("suffix", "codec"), CUT)
+def test_a_video_that_is_cut_off_is_an_error(suffix: str, codec: str, tmp_path: Path) -> None:
+    source, target = short_clip(tmp_path / f"x.{suffix}", codec), tmp_path / "y.mkv"
+    assert io.process(source, target, as_it_is) == len(list(io.read_frames(source))) == 25
+    target.unlink()
+    cut_off(source, 13)
+    count = len(plain_decode(source))
+    assert 10 <= count <= 14
+    for call in (lambda: io.process(source, target, as_it_is), lambda: list(io.read_frames(source))):
+        with pytest.raises(undula.FileError, match=rf"x\.{suffix} declares 1\.0.* s and .*--frames {count} "):
+            call()
+    assert not target.exists()
+    assert io.process(source, target, as_it_is, count=count) == count
+    assert len(list(io.read_frames(source, count))) == count
+
+
+@pytest.mark.parametrize("tagged", [True, False])
+@pytest.mark.parametrize("seconds", [0.2, 3])
+@pytest.mark.parametrize(
+    ("suffix", "codec"), [("mkv", "libx264"), ("mp4", "libx264"), ("webm", "libvpx-vp9")]
+)
+def test_sound_may_be_longer_or_shorter_than_the_film(
+    suffix: str, codec: str, seconds: float, tagged: bool, tmp_path: Path
+) -> None:
+    source = with_sound(tmp_path / f"x.{suffix}", codec, seconds)
+    if not tagged:  # (not all programs write how long a stream of Matroska is)
+        source.write_bytes(source.read_bytes().replace(b"DURATION", b"SOMETHIN"))
+    assert io.process(source, tmp_path / "y.mkv", as_it_is, audio=False) == 25
+    cut_off(source, 13)
+    with pytest.raises(undula.FileError, match=r"declares|cannot read frame"):
+        io.process(source, tmp_path / "y.mkv", as_it_is, audio=False)
+
+
+def test_a_duration_of_another_film_is_not_believed(tmp_path: Path) -> None:
+    source = short_clip(tmp_path / "x.mkv", "libx264")
+    source.write_bytes(source.read_bytes().replace(b"00:00:01.0", b"00:20:01.0"))
+    assert io.process(source, tmp_path / "y.mkv", as_it_is) == 25
+
+
+@pytest.mark.parametrize(("offset", "kept"), [(8, 12), (12, 13)])
+def test_an_edit_list_makes_a_film_shorter(offset: int, kept: int, tmp_path: Path) -> None:
+    source = short_clip(tmp_path / "x.mp4", "mpeg4")
+    data = bytearray(source.read_bytes())
+    place = data.index(b"elst") + 4 + offset  # the duration of the edit in ms; where it begins in the media
+    value = 480 if offset == 8 else 12 * 512
+    data[place : place + 4] = value.to_bytes(4, "big")
+    source.write_bytes(data)
+    assert io.process(source, tmp_path / "y.mkv", as_it_is) == kept
+
+
+@pytest.mark.parametrize("suffix", ["mkv", "mp4"])
+@pytest.mark.parametrize(
+    "times", [[0, 10, 57, 60, 5000], [0, 9000], [3000, 3040, 3080], [0, 40, 80, 5000, 5040]]
+)
+def test_films_of_few_frames_are_whole(times: list[int], suffix: str, tmp_path: Path) -> None:
+    source = with_times(tmp_path / f"x.{suffix}", times, "mpeg4")
+    assert io.process(source, tmp_path / "y.mkv", as_it_is) == len(times)
 
 
 def test_broken_frames_are_errors_of_files(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from .files import LIMIT, check_size, needed
 
 __all__ = [
     "FilmReader",
+    "FilmSpan",
     "Planes",
     "Video",
     "decode_error",
@@ -52,6 +53,8 @@ CONTAINERS = (
 PLAYLISTS = (b"#EXTM3U", b"ffconcat", b"v=0", b"<?xml", b"<MPD", b"[playlist]", b"[Reference]", b"<asx")
 STILLS = ("attached_pic", "timed_thumbnails", "still_image")  # dispositions of streams that are no films
 STILL_PACKETS = 64  # a stream with one packet among so many is a still picture
+# A film ends early if more is missing than so many of its longest frames, and than this part of it.
+MISSING_FRAMES, MISSING_PART = 2.5, 0.03
 IDENTITY = (1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30)
 
 
@@ -138,7 +141,7 @@ def decode_error(path: str | Path, number: int, error: Exception) -> FileError:
     return FileError(f"cannot read frame {number} of {path}: {what}")
 
 
-def _open_container(path: str | Path, max_pixels: int | None) -> Any:
+def _open_container(path: str | Path, max_pixels: int | None, **options: str) -> Any:
     """A container of a local file or of a camera; decoders refuse frames that are too large."""
     av = needed("av")
     limit = {"max_pixels": str(LIMIT if max_pixels is None else max_pixels)}
@@ -158,7 +161,7 @@ def _open_container(path: str | Path, max_pixels: int | None) -> Any:
         raise FileError(f"{path} is empty")
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(PLAYLISTS):
         raise FileError(f"{path} is a playlist; give the videos that it names, one by one")
-    allowed = {"protocol_whitelist": "file", "format_whitelist": ",".join(CONTAINERS)}
+    allowed = {"protocol_whitelist": "file", "format_whitelist": ",".join(CONTAINERS), **options}
     for encoding in ("utf-8", "latin-1"):  # (of tags; old AVI files have the second)
         with suppress(UnicodeDecodeError):
             try:
@@ -253,6 +256,97 @@ def film_times(path: str | Path, index: int) -> list[int] | None:
     return sorted(times) if len(set(times)) == len(times) else None
 
 
+def _tagged_seconds(text: str) -> float | None:
+    """Seconds of a tag like ``00:01:02.500000000``."""
+    with suppress(ValueError):
+        hours, minutes, seconds = map(float, text.split(":"))
+        return 3600 * hours + 60 * minutes + seconds
+    return None
+
+
+def _packet_ends(path: str | Path, index: int, **options: str) -> tuple[int, float, float]:
+    """How many packets a stream has; when its last one ends, and the last one of any stream, in seconds."""
+    count, film_end, last_end = 0, 0.0, 0.0
+    with _open_container(path, sys.maxsize, **options) as container:  # (nothing is decoded)
+        for packet in container.demux():
+            if packet.size:
+                is_film = packet.stream.index == index
+                count += is_film
+                if packet.pts is not None and not packet.is_discard:
+                    end = float((packet.pts + (packet.duration or 0)) * packet.time_base)
+                    film_end, last_end = max(film_end, end * is_film), max(last_end, end)
+    return count, film_end, last_end
+
+
+class FilmSpan:
+    """How much of a film was decoded, and whether that is what its file declares.
+
+    FFmpeg takes the end of a file for the end of the film, wherever it was cut off.
+    """
+
+    def __init__(self, path: str | Path, container: Any, stream: Any) -> None:
+        self._path, self._container, self._stream = path, container, stream
+        self._kind = str(container.format.name).partition(",")[0]
+        self._count = 0
+        self._times: list[float] = []  # of the first frame and of the last one
+        self._end = self._longest = 0.0
+
+    def add(self, frame: Any) -> None:
+        """A frame that was decoded, with the time that it came with."""
+        self._count += 1
+        if frame.pts is None or frame.time_base is None:
+            return
+        time = float(frame.pts * frame.time_base)
+        length = float((frame.duration or 0) * frame.time_base)
+        between = time - self._times[-1] if self._times else 0.0
+        self._longest = max(self._longest, length, between)
+        self._end = max(self._end, time + length)
+        self._times = [*self._times[:1], time]
+
+    def check_end(self) -> None:
+        """An error if the film ended clearly before it should."""
+        declared, of_film = self._declared()
+        if not self._times or (self._stream.frames and self._count >= self._stream.frames - 2):
+            return
+        reached = max(self._end, self._end - self._times[0])
+        slack = max(MISSING_FRAMES * self._longest, MISSING_PART * declared)
+        if reached >= declared - slack or not self._is_damaged(declared - slack, reached + slack, of_film):
+            return
+        raise FileError(
+            f"{self._path} declares {declared:.2f} s and ends after {self._count} frames, at {reached:.2f} s:"
+            " it is cut off or damaged. Fetch it again, repair it (ffmpeg -err_detect ignore_err -i … -c copy"
+            f" …), or take what is there with --frames {self._count} (count={self._count})"
+        )
+
+    def _is_damaged(self, least: float, most: float, of_film: bool) -> bool:
+        """Whether packets are missing, or were there and gave no frames."""
+        index = self._stream.index
+        _, film_end, last_end = _packet_ends(self._path, index)
+        if film_end > most:
+            return True
+        if self._kind == "mov":  # Packets that an edit list leaves out are not missing.
+            count, _, _ = _packet_ends(self._path, index, ignore_editlist="1")
+            return count < int(self._stream.frames) - 2
+        return of_film or last_end < least
+
+    def _declared(self) -> tuple[float, bool]:
+        """Seconds that the header says, 0 if nothing; and whether of the film or of the longest stream.
+
+        Other containers say nothing, and FFmpeg makes an estimate from what is in the file.
+        """
+        stream, kind = self._stream, self._kind
+        whole = (self._container.duration or 0) / 1e6
+        if kind == "mov" and stream.duration is not None:
+            return float(stream.duration * stream.time_base), True
+        if kind == "avi" and stream.average_rate:
+            return float(stream.frames / stream.average_rate), True
+        if kind == "matroska":
+            tagged = _tagged_seconds(stream.metadata.get("DURATION", ""))
+            if tagged is not None and tagged <= whole:  # (or it was copied from another file)
+                return tagged, True
+        return (whole, False) if kind in ("matroska", "flv") else (0.0, False)
+
+
 def look(path: str | Path, max_pixels: int | None = None) -> Video:
     """What a video is: sizes, rate, codec, how many frames its container tells of."""
     container, stream = open_film(path, max_pixels)
@@ -339,13 +433,16 @@ def read_frames(path: str | Path, count: int | None = None, max_pixels: int | No
     """Frames as ``(H, W, 3)`` of 8 bits, upright, one after the other; of a video or of a camera."""
     container, stream = open_film(path, max_pixels)
     with container:
-        number = 0
+        number, span = 0, FilmSpan(path, container, stream)
         try:
             for frame in container.decode(stream):
                 if count is not None and number >= count:
                     return
+                span.add(frame)
                 yield _shown(frame)
                 number += 1
+            if number != count:
+                span.check_end()
         except UndulaError:
             raise
         except Exception as error:  # (of a decoder, whatever it is)

@@ -22,6 +22,7 @@ from ..errors import ArgumentError, FileError, UndulaError
 from .encoder import FilmWriter, check_options
 from .files import VIDEOS, needed, same_file, written
 from .film import (
+    FilmSpan,
     Planes,
     Video,
     decode_error,
@@ -76,6 +77,7 @@ class _Decoder(threading.Thread):
 
     def run(self) -> None:
         number, first, last = 0, None, None
+        span = FilmSpan(self.path, self.container, self.stream)
         try:
             for packet in self.container.demux(self.streams):
                 if packet.stream is not self.stream:
@@ -87,6 +89,7 @@ class _Decoder(threading.Thread):
                         self._put(("end", None))
                         return
                     number += 1
+                    span.add(frame)
                     size = frame.width, frame.height, frame.format.name
                     if size != (first := first or size):
                         raise FileError(
@@ -100,6 +103,8 @@ class _Decoder(threading.Thread):
                     frame.time_base = base
                     if not self._put(("frame", frame)):
                         return
+            if number and number != self.count:
+                span.check_end()
             self._put(("end", None))
         except UndulaError as error:  # (raised again where frames are waited for)
             self._put(("error", error))
@@ -175,7 +180,8 @@ def process(
     ------
     FileError
         For what cannot be read or written, and for what would be lost: depth, colour resolution, opacity,
-        range, orientation or time stamps that the codec or the container does not keep.
+        range, orientation or time stamps that the codec or the container does not keep; for a film that ends
+        clearly before the end that its file declares.
 
     Notes
     -----
