@@ -510,8 +510,9 @@ def test_it_fits_screens(touched_tab: Tab, size: tuple[int, int], pictures: Path
     tab.page.set_viewport_size({"width": size[0], "height": size[1]})
     tab.until(f"innerWidth === {size[0]} && undulaStudio.width === undulaStudio.$el.clientWidth")
     tab.at("toggle-left").wait_for()
-    assert tab.js("document.documentElement.scrollWidth") <= size[0]
-    assert tab.js("document.documentElement.scrollHeight") <= size[1]
+    # (Drawers slide away after the size has changed.)
+    tab.until(f"document.documentElement.scrollWidth <= {size[0]}")
+    tab.until(f"document.documentElement.scrollHeight <= {size[1]}")
     box = tab.page.locator(".stage-canvas").bounding_box()
     assert box["width"] >= min(560, size[0])
     assert box["height"] >= 460
