@@ -24,7 +24,7 @@ from undula.studio.exporting import Export, Job, named_path
 from undula.studio.inputs import Camera, Screen, opened
 from undula.studio.plots import histogram, wavelet_functions
 from undula.studio.rendering import Band, Settings, bands, difference, layers, made
-from undula.studio.room import Room
+from undula.studio.room import ServerBudget
 from undula.studio.session import Session
 
 CAMERA = io.read(io.sample("noisy")).pixels
@@ -366,7 +366,7 @@ def test_what_changed_meanwhile_is_in_the_next_picture(tmp_path: Path) -> None:
     async def run() -> None:
         sent: list[bytes] = []
         with ThreadPoolExecutor(2) as pool:
-            session = Session(Room(Limits(), tmp_path), pool)
+            session = Session(ServerBudget(Limits(), tmp_path), pool)
 
             async def send(data: bytes) -> None:
                 sent.append(data)

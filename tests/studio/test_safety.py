@@ -32,7 +32,7 @@ from undula.studio import serve as serve_here
 from undula.studio.folders import private_folder
 from undula.studio.guard import Guard
 from undula.studio.inputs import Camera, opened
-from undula.studio.room import Memory, Room, work_for
+from undula.studio.room import MemoryBudget, ServerBudget, work_for
 from undula.studio.session import MOST_INPUTS, Session
 from undula.studio.uploads import arriving
 
@@ -458,7 +458,7 @@ def wait_for(condition: Any) -> None:
 
 def test_uploads_share_one_disk(tmp_path: Path) -> None:
     """However many come at once, all of them together get no more than there is."""
-    room = Room(Limits(upload=600, disk=1000), tmp_path)
+    room = ServerBudget(Limits(upload=600, disk=1000), tmp_path)
 
     async def chunks(count: int) -> Any:
         for _ in range(count):
@@ -478,7 +478,7 @@ def test_uploads_share_one_disk(tmp_path: Path) -> None:
         assert stored == room.stored == 600 * results.count(None)
         with (
             pytest.raises(undula.FileError, match="--max-upload"),
-            arriving(Room(Limits(upload=600), tmp_path), tmp_path / "x") as arrival,
+            arriving(ServerBudget(Limits(upload=600), tmp_path), tmp_path / "x") as arrival,
         ):
             await arrival.receive(chunks(7))
 
@@ -492,7 +492,7 @@ def test_a_strip_has_so_many_places(tmp_path: Path) -> None:
 
     async def run() -> None:
         with ThreadPoolExecutor(1) as pool:
-            session = Session(Room(Limits(), tmp_path), pool)
+            session = Session(ServerBudget(Limits(), tmp_path), pool)
             session.inputs = [Camera() for _ in range(MOST_INPUTS - 1)]
             work = [session.open(tmp_path / f"{k}.png", "x") for k in range(3)]
             results = [str(one) for one in await asyncio.gather(*work, return_exceptions=True)]
@@ -504,7 +504,7 @@ def test_a_strip_has_so_many_places(tmp_path: Path) -> None:
 
 
 def test_memory_is_shared_and_waited_for(tmp_path: Path) -> None:
-    memory = Memory(1 << 30)
+    memory = MemoryBudget(1 << 30)
     order: list[str] = []
 
     async def work(name: str, nbytes: int) -> None:
@@ -534,11 +534,11 @@ def test_a_small_file_of_a_huge_picture_is_refused_before_it_is_there(tmp_path: 
     rows = zlib.compress(bytes((width + 1) * height), 9)
     (tmp_path / "flat.png").write_bytes(png(width, height, rows))
     assert (tmp_path / "flat.png").stat().st_size < 100_000
-    memory = Memory(400 << 20)
+    memory = MemoryBudget(400 << 20)
     with pytest.raises(undula.FileError, match="to show it"):
         opened(tmp_path / "flat.png", "flat", Limits(), memory=memory)
     assert memory.held == 0
-    memory = Memory(1 << 30)
+    memory = MemoryBudget(1 << 30)
     own = opened(tmp_path / "flat.png", "flat", Limits(), memory=memory)
     assert memory.held == own.held > 14 * width * height
     own.close()

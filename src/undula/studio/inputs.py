@@ -17,7 +17,7 @@ from ..errors import FileError
 from ..io.files import needed
 from ..io.stored import StoredRange
 from .decoding import Decoder, Limits
-from .room import Memory
+from .room import MemoryBudget
 
 __all__ = ["Camera", "Input", "Screen", "opened"]
 
@@ -66,11 +66,11 @@ class Input:
         What code and command lines call it: a name, or ``sample:camera``.
     path : path, optional
         The file, for exports.
-    memory : Memory, optional
+    memory : MemoryBudget, optional
         What it holds ``held`` bytes of until it is closed.
     """
 
-    memory: Memory | None = None
+    memory: MemoryBudget | None = None
     held = 0
 
     def __init__(self, name: str, decoder: Decoder, source: str, path: Path | None) -> None:
@@ -195,7 +195,7 @@ def memory_for(about: dict[str, Any]) -> int:
 
 
 def opened(
-    path: Path, name: str, limits: Limits, source: str | None = None, memory: Memory | None = None
+    path: Path, name: str, limits: Limits, source: str | None = None, memory: MemoryBudget | None = None
 ) -> Input:
     """A file, decoded by a worker, if there is memory for it."""
     held = 0

@@ -21,7 +21,7 @@ from ..errors import FileError
 from ..filters import Pipeline
 from .decoding import Limits
 
-__all__ = ["SAMPLE", "Memory", "Room", "work_for"]
+__all__ = ["SAMPLE", "MemoryBudget", "ServerBudget", "work_for"]
 
 LITTLE = 32 << 20  # bytes of work that nobody has to wait for
 SAMPLE, SHIFT, PYRAMID = 24, 40, 48  # bytes of work for each sample, for each level of shifts, for each pixel
@@ -38,7 +38,7 @@ def work_for(frame: Any, pipeline: Pipeline, pyramid: bool = False) -> int:
     return int(wide * frame.size * (SAMPLE + SHIFT * shifts))
 
 
-class Memory:
+class MemoryBudget:
     """So many bytes, held by what is open and lent to what works."""
 
     def __init__(self, total: int) -> None:
@@ -100,12 +100,12 @@ def _done(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-class Room:
+class ServerBudget:
     """Folder, disk and memory of a server."""
 
     def __init__(self, limits: Limits, folder: Path) -> None:
         self.limits, self.folder = limits, folder
-        self.memory = Memory(limits.total)
+        self.memory = MemoryBudget(limits.total)
         self.stored = 0
 
     def store(self, nbytes: int) -> None:

@@ -19,7 +19,7 @@ from .decoding import Limits
 from .folders import private_folder
 from .guard import Guard, is_local
 from .policy import Policy
-from .room import Room
+from .room import ServerBudget
 from .shelf import Shelf
 
 __all__ = ["Options", "serve"]
@@ -154,7 +154,7 @@ def _serve(options: Options, say: Callable[[str], None], ending: _Ending) -> Non
         host, port = own.getsockname()[:2]
         from .web import application
 
-        shelf = Shelf(Room(options.limits, folder), raw=is_local(host))
+        shelf = Shelf(ServerBudget(options.limits, folder), raw=is_local(host))
         app = Policy(application(options, shelf))
         guard = Guard(app, port, token, [host] if is_local(host) else None)
         config = uvicorn.Config(

@@ -28,7 +28,7 @@ from .chain import PRESETS, Chain, History
 from .encoding import encoded, message
 from .inputs import Camera, Input, opened
 from .rendering import PYRAMIDS, Band, Made, Settings, Shown, bands, compared, difference, layers, made
-from .room import SAMPLE, Room, work_for
+from .room import SAMPLE, ServerBudget, work_for
 
 __all__ = ["Painted", "Session"]
 
@@ -80,7 +80,7 @@ class Session:
 
     Parameters
     ----------
-    room : Room
+    room : ServerBudget
         What it shares with others.
     pool : executor
         Where pictures are made.
@@ -88,7 +88,7 @@ class Session:
         Whether pictures are sent as they are, which is fastest on one machine, or as PNG.
     """
 
-    room: Room
+    room: ServerBudget
     pool: ThreadPoolExecutor
     raw: bool = True
     key: str = field(default_factory=lambda: secrets.token_urlsafe(32))

@@ -15,7 +15,7 @@ from ..errors import ArgumentError
 from ..transforms import devices
 from .chain import PRESETS
 from .decoding import installed_memory
-from .room import Room
+from .room import ServerBudget
 from .session import Session
 
 __all__ = ["Shelf"]
@@ -35,7 +35,7 @@ class Shelf:
     KEEP = 600.0  # seconds after a tab was closed
     MOST = 32  # sessions at once
 
-    def __init__(self, room: Room, raw: bool = True) -> None:
+    def __init__(self, room: ServerBudget, raw: bool = True) -> None:
         self.room, self.raw = room, raw
         keep_memory(min(1 << 30, installed_memory() // 16, room.limits.total // 16))
         self.pool = ThreadPoolExecutor(max(2, os.cpu_count() or 2), "undula-studio")

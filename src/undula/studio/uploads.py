@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import FileError
-from .room import Room
+from .room import ServerBudget
 
 __all__ = ["Arrival", "TooLongError", "arriving"]
 
@@ -21,7 +21,7 @@ class TooLongError(FileError):
 class Arrival:
     """A file on its way; the disk that it takes is counted while it comes."""
 
-    room: Room
+    room: ServerBudget
     path: Path
     taken: int = 0
     kept: bool = False
@@ -50,7 +50,7 @@ class Arrival:
 
 
 @contextmanager
-def arriving(room: Room, path: Path) -> Iterator[Arrival]:
+def arriving(room: ServerBudget, path: Path) -> Iterator[Arrival]:
     """A file that is removed, with all it has taken, if anything keeps it from being opened."""
     arrival = Arrival(room, path)
     try:
