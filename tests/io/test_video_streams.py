@@ -644,7 +644,7 @@ def cut_off(path: Path, packets: int) -> Path:
     """The file without what comes after so many packets of its film."""
     with av.open(str(path)) as container:
         last = next(islice((p for p in container.demux(video=0) if p.size), packets - 1, None))
-        end = last.pos + last.size + (8 if path.suffix == ".avi" else 16)  # (with its header)
+        end = last.pos + last.size + {".mp4": 0, ".avi": 8}.get(path.suffix, 16)  # (with its header)
     path.write_bytes(path.read_bytes()[:end])
     return path
 
@@ -754,6 +754,53 @@ def test_broken_frames_are_errors_of_files(tmp_path: Path) -> None:
             call()
     for number in (3, 0, 11):
         np.testing.assert_array_equal(reader.frame(number), whole[number])
+
+
+@pytest.mark.parametrize(("codec", "suffix"), [("mpeg4", "mp4"), ("mpeg2", "mkv"), ("prores", "mov")])
+def test_damaged_frames_are_errors(codec: str, suffix: str, tmp_path: Path) -> None:
+    source = write_test_clip(tmp_path / f"x.{suffix}", codec, 12)
+    whole = list(io.read_frames(source))
+    with av.open(str(source)) as container:
+        packet = next(islice(container.demux(video=0), 9, None))
+    data = bytearray(source.read_bytes())
+    for place in range(packet.pos + packet.size // 2, packet.pos + packet.size):
+        data[place] ^= 0x5A
+    source.write_bytes(data)
+    with av.open(str(source)) as container:
+        number = next(n for n, frame in enumerate(container.decode(video=0)) if frame.is_corrupt)
+    reader = FilmReader(source)
+    for call in (
+        lambda: reader.frame(number),
+        lambda: list(io.read_frames(source)),
+        lambda: io.process(source, tmp_path / "y.mkv", as_it_is),
+    ):
+        with pytest.raises(
+            undula.FileError, match=rf"frame {number} of .*x\.{suffix} is damaged.*--frames {number} "
+        ):
+            call()
+    np.testing.assert_array_equal(reader.frame(2), whole[2])
+    assert io.process(source, tmp_path / "y.mkv", as_it_is, count=number) == number
+
+
+@pytest.mark.parametrize(
+    ("codec", "options"),
+    [
+        ("libx264", {"x264-params": "keyint=6:open-gop=1:bframes=3:b-adapt=0:scenecut=0"}),
+        ("libx264", {"x264-params": "keyint=6:intra-refresh=1:bframes=0"}),
+        ("mpeg2video", {"g": "6", "bf": "2"}),
+    ],
+)
+def test_a_recording_that_begins_between_two_key_frames_is_not_damaged(
+    codec: str, options: dict[str, str], tmp_path: Path
+) -> None:
+    source = tmp_path / "x.ts"
+    with av.open(str(source), "w") as container:
+        encoded(container, add_film(container, codec, **options), range(24), Fraction(1, 25))
+    data = source.read_bytes()
+    source.write_bytes(data[len(data) // 4 // 188 * 188 :])
+    count = len(plain_decode(source))
+    assert 6 <= count < 24
+    assert io.process(source, tmp_path / "y.mkv", as_it_is) == count
 
 
 @pytest.mark.parametrize(

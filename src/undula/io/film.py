@@ -141,6 +141,11 @@ def decode_error(path: str | Path, number: int, error: Exception) -> FileError:
     return FileError(f"cannot read frame {number} of {path}: {what}")
 
 
+def _damaged(path: str | Path, number: int) -> FileError:
+    before = f", or take those before it with --frames {number} (count={number})" if number else ""
+    return FileError(f"frame {number} of {path} is damaged; fetch the file again{before}")
+
+
 def _open_container(path: str | Path, max_pixels: int | None, **options: str) -> Any:
     """A container of a local file or of a camera; decoders refuse frames that are too large."""
     av = needed("av")
@@ -292,7 +297,9 @@ class FilmSpan:
         self._end = self._longest = 0.0
 
     def add(self, frame: Any) -> None:
-        """A frame that was decoded, with the time that it came with."""
+        """A frame that was decoded, with the time that it came with; an error if it is damaged."""
+        if frame.is_corrupt:
+            raise _damaged(self._path, self._count)
         self._count += 1
         if frame.pts is None or frame.time_base is None:
             return
@@ -483,6 +490,9 @@ class FilmReader:
         try:
             if number != self._next - 1 or self._last is None:
                 self._decode_until(number)
+                if self._last is not None and self._last.is_corrupt:  # (maybe since decoding began too late)
+                    self._restart()
+                    self._advance(number)
         except UndulaError:
             raise
         except Exception as error:  # (of a decoder, whatever it is)
@@ -490,6 +500,8 @@ class FilmReader:
             raise decode_error(self._path, number, error) from None
         if self._last is None:
             raise FileError(f"{self._path} has no frames that could be decoded")
+        if self._last.is_corrupt:
+            raise _damaged(self._path, self._next - 1)
         return _shown(self._last)
 
     def _decode_until(self, number: int) -> None:

@@ -88,8 +88,8 @@ class _Decoder(threading.Thread):
                     if self.count is not None and number >= self.count:
                         self._put(("end", None))
                         return
-                    number += 1
                     span.add(frame)
+                    number += 1
                     size = frame.width, frame.height, frame.format.name
                     if size != (first := first or size):
                         raise FileError(
