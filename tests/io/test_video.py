@@ -198,7 +198,7 @@ def test_nothing_is_left_when_it_goes_wrong(tmp_path: Path) -> None:
     ):
         with pytest.raises(undula.FileError, match=message):
             io.process(PHONE, target, as_it_is)
-    with pytest.raises(undula.FileError, match="no encoder"):
+    with pytest.raises(undula.FileError, match="no video encoder"):
         io.process(PHONE, tmp_path / "y.mp4", as_it_is, codec="nobody")
     with pytest.raises(undula.FileError, match="limit"):
         io.process(PHONE, tmp_path / "y.mp4", as_it_is, max_pixels=100)

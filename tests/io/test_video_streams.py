@@ -511,8 +511,8 @@ def test_a_bad_preset_or_quality_is_named(
 @pytest.mark.parametrize(
     ("codec", "suffix", "message"),
     [
-        ("nobody", "mp4", "no encoder 'nobody'"),
-        ("aac", "mp4", "no encoder 'aac' of video"),
+        ("nobody", "mp4", "no video encoder named 'nobody'"),
+        ("aac", "mp4", "no video encoder named 'aac'"),
         ("libx264", "webm", "libx264"),
         ("libvpx-vp9", "mov", r"\.mov does not take"),
         ("rawvideo", "mp4", "does not keep rawvideo"),
