@@ -75,7 +75,7 @@ def test_nothing_is_lost_or_changed() -> None:
     [
         (([1.0], 1, "softt"), "'softt'.*'soft'"),
         (([1.0], -1), "-1"),
-        (([1j], 1, "greater"), "order"),
+        (([1j], 1, "greater"), "needs real numbers"),
         ((["a"], 1), "dtype"),
         (([1.0], "b"), "threshold"),
     ],
