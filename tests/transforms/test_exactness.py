@@ -55,7 +55,7 @@ def test_a_constant_of_any_shape_has_no_details(
 @given(
     st.sampled_from(CANCELLING),
     st.sampled_from(undula.MODES),
-    st.integers(1, 90),
+    st.integers(2, 90),  # (PyWavelets reflects no line of one sample)
     st.sampled_from(["f4", "f8", "c8", "c16"]),
     st.floats(2**-20, 2**20),
 )
