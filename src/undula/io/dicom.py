@@ -35,7 +35,7 @@ def element(dataset: Any, name: str, default: Any = None) -> Any:
     """
     try:
         value = dataset.get(name)
-    except Exception:
+    except Exception:  # (a broken element raises anything when it is converted)
         return default
     return default if value is None or value == "" else value
 

@@ -268,7 +268,7 @@ class FilmWriter:
             self._rate = _constant_rate(source, film, target, what)
         try:
             self._container = av.open(str(path), "w", format=self.kind)
-        except Exception as error:
+        except Exception as error:  # (FFmpeg's libraries raise anything, ValueError and OSError too)
             raise FileError(f"cannot write {target}: {reason(error)}") from None
         try:
             self._add_film(name, film, first, full_range, _encoder_options(name, quality, preset))
@@ -315,7 +315,7 @@ class FilmWriter:
         rate = self._rate or film.average_rate or film.guessed_rate or Fraction(25)
         try:
             stream = self._container.add_stream(name, rate=rate, options=options)
-        except Exception as error:
+        except Exception as error:  # (FFmpeg's libraries raise anything, ValueError and OSError too)
             raise FileError(f"no encoder {name!r} for {self.target}: {reason(error)}") from None
         context = stream.codec_context
         context.width, context.height = self._size
@@ -349,7 +349,7 @@ class FilmWriter:
             if (cover and self.kind != "mp4") or (other.type == "attachment" and self.kind != "matroska"):
                 return
             stream = self._container.add_stream_from_template(other, opaque=True)
-        except Exception as error:
+        except Exception as error:  # (FFmpeg's libraries raise anything, ValueError and OSError too)
             name = getattr(other.codec_context, "name", "an unknown codec")
             raise FileError(
                 f"cannot write {self.target}: {self.target.suffix} keeps no {what} of {name}"
@@ -439,7 +439,7 @@ class FilmWriter:
             self._container.mux(packet)
         except OSError:
             raise
-        except Exception as error:
+        except Exception as error:  # (FFmpeg's libraries raise anything, ValueError and OSError too)
             name = getattr(source.codec_context, "name", "an unknown codec")
             raise FileError(
                 f"cannot write {self.target}: stream {source.index} ({name}) cannot be copied:"

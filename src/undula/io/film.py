@@ -175,7 +175,7 @@ def _open_container(path: str | Path, max_pixels: int | None, **options: str) ->
                 )
             except UnicodeDecodeError:
                 raise
-            except Exception as error:
+            except Exception as error:  # (FFmpeg's libraries raise anything, ValueError and OSError too)
                 raise FileError(f"cannot read {path} as a video: {reason(error)}") from None
     raise AssertionError("every byte is a letter of Latin-1")
 
