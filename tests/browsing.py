@@ -108,13 +108,15 @@ class Tab:
             self.change(lambda: self.page.keyboard.press("2"))
 
     def settled(self) -> None:
-        """Until nothing new is drawn any more."""
+        """Until the picture of everything that was done is drawn, and the server has no other to make."""
         self.page.wait_for_function(
             """async () => {
-                const before = undulaStudio.painted.id;
-                await new Promise((go) => setTimeout(go, 220));
-                const { id, exact } = undulaStudio.painted;
-                return id === before && (exact || undulaStudio.stream);
+                const studio = undulaStudio, before = studio.painted.id;
+                await new Promise((go) => setTimeout(go, 220)); // (sliders tell of changes within 50 ms)
+                const state = await (await fetch(`/studio/state/${studio.path}`)).json();
+                const { id, exact, version } = studio.painted;
+                const newest = exact && !state.playing && version === state.version;
+                return id === before && (studio.stream || newest);
             }"""
         )
 

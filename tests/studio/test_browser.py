@@ -702,6 +702,7 @@ def test_nothing_plays_while_the_slider_is_held(tab: Tab) -> None:
     tab.page.mouse.move(box["x"] + 0.3 * box["width"], middle)
     tab.page.mouse.down()
     tab.page.mouse.move(box["x"] + 0.5 * box["width"], middle, steps=4)
+    tab.until("undulaStudio.painted.number >= 20 && undulaStudio.painted.number <= 29")
     tab.settled()
     held = tab.js("undulaStudio.painted.number")
     assert 20 <= held <= 29

@@ -89,6 +89,14 @@ def application(options: Options, shelf: Shelf) -> Any:
 
     app.add_api_route("/studio/export/{key}/{number}", exported, methods=["GET"], response_model=None)
 
+    async def state(request: Request, key: str) -> JSONResponse:
+        session = shelf.by_key(visitor_of(request.scope), key)
+        if session is None:
+            return JSONResponse({"error": "this page is no longer known; load it again"}, 404)
+        return JSONResponse({"version": session.version, "playing": session.playing.on})
+
+    app.add_api_route("/studio/state/{key}", state, methods=["GET"], response_model=None)
+
     @ui.page("/", title="Undula Studio", favicon=STATIC / "favicon.svg", dark=None, response_timeout=20)
     async def page(request: Request) -> None:
         client = ui.context.client
