@@ -14,7 +14,6 @@ beyond the ends of the line is a combination of samples on it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -73,10 +72,10 @@ class Analysis:
     @property
     def order(self) -> tuple[int, ...]:
         """The order in which taps are added up; those that cancel stay together."""
-        begins: Sequence[int] = range(len(self.low))
+        begins = tuple(range(len(self.low)))
         if self.cancels:
             places = np.flatnonzero(self.high)
-            begins = [k for k in begins if not places[0] < k <= places[-1]]
+            begins = tuple(k for k in begins if not places[0] < k <= places[-1])
         return _most_precise((self.low, self.high), begins)
 
 
@@ -91,22 +90,24 @@ class Synthesis:
     @property
     def order(self) -> tuple[int, ...]:
         """The order in which taps are added up."""
-        return _most_precise((self.even, self.odd), range(len(self.even)))
+        return _most_precise((self.even, self.odd), tuple(range(len(self.even))))
 
 
-def _most_precise(filters: Sequence[Numbers], begins: Iterable[int]) -> tuple[int, ...]:
+@lru_cache(maxsize=1024)
+def _most_precise(filters: tuple[Numbers, Numbers], begins: tuple[int, ...]) -> tuple[int, ...]:
     """The order of taps whose sums lose least: from one of ``begins`` to the last, then from the first on.
 
     Every addition is rounded in proportion to the sum so far. Where taps are large in the middle, beginning
     there keeps sums small until the end; from the first tap on, they would be large for half of the way.
     """
-    best: tuple[float, tuple[int, ...]] = (math.inf, ())
-    for begin in begins:
-        loss = sum(float(np.sum(np.cumsum(np.roll(taps, -begin)) ** 2)) for taps in filters)
-        if loss < best[0] * (1 - 1e-9):
-            count = len(filters[0])
-            best = loss, tuple((begin + k) % count for k in range(count))
-    return best[1]
+    count = len(filters[0])
+    orders = (np.array(begins)[:, np.newaxis] + np.arange(count)) % count
+    losses = np.sum(np.cumsum(np.array(filters)[:, orders], axis=2) ** 2, axis=(0, 2))
+    best = 0
+    for k, loss in enumerate(losses):
+        if loss < losses[best] * (1 - 1e-9):  # (of equal ones, the first)
+            best = k
+    return tuple(orders[best].tolist())
 
 
 @dataclass(frozen=True)
