@@ -103,6 +103,8 @@ def extend(line: NDArray[Any], axis: int, start: int, stop: int, mode: str) -> N
     n = line.shape[axis]
     if n == 0:
         raise ArgumentError(f"an axis of length 0 cannot be extended; the shape is {line.shape}")
+    if 0 <= start <= stop <= n:
+        return np.take(line, range(start, stop), axis)
     index, factors = combinations(n, np.arange(start, stop), mode)
     total = np.take(line, index[:, 0], axis)
     if mode not in _WEIGHTED:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
 from itertools import product
 from typing import Any
 
@@ -41,15 +42,21 @@ def apply(matrix: PolyphaseMatrix, bands: Sequence[Array], axes: Sequence[int], 
     Bit ``v`` of a component's number tells high from low along the axis of variable ``v``; variable 0 runs
     along the last of ``axes``.
     """
+
+    @cache
+    def moved(j: int, bits: tuple[int, ...], exponents: tuple[int, ...]) -> Array:
+        if not exponents:
+            return bands[j]
+        v = len(exponents) - 1
+        return shift(moved(j, bits[:-1], exponents[:-1]), axes[-1 - v], j >> v & 1, bits[-1], exponents[-1])
+
     results = []
     for i, row in enumerate(matrix.rows):
+        bits = tuple(i >> v & 1 for v in range(len(axes)))
         total: Any = 0
         for j, entry in enumerate(row):
             for key, value in entry.items():
-                moved = bands[j]
-                for v, exponent in enumerate(key if isinstance(key, tuple) else (key,)):
-                    moved = shift(moved, axes[-1 - v], j >> v & 1, i >> v & 1, exponent)
-                total = total + float(value) * moved
+                total = total + float(value) * moved(j, bits, key if isinstance(key, tuple) else (key,))
         results.append(total)
     return results
 
@@ -84,7 +91,10 @@ def _join(bands: Sequence[Array], axes: Sequence[int]) -> Array:
 
 def _shift_block(part: Array, axis: int, source: int, target: int, exponent: int) -> Array:
     """Moves within a block; what comes in at its rim is wrong, and cut away in the end."""
-    return extend(part, axis, exponent, part.shape[axis] + exponent, "zero")
+    moved, count = np.zeros_like(part), part.shape[axis]
+    kept, place = (slice(max(0, e), max(0, count + min(0, e))) for e in (exponent, -exponent))
+    _cut(moved, [axis], [place])[...] = _cut(part, [axis], [kept])
+    return moved
 
 
 def _reach(matrices: Matrices) -> int:
@@ -167,11 +177,15 @@ def _shift_line(lengths: Mapping[int, int], odd: int, mode: str) -> Shift:
     """Moves along a line; places beyond its ends are folded back by the mode."""
 
     def shift(part: Array, axis: int, source: int, target: int, exponent: int) -> Array:
-        length, count = lengths[axis], part.shape[axis]
+        length = lengths[axis]
         wanted = np.arange(target, length, 2) + (source - target) * odd + 2 * exponent
         places = source_places(wanted, length, mode)
-        rim = [(0, int(k == axis)) for k in range(part.ndim)]  # one zero, for places that hold nothing
-        return np.take(np.pad(part, rim), np.where(places < 0, count, places // 2), axis)
+        if (places >= 0).all():
+            return np.take(part, places // 2, axis)
+        moved = np.zeros([places.size if k == axis else n for k, n in enumerate(part.shape)], part.dtype)
+        there = places >= 0  # (the others hold nothing)
+        np.moveaxis(moved, axis, 0)[there] = np.moveaxis(part, axis, 0)[places[there] // 2]
+        return moved
 
     return shift
 
@@ -193,6 +207,7 @@ def _scale(bands: Bands, wavelet: Wavelet, lengths: Mapping[int, int], mode: str
     ]
 
 
+@lru_cache(maxsize=64)
 def _steps(wavelet: Wavelet, name: str | None, inverse: bool) -> Matrices:
     """The matrices between splitting and scaling, of one axis or of a stepwise scheme."""
     if name is None:
