@@ -31,7 +31,7 @@ tests: $(VENV)/.dev ## pytest on all cores
 	$(BIN)/pytest -n $(WORKERS)
 
 thorough: $(VENV)/.dev ## ten thousand arrays of integers on each backend, every scheme of every wavelet; about half an hour
-	UNDULA_TESTS=thorough $(BIN)/pytest -n auto tests -k "bit_for_bit or test_integers or every_wavelet or plain_decoder or lossless"
+	UNDULA_TESTS=thorough $(BIN)/pytest -n auto tests -k "bit_for_bit or test_integers or every_wavelet or plain_decoder or lossless or of_steps"
 
 docs: $(VENV)/.dev ## build the documentation as a site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
