@@ -71,14 +71,14 @@ def test_whatever_is_raised_for_one_file(
     error: Exception, monkeypatch: pytest.MonkeyPatch, pictures: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Libraries that decode raise errors of any kind."""
-    picture = jobs.picture_through
+    picture = jobs.filter_picture
 
     def reader(source: Path, *arguments: Any, **options: Any) -> Any:
         if source.name == "03.png":
             raise error
         return picture(source, *arguments, **options)
 
-    monkeypatch.setattr(jobs, "picture_through", reader)
+    monkeypatch.setattr(jobs, "filter_picture", reader)
     assert call("denoise in/02.png in/03.png in/04.png -o out --json") == 1
     report = json.loads(capsys.readouterr().out)
     assert [file["input"] for file in report["files"]] == ["in/02.png", "in/04.png"]

@@ -11,7 +11,7 @@ from PIL import Image
 
 import undula
 from undula import io
-from undula.io.through import picture_through
+from undula.io.filtering import filter_picture
 
 ROWS, COLUMNS = 40, 48
 RGB = ("red", "green", "blue")
@@ -28,7 +28,7 @@ def noisy(*shape: int, dtype: str = "u1") -> Any:
 
 def through(source: Path, target: Path) -> None:
     """What the commands and the Studio do with a file."""
-    picture_through(source, target, PIPELINE)
+    filter_picture(source, target, PIPELINE)
 
 
 def expected(pixels: Any, names: tuple[str, ...]) -> Any:
@@ -396,7 +396,7 @@ def test_white_stays_white(dtype: str, suffix: str, tmp_path: Path) -> None:
         pytest.skip(f"{suffix} has 8 bits")
     pixels = noisy(ROWS, COLUMNS, 1)[..., 0].astype(dtype) * (257 if dtype == "u2" else 1)
     tifffile.imwrite(tmp_path / "x.tif", pixels, photometric="miniswhite")
-    picture_through(tmp_path / "x.tif", tmp_path / f"y.{suffix}", lambda x, **options: x)
+    filter_picture(tmp_path / "x.tif", tmp_path / f"y.{suffix}", lambda x, **options: x)
     back = io.read(tmp_path / f"y.{suffix}")
     correct = np.iinfo(dtype).max - pixels.astype(int)
     assert np.abs(back.brightness() - correct).max() < (12 if suffix == "jpg" else 1)

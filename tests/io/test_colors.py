@@ -10,7 +10,7 @@ from PIL import Image, ImageCms
 
 import undula
 from undula import io
-from undula.io.through import picture_through
+from undula.io.filtering import filter_picture
 
 PIPELINE = undula.Pipeline("db2", 2, ["shrink"])
 PHOTO = np.dstack([np.add.outer(k * np.arange(40), 3 * np.arange(48)) % 256 for k in (2, 3, 4)]).astype("u1")
@@ -70,7 +70,7 @@ def test_cmyk_has_its_profile_or_none(source: str, target: str, tmp_path: Path) 
     given, result = tmp_path / f"x.{source}", tmp_path / f"y.{target}"
     Image.fromarray(NOISY).convert("CMYK").save(given, icc_profile=profile_of(b"CMYK"))
     pixels = loaded(given)
-    picture_through(given, result, PIPELINE)
+    filter_picture(given, result, PIPELINE)
     mode, profile = space_of(result)
     if target in ("jpg", "tif"):
         assert (mode, profile) == ("CMYK", b"CMYK")
@@ -132,7 +132,7 @@ def test_lab_is_kept_in_tiff(dtype: str, photometric: str, tmp_path: Path) -> No
     assert given.channels == ("lightness", "a", "b")
     io.write(tmp_path / "same.tif", given)
     np.testing.assert_array_equal(tifffile.imread(tmp_path / "same.tif"), tifffile.imread(tmp_path / "x.tif"))
-    picture_through(tmp_path / "x.tif", tmp_path / "y.tif", PIPELINE)
+    filter_picture(tmp_path / "x.tif", tmp_path / "y.tif", PIPELINE)
     with tifffile.TiffFile(tmp_path / "y.tif") as file:
         assert file.pages[0].photometric.name == photometric.upper()
         assert file.pages[0].tags["InterColorProfile"].value[16:20] == b"Lab "
@@ -174,7 +174,7 @@ def test_profiles_of_other_colors_are_left_out(tmp_path: Path) -> None:
 
 def test_grey_with_opacity_keeps_the_profile_of_grey(tmp_path: Path) -> None:
     Image.fromarray(NOISY).convert("LA").save(tmp_path / "x.png", icc_profile=profile_of(b"GRAY"))
-    picture_through(tmp_path / "x.png", tmp_path / "y.png", PIPELINE)
+    filter_picture(tmp_path / "x.png", tmp_path / "y.png", PIPELINE)
     assert space_of(tmp_path / "y.png") == ("LA", b"GRAY")
 
 

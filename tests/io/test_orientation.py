@@ -11,7 +11,7 @@ from PIL import Image, ImageOps
 
 import undula
 from undula import io
-from undula.io.through import picture_through
+from undula.io.filtering import filter_picture
 
 # Different along both axes and from every corner; smooth, so that JPEG is near.
 GREY = (3 * np.arange(24)[:, None] + 5 * np.arange(32)[None, :]).astype("u1")
@@ -79,7 +79,7 @@ def test_pictures_stay_upright(source: str, target: str, orientation: int, tmp_p
     write_oriented(before, orientation)
     shown = displayed(before)
     assert shown.shape[:2] == ((24, 32) if orientation < 5 else (32, 24))
-    picture_through(before, after, identity)
+    filter_picture(before, after, identity)
     result = displayed(after)
     if result.ndim == 3 and shown.ndim == 2:  # (WebP has no grey)
         result = result[..., 1]
@@ -96,7 +96,7 @@ def test_resolution_turns_with_the_pixels(target: str, tmp_path: Path) -> None:
         resolutionunit=2,
         extratags=[(274, "H", 1, 6, True)],
     )
-    picture_through(tmp_path / "x.tif", tmp_path / f"y.{target}", identity)
+    filter_picture(tmp_path / "x.tif", tmp_path / f"y.{target}", identity)
     with Image.open(tmp_path / f"y.{target}") as image:
         dpi = image.info["dpi"]
     assert dpi == pytest.approx((100, 200) if target == "bmp" else (200, 100), abs=0.1)

@@ -318,3 +318,11 @@ def test_frames_of_a_png(tmp_path: Path) -> None:
     back = io.read(tmp_path / "x.png")
     assert back.pages
     np.testing.assert_array_equal(back.pixels, np.stack([PHOTO, PHOTO[::-1]]))
+
+
+@pytest.mark.parametrize(("old", "new"), [("look", "probe"), ("LIMIT", "DEFAULT_MAX_PIXELS")])
+def test_deprecated_names_warn_and_work(old: str, new: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"io.{old} is deprecated; use undula.io.{new}"):
+        assert getattr(io, old) is getattr(io, new)
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = io.no_such_name

@@ -52,7 +52,7 @@ def made(
 
 
 def test_what_a_clip_is() -> None:
-    known = io.look(BUNNY)
+    known = io.probe(BUNNY)
     assert (known.width, known.height, known.frames, known.rate, known.bits) == (1280, 720, 132, 25.0, 8)
     assert known.audio == ("aac",)
     frames = list(io.read_frames(PHONE, 3))
@@ -70,7 +70,7 @@ def test_frames_times_and_sound_stay(suffix: str, tmp_path: Path) -> None:
     assert told == list(range(1, 133))
     np.testing.assert_allclose(times(target), times(BUNNY), atol=1e-3)
     assert sounds(target) == sounds(BUNNY)
-    known = io.look(target)
+    known = io.probe(target)
     assert (known.width, known.height, known.pixels) == (1280, 720, "yuv420p")
     with av.open(str(BUNNY)) as before, av.open(str(target)) as after:
         one, two = (next(c.decode(video=0)).to_ndarray(format="gray") for c in (before, after))
@@ -106,7 +106,7 @@ def test_depths_and_odd_sizes(pixels: str, width: int, height: int, tmp_path: Pa
     assert io.process(tmp_path / "x.mkv", tmp_path / "y.mkv", looked, codec="ffv1") == 12
     assert {shape for shape, _, _ in seen} == {(height, width)}
     assert {dtype for _, dtype, _ in seen} == {np.dtype("u2" if "10" in pixels else "u1")}
-    known = io.look(tmp_path / "y.mkv")
+    known = io.probe(tmp_path / "y.mkv")
     assert (known.width, known.height, known.pixels) == (width, height, pixels)
     one, two = (list(io.read_frames(tmp_path / name)) for name in ("x.mkv", "y.mkv"))
     for a, b in zip(one, two, strict=True):
@@ -172,7 +172,7 @@ def test_windows_over_time_cover_every_frame(count: int, tmp_path: Path) -> None
 def test_what_is_no_video(content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "x.mp4").write_bytes(content)
     for call in (
-        lambda: io.look(tmp_path / "x.mp4"),
+        lambda: io.probe(tmp_path / "x.mp4"),
         lambda: io.process(tmp_path / "x.mp4", tmp_path / "y.mp4", as_it_is),
     ):
         with pytest.raises(undula.FileError, match=message):
@@ -203,7 +203,7 @@ def test_nothing_is_left_when_it_goes_wrong(tmp_path: Path) -> None:
     with pytest.raises(undula.FileError, match="limit"):
         io.process(PHONE, tmp_path / "y.mp4", as_it_is, max_pixels=100)
     with pytest.raises(undula.FileError, match=r"cannot read"):
-        io.look("camera:99")
+        io.probe("camera:99")
     assert not list(tmp_path.iterdir())
     copy = tmp_path / "x.mp4"
     copy.write_bytes(PHONE.read_bytes())

@@ -15,7 +15,7 @@ from clips import CLIP_CODECS, COUNT, plain_decode, write_test_clip
 from comparing import THOROUGH
 from undula import io
 from undula.io import video
-from undula.io.film import FilmReader, Planes, filterable_format
+from undula.io.decoder import Planes, VideoReader, filterable_format
 from undula.studio.decoding import Decoder
 
 CLIPS = [(name, suffix) for name, codec in CLIP_CODECS.items() for suffix in codec.suffixes.split()]
@@ -117,7 +117,7 @@ def test_identity_of_lossless_codecs_is_exact(
     path, target = clip(name, suffix), tmp_path / f"y.{suffix}"
     codec = CLIP_CODECS[name]
     assert io.process(path, target, as_it_is, codec=codec.encoder, quality=0, workers=2) == COUNT
-    assert io.look(target).codec == io.look(path).codec
+    assert io.probe(target).codec == io.probe(path).codec
     assert_same_frames(plain_decode(path, codec.pixels), plain_decode(target, codec.pixels))
 
 
@@ -152,10 +152,10 @@ def test_repeated_runs_write_the_same_bytes(
 def test_frames_by_number_are_those_of_a_plain_decoder(
     name: str, suffix: str, clip: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(FilmReader, "NEAR", 3)
+    monkeypatch.setattr(VideoReader, "NEAR", 3)
     path = clip(name, suffix)
     expected = [frame[0] for frame in plain_decode(path, "rgb24")]
-    reader = FilmReader(path)
+    reader = VideoReader(path)
     for number in (0, 1, 9, 4, 5, 7, 19, 18, 2, 2, 0, COUNT + 5):
         frame = expected[min(number, COUNT - 1)].reshape(64, 64, 3)
         np.testing.assert_array_equal(reader.frame(number), frame, err_msg=f"frame {number}")

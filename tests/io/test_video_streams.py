@@ -18,8 +18,8 @@ from clips import encoded, plain_decode, write_test_clip
 from undula import io
 from undula.cli import main
 from undula.io import files
-from undula.io.encoder import FilmWriter, ordinary_threads
-from undula.io.film import FilmReader, Planes, display_matrix, open_film
+from undula.io.decoder import Planes, VideoReader, display_matrix, open_video
+from undula.io.encoder import VideoWriter, ordinary_threads
 
 COVER = av.stream.Disposition.attached_pic
 QUARTER = (0, 1 << 16, 0, -(1 << 16), 0, 0, 0, 0, 1 << 30)  # shown turned clockwise
@@ -52,7 +52,7 @@ def turned(path: Path, matrix: tuple[int, ...], codec: str = "libx264") -> Path:
 
 
 def matrix_of(path: Path) -> tuple[int, ...]:
-    container, stream = open_film(path)
+    container, stream = open_video(path)
     with container:
         return display_matrix(next(container.decode(stream)))
 
@@ -62,7 +62,7 @@ def test_a_turned_video_stays_turned(suffix: str, tmp_path: Path) -> None:
     source = turned(tmp_path / "x.mp4", QUARTER)
     io.process(source, tmp_path / f"y.{suffix}", as_it_is)
     assert matrix_of(tmp_path / f"y.{suffix}") == QUARTER
-    known = io.look(tmp_path / f"y.{suffix}")
+    known = io.probe(tmp_path / f"y.{suffix}")
     assert (known.width, known.height) == (64, 48)
 
 
@@ -97,7 +97,7 @@ def test_frames_are_read_upright(matrix: tuple[int, ...], upright: Any, tmp_path
     with av.open(str(source)) as container:
         stored = next(container.decode(video=0)).to_ndarray(format="rgb24")
     np.testing.assert_array_equal(next(io.read_frames(source)), upright(stored))
-    np.testing.assert_array_equal(FilmReader(source).frame(0), upright(stored))
+    np.testing.assert_array_equal(VideoReader(source).frame(0), upright(stored))
 
 
 def with_cover(path: Path) -> Path:
@@ -157,7 +157,7 @@ def test_containers_without_cover_art_get_the_film(suffix: str, tmp_path: Path) 
     source = with_cover(tmp_path / "x.mkv")
     assert io.process(source, tmp_path / f"y.{suffix}", as_it_is, audio=suffix != "webm") == 8
     assert len(plain_decode(tmp_path / f"y.{suffix}")) == 8
-    assert io.look(tmp_path / f"y.{suffix}").width == 64
+    assert io.probe(tmp_path / f"y.{suffix}").width == 64
 
 
 def two_films(path: Path, first: int, default: int, sizes: tuple[int, int] = (32, 64)) -> Path:
@@ -237,7 +237,7 @@ def test_a_stream_that_cannot_be_copied_is_named(two_reordered: Path, tmp_path: 
     with av.open(str(two_reordered)) as container:
         film, other = container.streams.video
         first = next(container.decode(film))
-        out = FilmWriter(
+        out = VideoWriter(
             tmp_path / "y.mkv",
             tmp_path / "y.mkv",
             two_reordered,
@@ -275,7 +275,7 @@ def test_cover_art_alone_is_no_film(tmp_path: Path) -> None:
         container.mux(packet)
         container.mux(sound.encode(None))
     with pytest.raises(undula.FileError, match="no pictures in it but cover art"):
-        io.look(tmp_path / "x.mp4")
+        io.probe(tmp_path / "x.mp4")
 
 
 @pytest.mark.parametrize(
@@ -292,9 +292,9 @@ def test_playlists_are_refused(text: str, name: str, tmp_path: Path) -> None:
     write_test_clip(tmp_path / "film.mp4")
     (tmp_path / name).write_text(text)
     for call in (
-        lambda: io.look(tmp_path / name),
+        lambda: io.probe(tmp_path / name),
         lambda: next(io.read_frames(tmp_path / name)),
-        lambda: FilmReader(tmp_path / name),
+        lambda: VideoReader(tmp_path / name),
         lambda: io.process(tmp_path / name, tmp_path / "y.mp4", as_it_is),
     ):
         with pytest.raises(undula.FileError, match="is a playlist"):
@@ -306,9 +306,9 @@ def test_other_protocols_are_not_opened(tmp_path: Path, monkeypatch: pytest.Monk
     source = write_test_clip(tmp_path / "x.mp4")
     for name in ("subfile,,start,0,end,0,,:x.mp4", "concat:x.mp4", "http://127.0.0.1:9/x.mp4", "data:video,"):
         with pytest.raises(undula.FileError, match="no such file"):
-            io.look(name)
+            io.probe(name)
     (tmp_path / "concat:x.mp4").write_bytes(source.read_bytes())  # (a file of that name is a file)
-    assert io.look("concat:x.mp4").width == 64
+    assert io.probe("concat:x.mp4").width == 64
 
 
 def larger_inside(path: Path) -> Path:
@@ -327,7 +327,7 @@ def larger_inside(path: Path) -> Path:
 def test_the_size_is_checked_before_frames_are_decoded(tmp_path: Path) -> None:
     source = write_test_clip(tmp_path / "x.mp4")
     for call in (
-        lambda: io.look(source, 64 * 64 - 1),
+        lambda: io.probe(source, 64 * 64 - 1),
         lambda: io.process(source, tmp_path / "y.mp4", as_it_is, max_pixels=64 * 64 - 1),
     ):
         with pytest.raises(undula.FileError, match="limit"):
@@ -344,8 +344,8 @@ def test_frames_beyond_the_limit_are_not_decoded(codec: str, tmp_path: Path) -> 
         encoded(container, stream, range(2), Fraction(1, 25))
     for limit in (64 * 48 - 1, 100):
         with pytest.raises(undula.FileError, match="limit"):
-            io.look(tmp_path / "x.mkv", limit)
-    assert io.look(tmp_path / "x.mkv", 64 * 48).width == 64
+            io.probe(tmp_path / "x.mkv", limit)
+    assert io.probe(tmp_path / "x.mkv", 64 * 48).width == 64
 
 
 def test_frames_that_grow_beyond_the_limit_are_an_error(tmp_path: Path) -> None:
@@ -369,7 +369,7 @@ def unknown_codec(path: Path) -> Path:
 def test_an_unknown_codec_is_an_error(tmp_path: Path) -> None:
     source = unknown_codec(tmp_path / "x.avi")
     for call in (
-        lambda: io.look(source),
+        lambda: io.probe(source),
         lambda: next(io.read_frames(source)),
         lambda: io.process(source, tmp_path / "y.avi", as_it_is),
     ):
@@ -390,7 +390,7 @@ def test_an_unknown_codec_does_not_stop_a_batch(tmp_path: Path, capsys: pytest.C
 def test_sound_that_nobody_knows(tmp_path: Path) -> None:
     source = with_cover(tmp_path / "x.mkv")
     source.write_bytes(source.read_bytes().replace(b"A_AAC", b"A_ZZZ"))
-    assert io.look(source).audio == ("unknown",)
+    assert io.probe(source).audio == ("unknown",)
     with pytest.raises(undula.FileError, match=r"keeps no audio of an unknown codec.*--no-audio"):
         io.process(source, tmp_path / "y.mkv", as_it_is)
     assert io.process(source, tmp_path / "y.mkv", as_it_is, audio=False) == 8
@@ -400,7 +400,7 @@ def test_sound_that_nobody_knows(tmp_path: Path) -> None:
 def test_motion_jpeg_goes_everywhere_and_keeps_its_range(suffix: str, tmp_path: Path) -> None:
     source = write_test_clip(tmp_path / "x.avi", "mjpeg", 4)
     assert io.process(source, tmp_path / f"y.{suffix}", as_it_is) == 4
-    container, stream = open_film(tmp_path / f"y.{suffix}")
+    container, stream = open_video(tmp_path / f"y.{suffix}")
     with container:
         frame = next(container.decode(stream))
         assert frame.color_range == 2 or "yuvj" in frame.format.name
@@ -465,7 +465,7 @@ def test_ten_bits_in_webm_become_av1(tmp_path: Path) -> None:
         stream.height = 64
         encoded(container, stream, range(5), Fraction(1, 25))
     assert io.process(tmp_path / "x.mkv", tmp_path / "y.webm", as_it_is) == 5
-    known = io.look(tmp_path / "y.webm")
+    known = io.probe(tmp_path / "y.webm")
     assert known.bits == 10
     if hasattr(os, "sched_getscheduler"):
         policies = {os.sched_getscheduler(int(name)) for name in os.listdir("/proc/self/task")}
@@ -538,7 +538,7 @@ def test_colours_and_shape_of_pixels_stay(tmp_path: Path) -> None:
         io.process(tmp_path / "x.mkv", tmp_path / "y.avi", as_it_is, codec="utvideo")
     for suffix in ("mp4", "mkv", "mov"):
         io.process(tmp_path / "x.mkv", tmp_path / f"y.{suffix}", as_it_is)
-        container, stream = open_film(tmp_path / f"y.{suffix}")
+        container, stream = open_video(tmp_path / f"y.{suffix}")
         with container:
             frame = next(container.decode(stream))
             assert (frame.colorspace, frame.color_primaries, frame.color_trc, frame.color_range) == (
@@ -553,7 +553,7 @@ def test_colours_and_shape_of_pixels_stay(tmp_path: Path) -> None:
 def test_the_last_frame_is_shown_as_long(tmp_path: Path) -> None:
     source = write_test_clip(tmp_path / "x.mp4", count=6)
     io.process(source, tmp_path / "y.mp4", as_it_is)
-    assert io.look(tmp_path / "y.mp4").seconds == pytest.approx(io.look(source).seconds, abs=1e-3)
+    assert io.probe(tmp_path / "y.mp4").seconds == pytest.approx(io.probe(source).seconds, abs=1e-3)
 
 
 def two_sizes(path: Path) -> Path:
@@ -744,7 +744,7 @@ def test_broken_frames_are_errors_of_files(tmp_path: Path) -> None:
     whole = list(io.read_frames(source))
     parts = source.read_bytes().split(b"\x89PNG")
     source.write_bytes(b"\x89PNG".join(parts[:3]) + b"\0PNG" + b"\x89PNG".join(parts[3:]))
-    reader = FilmReader(source)
+    reader = VideoReader(source)
     for call in (
         lambda: reader.frame(2),
         lambda: list(io.read_frames(source)),
@@ -768,7 +768,7 @@ def test_damaged_frames_are_errors(codec: str, suffix: str, tmp_path: Path) -> N
     source.write_bytes(data)
     with av.open(str(source)) as container:
         number = next(n for n, frame in enumerate(container.decode(video=0)) if frame.is_corrupt)
-    reader = FilmReader(source)
+    reader = VideoReader(source)
     for call in (
         lambda: reader.frame(number),
         lambda: list(io.read_frames(source)),
@@ -826,4 +826,4 @@ def test_grey_stays_as_bright(width: int, suffix: str, codec: str | None, tmp_pa
 
 
 def test_av1_is_called_so(tmp_path: Path) -> None:
-    assert io.look(write_test_clip(tmp_path / "x.mp4", "av1", 4)).codec == "av1"
+    assert io.probe(write_test_clip(tmp_path / "x.mp4", "av1", 4)).codec == "av1"

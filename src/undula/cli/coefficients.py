@@ -14,7 +14,7 @@ import undula
 from .. import io, measures
 from ..errors import ArgumentError, FileError, UndulaError
 from ..filters import picture
-from ..io.files import check_size, written
+from ..io.files import atomic_write, check_size
 from ..io.limits import check_arrays
 from . import jobs as work
 from .common import Json, Level, MaxPixels, Overwrite, Wave, app, check_finite, measured, rounded
@@ -54,7 +54,7 @@ def transform(
     about = {"wavelet": undula.Wavelet(wavelet).name, "mode": mode, "level": str(len(coeffs) - 1)}
     about |= {"dtype": str(given.pixels.dtype), "shape": ",".join(map(str, given.pixels.shape))}
     about["channels"] = ",".join(given.channels)
-    with written(target) as beside, beside.open("wb") as file:
+    with atomic_write(target) as beside, beside.open("wb") as file:
         np.savez(file, coeffs=np.array([f"{key}={value}" for key, value in about.items()]), **found)
     if show is not None:
         planes = given.brightness()

@@ -10,7 +10,7 @@ import typer
 import undula
 
 from ..errors import FileError, MissingExtraError, install_hint
-from ..io.files import written
+from ..io.files import atomic_write
 from .common import Json, Overwrite, Quiet, app
 from .outputs import check_outputs
 from .screen import complain, say, show_json, show_table, steps
@@ -128,7 +128,7 @@ def _check_measured(before: dict[str, Any], names: list[str], devices: list[str]
 
 
 def _write_page(path: Path, text: str) -> None:
-    with written(path) as beside:
+    with atomic_write(path) as beside:
         beside.write_text(text, encoding="utf-8")
 
 

@@ -14,8 +14,8 @@ from ..errors import ArgumentError
 from ..filters import Pipeline, Shrink
 from ..filters.functions import enhancing, sharpening
 from ..filters.words import stage_of_words
-from ..io.files import written
-from ..io.through import Encoding
+from ..io.files import atomic_write
+from ..io.filtering import Encoding
 from . import jobs as work
 from .common import (
     Backend,
@@ -63,7 +63,7 @@ def _filtered(
     to_pipe = any(str(job.target) == PIPE for job in found)
     results, errors = work.run_jobs(found, make, options, collect=json_ and not to_pipe)
     if save is not None and results:
-        with written(save) as beside:
+        with atomic_write(save) as beside:
             make(False).save(beside)
     seconds = time.perf_counter() - begin
     frames = sum(result["frames"] for result in results)

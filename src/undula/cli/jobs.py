@@ -12,8 +12,8 @@ from typing import Any
 
 from .. import io
 from ..errors import ArgumentError, FileError, UndulaError
-from ..io.files import IMAGES, VIDEOS, kind_of, sniffed
-from ..io.through import Encoding, Filter, picture_through, video_through
+from ..io.files import IMAGES, VIDEOS, detect_kind, output_kind
+from ..io.filtering import Encoding, Filter, filter_picture, filter_video
 from .outputs import PIPE, check_outputs, identity
 from .screen import explained, steps
 
@@ -48,12 +48,12 @@ def is_video(path: Path) -> bool:
     """By what is in it; a camera is one, too."""
     if str(path).startswith("camera:"):
         return True
-    return sniffed(path) == "video"
+    return detect_kind(path) == "video"
 
 
 def _suffix_for(path: Path) -> str:
     """Of a result that has no name: DICOM stays DICOM, and everything else becomes PNG."""
-    return ".dcm" if path.is_file() and sniffed(path) == "dicom" else ".png"
+    return ".dcm" if path.is_file() and detect_kind(path) == "dicom" else ".png"
 
 
 @contextmanager
@@ -141,7 +141,7 @@ def _is_filtered(path: Path) -> bool:
     if path.suffix.lower() in {**IMAGES, **VIDEOS}:
         return True
     try:
-        return path.name != DIRECTORY and sniffed(path) == "dicom"
+        return path.name != DIRECTORY and detect_kind(path) == "dicom"
     except FileError:  # (empty, or not to be read)
         return False
 
@@ -191,8 +191,8 @@ def run_job(job: Job, make: Callable[[bool], Filter], options: Options) -> dict[
             if str(job.target) == PIPE:
                 raise FileError("a video is written to a file, and not to standard output")
             return _video(source, target, make(True), options)
-        kind = sniffed(source)
-        if kind_of(target, kind or "", suffix) == "video" and kind is not None:
+        kind = detect_kind(source)
+        if output_kind(target, kind or "", suffix) == "video" and kind is not None:
             raise FileError(f"{source} is a picture, and {target.name} would be a video")
         if options.encoding.over_time:
             raise ArgumentError(f"--over-time is for video, and {source} is none")
@@ -201,7 +201,7 @@ def run_job(job: Job, make: Callable[[bool], Filter], options: Options) -> dict[
 
 def _picture(source: Path, target: Path, pipeline: Filter, options: Options) -> dict[str, Any]:
     with ExitStack() as shown:
-        shape, pages = picture_through(
+        shape, pages = filter_picture(
             source,
             target,
             pipeline,
@@ -214,10 +214,10 @@ def _picture(source: Path, target: Path, pipeline: Filter, options: Options) -> 
 
 
 def _video(source: Path, target: Path, pipeline: Filter, options: Options) -> dict[str, Any]:
-    known = io.look(source, options.max_pixels)
+    known = io.probe(source, options.max_pixels)
     total = min(known.frames, options.encoding.frames) if options.encoding.frames else known.frames
     with steps(source.name, total, options.quiet) as progress:
-        frames = video_through(
+        frames = filter_video(
             source,
             target,
             pipeline,

@@ -15,7 +15,7 @@ import undula
 from .. import io, measures
 from ..errors import ArgumentError, FileError, UndulaError, install_hint
 from ..filters import estimate_sigma
-from ..io.dicom import element
+from ..io.dicom import get_element
 from . import jobs as work
 from .common import Json, Level, MaxPixels, Overwrite, Wave, app, check_finite, measured
 from .outputs import check_outputs
@@ -237,7 +237,7 @@ def _about_file(source: str, max_pixels: int | None) -> dict[str, Any]:
         if path.is_dir():
             raise FileError(f"{path} is a folder")
         if work.is_video(path):
-            known = io.look(path, max_pixels)
+            known = io.probe(path, max_pixels)
             frame = next(io.read_frames(path, 1, max_pixels), None)
             if frame is None:
                 raise FileError(f"{path} has no frames that could be decoded")
@@ -280,8 +280,8 @@ def _about_file(source: str, max_pixels: int | None) -> dict[str, Any]:
         about["colour profile"] = f"{len(given.profile)} bytes"
     dataset = given.about.get("dataset")
     if dataset is not None:
-        about["modality"] = str(element(dataset, "Modality", "?"))
-        about["photometric"] = str(element(dataset, "PhotometricInterpretation", "?"))
+        about["modality"] = str(get_element(dataset, "Modality", "?"))
+        about["photometric"] = str(get_element(dataset, "PhotometricInterpretation", "?"))
     return about
 
 

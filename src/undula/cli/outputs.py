@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ..errors import FileError
-from ..io.files import sniffed
+from ..io.files import detect_kind
 
 __all__ = ["PIPE", "Identity", "check_outputs", "identity"]
 
@@ -76,7 +76,7 @@ def _described(path: Path) -> str:
         return f"a link to {os.readlink(path)}"
     about = path.stat()
     try:
-        kind = sniffed(path)
+        kind = detect_kind(path)
     except FileError:  # (an empty file is no kind of file)
         kind = None
     name = f"{_NAMES.get(kind, kind.upper())} file" if kind else "file"

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..io import LIMIT
+from ..io import DEFAULT_MAX_PIXELS
 from ..studio import Limits, Options, serve
 from .common import app
 from .screen import say
@@ -52,7 +52,7 @@ def studio(
     ] = None,
     max_pixels: Annotated[
         int, typer.Option("--max-pixels", min=1, help="the most pixels of one file")
-    ] = LIMIT,
+    ] = DEFAULT_MAX_PIXELS,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="do not open a browser")] = False,
 ) -> None:
     """Filter pictures and video on a page in your browser, and see what every slider does.

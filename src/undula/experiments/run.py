@@ -16,7 +16,7 @@ from typing import Any
 import undula
 
 from ..errors import ArgumentError, FileError
-from ..io.files import written
+from ..io.files import atomic_write
 from .base import Experiment, Outcome, experiments
 from .bench import Bench
 
@@ -146,7 +146,7 @@ def save(found: dict[str, Any], path: Path, before: dict[str, Any] | None = None
     )
     text = json.dumps(_short({**found, "results": dict(results)}), ensure_ascii=False, separators=(",", ":"))
     text = re.sub(r'("(?:video|ultrasound|colour|schemes|tiles|peers)/)', r"\n\1", text)  # (a line for each)
-    with written(path) as beside:
+    with atomic_write(path) as beside:
         beside.write_text(text + "\n", encoding="utf-8")
 
 

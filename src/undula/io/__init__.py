@@ -1,22 +1,26 @@
-"""Files: pictures of every usual kind, DICOM, arrays, and video.
+"""Read, filter and write images, DICOM files, arrays and videos.
 
-What a file is, is seen by its content; what is written, by the suffix. Nothing is ever half written.
+The format of an input is detected by its content; the format of an output follows from its suffix. Files are
+written atomically: a target is either complete or untouched.
 """
 
+import warnings
+from typing import Any
+
 from .dicom import window
-from .files import IMAGES, LIMIT, VIDEOS
+from .files import DEFAULT_MAX_PIXELS, IMAGES, VIDEOS
 from .picture import Picture
 from .raster import read, write
 from .samples import sample, samples
-from .video import Video, look, process, read_frames
+from .video import Video, probe, process, read_frames
 
 __all__ = [
+    "DEFAULT_MAX_PIXELS",
     "IMAGES",
-    "LIMIT",
     "VIDEOS",
     "Picture",
     "Video",
-    "look",
+    "probe",
     "process",
     "read",
     "read_frames",
@@ -25,3 +29,13 @@ __all__ = [
     "window",
     "write",
 ]
+
+_DEPRECATED = {"LIMIT": "DEFAULT_MAX_PIXELS", "look": "probe"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _DEPRECATED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    new = _DEPRECATED[name]
+    warnings.warn(f"undula.io.{name} is deprecated; use undula.io.{new}", DeprecationWarning, stacklevel=2)
+    return globals()[new]

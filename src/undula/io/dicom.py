@@ -17,18 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, FileError
-from .files import check_size, needed
-from .limits import ELSE, codestream_size, inflates_beyond
+from .files import check_size, import_optional
+from .limits import MAX_METADATA_BYTES, codestream_size, inflates_beyond
 from .picture import Picture
 from .stored import StoredRange
 
-__all__ = ["element", "read_dicom", "window", "write_dicom"]
+__all__ = ["get_element", "read_dicom", "window", "write_dicom"]
 
 Array = NDArray[Any]
 PIXELS = 0x7FE00010  # the tag of the pixels, the last of the usual elements
 
 
-def element(dataset: Any, name: str, default: Any = None) -> Any:
+def get_element(dataset: Any, name: str, default: Any = None) -> Any:
     """The value of an element; the default where it is missing, empty, or not to be understood.
 
     Values are converted when somebody asks for them, and a broken one can raise anything.
@@ -42,7 +42,7 @@ def element(dataset: Any, name: str, default: Any = None) -> Any:
 
 def read_dicom(path: Path, max_pixels: int | None = None) -> Picture:
     """The pixels of a DICOM file: stored values of monochrome images, red, green and blue of all others."""
-    pixel_tools = needed("pydicom.pixels")
+    pixel_tools = import_optional("pydicom.pixels")
     dataset = _dataset(path, max_pixels)
     kind = str(dataset.get("PhotometricInterpretation", ""))
     if kind == "PALETTE COLOR":
@@ -65,18 +65,20 @@ def read_dicom(path: Path, max_pixels: int | None = None) -> Picture:
 
 def _dataset(path: Path, max_pixels: int | None) -> Any:
     """All of a file, once it is known that its pixels are as many as they should be."""
-    pydicom = needed("pydicom")
+    pydicom = import_optional("pydicom")
     packed = _deflated_part(path)
     if packed is None:
         head = pydicom.dcmread(path, stop_before_pixels=True, force=True)
     else:
-        begin = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, ELSE)
-        head = needed("pydicom.filereader").read_dataset(
+        begin = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, MAX_METADATA_BYTES)
+        head = import_optional("pydicom.filereader").read_dataset(
             io.BytesIO(begin), False, True, stop_when=lambda tag, vr, length: tag >= PIXELS
         )
     nbytes = _check_head(path, head, max_pixels)
-    if packed is not None and inflates_beyond(packed, nbytes + ELSE, -zlib.MAX_WBITS):
-        raise FileError(f"{path} unpacks to more than its {nbytes:,} bytes of pixels and {ELSE:,} besides")
+    if packed is not None and inflates_beyond(packed, nbytes + MAX_METADATA_BYTES, -zlib.MAX_WBITS):
+        raise FileError(
+            f"{path} unpacks to more than its {nbytes:,} bytes of pixels and {MAX_METADATA_BYTES:,} besides"
+        )
     dataset = pydicom.dcmread(path, force=True)
     if "PixelData" not in dataset:
         raise FileError(f"{path} is a DICOM file without a picture: it has no PixelData")
@@ -91,7 +93,7 @@ def _dataset(path: Path, max_pixels: int | None) -> Any:
 
 def _plain_syntax(dataset: Any) -> Any:
     """How a dataset is kept that does not say so, as bare ones do not."""
-    uid = needed("pydicom.uid")
+    uid = import_optional("pydicom.uid")
     implicit, little = dataset.original_encoding
     if not little:
         return uid.ExplicitVRBigEndian
@@ -100,13 +102,15 @@ def _plain_syntax(dataset: Any) -> Any:
 
 def _deflated_part(path: Path) -> bytes | None:
     """What comes after the first group of elements, if it is deflated."""
-    reader = needed("pydicom.filereader")
+    reader = import_optional("pydicom.filereader")
     with path.open("rb") as file:
         if reader.read_preamble(file, True) is None:
             return None
         told = reader.read_dataset(file, False, True, stop_when=lambda tag, vr, length: tag.group != 2)
-        syntax = element(told, "TransferSyntaxUID")
-        return file.read() if syntax == needed("pydicom.uid").DeflatedExplicitVRLittleEndian else None
+        syntax = get_element(told, "TransferSyntaxUID")
+        return (
+            file.read() if syntax == import_optional("pydicom.uid").DeflatedExplicitVRLittleEndian else None
+        )
 
 
 def _frame_count(dataset: Any) -> int:
@@ -131,7 +135,7 @@ def _check_head(path: Path, head: Any, max_pixels: int | None) -> int:
 
 def _check_frames(path: Path, dataset: Any) -> None:
     """An error for compressed frames that are larger than the file says."""
-    frames = needed("pydicom.encaps").generate_frames(
+    frames = import_optional("pydicom.encaps").generate_frames(
         dataset.PixelData, number_of_frames=_frame_count(dataset)
     )
     samples = max(4, int(dataset.get("SamplesPerPixel", 1)))
@@ -161,7 +165,7 @@ class _Layout:
                 f"{dataset.filename} stores {stored} of {allocated} bits, which is not possible (BitsStored,"
                 " BitsAllocated)"
             )
-        top = int(element(dataset, "HighBit", stored - 1))
+        top = int(get_element(dataset, "HighBit", stored - 1))
         native = not dataset.file_meta.TransferSyntaxUID.is_encapsulated
         shift = top + 1 - stored if native and stored <= top + 1 <= allocated else 0
         return cls(allocated, stored, shift, bool(int(dataset.get("PixelRepresentation", 0))))
@@ -191,7 +195,7 @@ class _Layout:
 
 def _cells(dataset: Any) -> Array:
     """What lies in the bits that are allocated, those that are not used and all."""
-    found = needed("pydicom.pixels").pixel_array(dataset, correct_unused_bits=False)
+    found = import_optional("pydicom.pixels").pixel_array(dataset, correct_unused_bits=False)
     return np.asarray(found)
 
 
@@ -215,7 +219,7 @@ def _padding(dataset: Any, layout: _Layout) -> tuple[int, int] | None:
     """The first and the last value that say that nothing was measured."""
     found = []
     for name in ("PixelPaddingValue", "PixelPaddingRangeLimit"):
-        value = element(dataset, name)
+        value = get_element(dataset, name)
         if isinstance(value, int):  # (many write it as if samples had the other sign)
             whole = 1 << layout.allocated
             value = value % whole
@@ -236,14 +240,14 @@ def window(picture: Picture) -> np.ndarray[Any, np.dtype[np.uint8]]:
         return pixels
     shown = pixels
     if dataset is not None and picture.channel_axis is None:
-        pixel_tools = needed("pydicom.pixels")
+        pixel_tools = import_optional("pydicom.pixels")
         try:
             shown = pixel_tools.apply_modality_lut(pixels, dataset)
             if "WindowCenter" in dataset and "WindowWidth" in dataset:
                 shown = pixel_tools.apply_voi_lut(shown, dataset)
         except Exception as error:  # (whatever a broken element leads to)
             raise FileError(f"cannot tell how {dataset.filename} is shown: {error}") from None
-        if element(dataset, "PhotometricInterpretation") == "MONOCHROME1":
+        if get_element(dataset, "PhotometricInterpretation") == "MONOCHROME1":
             shown = -shown.astype(np.float64)
     valid = picture.stored.valid(pixels) if picture.stored is not None else None
     seen = shown if valid is None or not valid.any() else shown[valid]
@@ -256,7 +260,7 @@ def window(picture: Picture) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 def write_dicom(path: Path, picture: Picture) -> None:
     """A copy of the dataset that the picture came from, with these pixels in it."""
-    pydicom = needed("pydicom")
+    pydicom = import_optional("pydicom")
     source = picture.about.get("dataset")
     if source is None:
         raise ArgumentError(
@@ -368,20 +372,20 @@ def _put(dataset: Any, cells: Array, stored: StoredRange | None) -> None:
 
 def _tell_origin(dataset: Any, source: Any) -> None:
     """That it is derived, from what, and by whom; it gets a name of its own."""
-    pydicom, uid = needed("pydicom"), needed("pydicom.uid")
+    pydicom, uid = import_optional("pydicom"), import_optional("pydicom.uid")
     if "SOPInstanceUID" in source and "SOPClassUID" in source:
         origin = pydicom.Dataset()
         origin.ReferencedSOPClassUID = source.SOPClassUID
         origin.ReferencedSOPInstanceUID = source.SOPInstanceUID
         dataset.SourceImageSequence = pydicom.Sequence([origin])
     dataset.SOPInstanceUID = uid.generate_uid()
-    kinds = element(dataset, "ImageType", [])
+    kinds = get_element(dataset, "ImageType", [])
     kinds = [] if isinstance(kinds, str) else list(kinds)
     dataset.ImageType = ["DERIVED", *kinds[1:]] if len(kinds) > 1 else ["DERIVED", "SECONDARY"]
     from .. import __version__
 
     note = f"filtered with undula {__version__}"
-    before = str(element(dataset, "DerivationDescription", "")).strip()
+    before = str(get_element(dataset, "DerivationDescription", "")).strip()
     dataset.DerivationDescription = (f"{before}; {note}" if before else note)[-1024:]
     dataset.file_meta.MediaStorageSOPInstanceUID = dataset.SOPInstanceUID
     dataset.file_meta.TransferSyntaxUID = uid.ExplicitVRLittleEndian

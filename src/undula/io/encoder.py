@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ArgumentError, FileError
-from .files import VIDEOS, needed
-from .film import IDENTITY, display_matrix, film_times, reason
+from .decoder import IDENTITY, display_matrix, frame_times, reason
+from .files import VIDEOS, import_optional
 
-__all__ = ["DEFAULT_ENCODERS", "FilmWriter", "check_options", "ordinary_threads"]
+__all__ = ["DEFAULT_ENCODERS", "VideoWriter", "check_options", "ordinary_threads"]
 
 # The first one that keeps the frames is taken.
 DEFAULT_ENCODERS = {
@@ -109,7 +109,7 @@ def _keeps_range(name: str, kind: str) -> bool:
 
 def _encoder_pixels(name: str, kind: str, pixels: str, full_range: bool, odd: bool) -> str:
     """The format that an encoder keeps frames in; an error if something would be lost."""
-    av = needed("av")
+    av = import_optional("av")
     encoder = av.Codec(name, "w")
     layout = av.VideoFormat(pixels, 16, 16)
     lossless = encoder.lossless and not encoder.lossy
@@ -144,7 +144,7 @@ def _choose(
     kind: str, target: Path, codec: str | None, source: Any, pixels: str, full_range: bool, odd: bool
 ) -> tuple[str, str]:
     """An encoder that keeps frames as they are, and its format."""
-    av = needed("av")
+    av = import_optional("av")
     names = (codec,) if codec is not None else DEFAULT_ENCODERS[kind]
     if codec is None and source.lossless and not source.lossy and kind in ("matroska", "avi"):
         names = ("ffv1",)  # What was kept without loss stays so.
@@ -163,7 +163,7 @@ def _choose(
 
 def _is_encoder(name: str) -> bool:
     try:
-        return str(needed("av").Codec(name, "w").type) == "video"
+        return str(import_optional("av").Codec(name, "w").type) == "video"
     except Exception:  # (PyAV's own error, which is no public name in all versions)
         return False
 
@@ -191,7 +191,7 @@ def _constant_rate(path: Path, stream: Any, target: Path, what: str) -> Fraction
     """A rate at which every frame has a place of its own, near its time."""
     guesses = (stream.average_rate, stream.guessed_rate, stream.base_rate)
     rates = [Fraction(rate) for rate in guesses if rate] or [Fraction(25)]
-    times = None if str(path).startswith("camera:") else film_times(path, stream.index)
+    times = None if str(path).startswith("camera:") else frame_times(path, stream.index)
     if not times:
         return rates[0]
     for rate in rates:
@@ -216,7 +216,7 @@ def _tags(metadata: dict[str, str]) -> dict[str, str]:
     return {"title": metadata["name"]} | tags if "name" in metadata else tags
 
 
-class FilmWriter:
+class VideoWriter:
     """A container that is written: one stream encoded, others copied.
 
     Parameters
@@ -245,7 +245,7 @@ class FilmWriter:
         quality: int,
         preset: str,
     ) -> None:
-        av = needed("av")
+        av = import_optional("av")
         self.target, self.kind = target, VIDEOS[target.suffix.lower()]
         pixels = str(first.format.name)
         full_range = first.color_range == FULL_RANGE or "yuvj" in pixels
@@ -287,7 +287,7 @@ class FilmWriter:
 
     def _square_pixels(self, name: str) -> None:
         """Frames become wider or higher where nothing else can say that their pixels are not square."""
-        encoder = needed("av").Codec(name, "w")
+        encoder = import_optional("av").Codec(name, "w")
         if encoder.lossless and not encoder.lossy:
             raise FileError(
                 f"cannot write {self.target}: {name} in {self.target.suffix} does not keep that pixels are"
@@ -311,7 +311,7 @@ class FilmWriter:
         )
 
     def _add_film(self, name: str, film: Any, first: Any, full_range: bool, options: dict[str, str]) -> None:
-        av = needed("av")
+        av = import_optional("av")
         rate = self._rate or film.average_rate or film.guessed_rate or Fraction(25)
         try:
             stream = self._container.add_stream(name, rate=rate, options=options)
@@ -340,7 +340,7 @@ class FilmWriter:
         self._stream = stream
 
     def _add_copy(self, other: Any) -> None:
-        flags = needed("av").stream.Disposition
+        flags = import_optional("av").stream.Disposition
         cover = other.type == "video" and other.disposition & flags.attached_pic
         what = "cover art" if cover else other.type
         try:

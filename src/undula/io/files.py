@@ -1,4 +1,4 @@
-"""Files: what they are by their content, and how they are written so that nothing is ever half there."""
+"""Detect the kind of a file by its content, and write files atomically."""
 
 from __future__ import annotations
 
@@ -12,12 +12,22 @@ from typing import Any
 
 from ..errors import FileError, MissingExtraError, install_hint
 
-__all__ = ["IMAGES", "LIMIT", "VIDEOS", "check_size", "kind_of", "needed", "same_file", "sniffed", "written"]
+__all__ = [
+    "DEFAULT_MAX_PIXELS",
+    "IMAGES",
+    "VIDEOS",
+    "atomic_write",
+    "check_size",
+    "detect_kind",
+    "import_optional",
+    "output_kind",
+    "same_file",
+]
 
-LIMIT = 100_000_000  # pixels that a file may claim to have, unless somebody says more
-PIXEL = 8  # bytes that a pixel may have on average: red, green, blue and opacity of 16 bits, or a double
+DEFAULT_MAX_PIXELS = 100_000_000
+BYTES_PER_PIXEL = 8  # Allowed on average: RGBA with 16 bits per channel, or one double.
 
-# Suffixes, by what reads and writes them.
+# Suffixes and the format that each stands for.
 IMAGES = {
     ".png": "png",
     ".jpg": "jpeg",
@@ -38,8 +48,8 @@ IMAGES = {
 VIDEOS = {".mp4": "mp4", ".m4v": "mp4", ".mkv": "matroska", ".mov": "mov", ".avi": "avi", ".webm": "webm"}
 
 
-def needed(module: str, extra: str = "app") -> Any:
-    """A package that only some need, or an error that says how to get it."""
+def import_optional(module: str, extra: str = "app") -> Any:
+    """Import a module of an optional dependency; the error says how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -49,8 +59,8 @@ def needed(module: str, extra: str = "app") -> Any:
         ) from None
 
 
-def sniffed(path: Path) -> str | None:
-    """What a file is by its first bytes; None if nobody knows."""
+def detect_kind(path: Path) -> str | None:
+    """Detect the kind of a file by its first bytes; None if it is unknown."""
     try:
         with path.open("rb") as file:
             head = file.read(512)
@@ -58,9 +68,9 @@ def sniffed(path: Path) -> str | None:
         raise FileError(f"cannot read {path}: {error.strerror or error}") from None
     if not head:
         raise FileError(f"{path} is empty")
-    if head[128:132] == b"DICM":  # (what comes before may look like a TIFF)
+    if head[128:132] == b"DICM":  # Tested first, since the preamble may look like a TIFF header.
         return "dicom"
-    starts = {
+    signatures = {
         b"\x89PNG\r\n\x1a\n": "png",
         b"\xff\xd8\xff": "jpeg",
         b"II*\0": "tiff",
@@ -75,18 +85,18 @@ def sniffed(path: Path) -> str | None:
         b"PK\x03\x04": "npz",
         b"\x1aE\xdf\xa3": "video",
     }
-    for start, kind in starts.items():
-        if head.startswith(start):
+    for signature, kind in signatures.items():
+        if head.startswith(signature):
             return kind
     if head[:4] == b"RIFF":
         return {b"WEBP": "webp", b"AVI ": "video"}.get(head[8:12])
     if head[4:8] in (b"ftyp", b"moov", b"mdat", b"wide", b"free"):
         return "video"
-    return "dicom" if _bare_dicom(head) else None
+    return "dicom" if _is_bare_dicom(head) else None
 
 
-def _bare_dicom(head: bytes) -> bool:
-    """Whether it begins with two elements of group 8, in order, as datasets without a preamble do."""
+def _is_bare_dicom(head: bytes) -> bool:
+    """Whether a file starts with two elements of group 8 in ascending order: DICOM without a preamble."""
     if len(head) < 8 or head[:2] != b"\x08\0":
         return False
     explicit = head[4:6].isalpha() and head[4:6].isupper()
@@ -97,41 +107,38 @@ def _bare_dicom(head: bytes) -> bool:
     )
 
 
-def kind_of(path: Path, source: str = "", suffix: str = "") -> str:
-    """What a file that is to be written is, by its suffix.
+def output_kind(path: Path, source_kind: str = "", source_suffix: str = "") -> str:
+    """Determine from its suffix the kind of a file to be written.
 
-    DICOM files often have none, or one that means nothing, such as the end of ``1.2.840.55``: what was made
-    of one (``source`` is its kind) is DICOM again under such a name, or with the suffix that it had.
+    DICOM files often have no suffix, or a meaningless one such as the last part of ``1.2.840.55``. If the
+    source is DICOM, a target without a suffix, with that of the source or with digits is DICOM as well.
     """
-    given, suffix = suffix.lower(), path.suffix.lower()
+    suffix = path.suffix.lower()
     if suffix in IMAGES:
         return IMAGES[suffix]
     if suffix in VIDEOS:
         return "video"
-    if source == "dicom" and (suffix in ("", given) or suffix[1:].isdigit()):
+    if source_kind == "dicom" and (suffix in ("", source_suffix.lower()) or suffix[1:].isdigit()):
         return "dicom"
     known = ", ".join([*IMAGES, *VIDEOS])
-    raise FileError(f"cannot tell from {path.name!r} what to write; its suffix should be one of {known}")
+    raise FileError(f"the suffix of {path.name!r} stands for no known format; use one of {known}")
 
 
-def check_size(path: Path, pixels: int, limit: int | None, nbytes: int = 0) -> None:
-    """An error for a file that claims to be larger than anybody expects, in pixels or in bytes of pixels."""
-    most = LIMIT if limit is None else limit
-    if pixels > most:
+def check_size(path: Path, pixels: int, max_pixels: int | None, nbytes: int = 0) -> None:
+    """Raise an error if a file declares more pixels, or more bytes of pixels, than allowed."""
+    limit = DEFAULT_MAX_PIXELS if max_pixels is None else max_pixels
+    advice = "raise it with max_pixels (--max-pixels) if you trust the file"
+    if pixels > limit:
+        raise FileError(f"{path} declares {pixels:,} pixels, and the limit is {limit:,}; {advice}")
+    if nbytes > BYTES_PER_PIXEL * limit:
         raise FileError(
-            f"{path} says that it has {pixels:,} pixels, and the limit is {most:,}; raise it (max_pixels,"
-            " --max-pixels) if you trust the file"
-        )
-    if nbytes > PIXEL * most:
-        raise FileError(
-            f"{path} says that it has {nbytes:,} bytes of pixels, and the limit is {PIXEL * most:,}"
-            f" ({PIXEL} for each of {most:,} pixels); raise it (max_pixels, --max-pixels) if you trust the"
-            " file"
+            f"{path} declares {nbytes:,} bytes of pixels, and the limit is {BYTES_PER_PIXEL * limit:,}"
+            f" ({BYTES_PER_PIXEL} for each of {limit:,} pixels); {advice}"
         )
 
 
 def same_file(a: Path, b: Path) -> bool:
-    """Whether two paths lead to one file."""
+    """Whether two paths refer to the same file."""
     try:
         return a.samefile(b)
     except OSError:
@@ -139,25 +146,25 @@ def same_file(a: Path, b: Path) -> bool:
 
 
 @contextmanager
-def written(path: Path) -> Iterator[Path]:
-    """A path beside another one, which it takes the place of when all is written; or nothing is left."""
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``path`` that replaces it on success and is removed on error."""
     try:
         handle, name = tempfile.mkstemp(suffix=path.suffix, prefix=f".{path.stem[:40]}-", dir=path.parent)
     except OSError as error:
         raise FileError(f"cannot write {path}: {error.strerror or error}") from None
     os.close(handle)
-    beside = Path(name)
+    temporary = Path(name)
     try:
-        yield beside
-        with suppress(OSError):  # (as others would have made it)
+        yield temporary
+        with suppress(OSError):  # mkstemp allows the owner alone; use the permissions of an ordinary file.
             mask = os.umask(0)
             os.umask(mask)
-            beside.chmod(0o666 & ~mask)
-        os.replace(beside, path)
+            temporary.chmod(0o666 & ~mask)
+        os.replace(temporary, path)
     except OSError as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"cannot write {path}: {error.strerror or error}") from None
     finally:
         with suppress(OSError):
-            beside.unlink()
+            temporary.unlink()

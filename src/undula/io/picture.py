@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
-from .files import needed
+from .files import import_optional
 from .stored import StoredRange
 
-__all__ = ["ALPHA", "CMYK", "LAB", "MOST_CHANNELS", "RGB", "Picture", "picture_of_array"]
+__all__ = ["ALPHA", "CMYK", "LAB", "MAX_CHANNELS", "RGB", "Picture", "picture_from_array"]
 
 Array = NDArray[Any]
 
@@ -26,7 +26,7 @@ RGB = ("red", "green", "blue")
 CMYK = ("cyan", "magenta", "yellow", "black")
 LAB = ("lightness", "a", "b")  # a and b with an offset, so that grey is in the middle of what the dtype holds
 ALPHA = ("alpha", "premultiplied alpha")
-MOST_CHANNELS = 5  # an array with a longer last axis is taken for pages
+MAX_CHANNELS = 5  # an array with a longer last axis is taken for pages
 
 # EXIF's and TIFF's orientation: whether rows and columns change places; then which of them are reversed.
 _TURNS = {
@@ -295,9 +295,9 @@ class Picture:
         return replace(plain, pixels=pages, pages=True, channels=("grey",))
 
 
-def picture_of_array(pixels: Array, kind: str = "") -> Picture:
+def picture_from_array(pixels: Array, kind: str = "") -> Picture:
     """An array as a picture: its last axis has the channels if it is short, and axes in front count pages."""
-    color = pixels.ndim >= 3 and pixels.shape[-1] <= MOST_CHANNELS
+    color = pixels.ndim >= 3 and pixels.shape[-1] <= MAX_CHANNELS
     if pixels.ndim - color <= 2:
         return Picture(pixels, kind)
     shape = pixels.shape
@@ -313,13 +313,13 @@ def profile_space(profile: bytes) -> bytes:
 
 
 def _srgb_profile() -> bytes:
-    cms = needed("PIL.ImageCms")
+    cms = import_optional("PIL.ImageCms")
     return bytes(cms.ImageCmsProfile(cms.createProfile("sRGB")).tobytes())
 
 
 def _cmyk_by_profile(colors: Array, profile: bytes) -> Array | None:
     """Inks as sRGB, as a profile says that they look; None for a profile that does not say."""
-    cms, image_module = needed("PIL.ImageCms"), needed("PIL.Image")
+    cms, image_module = import_optional("PIL.ImageCms"), import_optional("PIL.Image")
     try:
         given = cms.ImageCmsProfile(io.BytesIO(profile))
         transform = cms.buildTransform(given, cms.createProfile("sRGB"), "CMYK", "RGB")

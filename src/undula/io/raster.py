@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentTypeError, FileError, UndulaError
-from .files import IMAGES, check_size, kind_of, needed, sniffed, written
+from .files import IMAGES, atomic_write, check_size, detect_kind, import_optional, output_kind
 from .limits import check_declared
-from .picture import ALPHA, CMYK, LAB, RGB, Picture, picture_of_array, profile_space
+from .picture import ALPHA, CMYK, LAB, RGB, Picture, picture_from_array, profile_space
 from .tiff import read_tiff, write_tiff
 
-__all__ = ["Picture", "pixels_of_image", "read", "write"]
+__all__ = ["Picture", "pixels_from_pillow", "read", "write"]
 
 Array = NDArray[Any]
 
@@ -38,7 +38,7 @@ def read(path: str | Path, max_pixels: int | None = None) -> Picture:
     channels may be RGB with opacity, CMYK, or RGB and something else.
     """
     path = Path(path)
-    kind = sniffed(path)
+    kind = detect_kind(path)
     if kind is None and IMAGES.get(path.suffix.lower()) == "dicom":
         kind = "dicom"
     readers = {"tiff": read_tiff, "npy": _read_npy, "npz": _read_npz, "dicom": _read_dicom}
@@ -73,8 +73,8 @@ def write(path: str | Path, picture: Picture | Array, **options: Any) -> None:
     turned; where it has neither CMYK nor Lab, these become RGB.
     """
     path = Path(path)
-    own = picture if isinstance(picture, Picture) else picture_of_array(np.asarray(picture))
-    kind = kind_of(path, own.kind, own.about.get("suffix", ""))
+    own = picture if isinstance(picture, Picture) else picture_from_array(np.asarray(picture))
+    kind = output_kind(path, own.kind, own.about.get("suffix", ""))
     writers = {"tiff": write_tiff, "npy": _write_npy, "npz": _write_npz, "dicom": _write_dicom}
     if kind == "video":
         raise FileError(f"{path} would be a video, and this is a picture")
@@ -82,7 +82,7 @@ def write(path: str | Path, picture: Picture | Array, **options: Any) -> None:
         own = own.upright()
     if kind not in _ARRAYS:
         own = _fitting(own, kind)
-    with written(path) as beside:
+    with atomic_write(path) as beside:
         try:
             writers.get(kind, _write_pillow)(beside, own, kind, **options)
         except (UndulaError, OSError):
@@ -104,7 +104,7 @@ def _png_depth(path: Path) -> tuple[int, int]:
 
 
 def _read_pillow(path: Path, kind: str, max_pixels: int | None) -> Picture:
-    image_module = needed("PIL.Image")
+    image_module = import_optional("PIL.Image")
     image_module.MAX_IMAGE_PIXELS = None  # (there is a limit of our own)
     depth, colors = _png_depth(path) if kind == "png" else (8, 0)
     with image_module.open(path) as image:
@@ -124,7 +124,7 @@ def _read_pillow(path: Path, kind: str, max_pixels: int | None) -> Picture:
             for number in range(frames):
                 if frames > 1:
                     image.seek(number)
-                pages.append(pixels_of_image(image, depth))
+                pages.append(pixels_from_pillow(image, depth))
                 durations.append(image.info.get("duration"))
     if len({page.shape for page, _ in pages}) > 1:  # (some frames have colours of their own)
         pages = [_as_rgba(*page) for page in pages]
@@ -142,7 +142,7 @@ def _read_pillow(path: Path, kind: str, max_pixels: int | None) -> Picture:
     )
 
 
-def pixels_of_image(image: Any, depth: int = 8) -> tuple[Array, tuple[str, ...]]:
+def pixels_from_pillow(image: Any, depth: int = 8) -> tuple[Array, tuple[str, ...]]:
     """The pixels of an image of Pillow's, and what its channels are; ``depth`` is that of a PNG."""
     key = image.info.get("transparency")
     if image.mode in ("P", "PA"):
@@ -209,7 +209,7 @@ def _fitting(picture: Picture, kind: str) -> Picture:
 
 def _exif(picture: Picture) -> bytes | None:
     """What a camera wrote, with the orientation of these pixels."""
-    exif = needed("PIL.Image").Exif()
+    exif = import_optional("PIL.Image").Exif()
     exif.load(picture.exif or b"")
     if exif.get(ORIENTATION_TAG, 1) == picture.orientation:
         return picture.exif
@@ -232,7 +232,7 @@ def _dpi(about: dict[str, Any]) -> tuple[float, float] | None:
 
 
 def _write_pillow(path: Path, picture: Picture, kind: str, **options: Any) -> None:
-    image_module = needed("PIL.Image")
+    image_module = import_optional("PIL.Image")
     pixels = picture.pixels
     if pixels.dtype == np.bool_:
         pixels = pixels.astype(np.uint8) * 255
@@ -297,7 +297,7 @@ def _deep_jpeg2000(path: Path, kind: str) -> bool:
 
 
 def _deep_pixels(path: Path, kind: str) -> tuple[Array, tuple[str, ...]]:
-    av = needed("av")
+    av = import_optional("av")
     with av.open(
         io.BytesIO(path.read_bytes()), format={"jpeg2000": "j2k_pipe"}.get(kind, "png_pipe")
     ) as file:
@@ -349,7 +349,7 @@ def _plain(path: Path, pixels: Array) -> Array:
 
 def _read_npy(path: Path, kind: str, max_pixels: int | None) -> Picture:
     mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-    return picture_of_array(np.array(_plain(path, mapped)), kind)
+    return picture_from_array(np.array(_plain(path, mapped)), kind)
 
 
 def _read_npz(path: Path, kind: str, max_pixels: int | None) -> Picture:
@@ -362,7 +362,7 @@ def _read_npz(path: Path, kind: str, max_pixels: int | None) -> Picture:
         if len(found.files) > 1:
             raise FileError(f"{path} has {len(found.files)} arrays in it, and one is filtered at a time")
         pixels = found[name]
-    made = picture_of_array(_plain(path, pixels), kind)
+    made = picture_from_array(_plain(path, pixels), kind)
     made.about["name"] = name
     return made
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnknownNameError
-from .files import VIDEOS, needed, written
+from .files import VIDEOS, atomic_write, import_optional
 from .raster import read, write
 
 __all__ = ["sample", "samples", "scene", "write_clip"]
@@ -39,11 +39,11 @@ def scene(height: int, width: int, turn: float, rough: float) -> Array:
 
 def write_clip(target: Path, rough: float, frames: int = 50) -> None:
     """A clip of the scene, moving."""
-    av = needed("av")
+    av = import_optional("av")
     from .encoder import DEFAULT_ENCODERS
 
     kind = VIDEOS[target.suffix.lower()]
-    with written(target) as beside, av.open(str(beside), "w", format=kind) as container:
+    with atomic_write(target) as beside, av.open(str(beside), "w", format=kind) as container:
         stream = container.add_stream(DEFAULT_ENCODERS[kind][0], rate=25)
         stream.width, stream.height, stream.pix_fmt = 320, 240, "yuv420p"
         for number in range(frames):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FileError
-from .files import needed
+from .files import import_optional
 from .limits import check_tiff
 from .picture import ALPHA, CMYK, LAB, RGB, Picture
 
@@ -38,7 +38,7 @@ _SIZES = (1, 8, 16, 32, 64)  # bits of samples that are read as they are
 
 def read_tiff(path: Path, kind: str, max_pixels: int | None = None) -> Picture:
     """All pages of the first series of a TIFF file."""
-    tifffile = needed("tifffile")
+    tifffile = import_optional("tifffile")
     with tifffile.TiffFile(path) as file:
         if not file.series:
             raise FileError(f"{path} has no pictures in it")
@@ -79,7 +79,7 @@ def read_tiff(path: Path, kind: str, max_pixels: int | None = None) -> Picture:
         pixels = pixels.astype(np.uint8) * 255
     if about.get("photometric") == "cielab":
         pixels = _shifted_lab(path, pixels)
-    about["written"] = (pixels.shape, str(pixels.dtype))
+    about["atomic_write"] = (pixels.shape, str(pixels.dtype))
     return Picture(
         np.ascontiguousarray(pixels),
         kind,
@@ -161,7 +161,7 @@ def _decoded(series: Any) -> tuple[Array, str] | None:
 
 def _by_pillow(path: Path, page: Any, count: int) -> tuple[tuple[Array, str], tuple[str, ...], int]:
     """Pixels, axes and channels of what Pillow can decode without a loss; it makes them upright."""
-    from .raster import pixels_of_image
+    from .raster import pixels_from_pillow
 
     colors = str(getattr(page.photometric, "name", page.photometric))
     if page.bitspersample > 8 and (page.samplesperpixel > 1 or page.bitspersample != 16):
@@ -171,10 +171,10 @@ def _by_pillow(path: Path, page: Any, count: int) -> tuple[tuple[Array, str], tu
             " imagecodecs (pip install imagecodecs)"
         )
     pages = []
-    with needed("PIL.Image").open(path) as image:
+    with import_optional("PIL.Image").open(path) as image:
         for number in range(count):
             image.seek(number)
-            pages.append(pixels_of_image(image))
+            pages.append(pixels_from_pillow(image))
     channels = pages[0][1]
     axes = "YXS" if pages[0][0].ndim == 3 else "YX"
     if count == 1:
@@ -194,7 +194,7 @@ def _shifted_lab(path: Path, pixels: Array) -> Array:
 
 def write_tiff(path: Path, picture: Picture, kind: str, **options: Any) -> None:
     """All pages, with channels, layout and descriptions as they were read."""
-    tifffile = needed("tifffile")
+    tifffile = import_optional("tifffile")
     pixels, about = picture.pixels, picture.about
     same = about.get("written") == (pixels.shape, str(pixels.dtype))
     arguments: dict[str, Any] = {"compression": options.pop("compression", "zlib"), "metadata": None}

@@ -19,25 +19,25 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, FileError, UndulaError
-from .encoder import FilmWriter, check_options
-from .files import VIDEOS, needed, same_file, written
-from .film import (
-    FilmSpan,
+from .decoder import (
+    DecodedSpan,
     Planes,
     Video,
+    copy_planes,
     decode_error,
-    film_times,
     filterable_format,
-    look,
-    open_film,
-    planes_of,
+    frame_times,
+    open_video,
+    probe,
     read_frames,
     reason,
+    replace_planes,
     times_are_guessed,
-    with_planes,
 )
+from .encoder import VideoWriter, check_options
+from .files import VIDEOS, atomic_write, import_optional, same_file
 
-__all__ = ["Planes", "Video", "look", "process", "read_frames"]
+__all__ = ["Planes", "Video", "probe", "process", "read_frames"]
 
 Work = Callable[[Planes], Planes]
 
@@ -54,7 +54,7 @@ class _Decoder(threading.Thread):
         super().__init__(name="undula-decode", daemon=True)
         self.path, self.container, self.stream, self.count = path, container, stream, count
         self.streams = [stream, *others]
-        self.times = film_times(path, stream.index) if times_are_guessed(container, stream) else None
+        self.times = frame_times(path, stream.index) if times_are_guessed(container, stream) else None
         self.queue: Queue[tuple[str, Any]] = Queue(DEPTH)
         self.stopped = threading.Event()
 
@@ -77,7 +77,7 @@ class _Decoder(threading.Thread):
 
     def run(self) -> None:
         number, first, last = 0, None, None
-        span = FilmSpan(self.path, self.container, self.stream)
+        span = DecodedSpan(self.path, self.container, self.stream)
         try:
             for packet in self.container.demux(self.streams):
                 if packet.stream is not self.stream:
@@ -195,12 +195,12 @@ def process(
     if over_time and over_time < 4:
         raise ArgumentError(f"frames are filtered together by 4 or more, got {over_time}")
     check_options(quality, preset)
-    container, film = open_film(source, max_pixels)
+    container, film = open_video(source, max_pixels)
     done = 0
-    with container, written(target) as beside:
+    with container, atomic_write(target) as beside:
         others = [s for s in container.streams if s is not film and s.type in COPIED] if audio else []
         decoder = _Decoder(source, container, film, others, count)
-        out: FilmWriter | None = None
+        out: VideoWriter | None = None
         held: list[Any] = []  # packets that come before the first frame
         try:
             decoder.start()
@@ -209,7 +209,7 @@ def process(
                     held.append(item)
                     continue
                 if out is None:
-                    out = FilmWriter(
+                    out = VideoWriter(
                         beside, target, Path(source), container, film, item, others, codec, quality, preset
                     )
                     out.start(held)
@@ -228,7 +228,7 @@ def process(
                 out.abandon()
             if isinstance(error, UndulaError | OSError) or not isinstance(error, Exception):
                 raise
-            muxed = isinstance(error, needed("av").error.FFmpegError)  # (and no error of the filter)
+            muxed = isinstance(error, import_optional("av").error.FFmpegError)  # (and no error of the filter)
             advice = "; write .mkv, or the film alone (audio=False, --no-audio)" if muxed else ""
             raise FileError(f"cannot filter {source} into {target}: {reason(error)}{advice}") from None
         finally:
@@ -249,7 +249,7 @@ def _filtered(
         return
 
     def one(frame: Any) -> Any:
-        return with_planes(frame, work(planes_of(frame)))
+        return replace_planes(frame, work(copy_planes(frame)))
 
     count = workers or get_num_threads()
     waiting: deque[tuple[str, Any]] = deque()
@@ -291,7 +291,7 @@ def _over_time(items: Iterator[tuple[str, Any]], work: Work, length: int) -> Ite
                 results[t][k] = np.round(mixed).astype(plane.dtype)
         out = len(stacks) if final else hop
         for frame, planes in zip(frames[:out], results[:out], strict=True):
-            yield "frame", with_planes(frame, planes)
+            yield "frame", replace_planes(frame, planes)
         before = None if final else results[hop:]
         frames, stacks = frames[out:], stacks[out:]
 
@@ -300,7 +300,7 @@ def _over_time(items: Iterator[tuple[str, Any]], work: Work, length: int) -> Ite
             yield kind, item
             continue
         frames.append(item)
-        stacks.append(planes_of(item))
+        stacks.append(copy_planes(item))
         if len(stacks) == length:
             yield from window(final=False)
     if stacks:

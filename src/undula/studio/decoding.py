@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FileError, UndulaError
-from ..io import LIMIT, read
-from ..io.dicom import element
-from ..io.files import sniffed
-from ..io.film import FilmReader
+from ..io import DEFAULT_MAX_PIXELS, read
+from ..io.decoder import VideoReader
+from ..io.dicom import get_element
+from ..io.files import detect_kind
 
 __all__ = ["Decoder", "Limits", "installed_memory", "limit_memory"]
 
@@ -65,7 +65,7 @@ class Limits:
     """
 
     upload: int = 512 << 20
-    pixels: int = LIMIT
+    pixels: int = DEFAULT_MAX_PIXELS
     memory: int = 4 << 30
     seconds: float = 30.0
     disk: int = 8 << 30
@@ -230,14 +230,14 @@ def _range(pixels: Array) -> tuple[float, float]:
 def _window(dataset: Any, low: float, high: float) -> tuple[float, float]:
     """The window that a DICOM file asks for, in stored values."""
     with suppress(TypeError, ValueError, IndexError, ArithmeticError):
-        center, width = element(dataset, "WindowCenter"), element(dataset, "WindowWidth")
+        center, width = get_element(dataset, "WindowCenter"), get_element(dataset, "WindowWidth")
         if center is None or width is None:
             return low, high
         center, width = (
             float(v[0] if hasattr(v, "__len__") and not isinstance(v, str) else v) for v in (center, width)
         )
-        slope = float(element(dataset, "RescaleSlope", 1) or 1)
-        shift = float(element(dataset, "RescaleIntercept", 0))
+        slope = float(get_element(dataset, "RescaleSlope", 1) or 1)
+        shift = float(get_element(dataset, "RescaleIntercept", 0))
         ends = sorted(((center + side * width / 2) - shift) / slope for side in (-1, 1))
         if ends[1] > ends[0]:
             return ends[0], ends[1]
@@ -262,7 +262,7 @@ def _picture(path: Path, limit: int) -> tuple[dict[str, Any], Array]:
     if dataset is not None:
         if picture.channel_axis is None:
             low, high = _window(dataset, low, high)
-            told["invert"] = element(dataset, "PhotometricInterpretation") == "MONOCHROME1"
+            told["invert"] = get_element(dataset, "PhotometricInterpretation") == "MONOCHROME1"
         told["rate"] = _rate(dataset)
     if picture.stored is not None:
         told["stored"] = [picture.stored.low, picture.stored.high, picture.stored.padding]
@@ -280,10 +280,10 @@ def _rate(dataset: Any) -> float:
         ("FrameTime", lambda value: 1000 / float(value)),
     ):
         with suppress(TypeError, ValueError, ZeroDivisionError):
-            value = element(dataset, name)
+            value = get_element(dataset, name)
             if value is not None:
                 return make(value)
-    return 25.0 if element(dataset, "Modality") == "US" else 0.0
+    return 25.0 if get_element(dataset, "Modality") == "US" else 0.0
 
 
 def _reply(told: dict[str, Any], pixels: Array | None = None) -> None:
@@ -311,10 +311,10 @@ def _work() -> None:
     try:
         _limited(told["memory"])
         _one_heap()
-        if sniffed(path) != "video":
+        if detect_kind(path) != "video":
             _reply(*_picture(path, told["pixels"]))
             return
-        film = FilmReader(path, told["pixels"])
+        film = VideoReader(path, told["pixels"])
         known = film.known
         first = film.frame(0)
         shape = {"width": int(first.shape[1]), "height": int(first.shape[0])}

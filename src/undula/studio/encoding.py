@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..io.files import needed
+from ..io.files import import_optional
 from .rendering import Shown
 
 __all__ = ["encoded", "message", "smaller"]
@@ -58,7 +58,7 @@ def smaller(pixels: Shown, scale: float) -> Shown:
     height, width = (max(1, round(scale * n)) for n in pixels.shape[:2])
     if scale > 0.9 or min(width, height) < 16:
         return pixels
-    av, kind = needed("av"), "gray" if pixels.ndim == 2 else "rgb24"
+    av, kind = import_optional("av"), "gray" if pixels.ndim == 2 else "rgb24"
     frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels), format=kind)
     reduced: Shown = frame.reformat(width, height, format=kind, interpolation="AREA").to_ndarray()
     return reduced
@@ -66,5 +66,5 @@ def smaller(pixels: Shown, scale: float) -> Shown:
 
 def _as(kind: str, pixels: Shown, **options: Any) -> bytes:
     out = io.BytesIO()
-    needed("PIL.Image").fromarray(pixels).save(out, kind, **options)
+    import_optional("PIL.Image").fromarray(pixels).save(out, kind, **options)
     return out.getvalue()

@@ -22,7 +22,7 @@ from .. import io
 from ..errors import ArgumentError, FileError, UndulaError
 from ..filters import Pipeline
 from ..io.files import IMAGES, VIDEOS
-from ..io.through import picture_through, video_through
+from ..io.filtering import filter_picture, filter_video
 from .decoding import limit_memory
 
 __all__ = ["Export", "Job", "named_path"]
@@ -69,7 +69,7 @@ class Job:
     pipeline: str
     backend: str = "cpu"
     frames: bool = False
-    pixels: int = io.LIMIT
+    pixels: int = io.DEFAULT_MAX_PIXELS
     memory: int = 0
 
 
@@ -141,8 +141,8 @@ def _frames(job: Job, pipeline: Pipeline, progress: Callable[[int, int], None]) 
     """Every frame as a picture of its own."""
     source, target = Path(job.source), Path(job.target)
     target.mkdir(parents=True)
-    if io.files.sniffed(source) == "video":
-        total = io.look(source, job.pixels).frames
+    if io.files.detect_kind(source) == "video":
+        total = io.probe(source, job.pixels).frames
         frames = io.read_frames(source, None, job.pixels)
         filtered = pipeline.frames(frames, channel_axis=-1, backend=job.backend)
     else:
@@ -172,9 +172,9 @@ def _run(job: Job) -> None:
 
     if job.frames:
         _frames(job, pipeline, progress)
-    elif io.files.sniffed(source) == "video":
-        total = io.look(source, job.pixels).frames
-        video_through(
+    elif io.files.detect_kind(source) == "video":
+        total = io.probe(source, job.pixels).frames
+        filter_video(
             source,
             target,
             pipeline,
@@ -183,7 +183,7 @@ def _run(job: Job) -> None:
             progress=lambda done: progress(done, total),
         )
     else:
-        picture_through(
+        filter_picture(
             source,
             target,
             pipeline,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FileError
-from ..io.files import needed
+from ..io.files import import_optional
 from ..io.stored import StoredRange
 from .decoding import Decoder, Limits
 from .room import MemoryBudget
@@ -176,7 +176,7 @@ def _stored(told: Any) -> StoredRange | None:
 
 
 def _thumbnail(shown: NDArray[np.uint8], side: int) -> str:
-    image_module = needed("PIL.Image")
+    image_module = import_optional("PIL.Image")
     image = image_module.fromarray(shown)
     image.thumbnail((side, side))
     out = io.BytesIO()

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ..errors import ArgumentError, FileError
-from ..io.files import needed
+from ..io.files import import_optional
 from .decoding import Limits
 from .folders import private_folder
 from .guard import Guard, is_local
@@ -148,8 +148,8 @@ def serve(options: Options, say: Callable[[str], None] = print) -> None:
 
 def _serve(options: Options, say: Callable[[str], None], ending: _Ending) -> None:
     host, token = _checked(options)
-    needed("nicegui", "studio")
-    uvicorn = needed("uvicorn", "studio")
+    import_optional("nicegui", "studio")
+    uvicorn = import_optional("uvicorn", "studio")
     with _bound(host, options.port) as own, private_folder() as folder:
         host, port = own.getsockname()[:2]
         from .web import application

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from .raster import read, write
-from .video import Planes, look, process
+from .video import Planes, probe, process
 
-__all__ = ["Encoding", "picture_through", "video_through"]
+__all__ = ["Encoding", "filter_picture", "filter_video"]
 
 Filter = Callable[..., Any]  # takes an image, and keywords as a Pipeline does
 Progress = Callable[[int], None]
@@ -35,7 +35,7 @@ class Encoding:
     luma: bool = False
 
 
-def picture_through(
+def filter_picture(
     source: Path,
     target: Path,
     work: Filter,
@@ -56,7 +56,7 @@ def picture_through(
     return picture.pixels.shape, pages
 
 
-def video_through(
+def filter_video(
     source: Path,
     target: Path,
     work: Filter,
@@ -69,7 +69,7 @@ def video_through(
 ) -> int:
     """Filters every frame of a video, plane by plane; how many there are."""
     own = encoding or Encoding()
-    luma = own.luma and not look(source, max_pixels).is_rgb  # (green alone is not brightness)
+    luma = own.luma and not probe(source, max_pixels).is_rgb  # (green alone is not brightness)
 
     def plane(x: np.ndarray[Any, Any]) -> Any:
         return work(x, sigma=sigma, channel_axis=None, backend=backend)

@@ -22,25 +22,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, FileError, UndulaError
-from .files import LIMIT, check_size, needed
+from .files import DEFAULT_MAX_PIXELS, check_size, import_optional
 
 __all__ = [
-    "FilmReader",
-    "FilmSpan",
+    "DecodedSpan",
     "Planes",
     "Video",
+    "VideoReader",
+    "copy_planes",
     "decode_error",
     "display_matrix",
-    "film_times",
     "filterable_format",
+    "frame_times",
     "is_filterable",
-    "look",
-    "open_film",
-    "planes_of",
+    "open_video",
+    "probe",
     "read_frames",
     "reason",
+    "replace_planes",
     "times_are_guessed",
-    "with_planes",
 ]
 
 Array = NDArray[Any]
@@ -81,18 +81,24 @@ class Video:
     @property
     def is_rgb(self) -> bool:
         """Whether planes are colours, and none of them is brightness."""
-        return self.pixels != "unknown" and bool(needed("av").VideoFormat(self.pixels, 16, 16).is_rgb)
+        return self.pixels != "unknown" and bool(
+            import_optional("av").VideoFormat(self.pixels, 16, 16).is_rgb
+        )
+
+
+def _pixel_format(name: str) -> Any:
+    return import_optional("av").VideoFormat(name, 16, 16)
 
 
 @cache
 def _bits(pixels: str) -> int:
-    return max(int(part.bits) for part in needed("av").VideoFormat(pixels, 16, 16).components)
+    return max(int(part.bits) for part in _pixel_format(pixels).components)
 
 
 @cache
 def is_filterable(pixels: str) -> bool:
     """Whether frames are planes of 8 bits, or of 9 to 16 bits in two bytes, lowest first."""
-    layout = needed("av").VideoFormat(pixels, 16, 16)
+    layout = _pixel_format(pixels)
     parts = layout.components
     return (
         not (layout.is_big_endian and parts[0].bits > 8)
@@ -110,7 +116,7 @@ def filterable_format(pixels: str) -> str:
     """The format to filter frames in: their own, or the nearest that has a plane for each component."""
     if is_filterable(pixels):
         return pixels
-    av = needed("av")
+    av = import_optional("av")
     names = sorted(name for name in av.video.format.names if is_filterable(name))
     best, _ = av.codec.codec.find_best_pix_fmt_of_list(names, pixels, True)
     return str(best.name)
@@ -148,8 +154,8 @@ def _damaged(path: str | Path, number: int) -> FileError:
 
 def _open_container(path: str | Path, max_pixels: int | None, **options: str) -> Any:
     """A container of a local file or of a camera; decoders refuse frames that are too large."""
-    av = needed("av")
-    limit = {"max_pixels": str(LIMIT if max_pixels is None else max_pixels)}
+    av = import_optional("av")
+    limit = {"max_pixels": str(DEFAULT_MAX_PIXELS if max_pixels is None else max_pixels)}
     if str(path).startswith("camera:"):
         name, kind = _camera(str(path))
         try:
@@ -180,7 +186,7 @@ def _open_container(path: str | Path, max_pixels: int | None, **options: str) ->
     raise AssertionError("every byte is a letter of Latin-1")
 
 
-def open_film(path: str | Path, max_pixels: int | None = None) -> tuple[Any, Any]:
+def open_video(path: str | Path, max_pixels: int | None = None) -> tuple[Any, Any]:
     """A container and its film: of the streams that move the default one, or the first."""
     container = _open_container(path, max_pixels)
     try:
@@ -188,7 +194,7 @@ def open_film(path: str | Path, max_pixels: int | None = None) -> tuple[Any, Any
         context = stream.codec_context
         pixels = context.width * context.height
         if not pixels:  # FFmpeg forgets a size that it has refused.
-            most = LIMIT if max_pixels is None else max_pixels
+            most = DEFAULT_MAX_PIXELS if max_pixels is None else max_pixels
             raise FileError(
                 f"the frames of {path} have more pixels than the limit of {most:,}, or no size; raise it"
                 " (max_pixels, --max-pixels) if you trust the file"
@@ -196,7 +202,7 @@ def open_film(path: str | Path, max_pixels: int | None = None) -> tuple[Any, Any
         bits = context.format.padded_bits_per_pixel if context.format else 0
         check_size(Path(path), pixels, max_pixels, pixels * bits // 8)
         # What is inside may be larger than the container says, and it is the decoder that sees it.
-        context.options = {"max_pixels": str(LIMIT if max_pixels is None else max_pixels)}
+        context.options = {"max_pixels": str(DEFAULT_MAX_PIXELS if max_pixels is None else max_pixels)}
         stream.thread_type = "AUTO"
     except BaseException:
         container.close()
@@ -205,7 +211,7 @@ def open_film(path: str | Path, max_pixels: int | None = None) -> tuple[Any, Any
 
 
 def _film_of(container: Any, path: str | Path, max_pixels: int | None) -> Any:
-    flags = needed("av").stream.Disposition
+    flags = import_optional("av").stream.Disposition
     stills = sum(flags[name].value for name in STILLS)
     films = [stream for stream in container.streams.video if not stream.disposition & stills]
     if not films:
@@ -247,7 +253,7 @@ def times_are_guessed(container: Any, stream: Any) -> bool:
     return str(container.format.name) == "avi" and bool(stream.codec_context.has_b_frames)
 
 
-def film_times(path: str | Path, index: int) -> list[int] | None:
+def frame_times(path: str | Path, index: int) -> list[int] | None:
     """When the frames of a stream are shown, in its time base; None if packets do not say so."""
     times: list[int] = []
     with _open_container(path, sys.maxsize) as container:  # (nothing is decoded)
@@ -283,7 +289,7 @@ def _packet_ends(path: str | Path, index: int, **options: str) -> tuple[int, flo
     return count, film_end, last_end
 
 
-class FilmSpan:
+class DecodedSpan:
     """How much of a film was decoded, and whether that is what its file declares.
 
     FFmpeg takes the end of a file for the end of the film, wherever it was cut off.
@@ -354,9 +360,9 @@ class FilmSpan:
         return (whole, False) if kind in ("matroska", "flv") else (0.0, False)
 
 
-def look(path: str | Path, max_pixels: int | None = None) -> Video:
+def probe(path: str | Path, max_pixels: int | None = None) -> Video:
     """What a video is: sizes, rate, codec, how many frames its container tells of."""
-    container, stream = open_film(path, max_pixels)
+    container, stream = open_video(path, max_pixels)
     with container:
         context = stream.codec_context
         rate = float(stream.average_rate or stream.guessed_rate or 0)
@@ -379,7 +385,7 @@ def look(path: str | Path, max_pixels: int | None = None) -> Video:
         )
 
 
-def planes_of(frame: Any) -> Planes:
+def copy_planes(frame: Any) -> Planes:
     """The planes of a frame, copied out of it; without opacity."""
     return [rows.copy() for rows in _views(frame)]
 
@@ -394,7 +400,7 @@ def _views(frame: Any) -> Iterator[Array]:
             yield rows[:, : plane.width]
 
 
-def with_planes(frame: Any, planes: Planes) -> Any:
+def replace_planes(frame: Any, planes: Planes) -> Any:
     """The frame with other planes; its time, colours, opacity and side data stay.
 
     What a decoder still refers to is left alone: the frame gets memory of its own first.
@@ -438,9 +444,9 @@ def _shown(frame: Any) -> Array:
 
 def read_frames(path: str | Path, count: int | None = None, max_pixels: int | None = None) -> Iterator[Array]:
     """Frames as ``(H, W, 3)`` of 8 bits, upright, one after the other; of a video or of a camera."""
-    container, stream = open_film(path, max_pixels)
+    container, stream = open_video(path, max_pixels)
     with container:
-        number, span = 0, FilmSpan(path, container, stream)
+        number, span = 0, DecodedSpan(path, container, stream)
         try:
             for frame in container.decode(stream):
                 if count is not None and number >= count:
@@ -456,7 +462,7 @@ def read_frames(path: str | Path, count: int | None = None, max_pixels: int | No
             raise decode_error(path, number, error) from None
 
 
-class FilmReader:
+class VideoReader:
     """Frames of a film by number, as :func:`read_frames` counts them.
 
     A frame that is near is decoded from the last one. For others decoding begins where the container can, and
@@ -467,7 +473,7 @@ class FilmReader:
     BACK = 10  # seconds before a frame from which decoding begins if the nearest place was too late
 
     def __init__(self, path: Path, max_pixels: int | None = None) -> None:
-        self.known = look(path, max_pixels)
+        self.known = probe(path, max_pixels)
         self._path, self._max_pixels = path, max_pixels
         self._times: list[int] | None = None
         self._indexed = False
@@ -482,7 +488,7 @@ class FilmReader:
 
     def _restart(self) -> None:
         self.close()
-        self._container, self._stream = open_film(self._path, self._max_pixels)
+        self._container, self._stream = open_video(self._path, self._max_pixels)
         self._frames, self._next = iter(self._container.decode(self._stream)), 0
 
     def frame(self, number: int) -> Array:
@@ -506,7 +512,9 @@ class FilmReader:
 
     def _decode_until(self, number: int) -> None:
         if self._next <= number < self._next + self.NEAR:
-            with suppress(needed("av").error.FFmpegError):  # A frame between may be broken, and this one not.
+            with suppress(
+                import_optional("av").error.FFmpegError
+            ):  # A frame between may be broken, and this one not.
                 self._advance(number)
                 return
         if not self._seek(number):
@@ -523,7 +531,7 @@ class FilmReader:
         """Whether the next frame now is the one with this number."""
         if not self._indexed:
             guessed = times_are_guessed(self._container, self._stream)
-            self._times = None if guessed else film_times(self._path, self._stream.index)
+            self._times = None if guessed else frame_times(self._path, self._stream.index)
             self._indexed = True
         if self._times is None or number >= len(self._times):
             return False
