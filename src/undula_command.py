@@ -1,14 +1,14 @@
-"""The entry point of the command ``undula``; it is outside the package on purpose.
+"""The entry point of the command ``undula``, outside the package so that an interrupt is caught early.
 
-Importing the package takes some tenths of a second. An interrupt in that time is caught here, and ends the
-command with one line, as an interrupt does later.
+Importing the package takes some tenths of a second. An interrupt during that time ends the command with one
+line instead of a traceback, as it does later.
 """
 
 import sys
 
 
 def main() -> int:
-    """Runs the command; what it returns is the exit status."""
+    """Run the command and return its exit status."""
     try:
         from undula.cli import main as run
 

@@ -68,6 +68,7 @@ def test_nothing_can_be_compared() -> None:
         (np.full(4, 2**64 - 1, "u8"), np.full(4, 2**64 - 2, "u8"), 20 * math.log10(2**64)),
         (np.array([-128], "i1"), np.array([127], "i1"), 0.0),
         (np.array([True]), np.array([False]), 0.0),
+        (np.array([-1, 255]), np.array([0, 255], "u8"), 20 * math.log10(255) + 10 * math.log10(2)),
     ],
 )
 def test_differences_are_neither_lost_nor_infinite(a: Any, b: Any, wanted: float) -> None:

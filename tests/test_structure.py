@@ -29,7 +29,6 @@ UNFINISHED = {
     "filters",
     "fixedpoint",
     "io",
-    "measures",
     "plans",
     "schemes",
     "studio",

@@ -1,4 +1,4 @@
-"""How alike two pictures are: PSNR, SSIM, and the same for each band of their transforms."""
+"""Image quality measures: PSNR and SSIM of two arrays, and PSNR of each band of their transforms."""
 
 from __future__ import annotations
 
@@ -19,17 +19,31 @@ __all__ = ["BandMeasure", "compare_bands", "difference", "psnr", "ssim", "value_
 Array = NDArray[Any]
 
 
-def _pair(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
-    one, two = numpy_array(a), numpy_array(b)
-    if one.shape != two.shape:
-        raise ArgumentError(f"only arrays of one shape can be compared, got {one.shape} and {two.shape}")
-    if one.size == 0:
-        raise ArgumentError(f"arrays with samples are needed, got shape {one.shape}")
-    return one, two
+def _arrays(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+    """Convert two arguments to arrays; raise an error if these cannot be compared."""
+    x, y = numpy_array(a), numpy_array(b)
+    if x.shape != y.shape:
+        raise ArgumentError(f"arrays to compare must have the same shape, got {x.shape} and {y.shape}")
+    if x.size == 0:
+        raise ArgumentError(f"arrays to compare must not be empty, got shape {x.shape}")
+    return x, y
 
 
 def value_range(a: ArrayLike, b: ArrayLike, data_range: float | None = None) -> float:
-    """The largest difference that there could be: given, of the dtype, or 1 for floats up to 1.
+    """Return the range of values that the measures use as the peak.
+
+    Parameters
+    ----------
+    a, b : array_like
+        The arrays to compare.
+    data_range : float, optional
+        A positive number, which is returned.
+
+    Returns
+    -------
+    float
+        ``data_range`` if given. For integers, the range of the dtype. For floats, 1 if no magnitude exceeds
+        1.5, 255 if none exceeds 256, and the largest magnitude otherwise.
 
     Examples
     --------
@@ -38,72 +52,104 @@ def value_range(a: ArrayLike, b: ArrayLike, data_range: float | None = None) -> 
     """
     if data_range is not None:
         if not 0 < data_range < math.inf:
-            raise ArgumentError(f"data_range is a positive number, got {data_range}")
+            raise ArgumentError(f"data_range must be positive and finite, got {data_range}")
         return float(data_range)
-    one, two = numpy_array(a), numpy_array(b)
-    if one.dtype.kind in "iu" and two.dtype.kind in "iu":
-        info = np.iinfo(np.promote_types(one.dtype, two.dtype) if one.dtype != two.dtype else one.dtype)
-        return float(info.max) - float(info.min if info.min < 0 else 0)
-    most = max(float(np.abs(x[np.isfinite(x)].astype(np.float64)).max(initial=0)) for x in (one, two))
-    return 1.0 if most <= 1.5 else 255.0 if most <= 256 else most
+    x, y = numpy_array(a), numpy_array(b)
+    dtype = np.promote_types(x.dtype, y.dtype)  # float64 for int64 with uint64
+    if all(kind in "iu" for kind in (x.dtype.kind, y.dtype.kind, dtype.kind)):
+        return float(np.iinfo(dtype).max) - float(np.iinfo(dtype).min)
+    peak = max(float(np.abs(z[np.isfinite(z)].astype(np.float64)).max(initial=0)) for z in (x, y))
+    return 1.0 if peak <= 1.5 else 255.0 if peak <= 256 else peak
 
 
 def difference(a: ArrayLike, b: ArrayLike) -> Array:
-    """How far each sample is from that of another array, as floats.
+    """Compute the absolute difference of two arrays as floats.
 
-    Equal samples are 0 apart, also where both are NaN or the same infinity. Where only one of them is finite
-    or a number, the difference is NaN.
+    Parameters
+    ----------
+    a, b : array_like
+        Arrays of the same shape.
+
+    Returns
+    -------
+    ndarray
+        ``|a - b|``, exact before conversion to float for integers. It is 0 where both samples are NaN or the
+        same infinity, and NaN where only one of them is finite.
 
     Examples
     --------
     >>> difference([1.0, np.nan, np.nan], [3.0, np.nan, 3.0])
     array([ 2.,  0., nan])
     """
-    one, two = _pair(a, b)
-    kind = np.promote_types(one.dtype, two.dtype)
-    if kind.kind in "iu":  # 64 bits wrap around, and so the difference is exact
-        high, low = np.maximum(one, two).astype(np.uint64), np.minimum(one, two).astype(np.uint64)
+    x, y = _arrays(a, b)
+    dtype = np.promote_types(x.dtype, y.dtype)
+    if dtype.kind in "iu":  # Unsigned 64-bit integers wrap around, so that their difference is exact.
+        high, low = np.maximum(x, y).astype(np.uint64), np.minimum(x, y).astype(np.uint64)
         return (high - low).astype(np.float64)
-    one, two = (x.astype(np.promote_types(kind, np.float64)) for x in (one, two))
-    finite = np.isfinite(one) & np.isfinite(two)
+    x, y = (z.astype(np.promote_types(dtype, np.float64)) for z in (x, y))
+    finite = np.isfinite(x) & np.isfinite(y)
     with np.errstate(invalid="ignore", over="ignore"):
-        gap = np.abs(one - two)
-    same = (one == two) | (np.isnan(one) & np.isnan(two))
+        gap = np.abs(x - y)
+    same = (x == y) | (np.isnan(x) & np.isnan(y))
     return np.where(finite, gap, np.where(same, 0.0, np.nan))
 
 
 def psnr(a: ArrayLike, b: ArrayLike, data_range: float | None = None) -> float:
-    """The peak signal-to-noise ratio in decibels; infinite for what is equal.
+    """Compute the peak signal-to-noise ratio of two arrays.
 
-    Samples that are NaN, or the same infinity, in both arrays are left out. The result is NaN where a sample
-    is not finite in one array only, and where no samples remain.
+    Parameters
+    ----------
+    a, b : array_like
+        Arrays of the same shape.
+    data_range : float, optional
+        The peak-to-peak range of values; see :func:`value_range` for the default.
+
+    Returns
+    -------
+    float
+        The ratio in decibels, infinite for equal arrays. Samples that are NaN or the same infinity in both
+        arrays are ignored. The result is NaN if a sample is not finite in one array only, or if no samples
+        remain.
 
     Examples
     --------
     >>> psnr(np.zeros((4, 4), "u1"), np.full((4, 4), 255, "u1"))
     0.0
     """
-    one, two = _pair(a, b)
-    scale = value_range(one, two, data_range)
-    gap = difference(one, two)
-    gap = gap[np.isnan(gap) | (np.isfinite(one) & np.isfinite(two))]
+    x, y = _arrays(a, b)
+    peak = value_range(x, y, data_range)
+    gap = difference(x, y)
+    gap = gap[np.isnan(gap) | (np.isfinite(x) & np.isfinite(y))]
     largest = float(gap.max(initial=0))
     if gap.size == 0 or math.isnan(largest):
         return math.nan
     if largest in (0, math.inf):
         return math.inf if largest == 0 else -math.inf
-    # Squares of the differences themselves may be too small or too large for a float.
+    # Divide by the largest difference, since the squares alone may underflow or overflow.
     error = float(np.mean((gap / largest) ** 2))
-    return 20 * (math.log10(scale) - math.log10(largest)) - 10 * math.log10(error)
+    return 20 * (math.log10(peak) - math.log10(largest)) - 10 * math.log10(error)
 
 
 def ssim(
     a: ArrayLike, b: ArrayLike, data_range: float | None = None, channel_axis: int | None = None
 ) -> float:
-    """The structural similarity, from windows of 7×7; 1 for what is equal.
+    """Compute the mean structural similarity of two images.
 
-    Windows with samples that are NaN, or the same infinity, in both arrays are left out. The result is NaN
-    where a sample is not finite in one array only, and where no windows remain.
+    Parameters
+    ----------
+    a, b : array_like
+        Images of the same shape, at least 7×7.
+    data_range : float, optional
+        The peak-to-peak range of values; see :func:`value_range` for the default.
+    channel_axis : int, optional
+        The axis of the channels, whose similarities are averaged. By default an image has none.
+
+    Returns
+    -------
+    float
+        The mean over all windows of 7×7 samples, 1 for equal images. Windows with samples that are NaN or the
+        same infinity in both images are ignored. The result is NaN if a sample is not finite in one image
+        only, or if no windows remain.
 
     Examples
     --------
@@ -111,36 +157,45 @@ def ssim(
     >>> ssim(x, x)
     1.0
     """
-    one, two = _pair(a, b)
-    scale = value_range(one, two, data_range)
+    x, y = _arrays(a, b)
+    peak = value_range(x, y, data_range)
     if channel_axis is not None:
-        parts = [np.moveaxis(each, channel_axis, 0) for each in (one, two)]
-        found = [ssim(p, q, scale) for p, q in zip(*parts, strict=True)]
-        return float(np.mean(found))
-    if one.ndim != 2 or min(one.shape) < 7:
-        raise ArgumentError(f"structure is compared in windows of 7×7, got shape {one.shape}")
-    if np.isnan(difference(one, two)).any():
+        channels = zip(*(np.moveaxis(z, channel_axis, 0) for z in (x, y)), strict=True)
+        return float(np.mean([ssim(p, q, peak) for p, q in channels]))
+    if x.ndim != 2 or min(x.shape) < 7:
+        raise ArgumentError(f"ssim needs two axes of 7 samples or more, got shape {x.shape}")
+    if np.isnan(difference(x, y)).any():
         return math.nan
-    finite = np.isfinite(one)
-    x, y = (np.where(finite, each, 0).astype(np.float64)[None] for each in (one, two))
+    finite = np.isfinite(x)
+    x, y = (np.where(finite, z, 0).astype(np.float64)[None] for z in (x, y))
     taps = np.full(7, 1 / 7)
 
     def mean(z: Array) -> Array:
         return np.asarray(HOST.convolve(z, taps, 2))
 
     mx, my = mean(x), mean(y)
-    unbiased = 49 / 48
+    unbiased = 49 / 48  # Bessel's correction
     vx, vy, vxy = (
         unbiased * (mean(p * q) - m * n) for p, q, m, n in ((x, x, mx, mx), (y, y, my, my), (x, y, mx, my))
     )
-    c1, c2 = (0.01 * scale) ** 2, (0.03 * scale) ** 2
-    whole = ((2 * mx * my + c1) * (2 * vxy + c2)) / ((mx**2 + my**2 + c1) * (vx + vy + c2))
+    c1, c2 = (0.01 * peak) ** 2, (0.03 * peak) ** 2
+    similarity = ((2 * mx * my + c1) * (2 * vxy + c2)) / ((mx**2 + my**2 + c1) * (vx + vy + c2))
     windows = np.lib.stride_tricks.sliding_window_view(finite, (7, 7)).all(axis=(2, 3))
-    return float(whole[0, 3:-3, 3:-3][windows].mean()) if windows.any() else math.nan
+    return float(similarity[0, 3:-3, 3:-3][windows].mean()) if windows.any() else math.nan
 
 
 class BandMeasure(NamedTuple):
-    """One band of two transforms: its PSNR, and that away from the borders."""
+    """The PSNR of one band of two transforms.
+
+    Attributes
+    ----------
+    level : int
+        The decomposition level, 1 for the finest.
+    band : str
+        The key of the band, such as ``"aa"`` or ``"ad"``.
+    psnr, inner : float
+        In decibels: of the whole band, and without the margin that the boundary mode affects.
+    """
 
     level: int
     band: str
@@ -155,7 +210,22 @@ def compare_bands(
     level: int = 3,
     data_range: float | None = None,
 ) -> list[BandMeasure]:
-    """The PSNR of every band of the transforms of two images, with and without what borders have to do with.
+    """Compute the PSNR of every band of the transforms of two arrays.
+
+    Parameters
+    ----------
+    a, b : array_like
+        Arrays of the same shape.
+    wavelet : str or Wavelet, default "cdf97"
+    level : int, default 3
+        The number of decomposition levels.
+    data_range : float, optional
+        The range of samples, which is scaled by the gain of each band; see :func:`value_range`.
+
+    Returns
+    -------
+    list of BandMeasure
+        The approximation first, then the details from the coarsest level to the finest.
 
     Examples
     --------
@@ -163,19 +233,19 @@ def compare_bands(
     >>> [band.psnr for band in compare_bands(x, x, level=1)]
     [inf, inf, inf, inf]
     """
-    one, two = _pair(a, b)
-    scale = value_range(one, two, data_range)
+    x, y = _arrays(a, b)
+    peak = value_range(x, y, data_range)
     margin = as_wavelet(wavelet).dec_len
-    parts = [wavedecn(each.astype(np.float64), wavelet, level=level) for each in (one, two)]
-    found = []
-    for number in range(len(parts[0])):
+    coefficients = [wavedecn(z.astype(np.float64), wavelet, level=level) for z in (x, y)]
+    measures = []
+    for number in range(len(coefficients[0])):
         depth = max(1, level - max(0, number - 1)) if level else 0
-        bands = [{"a" * one.ndim: part[0]} if number == 0 else part[number] for part in parts]
+        gain = 2.0 ** (depth * x.ndim / 2)
+        bands = [{"a" * x.ndim: c[0]} if number == 0 else c[number] for c in coefficients]
         for key in bands[0]:
             p, q = bands[0][key], bands[1][key]
-            cut = tuple(slice(margin, n - margin) if n > 2 * margin + 1 else slice(None) for n in p.shape)
-            gain = 2.0 ** (depth * one.ndim / 2)
-            found.append(
-                BandMeasure(depth, key, psnr(p, q, scale * gain), psnr(p[cut], q[cut], scale * gain))
+            inner = tuple(slice(margin, n - margin) if n > 2 * margin + 1 else slice(None) for n in p.shape)
+            measures.append(
+                BandMeasure(depth, key, psnr(p, q, peak * gain), psnr(p[inner], q[inner], peak * gain))
             )
-    return found
+    return measures

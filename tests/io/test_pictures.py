@@ -273,7 +273,7 @@ def test_measures_are_those_of_scikit_image() -> None:
     floats = GREY / 255.0
     wanted = structural_similarity(floats, floats**1.1, data_range=1)
     assert undula.measures.ssim(floats, floats**1.1) == pytest.approx(wanted, abs=1e-6)
-    with pytest.raises(undula.ArgumentError, match="one shape"):
+    with pytest.raises(undula.ArgumentError, match="same shape"):
         undula.measures.psnr(GREY, PHOTO)
 
 
