@@ -1,4 +1,4 @@
-"""Files through a filter: a picture with all its pages, or a video, into another file."""
+"""Filter a file into another one: all pages of an image, or all frames of a video."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .video import Planes, probe, process
 
 __all__ = ["Encoding", "filter_picture", "filter_video"]
 
-Filter = Callable[..., Any]  # takes an image, and keywords as a Pipeline does
+Filter = Callable[..., Any]  # Takes an image and the keywords of a Pipeline.
 Progress = Callable[[int], None]
 
 
@@ -22,7 +22,7 @@ Progress = Callable[[int], None]
 class Encoding:
     """How a video is filtered and encoded; see :func:`undula.io.process`.
 
-    ``luma`` is for filters that have to do with brightness alone.
+    ``frames`` is the maximum number of frames. With ``luma``, only the luma plane is filtered.
     """
 
     over_time: int = 0
@@ -45,9 +45,10 @@ def filter_picture(
     max_pixels: int | None = None,
     begin: Callable[[int], Progress] | None = None,
 ) -> tuple[tuple[int, ...], int]:
-    """Filters every page of a picture; the shape of all of it, and how many pages there are.
+    """Filter every page of an image; return the shape of its pixels and the number of pages.
 
-    ``begin`` is told how many pages there are, and gives what is told how many are done.
+    ``begin`` is called with the number of pages, and returns a function that is called with the number of
+    pages done.
     """
     picture = read(source, max_pixels)
     pages = len(picture.all_pages)
@@ -67,27 +68,27 @@ def filter_video(
     max_pixels: int | None = None,
     progress: Progress | None = None,
 ) -> int:
-    """Filters every frame of a video, plane by plane; how many there are."""
-    own = encoding or Encoding()
-    luma = own.luma and not probe(source, max_pixels).is_rgb  # (green alone is not brightness)
+    """Filter every frame of a video, plane by plane; return the number of frames."""
+    encoding = encoding or Encoding()
+    luma = encoding.luma and not probe(source, max_pixels).is_rgb  # RGB frames have no luma plane.
 
-    def plane(x: np.ndarray[Any, Any]) -> Any:
+    def filter_plane(x: np.ndarray[Any, Any]) -> Any:
         return work(x, sigma=sigma, channel_axis=None, backend=backend)
 
-    def frame(planes: Planes) -> Planes:
-        return [plane(planes[0]), *(planes[1:] if luma else map(plane, planes[1:]))]
+    def filter_planes(planes: Planes) -> Planes:
+        return [filter_plane(planes[0]), *(planes[1:] if luma else map(filter_plane, planes[1:]))]
 
     return process(
         source,
         target,
-        frame,
-        over_time=own.over_time,
-        workers=own.workers,
+        filter_planes,
+        over_time=encoding.over_time,
+        workers=encoding.workers,
         progress=progress,
-        codec=own.codec,
-        quality=own.quality,
-        preset=own.preset,
-        audio=own.audio,
-        count=own.frames,
+        codec=encoding.codec,
+        quality=encoding.quality,
+        preset=encoding.preset,
+        audio=encoding.audio,
+        count=encoding.frames,
         max_pixels=max_pixels,
     )

@@ -1,7 +1,7 @@
-"""A picture: pixels, what their channels are, and what has to come back with them into a file.
+"""The class Picture: pixels, the meaning of their channels, and the metadata that is written with them.
 
-Readers say what each channel is, by what the file says. Filters go by it: red, green and blue are filtered
-together, opacity is left as it is, and every other channel is filtered by itself.
+Readers name each channel as the file does, and filters follow these names: red, green and blue are filtered
+together, alpha is kept, and every other channel is filtered independently.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,12 @@ Array = NDArray[Any]
 
 RGB = ("red", "green", "blue")
 CMYK = ("cyan", "magenta", "yellow", "black")
-LAB = ("lightness", "a", "b")  # a and b with an offset, so that grey is in the middle of what the dtype holds
+LAB = ("lightness", "a", "b")  # a and b are offset: grey is at the middle of the dtype's range.
 ALPHA = ("alpha", "premultiplied alpha")
-MAX_CHANNELS = 5  # an array with a longer last axis is taken for pages
+MAX_CHANNELS = 5  # The last axis of an array has channels if it is not longer.
 
-# EXIF's and TIFF's orientation: whether rows and columns change places; then which of them are reversed.
-_TURNS = {
+# By the orientation of EXIF and TIFF: whether to transpose; then whether to flip rows and columns.
+_ORIENTATIONS = {
     1: (False, False, False),
     2: (False, False, True),
     3: (False, True, True),
@@ -43,28 +44,28 @@ _TURNS = {
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """Pixels, and what has to come back with them.
+    """Pixels, the meaning of their channels, and metadata.
 
     Parameters
     ----------
-    pixels : array
-        ``(H, W)`` or ``(H, W, channels)``; several pages, frames or volumes have one more axis in front.
-    kind : str
-        Of the file.
-    pages : bool
+    pixels : ndarray
+        Of shape ``(H, W)`` or ``(H, W, channels)``, with one more axis in front for pages, frames or slices.
+    kind : str, default ""
+        The format of the file that the pixels were read from.
+    pages : bool, default False
         Whether the first axis counts pages.
     profile, exif : bytes, optional
-        The colour profile, and what a camera wrote.
-    about : dict
-        Anything else that a format keeps: resolution, durations of frames, a dataset.
+        The ICC colour profile and the EXIF data.
+    about : dict, optional
+        Other metadata of the format, such as the resolution, the durations of frames or a DICOM dataset.
     stored : StoredRange, optional
-        The values that the file can store, where they are fewer than those of the dtype.
+        The range of values that the file can store, if it is smaller than that of the dtype.
     channels : tuple of str, optional
-        What each channel is: ``red``, ``green``, ``blue``; ``cyan``, ``magenta``, ``yellow``, ``black``;
-        ``lightness``, ``a``, ``b``; or ``grey``; then ``alpha``, ``premultiplied alpha`` and ``other``.
-        If not given, 3 channels are red, green and blue, and a fourth is alpha.
-    orientation : int
-        How the pixels are to be turned to be upright, 1 to 8 as in EXIF and TIFF; 1 is for not at all.
+        The name of each channel: ``red``, ``green``, ``blue``; ``cyan``, ``magenta``, ``yellow``, ``black``;
+        ``lightness``, ``a``, ``b``; or ``grey``; followed by any of ``alpha``, ``premultiplied alpha`` and
+        ``other``. By default, 3 channels are RGB, 4 are RGBA, and others are grey and ``other``.
+    orientation : int, default 1
+        How to turn the pixels upright, 1 to 8 as in EXIF and TIFF; 1 if they are upright.
     """
 
     pixels: Array
@@ -84,43 +85,43 @@ class Picture:
             names = (*RGB, "alpha")[:count] if count in (3, 4) else ("grey", *["other"] * (count - 1))
         if len(names) != count:
             raise ArgumentError(
-                f"pixels of shape {self.pixels.shape} have {count} channels, and there are {len(names)} names"
-                f" for them: {', '.join(names)}"
+                f"pixels of shape {self.pixels.shape} have {count} channels, got {len(names)} names for them:"
+                f" {', '.join(names)}"
             )
-        if self.orientation not in _TURNS:
-            raise ArgumentError(f"an orientation is from 1 to 8, got {self.orientation!r}")
+        if self.orientation not in _ORIENTATIONS:
+            raise ArgumentError(f"orientation must be an integer from 1 to 8, got {self.orientation!r}")
         object.__setattr__(self, "channels", names)
 
     @property
     def channel_axis(self) -> int | None:
-        """The last axis, where it has channels."""
+        """The axis of the channels; None if there is none."""
         return self.pixels.ndim - 1 if self.pixels.ndim == 3 + self.pages else None
 
     @property
     def axes(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """The axes of rows and columns."""
         return (int(self.pages), int(self.pages) + 1)
 
     @property
     def space(self) -> str:
-        """What the first channels are: ``rgb``, ``cmyk``, ``lab`` or ``grey``."""
-        for name, first in (("rgb", RGB), ("cmyk", CMYK), ("lab", LAB)):
-            if self.channels[: len(first)] == first:
-                return name
+        """The colour space: ``rgb``, ``cmyk``, ``lab`` or ``grey``."""
+        for space, names in (("rgb", RGB), ("cmyk", CMYK), ("lab", LAB)):
+            if self.channels[: len(names)] == names:
+                return space
         return "grey"
 
     @property
     def extra_channels(self) -> tuple[str, ...]:
-        """Those beside colours or grey."""
+        """The names of the channels after the colours."""
         return self.channels[{"rgb": 3, "cmyk": 4, "lab": 3, "grey": 1}[self.space] :]
 
     @property
     def all_pages(self) -> Array:
-        """The pages along the first axis, also where there is but one."""
+        """The pixels with an axis of pages in front, even for a single page."""
         return self.pixels if self.pages else self.pixels[None]
 
     def with_pixels(self, pixels: Array) -> Picture:
-        """The same with other pixels."""
+        """Return a copy with other pixels; channels keep their names if their number is unchanged."""
         same = (
             pixels.ndim == self.pixels.ndim
             and pixels.shape[2 + self.pages :] == self.pixels.shape[2 + self.pages :]
@@ -130,19 +131,23 @@ class Picture:
     def filtered(
         self, work: Callable[..., Any], progress: Callable[[int], None] | None = None, **options: Any
     ) -> Picture:
-        """Every page through a filter, each channel as what it is.
+        """Filter every page.
 
-        Red, green and blue are filtered together, opacity stays as it is, and every other channel is filtered
-        by itself.
+        Red, green and blue are filtered together, alpha is kept, and every other channel is filtered
+        independently.
 
         Parameters
         ----------
         work : callable
             A :class:`undula.Pipeline` or a function such as :func:`undula.denoise`.
         progress : callable, optional
-            Is told how many pages are done.
+            Called with the number of pages done.
         **options
-            For ``work``; ``channel_axis`` is passed in any case.
+            Passed to ``work``, together with ``channel_axis``.
+
+        Returns
+        -------
+        Picture
 
         Examples
         --------
@@ -161,14 +166,11 @@ class Picture:
         return self.with_pixels(np.stack(pages) if self.pages else pages[0])
 
     def filtered_pages(self, work: Callable[..., Any], **options: Any) -> Iterator[Array]:
-        """One page after the other, as :meth:`filtered` does them."""
-        stored = self.stored
+        """Filter one page after the other, as :meth:`filtered` does."""
+        function = work if self.stored is None else partial(self.stored.filtered, work)
 
         def filtered(x: Array, channel_axis: int | None) -> Array:
-            arguments = {"channel_axis": channel_axis, **options}
-            return np.asarray(
-                work(x, **arguments) if stored is None else stored.filtered(work, x, **arguments)
-            )
+            return np.asarray(function(x, **{"channel_axis": channel_axis, **options}))
 
         for page in self.all_pages:
             if self.channel_axis is None:
@@ -176,51 +178,57 @@ class Picture:
             elif self.channels == RGB:
                 yield filtered(page, -1)
             else:
-                first = 3 if self.space == "rgb" else 0
-                parts = [filtered(np.ascontiguousarray(page[..., :3]), -1)] if first else []
-                for place in range(first, len(self.channels)):
-                    channel = np.ascontiguousarray(page[..., place])
-                    untouched = self.channels[place] in ALPHA
-                    parts.append((channel if untouched else filtered(channel, None))[..., None])
+                colors = 3 if self.space == "rgb" else 0
+                parts = [filtered(np.ascontiguousarray(page[..., :3]), -1)] if colors else []
+                for index, name in enumerate(self.channels[colors:], colors):
+                    channel = np.ascontiguousarray(page[..., index])
+                    parts.append((channel if name in ALPHA else filtered(channel, None))[..., None])
                 yield np.concatenate(parts, axis=-1)
 
     def upright(self) -> Picture:
-        """The same with its pixels turned, so that no orientation is needed."""
-        across, rows, columns = _TURNS[self.orientation]
+        """Return a copy with its pixels turned upright, so that its orientation is 1."""
+        transpose, flip_rows, flip_columns = _ORIENTATIONS[self.orientation]
         if self.orientation == 1:
             return self
         row, column = self.axes
-        pixels = np.swapaxes(self.pixels, row, column) if across else self.pixels
-        pixels = np.flip(pixels, tuple(axis for axis, flip in ((row, rows), (column, columns)) if flip))
+        pixels = np.swapaxes(self.pixels, row, column) if transpose else self.pixels
+        flipped = ((row, flip_rows), (column, flip_columns))
+        pixels = np.flip(pixels, tuple(axis for axis, flip in flipped if flip))
         about = dict(self.about)
-        if across:
+        if transpose:
             about |= {key: tuple(about[key])[::-1] for key in ("dpi", "resolution") if key in about}
         return replace(self, pixels=np.ascontiguousarray(pixels), about=about, orientation=1)
 
     def brightness(self) -> NDArray[np.float64]:
-        """Of the first page, as floats: of red, green and blue, or the mean of all channels but opacity."""
+        """Return the luma of the first page as floats; without RGB, the mean of all channels but alpha."""
         page: NDArray[np.float64] = self.all_pages[0].astype(np.float64)
         if self.channel_axis is None:
             return page
         if self.space == "rgb":
             return np.asarray(page[..., :3] @ np.array([0.299, 0.587, 0.114]))
-        shown = [place for place, name in enumerate(self.channels) if name not in ALPHA]
-        return np.asarray(page[..., shown].mean(axis=-1))
+        return np.asarray(page[..., self._indices(alpha=False)].mean(axis=-1))
+
+    def _indices(self, alpha: bool) -> list[int]:
+        """The indices of the alpha channels, or of all others."""
+        return [index for index, name in enumerate(self.channels) if (name in ALPHA) == alpha]
+
+    def _about_without_photometric(self) -> dict[str, Any]:
+        return {key: value for key, value in self.about.items() if key != "photometric"}
 
     def as_rgb(self) -> Picture:
-        """CMYK and Lab as red, green and blue, without the profile that they had; others as they are.
+        """Convert CMYK and Lab to RGB; other pictures are returned as they are.
 
-        Lab becomes sRGB, as does CMYK of 8 bits with a profile. Without one, each ink takes its share of the
-        light.
+        Lab becomes sRGB, and so does 8-bit CMYK with a profile. CMYK without a profile is converted by
+        multiplying the light that the inks let through.
         """
         if self.space not in ("cmyk", "lab"):
             return self
         if self.pixels.dtype not in (np.uint8, np.uint16):
             raise ArgumentTypeError(
-                f"{self.space.upper()} of {self.pixels.dtype} is not converted; write TIFF"
+                f"{self.space.upper()} of dtype {self.pixels.dtype} cannot be converted to RGB; write TIFF"
             )
         count = 4 if self.space == "cmyk" else 3
-        colors, rest = self.pixels[..., :count], self.pixels[..., count:]
+        colors, extra = self.pixels[..., :count], self.pixels[..., count:]
         rgb, profile = None, None
         if self.space == "lab":
             rgb = _lab_to_srgb(colors, self.about.get("photometric") == "icclab")
@@ -229,16 +237,19 @@ class Picture:
         if rgb is not None:
             profile = _srgb_profile()
         else:
-            most = np.iinfo(colors.dtype).max
-            light = most - colors.astype(np.int64)
-            rgb = ((2 * light[..., :3] * light[..., 3:] + most) // (2 * most)).astype(colors.dtype)
-        about = {key: value for key, value in self.about.items() if key != "photometric"}
-        pixels = np.concatenate([rgb, rest], axis=-1)
-        names = (*RGB, *self.extra_channels)
-        return replace(self, pixels=pixels, profile=profile, about=about, channels=names)
+            white = np.iinfo(colors.dtype).max
+            light = white - colors.astype(np.int64)
+            rgb = ((2 * light[..., :3] * light[..., 3:] + white) // (2 * white)).astype(colors.dtype)
+        return replace(
+            self,
+            pixels=np.concatenate([rgb, extra], axis=-1),
+            profile=profile,
+            about=self._about_without_photometric(),
+            channels=(*RGB, *self.extra_channels),
+        )
 
     def with_black_zero(self) -> Picture:
-        """Grey whose 0 is white, with black at 0; others as they are."""
+        """Invert grey whose 0 is white; other pictures are returned as they are."""
         if self.space != "grey" or self.about.get("photometric") != "miniswhite":
             return self
         pixels = self.pixels.copy()
@@ -247,56 +258,50 @@ class Picture:
             grey[...] = self.stored.high + self.stored.low - grey.astype(np.int64)
         else:
             grey[...] = -grey if pixels.dtype.kind == "f" else ~grey
-        about = {key: value for key, value in self.about.items() if key != "photometric"}
-        return replace(self, pixels=pixels, about=about)
+        return replace(self, pixels=pixels, about=self._about_without_photometric())
 
     def with_plain_alpha(self) -> Picture:
-        """Colours that were multiplied with their opacity, as they are without."""
+        """Divide colours that are premultiplied by alpha; other pictures are returned as they are."""
         if ALPHA[1] not in self.channels:
             return self
-        place = self.channels.index(ALPHA[1])
-        first = len(self.channels) - len(self.extra_channels)
-        colors, alpha = self.pixels[..., :first], self.pixels[..., place : place + 1]
+        index = self.channels.index(ALPHA[1])
+        count = len(self.channels) - len(self.extra_channels)
+        colors, alpha = self.pixels[..., :count], self.pixels[..., index : index + 1]
         if self.pixels.dtype.kind == "u":
-            most = np.iinfo(self.pixels.dtype).max
-            plain = np.minimum(np.floor(colors * float(most) / np.maximum(alpha, 1) + 0.5), most)
+            opaque = np.iinfo(self.pixels.dtype).max
+            plain = np.minimum(np.floor(colors * float(opaque) / np.maximum(alpha, 1) + 0.5), opaque)
         else:
             plain = colors / np.where(alpha > 0, alpha, 1)
         pixels = self.pixels.copy()
-        pixels[..., :first] = np.where(alpha > 0, plain, 0)
+        pixels[..., :count] = np.where(alpha > 0, plain, 0)
         names = tuple(ALPHA[0] if name == ALPHA[1] else name for name in self.channels)
         return replace(self, pixels=pixels, channels=names)
 
     def for_screen(self) -> Picture:
-        """As a screen shows it: upright, grey or RGB with or without alpha.
+        """Convert to what a screen can show: upright, grey, RGB or RGBA.
 
-        Channels beside red, green and blue are left out; those that are no colours become pages.
+        Extra channels of RGB are dropped; without RGB, each channel but alpha becomes a page.
         """
         plain = self.upright().as_rgb()
-        if "dataset" not in plain.about:  # (the window of DICOM turns black and white)
+        if "dataset" not in plain.about:  # For DICOM, window() inverts.
             plain = plain.with_black_zero()
         if plain.channel_axis is None or plain.channels in (RGB, (*RGB, ALPHA[0])):
             return plain
         plain = plain.with_plain_alpha()
-        alpha = [place for place, name in enumerate(plain.channels) if name in ALPHA][:1]
-        shown = [place for place, name in enumerate(plain.channels) if name not in ALPHA]
-        if plain.space == "rgb":
-            names = (*RGB, ALPHA[0])[: 3 + len(alpha)]
-            return replace(
-                plain, pixels=np.ascontiguousarray(plain.pixels[..., [0, 1, 2, *alpha]]), channels=names
-            )
-        if len(shown) == 1:
-            if not alpha:
-                return replace(plain, pixels=np.ascontiguousarray(plain.pixels[..., 0]), channels=("grey",))
-            pixels = np.ascontiguousarray(plain.pixels[..., [*shown * 3, *alpha]])
-            return replace(plain, pixels=pixels, channels=(*RGB, ALPHA[0]))
-        pages = np.moveaxis(plain.pixels[..., shown], -1, int(plain.pages))
+        alpha, others = plain._indices(alpha=True)[:1], plain._indices(alpha=False)
+        if plain.space == "rgb" or (len(others) == 1 and alpha):
+            shown = [*([0, 1, 2] if plain.space == "rgb" else others * 3), *alpha]
+            pixels, names = plain.pixels[..., shown], (*RGB, ALPHA[0])[: len(shown)]
+            return replace(plain, pixels=np.ascontiguousarray(pixels), channels=names)
+        if len(others) == 1:
+            return replace(plain, pixels=np.ascontiguousarray(plain.pixels[..., 0]), channels=("grey",))
+        pages = np.moveaxis(plain.pixels[..., others], -1, int(plain.pages))
         pages = np.ascontiguousarray(pages.reshape(-1, *pages.shape[-2:]))
         return replace(plain, pixels=pages, pages=True, channels=("grey",))
 
 
 def picture_from_array(pixels: Array, kind: str = "") -> Picture:
-    """An array as a picture: its last axis has the channels if it is short, and axes in front count pages."""
+    """Make a picture of an array: a short last axis has channels, and all axes in front count pages."""
     color = pixels.ndim >= 3 and pixels.shape[-1] <= MAX_CHANNELS
     if pixels.ndim - color <= 2:
         return Picture(pixels, kind)
@@ -308,7 +313,7 @@ def picture_from_array(pixels: Array, kind: str = "") -> Picture:
 
 
 def profile_space(profile: bytes) -> bytes:
-    """The colours that an ICC profile is for, such as ``b"RGB "``; nothing where it is no such profile."""
+    """Return the colour space of an ICC profile, such as ``b"RGB "``; empty if the profile is invalid."""
     return profile[16:20] if profile[36:40] == b"acsp" else b""
 
 
@@ -318,32 +323,32 @@ def _srgb_profile() -> bytes:
 
 
 def _cmyk_by_profile(colors: Array, profile: bytes) -> Array | None:
-    """Inks as sRGB, as a profile says that they look; None for a profile that does not say."""
+    """Convert CMYK to sRGB by a profile; None if the profile cannot be used."""
     cms, image_module = import_optional("PIL.ImageCms"), import_optional("PIL.Image")
     try:
-        given = cms.ImageCmsProfile(io.BytesIO(profile))
-        transform = cms.buildTransform(given, cms.createProfile("sRGB"), "CMYK", "RGB")
+        source = cms.ImageCmsProfile(io.BytesIO(profile))
+        transform = cms.buildTransform(source, cms.createProfile("sRGB"), "CMYK", "RGB")
     except (cms.PyCMSError, OSError):
         return None
     if colors.dtype != np.uint8:
         raise ArgumentTypeError(
-            f"CMYK of {colors.dtype} with a colour profile is not converted to RGB; write TIFF"
+            f"CMYK of dtype {colors.dtype} with a colour profile cannot be converted to RGB; write TIFF"
         )
-    flat = np.ascontiguousarray(colors).reshape(-1, colors.shape[-2], 4)  # (pages below each other)
+    flat = np.ascontiguousarray(colors).reshape(-1, colors.shape[-2], 4)  # Pages are stacked vertically.
     rgb = cms.applyTransform(image_module.fromarray(flat, "CMYK"), transform)
     return np.asarray(rgb).reshape(*colors.shape[:-1], 3)
 
 
 def _lab_to_srgb(colors: Array, icc: bool) -> Array:
-    """CIE L*a*b* with the white of D50 as sRGB, through XYZ."""
-    most, unit = (255, 1) if colors.dtype == np.uint8 else (65535, 256)
+    """Convert CIE L*a*b* under D50 to sRGB, by way of XYZ."""
+    white, unit = (255, 1) if colors.dtype == np.uint8 else (65535, 256)
     x = colors.astype(np.float64)
-    lightness = x[..., 0] * (100 / (65280 if icc and unit > 1 else most))
+    lightness = x[..., 0] * (100 / (65280 if icc and unit > 1 else white))
     a, b = (x[..., k] / unit - 128 for k in (1, 2))
     y = (lightness + 16) / 116
     cubes = np.stack([y + a / 500, y, y - b / 200], axis=-1)
     xyz = np.where(cubes > 6 / 29, cubes**3, (cubes - 4 / 29) * (108 / 841)) * [0.96422, 1.0, 0.82521]
-    # (From XYZ under D50 to linear sRGB under D65, with Bradford's adaptation.)
+    # XYZ under D50 to linear sRGB under D65, with Bradford adaptation.
     linear = xyz @ np.array(
         [
             [3.1338561, -0.9787684, 0.0719453],
@@ -352,5 +357,5 @@ def _lab_to_srgb(colors: Array, icc: bool) -> Array:
         ]
     )
     linear = np.clip(linear, 0, 1)
-    shown = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
-    return np.asarray(np.round(shown * most), colors.dtype)
+    encoded = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    return np.asarray(np.round(encoded * white), colors.dtype)

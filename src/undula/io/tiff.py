@@ -79,7 +79,7 @@ def read_tiff(path: Path, kind: str, max_pixels: int | None = None) -> Picture:
         pixels = pixels.astype(np.uint8) * 255
     if about.get("photometric") == "cielab":
         pixels = _shifted_lab(path, pixels)
-    about["atomic_write"] = (pixels.shape, str(pixels.dtype))
+    about["written"] = (pixels.shape, str(pixels.dtype))
     return Picture(
         np.ascontiguousarray(pixels),
         kind,
