@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from operator import add
 from typing import Any
 
@@ -70,11 +70,12 @@ class PolyphaseMatrix:
 
     # --- making -----------------------------------------------------------------------------------
 
-    @classmethod
-    def identity(cls, size: int, variables: int | None = None) -> PolyphaseMatrix:
-        """The matrix that changes nothing."""
+    @staticmethod
+    @cache
+    def identity(size: int, variables: int | None = None) -> PolyphaseMatrix:
+        """The identity matrix; by default in two variables if it is 4×4, else in one."""
         variables = variables if variables is not None else (2 if size == 4 else 1)
-        return cls.diagonal([Laurent.constant(1, variables)] * size)
+        return PolyphaseMatrix.diagonal([Laurent.constant(1, variables)] * size)
 
     @classmethod
     def diagonal(cls, entries: Sequence[Any]) -> PolyphaseMatrix:
@@ -180,11 +181,7 @@ class PolyphaseMatrix:
         return PolyphaseMatrix(
             [
                 [
-                    reduce(
-                        add,
-                        (a * b for a, b in zip(row, column, strict=True) if a and b),
-                        zero,
-                    )
+                    Laurent.sum([a * b for a, b in zip(row, column, strict=True) if a and b] or [zero])
                     for column in columns
                 ]
                 for row in self.rows
