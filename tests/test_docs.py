@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import pkgutil
 import re
 import shlex
 import subprocess
@@ -128,3 +129,14 @@ def test_drawings_follow_the_theme(site: Path) -> None:
     text = (site / "mathematics.html").read_text(encoding="utf-8")
     assert text.count('class="drawing"') >= 12
     assert 'fill="currentColor"' in text
+
+
+def test_names_in_the_glossary_exist() -> None:
+    text = (DOCS / "developing" / "glossary.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`(undula(?:\.\w+)+)", text))
+    assert len(names) > 30
+    for name in sorted(names):
+        try:
+            pkgutil.resolve_name(name)
+        except (ImportError, AttributeError) as error:
+            pytest.fail(f"the glossary names {name}, which does not exist: {error}")

@@ -34,7 +34,7 @@ def test_every_wavelet_is_in_the_docs() -> None:
     text = (ROOT / "docs" / "lifting.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| (\S+) \| \d", text, re.M)
     assert [*listed, "dmey"] == [n for n in undula.wavelist() if n != "dmey"] + ["dmey"]
-    assert "That is the case for:\n**dmey**" in text
+    assert "This applies to\n**dmey**" in text
 
 
 def test_demo_shows_what_it_promises(tmp_path: Path) -> None:
