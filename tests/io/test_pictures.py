@@ -205,7 +205,7 @@ def test_renamed_files_are_what_they_are(tmp_path: Path) -> None:
         (b"nothing that anybody knows, but long enough" * 9, "no file format"),
         (b"\x89PNG\r\n\x1a\n" + b"\0" * 40, "png"),
         (b"\xff\xd8\xff\xe0 and no more", "jpeg"),
-        (b"II*\0\xff\xff\xff\xff", "no pictures|tiff"),
+        (b"II*\0\xff\xff\xff\xff", "no images|tiff"),
         (b"PK\x03\x04 no archive", "npz"),
         (b"\x93NUMPY\x01\0v\0{'descr': '|O', 'fortran_order': False, 'shape': (3,)}", "npy"),
         (b"GIF89a\0", "gif"),
@@ -239,7 +239,7 @@ def test_huge_claims_are_not_believed(tmp_path: Path) -> None:
     ("name", "pixels", "message"),
     [
         ("x.jpg", DEEP, "8 bits"),
-        ("x.bmp", OPAQUE, "no opacity"),
+        ("x.bmp", OPAQUE, "no alpha"),
         ("x.png", FLOATS, "8 bits or 16"),
         ("x.webp", DEEP, "8 bits"),
         ("x.png", np.stack([GREY] * 2, axis=-1), "channels"),
@@ -302,7 +302,7 @@ def test_nothing_is_dropped_silently(tmp_path: Path) -> None:
         file.write(GREY)
         file.write(PHOTO)
         file.write(DEEP[:20, :20, 0])
-    with pytest.raises(undula.FileError, match="3 kinds"):
+    with pytest.raises(undula.FileError, match="3 series"):
         io.read(tmp_path / "x.tif")
     np.savez(tmp_path / "two.npz", a=GREY, b=GREY)
     with pytest.raises(undula.FileError, match="2 arrays"):

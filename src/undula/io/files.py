@@ -22,6 +22,7 @@ __all__ = [
     "import_optional",
     "output_kind",
     "same_file",
+    "short_message",
 ]
 
 DEFAULT_MAX_PIXELS = 100_000_000
@@ -135,6 +136,13 @@ def check_size(path: Path, pixels: int, max_pixels: int | None, nbytes: int = 0)
             f"{path} declares {nbytes:,} bytes of pixels, and the limit is {BYTES_PER_PIXEL * limit:,}"
             f" ({BYTES_PER_PIXEL} for each of {limit:,} pixels); {advice}"
         )
+
+
+def short_message(error: BaseException) -> str:
+    """Return the message of a decoder or encoder as one short line."""
+    message = getattr(error, "strerror", None) or str(error)
+    line = " ".join(str(message).partition("Traceback")[0].split()) or type(error).__name__
+    return line if len(line) < 160 else line[:157] + "…"
 
 
 def same_file(a: Path, b: Path) -> bool:

@@ -29,6 +29,8 @@ LAB = ("lightness", "a", "b")  # a and b are offset: grey is at the middle of th
 ALPHA = ("alpha", "premultiplied alpha")
 MAX_CHANNELS = 5  # The last axis of an array has channels if it is not longer.
 
+ORIENTATION_TAG = 274  # of EXIF and TIFF
+
 # By the orientation of EXIF and TIFF: whether to transpose; then whether to flip rows and columns.
 _ORIENTATIONS = {
     1: (False, False, False),

@@ -1,6 +1,6 @@
-"""TIFF: channels, layout and descriptions as the file says them.
+"""Read and write TIFF, with its channels, layout and description.
 
-Read and written by tifffile; what it cannot decode is read by Pillow, as far as that loses nothing.
+tifffile reads and writes the files. What it cannot decode is read by Pillow, if that loses nothing.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from ..errors import FileError
 from .files import import_optional
 from .limits import check_tiff
-from .picture import ALPHA, CMYK, LAB, RGB, Picture
+from .picture import ALPHA, CMYK, LAB, ORIENTATION_TAG, RGB, Picture
 
 __all__ = ["read_tiff", "write_tiff"]
 
 Array = NDArray[Any]
 
-# What the first channels are, by the photometric interpretation.
-_FIRST = {
+# The names of the colours by photometric interpretation.
+_COLORS = {
     "MINISBLACK": ("grey",),
     "MINISWHITE": ("grey",),
     "RGB": RGB,
@@ -29,45 +29,45 @@ _FIRST = {
     "CIELAB": LAB,
     "ICCLAB": LAB,
 }
-_EXTRA = {0: "other", 1: ALPHA[1], 2: ALPHA[0]}
-_STRUCTURED = ("<?xml", "ImageJ=", "{")  # descriptions that also tell the shape
-# Maker, model, date, artist, copyright; and where on Earth the pixels are.
+_EXTRA_SAMPLES = {0: "other", 1: ALPHA[1], 2: ALPHA[0]}
+_STRUCTURED = ("<?xml", "ImageJ=", "{")  # Starts of descriptions that contain the shape.
+# Make, model, date, artist and copyright, then the tags of GeoTIFF.
 _COPIED_TAGS = (271, 272, 306, 315, 33432, 33550, 33922, 34264, 34735, 34736, 34737, 42112, 42113)
-_SIZES = (1, 8, 16, 32, 64)  # bits of samples that are read as they are
+_SAMPLE_BITS = (1, 8, 16, 32, 64)  # Samples of other sizes are left to Pillow.
 
 
 def read_tiff(path: Path, kind: str, max_pixels: int | None = None) -> Picture:
-    """All pages of the first series of a TIFF file."""
+    """Read all pages of the first series of a TIFF file."""
     tifffile = import_optional("tifffile")
     with tifffile.TiffFile(path) as file:
         if not file.series:
-            raise FileError(f"{path} has no pictures in it")
+            raise FileError(f"{path} contains no images")
         series = file.series[0]
         page = series.keyframe
-        if len(file.series) > 1 and not _thumbnails(file.series):
+        if not all(getattr(other.keyframe, "is_reduced", False) for other in file.series[1:]):
             raise FileError(
-                f"{path} has pictures of {len(file.series)} kinds, and one is filtered at a time; split them"
+                f"{path} contains {len(file.series)} series of images; split it into a file for each"
             )
         check_tiff(path, series, max_pixels)
-        colors = str(getattr(page.photometric, "name", page.photometric))
-        about = _about(file, series, page)
-        tag = page.tags.get("InterColorProfile")
-        profile = None if tag is None else tag.value
+        photometric = _name(page.photometric)
+        about = _about(page)
+        profile = _tag(page, "InterColorProfile")
         orientation = _tag(page, "Orientation", 1)
         orientation = int(orientation) if orientation in range(1, 9) else 1
         decoded = None
-        if colors in _FIRST and page.bitspersample in _SIZES:
-            channels = _channels(path, page, colors)
+        if photometric in _COLORS and page.bitspersample in _SAMPLE_BITS:
+            channels = _channels(path, page, photometric)
             decoded = _decoded(series)
-        pages_of_pillow = len(series)
-    if decoded is None:  # (Pillow turns the pixels, and takes white for the largest value)
-        if orientation > 4:
-            about |= {key: about[key][::-1] for key in ("resolution",) if key in about}
-        about = {key: value for key, value in about.items() if key in ("resolution", "unit", "description")}
-        decoded, channels, orientation = _by_pillow(path, page, pages_of_pillow)
+        count = len(series)
+    if decoded is None:  # Pillow turns the pixels upright, and inverts grey whose 0 is white.
+        about = {key: about[key] for key in ("resolution", "unit", "description") if key in about}
+        if orientation > 4 and "resolution" in about:
+            about["resolution"] = about["resolution"][::-1]
+        decoded, channels = _read_by_pillow(path, page, count)
+        orientation = 1
     pixels, axes = decoded
     if pixels.dtype.kind not in "iufb":
-        raise FileError(f"cannot read {path}: pixels of {pixels.dtype} are not known here")
+        raise FileError(f"cannot read {path}: pixels of {pixels.dtype} are not supported")
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
     color = "S" in axes
     if color:
@@ -92,18 +92,18 @@ def read_tiff(path: Path, kind: str, max_pixels: int | None = None) -> Picture:
     )
 
 
-def _thumbnails(series: Any) -> bool:
-    """Whether all but the first are smaller copies of it."""
-    return all(bool(getattr(other.keyframe, "is_reduced", False)) for other in series[1:])
+def _name(value: Any) -> str:
+    """The name of a member of tifffile's enumerations, or an unknown number as text."""
+    return str(getattr(value, "name", value))
 
 
 def _tag(page: Any, name: str, default: Any = None) -> Any:
     return page.tags[name].value if name in page.tags else default
 
 
-def _about(file: Any, series: Any, page: Any) -> dict[str, Any]:
-    """What is written again as it was."""
-    colors = str(getattr(page.photometric, "name", page.photometric))
+def _about(page: Any) -> dict[str, Any]:
+    """Collect the metadata that is written again."""
+    photometric = _name(page.photometric)
     about: dict[str, Any] = {}
     if "XResolution" in page.tags and "YResolution" in page.tags:
         about["resolution"] = (_tag(page, "XResolution"), _tag(page, "YResolution"))
@@ -111,8 +111,8 @@ def _about(file: Any, series: Any, page: Any) -> dict[str, Any]:
     text = _tag(page, "ImageDescription")
     if isinstance(text, str) and text.strip():
         about["description"] = _in_one_file(text)
-    if colors in ("MINISWHITE", "CIELAB", "ICCLAB"):
-        about["photometric"] = colors.lower()
+    if photometric in ("MINISWHITE", "CIELAB", "ICCLAB"):
+        about["photometric"] = photometric.lower()
     if page.samplesperpixel > 1 and int(page.planarconfig) == 2:
         about["planar"] = True
     if page.bitspersample == 1:
@@ -128,29 +128,31 @@ def _about(file: Any, series: Any, page: Any) -> dict[str, Any]:
 
 
 def _in_one_file(text: str) -> str:
-    """A description of OME's whose planes are in this file, in the order that it gives."""
+    """Change an OME description of planes in several files to one of planes in this file, in their order."""
     before, *planes = text.split("<TiffData")
     if not planes or (len(planes) == 1 and "<UUID" not in text):
         return text
 
     def after(plane: str) -> str:
-        start, _, rest = plane.partition(">")
-        return rest if start.endswith("/") else plane.partition("</TiffData>")[2]
+        start, _, text_after = plane.partition(">")
+        return text_after if start.endswith("/") else plane.partition("</TiffData>")[2]
 
     return f"{before}<TiffData/>{''.join(map(after, planes))}"
 
 
-def _channels(path: Path, page: Any, colors: str) -> tuple[str, ...]:
-    first = _FIRST[colors]
-    rest = page.samplesperpixel - len(first)
-    if rest < 0 or (colors == "SEPARATED" and _tag(page, "InkSet", 1) != 1):
-        raise FileError(f"{path} has {page.samplesperpixel} channel(s) of {colors}, which are not known here")
-    extra = [_EXTRA.get(int(kind), "other") for kind in page.extrasamples][:rest]
-    return (*first, *extra, *["other"] * (rest - len(extra)))
+def _channels(path: Path, page: Any, photometric: str) -> tuple[str, ...]:
+    colors = _COLORS[photometric]
+    count = page.samplesperpixel - len(colors)
+    if count < 0 or (photometric == "SEPARATED" and _tag(page, "InkSet", 1) != 1):
+        raise FileError(
+            f"cannot read {path}: {page.samplesperpixel} channel(s) of {photometric} are not supported"
+        )
+    extra = [_EXTRA_SAMPLES.get(int(kind), "other") for kind in page.extrasamples][:count]
+    return (*colors, *extra, *["other"] * (count - len(extra)))
 
 
 def _decoded(series: Any) -> tuple[Array, str] | None:
-    """Pixels and what their axes are; None where a decoder is not installed."""
+    """Return pixels and the names of their axes; None if a decoder is not installed."""
     try:
         return series.asarray(), series.axes
     except (ValueError, NotImplementedError) as error:
@@ -159,33 +161,31 @@ def _decoded(series: Any) -> tuple[Array, str] | None:
         raise
 
 
-def _by_pillow(path: Path, page: Any, count: int) -> tuple[tuple[Array, str], tuple[str, ...], int]:
-    """Pixels, axes and channels of what Pillow can decode without a loss; it makes them upright."""
+def _read_by_pillow(path: Path, page: Any, count: int) -> tuple[tuple[Array, str], tuple[str, ...]]:
+    """Return pixels with the names of their axes, and channels, if Pillow decodes them without loss."""
     from .raster import pixels_from_pillow
 
-    colors = str(getattr(page.photometric, "name", page.photometric))
     if page.bitspersample > 8 and (page.samplesperpixel > 1 or page.bitspersample != 16):
-        packed = str(getattr(page.compression, "name", page.compression))
         raise FileError(
-            f"cannot read {path}: {page.bitspersample} bits of {colors}, packed as {packed}, need the package"
-            " imagecodecs (pip install imagecodecs)"
+            f"cannot read {path}: {page.bitspersample} bits of {_name(page.photometric)} with compression"
+            f" {_name(page.compression)} need the package imagecodecs (pip install imagecodecs)"
         )
     pages = []
     with import_optional("PIL.Image").open(path) as image:
         for number in range(count):
             image.seek(number)
             pages.append(pixels_from_pillow(image))
-    channels = pages[0][1]
-    axes = "YXS" if pages[0][0].ndim == 3 else "YX"
-    if count == 1:
-        return (pages[0][0], axes), channels, 1
-    return (np.stack([pixels for pixels, _ in pages]), "I" + axes), channels, 1
+    pixels, channels = pages[0]
+    axes = "YXS" if pixels.ndim == 3 else "YX"
+    if count > 1:
+        pixels, axes = np.stack([pixels for pixels, _ in pages]), "I" + axes
+    return (pixels, axes), channels
 
 
 def _shifted_lab(path: Path, pixels: Array) -> Array:
-    """Between a and b as signed numbers, and with an offset; the same for both ways."""
+    """Convert a and b from signed numbers to numbers with an offset, or back."""
     if pixels.dtype not in (np.uint8, np.uint16):
-        raise FileError(f"{path}: Lab has 8 or 16 bits, got {pixels.dtype}")
+        raise FileError(f"{path}: Lab of 8 or 16 bits is expected, got {pixels.dtype}")
     half = 1 << (8 * pixels.itemsize - 1)
     offset = np.zeros(pixels.shape[-1], pixels.dtype)
     offset[1:3] = half
@@ -193,24 +193,22 @@ def _shifted_lab(path: Path, pixels: Array) -> Array:
 
 
 def write_tiff(path: Path, picture: Picture, kind: str, **options: Any) -> None:
-    """All pages, with channels, layout and descriptions as they were read."""
+    """Write all pages, with their channels, layout and description."""
     tifffile = import_optional("tifffile")
     pixels, about = picture.pixels, picture.about
-    same = about.get("written") == (pixels.shape, str(pixels.dtype))
+    unchanged = about.get("written") == (pixels.shape, str(pixels.dtype))
     arguments: dict[str, Any] = {"compression": options.pop("compression", "zlib"), "metadata": None}
     space = picture.space
-    photometric = about.get("photometric")
-    arguments["photometric"] = {"rgb": "rgb", "cmyk": "separated", "lab": "cielab", "grey": "minisblack"}[
-        space
-    ]
-    if photometric in {"grey": ("miniswhite",), "lab": ("icclab",)}.get(space, ()):
-        arguments["photometric"] = photometric
-    if arguments["photometric"] == "cielab":
+    photometric = {"rgb": "rgb", "cmyk": "separated", "lab": "cielab", "grey": "minisblack"}[space]
+    if (space, about.get("photometric")) in (("grey", "miniswhite"), ("lab", "icclab")):
+        photometric = about["photometric"]
+    arguments["photometric"] = photometric
+    if photometric == "cielab":
         pixels = _shifted_lab(path, pixels)
     if about.get("bilevel") and space == "grey" and np.isin(pixels, (0, 255)).all():
         pixels = pixels > 0
     if len(picture.channels) > 1:
-        kinds = {name: number for number, name in _EXTRA.items()}
+        kinds = {name: number for number, name in _EXTRA_SAMPLES.items()}
         arguments["extrasamples"] = [kinds.get(name, 0) for name in picture.extra_channels] or None
         arguments["planarconfig"] = "separate" if about.get("planar") else "contig"
         if about.get("planar"):
@@ -218,16 +216,16 @@ def write_tiff(path: Path, picture: Picture, kind: str, **options: Any) -> None:
     elif picture.channel_axis is not None:
         pixels = pixels[..., 0]
     text = about.get("description")
-    if text and (same or not text.startswith(_STRUCTURED)):
+    if text and (unchanged or not text.startswith(_STRUCTURED)):
         arguments["description"] = text if text.isascii() else text.encode()
     if picture.profile:
         arguments["iccprofile"] = picture.profile
-    tags = list(about.get("tags", ())) if same else []
-    if same and "imagej" in about:
+    tags = list(about.get("tags", ())) if unchanged else []
+    if unchanged and "imagej" in about:
         tags += tifffile.imagej_metadata_tag(about["imagej"], "<")
         arguments["byteorder"] = "<"
     if picture.orientation != 1:
-        tags.append((274, "H", 1, picture.orientation, False))
+        tags.append((ORIENTATION_TAG, "H", 1, picture.orientation, False))
     arguments["extratags"] = tags
     resolution = about.get("resolution") or about.get("dpi")
     if resolution is not None:
