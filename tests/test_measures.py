@@ -114,7 +114,7 @@ def test_different_files_with_not_a_number(compared: Any) -> None:
 
 def test_equal_files_with_not_a_number(compared: Any) -> None:
     text, report = compared(changed(np.nan), changed(np.nan))
-    assert text.startswith("equal to the last bit")
+    assert text.startswith("identical")
     assert report["equal"] is True
     assert report["psnr"] is None
     assert report["ssim"] == 1
@@ -122,7 +122,7 @@ def test_equal_files_with_not_a_number(compared: Any) -> None:
 
 def test_files_that_are_not_finite_at_different_places(compared: Any) -> None:
     text, report = compared(changed(np.nan), changed(np.inf, (3, 3)), "--difference d.png")
-    assert "2 samples are NaN or infinite in one of them only" in text
+    assert "2 samples are NaN or infinite in only one of the images" in text
     assert "equal" not in text
     assert report["equal"] is False
     assert report["unmatched"] == 2
@@ -149,7 +149,7 @@ def test_files_whose_difference_is_small(compared: Any, a: Any, b: Any) -> None:
 
 def test_equal_values_that_are_other_bits(compared: Any) -> None:
     text, report = compared(np.ones((9, 9), "u1"), np.ones((9, 9), "f4"))
-    assert text.startswith("all values are equal, but one file has uint8 and the other float32")
+    assert text.startswith("all values are equal, but the types differ: uint8 and float32")
     assert report["equal"] is True
     text, _ = compared(np.zeros((9, 9)), -np.zeros((9, 9)))
     assert text.startswith("all values are equal")

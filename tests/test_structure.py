@@ -23,7 +23,6 @@ structure = _tool("structure")
 # Layers whose names still have to be changed; this list only gets shorter.
 UNFINISHED = {
     "backends",
-    "cli",
     "color",
     "experiments",
     "filters",

@@ -1,21 +1,17 @@
-"""Many files at once: one that is bad keeps no other from being filtered, and the report has all of them."""
+"""Batches: a file that cannot be filtered does not stop the others, and the report lists all of them."""
 
 import json
-import shlex
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from commands import call
 from undula import io
-from undula.cli import jobs, main
+from undula.cli import jobs
 
 COUNT = 17
-
-
-def call(line: str) -> int:
-    return main(shlex.split(line))
 
 
 @pytest.fixture

@@ -1,8 +1,5 @@
-"""Commands on pictures that are not simply grey or RGB, and on very thin ones."""
+"""Commands on images with unusual channels, and on very thin images."""
 
-import json
-import shlex
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +7,8 @@ import pytest
 import tifffile
 from PIL import Image
 
+from commands import call, json_of
 from undula import io
-from undula.cli import main
 
 CLEAN = (np.add.outer(2 * np.arange(40), np.arange(48))[..., None] + [20, 60, 90, 120, 10]).astype("u1")
 NOISY = (CLEAN + np.random.default_rng(2).integers(0, 40, CLEAN.shape)).astype("u1")
@@ -26,21 +23,13 @@ LAYOUTS: dict[str, Any] = {
 
 
 @pytest.fixture(params=LAYOUTS)
-def layout(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A name, with x.tif and y.tif of that layout in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
+def layout(request: pytest.FixtureRequest) -> Any:
+    """The name of a layout of channels, in which x.tif and y.tif are written."""
     count, photometric, extra = LAYOUTS[request.param]
     for name, pixels in (("x.tif", NOISY), ("y.tif", CLEAN)):
         arguments: dict[str, Any] = {"photometric": photometric, "extrasamples": extra}
         tifffile.imwrite(name, pixels[..., :count], planarconfig="contig", **arguments)
     return request.param
-
-
-def json_of(line: str, capsys: pytest.CaptureFixture[str]) -> Any:
-    """What a command says as JSON."""
-    capsys.readouterr()
-    assert main(shlex.split(f"{line} --json")) == 0
-    return json.loads(capsys.readouterr().out)
 
 
 def test_info(layout: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,7 +38,7 @@ def test_info(layout: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert (report["width"], report["height"]) == (48, 40)
     assert "pages" not in report
     assert 3 < report["noise"] < 30
-    assert main(["info", "x.tif"]) == 0
+    assert call("info x.tif") == 0
     assert ", ".join(report["channel names"]) in capsys.readouterr().out
 
 
@@ -63,9 +52,9 @@ def test_compare(layout: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_transform_and_back(layout: str) -> None:
-    assert main(shlex.split("transform x.tif c.npz --picture p.png")) == 0
+    assert call("transform x.tif c.npz --picture p.png") == 0
     assert io.read("p.png").pixels.shape == (40, 48)
-    assert main(shlex.split("inverse c.npz back.tif")) == 0
+    assert call("inverse c.npz back.tif") == 0
     before, after = io.read("x.tif"), io.read("back.tif")
     assert after.channels == before.channels
     np.testing.assert_array_equal(after.pixels, before.pixels)
@@ -73,7 +62,7 @@ def test_transform_and_back(layout: str) -> None:
 
 @pytest.mark.parametrize("command", ["denoise", "despeckle", "sharpen", "enhance", "approximate --share 0.2"])
 def test_filters(layout: str, command: str) -> None:
-    assert main([*shlex.split(command), "x.tif", "out.tif"]) == 0
+    assert call(f"{command} x.tif out.tif") == 0
     with tifffile.TiffFile("x.tif") as before, tifffile.TiffFile("out.tif") as after:
         assert len(after.pages) == 1
         assert after.pages[0].photometric == before.pages[0].photometric
@@ -85,7 +74,7 @@ def test_filters(layout: str, command: str) -> None:
 
 
 def test_verify(layout: str) -> None:
-    assert main(["verify", "x.tif", "-l", "2"]) == 0
+    assert call("verify x.tif -l 2") == 0
 
 
 # --- thin pictures --------------------------------------------------------------------------------
@@ -103,13 +92,10 @@ COMMANDS = ["denoise", "sharpen", "enhance", "despeckle", "filter -S soft:10"]
     + [(command, shape) for command in COMMANDS[:3] for shape in TINY],
     ids=str,
 )
-def test_sides_of_one_pixel(
-    command: str, shape: tuple[int, ...], suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_sides_of_one_pixel(command: str, shape: tuple[int, ...], suffix: str) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, shape).astype("u1")
     io.write(f"x.{suffix}", pixels)
-    assert main([*shlex.split(command), f"x.{suffix}", f"y.{suffix}"]) == 0
+    assert call(f"{command} x.{suffix} y.{suffix}") == 0
     assert io.read(f"y.{suffix}").pixels.shape == pixels.shape
 
 
@@ -117,21 +103,15 @@ def test_sides_of_one_pixel(
     "command", ["info x.png", "compare x.png x.png", "transform x.png c.npz --picture p.png"]
 )
 @pytest.mark.parametrize("shape", [(1, 40, 3), (40, 1, 4), (1, 1, 3)], ids=str)
-def test_looking_at_sides_of_one_pixel(
-    command: str, shape: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_inspecting_sides_of_one_pixel(command: str, shape: tuple[int, ...]) -> None:
     io.write("x.png", np.random.default_rng(0).integers(0, 256, shape).astype("u1"))
-    assert main(shlex.split(command)) == 0
+    assert call(command) == 0
 
 
 # --- orientation and colours ----------------------------------------------------------------------
 
 
-def test_pictures_are_compared_as_they_are_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_images_are_compared_as_displayed(capsys: pytest.CaptureFixture[str]) -> None:
     exif = Image.Exif()
     exif[274] = 6
     Image.fromarray(CLEAN[..., :3]).save("x.png", exif=exif)
@@ -141,6 +121,6 @@ def test_pictures_are_compared_as_they_are_seen(
     Image.fromarray(CLEAN[..., :3]).convert("CMYK").save("x.tif")
     io.write("z.png", io.read("x.tif"))
     assert json_of("compare x.tif z.png", capsys)["equal"]
-    assert main(shlex.split("transform x.png c.npz")) == 0
-    assert main(shlex.split("inverse c.npz back.png")) == 0
+    assert call("transform x.png c.npz") == 0
+    assert call("inverse c.npz back.png") == 0
     np.testing.assert_array_equal(io.read("back.png").pixels, io.read("y.bmp").pixels)

@@ -2,15 +2,14 @@
 
 import json
 import os
-import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
 import typer
 
+from commands import call
 from undula import io
-from undula.cli import main
 from undula.cli.app import app
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -51,10 +50,6 @@ LINES = {
     "example out.png": "out.png",
     "experiments schemes/table-2 --quick --device cpu --output folder": "folder/report.html",
 }
-
-
-def call(line: str) -> int:
-    return main(shlex.split(line))
 
 
 def contents() -> dict[str, bytes]:

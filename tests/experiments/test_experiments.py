@@ -234,7 +234,7 @@ def test_an_interrupt_leaves_a_report_of_what_was_done(
     monkeypatch.setattr("undula.experiments.base.experiments", lambda: changed)
     wanted = ["schemes/table-3", "schemes/table-4"]
     assert main(["experiments", *wanted, "-d", "cpu", "--quick", "-o", str(tmp_path), "-q"]) == 130
-    assert "1 results are kept" in capsys.readouterr().err.replace("\n", " ")
+    assert "1 result(s) saved" in capsys.readouterr().err.replace("\n", " ")
     assert "9 of 9 rows" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 

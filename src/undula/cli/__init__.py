@@ -1,4 +1,4 @@
-"""The command line: ``undula``."""
+"""The command line, ``undula``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,19 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs a command; what it returns is the exit status."""
+    """Run a command.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        The command and its arguments. By default, those of this process.
+
+    Returns
+    -------
+    int
+        The exit status: 0 for success, 1 for an error, 2 for incorrect usage, 3 if ``undula accept`` finds
+        the machine too slow, 130 if interrupted.
+    """
     try:
         from .app import run
 
@@ -21,8 +33,6 @@ def main(arguments: list[str] | None = None) -> int:
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich", "click"):
             raise
-        print(
-            f"undula: the command line needs the package {error.name!r}: {install_hint('app')}",
-            file=sys.stderr,
-        )
+        hint = install_hint("app")
+        print(f"undula: the command line needs the package {error.name!r}: {hint}", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""The program: its commands, and what becomes of an error."""
+"""The program: all commands, error reporting and signals."""
 
 from __future__ import annotations
 
@@ -12,40 +12,51 @@ from typing import Any
 import typer
 
 from ..errors import UndulaError
-from . import coefficients, experiments, filtering, looking, samples, speed, studio
-from .common import app
-from .screen import complain, explained, show_json
+from . import coefficients, experiments, filtering, inspection, samples, speed, studio
+from .common import PANELS, app
+from .screen import error_text, print_error, print_json
 
-__all__ = ["app", "coefficients", "experiments", "filtering", "looking", "run", "samples", "speed", "studio"]
+__all__ = [
+    "app",
+    "coefficients",
+    "experiments",
+    "filtering",
+    "inspection",
+    "run",
+    "samples",
+    "speed",
+    "studio",
+]
 
-# What is wrong with how a command was called; typer has it from click, or has it itself.
-USAGE: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+# Base class of usage errors. Some versions of Typer use Click's, others have a copy of their own.
+UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+app.registered_commands.sort(key=lambda command: PANELS.index(str(command.rich_help_panel)))
 
 
-def _stopped(number: int, frame: Any) -> None:
-    """Somebody wants the program to end: it cleans up first."""
+def _interrupt(number: int, frame: Any) -> None:
+    """Handle a signal like Ctrl+C, so that temporary files are removed."""
     raise KeyboardInterrupt
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Runs a command; one line for an error, and its exit status."""
-    for name in ("tifffile", "pydicom", "libav"):  # (what is wrong is told in one line)
+    """Run a command, print errors as one line, and return the exit status."""
+    # These libraries log what they also raise, and an error is reported in one line.
+    for name in ("tifffile", "pydicom", "libav"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
-    command = typer.main.get_command(app)
-    told = sys.argv[1:] if arguments is None else arguments
-    with suppress(ValueError):  # (only the main thread may)
+    with suppress(ValueError):  # Only the main thread can set signal handlers.
         for name in ("SIGTERM", "SIGHUP"):
             if hasattr(signal, name):
-                signal.signal(getattr(signal, name), _stopped)
+                signal.signal(getattr(signal, name), _interrupt)
     try:
-        found = command.main(arguments, prog_name="undula", standalone_mode=False)
-        if found == 130:  # (what typer makes of an interrupt)
+        status = typer.main.get_command(app).main(arguments, prog_name="undula", standalone_mode=False)
+        if status == 130:  # Typer returns this when it catches an interrupt.
             raise KeyboardInterrupt
-        return found if isinstance(found, int) else 0
+        return status if isinstance(status, int) else 0
     except typer.Exit as error:
         return int(error.exit_code)
-    except USAGE as error:
+    except UsageError as error:
         error.show()
         return 2
     except typer.Abort:
@@ -54,7 +65,7 @@ def run(arguments: list[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     except (UndulaError, MemoryError, OSError) as error:
-        if "--json" in told:
-            show_json({"error": explained(error)})
-        complain(explained(error))
+        if "--json" in (sys.argv[1:] if arguments is None else arguments):
+            print_json({"error": error_text(error)})
+        print_error(error_text(error))
         return 1

@@ -1,4 +1,4 @@
-"""Commands about coefficients: to files and back, and with few of them."""
+"""Commands on coefficients: write them to files, reconstruct images, keep only some of them."""
 
 from __future__ import annotations
 
@@ -7,172 +7,187 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
+from typer import Argument, Option
 
 import undula
 
 from .. import io, measures
 from ..errors import ArgumentError, FileError, UndulaError
 from ..filters import picture
-from ..io.files import atomic_write, check_size
+from ..io.files import atomic_write, check_size, detect_kind
 from ..io.limits import check_arrays
-from . import jobs as work
-from .common import Json, Level, MaxPixels, Overwrite, Wave, app, check_finite, measured, rounded
+from .common import (
+    Image,
+    Json,
+    Level,
+    MaxPixels,
+    Overwrite,
+    Wavelet,
+    app,
+    check_finite,
+    similarity_text,
+    to_dtype,
+)
+from .jobs import output_path, read_image
 from .outputs import PIPE, check_outputs
-from .screen import say, show_json
+from .screen import print_json, print_output, print_text
+
+PANEL = "Transforms"
 
 
-@app.command()
+@app.command(rich_help_panel=PANEL)
 def transform(
-    source: Annotated[str, typer.Argument(help="a picture")],
-    target: Annotated[Path, typer.Argument(help="coefficients, as .npz")],
-    wavelet: Wave = "cdf97",
+    source: Image,
+    target: Annotated[Path, Argument(metavar="COEFFICIENTS", help="The .npz file to write.")],
+    wavelet: Wavelet = "cdf97",
     level: Level = 3,
     mode: Annotated[
-        str, typer.Option("--mode", help="how the image is extended beyond its borders")
+        str, Option("--mode", help="How the image is extended beyond its borders.")
     ] = "symmetric",
-    show: Annotated[Path | None, typer.Option("--picture", help="also save the pyramid as a picture")] = None,
+    show: Annotated[
+        Path | None, Option("--picture", help="Also write the pyramid of coefficients as an image.")
+    ] = None,
     overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
 ) -> None:
-    """Write the coefficients of a picture to a file, and show them as a pyramid.
+    """Write the wavelet coefficients of an image to a file, and optionally show them as a pyramid.
 
     Example: `undula example photo.png && undula transform photo.png coeffs.npz --picture pyramid.png`
     """
     check_outputs(target, show, overwrite=overwrite, inputs=[source])
     if target.suffix.lower() != ".npz":
         raise FileError(f"coefficients are written as .npz, got {target.name!r}")
-    given = work.read_picture(source, max_pixels).upright()  # (coefficients have no orientation)
-    if given.pages:
-        raise FileError(f"{source} has {len(given.pixels)} pages, and this transforms one picture")
-    check_finite(given.pixels, source)  # (one NaN would be in every coefficient that reaches it)
-    coeffs = undula.wavedecn(given.pixels, wavelet, mode, level, axes=(0, 1))
-    found: dict[str, Any] = {"low": coeffs[0]}
+    # The file of coefficients has no field for the orientation.
+    image = read_image(source, max_pixels, single_page=True).upright()
+    check_finite(image.pixels, source)
+    coeffs = undula.wavedecn(image.pixels, wavelet, mode, level, axes=(0, 1))
+    bands: dict[str, Any] = {"low": coeffs[0]}
     for number, details in enumerate(reversed(coeffs[1:]), 1):
-        found |= {f"level{number}_{key}": band for key, band in details.items()}
-    about = {"wavelet": undula.Wavelet(wavelet).name, "mode": mode, "level": str(len(coeffs) - 1)}
-    about |= {"dtype": str(given.pixels.dtype), "shape": ",".join(map(str, given.pixels.shape))}
-    about["channels"] = ",".join(given.channels)
-    with atomic_write(target) as beside, beside.open("wb") as file:
-        np.savez(file, coeffs=np.array([f"{key}={value}" for key, value in about.items()]), **found)
+        bands |= {f"level{number}_{key}": band for key, band in details.items()}
+    header = {
+        "wavelet": undula.Wavelet(wavelet).name,
+        "mode": mode,
+        "level": str(len(coeffs) - 1),
+        "dtype": str(image.pixels.dtype),
+        "shape": ",".join(map(str, image.pixels.shape)),
+        "channels": ",".join(image.channels),
+    }
+    with atomic_write(target) as temporary, temporary.open("wb") as file:
+        np.savez(file, coeffs=np.array([f"{key}={value}" for key, value in header.items()]), **bands)
     if show is not None:
-        planes = given.brightness()
-        own = undula.wavedecn(planes, wavelet, mode, level)
-        details = [{k: b[None] for k, b in part.items()} for part in reversed(own[1:])]
-        io.write(show, picture(own[0][None], details, planes.shape)[0])
-    if json_:
-        show_json(
-            {"output": str(target), **about, "bands": {key: list(band.shape) for key, band in found.items()}}
-        )
-    else:
-        say(str(target))
+        brightness = image.brightness()
+        approximation, *details = undula.wavedecn(brightness, wavelet, mode, level)
+        pyramid = [{key: band[None] for key, band in part.items()} for part in reversed(details)]
+        io.write(show, picture(approximation[None], pyramid, brightness.shape)[0])
+    print_output(target, json_, **header, bands={key: list(band.shape) for key, band in bands.items()})
 
 
-@app.command()
+@app.command(rich_help_panel=PANEL)
 def inverse(
-    source: Annotated[Path, typer.Argument(help="coefficients, as .npz of undula transform")],
-    target: Annotated[Path, typer.Argument(help="a picture")],
+    source: Annotated[
+        Path, Argument(metavar="COEFFICIENTS", help="An .npz file written by undula transform.")
+    ],
+    target: Annotated[Path, Argument(metavar="OUTPUT", help="The image file to write.")],
     overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
 ) -> None:
-    """Reconstruct a picture from its coefficients.
+    """Reconstruct an image from its wavelet coefficients.
 
     Example: `undula example photo.png && undula transform photo.png c.npz && undula inverse c.npz back.png`
     """
-    if not source.exists():
-        raise FileError(f"cannot read {source}: there is no such file")
+    detect_kind(source)  # Raises an error if the file cannot be read.
     check_outputs(target, overwrite=overwrite, inputs=[source])
     check_arrays(source, "npz", max_pixels)
     try:
-        with source.open("rb") as file, np.load(file, allow_pickle=False) as found:
-            if "coeffs" not in found.files:
-                raise FileError(f"{source} has no coefficients of undula transform in it")
-            about = dict(str(line).split("=", 1) for line in found["coeffs"])
-            levels = int(about["level"])
-            if not 0 <= levels <= len(found.files):
-                raise FileError(f"{source} tells of level={levels}, and has {len(found.files)} arrays")
-            shape = tuple(int(n) for n in about["shape"].split(","))
+        with source.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            if "coeffs" not in archive.files:
+                raise FileError(f"{source} does not contain coefficients written by undula transform")
+            header = dict(str(line).split("=", 1) for line in archive["coeffs"])
+            levels = int(header["level"])
+            if not 0 <= levels <= len(archive.files):
+                raise FileError(f"{source} declares {levels} levels but has {len(archive.files)} arrays")
+            shape = tuple(int(n) for n in header["shape"].split(","))
             check_size(source, math.prod(shape), max_pixels)
-            coeffs: list[Any] = [found["low"]]
+            coeffs: list[Any] = [archive["low"]]
             for number in range(levels, 0, -1):
-                start = f"level{number}_"
-                keys = [name for name in found.files if name.startswith(start)]
-                coeffs.append({name.removeprefix(start): found[name] for name in keys})
-            made = undula.waverecn(coeffs, about["wavelet"], about["mode"], axes=(0, 1), shape=shape)
-            dtype = np.dtype(about["dtype"])
-            names = tuple(filter(None, about.get("channels", "").split(",")))
+                prefix = f"level{number}_"
+                names = [name for name in archive.files if name.startswith(prefix)]
+                coeffs.append({name.removeprefix(prefix): archive[name] for name in names})
+            pixels = undula.waverecn(coeffs, header["wavelet"], header["mode"], axes=(0, 1), shape=shape)
+            dtype = np.dtype(header["dtype"])
+            channels = tuple(filter(None, header.get("channels", "").split(",")))
     except UndulaError:
         raise
-    except Exception as error:  # (whatever a broken archive leads to)
+    except Exception as error:  # A damaged archive may raise anything.
         raise FileError(f"cannot read {source}: {' '.join(str(error).split())[:120]}") from None
-    if dtype.kind in "iu":
-        info = np.iinfo(dtype)
-        made = np.clip(np.round(made), info.min, info.max)
-    io.write(target, io.Picture(made.astype(dtype), channels=names))
-    show_json({"output": str(target), "shape": list(made.shape)}) if json_ else say(str(target))
+    io.write(target, io.Picture(to_dtype(pixels, dtype), channels=channels))
+    print_output(target, json_, shape=list(pixels.shape))
 
 
-@app.command()
+@app.command(rich_help_panel=PANEL)
 def approximate(
-    source: Annotated[str, typer.Argument(help="a picture")],
-    target: Annotated[str, typer.Argument(help="a picture")],
+    source: Image,
+    target: Annotated[
+        str, Argument(metavar="OUTPUT", help="The image file to write, or - for standard output.")
+    ],
     share: Annotated[
-        float | None, typer.Option("--share", help="of the coefficients that are kept, 0 to 1")
+        float | None,
+        Option("--share", help="Fraction of the coefficients to keep, from 0 to 1; the largest are kept."),
     ] = None,
     low: Annotated[
-        bool, typer.Option("--low", help="keep the approximation alone, as a small picture")
+        bool, Option("--low", help="Keep only the approximation, and write it as a small image.")
     ] = False,
-    wavelet: Wave = "cdf97",
+    wavelet: Wavelet = "cdf97",
     level: Level = 3,
     overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
 ) -> None:
-    """Keep the largest coefficients, or the approximation alone, and tell what is lost.
+    """Keep only the largest coefficients, or only the approximation, and measure the loss.
 
     Example: `undula example photo.png && undula approximate photo.png small.png --share 0.05`
     """
     if (share is None) == (not low):
         raise ArgumentError(
-            "give a share of the coefficients (--share 0.05), or --low for the approximation alone"
+            "expected either --share with the fraction of the coefficients to keep, such as 0.05, or --low"
         )
     if share is not None and not 0 <= share <= 1:
-        raise ArgumentError(f"a share is from 0 to 1, got {share}")
+        raise ArgumentError(f"--share must be from 0 to 1, got {share}")
     check_outputs(target, overwrite=overwrite, inputs=[source])
-    given = work.read_picture(source, max_pixels)
-    if given.pages:
-        raise FileError(f"{source} has {len(given.pixels)} pages, and this takes one picture")
-    x = given.pixels.astype(np.float64)
-    check_finite(x, source)
-    coeffs = undula.wavedecn(x, wavelet, level=level, axes=(0, 1))
-    levels = len(coeffs) - 1
-    total = sum(band.size for part in coeffs[1:] for band in part.values()) + coeffs[0].size
+    image = read_image(source, max_pixels, single_page=True)
+    pixels = image.pixels.astype(np.float64)
+    check_finite(pixels, source)
+    approximation, *details = undula.wavedecn(pixels, wavelet, level=level, axes=(0, 1))
+    magnitudes = np.concatenate(
+        [np.abs(band).ravel() for band in (approximation, *(b for part in details for b in part.values()))]
+    )
+    coeffs: list[Any]
     if low:
-        small = coeffs[0] / 2.0**levels
-        kept = coeffs[0].size
-        zeros = [coeffs[0], *(dict.fromkeys(part) for part in coeffs[1:])]
-        made = undula.waverecn(zeros, wavelet, axes=(0, 1), shape=x.shape)
-        result = rounded(small, given.pixels.dtype)
+        kept = approximation.size
+        coeffs = [approximation, *map(dict.fromkeys, details)]
     else:
-        sizes = np.concatenate(
-            [np.abs(b).ravel() for b in (coeffs[0], *(b for p in coeffs[1:] for b in p.values()))]
-        )
-        kept = round((share or 0) * sizes.size)
-        limit = np.partition(sizes, sizes.size - kept)[sizes.size - kept] if kept else np.inf
-        cut: list[Any] = [np.where(np.abs(coeffs[0]) >= limit, coeffs[0], 0)]
-        cut += [{k: np.where(np.abs(b) >= limit, b, 0) for k, b in part.items()} for part in coeffs[1:]]
-        made = undula.waverecn(cut, wavelet, axes=(0, 1), shape=x.shape)
-        result = rounded(made, given.pixels.dtype)
-    back = rounded(made, given.pixels.dtype)
-    axis = given.channel_axis
-    found = {"share": kept / total, "psnr": measures.psnr(given.pixels, back)}
-    if min(x.shape[:2]) >= 7:
-        found["ssim"] = measures.ssim(given.pixels, back, channel_axis=axis)
-    with work.piped("x", target, ".png") as (_, end):
-        io.write(end, given.with_pixels(result))
+        kept = round((share or 0) * magnitudes.size)
+        index = magnitudes.size - kept
+        threshold = np.partition(magnitudes, index)[index] if kept else np.inf
+        coeffs = [
+            np.where(np.abs(approximation) >= threshold, approximation, 0),
+            *(
+                {key: np.where(np.abs(band) >= threshold, band, 0) for key, band in part.items()}
+                for part in details
+            ),
+        ]
+    reconstruction = undula.waverecn(coeffs, wavelet, axes=(0, 1), shape=pixels.shape)
+    restored = to_dtype(reconstruction, image.pixels.dtype)
+    report = {"share": kept / magnitudes.size, "psnr": measures.psnr(image.pixels, restored)}
+    if min(pixels.shape[:2]) >= 7:
+        report["ssim"] = measures.ssim(image.pixels, restored, channel_axis=image.channel_axis)
+    # Each level doubles the mean of the approximation.
+    result = to_dtype(approximation / 2.0 ** len(details), image.pixels.dtype) if low else restored
+    with output_path(target, ".png") as path:
+        io.write(path, image.with_pixels(result))
     if json_:
-        show_json(found)
+        print_json(report)
     elif target != PIPE:
-        say(f"{100 * kept / total:.1f} % of the coefficients, " + measured(found))
+        print_text(f"{100 * report['share']:.1f} % of the coefficients, " + similarity_text(report))

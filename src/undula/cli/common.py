@@ -1,4 +1,4 @@
-"""What commands share: the program itself, their options, a few words about numbers."""
+"""What the commands share: the Typer application, common options, and a few helpers for numbers."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from typer import Argument, Option
 
 import undula
 
 from ..errors import FileError
+from ..io import DEFAULT_MAX_PIXELS
 
-__all__ = ["app", "check_finite", "measured", "rounded"]
+__all__ = ["PANELS", "app", "check_finite", "similarity_text", "to_dtype"]
+
+# Headings of the list of commands, in their order.
+PANELS = ("Filters", "Transforms", "Information", "Measurements", "Studio and samples")
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         print(undula.__version__)
         raise typer.Exit
 
@@ -25,64 +30,54 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Wavelets for pictures, video and DICOM: denoise, despeckle, sharpen, transform, compare.",
 )
 
 
 @app.callback(invoke_without_command=False)
-def whole(
+def main(
     version: Annotated[
-        bool,
-        typer.Option("--version", help="print the version and exit", is_eager=True, callback=_version),
+        bool, Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
-    """Wavelets for pictures, video and DICOM: denoise, despeckle, sharpen, transform, compare."""
+    """Wavelets for images, video and DICOM: denoise, despeckle, sharpen, transform, compare."""
 
 
-Paths = Annotated[
-    list[str], typer.Argument(help="INPUT OUTPUT; or inputs and folders, with --output; - is a pipe")
-]
-Output = Annotated[
-    str | None, typer.Option("--output", "-o", help="a folder for all results, or a file for one")
-]
-Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="also files in subfolders")]
-Json = Annotated[bool, typer.Option("--json", help="print the result as JSON")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print errors only")]
+Image = Annotated[str, Argument(metavar="IMAGE", help="An image file, or - for standard input.")]
+Json = Annotated[bool, Option("--json", help="Print a report as JSON.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print errors only.")]
 Backend = Annotated[
-    str, typer.Option("--backend", help="auto, cpu, cuda, opencl, or one device such as cuda:1")
+    str,
+    Option(
+        "--backend", help="Where to compute: auto, cpu, cuda or opencl, or a single device such as cuda:1."
+    ),
 ]
 MaxPixels = Annotated[
-    int | None, typer.Option("--max-pixels", min=1, help="largest number of pixels that a file may have")
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", "-y", help="replace outputs that exist")]
-Level = Annotated[
     int | None,
-    typer.Option("--level", "-l", min=0, help="number of levels; by default as many as suit the size"),
+    Option(
+        "--max-pixels",
+        min=1,
+        help="Refuse files with more pixels than this.",
+        show_default=f"{DEFAULT_MAX_PIXELS:,}",
+    ),
 ]
-Wave = Annotated[str, typer.Option("--wavelet", "-w", help="any wavelet: undula info --wavelets lists them")]
-Sigma = Annotated[
-    float | None, typer.Option("--sigma", help="the noise, in grey levels; estimated if not given")
+Overwrite = Annotated[bool, Option("--overwrite", "-y", help="Replace existing files.")]
+Level = Annotated[int, Option("--level", "-l", min=0, help="Number of decomposition levels.")]
+AutoLevel = Annotated[
+    int | None,
+    Option(
+        "--level",
+        "-l",
+        min=0,
+        help="Number of decomposition levels.",
+        show_default="depends on the image size",
+    ),
 ]
-OverTime = Annotated[
-    int, typer.Option("--over-time", min=0, help="video: number of frames to filter together, in 3-D")
-]
-Quality = Annotated[
-    int, typer.Option("--quality", min=0, help="video: constant quality from 0, the best, to 63")
-]
-Codec = Annotated[
-    str | None, typer.Option("--codec", help="video: an encoder of FFmpeg's: libx265, prores_ks, ffv1, …")
-]
-Preset = Annotated[
-    str, typer.Option("--preset", help="video: effort of H.264 and HEVC, ultrafast to placebo")
-]
-NoAudio = Annotated[
-    bool, typer.Option("--no-audio", help="video: write the film alone: no sound, subtitles, cover art")
-]
-Frames = Annotated[int | None, typer.Option("--frames", min=1, help="video: stop after so many frames")]
+WAVELET_HELP = "Name of a wavelet; undula info --wavelets lists them."
+Wavelet = Annotated[str, Option("--wavelet", "-w", help=WAVELET_HELP)]
 
 
 def check_finite(pixels: np.ndarray[Any, Any], source: str) -> None:
-    """Raises an error for NaN and infinities, which a transform would spread over their surroundings."""
+    """Raise an error for NaN and infinity, which a transform would spread to their surroundings."""
     count = np.count_nonzero(~np.isfinite(pixels))
     if count:
         raise FileError(
@@ -90,21 +85,21 @@ def check_finite(pixels: np.ndarray[Any, Any], source: str) -> None:
         )
 
 
-def rounded(x: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Numbers as pixels."""
+def to_dtype(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Convert an array to a dtype; for integers, round and clip to their range."""
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
-        x = np.clip(np.round(x), info.min, info.max)
-    return x.astype(dtype)
+        values = np.clip(np.round(values), info.min, info.max)
+    return values.astype(dtype)
 
 
-def measured(found: dict[str, float]) -> str:
-    """How alike two pictures are, in words."""
-    words = []
-    if math.isfinite(found["psnr"]):
-        words.append(f"PSNR {found['psnr']:.2f} dB")
-    elif found["psnr"] == math.inf:
-        words.append("no difference")
-    if "ssim" in found and math.isfinite(found["ssim"]):
-        words.append(f"SSIM {found['ssim']:.4f}")
-    return ", ".join(words)
+def similarity_text(report: dict[str, Any]) -> str:
+    """Format the PSNR and, if present, the SSIM of a report, without those that are not finite."""
+    parts = []
+    if math.isfinite(report["psnr"]):
+        parts.append(f"PSNR {report['psnr']:.2f} dB")
+    elif report["psnr"] == math.inf:
+        parts.append("no difference")
+    if "ssim" in report and math.isfinite(report["ssim"]):
+        parts.append(f"SSIM {report['ssim']:.4f}")
+    return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""The command that makes the tables of five works again."""
+"""The command that reproduces the tables and figures of five publications."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 import undula
 
@@ -13,125 +14,136 @@ from ..errors import FileError, MissingExtraError, install_hint
 from ..io.files import atomic_write
 from .common import Json, Overwrite, Quiet, app
 from .outputs import check_outputs
-from .screen import complain, say, show_json, show_table, steps
+from .screen import print_error, print_json, print_table, print_text, progress_bar
 
 
-@app.command()
+@app.command(rich_help_panel="Measurements")
 def experiments(
     names: Annotated[
-        list[str] | None, typer.Argument(help="such as video, or tiles/figure-7; all if none is given")
+        list[str] | None,
+        Argument(
+            metavar="NAME", help="Experiments, such as video or tiles/figure-7; by default, all of them."
+        ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="small sizes and few runs: some minutes")] = False,
+    quick: Annotated[
+        bool, Option("--quick", help="Use small sizes and few runs; takes a few minutes.")
+    ] = False,
     device: Annotated[
-        list[str] | None, typer.Option("--device", "-d", help="cpu, cuda:0, opencl:0 …; all that there are")
+        list[str] | None,
+        Option(
+            "--device",
+            "-d",
+            help="A device, such as cpu, cuda:0 or opencl:0; repeat the option for several devices.",
+            show_default="all devices",
+        ),
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="a folder for results and report")] = Path(
-        "experiments"
-    ),
+    output: Annotated[
+        Path, Option("--output", "-o", help="The folder for the results and the report.")
+    ] = Path("experiments"),
     overwrite: Overwrite = False,
-    list_: Annotated[bool, typer.Option("--list", help="print the names and exit")] = False,
+    list_: Annotated[bool, Option("--list", help="List the experiments and exit.")] = False,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Make the tables and figures of five works again, on every device of this machine.
+    """Reproduce the tables and figures of five publications on the devices of this machine.
 
-    Writes results.json and report.html, with the published numbers beside those of today.
+    Writes results.json and report.html, which shows the published numbers next to the new ones.
 
     Example: `undula experiments schemes/table-2 --device cpu --quick`
     """
     from ..experiments import chosen, earlier, report, run, save
 
-    wanted = chosen(names or [])
+    selection = chosen(names or [])
     if list_:
-        if json_:
-            show_json({one.name: one.title for one in wanted})
-        else:
-            show_table("experiments", ["name", "what"], [[one.name, one.title] for one in wanted])
+        titles = {experiment.name: experiment.title for experiment in selection}
+        print_json(titles) if json_ else print_table("experiments", ["name", "title"], list(titles.items()))
         return
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(f"a report needs Matplotlib: {install_hint('bench')}") from error
-    results, page = output / "results.json", output / "report.html"
+    results_path, report_path = output / "results.json", output / "report.html"
     if output.exists() and not output.is_dir():
-        raise FileError(f"{output} is a file, and results go to a folder; name another one with --output")
-    before = earlier(results, quick)
-    if before is None:  # (else the page was made from these results, and has nothing else in it)
-        check_outputs(page, overwrite=overwrite, advice="name another folder with --output")
+        raise FileError(f"{output} is a file, but results need a folder; name another one with --output")
+    previous = earlier(results_path, quick)
+    if previous is None:  # Otherwise, the report was made from these results alone.
+        check_outputs(report_path, overwrite=overwrite, advice="name another folder with --output")
     elif not overwrite:
-        _check_measured(before, [one.name for one in wanted], device or list(undula.devices()), results)
+        selected = [experiment.name for experiment in selection]
+        _check_measured(previous, selected, device or list(undula.devices()), results_path)
     output.mkdir(parents=True, exist_ok=True)
-    kept = 0
+    saved = 0
 
-    def keep(some: dict[str, Any]) -> None:
-        """So that nothing is lost."""
-        nonlocal kept
-        kept = sum(map(len, some["results"].values()))
-        save(some, results, before)
+    def save_results(measured: dict[str, Any]) -> None:
+        """Save the results after each experiment, so that an interrupt loses none."""
+        nonlocal saved
+        saved = sum(map(len, measured["results"].values()))
+        save(measured, results_path, previous)
 
-    with steps("experiments", 1000, quiet or json_) as progress:
+    with progress_bar("experiments", 1000, quiet or json_) as progress:
         try:
-            found = run(
-                wanted,
+            measured = run(
+                selection,
                 device,
                 quick,
-                lambda what, done, whole: progress(round(1000 * done / whole), what),
-                keep,
+                lambda name, done, total: progress(round(1000 * done / total), name),
+                save_results,
             )
         except KeyboardInterrupt:
-            if not kept:
+            if not saved:
                 raise
-            _write_page(page, report(results))
-            complain(f"interrupted; {kept} results are kept in {results} and shown in {page}")
+            _write_page(report_path, report(results_path))
+            print_error(f"interrupted; {saved} result(s) saved to {results_path} and shown in {report_path}")
             raise typer.Exit(130) from None
-    _write_page(page, report(results))
+    _write_page(report_path, report(results_path))
+    findings = {
+        name: [line for outcome in outcomes.values() for line in outcome["findings"]]
+        for name, outcomes in measured["results"].items()
+    }
     if json_:
-        told = {
-            name: [line for one in some.values() for line in one["findings"]]
-            for name, some in found["results"].items()
-        }
-        show_json(
+        print_json(
             {
-                "results": str(results),
-                "report": str(page),
-                "seconds": found["seconds"],
-                "findings": told,
-                "skipped": found["skipped"],
+                "results": str(results_path),
+                "report": str(report_path),
+                "seconds": measured["seconds"],
+                "findings": findings,
+                "skipped": measured["skipped"],
             }
         )
-        return
-    rows = [
-        [name, len(some), sum(one["seconds"] for one in some.values()), _first(some)]
-        for name, some in found["results"].items()
-    ]
-    if not quiet:
-        show_table("experiments", ["name", "devices", "seconds", "finding"], rows)
-        if found["skipped"]:
-            say(f"not for this device: {', '.join(found['skipped'])}")
-        say(f"{found['seconds']:.0f} s; numbers are in {results}; open {page} in a browser")
+    elif not quiet:
+        rows = [
+            [
+                name,
+                len(outcomes),
+                sum(o["seconds"] for o in outcomes.values()),
+                next(iter(findings[name]), ""),
+            ]
+            for name, outcomes in measured["results"].items()
+        ]
+        print_table("experiments", ["name", "devices", "seconds", "finding"], rows)
+        if measured["skipped"]:
+            print_text(f"not available on these devices: {', '.join(measured['skipped'])}")
+        print_text(
+            f"{measured['seconds']:.0f} s; results are in {results_path}; open {report_path} in a browser"
+        )
 
 
-def _check_measured(before: dict[str, Any], names: list[str], devices: list[str], path: Path) -> None:
-    """Raises an error for results of an earlier run that this one would measure again."""
-    both = [
+def _check_measured(previous: dict[str, Any], names: list[str], devices: list[str], path: Path) -> None:
+    """Raise an error if this run would replace results of a previous one."""
+    repeated = [
         f"{name} on {device}"
         for name in names
         for device in devices
-        if device in before["results"].get(name, {})
+        if device in previous["results"].get(name, {})
     ]
-    if both:
-        more = f" and {len(both) - 3} more" if len(both) > 3 else ""
+    if repeated:
+        others = f" and {len(repeated) - 3} more" if len(repeated) > 3 else ""
         raise FileError(
-            f"{path} has results of {', '.join(both[:3])}{more}, which would be lost; add --overwrite (-y) to"
-            " measure them again, or name another folder with --output"
+            f"{path} contains results of {', '.join(repeated[:3])}{others}, which would be lost; add"
+            " --overwrite (-y) to measure them again, or name another folder with --output"
         )
 
 
 def _write_page(path: Path, text: str) -> None:
-    with atomic_write(path) as beside:
-        beside.write_text(text, encoding="utf-8")
-
-
-def _first(some: dict[str, dict[str, list[str]]]) -> str:
-    """The first thing that was found."""
-    return next((line for one in some.values() for line in one["findings"]), "")
+    with atomic_write(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

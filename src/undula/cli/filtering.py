@@ -1,12 +1,21 @@
-"""Commands that filter files."""
+"""Commands that filter files.
+
+Each command declares its own options and returns a :class:`CommandFilter`. The options that all of them
+share are those of :func:`filter_files`, which does the work.
+"""
 
 from __future__ import annotations
 
+import inspect
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 import undula
 
@@ -16,118 +25,179 @@ from ..filters.functions import enhancing, sharpening
 from ..filters.words import stage_of_words
 from ..io.files import atomic_write
 from ..io.filtering import Encoding
-from . import jobs as work
-from .common import (
-    Backend,
-    Codec,
-    Frames,
-    Json,
-    Level,
-    MaxPixels,
-    NoAudio,
-    Output,
-    OverTime,
-    Overwrite,
-    Paths,
-    Preset,
-    Quality,
-    Quiet,
-    Recursive,
-    Sigma,
-    Wave,
-    app,
-)
+from .common import WAVELET_HELP, AutoLevel, Backend, Json, Level, MaxPixels, Overwrite, Quiet, Wavelet, app
+from .jobs import FilterOptions, find_jobs, run_jobs
 from .outputs import PIPE, check_outputs
-from .screen import complain, say, show_json
+from .screen import print_error, print_json, print_text
 
-MOST_ERRORS = 20  # lines about files of a batch
+__all__ = ["CommandFilter", "filter_command", "filter_files"]
 
+MAX_ERROR_LINES = 20
+MAX_OUTPUT_LINES = 5
+SHIFTS_HELP = "Number of finest levels that are averaged over all shifts: fewer artefacts, but slower."
+VideoOption = partial(Option, rich_help_panel="Video options")
 
-def _filtered(
-    paths: list[str],
-    output: str | None,
-    recursive: bool,
-    make: Any,
-    options: work.Options,
-    json_: bool,
-    save: Path | None = None,
-    chain: Path | None = None,
-) -> None:
-    """Filters files and reports; the pipeline is written to ``save``, and came from the file ``chain``."""
-    begin = time.perf_counter()
-    found = work.jobs(paths, output, recursive)
-    if save is not None:
-        inputs = [*(job.source for job in found), *([chain] if chain else [])]
-        check_outputs(save, overwrite=options.overwrite, inputs=inputs)
-        check_outputs(*(job.target for job in found), save, overwrite=True, inputs=[chain] if chain else [])
-    to_pipe = any(str(job.target) == PIPE for job in found)
-    results, errors = work.run_jobs(found, make, options, collect=json_ and not to_pipe)
-    if save is not None and results:
-        with atomic_write(save) as beside:
-            make(False).save(beside)
-    seconds = time.perf_counter() - begin
-    frames = sum(result["frames"] for result in results)
-    if json_ and not to_pipe:
-        show_json({"files": results, "errors": errors, "seconds": seconds, "frames": frames})
-    elif not options.quiet and not to_pipe:
-        for result in results[:5]:
-            say(f"{result['output']}")
-        if len(results) > 5:
-            say(f"… and {len(results) - 5} more")
-        if frames > 1:
-            say(f"{frames} frames in {seconds:.1f} s, {frames / seconds:.1f} per second")
-    if errors:
-        _complain_of_files(errors, len(found))
-        raise typer.Exit(1)
+OverTime = Annotated[
+    int,
+    VideoOption(
+        "--over-time",
+        min=0,
+        help="Filter this many successive frames together, in 3-D; 0 filters each frame alone.",
+    ),
+]
+Strength = Annotated[
+    float, Option("--strength", "-s", help="Strength of the filter; values above 1 remove more.")
+]
 
 
-def _complain_of_files(errors: list[dict[str, str]], total: int) -> None:
-    """One line for each kind of error, with the name of a file that has it, and a last one with counts."""
-    named: dict[str, list[str]] = {}
-    for error in errors:
-        named.setdefault(error["error"], []).append(error["input"])
-    for message, files in list(named.items())[:MOST_ERRORS]:
-        others = f" and {len(files) - 1} more" if len(files) > 1 else ""
-        complain(message if files[0] in message else f"{files[0]}{others}: {message}")
-    if len(named) > MOST_ERRORS:
-        complain(f"… and {len(named) - MOST_ERRORS} more errors; --json lists all of them")
-    if total > 1:
-        complain(f"{len(errors)} of {total} files {'was' if len(errors) == 1 else 'were'} not filtered")
+@dataclass(frozen=True)
+class CommandFilter:
+    """The filter that a command applies to files."""
+
+    make: Callable[[bool], Any]  # Takes whether the filter is for video.
+    luma: bool = False  # Whether only the luma of a video is filtered.
+    over_time: int = 0
+    sigma: float | None = None
+    save_path: Path | None = None  # File that the pipeline is written to.
+    load_path: Path | None = None  # File that the pipeline was read from.
 
 
-# --- filters --------------------------------------------------------------------------------------
-
-
-@app.command()
-def denoise(
-    paths: Paths,
-    output: Output = None,
-    sigma: Sigma = None,
-    strength: Annotated[
-        float, typer.Option("--strength", "-s", help="how strongly to filter; above 1 removes more")
-    ] = 1.0,
-    method: Annotated[
-        str, typer.Option("--method", "-m", help="bivariate, block, bayes, sure, hybrid, minimax, universal")
-    ] = "bivariate",
-    wavelet: Wave = "",
-    level: Level = None,
-    shifts: Annotated[
-        int | None, typer.Option("--shifts", help="levels with all shifts: 2 for pictures, 0 for video")
+def filter_files(
+    command_filter: CommandFilter,
+    paths: Annotated[
+        list[str],
+        Argument(
+            metavar="PATH",
+            help="An input file and an output file; with --output, any number of input files and folders."
+            " A - stands for standard input or output.",
+        ),
+    ],
+    output: Annotated[
+        str | None, Option("--output", "-o", help="A folder for all results, or a file for a single result.")
     ] = None,
-    over_time: OverTime = 0,
-    recursive: Recursive = False,
+    recursive: Annotated[bool, Option("--recursive", "-r", help="Include the files in subfolders.")] = False,
     backend: Backend = "auto",
-    quality: Quality = 18,
-    codec: Codec = None,
-    preset: Preset = "veryfast",
-    no_audio: NoAudio = False,
-    frames: Frames = None,
     overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
     quiet: Quiet = False,
+    quality: Annotated[
+        int, VideoOption("--quality", min=0, help="Constant quality, from 0 (best) to 63.")
+    ] = 18,
+    codec: Annotated[
+        str | None,
+        VideoOption(
+            "--codec",
+            help="Name of an FFmpeg encoder, such as libx265, prores_ks or ffv1.",
+            show_default="depends on the container",
+        ),
+    ] = None,
+    preset: Annotated[
+        str, VideoOption("--preset", help="Encoding effort for H.264 and HEVC, from ultrafast to placebo.")
+    ] = "veryfast",
+    no_audio: Annotated[
+        bool,
+        VideoOption(
+            "--no-audio", help="Write only the video stream, without audio, subtitles and cover art."
+        ),
+    ] = False,
+    frames: Annotated[int | None, VideoOption("--frames", min=1, help="Stop after this many frames.")] = None,
 ) -> None:
-    """Take the noise out of pictures, DICOM files and video.
+    """Filter files, and print a report."""
+    start = time.perf_counter()
+    jobs = find_jobs(paths, output, recursive)
+    save_path = command_filter.save_path
+    if save_path is not None:
+        pipeline_inputs = [command_filter.load_path] if command_filter.load_path else []
+        inputs = [*(job.source for job in jobs), *pipeline_inputs]
+        check_outputs(save_path, overwrite=overwrite, inputs=inputs)
+        check_outputs(*(job.target for job in jobs), save_path, overwrite=True, inputs=pipeline_inputs)
+    encoding = Encoding(
+        command_filter.over_time, quality, codec, preset, not no_audio, frames, luma=command_filter.luma
+    )
+    options = FilterOptions(backend, max_pixels, overwrite, quiet or json_, encoding, command_filter.sigma)
+    to_pipe = any(str(job.target) == PIPE for job in jobs)
+    results, errors = run_jobs(jobs, command_filter.make, options, collect=json_ and not to_pipe)
+    if save_path is not None and results:
+        with atomic_write(save_path) as temporary:
+            command_filter.make(False).save(temporary)
+    seconds = time.perf_counter() - start
+    count = sum(result["frames"] for result in results)
+    if json_ and not to_pipe:
+        print_json({"files": results, "errors": errors, "seconds": seconds, "frames": count})
+    elif not (quiet or json_ or to_pipe):
+        for result in results[:MAX_OUTPUT_LINES]:
+            print_text(result["output"])
+        if len(results) > MAX_OUTPUT_LINES:
+            print_text(f"… and {len(results) - MAX_OUTPUT_LINES} more")
+        if count > 1:
+            print_text(f"{count} frames in {seconds:.1f} s, {count / seconds:.1f} per second")
+    if errors:
+        _print_errors(errors, len(jobs))
+        raise typer.Exit(1)
+
+
+def _print_errors(errors: list[dict[str, str]], total: int) -> None:
+    """Print one line for each distinct error, with the first file that has it, and then the counts."""
+    inputs: dict[str, list[str]] = {}
+    for error in errors:
+        inputs.setdefault(error["error"], []).append(error["input"])
+    for message, files in list(inputs.items())[:MAX_ERROR_LINES]:
+        others = f" and {len(files) - 1} more" if len(files) > 1 else ""
+        print_error(message if files[0] in message else f"{files[0]}{others}: {message}")
+    if len(inputs) > MAX_ERROR_LINES:
+        print_error(f"… and {len(inputs) - MAX_ERROR_LINES} more errors; --json lists all of them")
+    if total > 1:
+        print_error(f"{len(errors)} of {total} files {'was' if len(errors) == 1 else 'were'} not filtered")
+
+
+def filter_command(function: Callable[..., CommandFilter]) -> Callable[..., CommandFilter]:
+    """Register a command that filters files, with the options of a function and of :func:`filter_files`."""
+    names = inspect.signature(function).parameters
+
+    @wraps(function)
+    def command(**options: Any) -> None:
+        own_options = {name: options.pop(name) for name in names}
+        filter_files(function(**own_options), **options)
+
+    shared = list(inspect.signature(filter_files, eval_str=True).parameters.values())[1:]
+    parameters = [*shared[:2], *inspect.signature(function, eval_str=True).parameters.values(), *shared[2:]]
+    # Typer reads the signature and the annotations.
+    command.__dict__["__signature__"] = inspect.Signature(
+        [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in parameters]
+    )
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    app.command(function.__name__.rstrip("_"), rich_help_panel="Filters")(command)
+    return function
+
+
+@filter_command
+def denoise(
+    sigma: Annotated[
+        float | None,
+        Option(
+            "--sigma",
+            help="Standard deviation of the noise, in the units of the pixels.",
+            show_default="estimated",
+        ),
+    ] = None,
+    strength: Strength = 1.0,
+    method: Annotated[
+        str,
+        Option(
+            "--method", "-m", help="Shrinkage: bivariate, block, bayes, sure, hybrid, minimax or universal."
+        ),
+    ] = "bivariate",
+    wavelet: Annotated[
+        str, Option("--wavelet", "-w", help=WAVELET_HELP, show_default="db2, or bior4.4 if --shifts is 0")
+    ] = "",
+    level: AutoLevel = None,
+    shifts: Annotated[
+        int | None, Option("--shifts", help=SHIFTS_HELP, show_default="2 for images, 0 for video")
+    ] = None,
+    over_time: OverTime = 0,
+) -> CommandFilter:
+    """Remove noise from images, DICOM files and video.
 
     Examples
     --------
@@ -135,163 +205,111 @@ def denoise(
     - `undula example noisy.mp4 && undula denoise noisy.mp4 clean.mp4 --strength 1.2`
     """
 
-    def make(video: bool) -> Pipeline:
-        all_shifts = shifts if shifts is not None else (0 if video else 2)
-        name = wavelet or ("db2" if all_shifts else "bior4.4")
-        return Pipeline(name, level, [Shrink(method, strength=strength)], invariant=all_shifts)
+    def make(is_video: bool) -> Pipeline:
+        invariant = shifts if shifts is not None else (0 if is_video else 2)
+        name = wavelet or ("db2" if invariant else "bior4.4")
+        return Pipeline(name, level, [Shrink(method, strength=strength)], invariant=invariant)
 
-    encoding = Encoding(over_time, quality, codec, preset, not no_audio, frames)
-    options = work.Options(backend, max_pixels, overwrite, quiet or json_, encoding, sigma)
-    _filtered(paths, output, recursive, make, options, json_)
+    return CommandFilter(make, over_time=over_time, sigma=sigma)
 
 
-@app.command()
+@filter_command
 def despeckle(
-    paths: Paths,
-    output: Output = None,
     kind: Annotated[
-        str, typer.Option("--kind", "-k", help="log (what screens show), intensity or amplitude")
+        str,
+        Option(
+            "--kind", "-k", help="What the pixels are: log (compressed for display), intensity or amplitude."
+        ),
     ] = "log",
-    strength: Annotated[
-        float, typer.Option("--strength", "-s", help="how strongly to filter; above 1 removes more")
-    ] = 0.5,
+    strength: Strength = 0.5,
     looks: Annotated[
-        float | None, typer.Option("--looks", help="how many looks were averaged, if known")
+        float | None, Option("--looks", help="Number of looks that were averaged.", show_default="estimated")
     ] = None,
-    backend: Backend = "auto",
     over_time: OverTime = 0,
-    recursive: Recursive = False,
-    quality: Quality = 18,
-    codec: Codec = None,
-    preset: Preset = "veryfast",
-    no_audio: NoAudio = False,
-    frames: Frames = None,
-    overwrite: Overwrite = False,
-    max_pixels: MaxPixels = None,
-    json_: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Take speckle out of ultrasound, radar and OCT pictures, clips and DICOM files.
+) -> CommandFilter:
+    """Remove speckle from ultrasound, radar and OCT images, video and DICOM files.
 
     Example: `undula example noisy.png && undula despeckle noisy.png clean.png --kind intensity`
     """
-    encoding = Encoding(over_time, quality, codec, preset, not no_audio, frames, luma=True)
-    options = work.Options(backend, max_pixels, overwrite, quiet or json_, encoding)
 
-    def despeckled(x: Any, *, sigma: Any, channel_axis: Any, backend: str, mask: Any = None) -> Any:
-        own = {"channel_axis": channel_axis, "backend": backend, "mask": mask}
-        return undula.despeckle(x, kind=kind, looks=looks, strength=strength, **own)
+    def apply(image: Any, *, sigma: Any, **options: Any) -> Any:
+        return undula.despeckle(image, kind=kind, looks=looks, strength=strength, **options)
 
-    _filtered(paths, output, recursive, lambda video: despeckled, options, json_)
+    return CommandFilter(lambda is_video: apply, luma=True, over_time=over_time)
 
 
-@app.command()
+@filter_command
 def sharpen(
-    paths: Paths,
-    output: Output = None,
-    amount: Annotated[float, typer.Option("--amount", "-a", help="0 is nothing")] = 1.0,
-    sigma: Annotated[float, typer.Option("--sigma", help="of the blur of unsharp, in pixels")] = 1.0,
+    amount: Annotated[float, Option("--amount", "-a", help="Amount of sharpening; 0 changes nothing.")] = 1.0,
+    sigma: Annotated[
+        float, Option("--sigma", help="Standard deviation of the blur for unsharp, in pixels.")
+    ] = 1.0,
     method: Annotated[
-        str, typer.Option("--method", "-m", help="unsharp, laplace, diagonal or wavelet")
+        str, Option("--method", "-m", help="Method: unsharp, laplace, diagonal or wavelet.")
     ] = "unsharp",
-    recursive: Recursive = False,
-    backend: Backend = "auto",
-    quality: Quality = 18,
-    codec: Codec = None,
-    preset: Preset = "veryfast",
-    no_audio: NoAudio = False,
-    frames: Frames = None,
-    overwrite: Overwrite = False,
-    max_pixels: MaxPixels = None,
-    json_: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Make edges steeper.
+) -> CommandFilter:
+    """Sharpen images and video.
 
     Example: `undula example photo.png && undula sharpen photo.png sharp.png --amount 0.7`
     """
     pipeline = sharpening(amount, method, sigma)
-    encoding = Encoding(0, quality, codec, preset, not no_audio, frames, luma=True)
-    options = work.Options(backend, max_pixels, overwrite, quiet or json_, encoding)
-    _filtered(paths, output, recursive, lambda video: pipeline, options, json_)
+    return CommandFilter(lambda is_video: pipeline, luma=True)
 
 
-@app.command()
+@filter_command
 def enhance(
-    paths: Paths,
-    output: Output = None,
-    amount: Annotated[float, typer.Option("--amount", "-a", help="from 0 to 1")] = 0.4,
-    noise: Annotated[bool, typer.Option("--denoise/--no-denoise", help="take noise out before")] = True,
-    recursive: Recursive = False,
-    backend: Backend = "auto",
-    quality: Quality = 18,
-    codec: Codec = None,
-    preset: Preset = "veryfast",
-    no_audio: NoAudio = False,
-    frames: Frames = None,
-    overwrite: Overwrite = False,
-    max_pixels: MaxPixels = None,
-    json_: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Bring out weak structures at all scales.
+    amount: Annotated[
+        float, Option("--amount", "-a", help="Amount of enhancement, from 0 (none) to 1.")
+    ] = 0.4,
+    noise: Annotated[bool, Option("--denoise/--no-denoise", help="Whether to remove noise first.")] = True,
+) -> CommandFilter:
+    """Enhance weak structures at all scales of images and video.
 
     Example: `undula example photo.png && undula enhance photo.png clear.png`
     """
     pipeline = enhancing(amount, noise)
-    encoding = Encoding(0, quality, codec, preset, not no_audio, frames, luma=True)
-    options = work.Options(backend, max_pixels, overwrite, quiet or json_, encoding)
-    _filtered(paths, output, recursive, lambda video: pipeline, options, json_)
+    return CommandFilter(lambda is_video: pipeline, luma=True)
 
 
-STAGE_HELP = (
-    "a stage: soft:20, hard:30, bayes, bivariate, blur:1, laplace, unsharp:1:0.5, gain:1.5, contrast, …; give"
-    " several, in order"
-)
-
-
-@app.command("filter")
+@filter_command
 def filter_(
-    paths: Paths,
-    output: Output = None,
-    stage: Annotated[list[str] | None, typer.Option("--stage", "-S", help=STAGE_HELP)] = None,
+    stage: Annotated[
+        list[str] | None,
+        Option(
+            "--stage",
+            "-S",
+            help="A stage, such as soft:20, hard:30, bayes, bivariate, blur:1, laplace, unsharp:1:0.5,"
+            " gain:1.5 or contrast; repeat the option for several stages, in order.",
+        ),
+    ] = None,
     pipeline_text: Annotated[
-        str | None,
-        typer.Option("--pipeline", "-p", help="a file with a pipeline in JSON, or the JSON itself"),
+        str | None, Option("--pipeline", "-p", help="A JSON file with a pipeline, or the JSON itself.")
     ] = None,
     save: Annotated[
-        Path | None, typer.Option("--save", help="write the pipeline down, for --pipeline")
+        Path | None, Option("--save", help="Write the pipeline to a JSON file, for --pipeline.")
     ] = None,
-    wavelet: Wave = "cdf97",
+    wavelet: Wavelet = "cdf97",
     level: Level = 3,
-    shifts: Annotated[int, typer.Option("--shifts", help="levels with all shifts")] = 0,
-    recursive: Recursive = False,
-    backend: Backend = "auto",
-    quality: Quality = 18,
+    shifts: Annotated[int, Option("--shifts", help=SHIFTS_HELP)] = 0,
     over_time: OverTime = 0,
-    codec: Codec = None,
-    preset: Preset = "veryfast",
-    no_audio: NoAudio = False,
-    frames: Frames = None,
-    overwrite: Overwrite = False,
-    max_pixels: MaxPixels = None,
-    json_: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Run a chain of filters: any number of stages in order, or a pipeline from a file.
+) -> CommandFilter:
+    """Apply a pipeline of stages, given as options or read from a file.
 
-    A stage may say where it stands: `blur:1@last`, `laplace@image`, `blur:1@approximation`, `gain:2@details`.
+    The spatial stages `blur`, `unsharp`, `laplace` and `diagonal` accept a place: `blur:1@image` (the
+    default) filters the image before it is decomposed, `@approximation` the approximation of every level,
+    `@last` that of the coarsest level, and `@details` the detail bands.
 
     Example: `undula example noisy.png && undula filter noisy.png out.png -S soft:20 -S unsharp:1:0.5@last`
     """
     if (stage is None) == (pipeline_text is None):
-        raise ArgumentError("give stages (--stage, as often as you like), or a pipeline (--pipeline)")
-    chain = None
-    if pipeline_text is not None:
-        chain = None if pipeline_text.lstrip().startswith("{") else Path(pipeline_text)
-        pipeline = Pipeline.from_json(pipeline_text) if chain is None else Pipeline.load(chain)
+        raise ArgumentError("expected either stages (--stage, once for each) or a pipeline (--pipeline)")
+    load_path = None
+    if pipeline_text is None:
+        stages = [stage_of_words(text) for text in stage or []]
+        pipeline = Pipeline(wavelet, level, stages, invariant=shifts)
+    elif pipeline_text.lstrip().startswith("{"):
+        pipeline = Pipeline.from_json(pipeline_text)
     else:
-        pipeline = Pipeline(wavelet, level, [stage_of_words(text) for text in stage or []], invariant=shifts)
-    encoding = Encoding(over_time, quality, codec, preset, not no_audio, frames)
-    options = work.Options(backend, max_pixels, overwrite, quiet or json_, encoding)
-    _filtered(paths, output, recursive, lambda video: pipeline, options, json_, save, chain)
+        load_path = Path(pipeline_text)
+        pipeline = Pipeline.load(load_path)
+    return CommandFilter(lambda is_video: pipeline, over_time=over_time, save_path=save, load_path=load_path)

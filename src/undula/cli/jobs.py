@@ -1,4 +1,4 @@
-"""Files through a pipeline: one, many, folders, video, pipes."""
+"""Filtering files: which inputs become which outputs, and the work on each of them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,27 @@ from ..errors import ArgumentError, FileError, UndulaError
 from ..io.files import IMAGES, VIDEOS, detect_kind, output_kind
 from ..io.filtering import Encoding, Filter, filter_picture, filter_video
 from .outputs import PIPE, check_outputs, identity
-from .screen import explained, steps
+from .screen import error_text, progress_bar
 
-__all__ = ["Job", "Options", "is_video", "jobs", "piped", "read_picture", "run_jobs"]
+__all__ = [
+    "FileJob",
+    "FilterOptions",
+    "find_jobs",
+    "input_kind",
+    "input_path",
+    "output_path",
+    "read_image",
+    "run_jobs",
+]
 
 ADVICE = "name another output; the last path is the output, and several files go into a folder with --output"
 
-DIRECTORY = "DICOMDIR"  # the list of all files of a DICOM medium, which lie in folders beside it
+DICOMDIR = "DICOMDIR"  # The index of a DICOM medium, whose images are in folders next to it.
 
 
 @dataclass(frozen=True)
-class Options:
-    """What commands that filter files have in common."""
+class FilterOptions:
+    """Options shared by all commands that filter files."""
 
     backend: str = "auto"
     max_pixels: int | None = None
@@ -37,207 +46,201 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Job:
-    """One file, and where its result goes."""
+class FileJob:
+    """A file to filter, and the file to write."""
 
     source: Path
     target: Path
 
 
-def is_video(path: Path) -> bool:
-    """By what is in it; a camera is one, too."""
-    if str(path).startswith("camera:"):
-        return True
-    return detect_kind(path) == "video"
-
-
-def _suffix_for(path: Path) -> str:
-    """Of a result that has no name: DICOM stays DICOM, and everything else becomes PNG."""
-    return ".dcm" if path.is_file() and detect_kind(path) == "dicom" else ".png"
+def input_kind(path: Path) -> str | None:
+    """Return the kind of an input by its content, such as ``"png"``; a camera is a video."""
+    return "video" if str(path).startswith("camera:") else detect_kind(path)
 
 
 @contextmanager
-def piped(source: str, target: str, suffix: str) -> Iterator[tuple[Path, Path]]:
-    """Paths for both; of standard input and output, files that come and go.
-
-    The suffix of standard output is what the input asks for, if none is given.
-    """
+def input_path(source: str) -> Iterator[Path]:
+    """Yield the path of an input; for standard input, that of a temporary file with its content."""
+    if source != PIPE:
+        yield Path(source)
+        return
     with tempfile.TemporaryDirectory(prefix="undula-") as folder:
-        begin, end = Path(source), Path(target)
-        if source == PIPE:
-            begin = Path(folder) / "input"
-            begin.write_bytes(sys.stdin.buffer.read())
-        if target == PIPE:
-            end = Path(folder) / f"output{suffix or _suffix_for(begin)}"
+        path = Path(folder) / "input"
+        path.write_bytes(sys.stdin.buffer.read())
         try:
-            yield begin, end
+            yield path
         except UndulaError as error:
-            text = str(error)
-            if source == PIPE:
-                text = text.replace(str(begin), "standard input")
-            error.args = (text,)
+            error.args = (str(error).replace(str(path), "standard input"),)
             raise
-        if target == PIPE:
-            try:
-                sys.stdout.buffer.write(end.read_bytes())
-                sys.stdout.buffer.flush()
-            except BrokenPipeError:
-                raise
-            except OSError as error:
-                raise FileError(f"cannot write to standard output: {error.strerror or error}") from None
 
 
-def jobs(paths: Sequence[str], output: str | None, recursive: bool = False) -> list[Job]:
-    """Which files become which: INPUT OUTPUT, or many inputs and a folder."""
+@contextmanager
+def output_path(target: str, suffix: str) -> Iterator[Path]:
+    """Yield the path of an output; for standard output, that of a temporary file with the given suffix."""
+    if target != PIPE:
+        yield Path(target)
+        return
+    with tempfile.TemporaryDirectory(prefix="undula-") as folder:
+        path = Path(folder) / f"output{suffix}"
+        yield path
+        try:
+            sys.stdout.buffer.write(path.read_bytes())
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise FileError(f"cannot write to standard output: {error.strerror or error}") from None
+
+
+def read_image(source: str, max_pixels: int | None = None, single_page: bool = False) -> io.Picture:
+    """Read an image from a file or from standard input; with ``single_page``, refuse those with several."""
+    with input_path(source) as path:
+        image = io.read(path, max_pixels)
+    if single_page and image.pages:
+        raise FileError(f"{source} has {len(image.pixels)} pages, but this command takes a single image")
+    return image
+
+
+def find_jobs(paths: Sequence[str], output: str | None, recursive: bool = False) -> list[FileJob]:
+    """List the files to filter.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        An input and an output; or, if ``output`` is given, inputs only. Inputs may be folders.
+    output : str, optional
+        A folder for all results, or a file for the result of a single input.
+    recursive : bool, default=False
+        Whether to include the files in subfolders.
+    """
     if "" in (*paths, output):
         raise ArgumentError("a path is empty; name a file, a folder, or - for a pipe")
+    is_folder = False
     if output is None:
         if len(paths) != 2:
             raise ArgumentError(
-                "give an input and an output, or many inputs and a folder with --output; got"
+                "expected an input and an output, or several inputs and a folder with --output; got"
                 f" {len(paths)} path(s)"
             )
         paths, output = paths[:1], paths[1]
-        if Path(output).is_dir() or Path(paths[0]).is_dir():
-            return _into(paths, Path(output), recursive)
-        return [Job(Path(paths[0]), Path(output))]
-    folder = Path(output)
-    if len(paths) == 1 and not Path(paths[0]).is_dir() and folder.suffix.lower() in {**IMAGES, **VIDEOS}:
-        return [Job(Path(paths[0]), folder)]
-    return _into(paths, folder, recursive)
+        is_folder = Path(output).is_dir()
+    elif Path(output).suffix.lower() not in {**IMAGES, **VIDEOS}:
+        is_folder = True
+    if len(paths) > 1 or is_folder or Path(paths[0]).is_dir():
+        return _jobs_into_folder(paths, Path(output), recursive)
+    return [FileJob(Path(paths[0]), Path(output))]
 
 
-def _into(paths: Sequence[str], folder: Path, recursive: bool) -> list[Job]:
-    """Files, and those in folders, into a folder under their names."""
-    if folder.suffix.lower() in {**IMAGES, **VIDEOS} and not folder.is_dir():
-        raise ArgumentError(f"many results go to a folder, and {folder} looks like a file")
-    if folder.exists() and not folder.is_dir():
-        raise ArgumentError(f"many results go to a folder, and {folder} is a file")
-    found: list[Job] = []
+def _jobs_into_folder(paths: Sequence[str], folder: Path, recursive: bool) -> list[FileJob]:
+    """List files, and those in folders, with outputs of the same names in a folder."""
+    if not folder.is_dir():
+        if folder.suffix.lower() in {**IMAGES, **VIDEOS}:
+            raise ArgumentError(f"several results need a folder, and {folder} looks like a file")
+        if folder.exists():
+            raise ArgumentError(f"several results need a folder, and {folder} is a file")
+    jobs: list[FileJob] = []
     for path in map(Path, paths):
-        if path.is_file() and path.name == DIRECTORY:
+        if path.is_file() and path.name == DICOMDIR:
             path = path.parent
         if not path.is_dir():
-            found.append(Job(path, folder / path.name))
+            jobs.append(FileJob(path, folder / path.name))
             continue
-        deep = recursive or (path / DIRECTORY).is_file()
-        some = sorted(path.rglob("*") if deep else path.iterdir())
-        known = [each for each in some if each.is_file() and _is_filtered(each)]
-        if not known:
-            more = (
-                "" if deep or not any(each.is_dir() for each in some) else "; --recursive looks into folders"
-            )
-            raise FileError(f"{path} has no pictures or videos in it{more}")
-        found += [Job(each, folder / each.relative_to(path)) for each in known]
-    targets = [job.target for job in found]
+        is_deep = recursive or (path / DICOMDIR).is_file()
+        entries = sorted(path.rglob("*") if is_deep else path.iterdir())
+        files = [entry for entry in entries if entry.is_file() and _can_filter(entry)]
+        if not files:
+            has_folders = any(entry.is_dir() for entry in entries)
+            hint = "; add --recursive to search its subfolders" if has_folders and not is_deep else ""
+            raise FileError(f"{path} contains no images or videos{hint}")
+        jobs += [FileJob(file, folder / file.relative_to(path)) for file in files]
+    targets = [job.target for job in jobs]
     if len(set(targets)) < len(targets):
-        twice = next(target for target in targets if targets.count(target) > 1)
-        raise ArgumentError(f"two inputs have the same name and would both be written to {twice}")
-    return found
+        duplicate = next(target for target in targets if targets.count(target) > 1)
+        raise ArgumentError(f"two inputs have the same name and would both be written to {duplicate}")
+    return jobs
 
 
-def _is_filtered(path: Path) -> bool:
-    """Whether a file in a folder is a picture or a video: by its suffix, and DICOM files by their content."""
+def _can_filter(path: Path) -> bool:
+    """Whether a file is an image or a video by its suffix, or a DICOM file by its content."""
     if path.suffix.lower() in {**IMAGES, **VIDEOS}:
         return True
     try:
-        return path.name != DIRECTORY and detect_kind(path) == "dicom"
-    except FileError:  # (empty, or not to be read)
+        return path.name != DICOMDIR and detect_kind(path) == "dicom"
+    except FileError:  # The file is empty or cannot be read.
         return False
 
 
 def run_jobs(
-    found: Sequence[Job], make: Callable[[bool], Filter], options: Options, collect: bool = False
+    jobs: Sequence[FileJob],
+    make_filter: Callable[[bool], Filter],
+    options: FilterOptions,
+    collect: bool = False,
 ) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
-    """All files through a filter, which ``make`` makes for pictures or for videos: results and errors.
+    """Filter files. If one of them fails, the others are filtered nevertheless.
 
-    A file that cannot be filtered does not keep others from it, whatever is wrong with it. The error of a
-    file that is alone is raised, unless errors are to be collected.
+    Parameters
+    ----------
+    jobs : sequence of FileJob
+    make_filter : callable
+        Returns the filter, given whether it is for video.
+    options : FilterOptions
+    collect : bool, default=False
+        Whether to return the error of a single file as well, instead of raising it.
+
+    Returns
+    -------
+    results : list of dict
+        The input, output, shape and number of frames of each file that was filtered.
+    errors : list of dict
+        The input and the message of each file that was not.
     """
     results: list[dict[str, Any]] = []
     errors: list[dict[str, str]] = []
-    sources = {identity(job.source): job.source for job in found}
-    with steps("files", len(found), options.quiet or len(found) < 2) as progress:
-        for number, job in enumerate(found, 1):
+    sources = {identity(job.source): job.source for job in jobs}
+    advice = ADVICE if len(jobs) == 1 else "name another folder"
+    with progress_bar("files", len(jobs), options.quiet or len(jobs) < 2) as progress:
+        for number, job in enumerate(jobs, 1):
+            # The output may be the input of another job.
+            inputs = [job.source, sources.get(identity(job.target), job.source)]
             try:
-                taken = sources.get(identity(job.target))
-                inputs = [job.source] if taken is None else [job.source, taken]
-                check_outputs(
-                    job.target,
-                    overwrite=options.overwrite,
-                    inputs=inputs,
-                    advice=ADVICE if len(found) == 1 else "name another folder",
-                )
-                results.append(run_job(job, make, options))
-            except Exception as error:  # whatever a decoder, a filter or an encoder raises
-                if len(found) == 1 and not collect:
+                check_outputs(job.target, overwrite=options.overwrite, inputs=inputs, advice=advice)
+                results.append(_run_job(job, make_filter, options))
+            except Exception as error:  # Decoders, filters and encoders may raise anything.
+                if len(jobs) == 1 and not collect:
                     raise
-                errors.append({"input": str(job.source), "error": explained(error)})
+                errors.append({"input": str(job.source), "error": error_text(error)})
             progress(number)
     return results, errors
 
 
-def run_job(job: Job, make: Callable[[bool], Filter], options: Options) -> dict[str, Any]:
-    """One file."""
+def _run_job(job: FileJob, make_filter: Callable[[bool], Filter], options: FilterOptions) -> dict[str, Any]:
+    """Filter one file and return its entry in the report."""
     suffix = job.source.suffix.lower()
-    with piped(str(job.source), str(job.target), suffix if suffix in IMAGES else "") as (source, target):
-        if not str(source).startswith("camera:") and not source.exists():
-            raise FileError(f"cannot read {source}: there is no such file")
-        if source.is_dir():
-            raise FileError(f"{source} is a folder, and so must the output be")
-        if target.parent and not target.parent.exists():
-            target.parent.mkdir(parents=True)
-        if is_video(source):
+    shape: Sequence[int]
+    common: Any = {"sigma": options.sigma, "backend": options.backend, "max_pixels": options.max_pixels}
+    with ExitStack() as stack:
+        source = stack.enter_context(input_path(str(job.source)))
+        kind = input_kind(source)
+        pipe_suffix = suffix if suffix in IMAGES else ".dcm" if kind == "dicom" else ".png"
+        target = stack.enter_context(output_path(str(job.target), pipe_suffix))
+
+        def start_progress(total: int) -> Any:
+            return stack.enter_context(progress_bar(source.name, total, options.quiet))
+
+        if kind == "video":
             if str(job.target) == PIPE:
-                raise FileError("a video is written to a file, and not to standard output")
-            return _video(source, target, make(True), options)
-        kind = detect_kind(source)
-        if output_kind(target, kind or "", suffix) == "video" and kind is not None:
-            raise FileError(f"{source} is a picture, and {target.name} would be a video")
-        if options.encoding.over_time:
-            raise ArgumentError(f"--over-time is for video, and {source} is none")
-        return _picture(source, target, make(False), options)
-
-
-def _picture(source: Path, target: Path, pipeline: Filter, options: Options) -> dict[str, Any]:
-    with ExitStack() as shown:
-        shape, pages = filter_picture(
-            source,
-            target,
-            pipeline,
-            sigma=options.sigma,
-            backend=options.backend,
-            max_pixels=options.max_pixels,
-            begin=lambda pages: shown.enter_context(steps(source.name, pages, options.quiet)),
-        )
-    return {"input": str(source), "output": str(target), "shape": list(shape), "frames": pages}
-
-
-def _video(source: Path, target: Path, pipeline: Filter, options: Options) -> dict[str, Any]:
-    known = io.probe(source, options.max_pixels)
-    total = min(known.frames, options.encoding.frames) if options.encoding.frames else known.frames
-    with steps(source.name, total, options.quiet) as progress:
-        frames = filter_video(
-            source,
-            target,
-            pipeline,
-            options.encoding,
-            sigma=options.sigma,
-            backend=options.backend,
-            max_pixels=options.max_pixels,
-            progress=progress,
-        )
-    return {
-        "input": str(source),
-        "output": str(target),
-        "shape": [known.height, known.width],
-        "frames": frames,
-    }
-
-
-def read_picture(path: str, max_pixels: int | None = None) -> io.Picture:
-    """A picture from a file or from standard input."""
-    with piped(path, "x", "") as (source, _):
-        if not source.exists():
-            raise FileError(f"cannot read {source}: there is no such file")
-        return io.read(source, max_pixels)
+                raise FileError("a video cannot be written to standard output; name a file")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            video, count = io.probe(source, options.max_pixels), options.encoding.frames
+            progress = start_progress(min(video.frames, count) if count else video.frames)
+            pipeline = make_filter(True)
+            frames = filter_video(source, target, pipeline, options.encoding, progress=progress, **common)
+            shape = (video.height, video.width)
+        else:
+            if kind is not None and output_kind(target, kind, suffix) == "video":
+                raise FileError(f"{source} is an image and cannot be written as a video, {target.name}")
+            if options.encoding.over_time:
+                raise ArgumentError(f"--over-time applies to video only; {source} is an image")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shape, frames = filter_picture(source, target, make_filter(False), begin=start_progress, **common)
+    return {"input": str(job.source), "output": str(job.target), "shape": list(shape), "frames": frames}

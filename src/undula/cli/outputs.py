@@ -1,6 +1,6 @@
-"""The rule for every file that a command writes: nothing that exists is replaced unless the caller says so.
+"""Protection of existing files: no command replaces a file unless ``--overwrite`` is given.
 
-Commands check all their outputs before any work is done, so that an error leaves everything as it was.
+Commands check all their outputs before they start to work, so that an error changes nothing.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from ..io.files import detect_kind
 
 __all__ = ["PIPE", "Identity", "check_outputs", "identity"]
 
-PIPE = "-"  # standard input or output
+PIPE = "-"  # Standard input or output.
 Identity = tuple[int, int] | str
-_NAMES = {"npy": "NumPy", "npz": "NumPy", "jpeg2000": "JPEG 2000", "webp": "WebP", "video": "video"}
+_KIND_NAMES = {"npy": "NumPy", "npz": "NumPy", "jpeg2000": "JPEG 2000", "webp": "WebP", "video": "video"}
 
 
 def identity(path: str | Path) -> Identity:
-    """What two paths have in common if and only if they lead to the same file."""
+    """Return a key that is equal for two paths if and only if they lead to the same file."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return os.path.abspath(path)
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def check_outputs(
@@ -35,50 +35,48 @@ def check_outputs(
     inputs: Iterable[str | Path] = (),
     advice: str = "name another output",
 ) -> None:
-    """Raises an error for an output that exists, is a folder, is an input, or is another output as well.
+    """Raise an error if an output exists, is a folder or an input, or is named twice.
 
     Parameters
     ----------
-    *outputs : path, optional
-        Files that a command is going to write; None and standard output are left out.
+    *outputs : path or None
+        Files that the command is going to write. None and standard output are ignored.
     overwrite : bool
-        Whether files that exist may be replaced. Inputs, folders and other outputs never are.
-    inputs : paths
+        Whether existing files may be replaced. Inputs, folders and other outputs never are.
+    inputs : iterable of paths, optional
         Files that the command reads.
-    advice : str
-        What the caller can do instead of overwriting.
+    advice : str, optional
+        What the user can do instead of overwriting, for the error message.
     """
-    read = {identity(path) for path in inputs if str(path) != PIPE}
-    seen: set[Identity] = set()
+    input_keys = {identity(path) for path in inputs if str(path) != PIPE}
+    output_keys: set[Identity] = set()
     for output in outputs:
         if output is None or str(output) == PIPE:
             continue
         path, key = Path(output), identity(output)
-        if key in read:
-            raise FileError(f"{path} is an input and is not replaced; name another output")
-        if key in seen:
-            raise FileError(
-                f"{path} would be written twice, by two outputs; name another file for one of them"
-            )
+        if key in input_keys:
+            raise FileError(f"{path} is an input and cannot be replaced; name another output")
+        if key in output_keys:
+            raise FileError(f"{path} is named for two outputs; name another file for one of them")
         if path.is_dir():
-            raise FileError(f"{path} is a folder, and a file is written here; name a file in it")
+            raise FileError(f"cannot write {path}: it is a folder; name a file in it")
         if os.path.lexists(path) and not overwrite:
             raise FileError(
-                f"{path} exists ({_described(path)}) and would be lost; add --overwrite (-y) to replace it,"
+                f"{path} exists ({_describe(path)}) and would be lost; add --overwrite (-y) to replace it,"
                 f" or {advice}"
             )
-        seen.add(key)
+        output_keys.add(key)
 
 
-def _described(path: Path) -> str:
-    """What would be lost: the kind of file, its size and date."""
+def _describe(path: Path) -> str:
+    """Describe an existing file by its kind, size and date."""
     if path.is_symlink():
         return f"a link to {os.readlink(path)}"
-    about = path.stat()
+    status = path.stat()
     try:
         kind = detect_kind(path)
-    except FileError:  # (an empty file is no kind of file)
+    except FileError:  # The file is empty or cannot be read.
         kind = None
-    name = f"{_NAMES.get(kind, kind.upper())} file" if kind else "file"
-    changed = datetime.fromtimestamp(about.st_mtime).strftime("%Y-%m-%d %H:%M")
-    return f"a {name} of {about.st_size:,} bytes, changed on {changed}"
+    name = f"{_KIND_NAMES.get(kind, kind.upper())} file" if kind else "file"
+    date = datetime.fromtimestamp(status.st_mtime).strftime("%Y-%m-%d %H:%M")
+    return f"a {name} of {status.st_size:,} bytes, modified on {date}"

@@ -1,11 +1,11 @@
-"""Something to try the other commands with."""
+"""The command that writes sample files."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument
 
 from .. import io
 from ..errors import FileError
@@ -13,29 +13,33 @@ from ..io.files import IMAGES, VIDEOS
 from ..io.samples import scene, write_clip
 from .common import Json, Overwrite, app
 from .outputs import check_outputs
-from .screen import say, show_json
+from .screen import print_output
 
 
-@app.command()
+@app.command(rich_help_panel="Studio and samples")
 def example(
     target: Annotated[
-        Path, typer.Argument(help="photo.png, noisy.png, noisy.mp4, …: noise if the name says so")
+        Path,
+        Argument(
+            metavar="OUTPUT",
+            help="An image or a video, such as photo.png; with noise if its name contains noisy.",
+        ),
     ],
     overwrite: Overwrite = False,
     json_: Json = False,
 ) -> None:
-    """Write a picture or a clip to try the other commands with.
+    """Write a sample image or video to try the other commands with.
 
     Example: `undula example noisy.png`
     """
     check_outputs(target, overwrite=overwrite)
-    rough = 12.0 if "noisy" in target.stem else 2.0
+    sigma = 12.0 if "noisy" in target.stem else 2.0
     if target.suffix.lower() in VIDEOS:
-        write_clip(target, rough)
+        write_clip(target, sigma)
     elif IMAGES.get(target.suffix.lower(), "dicom") != "dicom":
-        io.write(target, scene(240, 320, 0.0, rough))
+        io.write(target, scene(240, 320, 0.0, sigma))
     else:
         raise FileError(
-            f"an example is a picture or a clip, such as noisy.png or noisy.mp4; got {target.name!r}"
+            f"cannot write {target.name!r}: an example is an image or a video, such as noisy.png or noisy.mp4"
         )
-    show_json({"output": str(target)}) if json_ else say(str(target))
+    print_output(target, json_)

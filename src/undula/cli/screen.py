@@ -1,4 +1,4 @@
-"""What commands put on a screen: progress, tables, one line for an error; or JSON for machines."""
+"""Output to the terminal: lines, tables, errors, progress bars, and JSON for programs."""
 
 from __future__ import annotations
 
@@ -16,28 +16,37 @@ from rich.table import Table
 
 from ..errors import UndulaError
 
-__all__ = ["Steps", "complain", "explained", "say", "show_json", "show_table", "steps"]
+__all__ = [
+    "ProgressBar",
+    "error_text",
+    "print_error",
+    "print_json",
+    "print_output",
+    "print_table",
+    "print_text",
+    "progress_bar",
+]
 
 out, err = Console(), Console(stderr=True)
-SOON = 1.0  # seconds after which progress is shown
+PROGRESS_DELAY_S = 1.0  # Work that takes less time has no progress bar.
 
 
-def say(text: str) -> None:
-    """A line for people."""
+def print_text(text: str) -> None:
+    """Print a line without markup or line breaks of its own."""
     out.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
-def complain(text: str) -> None:
-    """One line about what is wrong."""
+def print_error(text: str) -> None:
+    """Print an error message as one line to standard error."""
     err.print("undula:", " ".join(text.split()), style="red", highlight=False, soft_wrap=True, markup=False)
 
 
-def explained(error: Exception) -> str:
-    """An error in one line, whoever raised it."""
+def error_text(error: Exception) -> str:
+    """Describe an exception of any type in one line."""
     if isinstance(error, UndulaError):
         text = str(error)
     elif isinstance(error, MemoryError):
-        text = "there is not enough memory for this"
+        text = "not enough memory"
     elif isinstance(error, OSError):
         text = f"{error.filename or 'a file'}: {error.strerror or error}"
     else:
@@ -45,55 +54,63 @@ def explained(error: Exception) -> str:
     return " ".join(text.split())
 
 
-def show_json(found: Any) -> None:
-    """For machines: numbers that are none are null."""
+def print_json(report: Any) -> None:
+    """Print a report as JSON, which has no NaN or infinity: both are written as null."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {str(key): plain(part) for key, part in value.items()}
+            return {str(key): plain(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
-            return [plain(part) for part in value]
+            return [plain(item) for item in value]
         if isinstance(value, float) and not math.isfinite(value):
             return None
         return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
 
-    sys.stdout.write(json.dumps(plain(found), indent=1) + "\n")
+    sys.stdout.write(json.dumps(plain(report), indent=1) + "\n")
 
 
-def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A table; numbers to the right."""
+def print_output(target: object, as_json: bool, **details: Any) -> None:
+    """Print the path of a file that was written, with details if as JSON."""
+    if as_json:
+        print_json({"output": str(target), **details})
+    else:
+        print_text(str(target))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print a table, with numbers aligned to the right."""
     table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
     for number, name in enumerate(columns):
-        right = bool(rows) and not isinstance(rows[0][number], str)
-        table.add_column(name, justify="right" if right else "left")
+        is_numeric = bool(rows) and not isinstance(rows[0][number], str)
+        table.add_column(name, justify="right" if is_numeric else "left")
     for row in rows:
-        table.add_row(*(_cell(value) for value in row))
+        table.add_row(*map(_format_cell, row))
     out.print(table)
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     if isinstance(value, float):
         return "∞" if value == math.inf else "–" if math.isnan(value) else f"{value:.2f}"
     return str(value)
 
 
-class Steps:
-    """Tells how far something is; nothing is shown of what is done in a moment."""
+class ProgressBar:
+    """A progress bar that appears after ``PROGRESS_DELAY_S`` seconds."""
 
     def __init__(self, bar: Progress, task: Any) -> None:
-        self._bar, self._task, self._begin = bar, task, time.perf_counter()
+        self._bar, self._task, self._start = bar, task, time.perf_counter()
 
-    def __call__(self, done: int, what: str | None = None) -> None:
-        """So many are done, and this is what is done now."""
-        passed = time.perf_counter() - self._begin
-        rate = f"{done / passed:.1f}/s" if passed > 0 else ""
-        if passed > SOON:
-            self._bar.update(self._task, completed=done, visible=True, rate=rate, description=what)
+    def __call__(self, done: int, description: str | None = None) -> None:
+        """Show how many items are done, and optionally a new description."""
+        elapsed = time.perf_counter() - self._start
+        if elapsed > PROGRESS_DELAY_S:
+            rate = f"{done / elapsed:.1f}/s"
+            self._bar.update(self._task, completed=done, visible=True, rate=rate, description=description)
 
 
 @contextmanager
-def steps(what: str, total: int | None, quiet: bool = False) -> Iterator[Steps]:
-    """A bar with how many in a second and the time that is left."""
+def progress_bar(description: str, total: int | None, quiet: bool = False) -> Iterator[ProgressBar]:
+    """Show progress in the terminal, with items per second and the remaining time, unless ``quiet``."""
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -105,5 +122,4 @@ def steps(what: str, total: int | None, quiet: bool = False) -> Iterator[Steps]:
         disable=quiet or not err.is_terminal,
     )
     with bar:
-        task = bar.add_task(what, total=total or None, visible=False, rate="")
-        yield Steps(bar, task)
+        yield ProgressBar(bar, bar.add_task(description, total=total or None, visible=False, rate=""))

@@ -1,139 +1,140 @@
-"""Commands that measure."""
+"""Commands that measure the speed of this machine."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
+from typer import Argument, Option
 
 import undula
 
 from .. import io
 from ..errors import ArgumentError, FileError
-from .common import Backend, Json, Level, MaxPixels, Overwrite, Quiet, Wave, app
+from .common import Backend, Json, Level, MaxPixels, Overwrite, Quiet, Wavelet, app
 from .outputs import check_outputs
-from .screen import say, show_json, show_table, steps
+from .screen import print_json, print_table, print_text, progress_bar
+
+PANEL = "Measurements"
+COLORS = {"forward": "#0b7285", "back": "#e8590c"}
 
 
-@app.command()
+@app.command(rich_help_panel=PANEL)
 def accept(
-    source: Annotated[str | None, typer.Argument(help="a video; 1920×1080 noise if not given")] = None,
-    frames: Annotated[int, typer.Option("--frames", min=1, help="frames that are kept in memory")] = 50,
-    wavelet: Wave = "cdf97",
+    source: Annotated[
+        str | None,
+        Argument(metavar="VIDEO", help="A video file or camera:0; by default, 1920×1080 frames of noise."),
+    ] = None,
+    frames: Annotated[
+        int, Option("--frames", min=1, help="Number of frames to transform; all are held in memory.")
+    ] = 50,
+    wavelet: Wavelet = "cdf97",
     level: Level = 3,
     backend: Backend = "auto",
-    rate: Annotated[float, typer.Option("--rate", help="frames per second that are needed")] = 25.0,
+    rate: Annotated[float, Option("--rate", help="Required number of frames per second.")] = 25.0,
     histogram: Annotated[
-        Path | None, typer.Option("--histogram", help="write a picture of the times")
+        Path | None, Option("--histogram", help="Write a histogram of the times as an image.")
     ] = None,
     overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Test whether this machine transforms video in time: colour frames, forward and back, one by one.
+    """Test whether this machine transforms colour video in real time, forward and inverse, frame by frame.
+
+    The exit status is 3 if it is too slow.
 
     Example: `undula accept --frames 20`
     """
     if not 0 < rate < float("inf"):
-        raise ArgumentError(f"--rate is a number of frames in a second above 0, got {rate}")
+        raise ArgumentError(f"--rate must be a positive number of frames per second, got {rate}")
     check_outputs(histogram, overwrite=overwrite, inputs=[] if source is None else [source])
     if source is None:
         rng = np.random.default_rng(0)
-        held = [rng.integers(0, 256, (1080, 1920, 3)).astype(np.uint8) for _ in range(min(frames, 8))]
-        held = [held[k % len(held)] for k in range(frames)]
+        noise = [rng.integers(0, 256, (1080, 1920, 3)).astype(np.uint8) for _ in range(min(frames, 8))]
+        images = [noise[k % len(noise)] for k in range(frames)]
     else:
-        if not source.startswith("camera:") and not Path(source).exists():
-            raise FileError(f"cannot read {source}: there is no such file")
-        held = list(io.read_frames(source, frames, max_pixels))
-    if not held:
-        raise FileError(f"{source} has no frames that could be decoded")
-    forward_times, back_times = [], []
+        images = list(io.read_frames(source, frames, max_pixels))
+    if not images:
+        raise FileError(f"{source} has no frames that can be decoded")
+    times: dict[str, list[float]] = {"forward": [], "back": []}
     error = 0.0
-    with steps("frames", len(held), quiet or json_) as progress:
-        for number, frame in enumerate([held[0]] * 2 + held):
-            begin = time.perf_counter()
-            coeffs = undula.color.forward(frame, wavelet, level, color="ict", backend=backend)
+    with progress_bar("frames", len(images), quiet or json_) as progress:
+        for number, image in enumerate([images[0]] * 2 + images):
+            start = time.perf_counter()
+            coeffs = undula.color.forward(image, wavelet, level, color="ict", backend=backend)
             middle = time.perf_counter()
-            back = undula.color.inverse(coeffs, wavelet, color="ict", backend=backend)
+            restored = undula.color.inverse(coeffs, wavelet, color="ict", backend=backend)
             end = time.perf_counter()
-            if number < 2:  # warming up
+            if number < 2:  # The first two runs are for warming up.
                 continue
-            forward_times.append(1e3 * (middle - begin))
-            back_times.append(1e3 * (end - middle))
-            error = max(error, float(np.abs(back.astype(np.float64) - frame).max()))
+            times["forward"].append(1e3 * (middle - start))
+            times["back"].append(1e3 * (end - middle))
+            error = max(error, float(np.abs(restored.astype(np.float64) - image).max()))
             progress(number - 1)
-    found: dict[str, Any] = {
-        "frames": len(held),
-        "size": f"{held[0].shape[1]} × {held[0].shape[0]}",
+    report: dict[str, Any] = {
+        "frames": len(images),
+        "size": f"{images[0].shape[1]} × {images[0].shape[0]}",
         "backend": backend,
         "wavelet": wavelet,
         "level": level,
         "largest error": error,
     }
-    for name, some in (("forward", forward_times), ("back", back_times)):
-        found[name] = {
-            "mean": float(np.mean(some)),
-            "min": min(some),
-            "max": max(some),
-            "fps": 1e3 / float(np.mean(some)),
-        }
-    accepted = min(found["forward"]["fps"], found["back"]["fps"]) >= rate
-    found["accepted"] = accepted
+    for name, values in times.items():
+        mean = float(np.mean(values))
+        report[name] = {"mean": mean, "min": min(values), "max": max(values), "fps": 1e3 / mean}
+    accepted = min(report[name]["fps"] for name in times) >= rate
+    report["accepted"] = accepted
     if histogram is not None:
-        io.write(histogram, _histogram({"forward": forward_times, "back": back_times}, 1e3 / rate))
+        io.write(histogram, _draw_histogram(times, 1e3 / rate))
     if json_:
-        show_json(found)
+        print_json(report)
     else:
-        rows = [[n, *(found[n][k] for k in ("mean", "min", "max", "fps"))] for n in ("forward", "back")]
-        title = f"{found['size']}, {len(held)} frames, {wavelet}, {level} levels, milliseconds"
-        show_table(title, ["", "mean", "min", "max", "frames/s"], rows)
-        say(f"{'accepted' if accepted else 'NOT accepted'}: {rate:g} frames in a second are needed")
+        rows = [["inverse" if name == "back" else name, *report[name].values()] for name in times]
+        title = f"{report['size']}, {len(images)} frames, {wavelet}, {level} levels, milliseconds"
+        print_table(title, ["", "mean", "min", "max", "frames/s"], rows)
+        print_text(f"{'accepted' if accepted else 'NOT accepted'}: {rate:g} frames per second are required")
     if not accepted:
         raise typer.Exit(3)
 
 
-def _histogram(times: dict[str, list[float]], limit: float) -> np.ndarray[Any, Any]:
-    """Bars of times, with a line where they should end."""
+def _draw_histogram(times: dict[str, list[float]], limit_ms: float) -> np.ndarray[Any, Any]:
+    """Draw a histogram of times in milliseconds, with a line at the longest time that is allowed."""
     from PIL import Image, ImageDraw
 
-    width, height, pad = 720, 300, 40
-    sheet = Image.new("RGB", (width, height), "white")
-    draw = ImageDraw.Draw(sheet)
-    longest = max(max(some) for some in times.values())
-    top = max(longest * 1.05, limit * 1.1)
-    bins = np.linspace(0, top, 61)
-    counts = {name: np.histogram(some, bins)[0] for name, some in times.items()}
-    most = max(int(c.max()) for c in counts.values())
-    step = (width - 2 * pad) / 60
-    for name, color, shift in (("forward", "#0b7285", 0.0), ("back", "#e8590c", 0.5)):
+    width, height, pad, bins = 720, 300, 40, 60
+    image = Image.new("RGB", (width, height), "white")
+    draw = ImageDraw.Draw(image)
+    end = max(1.05 * max(map(max, times.values())), 1.1 * limit_ms)
+    counts = {name: np.histogram(values, bins, (0, end))[0] for name, values in times.items()}
+    tallest = max(int(count.max()) for count in counts.values())
+    bar_width = (width - 2 * pad) / bins / 2
+    for shift, (name, color) in enumerate(COLORS.items()):
         for k, count in enumerate(counts[name]):
             if count:
-                left = pad + (k + shift) * step
-                high = (height - 2 * pad) * count / most
-                draw.rectangle([left, height - pad - high, left + step / 2 - 1, height - pad], fill=color)
+                left = pad + (2 * k + shift) * bar_width
+                top = height - pad - (height - 2 * pad) * count / tallest
+                draw.rectangle([left, top, left + bar_width - 1, height - pad], fill=color)
+        draw.text((pad + 60 * shift, 8), "inverse" if name == "back" else name, fill=color)
     draw.line([pad, height - pad, width - pad, height - pad], fill="#868e96")
-    at = pad + (width - 2 * pad) * limit / top
-    draw.line([at, pad / 2, at, height - pad], fill="#c92a2a", width=2)
-    draw.text((at - 90, pad / 2 - 12), f"limit {limit:.1f} ms", fill="#c92a2a")
+    x = pad + (width - 2 * pad) * limit_ms / end
+    draw.line([x, pad / 2, x, height - pad], fill="#c92a2a", width=2)
+    draw.text((x - 90, pad / 2 - 12), f"limit {limit_ms:.1f} ms", fill="#c92a2a")
     for share in (0, 0.25, 0.5, 0.75, 1):
-        draw.text(
-            (pad + share * (width - 2 * pad) - 10, height - pad + 6), f"{share * top:.1f} ms", fill="#1d2733"
-        )
-    draw.text((pad, 8), "forward", fill="#0b7285")
-    draw.text((pad + 60, 8), "back", fill="#e8590c")
-    return np.asarray(sheet)
+        place = (pad + share * (width - 2 * pad) - 10, height - pad + 6)
+        draw.text(place, f"{share * end:.1f} ms", fill="#1d2733")
+    return np.asarray(image)
 
 
-@app.command()
+@app.command(rich_help_panel=PANEL)
 def bench(
-    json_: Json = False,
-    quick: Annotated[bool, typer.Option("--quick", help="small sizes alone")] = False,
+    json_: Json = False, quick: Annotated[bool, Option("--quick", help="Measure small sizes only.")] = False
 ) -> None:
-    """Measure this machine: transforms beside a copy, and denoising.
+    """Measure the speed of copies, transforms and denoising on this machine.
 
     Example: `undula bench --quick`
     """
@@ -146,25 +147,27 @@ def bench(
         rows.append(
             [
                 f"{n}²",
-                _best(lambda x=x, y=y: np.copyto(y, x)),
-                _best(lambda p=plan, x=x, c=coeffs: p.forward(x, out=c)),
-                _best(lambda p=plan, y=y, c=coeffs: p.inverse(c, out=y)),
-                _best(lambda x=x: undula.denoise_wavelet(x)),
-                _best(lambda x=x: undula.denoise(x), 3),
+                _best_ms(lambda x=x, y=y: np.copyto(y, x)),
+                _best_ms(lambda p=plan, x=x, c=coeffs: p.forward(x, out=c)),
+                _best_ms(lambda p=plan, y=y, c=coeffs: p.inverse(c, out=y)),
+                _best_ms(lambda x=x: undula.denoise_wavelet(x)),
+                _best_ms(lambda x=x: undula.denoise(x), 3),
             ]
         )
     names = ["size", "copy", "forward", "back", "denoise_wavelet", "denoise"]
     if json_:
-        show_json([dict(zip(names, row, strict=True)) for row in rows])
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
-        show_table("milliseconds, float32, CDF 9/7, all levels that are usual", names, rows)
+        title = "milliseconds, float32, CDF 9/7, 4 levels at 512², else 5"
+        print_table(title, ["inverse" if name == "back" else name for name in names], rows)
 
 
-def _best(do: Any, runs: int = 9) -> float:
-    do()
+def _best_ms(function: Callable[..., Any], runs: int = 9) -> float:
+    """Return the shortest time of several runs, after one for warming up."""
+    function()
     times = []
     for _ in range(runs):
-        begin = time.perf_counter()
-        do()
-        times.append(time.perf_counter() - begin)
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
     return 1e3 * min(times)

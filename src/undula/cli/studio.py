@@ -6,62 +6,67 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from ..io import DEFAULT_MAX_PIXELS
 from ..studio import Limits, Options, serve
 from .common import app
-from .screen import say
+from .screen import print_text
 
 
-@app.command()
+@app.command(rich_help_panel="Studio and samples")
 def studio(
-    files: Annotated[list[Path] | None, typer.Argument(help="pictures, volumes, DICOM files, video")] = None,
+    files: Annotated[
+        list[Path] | None, Argument(metavar="FILE", help="Images, volumes, DICOM files and videos to open.")
+    ] = None,
     host: Annotated[
-        str | None,
-        typer.Option("--host", help="the address to listen on, instead of 127.0.0.1"),
+        str | None, Option("--host", help="Address to listen on.", show_default="127.0.0.1")
     ] = None,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="the port; the next free one if it is taken")
+        int, Option("--port", min=0, max=65535, help="Port to listen on; if it is taken, the next free one.")
     ] = 8765,
     share: Annotated[
-        bool, typer.Option("--share", help="listen on all addresses, so that other machines can connect")
+        bool, Option("--share", help="Listen on all addresses, so that other machines can connect.")
     ] = False,
     token: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--token",
             envvar="UNDULA_STUDIO_TOKEN",
-            help="a token of your own, instead of a new one each time (others can see command lines)",
+            help="A fixed access token. Prefer the environment variable: other users can see command lines.",
+            show_default="a new one each time",
         ),
     ] = None,
-    exports: Annotated[Path, typer.Option("--exports", help="the folder that exports go to")] = Path(
+    exports: Annotated[Path, Option("--exports", help="Folder that exports are written to.")] = Path(
         "undula-exports"
     ),
-    max_upload: Annotated[int, typer.Option("--max-upload", min=1, help="megabytes of one upload")] = 512,
+    max_upload: Annotated[
+        int, Option("--max-upload", min=1, help="Maximum size of an upload, in megabytes.")
+    ] = 512,
     max_disk: Annotated[
-        int, typer.Option("--max-disk", min=1, help="megabytes of all uploads together")
+        int, Option("--max-disk", min=1, help="Maximum size of all uploads together, in megabytes.")
     ] = 8000,
     max_memory: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--max-memory",
             min=2048,
-            help="megabytes for pictures and work on them; usually half of the machine's, and at most 8192",
+            help="Memory for open files and for the work on them, in megabytes.",
+            show_default="half of the machine's, at most 8192",
         ),
     ] = None,
     max_pixels: Annotated[
-        int, typer.Option("--max-pixels", min=1, help="the most pixels of one file")
+        int, Option("--max-pixels", min=1, help="Refuse files with more pixels than this.")
     ] = DEFAULT_MAX_PIXELS,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="do not open a browser")] = False,
+    no_browser: Annotated[bool, Option("--no-browser", help="Do not open a browser.")] = False,
 ) -> None:
-    """Filter pictures and video on a page in your browser, and see what every slider does.
+    """Filter images and video interactively in the browser.
 
-    The address that is printed has a token in it; nobody can connect without it.
+    The printed address contains an access token; nobody can connect without it.
 
     Example: `undula studio` or `undula studio scan.dcm clip.mp4`
     """
     limits = Limits(upload=max_upload * 1_000_000, pixels=max_pixels, disk=max_disk * 1_000_000)
     if max_memory is not None:
         limits = replace(limits, total=max_memory << 20)
-    serve(Options(files or (), host, port, share, token, exports, limits, not no_browser), say)
+    serve(Options(files or (), host, port, share, token, exports, limits, not no_browser), print_text)

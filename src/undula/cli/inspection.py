@@ -1,0 +1,335 @@
+"""Commands that inspect and compare: files, backends, schemes, and this installation."""
+
+from __future__ import annotations
+
+import math
+import platform
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from typer import Argument, Option
+
+import undula
+
+from .. import io, measures
+from ..errors import ArgumentError, FileError, UndulaError, install_hint
+from ..filters import estimate_sigma
+from ..io.dicom import get_element
+from .common import (
+    AutoLevel,
+    Image,
+    Json,
+    Level,
+    MaxPixels,
+    Overwrite,
+    Wavelet,
+    app,
+    check_finite,
+    similarity_text,
+)
+from .jobs import input_kind, input_path, read_image
+from .outputs import check_outputs
+from .screen import print_json, print_table, print_text
+
+PANEL = "Information"
+
+
+@app.command(rich_help_panel=PANEL)
+def compare(
+    a: Image,
+    b: Annotated[str, Argument(metavar="OTHER", help="Another image of the same size.")],
+    wavelet: Wavelet = "cdf97",
+    level: AutoLevel = None,
+    difference: Annotated[
+        Path | None, Option("--difference", help="Write the absolute difference as an image.")
+    ] = None,
+    overwrite: Overwrite = False,
+    max_pixels: MaxPixels = None,
+    json_: Json = False,
+) -> None:
+    """Compare two images: PSNR, SSIM, and the PSNR of each wavelet band.
+
+    Example: `undula example photo.png && undula denoise photo.png b.png && undula compare photo.png b.png`
+    """
+    check_outputs(difference, overwrite=overwrite, inputs=[a, b])
+    first, second = _make_comparable(read_image(a, max_pixels), read_image(b, max_pixels))
+    x, y = first.pixels, second.pixels
+    if x.shape != y.shape:
+        raise ArgumentError(f"{a} has shape {x.shape} and {b} has shape {y.shape}: they cannot be compared")
+    scale = measures.value_range(x, y)
+    gap = measures.difference(x, y)
+    matched = ~np.isnan(gap)  # The other samples are NaN or infinite in only one of the images.
+    unmatched = int(gap.size - np.count_nonzero(matched))
+    report: dict[str, Any] = {
+        "equal": not gap.any(),
+        "psnr": measures.psnr(x[matched], y[matched], scale) if matched.any() else math.nan,
+        "unmatched": unmatched,
+    }
+    if min(x.shape[axis] for axis in first.axes) >= 7:
+        axis = -1 if first.channel_axis is not None else None
+        pages = zip(x, y, strict=True) if first.pages else [(x, y)]
+        report["ssim"] = float(np.mean([measures.ssim(p, q, scale, channel_axis=axis) for p, q in pages]))
+    brightness, other_brightness = first.brightness(), second.brightness()
+    if level is None:
+        level = min(3, max(1, math.floor(math.log2(max(2, min(brightness.shape))))))
+    bands = measures.compare_bands(brightness, other_brightness, wavelet, level, scale)
+    if difference is not None:
+        shown = gap[0] if first.pages else gap
+        if first.channel_axis is not None:  # Show colours, unless other channels differ as well.
+            is_colour = first.space == "rgb" and not shown[..., 3:].any()
+            shown = shown[..., :3] if is_colour else shown.max(axis=-1)
+        largest = np.nanmax(shown, initial=0) or 1.0
+        io.write(difference, np.round(np.nan_to_num(255 * (shown / largest), nan=255)).astype(np.uint8))
+    if json_:
+        print_json({**report, "bands": [band._asdict() for band in bands]})
+        return
+    if report["equal"]:
+        print_text(_equality_text(x, y))
+    else:
+        if unmatched:
+            print_text(f"{unmatched} samples are NaN or infinite in only one of the images; for the others:")
+        print_text(similarity_text(report))
+    rows = [[str(band.level), band.band, band.psnr, band.inner] for band in bands]
+    print_table("PSNR of bands, dB", ["level", "band", "all", "without borders"], rows)
+
+
+def _make_comparable(first: io.Picture, second: io.Picture) -> tuple[io.Picture, io.Picture]:
+    """Convert both images if they differ in orientation, in the meaning of 0, or in channels."""
+    if first.orientation != second.orientation:
+        first, second = first.upright(), second.upright()
+    if first.about.get("photometric") != second.about.get("photometric"):
+        first, second = first.with_black_zero(), second.with_black_zero()
+    return (first, second) if first.channels == second.channels else (first.as_rgb(), second.as_rgb())
+
+
+def _equality_text(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> str:
+    """Describe in what respect two arrays with equal values are equal."""
+    if a.dtype != b.dtype:
+        return f"all values are equal, but the types differ: {a.dtype} and {b.dtype}"
+    return "identical" if a.tobytes() == b.tobytes() else "all values are equal"
+
+
+@app.command(rich_help_panel=PANEL)
+def verify(
+    source: Image,
+    first: Annotated[str, Option("--first", help="Backend: reference, cpu, opencl or cuda.")] = "reference",
+    second: Annotated[
+        str,
+        Option(
+            "--second", help="Another backend; either may have a strategy or a scheme, such as opencl:tiled."
+        ),
+    ] = "cpu",
+    wavelet: Wavelet = "cdf97",
+    level: Level = 3,
+    max_pixels: MaxPixels = None,
+    json_: Json = False,
+) -> None:
+    """Compare two backends, strategies or schemes on an image, band by band.
+
+    Example: `undula example photo.png && undula verify photo.png --first reference --second cpu`
+    """
+    image = read_image(source, max_pixels).brightness()
+    check_finite(image, source)
+
+    def make_plan(text: str) -> undula.Plan:
+        backend, _, choice = text.partition(":")
+        options: dict[str, Any] = {}
+        if choice:
+            options["scheme" if choice in undula.SCHEMES else "strategy"] = choice
+        return undula.Plan(image.shape, wavelet, level=level, backend=backend, dtype="float64", **options)
+
+    plans = [make_plan(first), make_plan(second)]
+    coeffs = [plan.forward(image) for plan in plans]
+    rows = []
+    for number in range(len(coeffs[0])):
+        names = ("cH", "cV", "cD") if number else ("cA",)
+        parts = [c[number] if number else c[:1] for c in coeffs]
+        depth = len(coeffs[0]) - max(1, number)
+        for name, p, q in zip(names, *parts, strict=True):
+            rows.append([str(depth), name, measures.psnr(p, q, 255.0), float(np.abs(p - q).max())])
+    error = max(float(np.abs(plan.inverse(c) - image).max()) for plan, c in zip(plans, coeffs, strict=True))
+    largest = max(row[3] for row in rows)
+    if json_:
+        print_json(
+            {
+                "first": repr(plans[0]),
+                "second": repr(plans[1]),
+                "bands": [dict(zip(("level", "band", "psnr", "largest"), row, strict=True)) for row in rows],
+                "largest": largest,
+                "back": error,
+            }
+        )
+        return
+    cells = [[*row[:3], f"{row[3]:.1e}"] for row in rows]
+    print_table(f"{first} and {second}", ["level", "band", "PSNR, dB", "largest difference"], cells)
+    print_text(f"largest difference {largest:.1e}; largest reconstruction error {error:.1e}")
+
+
+@app.command(rich_help_panel=PANEL)
+def scheme(
+    wavelet: Annotated[str, Argument(metavar="WAVELET", help="Name of a wavelet.")],
+    name: Annotated[
+        str | None, Argument(metavar="SCHEME", help="Name of a scheme to print; by default, all are counted.")
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Print the lifting steps of a wavelet and the costs of its schemes, or the matrices of a scheme.
+
+    Example: `undula scheme cdf53 "monolithic*"`
+    """
+    names = undula.SCHEMES if name is None else (name,)
+    schemes = [undula.scheme(wavelet, each) for each in names]
+    counts = [
+        {"scheme": key, "operations": value.operations, "barriers": value.barriers}
+        for key, value in zip(names, schemes, strict=True)
+    ]
+    if name is None and json_:
+        print_json({"wavelet": wavelet, "lifting": str(undula.lifting(wavelet)), "schemes": counts})
+    elif name is None:
+        print_text(str(undula.lifting(wavelet)))
+        print_table("", list(counts[0]), [list(count.values()) for count in counts])
+    elif json_:
+        print_json({**counts[0], "text": str(schemes[0])})
+    else:
+        print_text(str(schemes[0]))
+        print_text(f"{schemes[0].operations} operations, {schemes[0].barriers} barrier(s)")
+
+
+@app.command(rich_help_panel=PANEL)
+def info(
+    source: Annotated[
+        str | None,
+        Argument(
+            metavar="FILE", help="An image, a video, or - for standard input; by default, this installation."
+        ),
+    ] = None,
+    wavelets: Annotated[bool, Option("--wavelets", help="List all wavelets and exit.")] = False,
+    max_pixels: MaxPixels = None,
+    json_: Json = False,
+) -> None:
+    """Describe this installation and its devices, or a file: size, type, noise.
+
+    Example: `undula info` or `undula example photo.png && undula info photo.png`
+    """
+    if wavelets:
+        names = undula.wavelist()
+        print_json(names) if json_ else print_text(" ".join(names))
+        return
+    report = _describe_file(source, max_pixels) if source is not None else _describe_installation()
+    if json_:
+        print_json(report)
+        return
+    rows = _combine_rows(report)
+    width = max(map(len, rows))
+    for key, value in rows.items():
+        print_text(f"{key:{width}}  {value}")
+
+
+def _combine_rows(report: dict[str, Any]) -> dict[str, Any]:
+    """Combine entries that belong together, such as the width and the height, into one row."""
+    shown = dict(report)
+    if "width" in shown:
+        size = f"{shown.pop('width')} × {shown.pop('height')}"
+        shown = {"file": shown.pop("file"), "kind": shown.pop("kind"), "size": size, **shown}
+    if "channel names" in shown:
+        names = ", ".join(shown.pop("channel names"))
+        shown["channels"] = f"{shown['channels']} ({names})"
+    if "least" in shown:
+        shown["range"] = f"{shown.pop('least')} to {shown.pop('most')}"
+    return shown
+
+
+def _describe_file(source: str, max_pixels: int | None) -> dict[str, Any]:
+    with input_path(source) as path:
+        if input_kind(path) == "video":
+            video = io.probe(path, max_pixels)
+            frame = next(io.read_frames(path, 1, max_pixels), None)
+            if frame is None:
+                raise FileError(f"{path} has no frames that can be decoded")
+            return {
+                "file": source,
+                "kind": f"video, {video.codec} in {video.container}",
+                "width": video.width,
+                "height": video.height,
+                "frames": video.frames,
+                "rate": round(video.rate, 3),
+                "seconds": round(video.seconds, 3),
+                "pixels": video.pixels,
+                "audio": ", ".join(video.audio) or "none",
+                "noise": _noise(io.Picture(frame)),
+            }
+        image = io.read(path, max_pixels)
+    pixels = image.pixels
+    finite = np.isfinite(pixels)
+    valid = image.stored.valid(pixels) if image.stored is not None else None
+    samples = pixels[finite if valid is None or not valid.any() else valid & finite]
+    report: dict[str, Any] = {
+        "file": source,
+        "kind": image.kind,
+        "width": int(pixels.shape[image.axes[1]]),
+        "height": int(pixels.shape[image.axes[0]]),
+        "channels": len(image.channels),
+        "channel names": list(image.channels),
+        "type": str(pixels.dtype),
+        "least": samples.min().item() if samples.size else math.nan,
+        "most": samples.max().item() if samples.size else math.nan,
+        "noise": _noise(image, valid[0] if valid is not None and image.pages else valid),
+    }
+    if image.orientation != 1:
+        report["orientation"] = image.orientation
+    if not finite.all():
+        report["not finite"] = int(np.count_nonzero(~finite))
+    if image.pages:
+        report["pages"] = len(pixels)
+    if image.profile:
+        report["colour profile"] = f"{len(image.profile)} bytes"
+    dataset = image.about.get("dataset")
+    if dataset is not None:
+        report["modality"] = str(get_element(dataset, "Modality", "?"))
+        report["photometric"] = str(get_element(dataset, "PhotometricInterpretation", "?"))
+    return report
+
+
+def _noise(image: io.Picture, valid: np.ndarray[Any, Any] | None = None) -> float:
+    """Estimate the standard deviation of the noise from the valid and finite samples."""
+    x = image.brightness()
+    if valid is not None:
+        x[~valid] = np.nan
+    x[~np.isfinite(x)] = np.nan
+    if np.isnan(x).all():
+        return math.nan
+    return round(float(estimate_sigma(x)), 4) if min(x.shape) > 4 else 0.0
+
+
+def _describe_installation() -> dict[str, Any]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    report: dict[str, Any] = {
+        "undula": undula.__version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "threads": undula.get_num_threads(),
+    }
+    packages = ("numpy", "numba", "pillow", "tifffile", "pydicom", "av", "cuda-core", "pyopencl", "nicegui")
+    extras = {"cuda-core": "cuda", "pyopencl": "opencl", "nicegui": "studio"}
+    for package in packages:
+        try:
+            report[package] = version(package)
+        except PackageNotFoundError:
+            report[package] = f"missing: {install_hint(extras.get(package, 'app'))}"
+    for backend in ("cuda", "opencl"):
+        report[f"backend {backend}"] = _device_name(backend)
+    return report | {f"device {name}": description for name, description in undula.devices().items()}
+
+
+def _device_name(backend: str) -> str:
+    from ..transforms.ondevice import host
+
+    try:
+        device = host(backend).device(None)
+    except UndulaError as error:
+        return f"none: {error}"
+    except Exception as error:  # A driver that is installed but does not work may raise anything.
+        return f"none: {' '.join(str(error).split())[:100]}"
+    return str(getattr(device, "name", None) or device.key)
