@@ -15,6 +15,8 @@ scale    (√2·z⁻¹, √2/2)
 18
 """
 
+import warnings
+
 from . import color, filters, fixedpoint, io, measures
 from .algebra import ROOT2, Laurent, PolyphaseMatrix
 from .backends.cpu import get_num_threads, keep_memory, kept_memory, set_num_threads
@@ -60,7 +62,7 @@ from .plans import (
     wavedecn_shapes,
     wavedecn_size,
 )
-from .schemes import SCHEMES, Scheme, Stage, scheme
+from .schemes import SCHEMES, Scheme, SchemeStage, scheme
 from .transforms import (
     Ceilings,
     ForwardStream,
@@ -131,7 +133,7 @@ __all__ = [
     "ReconstructionError",
     "Rows",
     "Scheme",
-    "Stage",
+    "SchemeStage",
     "UndulaError",
     "UnknownAxisError",
     "UnknownNameError",
@@ -196,3 +198,10 @@ __all__ = [
     "waverec2",
     "waverecn",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name != "Stage":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn("undula.Stage is deprecated; use undula.SchemeStage", DeprecationWarning, stacklevel=2)
+    return SchemeStage

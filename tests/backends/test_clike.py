@@ -185,7 +185,7 @@ def test_colours_compile(space: str, arch: str, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     own = color.space(space)
     for channels in (3, 4) if space == "apple" else (3,):
-        shape, kept = (64, 128, channels), "int16" if own.whole else "float32"
+        shape, kept = (64, 128, channels), "int16" if own.integer else "float32"
         told: dict[str, Any] = {"name": "cdf53", "lifted": True, "shape": shape, "dtypes": ("uint8", kept)}
         there = program(CUDA, **told, mixing=own.mixing(channels))
         back = program(CUDA, **told, back=True, unmixing=own.unmixing, samples="uint8")

@@ -35,7 +35,7 @@ def test_planes_are_sums_of_channels(name: str, channels: int, dtype: str) -> No
         own = color.space(name)
         planes = color.to_planes(image, name)
         exact = np.einsum("pc,hwc->phw", own.matrix(), image[..., :3].astype("f8"))
-        if own.whole:
+        if own.integer:
             assert planes.dtype == ("i2" if dtype == "u1" else "i4")
             exact = np.floor(exact + (0.5 if name == "apple" else 0))
             np.testing.assert_array_equal(planes[:3], exact)
@@ -65,7 +65,7 @@ def test_bt601_is_that_of_others() -> None:
 def test_apples_inverse() -> None:
     """0 and ±1, and nearly the inverse: green exactly, red and blue but for 1/128 of others."""
     own = color.space("apple")
-    back = np.array(own.back)
+    back = np.array(own.inverse)
     assert set(back.ravel().tolist()) == {0, 1, -1}
     expected = np.array([[128, -1, 1], [0, 128, 0], [1, -1, 128]]) / 128
     np.testing.assert_array_equal(back @ own.matrix(), expected)
@@ -194,9 +194,9 @@ BAD: dict[str, tuple[Any, str]] = {
     "no shape": (lambda: color.expand(np.ones((2, 2)), 5), "got 5"),  # type: ignore[arg-type]
     "bytes": (lambda: color.from_planes(np.ones((3, 4, 4), int), dtype="f4"), "float32"),
     "quarters": (lambda: color.expand(np.ones((2, 2)), (5, 4)), r"\(2, 2\)"),
-    "sides": (lambda: color.burt_forward(pixels(40, 64, 3)), r"2\^4 divides"),
+    "sides": (lambda: color.burt_forward(pixels(40, 64, 3)), r"2\^4 must divide"),
     "opacity": (lambda: color.burt_forward(pixels(64, 64, 4)), "3 channels"),
-    "sixteen bits": (lambda: color.d4_forward(pixels(8, 8, 3, dtype="u2")), "takes bytes"),
+    "sixteen bits": (lambda: color.d4_forward(pixels(8, 8, 3, dtype="u2")), "takes uint8"),
 }
 
 
@@ -205,3 +205,13 @@ def test_bad_input(case: str) -> None:
     act, said = BAD[case]
     with pytest.raises(undula.UndulaError, match=f"(?s){said}"):
         act()
+
+
+def test_former_names_of_attributes_are_deprecated() -> None:
+    space = color.space("ict")
+    with pytest.warns(DeprecationWarning, match="integer"):
+        assert space.whole is space.integer
+    with pytest.warns(DeprecationWarning, match="inverse"):
+        assert space.back is space.inverse
+    with pytest.raises(AttributeError, match="'front'"):
+        _ = space.front

@@ -207,3 +207,10 @@ def test_a_stage_multiplies_its_factors() -> None:
     assert stage.matrix == undula.scheme("cdf53", "monolithic").stages[0].matrix
     assert str(stage) == "T^V_P₀ T^H_P₀ T_P₁"
     assert (stage.barrier, stage.operations, stage.halo) == (True, 9, ((1, 0), (1, 0)))
+
+
+def test_the_former_name_of_stages_is_deprecated() -> None:
+    with pytest.warns(DeprecationWarning, match="SchemeStage"):
+        assert undula.Stage is undula.SchemeStage
+    with pytest.raises(AttributeError, match="'Stages'"):
+        _ = undula.Stages

@@ -1,7 +1,4 @@
-"""Exact algebra of filters: Laurent polynomials and polyphase matrices.
-
-The left end of the pipeline: it knows numbers, polynomials and matrices, and nothing of wavelets.
-"""
+"""Exact algebra of filters: numbers ``a + b·√2``, Laurent polynomials and polyphase matrices."""
 
 from .laurent import Laurent
 from .polyphase import PolyphaseMatrix

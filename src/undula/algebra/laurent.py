@@ -2,10 +2,10 @@
 
 ``H(z) = Σ h_k z^k`` with finitely many terms and exponents of either sign. As an operator on a sequence,
 ``z^k`` reads ``k`` samples ahead: ``(z^k x)[n] = x[n + k]``; so ``z^-1`` is the usual delay. In two
-variables the exponents are ``(m, n)``: horizontal first, vertical second.
+variables the exponents are ``(m, n)``, horizontal and vertical.
 
-Coefficients are exact (:class:`~fractions.Fraction` or :class:`~undula.algebra.Surd`) or floats. A
-polynomial with one float in it is a float polynomial. Values are immutable and hashable.
+Coefficients are exact (:class:`~fractions.Fraction` or :class:`~undula.algebra.Surd`) or floats; one
+float makes all of them floats. Polynomials are immutable and hashable.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Laurent:
-    """A Laurent polynomial, made from a mapping of exponents to coefficients.
+    """A Laurent polynomial, given by a mapping of exponents to coefficients.
 
     Parameters
     ----------
     terms : mapping
         ``{exponent: coefficient}``; in two variables the exponents are pairs ``(m, n)``.
     variables : int, optional
-        Number of variables, 1 or 2. Needed only for a polynomial without terms.
+        Number of variables, 1 or 2. Required only for a polynomial without terms.
 
     Examples
     --------
@@ -48,8 +48,8 @@ class Laurent:
     1/4·z + 1/2 + 1/4·z⁻¹
     """
 
-    # Dense storage: `_array[i, …]` is the coefficient of the exponent `_lowest + (i, …)`. Zero borders
-    # are always trimmed, so equal polynomials have equal storage.
+    # Dense storage: `_array[i, …]` is the coefficient of the exponent `_lowest + (i, …)`. Zeros at the
+    # borders are trimmed, so equal polynomials have equal storage.
     __slots__ = ("_array", "_hash", "_lowest")
     _array: NDArray[Any]
     _lowest: tuple[int, ...]
@@ -57,9 +57,7 @@ class Laurent:
 
     def __init__(self, terms: Mapping[Any, Any], variables: int | None = None) -> None:
         if not isinstance(terms, Mapping):
-            raise ArgumentTypeError(
-                f"a Laurent polynomial is made from a mapping of exponents to coefficients, got {terms!r}"
-            )
+            raise ArgumentTypeError(f"terms must be a mapping of exponents to coefficients, got {terms!r}")
         exponents = [key if isinstance(key, tuple) else (key,) for key in terms]
         counts = {len(key) for key in exponents}
         if variables is None:
@@ -97,7 +95,7 @@ class Laurent:
         object.__setattr__(self, "_hash", None)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a Laurent polynomial cannot be changed")
+        raise AttributeError("a Laurent polynomial is immutable")
 
     @classmethod
     def _make(cls, lowest: tuple[int, ...], array: NDArray[Any], trimmed: bool = False) -> Laurent:
@@ -108,17 +106,17 @@ class Laurent:
     def __reduce__(self) -> tuple[Any, ...]:
         return (Laurent, (dict(self.items()), self.variables))
 
-    # --- making -----------------------------------------------------------------------------------
+    # --- construction -----------------------------------------------------------------------------
 
     @staticmethod
     @cache
     def zero(variables: int = 1) -> Laurent:
-        """The polynomial without any term; always the same object."""
+        """The zero polynomial; always the same object."""
         return Laurent({}, variables)
 
     @classmethod
     def constant(cls, value: Any, variables: int = 1) -> Laurent:
-        """The polynomial that is ``value`` everywhere."""
+        """The constant polynomial ``value``."""
         return cls({(0,) * variables: value}, variables)
 
     @classmethod
@@ -132,7 +130,7 @@ class Laurent:
         """
         return cls({exponents: coefficient}, len(exponents))
 
-    # --- looking ----------------------------------------------------------------------------------
+    # --- inspection -------------------------------------------------------------------------------
 
     @property
     def variables(self) -> int:
@@ -141,11 +139,11 @@ class Laurent:
 
     @property
     def exact(self) -> bool:
-        """True when all coefficients are exact numbers."""
+        """True if all coefficients are exact numbers."""
         return self._array.dtype.hasobject
 
     def items(self) -> Iterator[tuple[Any, Number]]:
-        """Pairs of exponent and non-zero coefficient, lowest exponent first.
+        """Iterate over pairs of exponent and non-zero coefficient, in ascending order.
 
         Exponents are integers in one variable and pairs in two.
         """
@@ -155,7 +153,7 @@ class Laurent:
             yield (key[0] if len(key) == 1 else key), (value if self.exact else float(value))
 
     def __getitem__(self, exponent: int | tuple[int, int]) -> Number:
-        """The coefficient of an exponent; zero where there is no term."""
+        """The coefficient of an exponent, zero if there is no such term."""
         key = exponent if isinstance(exponent, tuple) else (exponent,)
         self._check_exponents(key)
         index = tuple(e - low for e, low in zip(key, self._lowest, strict=True))
@@ -178,17 +176,17 @@ class Laurent:
 
     @property
     def degree(self) -> int:
-        """Highest minus lowest exponent, of the longest variable; -1 for the zero polynomial."""
+        """Highest minus lowest exponent, the largest over all variables; -1 for the zero polynomial."""
         return int(max(self._array.shape)) - 1
 
     @property
     def is_monomial(self) -> bool:
-        """True when there is exactly one term."""
+        """True if there is exactly one term."""
         return len(self) == 1
 
     @property
     def is_scalar(self) -> bool:
-        """True when no variable occurs (zero included)."""
+        """True for a constant, including zero."""
         return all(pair in ((0, 0), (0, -1)) for pair in self.support)
 
     @property
@@ -198,7 +196,7 @@ class Laurent:
 
     @property
     def symmetry(self) -> int:
-        """1 if the coefficients read the same backwards, -1 if negated, 0 if neither."""
+        """1 if the coefficients are symmetric, -1 if antisymmetric, else 0."""
         flipped = self._array[(slice(None, None, -1),) * self.variables]
         for sign in (1, -1):
             if self._equal(self._array, sign * flipped, 1e-9):
@@ -210,14 +208,14 @@ class Laurent:
         return max((abs(float(value)) for value in self._array.flat), default=0.0)
 
     def norm1(self) -> float:
-        """The sum of magnitudes: how much the polynomial can amplify the largest sample."""
+        """The sum of magnitudes: the largest amplification of the maximum norm."""
         return float(sum(abs(float(value)) for value in self._array.flat))
 
     def _check_exponents(self, key: tuple[int, ...]) -> None:
         if len(key) != self.variables or not all(isinstance(e, (int, np.integer)) for e in key):
             raise ArgumentError(f"{self.variables} integer exponent(s) expected, got {key!r}")
 
-    # --- comparing --------------------------------------------------------------------------------
+    # --- comparison -------------------------------------------------------------------------------
 
     @staticmethod
     def _equal(a: NDArray[Any], b: NDArray[Any], tolerance: float) -> bool:
@@ -240,7 +238,7 @@ class Laurent:
     def __hash__(self) -> int:
         if self._hash is None:
             values = tuple(self._array.flat)
-            # A constant hashes as the number it equals.
+            # A constant equals a number, so it must have the same hash.
             key = (values[0] if values else 0) if self.is_scalar else (self.support, values)
             object.__setattr__(self, "_hash", hash(key))
         assert self._hash is not None
@@ -251,17 +249,17 @@ class Laurent:
         return (self - other).max_abs()
 
     def close(self, other: Laurent, tolerance: float = 1e-10) -> bool:
-        """True when no coefficient differs by more than ``tolerance``."""
+        """True if no coefficient differs by more than ``tolerance``."""
         return self.distance(other) <= tolerance
 
-    # --- calculating ------------------------------------------------------------------------------
+    # --- arithmetic -------------------------------------------------------------------------------
 
     def _coerce(self, other: Any) -> Laurent:
         if isinstance(other, Laurent):
             if other.variables != self.variables:
                 raise ArgumentError(
-                    f"polynomials in {self.variables} and {other.variables} variables do not mix"
-                    "; see Laurent.along"
+                    f"cannot combine polynomials in {self.variables} and {other.variables} variables;"
+                    " see Laurent.along"
                 )
             return other
         return Laurent.constant(other, self.variables)
@@ -336,38 +334,43 @@ class Laurent:
         return self._coerce(other) - self
 
     def __truediv__(self, other: Any) -> Laurent:
-        """Division by a number or a monomial: the only exact divisions there are."""
+        """Divide by a number or a monomial; other quotients are not Laurent polynomials."""
         divisor = self._coerce(other)
         if not divisor.is_monomial:
-            raise NotInvertibleError(f"only a number or a monomial divides; got ({divisor})")
+            raise NotInvertibleError(f"the divisor must be a number or a monomial, got ({divisor})")
         return self * divisor**-1
 
     def __pow__(self, exponent: int) -> Laurent:
         if not isinstance(exponent, int):
-            raise ArgumentTypeError(f"a power of a polynomial is an integer, got {exponent!r}")
+            raise ArgumentTypeError(f"the exponent must be an integer, got {exponent!r}")
         if exponent >= 0:
             return reduce(mul, [self] * exponent, Laurent.constant(1, self.variables))
         if not self.is_monomial:
-            raise NotInvertibleError(f"only a monomial has an inverse; got ({self})")
+            raise NotInvertibleError(f"only a monomial has an inverse, got ({self})")
         value = self._array.flat[0]
         inverse = 1 / value if self.exact else np.float64(1) / value
         array = np.full((1,) * self.variables, inverse, dtype=self._array.dtype)
         return Laurent._make(tuple(-low for low in self._lowest), array) ** -exponent
 
     def reverse(self) -> Laurent:
-        """Substitutes ``z⁻¹`` for ``z`` in every variable."""
+        """Substitute ``z⁻¹`` for ``z`` in every variable."""
         flipped = self._array[(slice(None, None, -1),) * self.variables]
         lowest = tuple(-high for _, high in self.support) if self else self._lowest
         return Laurent._make(lowest, flipped, trimmed=True)
 
     def exchange(self) -> Laurent:
-        """Exchanges the two axes: ``P*(zₘ, zₙ) = P(zₙ, zₘ)``."""
+        """Exchange the two axes: ``P*(zₘ, zₙ) = P(zₙ, zₘ)``."""
         if self.variables != 2:
-            raise ArgumentError(f"only a polynomial in two variables has axes to exchange, got ({self})")
+            raise ArgumentError(f"exchange() needs a polynomial in two variables, got ({self})")
         return Laurent._make(self._lowest[::-1], self._array.T, trimmed=True)
 
     def along(self, axis: int) -> Laurent:
-        """A polynomial in one variable, as one in two: horizontal (0) or vertical (1).
+        """Return a polynomial in one variable as one in two variables, along one axis.
+
+        Parameters
+        ----------
+        axis : {0, 1}
+            0 for horizontal, 1 for vertical.
 
         Examples
         --------
@@ -376,7 +379,7 @@ class Laurent:
         """
         if self.variables != 1 or axis not in (0, 1):
             raise ArgumentError(
-                f"along() takes a polynomial in one variable and the axis 0 or 1;"
+                f"along() needs a polynomial in one variable and the axis 0 or 1,"
                 f" got {self.variables} variable(s) and {axis!r}"
             )
         shape = (-1, 1) if axis == 0 else (1, -1)
@@ -384,24 +387,24 @@ class Laurent:
         return Laurent._make(lowest, self._array.reshape(shape), trimmed=bool(self))
 
     def shift(self, *exponents: int) -> Laurent:
-        """The product with the monomial of these exponents."""
+        """Multiply by the monomial with these exponents."""
         self._check_exponents(exponents)
         if not self:
             return self
         return Laurent._make(tuple(map(add, self._lowest, exponents)), self._array, trimmed=True)
 
     def to_float(self) -> Laurent:
-        """The same polynomial with float coefficients."""
+        """Convert the coefficients to floats."""
         return Laurent._make(self._lowest, self._float())
 
     def chop(self, tolerance: float) -> Laurent:
-        """The polynomial without the float coefficients of magnitude ``tolerance`` or less."""
+        """Drop float coefficients of magnitude ``tolerance`` or less."""
         if self.exact:
             return self
         return Laurent._make(self._lowest, np.where(np.abs(self._array) <= tolerance, 0.0, self._array))
 
     def __call__(self, *point: complex) -> Any:
-        """The value at a point; one number for each variable."""
+        """Evaluate the polynomial at a point, with one number for each variable."""
         if len(point) != self.variables:
             raise ArgumentError(f"{self.variables} value(s) expected, got {len(point)}")
         place = [Fraction(z) if isinstance(z, int) else z for z in point]
@@ -411,15 +414,15 @@ class Laurent:
             value += coefficient * math.prod(z**e for z, e in zip(place, powers, strict=True))
         return value
 
-    # --- showing ----------------------------------------------------------------------------------
+    # --- formatting -------------------------------------------------------------------------------
 
     def __str__(self) -> str:
         if not self:
             return "0"
         text = ""
-        for exponents, value in reversed(list(self.items())):  # highest power first
+        for exponents, value in reversed(list(self.items())):  # Highest power first.
             key = exponents if isinstance(exponents, tuple) else (exponents,)
-            # (A sum a + b√2 is written in brackets, with its own signs.)
+            # A sum a + b√2 is written in brackets, with its signs inside.
             negative = float(value) < 0 and not (isinstance(value, Surd) and value.a)
             sign = ("-" if negative else "") if not text else (" - " if negative else " + ")
             size = _number(-value if negative else value)

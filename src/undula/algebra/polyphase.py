@@ -1,4 +1,4 @@
-"""Square matrices of Laurent polynomials: what a wavelet transform does between two barriers.
+"""Square matrices of Laurent polynomials: wavelet transforms as operators on polyphase components.
 
 A 2×2 matrix maps the even and odd samples of a line onto low and high band; a 4×4 matrix maps the
 quadruple ``[LL, HL, LH, HH]`` of an image onto the four bands. Component ``2·v + h`` is high (1) or low
@@ -25,8 +25,7 @@ __all__ = ["PolyphaseMatrix"]
 class PolyphaseMatrix:
     """An immutable square matrix of Laurent polynomials.
 
-    Numbers among the entries become constant polynomials. Matrices multiply with ``@``, the first
-    applied standing on the right, as on paper.
+    Numbers among the entries become constant polynomials. ``A @ B`` applies ``B`` first.
 
     Examples
     --------
@@ -44,17 +43,15 @@ class PolyphaseMatrix:
         try:
             table = [list(row) for row in rows]
         except TypeError:
-            raise ArgumentTypeError(
-                f"a polyphase matrix is made from rows of entries, got {rows!r}"
-            ) from None
+            raise ArgumentTypeError(f"rows must be an iterable of rows of entries, got {rows!r}") from None
         size = len(table)
         if size == 0 or any(len(row) != size for row in table):
             raise ArgumentError(
-                f"a polyphase matrix is square; got rows of {[len(row) for row in table]} entries"
+                f"a polyphase matrix must be square, got rows of {[len(row) for row in table]} entries"
             )
         counts = {entry.variables for row in table for entry in row if isinstance(entry, Laurent)}
         if len(counts) > 1:
-            raise ArgumentError("the entries of a matrix must have the same variables")
+            raise ArgumentError("all entries must have the same number of variables")
         variables = counts.pop() if counts else (2 if size == 4 else 1)
         object.__setattr__(
             self,
@@ -68,7 +65,7 @@ class PolyphaseMatrix:
             ),
         )
 
-    # --- making -----------------------------------------------------------------------------------
+    # --- construction -----------------------------------------------------------------------------
 
     @staticmethod
     @cache
@@ -85,10 +82,10 @@ class PolyphaseMatrix:
 
     @classmethod
     def product(cls, factors: Iterable[PolyphaseMatrix], size: int) -> PolyphaseMatrix:
-        """The product of factors given in the order in which they are applied."""
+        """The product of factors, given in the order of application."""
         return reduce(lambda done, factor: factor @ done, factors, cls.identity(size))
 
-    # --- looking ----------------------------------------------------------------------------------
+    # --- inspection -------------------------------------------------------------------------------
 
     @property
     def size(self) -> int:
@@ -102,7 +99,7 @@ class PolyphaseMatrix:
 
     @property
     def exact(self) -> bool:
-        """True when all coefficients are exact numbers."""
+        """True if all coefficients are exact numbers."""
         return all(entry.exact for row in self.rows for entry in row)
 
     def __getitem__(self, index: tuple[int, int]) -> Laurent:
@@ -110,7 +107,7 @@ class PolyphaseMatrix:
 
     @property
     def is_identity(self) -> bool:
-        """True when the matrix changes nothing."""
+        """True for the identity matrix."""
         return all(
             entry.is_one if i == j else not entry
             for i, row in enumerate(self.rows)
@@ -119,19 +116,19 @@ class PolyphaseMatrix:
 
     @property
     def is_monomial(self) -> bool:
-        """True when each row and each column has one entry, a monomial: it scales and renumbers."""
+        """True if each row and column has one non-zero entry, a monomial: a scaled permutation."""
         return all(
             sum(len(entry) for entry in line) == 1 for line in (*self.rows, *zip(*self.rows, strict=True))
         )
 
     @property
     def is_scalar(self) -> bool:
-        """True when no entry touches a neighbouring tuple: such a matrix needs no barrier."""
+        """True if all entries are constants, so that no neighbouring tuple is read."""
         return all(entry.is_scalar for row in self.rows for entry in row)
 
     @property
     def operations(self) -> int:
-        """Multiply-accumulates per tuple: all terms of all entries, ones on the diagonal left out."""
+        """Multiply-accumulates per tuple: the terms of all entries, except ones on the diagonal."""
         return sum(
             len(entry)
             for i, row in enumerate(self.rows)
@@ -141,36 +138,36 @@ class PolyphaseMatrix:
 
     @property
     def halo(self) -> tuple[tuple[int, int], ...]:
-        """Tuples read before and after the own one, for each variable."""
+        """Number of tuples read before and after the current one, for each variable."""
         supports = [entry.support for row in self.rows for entry in row if entry]
         return tuple(
             (max(0, *(-s[d][0] for s in supports)), max(0, *(s[d][1] for s in supports)))
             for d in range(self.variables)
         )
 
-    # --- comparing --------------------------------------------------------------------------------
+    # --- comparison -------------------------------------------------------------------------------
 
     def distance(self, other: PolyphaseMatrix) -> float:
         """The largest magnitude among the coefficients of the difference."""
         self._check(other)
         return max(
             a.distance(b)
-            for mine, theirs in zip(self.rows, other.rows, strict=True)
-            for a, b in zip(mine, theirs, strict=True)
+            for row, other_row in zip(self.rows, other.rows, strict=True)
+            for a, b in zip(row, other_row, strict=True)
         )
 
     def close(self, other: PolyphaseMatrix, tolerance: float = 1e-10) -> bool:
-        """True when no coefficient differs by more than ``tolerance``."""
+        """True if no coefficient differs by more than ``tolerance``."""
         return self.distance(other) <= tolerance
 
-    # --- calculating ------------------------------------------------------------------------------
+    # --- arithmetic -------------------------------------------------------------------------------
 
     def _check(self, other: PolyphaseMatrix) -> None:
         if not isinstance(other, PolyphaseMatrix):
-            raise ArgumentTypeError(f"a PolyphaseMatrix is needed, got {other!r}")
+            raise ArgumentTypeError(f"expected a PolyphaseMatrix, got {other!r}")
         if (other.size, other.variables) != (self.size, self.variables):
             raise ArgumentError(
-                f"a {self.size}×{self.size} matrix in {self.variables} variable(s) does not meet a"
+                f"cannot combine a {self.size}×{self.size} matrix in {self.variables} variable(s) with a"
                 f" {other.size}×{other.size} matrix in {other.variables}"
             )
 
@@ -192,8 +189,8 @@ class PolyphaseMatrix:
         self._check(other)
         return PolyphaseMatrix(
             [
-                [a + b for a, b in zip(mine, theirs, strict=True)]
-                for mine, theirs in zip(self.rows, other.rows, strict=True)
+                [a + b for a, b in zip(row, other_row, strict=True)]
+                for row, other_row in zip(self.rows, other.rows, strict=True)
             ]
         )
 
@@ -204,7 +201,7 @@ class PolyphaseMatrix:
         return self + (-other)
 
     def __mul__(self, factor: Any) -> PolyphaseMatrix:
-        """Every entry times a number or a polynomial."""
+        """Multiply every entry by a number or a polynomial."""
         return self.map(lambda entry: entry * factor)
 
     __rmul__ = __mul__
@@ -218,35 +215,35 @@ class PolyphaseMatrix:
         )
 
     def map(self, change: Callable[[Laurent], Laurent]) -> PolyphaseMatrix:
-        """The matrix of changed entries."""
+        """Apply a function to every entry."""
         return PolyphaseMatrix([[change(entry) for entry in row] for row in self.rows])
 
     def transpose(self) -> PolyphaseMatrix:
-        """Rows and columns exchanged."""
+        """The transpose."""
         return PolyphaseMatrix(zip(*self.rows, strict=True))
 
     def reverse(self) -> PolyphaseMatrix:
-        """``z⁻¹`` substituted for ``z``."""
+        """Substitute ``z⁻¹`` for ``z``."""
         return self.map(Laurent.reverse)
 
     def adjoint(self) -> PolyphaseMatrix:
-        """The matrix of the adjoint operator: transposed, with ``z⁻¹`` for ``z``."""
+        """The matrix of the adjoint operator: the transpose with ``z⁻¹`` for ``z``."""
         return self.transpose().reverse()
 
     def exchange(self) -> PolyphaseMatrix:
-        """The axes exchanged: variables and, in a 4×4 matrix, the components HL and LH."""
+        """Exchange the axes: the variables and, in a 4×4 matrix, the components HL and LH."""
         order = (0, 2, 1, 3) if self.size == 4 else range(self.size)
         return PolyphaseMatrix([[self.rows[i][j].exchange() for j in order] for i in order])
 
     def backwards(self) -> PolyphaseMatrix:
-        """Rows and columns in reverse order: low and high exchanged."""
+        """Reverse the order of rows and columns, which exchanges low and high."""
         return PolyphaseMatrix([row[::-1] for row in self.rows[::-1]])
 
     def tensor(self, other: PolyphaseMatrix) -> PolyphaseMatrix:
-        """``self(zₙ) ⊗ other(zₘ)``: vertical and horizontal 2×2 matrices make a 4×4 one."""
+        """The 4×4 tensor product ``self(zₙ) ⊗ other(zₘ)`` of vertical and horizontal 2×2 matrices."""
         self._check(other)
         if (self.size, self.variables) != (2, 1):
-            raise ArgumentError("the tensor product takes two 2×2 matrices in one variable")
+            raise ArgumentError("tensor() needs two 2×2 matrices in one variable")
         vertical = self.map_along(1)
         horizontal = other.map_along(0)
         return PolyphaseMatrix(
@@ -276,15 +273,23 @@ class PolyphaseMatrix:
     def inverse(self, tolerance: float = 1e-9) -> PolyphaseMatrix:
         """The inverse of a matrix whose determinant is a monomial.
 
-        A matrix ``1 + N`` with ``N`` nilpotent, which every lifting step is, has the finite inverse
-        ``1 - N + N² - …``; any other is inverted by its adjugate. Float coefficients of the
-        determinant below ``tolerance`` times its largest one count as zero.
+        A matrix ``1 + N`` with ``N`` nilpotent, such as every lifting step, has the finite inverse
+        ``1 - N + N² - …``; others are inverted by the adjugate.
+
+        Parameters
+        ----------
+        tolerance : float, optional
+            Float coefficients of the determinant below this share of its largest one count as zero.
+
+        Raises
+        ------
+        NotInvertibleError
+            If the determinant is not a monomial.
         """
         if self.is_monomial:
             return self.transpose().map(lambda entry: entry**-1 if entry else entry)
-        one = PolyphaseMatrix.identity(self.size, self.variables)
-        power = residue = one - self
-        total = one
+        total = PolyphaseMatrix.identity(self.size, self.variables)
+        power = residue = total - self
         for _ in range(self.size):
             if not any(entry for row in power.rows for entry in row):
                 return total
@@ -292,9 +297,7 @@ class PolyphaseMatrix:
         determinant = self.determinant()
         determinant = determinant.chop(tolerance * determinant.max_abs())
         if not determinant.is_monomial:
-            raise NotInvertibleError(
-                f"only a matrix with a monomial determinant has an inverse; this one's is ({determinant})"
-            )
+            raise NotInvertibleError(f"an inverse needs a monomial determinant, got ({determinant})")
         return PolyphaseMatrix(
             [
                 [
@@ -310,14 +313,14 @@ class PolyphaseMatrix:
             ]
         )
 
-    # --- showing ----------------------------------------------------------------------------------
+    # --- formatting -------------------------------------------------------------------------------
 
     def __str__(self) -> str:
         return draw([[str(entry) for entry in row] for row in self.rows])
 
 
 def draw(cells: Sequence[Sequence[str]]) -> str:
-    """A table of texts between tall brackets."""
+    """Format a matrix of strings between tall brackets."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     last = len(cells) - 1
     lines = []

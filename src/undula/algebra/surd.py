@@ -1,8 +1,7 @@
 """Exact numbers ``a + b·√2`` with rational ``a`` and ``b``.
 
-The filters of the spline wavelets are rational numbers times √2, so their polyphase matrices live in
-the field Q(√2). Computing there keeps every equation between schemes exact. Whenever ``b`` is zero a
-plain :class:`~fractions.Fraction` is returned, so √2 appears only where it must.
+The taps of spline wavelets are rational numbers times √2. Arithmetic in the field Q(√2) keeps equations
+between their schemes exact. Results with ``b = 0`` are plain :class:`~fractions.Fraction` objects.
 
     (a + b·√2)(c + d·√2) = (ac + 2bd) + (ad + bc)·√2
 """
@@ -71,7 +70,7 @@ class Surd:
         return self.reciprocal() * other
 
     def reciprocal(self) -> Surd:
-        """``1 / (a + b·√2)``, by the conjugate; the norm ``a² - 2b²`` is never zero."""
+        """``1 / (a + b·√2)`` by the conjugate; the norm ``a² - 2b²`` is never zero."""
         norm = self.a * self.a - 2 * self.b * self.b
         return Surd(self.a / norm, -self.b / norm)
 
@@ -102,7 +101,7 @@ Number = Fraction | Surd | float
 
 
 def surd(a: Fraction | int, b: Fraction | int) -> Exact:
-    """The exact number ``a + b·√2``: a Fraction when ``b`` is zero, else a Surd."""
+    """Return the exact number ``a + b·√2``: a Fraction if ``b`` is zero, else a Surd."""
     return Surd(Fraction(a), Fraction(b)) if b else Fraction(a)
 
 
@@ -125,7 +124,7 @@ def is_exact(value: object) -> bool:
 
 
 def as_number(value: Any) -> Number:
-    """``value`` as an exact number where it is one, else as a finite float.
+    """Convert a value to an exact number if possible, else to a finite float.
 
     Examples
     --------
@@ -136,7 +135,7 @@ def as_number(value: Any) -> Number:
     try:
         number = float(exact)
     except OverflowError:
-        raise ArgumentError("a coefficient is too large for a float") from None
+        raise ArgumentError("the coefficient is too large for a float") from None
     except (TypeError, ValueError):
         raise ArgumentTypeError(
             f"a coefficient must be a real number, got {value!r} ({type(value).__name__})"

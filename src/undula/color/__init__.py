@@ -1,4 +1,4 @@
-"""Colour: images of three or four channels, their planes, and wavelet transforms of them.
+"""Colour images: conversion to planes and back, and wavelet transforms.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""Colour images to planes and back, and their wavelet transforms."""
+"""Conversion of colour images to planes and back, and their wavelet transforms."""
 
 from __future__ import annotations
 
@@ -23,78 +23,79 @@ __all__ = ["expand", "forward", "from_planes", "inverse", "subsample", "to_plane
 Array = NDArray[Any]
 
 
-def _checked(array: Any, dtype: str, channel_axis: int) -> None:
-    """An error for what is no colour image."""
+def _check_image(array: Any, dtype: str, channel_axis: int) -> None:
+    """Raise an error if an array is not a colour image."""
     if dtype not in ("uint8", "uint16"):
         raise ArgumentTypeError(
-            f"a colour image has channels of uint8 or uint16, got {dtype}; convert it first"
+            f"a colour image has the dtype uint8 or uint16, got {dtype}; convert it first"
         )
     if len(array.shape) != 3:
         raise ArgumentError(
-            f"a colour image has three axes, rows, columns and channels; got shape {array.shape}"
+            f"a colour image has three axes (rows, columns, channels), got shape {tuple(array.shape)}"
         )
     _check_axis(channel_axis)
     if array.shape[channel_axis] not in (3, 4):
         raise ArgumentError(
-            f"a colour image has 3 channels, or 4 with opacity, along axis {channel_axis}; got"
+            f"a colour image has 3 channels, or 4 with alpha, along axis {channel_axis}; got"
             f" {array.shape[channel_axis]} (shape {tuple(array.shape)})"
         )
     if 0 in array.shape:
-        raise ArgumentError(f"an image with pixels is needed, got shape {tuple(array.shape)}")
+        raise ArgumentError(f"the image is empty: shape {tuple(array.shape)}")
 
 
 def _check_axis(channel_axis: int) -> None:
     if not isinstance(channel_axis, (int, np.integer)) or not -3 <= channel_axis < 3:
-        raise ArgumentError(f"channel_axis is one of three axes, got {channel_axis!r}")
+        raise ArgumentError(f"channel_axis must be an integer from -3 to 2, got {channel_axis!r}")
 
 
 def _channel_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     try:
         kind = np.dtype(dtype)
     except TypeError:
-        raise ArgumentTypeError(f"channels are uint8 or uint16, got dtype {dtype!r}") from None
+        raise ArgumentTypeError(f"dtype must be uint8 or uint16, got {dtype!r}") from None
     if kind not in (np.dtype(np.uint8), np.dtype(np.uint16)):
-        raise ArgumentTypeError(f"channels are uint8 or uint16, got dtype {kind}")
+        raise ArgumentTypeError(f"dtype must be uint8 or uint16, got {kind}")
     return kind
 
 
-def _image(image: ArrayLike, channel_axis: int) -> Array:
-    """An image with its channels last, in one piece."""
+def channels_last(image: ArrayLike, channel_axis: int) -> Array:
+    """Return a colour image as a C-contiguous array with its channels last."""
     array = as_array(image, "image")
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
-    _checked(array, str(array.dtype), channel_axis)
+    _check_image(array, str(array.dtype), channel_axis)
     return np.ascontiguousarray(np.moveaxis(array, channel_axis, -1))
 
 
 def to_planes(image: ArrayLike, color: str = "rct", *, channel_axis: int = -1) -> Array:
-    """The planes of a colour image: brightness, two of colour differences, and opacity if there is one.
+    """Split a colour image into a luma plane, two chroma planes and, if present, alpha.
 
     Parameters
     ----------
-    image : uint8 or uint16, with 3 or 4 channels
-    color : str
-        One of ``SPACES``.
-    channel_axis : int
-        Where the channels are: -1 for ``(H, W, 3)``, 0 for ``(3, H, W)``.
+    image : array_like of uint8 or uint16
+        An image of 3 or 4 channels.
+    color : {"rct", "apple", "ict", "bt601", "bt709"}, optional
+        The colour space. The default is ``"rct"``.
+    channel_axis : int, optional
+        The axis of the channels: -1 (default) for ``(H, W, 3)``, 0 for ``(3, H, W)``.
 
     Returns
     -------
-    array ``(3, H, W)`` or ``(4, H, W)``
-        int16 or int32 for spaces of integers, float32 for the others.
+    ndarray of shape (3, H, W) or (4, H, W)
+        For integer spaces int16 (from uint8) or int32 (from uint16), else float32.
 
     Examples
     --------
     >>> to_planes(np.array([[[200, 100, 50]]], "uint8"))[:, 0, 0].tolist()
     [112, -50, 100]
     """
-    array, own = _image(image, channel_axis), space(color)
-    planes = cpu.empty((array.shape[2], *array.shape[:2]), _plane_dtype(array, own))
-    cpu.mix_planes(array, own.mixing(array.shape[2]), planes)
+    array, target = channels_last(image, channel_axis), space(color)
+    planes = cpu.empty((array.shape[2], *array.shape[:2]), _plane_dtype(array, target))
+    cpu.mix_planes(array, target.mixing(array.shape[2]), planes)
     return planes
 
 
-def _plane_dtype(image: Array, own: Space) -> np.dtype[Any]:
-    if not own.whole:
+def _plane_dtype(image: Array, target: Space) -> np.dtype[Any]:
+    if not target.integer:
         return np.dtype(np.float32)
     return np.dtype(np.int16 if image.dtype == np.uint8 else np.int32)
 
@@ -102,7 +103,23 @@ def _plane_dtype(image: Array, own: Space) -> np.dtype[Any]:
 def from_planes(
     planes: ArrayLike, color: str = "rct", *, dtype: DTypeLike = np.uint8, channel_axis: int = -1
 ) -> Array:
-    """The inverse of :func:`to_planes`; what a channel does not hold is cut off.
+    """Join planes into a colour image; the inverse of :func:`to_planes`.
+
+    Parameters
+    ----------
+    planes : array_like of shape (3, H, W) or (4, H, W)
+        Integers for integer spaces.
+    color : {"rct", "apple", "ict", "bt601", "bt709"}, optional
+        The colour space of the planes. The default is ``"rct"``.
+    dtype : {uint8, uint16}, optional
+        The dtype of the image. Values outside its range are clipped. The default is uint8.
+    channel_axis : int, optional
+        The axis of the channels in the result. The default is -1.
+
+    Returns
+    -------
+    ndarray
+        The image.
 
     Examples
     --------
@@ -110,19 +127,21 @@ def from_planes(
     >>> bool((from_planes(to_planes(image)) == image).all())
     True
     """
-    array, own, kind = as_array(planes, "planes"), space(color), _channel_dtype(dtype)
+    array, source, kind = as_array(planes, "planes"), space(color), _channel_dtype(dtype)
     _check_axis(channel_axis)
     if array.dtype.kind == "c":
-        raise ArgumentTypeError(f"planes are real numbers, got {array.dtype}")
+        raise ArgumentTypeError(f"planes must be real, got {array.dtype}")
     if array.ndim != 3 or array.shape[0] not in (3, 4):
-        raise ArgumentError(f"planes have shape (3, H, W) or (4, H, W), got {array.shape}")
-    if own.whole and array.dtype.kind not in "iu":
-        raise ArgumentTypeError(f"planes of {color!r} are integers, got {array.dtype}; round them first")
-    if array.dtype.kind in "iub" and array.dtype.itemsize >= 4:  # (far more than any channel holds)
+        raise ArgumentError(f"planes must have the shape (3, H, W) or (4, H, W), got {array.shape}")
+    if source.integer and array.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"planes of {color!r} are integers, got {array.dtype}; round first")
+    if (
+        array.dtype.kind in "iub" and array.dtype.itemsize >= 4
+    ):  # Far beyond the range of any channel, and safe in int32.
         array = np.clip(array, -(2**24) if array.dtype.kind == "i" else 0, 2**24).astype(np.int32)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     out = cpu.empty((*array.shape[1:], array.shape[0]), kind)
-    cpu.join_channels(array, out, None if own.back is None else np.array(own.back, np.float64))
+    cpu.join_channels(array, out, None if source.inverse is None else np.array(source.inverse, np.float64))
     return np.moveaxis(out, -1, channel_axis)
 
 
@@ -136,26 +155,28 @@ def forward(
     channel_axis: int = -1,
     backend: str = "auto",
 ) -> list[Any]:
-    """Planes of a colour image and their LWT, in one pass over the image.
+    """Convert a colour image to planes and transform them by the LWT, in one pass over the image.
 
     Parameters
     ----------
-    image : uint8 or uint16, with 3 or 4 channels
+    image : array of uint8 or uint16
+        An image of 3 or 4 channels.
     wavelet : Wavelet or str, optional
-        ``cdf53`` for spaces of integers, which then come back bit for bit (with ``rct``), ``cdf97`` for
-        others.
-    level : int or None
-        How often the approximation is decomposed; None for as often as there is something to decompose.
+        The default is ``cdf53`` for integer spaces, which with ``rct`` is lossless, and ``cdf97`` for others.
+    level : int or None, optional
+        Number of levels; None for as many as the image allows. The default is 3.
     color, channel_axis
         See :func:`to_planes`.
-    backend : "auto", "cpu", "cuda" or "opencl"
-        As for ``lwt2``: arrays on a device are transformed there, with channels last and at least one level.
+    mode : str, optional
+        The boundary mode, as for ``lwt2``. The default is ``"symmetric"``.
+    backend : {"auto", "cpu", "cuda", "opencl"}, optional
+        As for ``lwt2``. Images on a device need channels last and at least one level.
 
     Returns
     -------
     list
-        ``[cA, (cH, cV, cD) of the coarsest level, …]``, each with the planes along its first axis; on a
-        device, these are views of numbers that lie side by side.
+        ``[cA, (cH, cV, cD) of the coarsest level, …]``, each with the planes along its first axis. On a
+        device these are views of interleaved memory.
 
     Examples
     --------
@@ -164,21 +185,19 @@ def forward(
     >>> coeffs[0].shape, bool((inverse(coeffs) == image).all())
     ((3, 5, 7), True)
     """
-    own, device = space(color), engine([given_array(image, "image")], backend)
+    target, device = space(color), engine([given_array(image, "image")], backend)
     array: Any
     if device is None or isinstance(device, HostLibrary):
-        array, dtype = _image(image, channel_axis), str(np.asarray(image).dtype)
+        array, dtype = channels_last(image, channel_axis), str(np.asarray(image).dtype)
     else:
         array, dtype = image, device.dtype(image)
-        _checked(array, dtype, channel_axis)
+        _check_image(array, dtype, channel_axis)
         if channel_axis not in (-1, 2):
-            raise ArgumentError(
-                "on a device, channels are side by side: permute the image to (H, W, channels)"
-            )
-    name = wavelet or ("cdf53" if own.whole else "cdf97")
-    most = round(own.largest * int(np.iinfo(dtype).max)) + 1
-    mixing = own.mixing(int(array.shape[2]))
-    return lwt2_of_channels(array, mixing, name, level, mode, most, own.whole, device)
+            raise ArgumentError("on a device, channels must come last: permute the image to (H, W, channels)")
+    name = wavelet or ("cdf53" if target.integer else "cdf97")
+    most = round(target.largest * int(np.iinfo(dtype).max)) + 1
+    mixing = target.mixing(int(array.shape[2]))
+    return lwt2_of_channels(array, mixing, name, level, mode, most, target.integer, device)
 
 
 def inverse(
@@ -191,42 +210,66 @@ def inverse(
     channel_axis: int = -1,
     backend: str = "auto",
 ) -> Array:
-    """The inverse of :func:`forward`.
+    """Reconstruct a colour image; the inverse of :func:`forward`.
 
-    ``dtype`` is that of the image: uint8 or uint16. If not given it is uint8, except for coefficients in
-    int32 or int64, where it has to be said.
+    Parameters
+    ----------
+    coeffs : list
+        Coefficients as :func:`forward` returns them.
+    wavelet, color, mode, channel_axis, backend
+        As for :func:`forward`.
+    dtype : {uint8, uint16}, optional
+        The dtype of the image. The default is uint8; required for coefficients in int32 or int64.
+
+    Returns
+    -------
+    ndarray, or an array of the library of the coefficients
+        The image.
     """
-    own = space(color)
-    name = wavelet or ("cdf53" if own.whole else "cdf97")
+    source = space(color)
+    name = wavelet or ("cdf53" if source.integer else "cdf97")
     _check_axis(channel_axis)
     if not isinstance(coeffs, (list, tuple)) or not len(coeffs):
-        raise ArgumentError(f"coefficients are nested as forward does, got {type(coeffs).__name__}")
+        raise ArgumentError(f"coefficients must be a list as forward returns it, got {type(coeffs).__name__}")
     kinds = str(getattr(coeffs[0], "dtype", "")).removeprefix("torch.")
-    if own.whole == kinds.startswith("float"):
+    if source.integer == kinds.startswith("float"):
         raise ArgumentTypeError(f"{kinds} coefficients are not those of {color!r}")
     if len(coeffs[0].shape) != 3 or int(coeffs[0].shape[0]) not in (3, 4):
         raise ArgumentError(
-            f"coefficients of 3 or 4 planes are needed, along the first axis; got {tuple(coeffs[0].shape)}"
+            f"coefficients must have 3 or 4 planes along their first axis, got shape {tuple(coeffs[0].shape)}"
         )
     if dtype is None:
         if kinds in ("int32", "int64"):
-            raise ArgumentError(f"{kinds} coefficients may be of either: say dtype='uint8' or dtype='uint16'")
+            raise ArgumentError(
+                f"{kinds} coefficients may stand for either dtype; pass dtype='uint8' or dtype='uint16'"
+            )
         dtype = np.uint8
     arrays = [coeffs[0], *(band for part in coeffs[1:] for band in part)]
     device = engine([given_array(array, "coefficients") for array in arrays], backend)
     if device is not None and len(coeffs) > 1:
-        made = channels_of_lwt2(coeffs, own.unmixing, name, mode, device, str(_channel_dtype(dtype)))
+        image: Array = channels_of_lwt2(
+            coeffs, source.unmixing, name, mode, device, str(_channel_dtype(dtype))
+        )
         axis = channel_axis % 3
         order = (2, 0, 1) if axis == 0 else (0, 2, 1)
-        turned: Array = made if axis == 2 else device.turned(made, order)
-        return turned
+        return image if axis == 2 else device.turned(image, order)
     return from_planes(ilwt2(coeffs, name, mode), color, dtype=dtype, channel_axis=channel_axis)
 
 
 def subsample(plane: ArrayLike) -> Array:
-    """A quarter of the samples: means of 2 × 2, of integers rounded up at a half.
+    """Downsample a plane by 2 along both axes: means of 2 × 2 samples.
 
-    A row or column that is left over stands for two.
+    Means of integers are rounded, halves upwards. The last row or column of an odd side is repeated.
+
+    Parameters
+    ----------
+    plane : array_like
+        The last two axes are downsampled.
+
+    Returns
+    -------
+    ndarray
+        The plane of half the sides, rounded up.
 
     Examples
     --------
@@ -235,21 +278,33 @@ def subsample(plane: ArrayLike) -> Array:
     """
     x = as_array(plane, "plane")
     if x.ndim < 2:
-        raise ArgumentError(f"a plane has two axes, got shape {x.shape}")
+        raise ArgumentError(f"a plane has at least two axes, got shape {x.shape}")
     edges = [(0, 0)] * (x.ndim - 2) + [(0, x.shape[-2] % 2), (0, x.shape[-1] % 2)]
     wide = np.pad(x, edges, mode="edge")
-    four = [wide[..., i::2, j::2] for i in (0, 1) for j in (0, 1)]
-    if x.dtype.kind in "iu":  # (quarters and what is left of them: no sum is larger than a sample)
-        rest: Any = sum((part & 3).astype(np.int64) for part in four)
-        return np.asarray(sum(part >> 2 for part in four) + ((rest + 2) >> 2).astype(x.dtype))
+    quarters = [wide[..., i::2, j::2] for i in (0, 1) for j in (0, 1)]
+    if x.dtype.kind in "iu":  # Quotients and remainders by 4 are added apart, so that no sum overflows.
+        remainder: Any = sum((part & 3).astype(np.int64) for part in quarters)
+        return np.asarray(sum(part >> 2 for part in quarters) + ((remainder + 2) >> 2).astype(x.dtype))
     real = np.float32 if x.dtype == np.float16 else np.result_type(x.dtype, np.float32)
-    return np.asarray(sum(part.astype(real) / 4 for part in four)).astype(
+    return np.asarray(sum(part.astype(real) / 4 for part in quarters)).astype(
         np.float64 if x.dtype.kind == "b" else x.dtype
     )
 
 
 def expand(plane: ArrayLike, shape: Sequence[int]) -> Array:
-    """The inverse of :func:`subsample`, as far as there is one: each sample stands for 2 × 2.
+    """Upsample a plane by 2 along both axes: repeat each sample 2 × 2 times.
+
+    Parameters
+    ----------
+    plane : array_like
+        As :func:`subsample` returns it.
+    shape : pair of ints
+        Height and width of the result.
+
+    Returns
+    -------
+    ndarray
+        The plane of this shape.
 
     Examples
     --------
@@ -260,7 +315,7 @@ def expand(plane: ArrayLike, shape: Sequence[int]) -> Array:
     try:
         height, width = (operator.index(n) for n in shape)
     except (TypeError, ValueError):
-        raise ArgumentError(f"a shape of two whole numbers is needed, got {shape!r}") from None
+        raise ArgumentError(f"shape must be two integers, got {shape!r}") from None
     if x.ndim < 2 or x.shape[-2:] != ((height + 1) // 2, (width + 1) // 2):
-        raise ArgumentError(f"a plane of shape {x.shape} is not a quarter of {(height, width)}")
+        raise ArgumentError(f"a plane of shape {x.shape} cannot be expanded to {(height, width)}")
     return x.repeat(2, -2).repeat(2, -1)[..., :height, :width]

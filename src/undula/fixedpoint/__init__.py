@@ -1,4 +1,4 @@
-"""Fixed point: filter banks whose taps are fractions over powers of two, in 16-bit integers."""
+"""Fixed-point filter banks: taps are fractions over powers of two, samples are 16-bit integers."""
 
 from .filters import FixedPoint, burt57, d4, shift_rational
 

@@ -2,8 +2,8 @@
 
     coefficient = (Σ n · sample + 2^(b-1)) >> b
 
-Unlike lifting in integers, this loses a little: what comes back is off by one here and there. It is what
-processors without floats did, in two multiplications and a shift, with 16 bits throughout.
+Unlike integer lifting, this is lossy: reconstructed samples may be off by one. It suits processors without
+floating point, since everything fits 16-bit arithmetic.
 """
 
 from __future__ import annotations
@@ -34,20 +34,22 @@ Taps = dict[int, int]  # numerators by offset
 
 @dataclass(frozen=True, eq=False)
 class FixedPoint:
-    """A filter bank of fractions over powers of two.
+    """A filter bank whose taps are fractions over powers of two.
 
     Parameters
     ----------
     name : str
-    low, high : dict
-        Numerators of the filters forward, by offset from sample ``2k``.
+        Name of the bank.
+    low, high : dict of int to int
+        Numerators of the analysis filters, by offset from sample ``2k``.
     bits : int
-        What they are divided by: ``2^bits``.
-    low_back, high_back : dict
-        Numerators of the filters back, by the offset of a sample from ``2k``.
+        Their denominator is ``2**bits``.
+    low_back, high_back : dict of int to int
+        Numerators of the synthesis filters, by the offset of a sample from ``2k``.
     bits_back : int
-    mode : str
-        How lines go on, and their coefficients: ``"periodic"``, or ``"symmetric"`` about their end samples.
+        Their denominator is ``2**bits_back``.
+    mode : {"periodic", "symmetric"}
+        Boundary extension of samples and coefficients; symmetric about the end samples.
 
     Examples
     --------
@@ -64,15 +66,15 @@ class FixedPoint:
     bits_back: int
     mode: str
 
-    # --- what it is like --------------------------------------------------------------------------
+    # --- properties -------------------------------------------------------------------------------
 
     @cached_property
     def norm(self) -> Fraction:
-        """The sum of the squares of the low filter: 2, or 1, where the bank is orthogonal."""
+        """The sum of squares of the low-pass analysis filter; 1 or 2 for an orthogonal bank."""
         return sum((self._forward(n) ** 2 for n in self.low.values()), Fraction(0))
 
     def moments(self, count: int) -> list[Fraction]:
-        """Σ tap · offset^p of the high filter, p = 0, 1, …: 0 where polynomials have no details."""
+        """The moments Σ tap · offset^p of the high-pass filter, for p = 0, …, count - 1."""
         first = min(self.high)
         return [
             sum((self._forward(n) * (offset - first) ** p for offset, n in self.high.items()), Fraction(0))
@@ -80,7 +82,7 @@ class FixedPoint:
         ]
 
     def matrix(self, length: int) -> list[list[Fraction]]:
-        """The level forward of a line of even length: rows of the low band first, then of the high one."""
+        """The matrix of one analysis level for an even length: the low band, then the high band."""
         self._check_length(length)
         rows = [[Fraction(0)] * length for _ in range(length)]
         for band, taps in enumerate((self.low, self.high)):
@@ -90,7 +92,7 @@ class FixedPoint:
         return rows
 
     def matrix_back(self, length: int) -> list[list[Fraction]]:
-        """The level back: as many rows as samples."""
+        """The matrix of one synthesis level for an even length."""
         self._check_length(length)
         rows = [[Fraction(0)] * length for _ in range(length)]
         for band, taps in enumerate((self.low_back, self.high_back)):
@@ -102,13 +104,13 @@ class FixedPoint:
         return rows
 
     def error(self, length: int = 32) -> float:
-        """How far back is from forward, as matrices: the largest entry of what should be zero."""
-        there, back = (np.array(m(length), dtype=float) for m in (self.matrix, self.matrix_back))
-        return float(np.abs(back @ there - np.eye(length)).max())
+        """The largest entry, in magnitude, of synthesis times analysis minus the identity."""
+        analysis, synthesis = (np.array(m(length), dtype=float) for m in (self.matrix, self.matrix_back))
+        return float(np.abs(synthesis @ analysis - np.eye(length)).max())
 
     @property
     def gain(self) -> float:
-        """How many times the largest sample a coefficient can be."""
+        """The largest possible ratio of a coefficient to the largest sample, along one axis."""
         sums = [sum(abs(n) for n in taps.values()) for taps in (self.low, self.high)]
         return float(max(sums) / 2**self.bits)
 
@@ -117,7 +119,7 @@ class FixedPoint:
 
     @property
     def _odd(self) -> int:
-        """Where on the line coefficients of the high band stand, beside 2k; folding goes by that."""
+        """Position of coefficient k of the high band on the line, relative to 2k."""
         return int(self.mode == "symmetric")
 
     def _fold(self, place: int, length: int) -> int:
@@ -125,36 +127,43 @@ class FixedPoint:
 
     def _check_length(self, length: int) -> None:
         if length < 2 or length % 2:
-            raise ArgumentError(f"fixed-point filters take lines of even length, got {length}")
+            raise ArgumentError(f"fixed-point filters need an even length, got {length}")
 
     # --- running ----------------------------------------------------------------------------------
 
     def forward(self, x: ArrayLike, level: int = 1, axes: Sequence[int] = (-2, -1)) -> list[Any]:
-        """``[cA, (cH, cV, cD) of the coarsest level, …]`` in int16.
+        """Decompose an array along two axes.
 
         Parameters
         ----------
-        x : array of integers
-            Lines along the axes have to be of even length at each level.
-        level : int
-        axes : two ints
+        x : array_like of integers
+            ``2**level`` must divide its lengths along the axes.
+        level : int, optional
+            Number of levels. The default is 1.
+        axes : pair of ints, optional
+            The default is the last two.
+
+        Returns
+        -------
+        list
+            ``[cA, (cH, cV, cD) of the coarsest level, …]`` in int16.
         """
         array = numpy_array(x)
         if array.dtype.kind not in "iu":
-            raise ArgumentTypeError(f"fixed-point filters take integers, got {array.dtype}; round them first")
+            raise ArgumentTypeError(f"fixed-point filters take integers, got {array.dtype}; round first")
         down, along = checked_axes(two_axes(axes), array.ndim)
         if not isinstance(level, (int, np.integer)) or level < 0:
-            raise ArgumentError(f"level is a whole number from 0 on, got {level!r}")
+            raise ArgumentError(f"level must be a non-negative integer, got {level!r}")
         if any(array.shape[axis] % 2**level for axis in (down, along)):
             raise ArgumentError(
-                f"{level} level(s) take sides that 2^{level} divides, got shape {array.shape}"
+                f"2^{level} must divide both sides for {level} level(s), got shape {array.shape}"
             )
         largest = max((abs(int(v)) for v in (array.min(), array.max())), default=0) if array.size else 0
-        bound = largest * self._grows(level)
+        bound = largest * self._growth(level)
         if bound > 32767:
             raise ArgumentError(
-                f"{level} level(s) of {self.name} could lead to ±{bound:.0f}, beyond 16 bits: use fewer, or"
-                " smaller samples"
+                f"{level} level(s) of {self.name} could reach ±{bound:.0f}, beyond 16 bits; use fewer levels"
+                " or smaller samples"
             )
         low: Array = array.astype(np.int16)
         details: list[tuple[Array, ...]] = []
@@ -168,36 +177,53 @@ class FixedPoint:
         return [low, *details]
 
     def inverse(self, coeffs: Sequence[Any], axes: Sequence[int] = (-2, -1)) -> Array:
-        """The samples, in int16."""
+        """Reconstruct an array from its coefficients.
+
+        Parameters
+        ----------
+        coeffs : list
+            Coefficients as :meth:`forward` returns them.
+        axes : pair of ints, optional
+            The default is the last two.
+
+        Returns
+        -------
+        ndarray of int16
+        """
         if not isinstance(coeffs, (list, tuple)) or not coeffs:
-            raise ArgumentError(f"coefficients are nested as forward does, got {type(coeffs).__name__}")
+            raise ArgumentError(
+                f"coefficients must be a list as forward returns it, got {type(coeffs).__name__}"
+            )
         low = self._band(coeffs[0])
         down, along = checked_axes(two_axes(axes), low.ndim)
         for number, details in enumerate(coeffs[1:], 1):
             bands = [self._band(band) for band in details]
             if len(bands) != 3 or any(band.shape != low.shape for band in bands):
-                found = [band.shape for band in bands]
-                raise ArgumentError(f"level {number} needs three bands of shape {low.shape}, got {found}")
+                raise ArgumentError(
+                    f"level {number} needs three bands of shape {low.shape}, got {[b.shape for b in bands]}"
+                )
             horizontal, vertical, both = bands
             left = self._synthesise(low, horizontal, down)
             low = self._synthesise(left, self._synthesise(vertical, both, down), along)
         return low
 
     def _band(self, band: ArrayLike) -> NDArray[np.int16]:
-        """Coefficients in 16 bits, or an error."""
+        """Return a band as int16, or raise an error."""
         array = numpy_array(band, "a band")
         if array.dtype.kind not in "iu":
-            raise ArgumentTypeError(f"coefficients are integers of 16 bits, got {array.dtype}")
+            raise ArgumentTypeError(f"coefficients must be 16-bit integers, got {array.dtype}")
         if array.size and not (-32768 <= int(array.min()) and int(array.max()) <= 32767):
-            raise ArgumentError(f"coefficients of 16 bits, got {array.min()} to {array.max()}")
+            raise ArgumentError(
+                f"coefficients must fit 16 bits, got values from {array.min()} to {array.max()}"
+            )
         return array.astype(np.int16)
 
-    def _grows(self, level: int) -> float:
+    def _growth(self, level: int) -> float:
         low = sum(abs(n) for n in self.low.values()) / 2**self.bits
         return float(max(1.0, low ** (2 * max(0, level - 1)) * self.gain**2))
 
     def _sums(self, x: Array, taps: Taps, axis: int, first: int, count: int, step: int) -> NDArray[np.int32]:
-        """Σ n · x[first + step · k + offset] along an axis of an array that is long enough."""
+        """Σ n · x[first + step · k + offset] along an axis, for k < count; x must be padded."""
         total = np.zeros((*x.shape[:axis], count, *x.shape[axis + 1 :]), np.int32)
         for offset, n in taps.items():
             begin = first + offset
@@ -207,17 +233,17 @@ class FixedPoint:
         return total
 
     def _rounded(self, total: NDArray[np.int32], bits: int) -> NDArray[np.int16]:
-        kept = (total + (1 << bits >> 1)) >> bits
-        cut: NDArray[np.int16] = np.clip(kept, -32768, 32767).astype(np.int16)
-        return cut
+        quotients = (total + (1 << bits >> 1)) >> bits
+        clipped: NDArray[np.int16] = np.clip(quotients, -32768, 32767).astype(np.int16)
+        return clipped
 
     def _analyse(self, x: Array, axis: int) -> list[Array]:
         length = x.shape[axis]
         reach = max(abs(offset) for taps in (self.low, self.high) for offset in taps)
         places = source_places(np.arange(-reach, length + reach), length, self.mode)
-        wide = x.take(places, axis)
+        padded = x.take(places, axis)
         return [
-            self._rounded(self._sums(wide, taps, axis, reach, length // 2, 2), self.bits)
+            self._rounded(self._sums(padded, taps, axis, reach, length // 2, 2), self.bits)
             for taps in (self.low, self.high)
         ]
 
@@ -225,17 +251,17 @@ class FixedPoint:
         length = 2 * low.shape[axis]
         out = np.empty((*low.shape[:axis], length, *low.shape[axis + 1 :]), np.int16)
         reach = 1 + max(abs(offset) for taps in (self.low_back, self.high_back) for offset in taps) // 2
-        wide = []
+        padded = []
         for band, part in enumerate((low, high)):
             numbers = np.arange(-reach, length // 2 + reach)
             places = source_places(2 * numbers + band * self._odd, length, self.mode) // 2
-            wide.append(part.take(places, axis))
+            padded.append(part.take(places, axis))
         for phase in (0, 1):
             total = np.zeros((*low.shape[:axis], length // 2, *low.shape[axis + 1 :]), np.int32)
-            for part, taps in zip(wide, (self.low_back, self.high_back), strict=True):
-                own = {-((o - phase) // 2): n for o, n in taps.items() if (o - phase) % 2 == 0}
-                if own:
-                    total += self._sums(part, own, axis, reach, length // 2, 1)
+            for part, taps in zip(padded, (self.low_back, self.high_back), strict=True):
+                phase_taps = {-((o - phase) // 2): n for o, n in taps.items() if (o - phase) % 2 == 0}
+                if phase_taps:
+                    total += self._sums(part, phase_taps, axis, reach, length // 2, 1)
             cut = [slice(None)] * out.ndim
             cut[axis] = slice(phase, None, 2)
             out[tuple(cut)] = self._rounded(total, self.bits_back)
@@ -243,25 +269,37 @@ class FixedPoint:
 
 
 def shift_rational(wavelet: Wavelet | str, bits: int = 8) -> FixedPoint:
-    """A wavelet in fixed point: its filters rounded to so many bits, constants still without details.
+    """Round the filters of a wavelet to fixed point.
 
-    Symmetric wavelets go on symmetrically, others periodically.
+    The largest high-pass tap is adjusted so that constants still have no details. Symmetric wavelets get
+    symmetric extension, others periodic extension.
+
+    Parameters
+    ----------
+    wavelet : Wavelet or str
+        The wavelet.
+    bits : int, optional
+        Fractional bits of the taps, from 1 to 14. The default is 8.
+
+    Returns
+    -------
+    FixedPoint
 
     Examples
     --------
-    >>> made = shift_rational("cdf97", 10)
-    >>> made.moments(1), made.error() < 0.01
+    >>> bank = shift_rational("cdf97", 10)
+    >>> bank.moments(1), bank.error() < 0.01
     ([Fraction(0, 1)], True)
     """
-    own = as_wavelet(wavelet)
+    wavelet = as_wavelet(wavelet)
     if not isinstance(bits, (int, np.integer)) or not 1 <= bits <= 14:
-        raise ArgumentError(f"taps have 1 to 14 bits behind the point, got {bits!r}")
+        raise ArgumentError(f"bits must be an integer from 1 to 14, got {bits!r}")
     line: Line | None = None
-    if own.reconstruction_error <= 1e-6 and lifting(own).symmetric:
-        line = lwt_line(64, own, "symmetric", True)
-    folds = line is not None and line.mode == "reflect" and own.dec_len % 2 == 0 and _centred(line)
+    if wavelet.reconstruction_error <= 1e-6 and lifting(wavelet).symmetric:
+        line = lwt_line(64, wavelet, "symmetric", True)
+    folds = line is not None and line.mode == "reflect" and wavelet.dec_len % 2 == 0 and _centred(line)
     if line is None or not folds:
-        line = dwt_line(64, own, "periodization", True)
+        line = dwt_line(64, wavelet, "periodization", True)
     scale = 2**bits
     low = {line.analysis.start + j: round(scale * t) for j, t in enumerate(line.analysis.low)}
     high = {line.analysis.start + j: round(scale * t) for j, t in enumerate(line.analysis.high)}
@@ -275,20 +313,18 @@ def shift_rational(wavelet: Wavelet | str, bits: int = 8) -> FixedPoint:
                 back[band][phase - 2 * (side.start + j)] = round(scale * tap)
     clean = [{offset: n for offset, n in sorted(taps.items()) if n} for taps in (low, high, *back)]
     return FixedPoint(
-        own.name, clean[0], clean[1], int(bits), clean[2], clean[3], int(bits),
+        wavelet.name, clean[0], clean[1], int(bits), clean[2], clean[3], int(bits),
         "symmetric" if folds else "periodic",
     )  # fmt: skip
 
 
 def _centred(line: Line) -> bool:
-    """Filters about the places of their coefficients, 2k and 2k + 1, alike on both sides."""
-    start, found = line.analysis.start, []
+    """True if the filters are symmetric about the positions of their coefficients, 2k and 2k + 1."""
     for band, taps in enumerate((line.analysis.low, line.analysis.high)):
-        by_place = {start + j - band: tap for j, tap in enumerate(taps) if tap}
-        found.append(
-            all(math.isclose(tap, by_place.get(-p, 0.0), abs_tol=1e-12) for p, tap in by_place.items())
-        )
-    return all(found)
+        by_place = {line.analysis.start + j - band: tap for j, tap in enumerate(taps) if tap}
+        if not all(math.isclose(tap, by_place.get(-p, 0.0), abs_tol=1e-12) for p, tap in by_place.items()):
+            return False
+    return True
 
 
 def _alternating(taps: Taps, sign: int) -> Taps:
@@ -298,7 +334,7 @@ def _alternating(taps: Taps, sign: int) -> Taps:
 _H = {0: 216, 1: 92, -1: 92, 2: -18, -2: -18}
 _G = {0: -220, 1: 94, -1: 94, 2: 20, -2: 20, 3: -4, -3: -4}
 
-# Burt's 5/7 wavelet over 256, its filters about samples 2k and 2k + 1.
+# Burt's 5/7 wavelet over 256; its filters are centred on samples 2k and 2k + 1.
 burt57 = FixedPoint(
     "burt57",
     low=_H,
@@ -312,7 +348,7 @@ burt57 = FixedPoint(
 
 _D4 = (11, 19, 5, -3)
 
-# Daubechies' four taps over 16, and half their transpose back: what is constant comes back as it was.
+# Daubechies' four taps over 16. Synthesis is half the transpose, so constants are reconstructed exactly.
 d4 = FixedPoint(
     "d4",
     low=dict(enumerate(_D4)),

@@ -1,4 +1,4 @@
-"""Liftings: wavelets factored into predict and update steps. Imports from ``wavelets`` and ``algebra``."""
+"""Liftings: wavelets factored into predict and update steps."""
 
 from .conditioning import Conditioning
 from .factor import lifting

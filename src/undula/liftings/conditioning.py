@@ -1,4 +1,4 @@
-"""How well a lifting keeps numbers: size of its coefficients and a measured float32 round trip."""
+"""Numerical conditioning of a lifting: its largest coefficient and its float32 round-trip error."""
 
 from __future__ import annotations
 
@@ -19,22 +19,21 @@ __all__ = ["FLOAT32_LIMIT", "RESIDUAL_LIMIT", "Conditioning", "round_trip_error"
 FLOAT32_LIMIT = 6e-7
 RESIDUAL_LIMIT = 1e-10
 
-_SAMPLES = 2048
+_NOISE_SAMPLES = 2048
 
 
 @dataclass(frozen=True)
 class Conditioning:
-    """What is known of the numbers in a lifting.
+    """Numerical properties of a lifting.
 
     Attributes
     ----------
     largest : float
         Largest magnitude among the coefficients of the steps.
     float32_error : float
-        Root mean square of (inverse of forward of x) - x, for white noise x of unit variance, all steps
-        in float32.
+        Root mean square error of forward and inverse for white noise of unit variance, all steps in float32.
     residual : float
-        Largest difference between the steps multiplied out and the polyphase matrix they came from.
+        Largest difference between the product of the steps and the factored polyphase matrix.
     """
 
     largest: float
@@ -43,15 +42,15 @@ class Conditioning:
 
     @property
     def good(self) -> bool:
-        """True when the wavelet may be run by these steps; else its filter bank is the better way."""
+        """True if the steps are accurate enough to replace the filter bank."""
         return self.float32_error <= FLOAT32_LIMIT and self.residual <= RESIDUAL_LIMIT
 
     def __str__(self) -> str:
         verdict = "good"
         if self.residual > RESIDUAL_LIMIT:
-            verdict = "not the filters' transform to the last digits: run the filter bank where those count"
+            verdict = "inexact: use the filter bank where the last digits matter"
         if self.float32_error > FLOAT32_LIMIT:
-            verdict = "loses precision: run the filter bank"
+            verdict = "inaccurate: use the filter bank"
         return (
             f"largest coefficient {self.largest:.3g}, float32 round trip {self.float32_error:.1e},"
             f" residual {self.residual:.1e}: {verdict}"
@@ -59,23 +58,23 @@ class Conditioning:
 
 
 def round_trip_error(lifting: Lifting) -> float:
-    """The float32 error of forward and inverse on periodic white noise."""
-    noise = np.random.default_rng(0).standard_normal((2, _SAMPLES)).astype(np.float32)
+    """The root mean square error of forward and inverse in float32, for periodic white noise."""
+    noise = np.random.default_rng(0).standard_normal((2, _NOISE_SAMPLES)).astype(np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
-        back = _run(lifting.inverse(), _run(lifting, noise))
-        error = float(np.sqrt(np.mean(np.square(back - noise, dtype=np.float64))))
+        restored = _run(lifting.inverse(), _run(lifting, noise))
+        error = float(np.sqrt(np.mean(np.square(restored - noise, dtype=np.float64))))
     return error if np.isfinite(error) else float("inf")
 
 
 def _run(lifting: Lifting, signal: NDArray[np.float32]) -> NDArray[np.float32]:
-    parts = _renumbered(lifting.before, signal)
+    parts = _reordered(lifting.before, signal)
     for step in lifting.steps:
         target, source = (1, 0) if step.is_predict else (0, 1)
         parts[target] = parts[target] + _filtered(step.filter, parts[source])
-    return np.stack(_renumbered(lifting.after, parts))
+    return np.stack(_reordered(lifting.after, parts))
 
 
-def _renumbered(
+def _reordered(
     matrix: PolyphaseMatrix, parts: Sequence[NDArray[np.float32]] | NDArray[np.float32]
 ) -> list[NDArray[np.float32]]:
     return [

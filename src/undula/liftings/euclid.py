@@ -1,12 +1,12 @@
 """Factoring a polyphase matrix by Euclid's algorithm (Daubechies and Sweldens).
 
-Taking a lifting step off a matrix from the right is a division with remainder of one entry of a row by
-its neighbour: ``[a, b] = [a - bP, b] · [1 0; P 1]``. Divisions go on until a row holds a single monomial;
-one more step clears the other row, and what is left is the scaling.
+Splitting a lifting step off a matrix on the right is a division with remainder of one entry of a row by
+the other: ``[a, b] = [a - bP, b] · [1 0; P 1]``. Divisions continue until a row holds a single monomial;
+one more step clears the other row and leaves the scaling.
 
-Laurent polynomials have no leading end, so a quotient of ``m`` terms may clear ``i`` terms at the low end
-and ``m - i`` at the high end: ``m + 1`` remainders to choose from. A beam search follows the cheapest
-chains: few multiplications, small coefficients.
+Laurent polynomials have two ends, so a quotient of ``m`` terms may clear ``i`` terms at the low end and
+``m - i`` at the high end: there are ``m + 1`` possible remainders. A beam search follows the cheapest
+sequences: few multiplications, small coefficients.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from .lifting import Lifting, LiftingStep, merged
 
 __all__ = ["factor"]
 
-BEAM = 16  # Rows kept after each division; the textbook chains survive with far fewer.
-CHAINS = 5  # Complete chains handed on from each row.
-REACH = 0.5  # What a pair of samples of distance costs, in multiplications.
-NOISE = 1e-13  # Float remainders below this share of the row count as zero.
+BEAM_WIDTH = 16  # Rows kept after each division; the textbook factorizations need far fewer.
+MAX_CANDIDATES = 5  # Complete factorizations returned for each row.
+REACH_COST = 0.5  # Cost of reaching one pair of samples further, in multiplications.
+NOISE = 1e-13  # Float remainders below this share of the largest coefficient count as zero.
 
 
 @dataclass(frozen=True)
 class _Poly:
-    """Coefficients of the exponents from ``low`` on; a lean Laurent polynomial for the search."""
+    """Coefficients of the exponents from ``low`` on: a lightweight Laurent polynomial for the search."""
 
     low: int
     taps: tuple[Number, ...]
 
     def trimmed(self, noise: float) -> _Poly:
-        kept = [k for k, tap in enumerate(self.taps) if abs(float(tap)) > noise]
-        if not kept:
+        significant = [k for k, tap in enumerate(self.taps) if abs(float(tap)) > noise]
+        if not significant:
             return _Poly(0, ())
-        return _Poly(self.low + kept[0], self.taps[kept[0] : kept[-1] + 1])
+        return _Poly(self.low + significant[0], self.taps[significant[0] : significant[-1] + 1])
 
     def laurent(self) -> Laurent:
         return Laurent({self.low + k: tap for k, tap in enumerate(self.taps)}, 1)
@@ -46,7 +46,7 @@ class _Poly:
 
 @dataclass(frozen=True)
 class _Row:
-    """A row on its way: its two entries, the quotients taken off so far, and what they cost."""
+    """A node of the search: the entries of a row, the quotients so far, and their cost."""
 
     entries: tuple[_Poly, _Poly]
     quotients: tuple[tuple[int, _Poly], ...] = ()
@@ -54,9 +54,19 @@ class _Row:
 
 
 def factor(matrix: PolyphaseMatrix, error: float = 0.0) -> Iterator[Lifting]:
-    """Liftings of a 2×2 matrix with monomial determinant, from either row, cheapest first in each.
+    """Factor a 2×2 matrix with a monomial determinant, starting from either row.
 
-    ``error`` is how far the filters are from reconstructing; remainders of that size mean nothing.
+    Parameters
+    ----------
+    matrix : PolyphaseMatrix
+        The matrix.
+    error : float, optional
+        The reconstruction error of the filters; remainders of that size count as zero.
+
+    Yields
+    ------
+    Lifting
+        The cheapest first, for each row.
     """
     noise = max(NOISE, error)
     for row in (1, 0):
@@ -71,8 +81,8 @@ def factor(matrix: PolyphaseMatrix, error: float = 0.0) -> Iterator[Lifting]:
 
 
 def _row(matrix: PolyphaseMatrix, row: int) -> _Row:
-    # Quotients do not change when a row is scaled; with its largest coefficient made 1 the noise has
-    # one meaning, and rational wavelets are searched in rational numbers.
+    # Scaling a row does not change the quotients. With a largest coefficient of 1 the noise threshold is
+    # relative, and rows of rational wavelets become rational.
     largest = max((t for e in matrix.rows[row] for _, t in e.items()), key=lambda t: abs(float(t)))
     first, second = (
         _Poly(low, tuple(entry[e] / largest for e in range(low, high + 1)))
@@ -83,7 +93,7 @@ def _row(matrix: PolyphaseMatrix, row: int) -> _Row:
 
 
 def _chains(start: _Row, keep: int, noise: float) -> list[tuple[tuple[int, _Poly], ...]]:
-    """The cheapest quotients that leave a monomial at ``keep`` and zero beside it."""
+    """The cheapest sequences of quotients that leave a monomial at ``keep`` and zero at the other entry."""
     done: list[_Row] = []
     beam = [start]
     while beam:
@@ -91,15 +101,15 @@ def _chains(start: _Row, keep: int, noise: float) -> list[tuple[tuple[int, _Poly
         divided = [
             result for row in beam if row.entries[1 - keep].taps for result in _divisions(row, keep, noise)
         ]
-        beam = sorted(divided, key=lambda row: row.cost)[:BEAM]
-    return [row.quotients for row in sorted(done, key=lambda row: row.cost)[:CHAINS]]
+        beam = sorted(divided, key=lambda row: row.cost)[:BEAM_WIDTH]
+    return [row.quotients for row in sorted(done, key=lambda row: row.cost)[:MAX_CANDIDATES]]
 
 
 def _divisions(row: _Row, keep: int, noise: float) -> Iterator[_Row]:
     for target in (0, 1):
         large, small = row.entries[target], row.entries[1 - target]
         if target == keep and len(small.taps) == 1:
-            # Clearing everything would leave the monomial on the wrong side: one term stays.
+            # Clearing all terms would leave the monomial at the wrong entry, so one term stays.
             if not large.taps:
                 results = [_borrow(small)]
             elif len(large.taps) > 1:
@@ -112,37 +122,37 @@ def _divisions(row: _Row, keep: int, noise: float) -> Iterator[_Row]:
             count = len(large.taps) - len(small.taps) + 1
             results = [_divide(large, small, cleared) for cleared in range(count + 1)]
         for quotient, remainder in results:
-            rest = remainder.trimmed(noise)
-            if target == keep and not rest.taps:
+            remainder = remainder.trimmed(noise)
+            if target == keep and not remainder.taps:
                 continue
             size = sum(abs(float(tap)) for tap in quotient.taps)
             terms = sum(1 for tap in quotient.taps if tap)
             yield _Row(
-                (rest, small) if target == 0 else (small, rest),
+                (remainder, small) if target == 0 else (small, remainder),
                 (*row.quotients, (target, quotient)),
-                row.cost + terms + math.log1p(size) ** 2 + REACH * _distance(quotient),
+                row.cost + terms + math.log1p(size) ** 2 + REACH_COST * _distance(quotient),
             )
 
 
 def _distance(quotient: _Poly) -> int:
-    """How far a quotient reaches from the sample it changes, in pairs of samples."""
+    """The distance from the changed sample to the furthest source, in pairs of samples."""
     return max(0, -quotient.low, quotient.low + len(quotient.taps) - 1)
 
 
 def _divide(large: _Poly, small: _Poly, cleared: int) -> tuple[_Poly, _Poly]:
-    """Quotient and remainder, with ``cleared`` terms gone at the low end and the rest at the high."""
-    rest, width = list(large.taps), len(small.taps)
-    count = len(rest) - width + 1
+    """Quotient and remainder, clearing ``cleared`` terms at the low end and the others at the high end."""
+    remainder, width = list(large.taps), len(small.taps)
+    count = len(remainder) - width + 1
     quotient: list[Number] = [Fraction(0)] * count
     for place in [*range(cleared), *range(count - 1, cleared - 1, -1)]:
         end = 0 if place < cleared else width - 1
-        tap = rest[place + end] / small.taps[end]
+        tap = remainder[place + end] / small.taps[end]
         quotient[place] = tap
         for k, other in enumerate(small.taps):
-            rest[place + k] -= tap * other
+            remainder[place + k] -= tap * other
     return (
         _Poly(large.low - small.low, tuple(quotient)),
-        _Poly(large.low + cleared, tuple(rest[cleared : cleared + width - 1])),
+        _Poly(large.low + cleared, tuple(remainder[cleared : cleared + width - 1])),
     )
 
 
@@ -157,19 +167,19 @@ def _all_but(large: _Poly, small: _Poly, kept: int) -> tuple[_Poly, _Poly]:
 
 
 def _borrow(small: _Poly) -> tuple[_Poly, _Poly]:
-    """The quotient that makes 1 out of nothing, where a row is zero on the side to be kept."""
+    """The quotient that turns a zero entry at the kept position into 1."""
     return _Poly(-small.low, (-1 / small.taps[0],)), _Poly(0, (Fraction(1),))
 
 
 def _finish(matrix: PolyphaseMatrix, steps: Sequence[LiftingStep], row: int, noise: float) -> Lifting | None:
-    """The lifting that begins with these steps, after which ``row`` of the matrix is cleared."""
-    rest = matrix
+    """Complete the lifting whose first steps clear one entry of ``row``, or return None."""
+    residue = matrix
     for step in steps:
-        rest = rest @ step.inverse().matrix
-    low, high = _leading(rest[0, 0]), _leading(rest[1, 1])
+        residue = residue @ step.inverse().matrix
+    low, high = _leading(residue[0, 0]), _leading(residue[1, 1])
     if low is None or high is None:
         return None
-    quotient = rest[0, 1] / low if row == 1 else rest[1, 0] / high
+    quotient = residue[0, 1] / low if row == 1 else residue[1, 0] / high
     quotient = quotient.chop(noise * max(1.0, quotient.max_abs()))
     last = LiftingStep("update" if row == 1 else "predict", quotient)
     return Lifting(
@@ -180,6 +190,6 @@ def _finish(matrix: PolyphaseMatrix, steps: Sequence[LiftingStep], row: int, noi
 
 
 def _leading(entry: Laurent) -> Laurent | None:
-    """The monomial that an entry is, up to float noise; None when it is none."""
+    """The monomial that an entry equals up to float noise, or None."""
     cleaned = entry.chop(1e-6 * entry.max_abs())
     return cleaned if cleaned.is_monomial else None

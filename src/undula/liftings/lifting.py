@@ -1,11 +1,11 @@
-"""Lifting steps and liftings: a polyphase matrix as a chain of invertible steps.
+"""Lifting steps and liftings: a polyphase matrix as a sequence of invertible steps.
 
 A line is split into samples ``L[n]`` and their neighbours ``H[n]``. A *predict* step adds filtered ``L`` to
-``H``, an *update* step adds filtered ``H`` to ``L``; a scaling ends the chain:
+``H``, an *update* step adds filtered ``H`` to ``L``; a scaling follows:
 
     M = diag(ζ₀, ζ₁) · … [1 U; 0 1] [1 0; P 1] · split
 
-Every step is undone by subtracting what it added, whatever happens at borders and in rounding.
+Every step is inverted by a subtraction, whatever the boundary extension and the rounding.
 """
 
 from __future__ import annotations
@@ -25,7 +25,14 @@ __all__ = ["Lifting", "LiftingStep"]
 
 @dataclass(frozen=True)
 class LiftingStep:
-    """One step: ``predict`` (H += filter·L) or ``update`` (L += filter·H).
+    """A lifting step: ``predict`` (H += filter·L) or ``update`` (L += filter·H).
+
+    Parameters
+    ----------
+    kind : {"predict", "update"}
+        The kind of step.
+    filter : Laurent
+        A polynomial in one variable.
 
     Examples
     --------
@@ -38,15 +45,15 @@ class LiftingStep:
 
     def __post_init__(self) -> None:
         if self.kind not in ("predict", "update"):
-            raise ArgumentError(f"a step is 'predict' or 'update', got {self.kind!r}")
+            raise ArgumentError(f"kind must be 'predict' or 'update', got {self.kind!r}")
         if not isinstance(self.filter, Laurent) or self.filter.variables != 1:
             raise ArgumentTypeError(
-                f"the filter of a step is a Laurent polynomial in one variable, got {self.filter!r}"
+                f"filter must be a Laurent polynomial in one variable, got {self.filter!r}"
             )
 
     @property
     def is_predict(self) -> bool:
-        """True when the step changes the high component."""
+        """True if the step changes the high component."""
         return self.kind == "predict"
 
     @property
@@ -57,7 +64,7 @@ class LiftingStep:
         return PolyphaseMatrix([[1, self.filter], [0, 1]])
 
     def inverse(self) -> LiftingStep:
-        """The step that takes away what this one added."""
+        """The inverse step, which subtracts."""
         return LiftingStep(self.kind, -self.filter)
 
     def adjoint(self) -> LiftingStep:
@@ -70,24 +77,24 @@ class LiftingStep:
 
 @dataclass(frozen=True)
 class Lifting:
-    """A chain of lifting steps between two matrices that only scale and renumber.
+    """A sequence of lifting steps between two matrices that scale and reorder samples.
 
     Parameters
     ----------
     steps : tuple of LiftingStep
-        In the order in which they are applied.
+        The steps, in the order of application.
     after : PolyphaseMatrix
-        What follows the steps: a 2×2 matrix with one monomial in each row and column, usually the
-        scaling ``diag(ζ₀, ζ₁)`` with a delay of each band that costs nothing.
+        The 2×2 matrix that follows the steps, with one monomial in each row and column: usually the
+        scaling ``diag(ζ₀, ζ₁)``, with a delay of each band.
     before : PolyphaseMatrix
-        What precedes them, of the same form: which samples of the line are called L and H.
-    residual : float
-        How far the steps multiplied out are from the matrix they were factored from.
+        The matrix that precedes them, of the same form: the choice of the samples L and H.
+    residual : float, optional
+        The largest deviation of the product of the steps from the factored matrix.
 
     See Also
     --------
-    Lifting.make : from steps and scaling, as textbooks give them.
-    undula.lifting : from a wavelet.
+    Lifting.make : Create a lifting from steps and a scaling.
+    undula.lifting : Factor a wavelet.
     """
 
     steps: tuple[LiftingStep, ...]
@@ -99,8 +106,8 @@ class Lifting:
         for matrix in (self.after, self.before):
             if (matrix.size, matrix.variables) != (2, 1) or not matrix.is_monomial:
                 raise ArgumentError(
-                    "a lifting begins and ends with a 2×2 matrix that has one monomial in each row"
-                    f" and column, got\n{matrix}"
+                    "before and after must be 2×2 matrices with one monomial in each row and column,"
+                    f" got\n{matrix}"
                 )
 
     @classmethod
@@ -110,17 +117,21 @@ class Lifting:
         scaling: tuple[Any, Any] = (1, 1),
         odd: Literal[-1, 1] = -1,
     ) -> Lifting:
-        """A lifting from steps and scaling, as a textbook gives them.
+        """Create a lifting from steps and a scaling.
 
         Parameters
         ----------
         steps : iterable of LiftingStep or (kind, filter)
-            In the order in which they are applied.
-        scaling : pair of numbers
-            ``(ζ₀, ζ₁)`` for the low and the high band.
-        odd : -1 or 1
-            ``H[n] = x[2n + odd]``. With -1, the usual choice on paper, ``1 + z⁻¹`` is the sum of
-            the two neighbours of ``H[n]``.
+            The steps, in the order of application.
+        scaling : pair of numbers, optional
+            ``(ζ₀, ζ₁)`` for the low and the high band. The default is ``(1, 1)``.
+        odd : {-1, 1}, optional
+            ``H[n] = x[2n + odd]``. With -1 (default), the usual choice in the literature, ``1 + z⁻¹``
+            adds the two neighbours of ``H[n]``.
+
+        Returns
+        -------
+        Lifting
 
         Examples
         --------
@@ -134,22 +145,22 @@ class Lifting:
         if odd not in (-1, 1):
             raise ArgumentError(f"odd must be -1 or 1, got {odd!r}")
         if not isinstance(steps, Iterable):
-            raise ArgumentTypeError(f"steps are LiftingSteps or pairs (kind, filter), got {steps!r}")
+            raise ArgumentTypeError(f"steps must be LiftingSteps or pairs (kind, filter), got {steps!r}")
         if not isinstance(scaling, Sequence) or isinstance(scaling, str) or len(scaling) != 2:
-            raise ArgumentError(f"scaling is a pair of numbers, got {scaling!r}")
+            raise ArgumentError(f"scaling must be a pair of numbers, got {scaling!r}")
         return cls(tuple(map(_step, steps)), PolyphaseMatrix.diagonal(scaling), _split(odd))
 
-    # --- looking ----------------------------------------------------------------------------------
+    # --- inspection -------------------------------------------------------------------------------
 
     @property
     def scaling(self) -> tuple[Number, Number]:
-        """The numbers that multiply the low and the high band at the end."""
+        """The final factors of the low and the high band."""
         low, high = (value for row in self.after.rows for entry in row for _, value in entry.items())
         return low, high
 
     @property
     def places(self) -> tuple[int, int]:
-        """Where on the line the two components start: ``L[n] = x[2n + places[0]]``, H likewise."""
+        """Offsets of the components: ``L[n] = x[2n + places[0]]``, ``H[n] = x[2n + places[1]]``."""
         low, high = (
             2 * exponent + phase
             for row in self.before.rows
@@ -160,17 +171,17 @@ class Lifting:
 
     @property
     def odd(self) -> int:
-        """How far ``H[n]`` lies after ``L[n]`` on the line, in samples: an odd number, 1 or -1."""
+        """Distance from ``L[n]`` to ``H[n]`` on the line, in samples: an odd number, usually 1 or -1."""
         return self.places[1] - self.places[0]
 
     @property
     def exact(self) -> bool:
-        """True when every coefficient is exact."""
+        """True if every coefficient is exact."""
         return all(step.filter.exact for step in self.steps) and self.after.exact and self.before.exact
 
     @property
     def operations(self) -> int:
-        """Multiply-accumulates for one pair of samples, the scaling left out."""
+        """Multiply-accumulates per pair of samples, without the scaling."""
         return sum(len(step.filter) for step in self.steps)
 
     @property
@@ -180,32 +191,32 @@ class Lifting:
 
     @cached_property
     def conditioning(self) -> Conditioning:
-        """How well the steps keep numbers, measured in float32."""
+        """Numerical conditioning of the steps, measured in float32."""
         return Conditioning(self.largest, round_trip_error(self), self.residual)
 
     @property
     def symmetric(self) -> bool:
-        """True when every step treats both sides of its sample alike.
+        """True if the filter of every step is symmetric about the sample that it changes.
 
-        Then whole-sample symmetric extension of the input is preserved by every step.
+        Every step then preserves whole-sample symmetric extension.
         """
         for step in self.steps:
-            # Distance of the sources from the sample that is changed, in samples of the line.
+            # Distance of the centre of the sources from the changed sample, in samples of the line.
             centre = self.odd if not step.is_predict else -self.odd
             low, high = step.filter.support[0]
             if step.filter and (2 * (low + high) + 2 * centre != 0 or step.filter.symmetry != 1):
                 return False
         return True
 
-    # --- calculating ------------------------------------------------------------------------------
+    # --- derivation -------------------------------------------------------------------------------
 
     def matrix(self) -> PolyphaseMatrix:
-        """The polyphase matrix on ``[x[2n], x[2n + 1]]``: all steps multiplied out."""
+        """The polyphase matrix on ``[x[2n], x[2n + 1]]``: the product of all steps."""
         chain = [self.before, *(step.matrix for step in self.steps), self.after]
         return PolyphaseMatrix.product(chain, 2)
 
     def inverse(self) -> Lifting:
-        """The lifting that undoes this one: steps negated, in reverse order."""
+        """The inverse lifting: negated steps in reverse order."""
         return Lifting(
             tuple(step.inverse() for step in reversed(self.steps)),
             after=self.before.inverse(),
@@ -221,13 +232,13 @@ class Lifting:
         )
 
     def wavelet(self, name: str = "") -> Wavelet:
-        """The wavelet that this lifting computes, with PyWavelets' alignment of the bands."""
+        """The wavelet of this lifting, with bands aligned as in PyWavelets."""
         return Wavelet.from_polyphase(self.matrix(), name)
 
     def on_line(self) -> Lifting:
-        """The same steps and scaling with bands numbered by place: low 2n, high 2n + 1.
+        """The same steps and scaling, with the low band at 2n and the high band at 2n + 1.
 
-        This is the transform that keeps as many numbers as it gets.
+        This is the non-expansive transform.
         """
         low, high = self.scaling
         delay = (1 - self.odd) // 2
@@ -238,7 +249,7 @@ class Lifting:
         )
 
     def shifted(self) -> Lifting:
-        """The same lifting with ``H`` renumbered: the sample before ``L[n]`` for the one after, or back."""
+        """The same lifting with ``H`` renumbered: ``H[n]`` before ``L[n]`` instead of after it, or back."""
         move = 1 if self.odd > 0 else -1
         renumber = PolyphaseMatrix.diagonal([1, Laurent.monomial(move)])
         steps = tuple(
@@ -253,7 +264,7 @@ class Lifting:
         )
 
     def mirrored(self) -> Lifting:
-        """The lifting of the same steps with L and H exchanged: predicts for updates and back."""
+        """The same steps with L and H, and so predicts and updates, exchanged."""
         steps = tuple(
             LiftingStep("update" if step.is_predict else "predict", step.filter) for step in self.steps
         )
@@ -261,25 +272,25 @@ class Lifting:
 
     @property
     def reach(self) -> int:
-        """Sum over the steps of the neighbours that they read."""
+        """Number of neighbouring pairs read, summed over the steps."""
         supports = [step.filter.support[0] for step in self.steps]
         return sum(max(0, -low) + max(0, high) for low, high in supports)
 
     def pairs(self) -> tuple[tuple[Laurent, Laurent], ...]:
-        """The filters as pairs (predict, update), zero where a chain begins or ends with half a pair."""
+        """The filters as pairs (predict, update), padded with zero filters at the ends."""
         zero = Laurent({}, 1)
         pairs: list[tuple[Laurent, Laurent]] = []
-        waiting: Laurent | None = None
+        predict: Laurent | None = None
         for step in self.steps:
             if step.is_predict:
-                if waiting is not None:
-                    pairs.append((waiting, zero))
-                waiting = step.filter
+                if predict is not None:
+                    pairs.append((predict, zero))
+                predict = step.filter
             else:
-                pairs.append((waiting if waiting is not None else zero, step.filter))
-                waiting = None
-        if waiting is not None:
-            pairs.append((waiting, zero))
+                pairs.append((predict if predict is not None else zero, step.filter))
+                predict = None
+        if predict is not None:
+            pairs.append((predict, zero))
         return tuple(pairs)
 
     def __str__(self) -> str:
@@ -317,7 +328,7 @@ def _step(given: object) -> LiftingStep:
     if isinstance(given, LiftingStep):
         return given
     if not isinstance(given, tuple) or len(given) != 2:
-        raise ArgumentTypeError(f"a step is a LiftingStep or a pair (kind, filter), got {given!r}")
+        raise ArgumentTypeError(f"a step must be a LiftingStep or a pair (kind, filter), got {given!r}")
     return LiftingStep(*given)
 
 
@@ -326,7 +337,7 @@ def _split(odd: int) -> PolyphaseMatrix:
 
 
 def merged(steps: Sequence[LiftingStep]) -> tuple[LiftingStep, ...]:
-    """The chain with neighbouring steps of one kind added up and empty steps left out."""
+    """Merge consecutive steps of the same kind and drop empty steps."""
     chain: list[LiftingStep] = []
     for step in steps:
         if not step.filter:

@@ -5,9 +5,9 @@ The polyphase matrix of an orthogonal wavelet is a product of plane rotations of
     M = R(θ_k) · D_k ⋯ D_1 · R(θ_0),      D = diag(1, z^±1)
 
 and a rotation is three shears, ``[1 -t; 0 1][1 0; s 1][1 -t; 0 1]`` with ``s = sin θ`` and ``t = tan θ/2``.
-With angles of at most a quarter turn no coefficient exceeds 1, so that every orthogonal wavelet, however
-long, has a lifting that keeps float precision; Euclid's divisions do not promise that. The price: three
-multiplications a rotation, where Euclid's chains take two and the filter bank takes four.
+With angles of at most a quarter turn no coefficient exceeds 1, so every orthogonal wavelet has an accurate
+lifting, whatever its length; Euclid's algorithm does not guarantee that. A rotation costs three
+multiplications, compared with two by Euclid's algorithm and four by the filter bank.
 """
 
 from __future__ import annotations
@@ -27,17 +27,20 @@ Matrix = NDArray[np.float64]
 
 
 def factor(matrix: PolyphaseMatrix) -> Iterator[Lifting]:
-    """Liftings by rotations of a 2×2 polyphase matrix whose inverse is its adjoint.
+    """Factor a paraunitary 2×2 matrix into rotations, and each rotation into shears.
 
-    Two of them: shears in the order predict, update, predict, and in the order update, predict, update.
+    Yields
+    ------
+    Lifting
+        Two liftings: with shears in the order predict, update, predict, and update, predict, update.
     """
     lowest, highest = matrix_support(matrix)
     # taps[k] is the 2×2 matrix of coefficients of z^(highest - k).
     taps = np.array(
         [[[float(entry[e]) for entry in row] for row in matrix.rows] for e in range(highest, lowest - 1, -1)]
     )
-    # `drift` says how far H has moved against L. It alternates between 0 and -1, so that every rotation
-    # turns two samples that are neighbours on the line: x[2n] with x[2n + 1], then with x[2n - 1].
+    # `drift` is the delay of H against L. It alternates between 0 and -1, so that every rotation acts on
+    # two neighbouring samples: x[2n] and x[2n + 1], then x[2n] and x[2n - 1].
     drift, lead = 0, highest
     turns: list[tuple[float, int]] = []
     while len(taps) > 1:
@@ -45,7 +48,7 @@ def factor(matrix: PolyphaseMatrix) -> Iterator[Lifting]:
         angle = _angle(taps[-1], taps[0]) if delay else _angle(taps[0], taps[-1])
         turns.append((angle, drift))
         low, high = np.moveaxis(taps @ _rotation(angle).T, 2, 0)
-        # One column now lacks its last coefficient and the other its first: drop them.
+        # The last coefficient of one column and the first of the other are now zero: drop them.
         taps = np.stack([low[:-1], high[1:]] if delay else [low[1:], high[:-1]], axis=2)
         drift, lead = (-1, lead) if delay else (0, lead - 1)
     angle = _angle(np.array([taps[0][0] @ _QUARTER.T]), np.zeros((1, 2)))
@@ -76,9 +79,9 @@ def _rotation(angle: float) -> Matrix:
 
 
 def _angle(left: Matrix, right: Matrix) -> float:
-    """The angle, at most a quarter turn, that best clears ``left`` in column L and ``right`` in column H.
+    """The angle, at most a quarter turn, that minimises ``left`` in column L and ``right`` in column H.
 
-    For exact rotations both vanish; where filters carry rounding errors their sum of squares is least.
+    Both vanish for exact rotations; for rounded filters, the sum of their squares is minimal.
     """
     weighted = left.T @ left + _QUARTER.T @ right.T @ right @ _QUARTER
     cosine, minus_sine = np.linalg.eigh(weighted)[1][:, 0]
@@ -89,7 +92,7 @@ def _shears(angle: float, drift: int, first: str) -> list[LiftingStep]:
     sine, half = math.sin(angle), math.tan(angle / 2)
     outer, inner = (half, -sine) if first == "predict" else (-half, sine)
     kinds = ("predict", "update") if first == "predict" else ("update", "predict")
-    # L += u·H' with H' = z^drift H, and H' += p·L, are these steps on the H that has not moved.
+    # The steps L += u·H' and H' += p·L, with H' = z^drift H, in terms of H.
     power = {"update": drift, "predict": -drift}
     chain = [(kinds[0], outer), (kinds[1], inner), (kinds[0], outer)]
     return [

@@ -1,9 +1,9 @@
-"""The ten schemes, as data: nine of them from lifting steps, one from the filters themselves.
+"""The ten schemes as data: nine from lifting steps, one from the filters.
 
-``MATRICES`` writes down the 4×4 matrices in terms of the operators ``P`` and ``U`` of one lifting pair, a
-star meaning the vertical direction, and ``V = 1 + PU``. ``CHAINS`` lists for each scheme the matrices of one
-pair in the order in which they are applied. The index 0 stands for the scalar term of ``P`` or ``U``, which
-stays within a quadruple, and 1 for the rest: splitting them off is what makes a starred scheme cheaper.
+``MATRICES`` defines the 4×4 matrices in terms of the operators ``P`` and ``U`` of one lifting pair, with a
+star for the vertical direction, and ``V = 1 + PU``. ``CHAINS`` lists for each scheme the matrices of one pair
+in the order of application. The index 0 stands for the scalar term of ``P`` or ``U``, which reads no
+neighbours, and 1 for the other terms. Splitting them makes the starred schemes cheaper.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MATRICES = {
     # Monolithic: one spatial predict, one spatial update.
     "T": "1 0 0 0 / P 1 0 0 / P* 0 1 0 / PP* P* P 1",
     "S": "1 U U* UU* / 0 1 0 U* / 0 0 1 U / 0 0 0 1",
-    # Polyphase: the whole pair at once.
+    # Polyphase: the pair in one matrix.
     "N": "V*V V*U U*V U*U / V*P V* U*P U* / P*V P*U V U / P*P P* P 1",
 }
 
@@ -59,18 +59,18 @@ SCHEMES = ("convolution", *CHAINS)
 STEPWISE = tuple(name for name, chain in CHAINS.items() if "N" not in chain)
 """The schemes in which no entry composes two steps along one axis.
 
-Each operator in them may be replaced by one that handles borders in its own way, so they compute the
-non-expansive transform of every wavelet.
+Their operators may handle boundaries individually, so these schemes can compute the non-expansive
+transform of every wavelet.
 """
 
 
 def scheme(wavelet: Wavelet | Lifting | str, name: str) -> Scheme:
-    """A scheme that computes one level of a wavelet's two-dimensional transform.
+    """Return a scheme for one level of the two-dimensional transform of a wavelet.
 
     Parameters
     ----------
     wavelet : Wavelet, Lifting or str
-        What to compute. A Lifting may have any number of steps and begin with either kind.
+        The wavelet. A Lifting may have any number of steps and begin with either kind.
     name : str
         One of :data:`undula.SCHEMES`.
 
@@ -92,7 +92,7 @@ def scheme(wavelet: Wavelet | Lifting | str, name: str) -> Scheme:
 
 
 def check_name(name: object) -> str:
-    """The name of a scheme as the catalogue spells it, or an error that lists the nearest ones."""
+    """Return the normalised name of a scheme, or raise an error that suggests the nearest names."""
     if not isinstance(name, str) or name.lower().strip() not in SCHEMES:
         raise UnknownNameError("scheme", name, SCHEMES)
     return name.lower().strip()
@@ -106,7 +106,7 @@ def _scheme(wavelet: Wavelet | Lifting, name: str) -> Scheme:
     chain = lifting(wavelet) if isinstance(wavelet, Wavelet) else wavelet
     pairs, mirrored = chain.pairs(), False
     if len(chain.mirrored().pairs()) < len(pairs):
-        # The steps come as update and predict: with L and H exchanged they are whole pairs.
+        # The steps alternate update and predict: with L and H exchanged they form complete pairs.
         pairs, mirrored = chain.mirrored().pairs(), True
     factors: list[Factor] = []
     polynomials: dict[str, Laurent] = {}
@@ -133,10 +133,10 @@ _SUPER = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 def _factor(
     word: str, predict: Laurent, update: Laurent, mark: str, mirrored: bool
 ) -> tuple[Factor, dict[str, Laurent]]:
-    """One matrix of a chain, such as ``T^I1``, and the named operators in it.
+    """Return a matrix of a chain, such as ``T^I1``, and its operators by name.
 
-    Mirrored, the roles of L and H are exchanged: components run backwards, what the catalogue calls P is
-    an update here and what it calls U a predict, and the label has a prime.
+    If mirrored, L and H are exchanged: components are in reverse order, P of the catalogue is an update
+    and U a predict, and the label gets a prime.
     """
     kind, index = (word[:-1], word[-1]) if word[-1].isdigit() else (word, "")
     suffix = mark + {"": "", "0": "₀", "1": "₁"}[index]
@@ -148,20 +148,20 @@ def _factor(
     used = [symbol for symbol in "PUV" if symbol in MATRICES[kind]]
     cells = [row.split() for row in MATRICES[kind].split("/")]
     matrix = PolyphaseMatrix([[_evaluate(cell, operators) for cell in row] for row in cells])
-    known = None
+    known_inverse = None
     if kind == "N":
-        known = PolyphaseMatrix([[1, -update], [-predict, operators["V"]]])
-        known = known.tensor(known)
+        line_inverse = PolyphaseMatrix([[1, -update], [-predict, operators["V"]]])
+        known_inverse = line_inverse.tensor(line_inverse)
     if mirrored:
         cells = [row[::-1] for row in cells[::-1]]
         matrix = matrix.backwards()
-        known = known.backwards() if known is not None else None
+        known_inverse = known_inverse.backwards() if known_inverse is not None else None
     label = kind.replace("^", "'^") if "^" in kind else kind + "'"
     factor = Factor(
         (label if mirrored else kind) + "_" + ",".join(names[symbol] for symbol in used if symbol != "V"),
         matrix,
         symbols=tuple(tuple(_renamed(cell, names) for cell in row) for row in cells),
-        known_inverse=known,
+        known_inverse=known_inverse,
     )
     return factor, {names[symbol]: operators[symbol] for symbol in used if operators[symbol]}
 
@@ -172,7 +172,7 @@ def _split(filt: Laurent) -> tuple[Laurent, Laurent]:
 
 
 def _symbols(cell: str) -> Iterator[tuple[str, bool]]:
-    """The operators in an entry such as ``-UU*``, each with whether it is vertical."""
+    """The operators in an entry such as ``-UU*``, each with True if it is vertical."""
     for place, letter in enumerate(cell):
         if letter in "PUV":
             yield letter, cell[place + 1 : place + 2] == "*"
@@ -193,12 +193,12 @@ def _renamed(cell: str, names: dict[str, str]) -> str:
 
 
 def _convolution(wavelet: Wavelet | Lifting, title: str) -> Scheme:
-    """Four two-dimensional filters: the polyphase matrix itself, scaling and all, in one stage."""
+    """Four two-dimensional filters: the polyphase matrix, including the scaling, in one stage."""
     if isinstance(wavelet, Wavelet):
         matrix, inverse = wavelet.polyphase, wavelet.synthesis
     else:
         matrix, inverse = wavelet.matrix(), wavelet.inverse().matrix()
-    # Delays of whole bands are no work: each row of filters is centred and the delay set apart.
+    # Delaying a band costs nothing: centre the filters of each row and move the delay to ``after``.
     delays = []
     for row in matrix.rows:
         supports = [entry.support[0] for entry in row if entry]

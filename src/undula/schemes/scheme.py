@@ -1,8 +1,8 @@
 """Schemes: a two-dimensional transform as stages between barriers.
 
-A *factor* is one 4×4 matrix on the quadruple ``[LL, HL, LH, HH]``. A *stage* is what runs between two
-barriers: one factor that reads neighbouring quadruples, then factors that stay within their own. A
-*scheme* is a sequence of stages, between a renumbering of the samples and the scaling:
+A *factor* is a 4×4 matrix on the quadruple ``[LL, HL, LH, HH]``. A *stage* runs between two barriers: one
+factor that reads neighbouring quadruples, followed by factors that do not. A *scheme* is a sequence of
+stages, preceded by a choice of samples and followed by the scaling:
 
     M ⊗ M = after · stage_n | … | stage_1 | before
 """
@@ -17,25 +17,25 @@ from ..algebra import Laurent, PolyphaseMatrix
 from ..algebra.polyphase import draw
 from .cost import Cells, Traffic, traffic
 
-__all__ = ["Factor", "Scheme", "Stage"]
+__all__ = ["Factor", "Scheme", "SchemeStage"]
 
 
 @dataclass(frozen=True)
 class Factor:
-    """One matrix of a scheme, with the name and the symbols that a paper would print.
+    """A matrix of a scheme, with the label and the symbols of its formula.
 
     Parameters
     ----------
     label : str
-        Such as ``T^H_P``.
+        The name of the matrix, such as ``T^H_P``.
     matrix : PolyphaseMatrix
         The 4×4 matrix.
     symbols : tuple of tuples of str
-        The entries as text; empty to print the polynomials.
+        The entries as text; if empty, the polynomials are printed.
     known_inverse : PolyphaseMatrix, optional
-        The inverse, where it is known better than by calculation.
+        The inverse, if it is known more accurately than it can be computed.
     inverse_of, adjoint_of : Factor, optional
-        The factor that this one was made from; inverting or transposing again gives it back.
+        The factor that this one is the inverse or the adjoint of.
     """
 
     label: str
@@ -47,11 +47,11 @@ class Factor:
 
     @property
     def local(self) -> bool:
-        """True when no neighbouring quadruple is read."""
+        """True if no neighbouring quadruple is read."""
         return self.matrix.is_scalar
 
     def inverse(self) -> Factor:
-        """The factor that undoes this one."""
+        """The inverse factor."""
         if self.inverse_of is not None:
             return self.inverse_of
         inverse = self.matrix.inverse() if self.known_inverse is None else self.known_inverse
@@ -70,14 +70,14 @@ class Factor:
 
 
 @dataclass(frozen=True)
-class Stage:
-    """What runs between two barriers: at most one factor that reads neighbours, the first one."""
+class SchemeStage:
+    """The factors between two barriers; only the first may read neighbours."""
 
     factors: tuple[Factor, ...]
 
     @property
     def barrier(self) -> bool:
-        """True when neighbours are read, so that a barrier must stand before the stage."""
+        """True if neighbours are read, so that a barrier must precede the stage."""
         return not self.factors[0].local
 
     @cached_property
@@ -112,10 +112,10 @@ class Scheme:
     factors : tuple of Factor
         The matrices in the order in which they are applied.
     after, before : PolyphaseMatrix
-        What follows and precedes them: scaling, delays and the choice of samples. Free or nearly so, and
-        left out of all counts, as is usual.
+        The matrices that follow and precede them: scaling, delays and the choice of samples. They cost
+        little and are not counted.
     polynomials : tuple of (str, Laurent)
-        The operators that the labels of the factors speak of.
+        The operators in the labels of the factors, by name.
 
     Examples
     --------
@@ -133,42 +133,42 @@ class Scheme:
     polynomials: tuple[tuple[str, Laurent], ...] = field(default=(), compare=False)
 
     @cached_property
-    def stages(self) -> tuple[Stage, ...]:
-        """The factors between barriers: a factor that reads neighbours begins a stage."""
+    def stages(self) -> tuple[SchemeStage, ...]:
+        """The stages: each begins with a factor that reads neighbours."""
         groups: list[list[Factor]] = []
         for factor in self.factors:
             if factor.local and groups:
                 groups[-1].append(factor)
             else:
                 groups.append([factor])
-        return tuple(Stage(tuple(group)) for group in groups)
+        return tuple(SchemeStage(tuple(group)) for group in groups)
 
     # --- calculating ------------------------------------------------------------------------------
 
     def matrix(self) -> PolyphaseMatrix:
-        """The 4×4 polyphase matrix: everything multiplied out."""
+        """The 4×4 polyphase matrix: the product of all factors."""
         chain = [self.before, *(factor.matrix for factor in self.factors), self.after]
         return PolyphaseMatrix.product(chain, 4)
 
     def inverse(self) -> Scheme:
         """The scheme of the inverse transform."""
-        return self._turned(
-            _turned_name("inverse", self.name),
+        return self._with_factors(
+            _derived_name("inverse", self.name),
             (factor.inverse() for factor in reversed(self.factors)),
             self.before.inverse(),
             self.after.inverse(),
         )
 
     def adjoint(self) -> Scheme:
-        """The scheme of the adjoint operator, which carries gradients back."""
-        return self._turned(
-            _turned_name("adjoint", self.name),
+        """The scheme of the adjoint operator, which propagates gradients."""
+        return self._with_factors(
+            _derived_name("adjoint", self.name),
             (factor.adjoint() for factor in reversed(self.factors)),
             self.before.adjoint(),
             self.after.adjoint(),
         )
 
-    def _turned(
+    def _with_factors(
         self, name: str, factors: Iterable[Factor], after: PolyphaseMatrix, before: PolyphaseMatrix
     ) -> Scheme:
         return Scheme(name, self.wavelet, tuple(factors), after, before, self.polynomials)
@@ -177,24 +177,24 @@ class Scheme:
         """Number of stages."""
         return len(self.stages)
 
-    def __iter__(self) -> Iterator[Stage]:
+    def __iter__(self) -> Iterator[SchemeStage]:
         return iter(self.stages)
 
     # --- counting ---------------------------------------------------------------------------------
 
     @property
     def barriers(self) -> int:
-        """Number of barriers, the one before the first stage included where it is needed."""
+        """Number of barriers, including one before the first stage if it reads neighbours."""
         return sum(stage.barrier for stage in self.stages)
 
     @property
     def operations(self) -> int:
-        """Multiply-accumulates per quadruple, the scaling left out."""
+        """Multiply-accumulates per quadruple, without the scaling."""
         return sum(stage.operations for stage in self.stages)
 
     @property
     def halo(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Quadruples that the whole scheme needs around a block: (left, right), (above, below)."""
+        """Quadruples needed around a block: ((left, right), (above, below))."""
         halos = [stage.halo for stage in self.stages] or [((0, 0), (0, 0))]
         left, right = (sum(halo[0][side] for halo in halos) for side in (0, 1))
         above, below = (sum(halo[1][side] for halo in halos) for side in (0, 1))
@@ -214,21 +214,20 @@ class Scheme:
 
     @property
     def reads(self) -> int:
-        """Reads from local memory per quadruple; values once read stay in registers."""
+        """Reads from local memory per quadruple; values stay in registers once read."""
         return self._traffic.reads
 
     @property
     def writes(self) -> int:
-        """Writes to local memory per quadruple; values that have not changed stay where they are."""
+        """Writes to local memory per quadruple; unchanged values are not written again."""
         return self._traffic.writes
 
     # --- showing ----------------------------------------------------------------------------------
 
     def formula(self) -> str:
-        """The scheme in one line, the first stage rightmost, ``|`` for each barrier.
+        """The scheme as a formula, with the first stage on the right and ``|`` for each barrier.
 
-        ``E`` chooses the samples that are called L and H, and ``Z`` scales the bands; both are left out
-        where they do nothing.
+        ``E`` selects the samples of L and H, and ``Z`` scales the bands; identities are omitted.
 
         Examples
         --------
@@ -257,8 +256,8 @@ class Scheme:
         return "\n\n".join(filter(None, parts))
 
 
-def _turned_name(how: str, name: str) -> str:
-    """``inverse of sweldens`` for ``sweldens``, and back."""
+def _derived_name(how: str, name: str) -> str:
+    """``inverse of sweldens`` for ``sweldens``, and vice versa."""
     return name.removeprefix(f"{how} of ") if name.startswith(f"{how} of ") else f"{how} of {name}"
 
 

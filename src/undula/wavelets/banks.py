@@ -1,4 +1,4 @@
-"""Filter banks from one filter: the quadrature mirror, and the orthogonal bank around it."""
+"""Filter banks from one filter: the quadrature mirror filter and the orthogonal bank."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ Filter = NDArray[np.float64]
 
 
 def qmf(filt: ArrayLike) -> NDArray[np.float64]:
-    """The quadrature mirror of a filter: reversed, every second tap negated.
+    """Return the quadrature mirror of a filter: reversed, with every second tap negated.
+
+    Parameters
+    ----------
+    filt : array_like
+        The taps, one-dimensional.
+
+    Returns
+    -------
+    ndarray
 
     Examples
     --------
@@ -23,14 +32,24 @@ def qmf(filt: ArrayLike) -> NDArray[np.float64]:
     """
     taps = np.array(numpy_array(filt, "a filter"))
     if taps.ndim != 1:
-        raise ArgumentError(f"a filter is one line of taps, got shape {taps.shape}")
+        raise ArgumentError(f"a filter must be one-dimensional, got shape {taps.shape}")
     mirror = taps[::-1].copy()
     mirror[1::2] *= -1
     return mirror
 
 
 def orthogonal_filter_bank(scaling_filter: ArrayLike) -> tuple[Filter, Filter, Filter, Filter]:
-    """The bank ``(dec_lo, dec_hi, rec_lo, rec_hi)`` around a scaling filter, normalised to the sum √2.
+    """Return the orthogonal filter bank of a scaling filter.
+
+    Parameters
+    ----------
+    scaling_filter : array_like
+        The taps, an even number of them; normalised to the sum √2.
+
+    Returns
+    -------
+    tuple of ndarray
+        ``(dec_lo, dec_hi, rec_lo, rec_hi)``.
 
     Examples
     --------
@@ -42,7 +61,7 @@ def orthogonal_filter_bank(scaling_filter: ArrayLike) -> tuple[Filter, Filter, F
         raise ArgumentError(f"`scaling_filter` length has to be even and not zero, got shape {taps.shape}")
     total = taps.sum()
     if not np.isfinite(total) or total == 0:
-        raise ArgumentError(f"the taps of a scaling filter have a finite sum that is not zero, got {total}")
+        raise ArgumentError(f"the sum of the scaling filter must be finite and non-zero, got {total}")
     rec_lo = np.sqrt(2) * taps / total
     rec_hi = qmf(rec_lo)
     return rec_lo[::-1], rec_hi[::-1], rec_lo, rec_hi

@@ -1,7 +1,7 @@
 """The data table of built-in wavelets: names, families and filters.
 
-The filters lie in ``table.json``, written by ``tools/make_table.py``; nothing here computes one. Filters
-of rational wavelets are kept exactly, as integers ``n`` that stand for ``√2 · n / denominator``.
+The filters are stored in ``table.json``, which ``tools/make_table.py`` writes. Filters of rational wavelets
+are stored exactly, as integers ``n`` for the taps ``√2 · n / denominator``.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pathlib import Path
 from ..algebra import Number, surd
 from ..errors import UnknownNameError
 
-__all__ = ["Bank", "Record", "families", "record", "wavelist"]
+__all__ = ["Bank", "WaveletRecord", "families", "record", "wavelist"]
 
 Bank = tuple[tuple[Number, ...], tuple[Number, ...], tuple[Number, ...], tuple[Number, ...]]
 
 
 @dataclass(frozen=True)
-class Record:
-    """One row of the table."""
+class WaveletRecord:
+    """A row of the table."""
 
     name: str
     family: str
@@ -45,8 +45,8 @@ def _table() -> dict[str, dict[str, object]]:
 
 
 @cache
-def record(name: str) -> Record:
-    """The row of a built-in wavelet; names are not case-sensitive."""
+def record(name: str) -> WaveletRecord:
+    """Return the row of a built-in wavelet; names are not case-sensitive."""
     if not isinstance(name, str) or name.lower().strip() not in _table():
         hint = f"families: {', '.join(families())}; undula.wavelist() lists all names"
         raise UnknownNameError("wavelet", name, _table(), hint)
@@ -67,13 +67,22 @@ def record(name: str) -> Record:
     sign = int(str(row.pop("sign", 1)))
     dec_hi = tuple(-sign * value if k % 2 == 0 else sign * value for k, value in enumerate(rec_lo))
     rec_hi = tuple(sign * value if k % 2 == 0 else -sign * value for k, value in enumerate(dec_lo))
-    return Record(name=name, bank=(dec_lo, dec_hi, rec_lo, rec_hi), **row)  # type: ignore[arg-type]
+    return WaveletRecord(name=name, bank=(dec_lo, dec_hi, rec_lo, rec_hi), **row)  # type: ignore[arg-type]
 
 
 def wavelist(family: str | Sequence[str] | None = None, kind: str = "all") -> list[str]:
-    """Names of the built-in wavelets, of one family, several or all.
+    """List the names of the built-in wavelets.
 
-    All are discrete: ``kind="continuous"`` finds none.
+    Parameters
+    ----------
+    family : str or sequence of str, optional
+        Short names of families. The default is all of them.
+    kind : {"all", "continuous", "discrete"}, optional
+        All built-in wavelets are discrete, so ``"continuous"`` gives an empty list. The default is ``"all"``.
+
+    Returns
+    -------
+    list of str
 
     Examples
     --------
@@ -82,17 +91,26 @@ def wavelist(family: str | Sequence[str] | None = None, kind: str = "all") -> li
     """
     if kind not in ("all", "discrete", "continuous"):
         raise UnknownNameError("kind of wavelet", kind, ("all", "discrete", "continuous"))
-    wanted = families() if family is None else [family] if isinstance(family, str) else list(family)
-    for name in wanted:
+    chosen = families() if family is None else [family] if isinstance(family, str) else list(family)
+    for name in chosen:
         if name not in families():
             raise UnknownNameError("wavelet family", name, families())
     if kind == "continuous":
         return []
-    return [name for name, row in _table().items() if row["family"] in wanted]
+    return [name for name, row in _table().items() if row["family"] in chosen]
 
 
 def families(short: bool = True) -> list[str]:
-    """Names of the families, short or in full, in the order of the table.
+    """List the names of the wavelet families.
+
+    Parameters
+    ----------
+    short : bool, optional
+        True (default) for short names such as ``"db"``, False for full names.
+
+    Returns
+    -------
+    list of str
 
     Examples
     --------

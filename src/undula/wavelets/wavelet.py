@@ -1,6 +1,6 @@
-"""The Wavelet: four filters, what is known about them, and their polyphase matrix.
+"""Wavelet: four filters, their properties and their polyphase matrix.
 
-The first value of the pipeline. Attributes are those of ``pywt.Wavelet``. With the signal split into even
+The attributes are those of ``pywt.Wavelet``. With the signal split into even
 and odd samples, the analysis filters ``lo`` and ``hi`` become the polyphase matrix
 
     M = ⎡ lo_odd  lo_even ⎤         a[n] = Σ lo[k] x[2n + 1 - k]
@@ -26,21 +26,21 @@ from .table import Bank, record, wavelist
 
 __all__ = ["Wavelet", "as_wavelet"]
 
-# A bank of one's own that gives the signal back worse than this is refused: tables of four digits pass,
-# a tap that is wrong does not. (The built-in discrete Meyer wavelet reconstructs to 0.0022.)
+# Custom banks with a larger reconstruction error are rejected. Taps of four digits pass, a wrong tap does
+# not. (The built-in discrete Meyer wavelet reconstructs to 0.0022.)
 RECONSTRUCTION_TOLERANCE = 1e-3
 
 
 class Wavelet:
-    """A wavelet: a name from :func:`undula.wavelist`, or a filter bank of one's own.
+    """A wavelet: a built-in one, or one defined by a filter bank.
 
     Parameters
     ----------
     name : str
-        Name of a built-in wavelet, or any name when ``filter_bank`` is given.
+        Name of a built-in wavelet (see :func:`undula.wavelist`), or any name if ``filter_bank`` is given.
     filter_bank : sequence of four filters, or object with a ``filter_bank``, optional
-        ``(dec_lo, dec_hi, rec_lo, rec_hi)``, of one even length, that reconstruct as PyWavelets does.
-        Integers, Fractions and :class:`~undula.algebra.Surd` keep the wavelet exact.
+        ``(dec_lo, dec_hi, rec_lo, rec_hi)``, all of the same even length and aligned as in PyWavelets. The
+        wavelet is exact if all taps are integers, Fractions or :class:`~undula.algebra.Surd`.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Wavelet:
     ⎡ √2/2   √2/2 ⎤
     ⎣ √2/2  -√2/2 ⎦
 
-    The high band of Haar has the sign that PyWavelets gives it.
+    The sign of the high band of Haar is that of PyWavelets.
     """
 
     name: str
@@ -68,9 +68,7 @@ class Wavelet:
     def __init__(self, name: str = "", filter_bank: Any = None) -> None:
         if filter_bank is None:
             if not isinstance(name, str):
-                raise ArgumentTypeError(
-                    f"a wavelet is named by a string, got {name!r} ({type(name).__name__})"
-                )
+                raise ArgumentTypeError(f"name must be a string, got {name!r} ({type(name).__name__})")
             row = record(name)
             facts: dict[str, object] = {
                 "name": row.name,
@@ -87,27 +85,38 @@ class Wavelet:
         else:
             bank = _checked_bank(filter_bank)
             facts = {"name": str(name), "family_name": "", "short_family_name": "", "number": 0}
-            facts |= _measured(bank) | {"bank": bank}
+            facts |= _measured_properties(bank) | {"bank": bank}
         self.__dict__.update(facts)
 
     @classmethod
     def from_polyphase(cls, matrix: PolyphaseMatrix, name: str = "") -> Wavelet:
-        """The wavelet whose analysis is ``matrix``, up to a delay of each band.
+        """Return the wavelet with this analysis matrix, up to a delay of each band.
 
-        Bands are delayed and filters padded with zeros to the shortest bank that reconstructs as
-        PyWavelets does.
+        Bands are delayed and filters padded with zeros to obtain the shortest bank with the alignment of
+        PyWavelets.
+
+        Parameters
+        ----------
+        matrix : PolyphaseMatrix
+            A 2×2 matrix in one variable, with a monomial determinant.
+        name : str, optional
+            Name of the wavelet.
+
+        Returns
+        -------
+        Wavelet
         """
         if not isinstance(matrix, PolyphaseMatrix):
-            raise ArgumentTypeError(f"a PolyphaseMatrix is needed, got {matrix!r}")
+            raise ArgumentTypeError(f"expected a PolyphaseMatrix, got {matrix!r}")
         if (matrix.size, matrix.variables) != (2, 1):
             raise ArgumentError(
                 f"a wavelet has a 2×2 polyphase matrix in one variable, got {matrix.size}×"
-                f"{matrix.size} in {matrix.variables}"
+                f"{matrix.size} in {matrix.variables} variable(s)"
             )
         try:
             inverse = matrix.inverse()
         except NotInvertibleError as error:
-            raise ReconstructionError(f"this polyphase matrix makes no wavelet: {error}") from None
+            raise ReconstructionError(f"this polyphase matrix defines no wavelet: {error}") from None
         bands: list[list[dict[int, Number]]] = [[], []]
         length = 2
         for band in (0, 1):
@@ -123,7 +132,7 @@ class Wavelet:
         return cls(name, filter_bank=(*dec, *rec))
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a Wavelet cannot be changed; make another one from its filter_bank")
+        raise AttributeError("a Wavelet is immutable; create a new one from its filter_bank")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Wavelet):
@@ -191,14 +200,14 @@ class Wavelet:
         return self.rec_lo[::-1], self.rec_hi[::-1], self.dec_lo[::-1], self.dec_hi[::-1]
 
     def get_filters_coeffs(self) -> tuple[list[float], list[float], list[float], list[float]]:
-        """:attr:`filter_bank`, by the name that old programs use."""
+        """Return :attr:`filter_bank`; the legacy name."""
         return self.filter_bank
 
     def get_reverse_filters_coeffs(self) -> tuple[list[float], list[float], list[float], list[float]]:
-        """:attr:`inverse_filter_bank`, by the name that old programs use."""
+        """Return :attr:`inverse_filter_bank`; the legacy name."""
         return self.inverse_filter_bank
 
-    # --- facts ------------------------------------------------------------------------------------
+    # --- properties -------------------------------------------------------------------------------
 
     @property
     def short_name(self) -> str:
@@ -207,12 +216,12 @@ class Wavelet:
 
     @property
     def family_number(self) -> int:
-        """:attr:`number`, by PyWavelets' other name."""
+        """:attr:`number`, under the other name that PyWavelets has for it."""
         return self.number
 
     @property
     def exact(self) -> bool:
-        """True when the filters are known exactly, so that equations between schemes are exact."""
+        """True if all taps are exact numbers, so that schemes can be compared exactly."""
         return all(is_exact(value) for filt in self.bank for value in filt)
 
     @cached_property
@@ -230,33 +239,33 @@ class Wavelet:
 
     @cached_property
     def reconstruction_error(self) -> float:
-        """How far ``synthesis @ polyphase`` is from the identity."""
+        """The largest deviation of ``synthesis @ polyphase`` from the identity."""
         return (self.synthesis @ self.polyphase).distance(PolyphaseMatrix.identity(2))
 
     def wavefun(self, level: int = 8) -> tuple[NDArray[np.float64], ...]:
-        """Samples of the scaling function and the wavelet, by the cascade algorithm.
+        """Sample the scaling function and the wavelet by the cascade algorithm.
 
         Parameters
         ----------
-        level : int
-            Number of refinements; the samples are ``2**-level`` apart.
+        level : int, optional
+            Number of refinements, from 1 to 20; the samples are ``2**-level`` apart. The default is 8.
 
         Returns
         -------
-        tuple of arrays
+        tuple of ndarray
             ``(phi, psi, x)`` for an orthogonal wavelet, else ``(phi_d, psi_d, phi_r, psi_r, x)`` for
-            decomposition and reconstruction.
+            decomposition (d) and reconstruction (r).
         """
         if not isinstance(level, (int, np.integer)) or not 1 <= level <= 20:
             raise ArgumentError(f"level must be an integer from 1 to 20, got {level!r}")
         step = 2**level
-        # One sample before the first step and one after the last, so that plots start and end at zero.
+        # One sample before and one after the support, so that plots start and end at zero.
         length = max(step * (self.dec_len - 1) + self.orthogonal, (step - 1) * (self.dec_len - 1) + 3)
         sides = [(self.rec_lo, self.rec_hi)]
         sign = 1.0
         if not self.orthogonal:
             sides.insert(0, (self.dec_lo[::-1], self.dec_hi[::-1]))
-            # Filters come with either sign; the wavelet is drawn with its main lobe upwards.
+            # The sign of a biorthogonal high-pass filter is arbitrary: make the main lobe positive.
             sign = 1.0 if max(self.rec_hi, key=lambda tap: abs(round(tap, 12))) > 0 else -1.0
         curves = []
         for low, high in sides:
@@ -285,7 +294,7 @@ class Wavelet:
 
 
 def as_wavelet(given: object) -> Wavelet:
-    """A Wavelet from a name, a Wavelet, or an object of another library that has a ``filter_bank``."""
+    """Return a Wavelet for a name, a Wavelet, or an object with a ``filter_bank``, as in PyWavelets."""
     if isinstance(given, Wavelet):
         return given
     if isinstance(given, str):
@@ -293,7 +302,7 @@ def as_wavelet(given: object) -> Wavelet:
     name, bank = getattr(given, "name", ""), getattr(given, "filter_bank", None)
     if bank is None:
         raise ArgumentTypeError(
-            f"a wavelet is a name or an undula.Wavelet, got {given!r:.60} ({type(given).__name__})"
+            f"a wavelet must be a name or an undula.Wavelet, got {given!r:.60} ({type(given).__name__})"
         )
     if name in wavelist() and np.array_equal(Wavelet(name).filter_bank, bank):
         return Wavelet(name)
@@ -305,15 +314,15 @@ def _phase(taps: Sequence[Number], parity: int) -> Laurent:
 
 
 def _cascade(low: Sequence[float], last: Sequence[float], level: int, length: int) -> NDArray[np.float64]:
-    """The signal that ``level`` syntheses make of one coefficient, scaled to a function's samples."""
+    """Samples of a function: ``level`` synthesis steps applied to one coefficient, scaled."""
     samples = np.ones(1)
     for taps in [last] + [low] * (level - 1):
         spread = np.zeros(2 * samples.size - 1)
         spread[::2] = samples
         samples = np.convolve(spread, np.asarray(taps))
     curve = np.zeros(length)
-    kept = samples[: length - 1]
-    curve[1 : 1 + kept.size] = kept * 2 ** (level / 2)
+    samples = samples[: length - 1]
+    curve[1 : 1 + samples.size] = samples * 2 ** (level / 2)
     return curve
 
 
@@ -344,8 +353,8 @@ def _checked_bank(filter_bank: Any) -> Bank:
     return bank
 
 
-def _measured(bank: Bank) -> dict[str, object]:
-    """The facts about a custom bank, read off its filters."""
+def _measured_properties(bank: Bank) -> dict[str, object]:
+    """Properties of a custom bank, measured from its filters."""
     trial = object.__new__(Wavelet)
     trial.__dict__["bank"] = bank
     with np.errstate(over="ignore", invalid="ignore"):
@@ -353,12 +362,12 @@ def _measured(bank: Bank) -> dict[str, object]:
     if not error <= RECONSTRUCTION_TOLERANCE:
         raise ReconstructionError(
             f"these filters do not reconstruct: synthesis after analysis differs from the identity by"
-            f" {error:.3g} (at most {RECONSTRUCTION_TOLERANCE:g} is allowed); check their order"
+            f" {error:.3g} (at most {RECONSTRUCTION_TOLERANCE:g} is accepted); check their order"
             f" (dec_lo, dec_hi, rec_lo, rec_hi), signs and alignment"
         )
     lo, hi, rec_lo, rec_hi = (np.array([float(tap) for tap in taps]) for taps in bank)
     orthogonal = bool(np.allclose(lo[::-1], rec_lo, atol=1e-7) and np.allclose(hi[::-1], rec_hi, atol=1e-7))
-    symmetric = all(_whole(bank[i]).symmetry for i in (0, 1))
+    symmetric = all(Laurent(dict(enumerate(taps)), 1).symmetry for taps in bank[:2])
     return {
         "orthogonal": orthogonal,
         "biorthogonal": True,
@@ -368,12 +377,8 @@ def _measured(bank: Bank) -> dict[str, object]:
     }
 
 
-def _whole(taps: Sequence[Number]) -> Laurent:
-    return Laurent(dict(enumerate(taps)), 1)
-
-
 def _vanishing_moments(taps: NDArray[np.float64]) -> int:
-    """How many of Σ hi[k], Σ k hi[k], Σ k² hi[k], … are zero."""
+    """Count the leading moments Σ hi[k], Σ k hi[k], Σ k² hi[k], … that are zero."""
     places = np.arange(taps.size) - (taps.size - 1) / 2
     scale = np.abs(taps).sum() or 1.0
     count = 0
