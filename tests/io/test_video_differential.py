@@ -152,7 +152,7 @@ def test_repeated_runs_write_the_same_bytes(
 def test_frames_by_number_are_those_of_a_plain_decoder(
     name: str, suffix: str, clip: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(VideoReader, "NEAR", 3)
+    monkeypatch.setattr(VideoReader, "NEAR_FRAMES", 3)
     path = clip(name, suffix)
     expected = [frame[0] for frame in plain_decode(path, "rgb24")]
     reader = VideoReader(path)

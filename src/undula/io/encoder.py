@@ -1,6 +1,6 @@
-"""The file that a film is written to: frames are encoded, everything else is copied.
+"""Write a video: its main stream is encoded, all others are copied.
 
-A codec is chosen that keeps what the frames are: depth, colour resolution, range, opacity. Where none does,
+The encoder is one that keeps the depth, chroma resolution, range and alpha of the frames. If there is none,
 an error says so before anything is written.
 """
 
@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ArgumentError, FileError
-from .decoder import IDENTITY, display_matrix, frame_times, reason
-from .files import VIDEOS, import_optional
+from .decoder import IDENTITY_MATRIX, display_matrix, frame_times
+from .files import VIDEOS, import_optional, short_message
 
 __all__ = ["DEFAULT_ENCODERS", "VideoWriter", "check_options", "ordinary_threads"]
 
-# The first one that keeps the frames is taken.
+# The first encoder that keeps the frames is used.
 DEFAULT_ENCODERS = {
     "mp4": ("libx264",),
     "matroska": ("libx264",),
@@ -29,36 +29,26 @@ DEFAULT_ENCODERS = {
 }
 PRESETS = "ultrafast superfast veryfast faster fast medium slow slower veryslow placebo".split()
 WORST_QUALITY = 63
-QUANTIZED = (
-    "mpeg4",
-    "mjpeg",
-    "mpeg2video",
-    "mpeg1video",
-    "msmpeg4",
-    "msmpeg4v2",
-    "wmv1",
-    "wmv2",
-    "h263p",
-    "flv",
-)
-CONSTANT_RATE = ("mpeg1video", "mpeg2video")  # encoders whose frames come at a few rates only
-EVEN_SIDES = ("libx264", "libx265")  # where colours have half of the samples
+# Encoders whose quality is a quantizer.
+QUANTIZED = "mpeg4 mjpeg mpeg2video mpeg1video msmpeg4 msmpeg4v2 wmv1 wmv2 h263p flv".split()
+CONSTANT_RATE = ("mpeg1video", "mpeg2video")  # Encoders of a few constant frame rates.
+EVEN_SIDES = ("libx264", "libx265")  # Encoders of subsampled chroma that need an even width and height.
 FULL_RANGE_IN_STREAM = ("libx264", "libx265", "libvpx-vp9", "libsvtav1", "mjpeg")
-ASPECT_KEPT = ("mp4", "mov")  # containers that say for every codec whether pixels are square
+FULL_RANGE_IN_CONTAINER = ("matroska", "webm")
 ASPECT_IN_STREAM = ("libx264", "libx265", "mpeg4", "mpeg2video", "mpeg1video", "ffv1")
-RANGE_KEPT = ("matroska", "webm")  # containers that say for every codec whether samples are full-range
-# What comes back as it was written; other formats are written, too, and read as something else.
+ASPECT_IN_CONTAINER = ("mp4", "mov")
+# Raw formats that are read as they were written; others are written as well, but read as something else.
 RAW_PIXELS = {
     "avi": ["yuv420p", "yuv422p", "yuv411p", "yuv410p", "gray", "bgr24", "bgra"],
     "matroska": ["yuv420p", "yuv422p", "yuv411p", "yuv410p", "gray"],
     "mov": ["rgb24", "bgra"],
 }
-LARGEST_MPEG4_TIMESCALE = 65535
-MOST_REORDERED = 64  # packets of a stream that may come before the first decoding time
+MAX_MPEG4_TIMESCALE = 65535
+MAX_REORDERED_PACKETS = 64  # Packets of a stream that may come before its first decoding time.
 LIMITED_RANGE, FULL_RANGE = 1, 2  # AVCOL_RANGE_MPEG and AVCOL_RANGE_JPEG
 UNSPECIFIED = 2  # of AVColorSpace, AVColorPrimaries and AVColorTransferCharacteristic
-GRID_TOLERANCE = Fraction(1, 4)  # of the time between frames at a constant rate
-# What a container or a muxer says about itself, and is no longer true of the copy.
+GRID_TOLERANCE = Fraction(1, 4)  # In frame intervals of a constant rate.
+# Tags that describe the file that they are in, and are wrong in a copy.
 STALE_TAGS = (
     "ENCODER SOFTWARE VENDOR_ID MAJOR_BRAND MINOR_VERSION COMPATIBLE_BRANDS DURATION BPS NUMBER_OF_FRAMES"
     " NUMBER_OF_BYTES NAME"
@@ -66,19 +56,19 @@ STALE_TAGS = (
 
 
 def check_options(quality: int, preset: str) -> None:
-    """An error for what no encoder takes, before a file is opened."""
+    """Raise an error for options that no encoder accepts."""
     if preset not in PRESETS:
-        raise ArgumentError(f"preset should be one of {', '.join(PRESETS)}; got {preset!r}")
+        raise ArgumentError(f"preset must be one of {', '.join(PRESETS)}; got {preset!r}")
     if not 0 <= quality <= WORST_QUALITY:
-        raise ArgumentError(f"quality should be from 0, the best, to {WORST_QUALITY}; got {quality}")
+        raise ArgumentError(f"quality must be from 0, the best, to {WORST_QUALITY}; got {quality}")
 
 
 @contextmanager
 def ordinary_threads() -> Iterator[None]:
-    """Threads that an encoder makes real-time ones are made ordinary again.
+    """Reset threads that an encoder gives real-time priority.
 
-    SVT-AV1 raises the priority of its threads and of the caller's where it may, as it may for root; whatever
-    is started afterwards inherits it, and nothing else on the machine gets to run.
+    SVT-AV1 gives it to its own threads and to the calling one if it has the permission, as for root.
+    Everything that is started afterwards would inherit it and starve the rest of the machine.
     """
     if not hasattr(os, "sched_setscheduler"):
         yield
@@ -93,121 +83,119 @@ def ordinary_threads() -> Iterator[None]:
 
 
 def _real_time_threads() -> set[int]:
-    found = set()
+    threads = set()
     with suppress(OSError):
         for name in os.listdir("/proc/self/task"):
             with suppress(OSError):
                 if os.sched_getscheduler(int(name)) in (os.SCHED_FIFO, os.SCHED_RR):
-                    found.add(int(name))
-    return found
+                    threads.add(int(name))
+    return threads
 
 
 def _keeps_range(name: str, kind: str) -> bool:
-    """Whether it is known afterwards that samples are full-range."""
-    return kind in RANGE_KEPT or name in FULL_RANGE_IN_STREAM
+    """Whether the file tells that samples are full-range."""
+    return kind in FULL_RANGE_IN_CONTAINER or name in FULL_RANGE_IN_STREAM
 
 
-def _encoder_pixels(name: str, kind: str, pixels: str, full_range: bool, odd: bool) -> str:
-    """The format that an encoder keeps frames in; an error if something would be lost."""
+def _encoder_pixels(name: str, kind: str, pixels: str, full_range: bool, odd_size: bool) -> str:
+    """Return the format in which an encoder keeps frames; raise ValueError if something would be lost."""
     av = import_optional("av")
     encoder = av.Codec(name, "w")
-    layout = av.VideoFormat(pixels, 16, 16)
-    lossless = encoder.lossless and not encoder.lossy
+    pixel_format = av.VideoFormat(pixels, 16, 16)
     if "yuv" in pixels and full_range and not _keeps_range(name, kind):
         raise ValueError(f"{name} in this container does not keep full-range {pixels}")
     if name == "mjpeg" and "yuv" in pixels and not full_range:
         raise ValueError(f"mjpeg does not keep {pixels} of limited range")
-    names = [str(each.name) for each in encoder.video_formats or []]
-    if name in EVEN_SIDES and odd:
-        names = [each for each in names if "444" in each or "gray" in each]
+    formats = [str(video_format.name) for video_format in encoder.video_formats or []]
+    if name in EVEN_SIDES and odd_size:
+        formats = [candidate for candidate in formats if "444" in candidate or "gray" in candidate]
     if name == "rawvideo":
-        names = RAW_PIXELS.get(kind, [])
-        if not names:
+        formats = RAW_PIXELS.get(kind, [])
+        if not formats:
             raise ValueError("this container does not keep rawvideo")
     for same in (pixels, pixels.replace("yuvj", "yuv")):
-        if same in names or not names:
+        if same in formats or not formats:
             return same
-    gray = len(layout.components) == 1
-    if not layout.is_rgb:  # (grey as red, green and blue would be kept, and few players show it)
-        names = [each for each in names if not av.VideoFormat(each, 16, 16).is_rgb]
-    if not names:
+    if not pixel_format.is_rgb:  # RGB would keep grey, but few players show it.
+        formats = [candidate for candidate in formats if not av.VideoFormat(candidate, 16, 16).is_rgb]
+    if not formats:
         raise ValueError(f"{name} does not keep {pixels}")
-    best, loss = av.codec.codec.find_best_pix_fmt_of_list(names, pixels, True)
+    best, loss = av.codec.codec.find_best_pix_fmt_of_list(formats, pixels, True)
     losses = av.codec.codec.PixFmtLoss
-    serious = losses.DEPTH if gray and not lossless else ~losses.NONE & 0x3F
+    grey, lossless = len(pixel_format.components) == 1, encoder.lossless and not encoder.lossy
+    serious = losses.DEPTH if grey and not lossless else ~losses.NONE & 0x3F
     if best is None or loss & serious:
         raise ValueError(f"{name} does not keep {pixels}")
     return str(best.name)
 
 
-def _choose(
-    kind: str, target: Path, codec: str | None, source: Any, pixels: str, full_range: bool, odd: bool
+def _choose_encoder(
+    kind: str, target: Path, codec: str | None, source: Any, pixels: str, full_range: bool, odd_size: bool
 ) -> tuple[str, str]:
-    """An encoder that keeps frames as they are, and its format."""
+    """Return the name of an encoder that keeps frames as they are, and its pixel format."""
     av = import_optional("av")
     names = (codec,) if codec is not None else DEFAULT_ENCODERS[kind]
     if codec is None and source.lossless and not source.lossy and kind in ("matroska", "avi"):
-        names = ("ffv1",)  # What was kept without loss stays so.
+        names = ("ffv1",)  # A lossless source stays lossless.
     errors = []
     for name in names:
         if name not in av.codecs_available or not _is_encoder(name):
             errors.append(f"this FFmpeg has no video encoder named {name!r}")
             continue
         try:
-            return name, _encoder_pixels(name, kind, pixels, full_range, odd)
+            return name, _encoder_pixels(name, kind, pixels, full_range, odd_size)
         except ValueError as error:
             errors.append(str(error))
-    advice = "choose another with --codec" if codec is not None else "name a codec that does with --codec"
+    advice = "choose another with --codec" if codec is not None else "choose a codec that does with --codec"
     raise FileError(f"cannot write {target}: {', '.join(errors)}; {advice}, or write .mkv with --codec ffv1")
 
 
 def _is_encoder(name: str) -> bool:
     try:
         return str(import_optional("av").Codec(name, "w").type) == "video"
-    except Exception:  # (PyAV's own error, which is no public name in all versions)
+    except Exception:  # PyAV's own error is not public in all versions.
         return False
 
 
 def _encoder_options(name: str, quality: int, preset: str) -> dict[str, str]:
-    """A constant quality, 0 to 51 as for H.264, in the words of an encoder."""
+    """Return the options of an encoder for a constant quality, on the scale of H.264."""
     if name in ("libx264", "libx265"):
         quiet = {"x265-params": "log-level=error"} if name == "libx265" else {}
         return {"crf": str(min(quality, 51)), "preset": preset} | quiet
     if name in ("libvpx-vp9", "libvpx"):
-        rate = "0" if name == "libvpx-vp9" else "50M"  # (the most that VP8 may take)
+        rate = "0" if name == "libvpx-vp9" else "50M"  # VP8 needs an upper limit.
         fast = {"deadline": "realtime", "cpu-used": "8"}
         return {"crf": str(quality), "b": rate} | fast | ({"row-mt": "1"} if rate == "0" else {})
     if name == "libsvtav1":
-        os.environ.setdefault("SVT_LOG", "1")  # (or it prints all its settings)
+        os.environ.setdefault("SVT_LOG", "1")  # Otherwise it prints all its settings.
         return {"crf": str(quality), "preset": "10"}
     if name in QUANTIZED:
-        # Six steps of H.264's quantizer double it: 18 is 2 here.
+        # The quantizer of H.264 doubles every six steps; 18 corresponds to 2 here.
         step = min(31, max(1, round(2 ** ((quality - 12) / 6))))
         return {"flags": "+qscale", "global_quality": str(118 * step), "qmin": "1"}
     return {}
 
 
 def _constant_rate(path: Path, stream: Any, target: Path, what: str) -> Fraction:
-    """A rate at which every frame has a place of its own, near its time."""
+    """Return a rate at which each frame has a slot of its own near its time."""
     guesses = (stream.average_rate, stream.guessed_rate, stream.base_rate)
     rates = [Fraction(rate) for rate in guesses if rate] or [Fraction(25)]
     times = None if str(path).startswith("camera:") else frame_times(path, stream.index)
     if not times:
         return rates[0]
     for rate in rates:
-        places = [(time - times[0]) * stream.time_base * rate for time in times]
-        if len({round(place) for place in places}) == len(places) and all(
-            abs(place - round(place)) <= GRID_TOLERANCE for place in places
-        ):
+        slots = [(time - times[0]) * stream.time_base * rate for time in times]
+        near = all(abs(slot - round(slot)) <= GRID_TOLERANCE for slot in slots)
+        if near and len(set(map(round, slots))) == len(slots):
             return rate
     raise FileError(
-        f"cannot write {target}: the frames of {path} do not come at a constant rate, and {what} keeps no"
-        " other; write .mkv, .mp4 or .webm"
+        f"cannot write {target}: {what} needs a constant rate, which the frames of {path} do not have; write"
+        " .mkv, .mp4 or .webm"
     )
 
 
-def _tags(metadata: dict[str, str]) -> dict[str, str]:
-    """Tags that are still true of a copy; MP4 calls the title of a stream its name."""
+def _valid_tags(metadata: dict[str, str]) -> dict[str, str]:
+    """Return the tags that are valid in a copy; MP4 calls the title of a stream its name."""
     tags = {
         key: value
         for key, value in metadata.items()
@@ -217,19 +205,24 @@ def _tags(metadata: dict[str, str]) -> dict[str, str]:
 
 
 class VideoWriter:
-    """A container that is written: one stream encoded, others copied.
+    """A container to write: one stream is encoded, others are copied.
 
     Parameters
     ----------
     path : Path
-        Where it is written; errors speak of ``target``.
+        The temporary file to write.
+    target : Path
+        The file that errors refer to; its suffix determines the container.
     source : Path
-    container, film
-        What is read.
+        The file that is read.
+    container, stream
+        The container that is read, and its main video stream.
     first : av.VideoFrame
-        The first frame of the film, in the format that it is filtered in.
+        The first frame, in the format that it is filtered in.
     others : sequence of streams
-        Copied as they are.
+        The streams to copy.
+    codec, quality, preset
+        See :func:`undula.io.process`.
     """
 
     def __init__(
@@ -238,7 +231,7 @@ class VideoWriter:
         target: Path,
         source: Path,
         container: Any,
-        film: Any,
+        stream: Any,
         first: Any,
         others: Sequence[Any],
         codec: str | None,
@@ -249,49 +242,49 @@ class VideoWriter:
         self.target, self.kind = target, VIDEOS[target.suffix.lower()]
         pixels = str(first.format.name)
         full_range = first.color_range == FULL_RANGE or "yuvj" in pixels
-        odd = bool(first.width % 2 or first.height % 2)
-        name, self._pixels = _choose(
-            self.kind, target, codec, film.codec_context.codec, pixels, full_range, odd
+        odd_size = bool(first.width % 2 or first.height % 2)
+        name, self._pixels = _choose_encoder(
+            self.kind, target, codec, stream.codec_context.codec, pixels, full_range, odd_size
         )
-        if len(first.format.components) == 1:  # Grey is full-range, unless it says that it is not.
+        self._encoder = name
+        if len(first.format.components) == 1:  # Grey is full-range by default.
             full_range = first.color_range != LIMITED_RANGE and _keeps_range(name, self.kind)
-        self._suffix = source.suffix if source.suffix not in ("", target.suffix) else ".mkv"
+        self._advised_suffix = source.suffix if source.suffix not in ("", target.suffix) else ".mkv"
         self._size = first.width, first.height
-        self._aspect = film.sample_aspect_ratio or Fraction(1)
-        if self._aspect != 1 and self.kind not in ASPECT_KEPT and name not in ASPECT_IN_STREAM:
-            self._square_pixels(name)
+        self._aspect = stream.sample_aspect_ratio or Fraction(1)
+        if self._aspect != 1 and self.kind not in ASPECT_IN_CONTAINER and name not in ASPECT_IN_STREAM:
+            self._resize_to_square_pixels(name)
         self._matrix = self._checked_matrix(display_matrix(first))
         self._rate: Fraction | None = None
-        self._begin: Fraction | None = None
+        self._first_time: Fraction | None = None
         if self.kind == "avi" or name in CONSTANT_RATE:
             what = target.suffix if self.kind == "avi" else name
-            self._rate = _constant_rate(source, film, target, what)
+            self._rate = _constant_rate(source, stream, target, what)
         try:
             self._container = av.open(str(path), "w", format=self.kind)
-        except Exception as error:  # (FFmpeg's libraries raise anything, ValueError and OSError too)
-            raise FileError(f"cannot write {target}: {reason(error)}") from None
+        except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
+            raise FileError(f"cannot write {target}: {short_message(error)}") from None
         try:
-            self._add_film(name, film, first, full_range, _encoder_options(name, quality, preset))
+            self._add_encoded_stream(name, stream, first, full_range, _encoder_options(name, quality, preset))
             self._copied: dict[int, Any] = {}
-            self._undated: dict[int, list[Any]] = {}  # packets without decoding times, by stream
+            self._undated: dict[int, list[Any]] = {}  # Packets without decoding times, by stream.
             for other in others:
-                self._add_copy(other)
-            self._container.metadata.update(_tags(container.metadata))
+                self._add_copied_stream(other)
+            self._container.metadata.update(_valid_tags(container.metadata))
             self._container.set_chapters(container.chapters())
-            # Without this Matroska writes random identifiers, and no two files are the same.
+            # Without this, Matroska writes random identifiers, and files are not reproducible.
             self._container.flags |= av.container.core.Flags.bitexact.value
         except BaseException:
             self._container.close()
             raise
-        self._name, self._started = name, False
 
-    def _square_pixels(self, name: str) -> None:
-        """Frames become wider or higher where nothing else can say that their pixels are not square."""
+    def _resize_to_square_pixels(self, name: str) -> None:
+        """Enlarge the frames, if neither stream nor container can store an aspect ratio of pixels."""
         encoder = import_optional("av").Codec(name, "w")
         if encoder.lossless and not encoder.lossy:
             raise FileError(
-                f"cannot write {self.target}: {name} in {self.target.suffix} does not keep that pixels are"
-                f" {self._aspect.numerator}:{self._aspect.denominator}; write .mkv with --codec ffv1"
+                f"cannot write {self.target}: {name} in {self.target.suffix} does not keep the pixel aspect"
+                f" ratio {self._aspect.numerator}:{self._aspect.denominator}; write .mkv with --codec ffv1"
             )
         width, height = self._size
         if self._aspect > 1:
@@ -302,66 +295,67 @@ class VideoWriter:
 
     def _checked_matrix(self, matrix: tuple[int, ...]) -> tuple[int, ...]:
         a, b, _, c, d, *_ = matrix
-        turned = a == d and b == -c
-        if matrix[:5] == IDENTITY[:5] or self.kind in ("mp4", "mov") or (self.kind != "avi" and turned):
+        rotated = a == d and b == -c and self.kind != "avi"
+        if matrix[:5] == IDENTITY_MATRIX[:5] or self.kind in ("mp4", "mov") or rotated:
             return matrix
         raise FileError(
-            f"cannot write {self.target}: the video is shown turned or mirrored, and"
-            f" {self.target.suffix} does not keep that; write .mp4 or .mov"
+            f"cannot write {self.target}: the video is displayed rotated or mirrored, which"
+            f" {self.target.suffix} does not keep; write .mp4 or .mov"
         )
 
-    def _add_film(self, name: str, film: Any, first: Any, full_range: bool, options: dict[str, str]) -> None:
+    def _add_encoded_stream(
+        self, name: str, source: Any, first: Any, full_range: bool, options: dict[str, str]
+    ) -> None:
         av = import_optional("av")
-        rate = self._rate or film.average_rate or film.guessed_rate or Fraction(25)
+        rate = self._rate or source.average_rate or source.guessed_rate or Fraction(25)
         try:
             stream = self._container.add_stream(name, rate=rate, options=options)
-        except Exception as error:  # (FFmpeg's libraries raise anything, ValueError and OSError too)
-            raise FileError(f"no encoder {name!r} for {self.target}: {reason(error)}") from None
+        except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
+            raise FileError(f"no encoder {name!r} for {self.target}: {short_message(error)}") from None
         context = stream.codec_context
         context.width, context.height = self._size
         context.pix_fmt = self._pixels
-        base = 1 / self._rate if self._rate else film.time_base
-        if base is not None and name == "mpeg4" and base.denominator > LARGEST_MPEG4_TIMESCALE:
+        base = 1 / self._rate if self._rate else source.time_base
+        if base is not None and name == "mpeg4" and base.denominator > MAX_MPEG4_TIMESCALE:
             base = Fraction(1, 60000)
         if base is not None:
             context.time_base = base
-        for what in ("colorspace", "color_primaries", "color_trc"):
-            value = getattr(first, what)
-            setattr(context, what, getattr(film.codec_context, what) if value == UNSPECIFIED else value)
+        for attribute in ("colorspace", "color_primaries", "color_trc"):
+            value = getattr(first, attribute)
+            value = getattr(source.codec_context, attribute) if value == UNSPECIFIED else value
+            setattr(context, attribute, value)
         context.color_range = (
-            FULL_RANGE if full_range else first.color_range or film.codec_context.color_range
+            FULL_RANGE if full_range else first.color_range or source.codec_context.color_range
         )
-        context.sample_aspect_ratio = self._aspect if film.sample_aspect_ratio else Fraction(0)
+        context.sample_aspect_ratio = self._aspect if source.sample_aspect_ratio else Fraction(0)
         context.flags |= av.codec.context.Flags.frame_duration
-        if self._matrix[:5] != IDENTITY[:5]:
+        if self._matrix[:5] != IDENTITY_MATRIX[:5]:
             stream.set_display_matrix(self._matrix)
-        stream.metadata.update(_tags(film.metadata))
-        stream.disposition = film.disposition
+        stream.metadata.update(_valid_tags(source.metadata))
+        stream.disposition = source.disposition
         self._stream = stream
 
-    def _add_copy(self, other: Any) -> None:
+    def _add_copied_stream(self, source: Any) -> None:
         flags = import_optional("av").stream.Disposition
-        cover = other.type == "video" and other.disposition & flags.attached_pic
-        what = "cover art" if cover else other.type
+        cover = source.type == "video" and source.disposition & flags.attached_pic
+        if (cover and self.kind != "mp4") or (source.type == "attachment" and self.kind != "matroska"):
+            return  # In Matroska, start() attaches the cover.
         try:
-            if cover and self.kind == "matroska":
-                return  # (its packet becomes an attachment)
-            if (cover and self.kind != "mp4") or (other.type == "attachment" and self.kind != "matroska"):
-                return
-            stream = self._container.add_stream_from_template(other, opaque=True)
-        except Exception as error:  # (FFmpeg's libraries raise anything, ValueError and OSError too)
-            name = getattr(other.codec_context, "name", "an unknown codec")
+            stream = self._container.add_stream_from_template(source, opaque=True)
+        except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
+            name = getattr(source.codec_context, "name", "an unknown codec")
             raise FileError(
-                f"cannot write {self.target}: {self.target.suffix} keeps no {what} of {name}"
-                f" ({reason(error)}); write {self._suffix}, or the film alone (audio=False, --no-audio)"
+                f"cannot write {self.target}: {self.target.suffix} keeps no"
+                f" {'cover art' if cover else source.type} of {name} ({short_message(error)}); write"
+                f" {self._advised_suffix}, or the main video stream alone (audio=False, --no-audio)"
             ) from None
-        stream.metadata.update(_tags(other.metadata))
-        stream.disposition = other.disposition
-        self._copied[other.index] = stream
+        stream.metadata.update(_valid_tags(source.metadata))
+        stream.disposition = source.disposition
+        self._copied[source.index] = stream
 
-    def start(self, held: Sequence[Any]) -> None:
-        """Opens the encoder and writes the header; ``held`` are the packets before the first frame."""
-        for packet in held:
+    def start(self, packets: Sequence[Any]) -> None:
+        """Open the encoder and write the header and the packets that came before the first frame."""
+        for packet in packets:
             if packet.stream.index not in self._copied and self.kind == "matroska":
                 self._attach_cover(packet)
         try:
@@ -369,14 +363,13 @@ class VideoWriter:
                 self._container.start_encoding()
         except OSError:
             raise
-        except Exception:  # (FFmpeg says "invalid argument", and no more)
+        except Exception:  # FFmpeg's message is no more than "invalid argument".
             width, height = self._size
             raise FileError(
-                f"cannot write {self.target}: {self._name} for {self.target.suffix} does not take"
+                f"cannot write {self.target}: {self._encoder} for {self.target.suffix} does not take"
                 f" {self._pixels} of {width} × {height}; choose another suffix or --codec"
             ) from None
-        self._started = True
-        for packet in held:
+        for packet in packets:
             self.copy(packet)
 
     def _attach_cover(self, packet: Any) -> None:
@@ -387,7 +380,7 @@ class VideoWriter:
         self._container.add_attachment(name, cover.metadata.get("mimetype", mime), bytes(packet))
 
     def encode(self, frame: Any) -> None:
-        """A frame of the film."""
+        """Encode a frame."""
         pts, base = frame.pts, frame.time_base
         if (frame.format.name, frame.width, frame.height) != (self._pixels, *self._size):
             full = self._stream.codec_context.color_range == FULL_RANGE
@@ -396,23 +389,23 @@ class VideoWriter:
             frame.pts, frame.time_base = pts, base
         if self._rate is not None and pts is not None:
             time = pts * base
-            self._begin = time if self._begin is None else self._begin
-            frame.pts = round((time - self._begin) * self._rate) + round(self._begin * self._rate)
+            first = self._first_time = time if self._first_time is None else self._first_time
+            frame.pts = round((time - first) * self._rate) + round(first * self._rate)
             frame.time_base = 1 / self._rate
             frame.duration = 1
-        frame.pict_type = 0  # (the encoder knows better than the last one)
+        frame.pict_type = 0  # The encoder chooses; this was the choice of the last one.
         self._container.mux(self._stream.encode(frame))
 
     def copy(self, packet: Any) -> None:
-        """A packet of another stream, if it is kept.
+        """Copy a packet of another stream, if that stream is copied.
 
-        Matroska has no decoding times. Where frames are stored out of order FFmpeg knows them only after some
-        packets: the first ones wait for it.
+        Matroska stores no decoding times. If frames are out of order, FFmpeg derives the times only after
+        some packets, and the first packets wait for it.
         """
         if packet.stream.index not in self._copied:
             return
         waiting = self._undated.setdefault(packet.stream.index, [])
-        if packet.dts is None and packet.stream.type == "video" and len(waiting) < MOST_REORDERED:
+        if packet.dts is None and packet.stream.type == "video" and len(waiting) < MAX_REORDERED_PACKETS:
             waiting.append(packet)
             return
         if packet.dts is None:
@@ -421,7 +414,7 @@ class VideoWriter:
         self._mux_copy(packet)
 
     def _copy_undated(self, index: int, until: int | None) -> None:
-        """Writes the packets of a stream that wait for decoding times; those are before the one given."""
+        """Write the packets that wait for decoding times, giving them times before ``until``."""
         packets = self._undated.pop(index, [])
         if until is None:
             until = max(((packet.pts or 0) + max(1, packet.duration or 0) for packet in packets), default=0)
@@ -439,21 +432,21 @@ class VideoWriter:
             self._container.mux(packet)
         except OSError:
             raise
-        except Exception as error:  # (FFmpeg's libraries raise anything, ValueError and OSError too)
+        except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
             name = getattr(source.codec_context, "name", "an unknown codec")
             raise FileError(
                 f"cannot write {self.target}: stream {source.index} ({name}) cannot be copied:"
-                f" {reason(error)}; --no-audio (audio=False) leaves it out"
+                f" {short_message(error)}; --no-audio (audio=False) leaves it out"
             ) from None
 
     def finish(self) -> None:
-        """Writes what the encoder still has, and the end of the file."""
+        """Flush the encoder and finish the file."""
         for index in list(self._undated):
             self._copy_undated(index, None)
         self._container.mux(self._stream.encode(None))
         self._container.close()
 
     def abandon(self) -> None:
-        """Closes a file that is not wanted any more."""
+        """Close an incomplete file."""
         with suppress(Exception):
             self._container.close()

@@ -21,6 +21,7 @@ __all__ = [
     "detect_kind",
     "import_optional",
     "output_kind",
+    "pixel_limit",
     "same_file",
     "short_message",
 ]
@@ -125,9 +126,14 @@ def output_kind(path: Path, source_kind: str = "", source_suffix: str = "") -> s
     raise FileError(f"the suffix of {path.name!r} stands for no known format; use one of {known}")
 
 
+def pixel_limit(max_pixels: int | None) -> int:
+    """Return the limit on pixels, with its default."""
+    return DEFAULT_MAX_PIXELS if max_pixels is None else max_pixels
+
+
 def check_size(path: Path, pixels: int, max_pixels: int | None, nbytes: int = 0) -> None:
     """Raise an error if a file declares more pixels, or more bytes of pixels, than allowed."""
-    limit = DEFAULT_MAX_PIXELS if max_pixels is None else max_pixels
+    limit = pixel_limit(max_pixels)
     advice = "raise it with max_pixels (--max-pixels) if you trust the file"
     if pixels > limit:
         raise FileError(f"{path} declares {pixels:,} pixels, and the limit is {limit:,}; {advice}")

@@ -1,9 +1,9 @@
-"""Video: decoding, filtering and encoding at the same time, in memory that does not grow.
+"""Filter videos: decode, filter and encode at the same time, in memory that does not grow.
 
     decode (a thread) ─▶ queue ─▶ filter (several frames at once, in their order) ─▶ encode
 
-Frames stay in the planes that they are kept in, brightness and colour differences; other streams, time stamps
-and metadata are copied. Queues are short: whoever is ahead waits.
+Frames stay in the planes that they are stored in, such as luma and chroma. Other streams, time stamps and
+metadata are copied. The queues are short, so that a fast stage waits for a slow one.
 """
 
 from __future__ import annotations
@@ -30,23 +30,26 @@ from .decoder import (
     open_video,
     probe,
     read_frames,
-    reason,
     replace_planes,
     times_are_guessed,
 )
 from .encoder import VideoWriter, check_options
-from .files import VIDEOS, atomic_write, import_optional, same_file
+from .files import VIDEOS, atomic_write, import_optional, same_file, short_message
 
 __all__ = ["Planes", "Video", "probe", "process", "read_frames"]
 
 Work = Callable[[Planes], Planes]
 
-COPIED = ("video", "audio", "subtitle", "attachment")  # kinds of streams that are copied beside the film
-DEPTH = 3  # frames that wait between two stages
+COPIED_STREAM_TYPES = ("video", "audio", "subtitle", "attachment")
+QUEUE_FRAMES = 3
+MIN_WINDOW_FRAMES = 4
+
+# What passes between the stages: "frame" or "packet" and the object, at last "end" or "error".
+Item = tuple[str, Any]
 
 
-class _Decoder(threading.Thread):
-    """Decodes, and waits where others are behind."""
+class _DecodingThread(threading.Thread):
+    """Decodes one stream, demuxes others, and waits while the queue is full."""
 
     def __init__(
         self, path: str | Path, container: Any, stream: Any, others: Sequence[Any], count: int | None
@@ -55,10 +58,11 @@ class _Decoder(threading.Thread):
         self.path, self.container, self.stream, self.count = path, container, stream, count
         self.streams = [stream, *others]
         self.times = frame_times(path, stream.index) if times_are_guessed(container, stream) else None
-        self.queue: Queue[tuple[str, Any]] = Queue(DEPTH)
+        self.queue: Queue[Item] = Queue(QUEUE_FRAMES)
         self.stopped = threading.Event()
+        self.number = 0  # Frames decoded.
 
-    def _put(self, item: tuple[str, Any]) -> bool:
+    def _put(self, item: Item) -> bool:
         while not self.stopped.is_set():
             try:
                 self.queue.put(item, timeout=0.1)
@@ -68,7 +72,7 @@ class _Decoder(threading.Thread):
         return False
 
     def _time(self, number: int, pts: int | None, last: int | None) -> int:
-        """When a frame is shown: later than the one before it, whatever a broken container says."""
+        """Return the time of a frame, which is after the last one even if the container is broken."""
         if self.times is not None and number < len(self.times):
             pts = self.times[number]
         if pts is None or (last is not None and pts <= last):
@@ -76,42 +80,45 @@ class _Decoder(threading.Thread):
         return pts
 
     def run(self) -> None:
-        number, first, last = 0, None, None
-        span = DecodedSpan(self.path, self.container, self.stream)
         try:
-            for packet in self.container.demux(self.streams):
-                if packet.stream is not self.stream:
-                    if packet.size and not self._put(("packet", packet)):
-                        return
-                    continue
-                for frame in packet.decode():
-                    if self.count is not None and number >= self.count:
-                        self._put(("end", None))
-                        return
-                    span.add(frame)
-                    number += 1
-                    size = frame.width, frame.height, frame.format.name
-                    if size != (first := first or size):
-                        raise FileError(
-                            "frames change from {} × {} of {} to {} × {} of {} on the way; convert the"
-                            " video to one size and format first".format(*first, *size)
-                        )
-                    pts, base, pixels = frame.pts, frame.time_base, filterable_format(frame.format.name)
-                    if frame.format.name != pixels:
-                        frame = frame.reformat(format=pixels)
-                    last = frame.pts = self._time(number - 1, pts, last)
-                    frame.time_base = base
-                    if not self._put(("frame", frame)):
-                        return
-            if number and number != self.count:
-                span.check_end()
+            self._decode()
             self._put(("end", None))
-        except UndulaError as error:  # (raised again where frames are waited for)
+        except UndulaError as error:  # items() raises it again.
             self._put(("error", error))
         except Exception as error:
-            self._put(("error", decode_error(self.path, number, error)))
+            self._put(("error", decode_error(self.path, self.number, error)))
 
-    def items(self) -> Iterator[tuple[str, Any]]:
+    def _decode(self) -> None:
+        first, last = None, None
+        span = DecodedSpan(self.path, self.container, self.stream)
+        for packet in self.container.demux(self.streams):
+            if packet.stream is not self.stream:
+                if packet.size and not self._put(("packet", packet)):
+                    return
+                continue
+            for frame in packet.decode():
+                if self.count is not None and self.number >= self.count:
+                    return
+                span.add(frame)
+                size = frame.width, frame.height, frame.format.name
+                if size != (first := first or size):
+                    raise FileError(
+                        "frames change from {} × {} of {} to {} × {} of {}; convert the video to one size"
+                        " and format first".format(*first, *size)
+                    )
+                pts, base, pixels = frame.pts, frame.time_base, filterable_format(frame.format.name)
+                if frame.format.name != pixels:
+                    frame = frame.reformat(format=pixels)
+                last = frame.pts = self._time(self.number, pts, last)
+                frame.time_base = base
+                self.number += 1
+                if not self._put(("frame", frame)):
+                    return
+        if self.number and self.number != self.count:
+            span.check_end()
+
+    def items(self) -> Iterator[Item]:
+        """Iterate over frames and packets in the order of the file."""
         while True:
             try:
                 kind, item = self.queue.get(timeout=0.5)
@@ -141,167 +148,165 @@ def process(
     count: int | None = None,
     max_pixels: int | None = None,
 ) -> int:
-    """Filters a video into another file.
+    """Filter a video into another file.
 
     Parameters
     ----------
     source : path, or ``camera:0``
     target : path
-        The suffix says which container: mp4, m4v, mkv, mov, avi, webm.
+        The suffix determines the container: mp4, m4v, mkv, mov, avi or webm.
     work : callable
-        Gets the planes of a frame, brightness first, and gives others of the same shapes and dtypes; with
-        ``over_time``, planes of so many frames, each with one more axis in front.
-    over_time : int
-        Frames that are filtered together, half of them again with the next ones; 0 for one by one.
+        Takes the list of planes of a frame, luma first, and returns planes of the same shapes and dtypes.
+        With ``over_time``, each plane has an axis of frames in front.
+    over_time : int, default 0
+        The number of frames that are filtered together, at least 4, in windows that overlap by half; 0 to
+        filter each frame independently.
     workers : int, optional
-        Frames that are worked on at once.
+        The number of frames that are filtered at the same time; by default the number of threads.
     progress : callable, optional
-        Is told how many frames are done.
+        Called with the number of frames done.
     codec : str, optional
-        An encoder of FFmpeg's. By default that of the container which keeps the frames: H.264; MPEG-4 or
-        Motion JPEG in AVI, VP9 or AV1 in WebM, FFV1 in Matroska and AVI if the source is lossless.
-    quality : int
-        Constant quality, from 0, the best, to 63.
-    preset : str
-        How much libx264 and libx265 try: ``"ultrafast"`` to ``"placebo"``.
-    audio : bool
-        Whether other streams are copied: sound, subtitles, cover art, attachments and other films.
+        An encoder of FFmpeg. By default, one for the container that keeps the frames: H.264; MPEG-4 or Motion
+        JPEG in AVI, VP9 or AV1 in WebM, and FFV1 in Matroska and AVI if the source is lossless.
+    quality : int, default 18
+        A constant quality, from 0, the best, to 63.
+    preset : str, default "veryfast"
+        The effort of libx264 and libx265: ``"ultrafast"`` to ``"placebo"``.
+    audio : bool, default True
+        Whether to copy other streams: audio, subtitles, cover art, attachments and other videos.
     count : int, optional
-        The most frames to take.
+        The maximum number of frames.
     max_pixels : int, optional
-        The most pixels that a frame may have.
+        The maximum number of pixels in a frame; by default 100 million.
 
     Returns
     -------
     int
-        How many frames were written.
+        The number of frames written.
 
     Raises
     ------
     FileError
-        For what cannot be read or written, and for what would be lost: depth, colour resolution, opacity,
-        range, orientation or time stamps that the codec or the container does not keep; for a film that ends
-        clearly before the end that its file declares.
+        If a file cannot be read or written; if the codec or the container does not keep the depth, chroma
+        resolution, alpha, range, orientation or time stamps; or if the video ends clearly before the end that
+        its file declares.
 
     Notes
     -----
-    Of several video streams the film is filtered: the default one of those with more than one frame.
+    If there are several video streams, the default one of those with more than one frame is filtered.
     """
     target = Path(target)
     if target.suffix.lower() not in VIDEOS:
         raise FileError(f"a video is written as {', '.join(VIDEOS)}; got {target.name!r}")
     if not str(source).startswith("camera:") and same_file(Path(source), target):
-        raise FileError(f"{target} is the input; give the output another name")
-    if over_time and over_time < 4:
-        raise ArgumentError(f"frames are filtered together by 4 or more, got {over_time}")
+        raise FileError(f"{target} is the input; choose another output")
+    if over_time and over_time < MIN_WINDOW_FRAMES:
+        raise ArgumentError(f"over_time must be 0, or {MIN_WINDOW_FRAMES} or more; got {over_time}")
     check_options(quality, preset)
-    container, film = open_video(source, max_pixels)
-    done = 0
-    with container, atomic_write(target) as beside:
-        others = [s for s in container.streams if s is not film and s.type in COPIED] if audio else []
-        decoder = _Decoder(source, container, film, others, count)
-        out: VideoWriter | None = None
-        held: list[Any] = []  # packets that come before the first frame
+    container, main = open_video(source, max_pixels)
+    written = 0
+    with container, atomic_write(target) as temporary:
+        others = [s for s in container.streams if audio and s is not main and s.type in COPIED_STREAM_TYPES]
+        decoder = _DecodingThread(source, container, main, others, count)
+        writer: VideoWriter | None = None
+        early: list[Any] = []  # Packets before the first frame.
         try:
             decoder.start()
-            for kind, item in _filtered(decoder.items(), work, over_time, workers):
-                if out is None and kind == "packet":
-                    held.append(item)
+            for kind, item in _filter_frames(decoder.items(), work, over_time, workers):
+                if writer is None and kind == "packet":
+                    early.append(item)
                     continue
-                if out is None:
-                    out = VideoWriter(
-                        beside, target, Path(source), container, film, item, others, codec, quality, preset
+                if writer is None:
+                    writer = VideoWriter(
+                        temporary, target, Path(source), container, main, item, others, codec, quality, preset
                     )
-                    out.start(held)
+                    writer.start(early)
                 if kind == "packet":
-                    out.copy(item)
+                    writer.copy(item)
                     continue
-                out.encode(item)
-                done += 1
+                writer.encode(item)
+                written += 1
                 if progress is not None:
-                    progress(done)
-            if out is None:
-                raise FileError(f"{source} has no frames that could be decoded")
-            out.finish()
+                    progress(written)
+            if writer is None:
+                raise FileError(f"no frame of {source} can be decoded")
+            writer.finish()
         except BaseException as error:
-            if out is not None:
-                out.abandon()
+            if writer is not None:
+                writer.abandon()
             if isinstance(error, UndulaError | OSError) or not isinstance(error, Exception):
                 raise
-            muxed = isinstance(error, import_optional("av").error.FFmpegError)  # (and no error of the filter)
-            advice = "; write .mkv, or the film alone (audio=False, --no-audio)" if muxed else ""
-            raise FileError(f"cannot filter {source} into {target}: {reason(error)}{advice}") from None
+            muxed = isinstance(error, import_optional("av").error.FFmpegError)  # Not an error of the filter.
+            advice = "; write .mkv, or the main video stream alone (audio=False, --no-audio)" if muxed else ""
+            raise FileError(f"cannot filter {source} into {target}: {short_message(error)}{advice}") from None
         finally:
             decoder.stopped.set()
             if decoder.ident is not None:
                 decoder.join()
-    return done
+    return written
 
 
-def _filtered(
-    items: Iterator[tuple[str, Any]], work: Work, over_time: int, workers: int | None
-) -> Iterator[tuple[str, Any]]:
-    """Frames with filtered planes, in their order; packets pass by."""
+def _filter_frames(items: Iterator[Item], work: Work, over_time: int, workers: int | None) -> Iterator[Item]:
+    """Replace the planes of frames by filtered ones; frames and packets stay in their order."""
     from ..backends.cpu import get_num_threads
 
     if over_time:
-        yield from _over_time(items, work, over_time)
+        yield from _filter_windows(items, work, over_time)
         return
 
-    def one(frame: Any) -> Any:
+    def filter_frame(frame: Any) -> Any:
         return replace_planes(frame, work(copy_planes(frame)))
 
+    def finished(kind: str, item: Any) -> Item:
+        return kind, item.result() if kind == "frame" else item
+
     count = workers or get_num_threads()
-    waiting: deque[tuple[str, Any]] = deque()
+    waiting: deque[Item] = deque()
     with ThreadPoolExecutor(count, "undula-filter") as pool:
         try:
             for kind, item in items:
-                waiting.append((kind, pool.submit(one, item) if kind == "frame" else item))
+                waiting.append((kind, pool.submit(filter_frame, item) if kind == "frame" else item))
                 while sum(k == "frame" for k, _ in waiting) > count or (
                     waiting and waiting[0][0] == "packet"
                 ):
-                    yield _ready(waiting.popleft())
+                    yield finished(*waiting.popleft())
             while waiting:
-                yield _ready(waiting.popleft())
+                yield finished(*waiting.popleft())
         finally:
             for kind, item in waiting:
                 if kind == "frame":
                     item.cancel()
 
 
-def _ready(item: tuple[str, Any]) -> tuple[str, Any]:
-    return (item[0], item[1].result()) if item[0] == "frame" else item
-
-
-def _over_time(items: Iterator[tuple[str, Any]], work: Work, length: int) -> Iterator[tuple[str, Any]]:
-    """Windows of frames that overlap by half, each fading into the next."""
+def _filter_windows(items: Iterator[Item], work: Work, length: int) -> Iterator[Item]:
+    """Filter frames in windows that overlap by half, each fading into the next."""
     hop = length // 2
     frames: list[Any] = []
-    stacks: list[Planes] = []  # of the frames that are waiting
-    before: list[Planes] | None = None  # what the last window made of its second half
+    originals: list[Planes] = []
+    overlap: list[Planes] = []  # Results of the last window for the first half of this one.
 
-    def window(final: bool) -> Iterator[tuple[str, Any]]:
-        nonlocal frames, stacks, before
-        made = work([np.stack([one[k] for one in stacks]) for k in range(len(stacks[0]))])
-        results = [[plane[t] for plane in made] for t in range(len(stacks))]
-        for t, old in enumerate(before or []):
-            share = (t + 1) / (len(before or []) + 1)
+    def filter_window(final: bool) -> Iterator[Item]:
+        nonlocal frames, originals, overlap
+        stacks = work([np.stack(planes) for planes in zip(*originals, strict=True)])
+        results = [[stack[t] for stack in stacks] for t in range(len(originals))]
+        for t, before in enumerate(overlap):
+            weight = np.float32((t + 1) / (len(overlap) + 1))
             for k, plane in enumerate(results[t]):
-                mixed = old[k] + (plane.astype(np.float32) - old[k]) * np.float32(share)
+                mixed = before[k] + (plane.astype(np.float32) - before[k]) * weight
                 results[t][k] = np.round(mixed).astype(plane.dtype)
-        out = len(stacks) if final else hop
-        for frame, planes in zip(frames[:out], results[:out], strict=True):
+        count = len(originals) if final else hop
+        for frame, planes in zip(frames[:count], results[:count], strict=True):
             yield "frame", replace_planes(frame, planes)
-        before = None if final else results[hop:]
-        frames, stacks = frames[out:], stacks[out:]
+        overlap = [] if final else results[hop:]
+        frames, originals = frames[count:], originals[count:]
 
     for kind, item in items:
         if kind == "packet":
             yield kind, item
             continue
         frames.append(item)
-        stacks.append(copy_planes(item))
-        if len(stacks) == length:
-            yield from window(final=False)
-    if stacks:
-        yield from window(final=True)
+        originals.append(copy_planes(item))
+        if len(originals) == length:
+            yield from filter_window(final=False)
+    if originals:
+        yield from filter_window(final=True)

@@ -315,7 +315,7 @@ def _work() -> None:
             _reply(*_picture(path, told["pixels"]))
             return
         film = VideoReader(path, told["pixels"])
-        known = film.known
+        known = film.video
         first = film.frame(0)
         shape = {"width": int(first.shape[1]), "height": int(first.shape[0])}
         about = {"kind": "video", "pages": max(1, known.frames), "rate": known.rate or 25.0, "color": True}
