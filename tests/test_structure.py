@@ -25,7 +25,6 @@ UNFINISHED = {
     "backends",
     "experiments",
     "filters",
-    "io",
     "plans",
     "studio",
     "transforms",

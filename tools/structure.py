@@ -121,7 +121,11 @@ def foreign_private_attributes(path: Path) -> list[Finding]:
             findings.append(Finding(path, node.lineno, ast.unparse(node)))
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level:
-            private = [alias.name for alias in node.names if alias.name.startswith("_")]
+            private = [
+                alias.name
+                for alias in node.names
+                if alias.name.startswith("_") and not alias.name.startswith("__")
+            ]
             findings += [Finding(path, node.lineno, f"import {name}") for name in private]
     return findings
 
