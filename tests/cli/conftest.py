@@ -1,4 +1,4 @@
-"""What all tests of commands share."""
+"""Fixtures for the tests of commands."""
 
 from pathlib import Path
 
@@ -7,6 +7,6 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Everything happens in a folder of its own."""
+    """Run each test in an empty folder of its own."""
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -16,7 +16,7 @@ COUNT = 17
 
 @pytest.fixture
 def pictures() -> Path:
-    """A folder with seventeen pictures, one of which is broken."""
+    """A folder of images, one of which is truncated."""
     folder = Path("in")
     folder.mkdir()
     for number in range(COUNT):
@@ -25,33 +25,31 @@ def pictures() -> Path:
     return folder
 
 
-def test_the_report_has_what_worked_and_what_did_not(
-    pictures: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_report_lists_results_and_errors(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("denoise in -o out --json") == 1
-    said = capsys.readouterr()
-    report = json.loads(said.out)
+    captured = capsys.readouterr()
+    report = json.loads(captured.out)
     assert [Path(file["output"]).name for file in report["files"]] == [
         f"{number:02}.png" for number in range(COUNT) if number != 5
     ]
     assert report["frames"] == COUNT - 1
     assert [error["input"] for error in report["errors"]] == [str(pictures / "05.png")]
     assert "05.png" in report["errors"][0]["error"]
-    assert said.err.splitlines()[-1] == f"undula: 1 of {COUNT} files was not filtered"
+    assert captured.err.splitlines()[-1] == f"undula: 1 of {COUNT} files was not filtered"
     assert len(list(Path("out").iterdir())) == COUNT - 1
 
 
-def test_errors_for_people_name_their_file(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_printed_errors_name_the_file(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("sharpen in/04.png in/05.png missing.png -o out") == 1
-    said = capsys.readouterr()
-    assert said.out.splitlines() == ["out/04.png"]
-    first, second, last = said.err.splitlines()
+    captured = capsys.readouterr()
+    assert captured.out.splitlines() == ["out/04.png"]
+    first, second, last = captured.err.splitlines()
     assert "in/05.png" in first
     assert "missing.png" in second
     assert last == "undula: 2 of 3 files were not filtered"
 
 
-def test_an_error_that_all_files_share_is_said_once(
+def test_error_shared_by_all_files_is_printed_once(
     pictures: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call("denoise in/00.png in/01.png in/02.png -o out --sigma -3") == 1
@@ -63,10 +61,10 @@ def test_an_error_that_all_files_share_is_said_once(
 @pytest.mark.parametrize(
     "error", [RuntimeError("decoder"), MemoryError(), OSError(5, "Input/output error"), KeyError("codec")]
 )
-def test_whatever_is_raised_for_one_file(
+def test_exception_of_any_type_fails_one_file_only(
     error: Exception, monkeypatch: pytest.MonkeyPatch, pictures: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Libraries that decode raise errors of any kind."""
+    """Decoders raise exceptions of many types."""
     picture = jobs.filter_picture
 
     def reader(source: Path, *arguments: Any, **options: Any) -> Any:
@@ -82,14 +80,14 @@ def test_whatever_is_raised_for_one_file(
     assert report["errors"][0]["error"]
 
 
-def test_a_device_that_is_not_there(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_device(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("denoise in/00.png in/01.png -o out --backend opencl:99 --json") == 1
     report = json.loads(capsys.readouterr().out)
     assert report["files"] == []
     assert len(report["errors"]) == 2
 
 
-def test_errors_of_many_files_fit_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
+def test_number_of_printed_errors_is_limited(capsys: pytest.CaptureFixture[str]) -> None:
     missing = " ".join(f"{number}.png" for number in range(30))
     assert call(f"denoise {missing} -o out") == 1
     lines = capsys.readouterr().err.splitlines()
@@ -101,18 +99,18 @@ def test_errors_of_many_files_fit_a_screen(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize("line", ["denoise in/05.png out.png", "denoise in/05.png -o out"])
-def test_the_report_of_one_file_is_like_that_of_many(
+def test_report_of_one_file_has_the_same_form(
     line: str, pictures: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(f"{line} --json") == 1
-    said = capsys.readouterr()
-    report = json.loads(said.out)
+    captured = capsys.readouterr()
+    report = json.loads(captured.out)
     assert report["files"] == []
     assert [error["input"] for error in report["errors"]] == ["in/05.png"]
-    assert said.err == f"undula: {report['errors'][0]['error']}\n"
+    assert captured.err == f"undula: {report['errors'][0]['error']}\n"
 
 
-def test_everything_worked(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_without_errors(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("denoise in/00.png in/01.png -o out --json") == 0
     report = json.loads(capsys.readouterr().out)
     assert len(report["files"]) == 2

@@ -1,4 +1,4 @@
-"""Commands as people type them, and as they mistype them."""
+"""All commands, with correct and incorrect arguments."""
 
 import json
 import re
@@ -23,10 +23,10 @@ COMMANDS = sorted(typer.main.get_command(app).commands)  # type: ignore[attr-def
 
 def examples_of(name: str) -> list[str]:
     text = typer.main.get_command(app).commands[name].help or ""  # type: ignore[attr-defined]
-    return [found for found in re.findall(r"`([^`]*)`", text) if found.startswith("undula ")]
+    return [code for code in re.findall(r"`([^`]*)`", text) if code.startswith("undula ")]
 
 
-# (A Studio serves until somebody ends it; tests/studio looks at it.)
+# The Studio runs until it is stopped; tests/studio covers it.
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "studio"])
 def test_examples_in_the_help_work(name: str) -> None:
     lines = examples_of(name)
@@ -44,11 +44,18 @@ def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Usage: undula" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_consists_of_sentences(name: str) -> None:
+    command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
+    texts = [command.help.partition("\n")[0], *(parameter.help for parameter in command.params)]
+    assert [text for text in texts if not re.fullmatch(r"[A-Z].*\.", text)] == []
+
+
 @pytest.mark.parametrize("suffix", ["png", "jpg", "tif", "bmp", "webp", "jp2", "npy", "npz"])
 @pytest.mark.parametrize(
     "command", ["denoise", "despeckle", "sharpen", "enhance", "filter -S soft:10", "approximate --share 0.1"]
 )
-def test_every_kind_of_file_through_every_command(
+def test_every_format_with_every_command(
     command: str, suffix: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(f"example noisy.{suffix}") == 0
@@ -57,11 +64,11 @@ def test_every_kind_of_file_through_every_command(
     assert after.pixels.shape == before.pixels.shape
     assert after.pixels.dtype == before.pixels.dtype
     assert (after.pixels != before.pixels).any()
-    found = json_of(f"info out.{suffix}", capsys)
-    assert (found["width"], found["height"]) == (320, 240)
+    report = json_of(f"info out.{suffix}", capsys)
+    assert (report["width"], report["height"]) == (320, 240)
 
 
-def test_denoising_takes_noise_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_denoise_reduces_noise(capsys: pytest.CaptureFixture[str]) -> None:
     call("example noisy.png")
     call("denoise noisy.png out.png")
     assert json_of("info out.png", capsys)["noise"] < 0.3 * json_of("info noisy.png", capsys)["noise"]
@@ -73,7 +80,7 @@ def test_denoising_takes_noise_out(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_sixteen_bits_and_pages_stay() -> None:
+def test_depth_and_pages_are_preserved() -> None:
     deep = np.random.default_rng(0).integers(0, 65536, (3, 40, 50)).astype("u2")
     io.write("x.tif", io.Picture(deep, pages=True))
     assert call("denoise x.tif y.tif") == 0
@@ -101,8 +108,8 @@ def test_video(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("denoise noisy.mp4 out.mkv --quality 30 --preset ultrafast") == 0
     assert json_of("info out.mkv", capsys)["seconds"] == pytest.approx(2.0, abs=0.1)
     assert len(list(io.read_frames("out.mkv"))) == 50
-    found = json_of("denoise noisy.mp4 over.mp4 --over-time 8 --frames 20", capsys)
-    assert found["frames"] == 20
+    report = json_of("denoise noisy.mp4 over.mp4 --over-time 8 --frames 20", capsys)
+    assert report["frames"] == 20
     for command in ("sharpen", "enhance", "despeckle", "filter -S bayes"):
         assert call(f"{command} noisy.mp4 x.mp4 -y") == 0
     assert call("denoise noisy.mp4 x.png") == 1
@@ -110,11 +117,11 @@ def test_video(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("denoise photo.png x.mp4") == 1
 
 
-def test_many_files_and_folders() -> None:
+def test_several_files_and_folders() -> None:
     Path("in/deeper").mkdir(parents=True)
     for name in ("a.png", "b.tif", "deeper/c.png"):
         assert call(f"example in/{name}") == 0
-    Path("in/notes.txt").write_text("no picture")
+    Path("in/notes.txt").write_text("not an image")
     assert call("denoise in out") == 0
     assert sorted(p.name for p in Path("out").iterdir()) == ["a.png", "b.tif"]
     assert call("denoise in -o all --recursive") == 0
@@ -139,6 +146,9 @@ def test_pipes() -> None:
     Path("out.png").write_bytes(done.stdout)
     np.testing.assert_array_equal(io.read("out.png").pixels, undula.denoise(io.read("noisy.png").pixels))
     assert not done.stderr
+    arguments = ["denoise", "-", "new.png", "--json"]
+    report = subprocess.run([*run, *arguments], input=done.stdout, capture_output=True, check=True).stdout
+    assert json.loads(report)["files"][0]["input"] == "-"
     done = subprocess.run([*run, "info", "-", "--json"], input=done.stdout, capture_output=True, check=True)
     assert json.loads(done.stdout)["kind"] == "png"
 
@@ -149,7 +159,7 @@ def test_transform_and_back(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("inverse c.npz back.png") == 0
     np.testing.assert_array_equal(io.read("back.png").pixels, io.read("photo.png").pixels)
     assert io.read("p.png").pixels.shape == (240, 320)
-    assert json_of("compare photo.png back.png", capsys)["psnr"] is None  # (infinite)
+    assert json_of("compare photo.png back.png", capsys)["psnr"] is None  # Infinity.
     assert call("denoise c.npz x.png") == 1
     assert call("inverse photo.png x.png") == 1
 
@@ -165,7 +175,7 @@ def test_approximations(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("approximate photo.png x.png --share 2") == 1
 
 
-def test_chains_of_stages() -> None:
+def test_pipelines_of_stages() -> None:
     assert stage_of_words("soft:20:10") == Shrink("given", "soft", [20, 10])
     assert stage_of_words("hard:30") == Shrink("given", "hard", 30.0)
     assert stage_of_words("bayes:0.5") == Shrink("bayes", strength=0.5)
@@ -198,22 +208,22 @@ def test_chains_of_stages() -> None:
     assert call("filter noisy.png c.png -p none.json") == 1
 
 
-def test_numbers_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_reports(capsys: pytest.CaptureFixture[str]) -> None:
     assert json_of("info", capsys)["undula"] == undula.__version__
     assert "cdf97" in json_of("info --wavelets", capsys)
-    found = json_of("scheme cdf53", capsys)
-    assert {"scheme": "monolithic*", "operations": 18, "barriers": 2} in found["schemes"]
+    report = json_of("scheme cdf53", capsys)
+    assert {"scheme": "monolithic*", "operations": 18, "barriers": 2} in report["schemes"]
     assert json_of("scheme cdf53 sweldens", capsys)["operations"] == 16
     call("example photo.png")
-    found = json_of("verify photo.png --second opencl:tiled", capsys)
-    assert found["largest"] < 1e-9
-    assert len(found["bands"]) == 10
+    report = json_of("verify photo.png --second opencl:tiled", capsys)
+    assert report["largest"] < 1e-9
+    assert len(report["bands"]) == 10
     capsys.readouterr()
     status = call("accept --frames 3 --rate 0.01 --histogram h.png --json")
-    found = json.loads(capsys.readouterr().out)
+    report = json.loads(capsys.readouterr().out)
     assert status == 0
-    assert found["accepted"]
-    assert found["largest error"] <= 1
+    assert report["accepted"]
+    assert report["largest error"] <= 1
     assert io.read("h.png").pixels.shape == (300, 720, 3)
     assert call("accept --frames 2 --rate 1e9") == 3
     assert [row["size"] for row in json_of("bench --quick", capsys)] == ["512²", "1024²"]
@@ -253,31 +263,31 @@ def test_numbers_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
         ("denoise text.png x.mp4", "no file format"),
     ],
 )
-def test_one_line_for_an_error(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_are_one_line(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     call("example noisy.png")
     call("example kept.png")
     io.write("small.png", np.zeros((9, 9), "u1"))
     Path("empty.png").touch()
-    Path("text.png").write_text("this is a text, and no picture at all\n" * 20)
+    Path("text.png").write_text("this is a text, not an image\n" * 20)
     before = {p.name: p.read_bytes() for p in Path().iterdir()}
     capsys.readouterr()
     assert call(line) == 1
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.startswith("undula: ")
-    assert said.count("\n") == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith("undula: ")
+    assert error.count("\n") == 1
     assert {p.name: p.read_bytes() for p in Path().iterdir()} == before
 
 
-def test_version_and_errors_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_and_errors_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("--version") == 0
     assert capsys.readouterr().out.strip() == undula.__version__
     assert call("info nothing.png --json") == 1
     assert "such file" in json.loads(capsys.readouterr().out)["error"]
 
 
-def test_somebody_ends_it() -> None:
-    """A signal in the middle of a video leaves nothing behind."""
+def test_signals() -> None:
+    """A signal while a video is written leaves no files behind."""
     import signal
     import time
 
@@ -292,20 +302,20 @@ def test_somebody_ends_it() -> None:
                 break
             time.sleep(0.02)
         busy.send_signal(number)
-        _, said = busy.communicate(timeout=60)
+        _, error = busy.communicate(timeout=60)
         assert busy.returncode == 130
-        assert "interrupted" in said
+        assert "interrupted" in error
         assert sorted(p.name for p in Path().iterdir()) == ["noisy.mp4"]
 
 
-def test_words_that_are_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_misspelled_command_and_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("denose x y") == 2
     assert call("denoise --strenght 3 x y") == 2
     assert "strength" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
-def whole_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def sample_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """A small file of every kind, by name."""
     sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
     import fuzz
@@ -314,16 +324,16 @@ def whole_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_files_with_a_few_wrong_bits(
-    part: int, whole_files: dict[str, bytes], capsys: pytest.CaptureFixture[str]
+def test_files_with_flipped_bits(
+    part: int, sample_files: dict[str, bytes], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``tools/fuzz.py`` does this five thousand times; here is one of every kind."""
+    """``tools/fuzz.py`` does this thousands of times; this test once for each format."""
     import fuzz
 
     rng = np.random.default_rng(part)
-    for name, whole in list(whole_files.items())[part::4]:
+    for name, content in list(sample_files.items())[part::4]:
         path = Path(f"broken{Path(name).suffix}")
-        path.write_bytes(fuzz.mutated(whole, rng))
+        path.write_bytes(fuzz.mutated(content, rng))
         for line in (f"info {path}", f"denoise {path} out{path.suffix} -y --frames 3"):
             assert call(line) in (0, 1), line
             assert "Traceback" not in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Commands that cannot work: one line that says why, an exit status, no traceback, and at once."""
+"""Incorrect arguments: each is reported at once, in one line, without a traceback."""
 
 import os
 import signal
@@ -42,7 +42,7 @@ HUGE = 10**20
         ("transform folder x.npz", "cannot read folder"),
     ],
 )
-def test_one_line_that_says_why(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_are_one_line(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     io.write("in.png", np.random.default_rng(0).integers(0, 256, (24, 32)).astype("u1"))
     Path("folder").mkdir()
     Path("broken.json").write_text('{"wavelet"')
@@ -72,19 +72,19 @@ def test_one_line_that_says_why(line: str, message: str, capsys: pytest.CaptureF
         "transform in.png x.npz --level -1",
     ],
 )
-def test_numbers_out_of_range_are_wrong_usage(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_out_of_range_are_usage_errors(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(line) == 2
     assert f"Invalid value for '{line.split()[-2]}'" in capsys.readouterr().err.replace("' / '-l", "")
 
 
-def test_no_level_is_taken_for_another(capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_uses_the_given_level(capsys: pytest.CaptureFixture[str]) -> None:
     io.write("in.png", np.random.default_rng(0).integers(0, 256, (64, 64)).astype("u1"))
     for level, rows in ((0, 1), (1, 4), (2, 7)):
         assert call(f"compare in.png in.png --wavelet haar --level {level}") == 0
         assert len(capsys.readouterr().out.splitlines()) == 3 + rows
 
 
-def test_levels_of_streams_and_transforms_have_a_limit() -> None:
+def test_number_of_levels_is_limited() -> None:
     with pytest.raises(undula.ArgumentError, match="from 0 to 64"):
         undula.wavedec([1.0, 2.0, 3.0], "haar", level=HUGE)
     for partial in (undula.upcoef, undula.downcoef):
@@ -95,8 +95,8 @@ def test_levels_of_streams_and_transforms_have_a_limit() -> None:
 
 
 @pytest.mark.parametrize("package", ["numpy", "typer", "rich"])
-def test_an_interrupt_while_packages_are_imported(package: str, tmp_path: Path) -> None:
-    """An import that is interrupted, from the first one on."""
+def test_interrupt_during_imports(package: str, tmp_path: Path) -> None:
+    """An interrupt is reported in one line, whichever import it stops."""
     (tmp_path / f"{package}.py").write_text(
         f"import os, time\nos.kill(os.getpid(), {int(signal.SIGINT)})\ntime.sleep(20)\n"
     )

@@ -1,4 +1,4 @@
-"""Files that exist are replaced only when the caller says so."""
+"""Existing files are replaced only with ``--overwrite``."""
 
 import json
 import os
@@ -13,22 +13,10 @@ from undula import io
 from undula.cli.app import app
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-WRITTEN = {
-    "paths",
-    "target",
-    "output",
-    "difference",
-    "show",
-    "histogram",
-    "save",
-}  # parameters that name files
-READ_ONLY = {
-    "verify",
-    "scheme",
-    "info",
-    "bench",
-    "studio",
-}  # the Studio never replaces what it exported before
+# Parameters that name files to write.
+OUTPUTS = {"paths", "target", "output", "difference", "show", "histogram", "save"}
+# Commands that replace no files. The Studio exports under new names.
+READ_ONLY = {"verify", "scheme", "info", "bench", "studio"}
 
 # Command lines, and the file that each would replace.
 LINES = {
@@ -63,15 +51,15 @@ def picture(name: str, seed: int = 0) -> None:
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_nothing_that_exists_is_replaced_unless_told_so(
+def test_existing_files_are_replaced_only_with_overwrite(
     line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for number, name in enumerate(("in.png", "other.png", "out.png", "pictures/one.png", "folder/in.png")):
         picture(name, number)
     picture("folder/one.png", 9)
     assert call("transform in.png coeffs.npz") == 0
-    Path("chain.json").write_text("what somebody wrote")
-    Path("folder/report.html").write_text("what somebody wrote")
+    Path("chain.json").write_text("some text")
+    Path("folder/report.html").write_text("some text")
     if "clip.mp4" in line:
         call("example clip.mp4")
     before = contents()
@@ -87,8 +75,8 @@ def test_nothing_that_exists_is_replaced_unless_told_so(
     assert contents()[LINES[line]] != before[LINES[line]] or line.startswith("transform in.png coeffs")
 
 
-def test_two_pictures_of_a_pattern(capsys: pytest.CaptureFixture[str]) -> None:
-    """``undula denoise *.png`` where two files match: the second is no output."""
+def test_pattern_that_matches_two_images(capsys: pytest.CaptureFixture[str]) -> None:
+    """``undula denoise *.png`` where two files match does not take the second as output."""
     picture("a.png")
     picture("b.png", 1)
     before = contents()
@@ -103,9 +91,9 @@ def test_two_pictures_of_a_pattern(capsys: pytest.CaptureFixture[str]) -> None:
     assert contents()["b.png"] != before["b.png"]
 
 
-def test_every_command_that_writes_is_tested_here() -> None:
+def test_every_command_with_outputs_is_tested() -> None:
     for name, command in COMMANDS.items():
-        writes = WRITTEN & {parameter.name for parameter in command.params}
+        writes = OUTPUTS & {parameter.name for parameter in command.params}
         options = {word for parameter in command.params for word in parameter.opts}
         assert bool(writes) == ({"--overwrite", "-y"} <= options), name
         assert "--keep" not in options
@@ -113,7 +101,7 @@ def test_every_command_that_writes_is_tested_here() -> None:
         assert not writes or any(line.split()[0] == name for line in LINES)
 
 
-def test_a_batch_leaves_what_exists_and_filters_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_batch_skips_existing_outputs(capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(3):
         picture(f"in/{number}.png", number)
     picture("out/1.png", 7)
@@ -143,7 +131,7 @@ def test_a_batch_leaves_what_exists_and_filters_the_rest(capsys: pytest.CaptureF
         ("compare in.png out.png --difference folder -y", "is a folder"),
     ],
 )
-def test_no_output_is_an_input_a_folder_or_another_output(
+def test_output_that_is_an_input_a_folder_or_another_output(
     line: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("in.png", "out.png", "folder/in.png", "a/x.png", "b/y.png", "c/y.png", "x.png"):
@@ -157,8 +145,8 @@ def test_no_output_is_an_input_a_folder_or_another_output(
     assert contents() == before
 
 
-def test_a_batch_replaces_no_input_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    """One result would take the place of a file that is read later."""
+def test_batch_does_not_replace_its_inputs(capsys: pytest.CaptureFixture[str]) -> None:
+    """A result would replace a file that is read later."""
     picture("in/a.png", 1)
     picture("in/deep/b.png", 2)
     picture("in/b.png", 3)
@@ -171,7 +159,7 @@ def test_a_batch_replaces_no_input_of_its_own(capsys: pytest.CaptureFixture[str]
 
 
 def test_links(capsys: pytest.CaptureFixture[str]) -> None:
-    """A link that leads nowhere is something, too; what a link leads to is never written through it."""
+    """A broken link counts as an existing file, and a link is replaced, not its target."""
     picture("in.png")
     picture("precious.png", 1)
     kept = Path("precious.png").read_bytes()
@@ -185,7 +173,7 @@ def test_links(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("precious.png").read_bytes() == kept
 
 
-def test_measuring_again_needs_to_be_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_measuring_again_requires_overwrite(capsys: pytest.CaptureFixture[str]) -> None:
     line = "experiments schemes/table-2 --quick --device cpu"
     assert call(line) == 0
     before = contents()
@@ -195,6 +183,6 @@ def test_measuring_again_needs_to_be_told_so(capsys: pytest.CaptureFixture[str])
     assert "schemes/table-2 on cpu" in message
     assert "--overwrite" in message
     assert contents() == before
-    assert call("experiments schemes/table-3 --quick --device cpu") == 0  # more results are added
+    assert call("experiments schemes/table-3 --quick --device cpu") == 0  # Adds to the results.
     assert len(json.loads(Path("experiments/results.json").read_text())["results"]) == 2
     assert call(f"{line} -y") == 0

@@ -14,8 +14,6 @@ import undula
 from ..errors import FileError
 from ..io import DEFAULT_MAX_PIXELS
 
-__all__ = ["PANELS", "app", "check_finite", "similarity_text", "to_dtype"]
-
 # Headings of the list of commands, in their order.
 PANELS = ("Filters", "Transforms", "Information", "Measurements", "Studio and samples")
 
@@ -46,31 +44,19 @@ Image = Annotated[str, Argument(metavar="IMAGE", help="An image file, or - for s
 Json = Annotated[bool, Option("--json", help="Print a report as JSON.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print errors only.")]
 Backend = Annotated[
-    str,
-    Option(
-        "--backend", help="Where to compute: auto, cpu, cuda or opencl, or a single device such as cuda:1."
-    ),
+    str, Option("--backend", help="Backend: auto, cpu, cuda, opencl, or a device such as cuda:1.")
 ]
 MaxPixels = Annotated[
     int | None,
     Option(
-        "--max-pixels",
-        min=1,
-        help="Refuse files with more pixels than this.",
-        show_default=f"{DEFAULT_MAX_PIXELS:,}",
+        "--max-pixels", min=1, help="Refuse files with more pixels.", show_default=f"{DEFAULT_MAX_PIXELS:,}"
     ),
 ]
 Overwrite = Annotated[bool, Option("--overwrite", "-y", help="Replace existing files.")]
-Level = Annotated[int, Option("--level", "-l", min=0, help="Number of decomposition levels.")]
+LEVEL_HELP = "Number of decomposition levels."
+Level = Annotated[int, Option("--level", "-l", min=0, help=LEVEL_HELP)]
 AutoLevel = Annotated[
-    int | None,
-    Option(
-        "--level",
-        "-l",
-        min=0,
-        help="Number of decomposition levels.",
-        show_default="depends on the image size",
-    ),
+    int | None, Option("--level", "-l", min=0, help=LEVEL_HELP, show_default="depends on the image size")
 ]
 WAVELET_HELP = "Name of a wavelet; undula info --wavelets lists them."
 Wavelet = Annotated[str, Option("--wavelet", "-w", help=WAVELET_HELP)]

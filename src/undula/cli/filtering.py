@@ -30,20 +30,13 @@ from .jobs import FilterOptions, find_jobs, run_jobs
 from .outputs import PIPE, check_outputs
 from .screen import print_error, print_json, print_text
 
-__all__ = ["CommandFilter", "filter_command", "filter_files"]
-
 MAX_ERROR_LINES = 20
 MAX_OUTPUT_LINES = 5
 SHIFTS_HELP = "Number of finest levels that are averaged over all shifts: fewer artefacts, but slower."
 VideoOption = partial(Option, rich_help_panel="Video options")
 
 OverTime = Annotated[
-    int,
-    VideoOption(
-        "--over-time",
-        min=0,
-        help="Filter this many successive frames together, in 3-D; 0 filters each frame alone.",
-    ),
+    int, VideoOption("--over-time", min=0, help="Filter this many frames together, in 3-D; 0 for one by one.")
 ]
 Strength = Annotated[
     float, Option("--strength", "-s", help="Strength of the filter; values above 1 remove more.")

@@ -17,17 +17,6 @@ from ..io.filtering import Encoding, Filter, filter_picture, filter_video
 from .outputs import PIPE, check_outputs, identity
 from .screen import error_text, progress_bar
 
-__all__ = [
-    "FileJob",
-    "FilterOptions",
-    "find_jobs",
-    "input_kind",
-    "input_path",
-    "output_path",
-    "read_image",
-    "run_jobs",
-]
-
 ADVICE = "name another output; the last path is the output, and several files go into a folder with --output"
 
 DICOMDIR = "DICOMDIR"  # The index of a DICOM medium, whose images are in folders next to it.

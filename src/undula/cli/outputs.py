@@ -13,8 +13,6 @@ from pathlib import Path
 from ..errors import FileError
 from ..io.files import detect_kind
 
-__all__ = ["PIPE", "Identity", "check_outputs", "identity"]
-
 PIPE = "-"  # Standard input or output.
 Identity = tuple[int, int] | str
 _KIND_NAMES = {"npy": "NumPy", "npz": "NumPy", "jpeg2000": "JPEG 2000", "webp": "WebP", "video": "video"}

@@ -16,17 +16,6 @@ from rich.table import Table
 
 from ..errors import UndulaError
 
-__all__ = [
-    "ProgressBar",
-    "error_text",
-    "print_error",
-    "print_json",
-    "print_output",
-    "print_table",
-    "print_text",
-    "progress_bar",
-]
-
 out, err = Console(), Console(stderr=True)
 PROGRESS_DELAY_S = 1.0  # Work that takes less time has no progress bar.
 

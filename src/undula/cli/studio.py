@@ -56,7 +56,7 @@ def studio(
         ),
     ] = None,
     max_pixels: Annotated[
-        int, Option("--max-pixels", min=1, help="Refuse files with more pixels than this.")
+        int, Option("--max-pixels", min=1, help="Refuse files with more pixels.")
     ] = DEFAULT_MAX_PIXELS,
     no_browser: Annotated[bool, Option("--no-browser", help="Do not open a browser.")] = False,
 ) -> None:
