@@ -1,56 +1,56 @@
-# Two commands for a newcomer: `make demo` and `make test`. Both need Python 3.11+ and nothing else.
+# Start with `make demo` and `make test`. Both need only Python 3.11 or newer.
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-# One more than there are cores: tests of the page in the browser mostly wait.
+# One more worker than cores, because the browser tests mostly wait.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test setup lint types tests thorough docs pages pictures table clean
 
-help: ## this list
+help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-demo: $(VENV)/.demo ## decompose an image, print figures, write pictures to demo/
+demo: $(VENV)/.demo ## decompose and filter sample images, write the results to demo/
 	$(BIN)/python examples/demo.py
 
-test: setup ## lint, types and tests at the same time: what CI runs
+test: setup ## run lint, types and tests in parallel, as CI does
 	$(MAKE) --no-print-directory -j 3 lint types tests
 
-setup: $(VENV)/.dev ## the environment for all that follows
+setup: $(VENV)/.dev ## create the development environment in .venv
 
-lint: $(VENV)/.dev ## ruff
+lint: $(VENV)/.dev ## check style and formatting with ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/.dev ## mypy --strict on src
+types: $(VENV)/.dev ## check types with mypy --strict
 	$(BIN)/mypy
 
-tests: $(VENV)/.dev ## pytest on all cores
+tests: $(VENV)/.dev ## run pytest on all cores
 	$(BIN)/pytest -n $(WORKERS)
 
-thorough: $(VENV)/.dev ## ten thousand arrays of integers on each backend, every scheme of every wavelet; about half an hour
+thorough: $(VENV)/.dev ## run more cases: 10,000 integer arrays per backend, every scheme of every wavelet; about 30 minutes
 	UNDULA_TESTS=thorough $(BIN)/pytest -n auto tests -k "bit_for_bit or test_integers or every_wavelet or plain_decoder or lossless or of_steps"
 
-docs: $(VENV)/.dev ## build the documentation as a site, in site/
+docs: $(VENV)/.dev ## build the documentation site in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
-pages: $(VENV)/.dev ## write the pages and pictures of docs/ that the code makes
+pages: $(VENV)/.dev ## regenerate the pages and images of docs/ that are computed by the code
 	$(BIN)/python tools/make_docs.py
 	$(BIN)/python tools/make_experiments.py
 	$(BIN)/python tools/make_gallery.py
 	$(BIN)/python tools/dataflow.py
 	$(BIN)/python tools/diagrams.py
 
-pictures: $(VENV)/.dev ## pictures of the Studio for docs/, taken by its tests in Chromium
+pictures: $(VENV)/.dev ## take the screenshots of Studio for docs/ in Chromium
 	$(BIN)/pytest tests/studio/test_browser.py -k "views or dialogs or fits" --screenshots docs/images/studio
 
-table: $(VENV)/.dev ## write the table of wavelets anew
+table: $(VENV)/.dev ## regenerate the table of wavelets
 	$(BIN)/python tools/make_table.py
 
-clean: ## remove the environment and everything made
+clean: ## remove the environment and all generated files
 	rm -rf $(VENV) demo site .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:

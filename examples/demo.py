@@ -1,4 +1,4 @@
-"""The demo behind ``make demo``: wavelets, speed and filters, on one screen and in six pictures."""
+"""The program behind ``make demo``: shows transforms, speed and filters on one screen and in six images."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ def psnr(a: Array, b: Array) -> float:
 
 
 def entropy(values: Array) -> float:
-    """Bits per value of an ideal coder that knows how often each value occurs."""
+    """Return the bits per value of an ideal coder that knows the frequency of each value."""
     counts = np.unique(values, return_counts=True)[1]
-    share = counts / counts.sum()
-    return float(-(share * np.log2(share)).sum())
+    frequencies = counts / counts.sum()
+    return float(-(frequencies * np.log2(frequencies)).sum())
 
 
-def kept(coeffs: Sequence[Any], share: float) -> list[Any]:
-    """The coefficients with all but the largest ``share`` set to zero."""
-    size = np.concatenate([np.abs(band).ravel() for band in flat(coeffs)])
-    threshold = np.quantile(size, 1 - share)
+def largest(coeffs: Sequence[Any], fraction: float) -> list[Any]:
+    """Set all coefficients to zero except for the largest ``fraction``."""
+    magnitudes = np.concatenate([np.abs(band).ravel() for band in flat(coeffs)])
+    threshold = np.quantile(magnitudes, 1 - fraction)
     shrink = lambda band: np.where(np.abs(band) >= threshold, band, 0)  # noqa: E731
     return [shrink(coeffs[0]), *(tuple(shrink(band) for band in level) for level in coeffs[1:])]
 
 
 def best(work: Callable[[], object], runs: int = 5) -> float:
-    """The shortest of several times, after one run to warm up."""
+    """Return the shortest run time of several, after one warm-up run."""
     work()
     times = []
     for _ in range(runs):
@@ -66,12 +66,12 @@ def main(folder: Path) -> None:
     image = photo / 255
     axes = (0, 1)
 
-    print(f"Undula {undula.__version__}: wavelet transforms, proved before they are run")
+    print(f"Undula {undula.__version__}: wavelet transforms at the speed of a memory copy")
     shape = f"{photo.shape[1]}×{photo.shape[0]}"
-    heading(f"1  {shape} colour photograph, {WAVELET}, {LEVEL} levels: where the energy goes")
+    heading(f"1  {shape} colour photograph, {WAVELET}, {LEVEL} levels: energy by band")
     begin = time.perf_counter()
     coeffs = undula.lwt2(image, WAVELET, LEVEL, axes=axes)
-    back = undula.ilwt2(coeffs, WAVELET, axes=axes)
+    restored = undula.ilwt2(coeffs, WAVELET, axes=axes)
     compiled = time.perf_counter() - begin
     seconds = best(lambda: undula.ilwt2(undula.lwt2(image, WAVELET, LEVEL, axes=axes), WAVELET, axes=axes))
     total = sum(float(np.sum(band**2)) for band in flat(coeffs))
@@ -88,34 +88,34 @@ def main(folder: Path) -> None:
         size = f"{band.shape[1]}×{band.shape[0]}"
         rms = np.sqrt(np.mean(band**2))
         print(f"   {level:>5}   {name:<13}{size:>9}{rms:>8.3f}{near:>11.0%}{energy:>10.3%}")
-    error = np.abs(back - image).max()
-    first = f"the first time {compiled:.1f} s, kernels compiled or loaded"
-    print(f"   and back: largest error {error:.1e}, {seconds * 1e3:.0f} ms ({first})")
-    words = [f"{WAVELET}, {LEVEL} levels", "as many numbers as pixels; details around mid-grey"]
-    whole = pictures.caption(pictures.pyramid(coeffs), words)
+    error = np.abs(restored - image).max()
+    first = f"the first run took {compiled:.1f} s to compile or load kernels"
+    print(f"   round trip: largest error {error:.1e}, {seconds * 1e3:.0f} ms ({first})")
+    lines = [f"{WAVELET}, {LEVEL} levels", "as many coefficients as pixels; details centred on mid-grey"]
+    pyramid = pictures.caption(pictures.pyramid(coeffs), lines)
     original = pictures.caption(image, ["original", f"{shape}, 24 bit"])
-    pictures.side_by_side([original, whole]).save(folder / "pyramid.png")
+    pictures.side_by_side([original, pyramid]).save(folder / "pyramid.png")
 
-    heading("2  Few coefficients carry the picture")
+    heading("2  A few coefficients are enough")
     panels = [pictures.caption(image[40:300, 120:380], ["original"])]
     line = []
-    for share in (0.10, 0.04, 0.015):
-        approximation = undula.ilwt2(kept(coeffs, share), WAVELET, axes=axes)
+    for fraction in (0.10, 0.04, 0.015):
+        approximation = undula.ilwt2(largest(coeffs, fraction), WAVELET, axes=axes)
         quality = psnr(approximation, image)
-        line.append(f"{share:.1%} kept: {quality:.1f} dB")
+        line.append(f"{fraction:.1%} kept: {quality:.1f} dB")
         panels.append(
-            pictures.caption(approximation[40:300, 120:380], [f"{share:.1%} kept, {quality:.1f} dB"])
+            pictures.caption(approximation[40:300, 120:380], [f"{fraction:.1%} kept, {quality:.1f} dB"])
         )
     print("   " + "     ".join(line))
     pictures.side_by_side(panels).save(folder / "kept.png")
 
-    heading("3  Integers in, integers out: the reversible 5/3 transform of JPEG 2000")
-    whole_numbers = undula.lwt2(photo, "cdf53", 5, axes=axes)
-    same = np.array_equal(undula.ilwt2(whole_numbers, "cdf53", axes=axes), photo)
-    bits = sum(entropy(band) * band.size for band in flat(whole_numbers)) / photo.size
-    print(f"   every bit comes back: {same}     entropy {entropy(photo):.2f} → {bits:.2f} bits per sample")
+    heading("3  Lossless integers: the reversible 5/3 transform of JPEG 2000")
+    integers = undula.lwt2(photo, "cdf53", 5, axes=axes)
+    same = np.array_equal(undula.ilwt2(integers, "cdf53", axes=axes), photo)
+    bits = sum(entropy(band) * band.size for band in flat(integers)) / photo.size
+    print(f"   exact reconstruction: {same}     entropy {entropy(photo):.2f} → {bits:.2f} bits per sample")
 
-    heading("4  One transform, ten schemes: equal by multiplication of their matrices, exactly for CDF 5/3")
+    heading("4  Ten schemes for CDF 5/3, proved equal by exact multiplication of their matrices")
     matrix = undula.Wavelet("cdf53").polyphase
     product = matrix.tensor(matrix)
     print("   scheme        barriers  operations  cells  reads  writes   product of all matrices")
@@ -128,52 +128,52 @@ def main(folder: Path) -> None:
 
     pictures.wavelet_gallery(GALLERY, folder / "wavelets.png")
 
-    heading("5  PyWavelets' functions, PyWavelets' numbers, at the speed of memory")
+    heading("5  The same results as PyWavelets, close to the speed of a memory copy")
     large = np.random.default_rng(0).normal(size=(4096, 4096)).astype(np.float32)
     target = np.empty_like(large)
     floor = best(lambda: np.copyto(target, large), runs=9)
     ours = best(lambda: undula.wavedec2(large, "bior4.4", level=3), runs=9)
     theirs = best(lambda: pywt.wavedec2(large, "bior4.4", level=3), runs=1)
-    mine, wanted = (flat(module.wavedec2(large, "bior4.4", level=3)) for module in (undula, pywt))
-    gap = max(float(np.abs(a - b).max()) for a, b in zip(mine, wanted, strict=True))
+    bands = (flat(module.wavedec2(large, "bior4.4", level=3)) for module in (undula, pywt))
+    difference = max(float(np.abs(a - b).max()) for a, b in zip(*bands, strict=True))
     times = f"{ours * 1e3:.1f} ms, PyWavelets {theirs * 1e3:.0f} ms: {theirs / ours:.0f} times as fast"
     print(f"   4096×4096 float32, bior4.4, 3 levels, {undula.get_num_threads()} threads: {times}")
-    print(f"   np.copyto of the image: {floor * 1e3:.1f} ms; largest difference to PyWavelets: {gap:.0e}")
+    print(f"   np.copyto of the image: {floor * 1e3:.1f} ms; difference from PyWavelets: {difference:.0e}")
 
     command_line(folder, photo)
-    made = [f"{name}.png" for name in ("noise", "ultrasound", "pyramid", "kept", "schemes", "wavelets")]
-    print(f"\nPictures in {folder}: {', '.join(made)}")
+    images = [f"{name}.png" for name in ("noise", "ultrasound", "pyramid", "kept", "schemes", "wavelets")]
+    print(f"\nImages in {folder}: {', '.join(images)}")
 
 
 def command_line(folder: Path, photo: Array) -> None:
-    """Files through ``undula``: a noisy photograph, and a clip of ultrasound as DICOM."""
+    """Filter files with the command ``undula``: a noisy photograph and an ultrasound clip in DICOM format."""
     from pydicom import examples
 
-    heading("6  Noise, gone: the command line on a photograph and on an ultrasound clip")
+    heading("6  The command line: denoising a photograph, despeckling an ultrasound clip")
     noisy = np.clip(photo + np.random.default_rng(0).normal(0, 20, photo.shape), 0, 255).astype(np.uint8)
-    rough, clean = folder / "noisy.png", folder / "clean.png"
-    undula.io.write(rough, noisy)
-    seconds = command("denoise", rough, clean)
-    made = undula.io.read(clean).pixels
-    before, after = (undula.measures.psnr(photo, x) for x in (noisy, made))
-    gained = f"{before:.1f} → {after:.1f} dB in {seconds:.2f} s"
-    print(f"   $ undula denoise noisy.png clean.png     {gained}")
-    scan, better = folder / "ultrasound.dcm", folder / "despeckled.dcm"
-    scan.write_bytes(Path(examples.get_path("ybr_color")).read_bytes())
-    seconds = command("despeckle", scan, better)
-    clip, filtered = (undula.io.read(path).pixels for path in (scan, better))
-    done = f"{len(clip)} frames in {seconds:.1f} s"
-    print(f"   $ undula despeckle ultrasound.dcm {better.name}     {done}")
-    cut = (slice(30, 290), slice(130, 430))
-    shown = [(noisy[cut], f"noisy, {before:.1f} dB"), (made[cut], f"undula denoise, {after:.1f} dB")]
-    pictures.labelled(shown, 1.5).save(folder / "noise.png")
-    sector = (slice(20, 220), slice(60, 260))  # (large enough to see the speckle)
-    shown = [(clip[0][sector], "ultrasound"), (filtered[0][sector], "undula despeckle")]
-    pictures.labelled(shown, 2.4).save(folder / "ultrasound.png")
+    source, target = folder / "noisy.png", folder / "clean.png"
+    undula.io.write(source, noisy)
+    seconds = command("denoise", source, target)
+    clean = undula.io.read(target).pixels
+    before, after = (undula.measures.psnr(photo, x) for x in (noisy, clean))
+    summary = f"{before:.1f} → {after:.1f} dB in {seconds:.2f} s"
+    print(f"   $ undula denoise noisy.png clean.png     {summary}")
+    source, target = folder / "ultrasound.dcm", folder / "despeckled.dcm"
+    source.write_bytes(Path(examples.get_path("ybr_color")).read_bytes())
+    seconds = command("despeckle", source, target)
+    clip, filtered = (undula.io.read(path).pixels for path in (source, target))
+    summary = f"{len(clip)} frames in {seconds:.1f} s"
+    print(f"   $ undula despeckle ultrasound.dcm {target.name}     {summary}")
+    crop = (slice(30, 290), slice(130, 430))
+    panels = [(noisy[crop], f"noisy, {before:.1f} dB"), (clean[crop], f"undula denoise, {after:.1f} dB")]
+    pictures.labelled(panels, 1.5).save(folder / "noise.png")
+    sector = (slice(20, 220), slice(60, 260))  # A crop, so that the speckle is visible.
+    panels = [(clip[0][sector], "ultrasound"), (filtered[0][sector], "undula despeckle")]
+    pictures.labelled(panels, 2.4).save(folder / "ultrasound.png")
 
 
 def command(*words: object) -> float:
-    """Seconds that a command takes, once it is warm."""
+    """Return the run time of a command in seconds, after one warm-up run."""
     arguments = [*map(str, words), "--quiet", "--overwrite"]
     main_command(arguments)
     begin = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Pictures for the demo and the docs: pyramids, galleries, charts."""
+"""Images for the demo and the documentation: pyramids, galleries and charts."""
 
 from __future__ import annotations
 
@@ -18,18 +18,16 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 Array = NDArray[Any]
-TITLE = (
-    "multiply-accumulates per quadruple of samples; dark: scalar terms split off; each panel to its own scale"
-)
+TITLE = "multiply-accumulates per quadruple of samples; dark: scalar terms computed separately; scales differ"
 INK, PAPER, ACCENT, MUTED = "#1d2733", "#ffffff", "#0b7285", "#e8590c"
-FONT = findfont("DejaVu Sans")  # it comes with matplotlib, and has × and ψ
+FONT = findfont("DejaVu Sans")  # Included in matplotlib, and contains × and ψ.
 
 
 def pyramid(coeffs: Sequence[Any], gain: float = 1.0) -> Array:
-    """The coefficients of :func:`lwt2` of an image (H, W, 3) as one picture of its size.
+    """Arrange the coefficients of :func:`lwt2` of an image (H, W, 3) in one image of the same size.
 
-    The approximation comes in its own colours; details are drawn around mid-grey, small ones lifted by a
-    square root so that edges can be seen at every level.
+    The approximation is shown in its colours. Details are centred on mid-grey, and a square root amplifies
+    small ones so that edges are visible at every level.
     """
     levels = len(coeffs) - 1
     picture = np.clip(coeffs[0] / 2**levels, 0, 1)
@@ -48,7 +46,7 @@ def _grey(band: Array) -> Array:
 
 
 def caption(picture: Array, lines: Sequence[str], scale: int = 1) -> Image.Image:
-    """A picture with values from 0 to 1 as an image, with text on a white strip below it."""
+    """Convert an array with values from 0 to 1 to an image, with text on a white strip below it."""
     image = Image.fromarray((np.clip(picture, 0, 1) * 255 + 0.5).astype(np.uint8))
     if scale > 1:
         image = image.resize((image.width * scale, image.height * scale), Image.Resampling.NEAREST)
@@ -65,7 +63,7 @@ def caption(picture: Array, lines: Sequence[str], scale: int = 1) -> Image.Image
 
 
 def side_by_side(images: Sequence[Image.Image], gap: int = 12) -> Image.Image:
-    """Images in one row on white."""
+    """Place images in one row on a white background."""
     width = sum(image.width for image in images) + gap * (len(images) + 1)
     height = max(image.height for image in images) + 2 * gap
     sheet = Image.new("RGB", (width, height), PAPER)
@@ -77,19 +75,19 @@ def side_by_side(images: Sequence[Image.Image], gap: int = 12) -> Image.Image:
 
 
 def wavelet_gallery(names: Sequence[str], path: Path) -> None:
-    """Scaling functions and wavelets of several families, one panel each."""
+    """Plot the scaling functions and wavelets of several families, one panel each."""
     columns = 4
     rows = -(-len(names) // columns)
     figure, axes = plt.subplots(rows, columns, figsize=(3.1 * columns, 2.1 * rows), layout="constrained")
     for axis, name in zip(axes.flat, names, strict=True):
         *curves, x = undula.Wavelet(name).wavefun(9)
-        phi, psi = curves[-2:]  # of the reconstruction, where there are two sides
+        phi, psi = curves[-2:]  # Those of the reconstruction, for biorthogonal wavelets.
         axis.axhline(0, color="#dee2e6", lw=0.8)
         axis.plot(x, phi, color=MUTED, lw=1.3)
         axis.plot(x, psi, color=ACCENT, lw=1.6)
         axis.set_title(name, fontsize=11, color=INK, loc="left")
-        shown = np.flatnonzero(np.maximum(np.abs(phi), np.abs(psi)) > 2e-3 * np.abs(psi).max())
-        axis.set_xlim(x[shown[0]], x[shown[-1]])
+        support = np.flatnonzero(np.maximum(np.abs(phi), np.abs(psi)) > 2e-3 * np.abs(psi).max())
+        axis.set_xlim(x[support[0]], x[support[-1]])
         axis.set_yticks([])
         axis.tick_params(labelsize=8, color="#adb5bd", labelcolor="#868e96")
         axis.spines[["top", "right", "left"]].set_visible(False)
@@ -100,7 +98,7 @@ def wavelet_gallery(names: Sequence[str], path: Path) -> None:
 
 
 def scheme_chart(path: Path, wavelets: Sequence[str] = ("cdf53", "cdf97", "dd137")) -> None:
-    """Operations of the ten schemes as bars, with their barriers."""
+    """Draw the operations of the ten schemes as bars, labelled with their barriers."""
     names = list(reversed(undula.SCHEMES))
     figure, axes = plt.subplots(1, len(wavelets), figsize=(12.4, 4.2), sharey=True, layout="constrained")
     for axis, wavelet in zip(axes, wavelets, strict=True):
@@ -128,13 +126,13 @@ def scheme_chart(path: Path, wavelets: Sequence[str] = ("cdf53", "cdf97", "dd137
 
 
 def strategy_chart(rows: Sequence[dict[str, Any]], machine: str, path: Path) -> None:
-    """Times of strategies and schemes on a GPU as bars, with the copy as a line."""
+    """Draw the times of strategies and schemes on a GPU as bars, with a line for the copy."""
     wavelets = list(dict.fromkeys(row["wavelet"] for row in rows))
     ways = list(dict.fromkeys(row["way"] for row in rows))[::-1]
     figure, axes = plt.subplots(1, len(wavelets), figsize=(12.4, 4.8), sharey=True, layout="constrained")
     for axis, wavelet in zip(axes, wavelets, strict=True):
-        found = {row["way"]: row for row in rows if row["wavelet"] == wavelet}
-        times = [found[way]["forward"] if way in found else 0.0 for way in ways]
+        measured = {row["way"]: row["forward"] for row in rows if row["wavelet"] == wavelet}
+        times = [measured.get(way, 0.0) for way in ways]
         widest = max(times)
         colors = [ACCENT if way == "sliding" else "#99b7c9" for way in ways]
         axis.barh(ways, times, color=colors, height=0.66)
@@ -159,7 +157,7 @@ def strategy_chart(rows: Sequence[dict[str, Any]], machine: str, path: Path) -> 
 
 
 def labelled(pictures: Sequence[tuple[Array, str]], scale: float = 1.0, columns: int = 0) -> Image.Image:
-    """Pictures with values from 0 to 255, each with a line of text below it, in rows on white."""
+    """Arrange images with values from 0 to 255 in rows, each with a line of text below it."""
     tiles = []
     for picture, text in pictures:
         image = Image.fromarray(np.clip(picture, 0, 255).astype(np.uint8)).convert("RGB")
@@ -171,16 +169,16 @@ def labelled(pictures: Sequence[tuple[Array, str]], scale: float = 1.0, columns:
         tiles.append(sheet)
     columns = columns or len(tiles)
     rows = [side_by_side(tiles[k : k + columns], 10) for k in range(0, len(tiles), columns)]
-    whole = Image.new("RGB", (max(r.width for r in rows), sum(r.height for r in rows)), PAPER)
+    sheet = Image.new("RGB", (max(r.width for r in rows), sum(r.height for r in rows)), PAPER)
     top = 0
     for row in rows:
-        whole.paste(row, (0, top))
+        sheet.paste(row, (0, top))
         top += row.height
-    return whole
+    return sheet
 
 
 def filter_gallery(folder: Path) -> None:
-    """The pictures of the page on filters."""
+    """Generate the images of the page on filters."""
     import skimage.data
     import skimage.restoration
     from pydicom import examples
@@ -191,38 +189,38 @@ def filter_gallery(folder: Path) -> None:
     noisy = camera + 25.5 * np.random.default_rng(0).standard_normal(camera.shape).astype(np.float32)
     cut = (slice(60, 260), slice(130, 380))
 
-    def db(made: Array) -> str:
-        return f"{10 * np.log10(255**2 / np.mean((made - camera) ** 2)):.1f} dB"
+    def db(image: Array) -> str:
+        return f"{10 * np.log10(255**2 / np.mean((image - camera) ** 2)):.1f} dB"
 
     theirs = 255 * skimage.restoration.denoise_wavelet(noisy / 255)
-    shown = [
+    tiles = [
         (noisy, f"noisy, {db(noisy)}"),
         (theirs, f"scikit-image, {db(theirs)}"),
-        (mine := undula.denoise_wavelet(noisy), f"undula.denoise_wavelet, {db(mine)}"),
+        (ours := undula.denoise_wavelet(noisy), f"undula.denoise_wavelet, {db(ours)}"),
         (best := undula.denoise(noisy), f"undula.denoise, {db(best)}"),
     ]
-    labelled([(picture[cut], text) for picture, text in shown], 1.4, 2).save(folder / "denoise.png")
+    labelled([(picture[cut], text) for picture, text in tiles], 1.4, 2).save(folder / "denoise.png")
 
     hard = Pipeline("cdf97", 4, [Shrink("given", "hard", 250.0)])(camera)
     rough = camera + 15 * np.random.default_rng(1).standard_normal(camera.shape).astype(np.float32)
-    given = [30.0, 20.0, 10.0]
-    soft32 = Pipeline("cdf97", 3, [Shrink("given", "soft", given)])(rough)
+    thresholds = [30.0, 20.0, 10.0]
+    soft32 = Pipeline("cdf97", 3, [Shrink("given", "soft", thresholds)])(rough)
     hard32 = Pipeline("cdf97", 3, [Shrink("given", "hard", [60.0, 45.0, 30.0])])(rough)
     coeffs = undula.wavedec2(rough, "cdf97", level=3)
     halves = [coeffs[0].astype(np.float16), *(tuple(b.astype(np.float16) for b in d) for d in coeffs[1:])]
-    back = [halves[0].astype("f4"), *(tuple(b.astype("f4") for b in d) for d in halves[1:])]
-    for level, details in enumerate(reversed(back[1:])):
+    singles = [halves[0].astype("f4"), *(tuple(b.astype("f4") for b in d) for d in halves[1:])]
+    for level, details in enumerate(reversed(singles[1:])):
         for band in details:
-            band[...] = undula.threshold(band, given[level], "soft")
-    soft16 = undula.waverec2(back, "cdf97")
-    differ = np.abs(soft16 - soft32).max()
+            band[...] = undula.threshold(band, thresholds[level], "soft")
+    soft16 = undula.waverec2(singles, "cdf97")
+    difference = np.abs(soft16 - soft32).max()
     tiles = [
         (camera, "a photograph"),
-        (hard, "far too much hard thresholding (t = 250)"),
-        (rough, f"noise of 15, {db(rough)}"),
+        (hard, "excessive hard thresholding (t = 250)"),
+        (rough, f"noise, σ = 15, {db(rough)}"),
         (hard32, f"hard, 60 / 45 / 30 by level, {db(hard32)}"),
         (soft32, f"soft, 30 / 20 / 10, 32 bits, {db(soft32)}"),
-        (soft16, f"the same in 16 bits: at most {differ:.1f} of 255 off"),
+        (soft16, f"the same in 16 bits: differs by {difference:.1f} of 255"),
     ]
     labelled([(picture[cut], text) for picture, text in tiles], 1.25, 2).save(folder / "thresholds.png")
 

@@ -47,7 +47,7 @@ def test_demo_shows_what_it_promises(tmp_path: Path) -> None:
     lines = run.stdout.splitlines()
     assert len(lines) <= 48, "the demo fits one screen"
     assert max(map(len, lines[:-1])) <= 110
-    assert "every bit comes back: True" in run.stdout
+    assert "exact reconstruction: True" in run.stdout
     quality = re.search(r"noisy.png .* ([.\d]+) → ([.\d]+) dB", run.stdout)
     assert quality is not None
     assert float(quality[2]) > float(quality[1]) + 6

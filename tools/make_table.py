@@ -1,11 +1,11 @@
-"""Writes ``src/undula/wavelets/table.json``: every built-in wavelet, one line each.
+"""Generate ``src/undula/wavelets/table.json``, which holds every built-in wavelet, one per line.
 
-The discrete wavelets of PyWavelets come with its numbers; those that are rational multiples of √2 are
-recognised as such and kept as integers over a denominator. Undula's own wavelets are made here from their
-lifting steps or filters. Run it after a change of either:
+The filters of PyWavelets' discrete wavelets are taken from PyWavelets; rational multiples of √2 are detected
+and stored as integers with a common denominator. The additional wavelets are defined here, by lifting steps or
+by filters.
 
-    python tools/make_table.py            writes the table
-    python tools/make_table.py --check    tells whether the table is up to date
+    python tools/make_table.py            write the table
+    python tools/make_table.py --check    fail if the table is out of date
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TABLE = Path(__file__).parents[1] / "src/undula/wavelets/table.json"
 
 
 def filters(dec_lo: Sequence[Any], rec_lo: Sequence[Any], sign: int = 1) -> dict[str, Any]:
-    """The two low-pass filters, exactly where both are rational multiples of √2."""
+    """Return the two low-pass filters as a row of the table, exact if both are rational multiples of √2."""
     row: dict[str, Any] = {} if sign == 1 else {"sign": sign}
     exact = [[rational(tap) for tap in taps] for taps in (dec_lo, rec_lo)]
     if all(tap is not None for taps in exact for tap in taps):
@@ -44,13 +44,13 @@ def filters(dec_lo: Sequence[Any], rec_lo: Sequence[Any], sign: int = 1) -> dict
 
 
 def rational(tap: Any) -> F | None:
-    """``tap / √2`` where that is a fraction of small denominator, else None."""
+    """Return ``tap / √2`` if it is rational (for floats: with a small power of two as denominator), or None."""
     if isinstance(tap, (F, Surd)):
-        share = tap / ROOT2
-        return share if isinstance(share, F) else None
-    near = F(tap / math.sqrt(2)).limit_denominator(2**20)
-    power = near.denominator & (near.denominator - 1) == 0
-    return near if power and abs(float(near) * math.sqrt(2) - tap) < 4e-16 else None
+        quotient = tap / ROOT2
+        return quotient if isinstance(quotient, F) else None
+    fraction = F(tap / math.sqrt(2)).limit_denominator(2**20)
+    dyadic = fraction.denominator & (fraction.denominator - 1) == 0
+    return fraction if dyadic and abs(float(fraction) * math.sqrt(2) - tap) < 4e-16 else None
 
 
 def from_pywavelets() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -76,8 +76,8 @@ def from_pywavelets() -> Iterator[tuple[str, dict[str, Any]]]:
             )
 
 
-def own() -> Iterator[tuple[str, str, str, int, Wavelet]]:
-    """Undula's own wavelets: name, family, its full name, number, wavelet."""
+def additional_wavelets() -> Iterator[tuple[str, str, str, int, Wavelet]]:
+    """Yield the wavelets that PyWavelets does not have: name, family, name of the family, number, wavelet."""
     half, scaling = F(1, 2), (ROOT2, 1 / ROOT2)
     cdf = "Cohen-Daubechies-Feauveau"
 
@@ -122,7 +122,7 @@ def own() -> Iterator[tuple[str, str, str, int, Wavelet]]:
 
 
 def from_undula() -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, family, family_name, number, wavelet in own():
+    for name, family, family_name, number, wavelet in additional_wavelets():
         dec_lo, dec_hi, rec_lo, rec_hi = wavelet.bank
         sign = next(
             sign
@@ -150,7 +150,7 @@ def from_undula() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def text() -> str:
-    """The table as it should stand in the file."""
+    """Return the text of the table."""
     about = (
         "Written by tools/make_table.py; do not edit. With a denominator d, a tap n stands for √2·n/d."
         " Where rec_lo is missing it is dec_lo reversed."

@@ -1,11 +1,21 @@
-"""Undula: wavelet transforms of images, video and volumes.
+"""Wavelet transforms of images, video and volumes.
 
-A wavelet becomes lifting steps, lifting steps become a scheme, and a scheme is a product of polyphase
-matrices that can be printed, counted, inverted and compared exactly.
+The transform functions have the names, arguments and results of PyWavelets. They accept arrays of NumPy and
+of GPU libraries, and run on the CPU, on CUDA and on OpenCL. :class:`Plan` prepares a transform for repeated
+use, :func:`denoise` and its relatives filter images, and ``undula.io`` reads and writes files.
+
+The algebra behind the transforms is exact: :func:`lifting` factors a wavelet into lifting steps, and
+:func:`scheme` arranges them into a product of polyphase matrices that can be printed, counted, inverted and
+compared.
 
 Examples
 --------
+>>> import numpy as np
 >>> import undula
+>>> image = np.arange(48.0).reshape(6, 8)
+>>> coeffs = undula.wavedec2(image, "haar", level=1)
+>>> bool(np.allclose(undula.waverec2(coeffs, "haar"), image))
+True
 >>> print(undula.lifting("cdf53"))
 split    L[n] = x[2n], H[n] = x[2n-1]
 predict  P = -1/2 - 1/2·z⁻¹
