@@ -75,6 +75,7 @@ class Video:
     pixels : str
         The pixel format in FFmpeg's words, such as ``"yuv420p"``; ``"unknown"`` if there is none.
     codec, container : str
+        Names of FFmpeg.
     audio : tuple of str
         The codec of each audio stream.
     """
@@ -98,9 +99,7 @@ class Video:
     @property
     def is_rgb(self) -> bool:
         """Whether the planes are red, green and blue, so that there is no luma."""
-        return self.pixels != "unknown" and bool(
-            import_optional("av").VideoFormat(self.pixels, 16, 16).is_rgb
-        )
+        return self.pixels != "unknown" and bool(_pixel_format(self.pixels).is_rgb)
 
 
 def _pixel_format(name: str) -> Any:
@@ -109,7 +108,7 @@ def _pixel_format(name: str) -> Any:
 
 @cache
 def _bits(pixels: str) -> int:
-    return max(int(part.bits) for part in _pixel_format(pixels).components)
+    return max(int(component.bits) for component in _pixel_format(pixels).components)
 
 
 @cache
@@ -223,7 +222,7 @@ def open_video(path: str | Path, max_pixels: int | None = None) -> tuple[Any, An
 
 
 def _main_stream(container: Any, path: str | Path, max_pixels: int | None) -> Any:
-    """Return the default one of the video streams that are no stills, or the first of them."""
+    """Return the default one of the video streams that are not still images, or the first of them."""
     flags = import_optional("av").stream.Disposition
     still = sum(flags[name].value for name in STILL_DISPOSITIONS)
     streams = [stream for stream in container.streams.video if not stream.disposition & still]
@@ -344,16 +343,16 @@ class DecodedSpan:
             f" …), or read the frames that it has with --frames {self._count} (count={self._count})"
         )
 
-    def _is_damaged(self, least: float, most: float, of_stream: bool) -> bool:
+    def _is_damaged(self, min_end: float, max_end: float, of_stream: bool) -> bool:
         """Whether packets are missing, or some gave no frames."""
         index = self._stream.index
         _, stream_end, file_end = _packet_ends(self._path, index)
-        if stream_end > most:
+        if stream_end > max_end:
             return True
         if self._kind == "mov":  # Packets that an edit list leaves out are not missing.
             count, _, _ = _packet_ends(self._path, index, ignore_editlist="1")
             return count < int(self._stream.frames) - 2
-        return of_stream or file_end < least
+        return of_stream or file_end < min_end
 
     def _declared(self) -> tuple[float, bool]:
         """Return the declared duration in seconds, and whether it is that of the stream or of the file.
@@ -520,7 +519,7 @@ class VideoReader:
         self._restart()
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         if self._container is not None:
             self._container.close()
 
@@ -550,9 +549,8 @@ class VideoReader:
 
     def _decode_until(self, number: int) -> None:
         if self._next <= number < self._next + self.NEAR_FRAMES:
-            with suppress(
-                import_optional("av").error.FFmpegError
-            ):  # A frame between may be broken, and this one not.
+            # A frame in between may be damaged without affecting this one.
+            with suppress(import_optional("av").error.FFmpegError):
                 self._advance(number)
                 return
         if not self._seek(number):

@@ -51,7 +51,7 @@ def read_dicom(path: Path, kind: str, max_pixels: int | None = None) -> Picture:
         color, stored = True, StoredRange(0, 255)
     elif int(dataset.get("SamplesPerPixel", 1)) > 1:
         pixels = pixel_tools.pixel_array(dataset)
-        color, stored = True, _SampleBits.of(dataset).range
+        color, stored = True, _SampleBits.from_dataset(dataset).range
     else:
         pixels, stored = _monochrome(dataset, _cells(dataset))
         color = False
@@ -107,10 +107,8 @@ def _deflated_part(path: Path) -> bytes | None:
         if reader.read_preamble(file, True) is None:
             return None
         meta = reader.read_dataset(file, False, True, stop_when=lambda tag, vr, length: tag.group != 2)
-        syntax = get_element(meta, "TransferSyntaxUID")
-        return (
-            file.read() if syntax == import_optional("pydicom.uid").DeflatedExplicitVRLittleEndian else None
-        )
+        deflated = import_optional("pydicom.uid").DeflatedExplicitVRLittleEndian
+        return file.read() if get_element(meta, "TransferSyntaxUID") == deflated else None
 
 
 def _frame_count(dataset: Any) -> int:
@@ -158,7 +156,8 @@ class _SampleBits:
     signed: bool
 
     @classmethod
-    def of(cls, dataset: Any) -> _SampleBits:
+    def from_dataset(cls, dataset: Any) -> _SampleBits:
+        """Read the elements that describe the bits; raise an error if they contradict each other."""
         allocated, stored = int(dataset.BitsAllocated), int(dataset.BitsStored)
         if not 1 <= stored <= allocated:
             raise FileError(
@@ -200,7 +199,7 @@ def _cells(dataset: Any) -> Array:
 
 def _monochrome(dataset: Any, cells: Array) -> tuple[Array, StoredRange]:
     """Return the samples of a monochrome image, and their range."""
-    bits = _SampleBits.of(dataset)
+    bits = _SampleBits.from_dataset(dataset)
     syntax = dataset.file_meta.TransferSyntaxUID
     encoded = syntax.is_encapsulated and syntax.name != "RLE Lossless"
     if encoded and bits.stored < bits.allocated:  # Decoders return samples, which may exceed BitsStored.
@@ -301,7 +300,7 @@ def write_dicom(path: Path, picture: Picture, kind: str, **options: Any) -> None
         ) from None
 
 
-# Elements with the smallest and the largest sample: of the image, and of more than the image.
+# Elements with the smallest and the largest sample: of the image, and of its series or planes.
 _IMAGE_EXTREMA = ("SmallestImagePixelValue", "LargestImagePixelValue")
 _OTHER_EXTREMA = (
     "SmallestPixelValueInSeries",
@@ -324,7 +323,7 @@ def _set_colors(dataset: Any, picture: Picture) -> None:
     pixels = picture.pixels[..., :3]
     palette = dataset.get("PhotometricInterpretation") == "PALETTE COLOR"
     if int(dataset.get("SamplesPerPixel", 1)) > 1 and picture.stored is not None:
-        stored, dtype = picture.stored, _SampleBits.of(dataset).dtype
+        stored, dtype = picture.stored, _SampleBits.from_dataset(dataset).dtype
     elif palette or pixels.dtype == np.uint8:
         stored, dtype = StoredRange(0, 255), np.dtype("u1")
     else:
@@ -340,7 +339,7 @@ def _set_monochrome(dataset: Any, picture: Picture) -> None:
     """Store the samples of a monochrome image; padding and overlays in unused bits stay as they are."""
     if int(dataset.get("SamplesPerPixel", 1)) > 1 or picture.stored is None:
         raise ArgumentError(f"the dataset has colours, got grey pixels of shape {picture.pixels.shape}")
-    stored, bits = picture.stored, _SampleBits.of(dataset)
+    stored, bits = picture.stored, _SampleBits.from_dataset(dataset)
     overlays = _has_embedded_overlays(dataset)
     if overlays or stored.padding is not None:
         cells = _cells(dataset)
@@ -394,9 +393,9 @@ def _record_derivation(dataset: Any, source: Any) -> None:
         origin.ReferencedSOPInstanceUID = source.SOPInstanceUID
         dataset.SourceImageSequence = pydicom.Sequence([origin])
     dataset.SOPInstanceUID = uid.generate_uid()
-    kinds = get_element(dataset, "ImageType", [])
-    kinds = [] if isinstance(kinds, str) else list(kinds)
-    dataset.ImageType = ["DERIVED", *kinds[1:]] if len(kinds) > 1 else ["DERIVED", "SECONDARY"]
+    image_type = get_element(dataset, "ImageType", [])
+    values = [] if isinstance(image_type, str) else list(image_type)
+    dataset.ImageType = ["DERIVED", *(values[1:] or ["SECONDARY"])]
     note = f"filtered with undula {__version__}"
     before = str(get_element(dataset, "DerivationDescription", "")).strip()
     dataset.DerivationDescription = (f"{before}; {note}" if before else note)[-1024:]

@@ -31,8 +31,8 @@ PRESETS = "ultrafast superfast veryfast faster fast medium slow slower veryslow 
 WORST_QUALITY = 63
 # Encoders whose quality is a quantizer.
 QUANTIZED = "mpeg4 mjpeg mpeg2video mpeg1video msmpeg4 msmpeg4v2 wmv1 wmv2 h263p flv".split()
-CONSTANT_RATE = ("mpeg1video", "mpeg2video")  # Encoders of a few constant frame rates.
-EVEN_SIDES = ("libx264", "libx265")  # Encoders of subsampled chroma that need an even width and height.
+CONSTANT_RATE = ("mpeg1video", "mpeg2video")  # Encoders that support only some constant frame rates.
+EVEN_SIDES = ("libx264", "libx265")  # Encoders that need an even width and height for subsampled chroma.
 FULL_RANGE_IN_STREAM = ("libx264", "libx265", "libvpx-vp9", "libsvtav1", "mjpeg")
 FULL_RANGE_IN_CONTAINER = ("matroska", "webm")
 ASPECT_IN_STREAM = ("libx264", "libx265", "mpeg4", "mpeg2video", "mpeg1video", "ffv1")
@@ -93,7 +93,7 @@ def _real_time_threads() -> set[int]:
 
 
 def _keeps_range(name: str, kind: str) -> bool:
-    """Whether the file tells that samples are full-range."""
+    """Whether the stream or the container stores that samples are full-range."""
     return kind in FULL_RANGE_IN_CONTAINER or name in FULL_RANGE_IN_STREAM
 
 
@@ -103,29 +103,29 @@ def _encoder_pixels(name: str, kind: str, pixels: str, full_range: bool, odd_siz
     encoder = av.Codec(name, "w")
     pixel_format = av.VideoFormat(pixels, 16, 16)
     if "yuv" in pixels and full_range and not _keeps_range(name, kind):
-        raise ValueError(f"{name} in this container does not keep full-range {pixels}")
+        raise ValueError(f"{name} in this container cannot store full-range {pixels}")
     if name == "mjpeg" and "yuv" in pixels and not full_range:
-        raise ValueError(f"mjpeg does not keep {pixels} of limited range")
+        raise ValueError(f"mjpeg cannot store limited-range {pixels}")
     formats = [str(video_format.name) for video_format in encoder.video_formats or []]
     if name in EVEN_SIDES and odd_size:
         formats = [candidate for candidate in formats if "444" in candidate or "gray" in candidate]
     if name == "rawvideo":
         formats = RAW_PIXELS.get(kind, [])
         if not formats:
-            raise ValueError("this container does not keep rawvideo")
-    for same in (pixels, pixels.replace("yuvj", "yuv")):
-        if same in formats or not formats:
-            return same
+            raise ValueError("this container cannot store rawvideo")
+    for equivalent in (pixels, pixels.replace("yuvj", "yuv")):
+        if equivalent in formats or not formats:
+            return equivalent
     if not pixel_format.is_rgb:  # RGB would keep grey, but few players show it.
         formats = [candidate for candidate in formats if not av.VideoFormat(candidate, 16, 16).is_rgb]
     if not formats:
-        raise ValueError(f"{name} does not keep {pixels}")
+        raise ValueError(f"{name} cannot store {pixels}")
     best, loss = av.codec.codec.find_best_pix_fmt_of_list(formats, pixels, True)
     losses = av.codec.codec.PixFmtLoss
     grey, lossless = len(pixel_format.components) == 1, encoder.lossless and not encoder.lossy
     serious = losses.DEPTH if grey and not lossless else ~losses.NONE & 0x3F
     if best is None or loss & serious:
-        raise ValueError(f"{name} does not keep {pixels}")
+        raise ValueError(f"{name} cannot store {pixels}")
     return str(best.name)
 
 
@@ -176,8 +176,8 @@ def _encoder_options(name: str, quality: int, preset: str) -> dict[str, str]:
     return {}
 
 
-def _constant_rate(path: Path, stream: Any, target: Path, what: str) -> Fraction:
-    """Return a rate at which each frame has a slot of its own near its time."""
+def _constant_rate(path: Path, stream: Any, target: Path, name: str) -> Fraction:
+    """Return a rate at which each frame has a slot of its own near its time; ``name`` requires one."""
     guesses = (stream.average_rate, stream.guessed_rate, stream.base_rate)
     rates = [Fraction(rate) for rate in guesses if rate] or [Fraction(25)]
     times = None if str(path).startswith("camera:") else frame_times(path, stream.index)
@@ -189,7 +189,7 @@ def _constant_rate(path: Path, stream: Any, target: Path, what: str) -> Fraction
         if near and len(set(map(round, slots))) == len(slots):
             return rate
     raise FileError(
-        f"cannot write {target}: {what} needs a constant rate, which the frames of {path} do not have; write"
+        f"cannot write {target}: {name} needs a constant rate, which the frames of {path} do not have; write"
         " .mkv, .mp4 or .webm"
     )
 
@@ -243,29 +243,28 @@ class VideoWriter:
         pixels = str(first.format.name)
         full_range = first.color_range == FULL_RANGE or "yuvj" in pixels
         odd_size = bool(first.width % 2 or first.height % 2)
-        name, self._pixels = _choose_encoder(
+        self._encoder, self._pixels = _choose_encoder(
             self.kind, target, codec, stream.codec_context.codec, pixels, full_range, odd_size
         )
-        self._encoder = name
+        name = self._encoder
         if len(first.format.components) == 1:  # Grey is full-range by default.
             full_range = first.color_range != LIMITED_RANGE and _keeps_range(name, self.kind)
         self._advised_suffix = source.suffix if source.suffix not in ("", target.suffix) else ".mkv"
         self._size = first.width, first.height
         self._aspect = stream.sample_aspect_ratio or Fraction(1)
         if self._aspect != 1 and self.kind not in ASPECT_IN_CONTAINER and name not in ASPECT_IN_STREAM:
-            self._resize_to_square_pixels(name)
+            self._resize_to_square_pixels()
         self._matrix = self._checked_matrix(display_matrix(first))
         self._rate: Fraction | None = None
         self._first_time: Fraction | None = None
         if self.kind == "avi" or name in CONSTANT_RATE:
-            what = target.suffix if self.kind == "avi" else name
-            self._rate = _constant_rate(source, stream, target, what)
+            self._rate = _constant_rate(source, stream, target, target.suffix if self.kind == "avi" else name)
         try:
             self._container = av.open(str(path), "w", format=self.kind)
         except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
             raise FileError(f"cannot write {target}: {short_message(error)}") from None
         try:
-            self._add_encoded_stream(name, stream, first, full_range, _encoder_options(name, quality, preset))
+            self._add_encoded_stream(stream, first, full_range, _encoder_options(name, quality, preset))
             self._copied: dict[int, Any] = {}
             self._undated: dict[int, list[Any]] = {}  # Packets without decoding times, by stream.
             for other in others:
@@ -278,13 +277,14 @@ class VideoWriter:
             self._container.close()
             raise
 
-    def _resize_to_square_pixels(self, name: str) -> None:
+    def _resize_to_square_pixels(self) -> None:
         """Enlarge the frames, if neither stream nor container can store an aspect ratio of pixels."""
-        encoder = import_optional("av").Codec(name, "w")
+        encoder = import_optional("av").Codec(self._encoder, "w")
         if encoder.lossless and not encoder.lossy:
             raise FileError(
-                f"cannot write {self.target}: {name} in {self.target.suffix} does not keep the pixel aspect"
-                f" ratio {self._aspect.numerator}:{self._aspect.denominator}; write .mkv with --codec ffv1"
+                f"cannot write {self.target}: {self._encoder} in {self.target.suffix} cannot store the pixel"
+                f" aspect ratio {self._aspect.numerator}:{self._aspect.denominator}; write .mkv with --codec"
+                " ffv1"
             )
         width, height = self._size
         if self._aspect > 1:
@@ -300,13 +300,11 @@ class VideoWriter:
             return matrix
         raise FileError(
             f"cannot write {self.target}: the video is displayed rotated or mirrored, which"
-            f" {self.target.suffix} does not keep; write .mp4 or .mov"
+            f" {self.target.suffix} cannot store; write .mp4 or .mov"
         )
 
-    def _add_encoded_stream(
-        self, name: str, source: Any, first: Any, full_range: bool, options: dict[str, str]
-    ) -> None:
-        av = import_optional("av")
+    def _add_encoded_stream(self, source: Any, first: Any, full_range: bool, options: dict[str, str]) -> None:
+        av, name = import_optional("av"), self._encoder
         rate = self._rate or source.average_rate or source.guessed_rate or Fraction(25)
         try:
             stream = self._container.add_stream(name, rate=rate, options=options)
@@ -345,8 +343,8 @@ class VideoWriter:
         except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
             name = getattr(source.codec_context, "name", "an unknown codec")
             raise FileError(
-                f"cannot write {self.target}: {self.target.suffix} keeps no"
-                f" {'cover art' if cover else source.type} of {name} ({short_message(error)}); write"
+                f"cannot write {self.target}: {self.target.suffix} cannot store"
+                f" {'cover art' if cover else source.type} encoded as {name} ({short_message(error)}); write"
                 f" {self._advised_suffix}, or the main video stream alone (audio=False, --no-audio)"
             ) from None
         stream.metadata.update(_valid_tags(source.metadata))
@@ -393,7 +391,7 @@ class VideoWriter:
             frame.pts = round((time - first) * self._rate) + round(first * self._rate)
             frame.time_base = 1 / self._rate
             frame.duration = 1
-        frame.pict_type = 0  # The encoder chooses; this was the choice of the last one.
+        frame.pict_type = 0  # Let the encoder choose instead of repeating the type of the source.
         self._container.mux(self._stream.encode(frame))
 
     def copy(self, packet: Any) -> None:

@@ -55,8 +55,8 @@ def read(path: str | Path, max_pixels: int | None = None) -> Picture:
     Returns
     -------
     Picture
-        Filter it with :meth:`Picture.filtered`, which knows the channels: an array of 4 channels may be RGBA,
-        CMYK, or RGB with something else.
+        Its method :meth:`Picture.filtered` treats each channel by its meaning; an array of 4 channels may be
+        RGBA, CMYK, or RGB and something else.
 
     Raises
     ------
@@ -209,7 +209,7 @@ def pixels_from_pillow(image: Any, depth: int = 8) -> tuple[Array, tuple[str, ..
         pixels = pixels.astype(np.uint16)
     if pixels.dtype.kind not in "iuf":
         raise FileError(f"images of mode {image.mode!r} are not supported")
-    if image.mode == "LAB":  # Pillow has signed a and b.
+    if image.mode == "LAB":  # Pillow stores a and b as signed bytes.
         pixels = pixels ^ np.array([0, 128, 128], np.uint8)
     if transparent is not None and image.mode in ("L", "RGB", "I;16", "I"):
         clear = pixels == np.array(transparent)
@@ -317,7 +317,7 @@ def _write_pillow(path: Path, picture: Picture, kind: str, **options: Any) -> No
     # Encode to memory first: on a full disk, Pillow truncates JPEG and BMP silently, and its encoder of
     # JPEG 2000 never returns.
     encoded = io.BytesIO()
-    pages[0].save(encoded, {"jpeg2000": "JPEG2000"}.get(kind, kind.upper()), **options)
+    pages[0].save(encoded, kind.upper(), **options)
     path.write_bytes(encoded.getbuffer())
 
 

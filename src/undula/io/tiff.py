@@ -1,6 +1,7 @@
 """Read and write TIFF, with its channels, layout and description.
 
-tifffile reads and writes the files. What it cannot decode is read by Pillow, if that loses nothing.
+Files are read and written by tifffile. Pillow reads compressed data for which tifffile has no decoder, if
+nothing is lost.
 """
 
 from __future__ import annotations
@@ -79,17 +80,9 @@ def read_tiff(path: Path, kind: str, max_pixels: int | None = None) -> Picture:
         pixels = pixels.astype(np.uint8) * 255
     if about.get("photometric") == "cielab":
         pixels = _shifted_lab(path, pixels)
-    about["written"] = (pixels.shape, str(pixels.dtype))
-    return Picture(
-        np.ascontiguousarray(pixels),
-        kind,
-        pages,
-        profile,
-        None,
-        about,
-        channels=channels,
-        orientation=orientation,
-    )
+    about["as_read"] = (pixels.shape, str(pixels.dtype))
+    pixels = np.ascontiguousarray(pixels)
+    return Picture(pixels, kind, pages, profile, about=about, channels=channels, orientation=orientation)
 
 
 def _name(value: Any) -> str:
@@ -134,8 +127,8 @@ def _in_one_file(text: str) -> str:
         return text
 
     def after(plane: str) -> str:
-        start, _, text_after = plane.partition(">")
-        return text_after if start.endswith("/") else plane.partition("</TiffData>")[2]
+        start, _, remainder = plane.partition(">")
+        return remainder if start.endswith("/") else plane.partition("</TiffData>")[2]
 
     return f"{before}<TiffData/>{''.join(map(after, planes))}"
 
@@ -196,7 +189,7 @@ def write_tiff(path: Path, picture: Picture, kind: str, **options: Any) -> None:
     """Write all pages, with their channels, layout and description."""
     tifffile = import_optional("tifffile")
     pixels, about = picture.pixels, picture.about
-    unchanged = about.get("written") == (pixels.shape, str(pixels.dtype))
+    unchanged = about.get("as_read") == (pixels.shape, str(pixels.dtype))
     arguments: dict[str, Any] = {"compression": options.pop("compression", "zlib"), "metadata": None}
     space = picture.space
     photometric = {"rgb": "rgb", "cmyk": "separated", "lab": "cielab", "grey": "minisblack"}[space]

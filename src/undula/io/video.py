@@ -44,7 +44,7 @@ COPIED_STREAM_TYPES = ("video", "audio", "subtitle", "attachment")
 QUEUE_FRAMES = 3
 MIN_WINDOW_FRAMES = 4
 
-# What passes between the stages: "frame" or "packet" and the object, at last "end" or "error".
+# A frame or packet on its way through the stages, with its kind: "frame", "packet", "end" or "error".
 Item = tuple[str, Any]
 
 
@@ -71,10 +71,10 @@ class _DecodingThread(threading.Thread):
             return True
         return False
 
-    def _time(self, number: int, pts: int | None, last: int | None) -> int:
-        """Return the time of a frame, which is after the last one even if the container is broken."""
-        if self.times is not None and number < len(self.times):
-            pts = self.times[number]
+    def _time(self, pts: int | None, last: int | None) -> int:
+        """Return the time of a frame, which is after the last one even if the container is damaged."""
+        if self.times is not None and self.number < len(self.times):
+            pts = self.times[self.number]
         if pts is None or (last is not None and pts <= last):
             return 0 if last is None else last + 1
         return pts
@@ -109,7 +109,7 @@ class _DecodingThread(threading.Thread):
                 pts, base, pixels = frame.pts, frame.time_base, filterable_format(frame.format.name)
                 if frame.format.name != pixels:
                     frame = frame.reformat(format=pixels)
-                last = frame.pts = self._time(self.number, pts, last)
+                last = frame.pts = self._time(pts, last)
                 frame.time_base = base
                 self.number += 1
                 if not self._put(("frame", frame)):
