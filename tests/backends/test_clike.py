@@ -9,7 +9,8 @@ import undula
 from undula import color
 from undula.backends.clike import CUDA, OPENCL, Dialect, moves
 from undula.backends.cuda.runtime import compile_kernel
-from undula.backends.devices.launches import Knobs, Limits, Program, Task
+from undula.backends.devices.launches import DeviceProgram, Knobs, Limits, Task
+from undula.backends.devices.strategies import STRATEGIES
 from undula.backends.devices.transform import Layout, Options, Stage, transform
 from undula.errors import KernelError
 from undula.plans.line import Line, Steps, dwt_line, lwt_line, lwt_steps
@@ -31,7 +32,7 @@ def program(
     axes: tuple[int, ...] = (0, 1),
     samples: str = "",
     **options: Any,
-) -> Program:
+) -> DeviceProgram:
     """One level of arrays in one piece."""
     wavelet = undula.Wavelet(name)
     tasks = []
@@ -48,8 +49,8 @@ def program(
             band[task.axis] = task.line.counts[letter == "d"]
         shapes[key] = tuple(band)
     stage = Stage(shape, tuple(tasks), shapes)
-    x = Layout.whole(shape, samples or (dtypes[1] if back else dtypes[0]))
-    bands = [Layout.whole(s, dtypes[1]) for s in shapes.values()]
+    x = Layout.contiguous(shape, samples or (dtypes[1] if back else dtypes[0]))
+    bands = [Layout.contiguous(s, dtypes[1]) for s in shapes.values()]
     return transform(back, [stage], x, bands, dialect, Limits(132), Options(**options))
 
 
@@ -66,6 +67,36 @@ SHOWN: dict[str, dict[str, Any]] = {
     "naive_db2": {"name": "db2", "strategy": "naive", "mode": "antireflect"},
     "steps_db2": {"name": "db2", "lifted": True, "mode": "zero", "axes": (1,), "dtypes": ("float16",) * 2},
 }
+
+
+def test_every_strategy_has_a_golden_text() -> None:
+    shown = {options.get("strategy", "auto") for options in SHOWN.values()}
+    assert shown == set(STRATEGIES)
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["forward", "back"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_programs_are_fitted_without_a_driver(strategy: str, back: bool) -> None:
+    """A device that runs more groups at once gets more strips; everything else stays."""
+    built = program(CUDA, back=back, shape=(2048, 2048), strategy=strategy)
+    few, many = (built.fitted(lambda kernel, n=n: n) for n in (132, 132 * 16))  # type: ignore[misc]
+    assert few.source == many.source == built.source
+    assert few.scratch == built.scratch
+    for before, after in zip(few.launches, many.launches, strict=True):
+        changed = {
+            name
+            for name, a, b in zip(before.kernel.order, before.values, after.values, strict=True)
+            if a != b
+        }
+        assert before.buffers == after.buffers
+        assert changed <= {"strip", "strips", "end_strip", "end_strips", "end_groups"}
+        assert bool(changed) == (strategy in ("auto", "sliding")) == (before.groups < after.groups)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_candidates_are_programs(strategy: str) -> None:
+    for knobs in STRATEGIES[strategy].candidates:
+        assert program(CUDA, strategy=strategy, knobs=knobs).launches
 
 
 @pytest.mark.parametrize("language", DIALECTS)
@@ -95,7 +126,7 @@ def test_languages_differ_in_words_only() -> None:
         (CUDA.kernel.format(items=256), OPENCL.kernel.format(items=256)),
     ):
         cuda = cuda.replace(word, other)
-    for line in CUDA.ready.split("\n"):
+    for line in CUDA.wait_for_previous.split("\n"):
         cuda = cuda.replace(f"    {line}\n", "")
     assert cuda == opencl.replace("__global ", "")
 
@@ -195,7 +226,7 @@ def test_colours_compile(space: str, arch: str, tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("back", [False, True], ids=["forward", "back"])
-@pytest.mark.parametrize("strategy", ["naive", "rowcolumn", "tiled", "sliding"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_nothing_is_read_before_it_is_written(strategy: str, back: bool) -> None:
     """A kernel that starts while the one before it ends waits for it, wherever the compiler puts loads."""
     from cuda.bindings import nvrtc

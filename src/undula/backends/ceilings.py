@@ -24,7 +24,7 @@ from ..errors import ArgumentError
 from .clike import probes
 from .cpu.threads import get_num_threads, ranges, run, workers
 from .devices import disk
-from .devices.launches import Launch, Program
+from .devices.launches import DeviceProgram, Launch
 
 __all__ = ["Ceilings", "of_cpu", "of_device", "seconds_of"]
 
@@ -244,7 +244,7 @@ def _measured_device(device: Any) -> Ceilings:
     buffers = [getattr(memory, "address", memory) for memory in (a, b)]
 
     def timed(*launches: Launch, usual: bool = False) -> float:
-        made = device.prepare(Program(launches, (), 2))
+        made = device.prepare(DeviceProgram(launches, ()))
         return seconds_of(lambda: made.run(buffers, queue), lambda: device.finish(queue), usual=usual)
 
     def streamed(size: int) -> Launch:
@@ -259,7 +259,7 @@ def _measured_device(device: Any) -> Ceilings:
     call = timed(streamed(4096), usual=True)
     # From one kernel to the next, with nothing to do: and then through a short one, from memory to memory.
     bare = max(1e-8, each(streamed(4096), 4096))
-    launch = max(bare, each(Launch(probes.path(dialect), 1, (0, 1), (probes.WAYS,)), 4096))
+    launch = max(bare, each(Launch(probes.path(dialect), 1, (0, 1), (probes.PATH_EXCHANGES,)), 4096))
     found = {size: each(streamed(size), size) - bare for size in SIZES}
     least = 2 * max(SIZES[-1] / found[SIZES[-1]], *(size / t for size, t in found.items() if t > bare))
     copies = [(size, max(t, size / least)) for size, t in found.items()]

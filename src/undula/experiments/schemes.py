@@ -144,7 +144,7 @@ def _in_caches(bench: Bench, wavelet: str, name: str, n: int) -> float | None:
         device.upload(pictures((side, side), 1)[0], memory[0], queue)
         buffers = [getattr(m, "address", m) for m in memory]
         buffers += [
-            getattr(device.allocate(4 * size, queue), "address", None) for size, _ in made.program.own
+            getattr(device.allocate(4 * size, queue), "address", None) for size, _ in made.program.scratch
         ]
         runs = [
             bench.together(lambda: made.run(buffers, queue), lambda: device.finish(queue)) for _ in range(12)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
-from ..backends.devices.program import STRATEGIES
+from ..backends.devices.strategies import STRATEGIES
 from ..errors import UndulaError
 from ..filters import STAGES
 from ..filters.speckle import KINDS

@@ -46,7 +46,9 @@ class _Slot:
                 device.pinned(max(1, wanted))[:wanted].view(layout.dtype).reshape(layout.shape)
             )
             self.bands.append(device.memory(wanted, self.stream))
-        self.own = [device.memory(n * np.dtype(kind).itemsize, self.stream) for n, kind in made.program.own]
+        self.own = [
+            device.memory(n * np.dtype(kind).itemsize, self.stream) for n, kind in made.program.scratch
+        ]
         memories = [self.samples, *self.bands, *self.own]
         self.buffers = [memory.address for memory in memories]
 

@@ -23,8 +23,8 @@ import numpy as np
 from ..backends import ceilings as measured
 from ..backends.ceilings import Ceilings
 from ..backends.cpu.threads import WORTHWHILE
+from ..backends.devices.strategies import STRATEGIES, Strategy
 from ..errors import ArgumentError, ArgumentTypeError
-from ..schemes import scheme as named_scheme
 from . import ondevice
 from .levels import level as one_level
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["Ceilings", "PlanCost", "Prediction", "ceilings", "cost", "predict"]
 
 TERMS = ("call", "start", "memory", "arithmetic", "exchange", "barriers", "transfer")
-TILE = 32  # quads along and down a tile, those around its results included
 MOST = 6.0  # Times a term may be off before nobody believes that it alone was wrong.
 
 
@@ -161,34 +160,29 @@ def _together(terms: Mapping[str, float], adds: bool) -> float:
 # --- what a plan needs ----------------------------------------------------------------------------
 
 
+def strategy(plan: Plan) -> Strategy:
+    """Return the strategy of a plan; that of a plan with several, and of the CPU, is the default."""
+    chosen = STRATEGIES.get(plan.strategy, STRATEGIES["auto"])
+    return (chosen.with_scheme or chosen) if plan.scheme != "auto" else chosen
+
+
 def passes(plan: Plan) -> Iterator[Pass]:
     """What each level needs, finest first."""
     shape, wavelet = plan._inner, plan._recipe.wavelets[0]
     parts = 2 if plan.dtype.kind == "c" else 1  # (numbers that each are two)
-    strategy = "tiled" if plan.scheme != "auto" else plan.strategy
+    distribution = strategy(plan)
     for number in range(plan.level):
         one = one_level(plan._recipe, shape, plan._real())
         samples = math.prod(shape)
         written = sum(math.prod(s) for s in one.shapes.values())
-        times = max(1, len(one.lines) - 1)  # two axes are one pass
         operations = sum(line.operations for _, line in one.lines)
-        accesses = waits = 0.0
-        again = 1.0  # how often a sample is read
-        if strategy in ("naive", "rowcolumn"):
-            times = len(one.lines)
-            accesses = operations + (2 * times if strategy == "rowcolumn" else 0)
-            waits = 2.0 * times / 1024 if strategy == "rowcolumn" else 0.0
-        elif strategy == "tiled" and len(one.lines) == 2:
-            made = named_scheme(wavelet, "sweldens" if plan.scheme == "auto" else plan.scheme)
-            (left, right), (above, below) = made.halo
-            again = TILE**2 / max(1, (TILE - left - right) * (TILE - above - below))  # quads at the rims
-            operations = made.operations / 4 * again
-            accesses = (made.reads + made.writes) / 4 * again
-            waits = made.barriers * again / (4 * TILE**2)
+        level = distribution.cost(len(one.lines), operations, wavelet, plan.scheme)
         size = _source_size(plan) if number == 0 else plan.dtype.itemsize
-        moved = round(again * samples) * size + written * plan.dtype.itemsize
-        moved += (times - 1) * (samples + written) * plan.dtype.itemsize
-        yield Pass(samples, moved, times, parts * operations, parts * accesses, waits)
+        moved = round(level.rereads * samples) * size + written * plan.dtype.itemsize
+        moved += (level.passes - 1) * (samples + written) * plan.dtype.itemsize
+        yield Pass(
+            samples, moved, level.passes, parts * level.operations, parts * level.accesses, level.barriers
+        )
         shape = one.shapes[one.low]
 
 

@@ -179,9 +179,9 @@ class HostLibrary(Library):
             )
             with _move(self._device, self.queue(x)):
                 self._device.upload(array, memory, self.queue(x))
-        layout = Layout.whole(shape, dtype)
+        layout = Layout.contiguous(shape, dtype)
         if dtype in COMPLEX:
-            layout = Layout.whole((*shape, 2), COMPLEX[dtype])
+            layout = Layout.contiguous((*shape, 2), COMPLEX[dtype])
         return Held(getattr(memory, "address", memory), layout, memory)
 
     def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
@@ -291,9 +291,7 @@ def prepared(
 ) -> Any:
     """A program that is ready to run on a device."""
     try:
-        program = transform(
-            back, stages, samples, coefficients, device.dialect, device.limits, options, device.capacity
-        )
+        program = transform(back, stages, samples, coefficients, device.dialect, device.limits, options)
     except UnfollowableError as error:
         raise ArgumentError(f"out has strides that kernels do not follow: {error}") from None
     return device.prepare(program)
@@ -305,7 +303,7 @@ def layouts(stages: Sequence[Stage], dtype: str) -> list[Layout]:
     shapes = [stages[-1].shapes[low]]
     for stage in reversed(stages):
         shapes += list(stage.shapes.values())[1:]
-    return [Layout.whole(shape, dtype) for shape in shapes]
+    return [Layout.contiguous(shape, dtype) for shape in shapes]
 
 
 def _run(
@@ -320,7 +318,7 @@ def _run(
     queue = library.queue(like)
     own = None if kept is None else kept.get((made, queue))
     if own is None:
-        own = [library.held(library.empty((n,), kind, like)) for n, kind in made.program.own]
+        own = [library.held(library.empty((n,), kind, like)) for n, kind in made.program.scratch]
         if kept is not None:
             kept[made, queue] = own
     buffers = [None if one is None else one.buffer for one in held]

@@ -24,15 +24,14 @@ from ..backends.cpu.filters import RULES, shrink
 from ..backends.cpu.passes import address
 from ..backends.cpu.threads import Record, recording
 from ..backends.devices import disk
-from ..backends.devices.launches import Knobs, UnfusedError
+from ..backends.devices.launches import UnfusedError
 from ..backends.devices.libraries import COMPLEX, RESULTS, Library
-from ..backends.devices.program import STRATEGIES
+from ..backends.devices.strategies import STRATEGIES, choose
 from ..backends.devices.transform import Layout, Options
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..inputs import numpy_array, refuse_gradients
 from ..plans.axes import Axes
 from ..plans.coeffs import checked_level, from_keys, keyed_as
-from ..plans.flow import flow
 from ..plans.line import Line
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet
@@ -148,7 +147,7 @@ class Plan:
             self.level = checked_level(self._inner, self._recipe.wavelets, self.axes, level)
         for what, value, known in (
             ("scheme", scheme, ("auto", *SCHEMES)),
-            ("strategy", strategy, STRATEGIES),
+            ("strategy", strategy, tuple(STRATEGIES)),
             ("method", method, METHODS),
         ):
             if value not in known:
@@ -166,14 +165,15 @@ class Plan:
         if self._on_device:
             self._host: Library = ondevice.host(backend)
             self._source = str(dtype.newbyteorder("="))
-            chosen = strategy if scheme == "auto" else "tiled"
+            self._strategy = choose(strategy, scheme, method, self.axes)
+            chosen = self._strategy.name
             self._options = Options(chosen, scheme, method)
             self._memory: dict[Any, Any] = {}
             self.strategy, self._method = chosen, method
             self._runs = self.level > 0 and math.prod(self.shape) > 0
             if self._runs:
                 made, _ = self._programs(False)  # what cannot be laid out so is refused here
-                if chosen == "auto":
+                if self._strategy is STRATEGIES["auto"]:
                     names = [launch.kernel.name.partition("_")[0] for launch in made.program.launches]
                     self.strategy = " and ".join(name for name in STRATEGIES if name in names)
                 if tune:
@@ -202,24 +202,6 @@ class Plan:
                 f"strategy {strategy!r} and method {method!r} are for backends 'cuda' and 'opencl', not"
                 f" {backend!r}"
             )
-        if scheme != "auto" and self._on_device:
-            if strategy not in ("auto", "tiled"):
-                raise ArgumentError(f"scheme {scheme!r} is run by strategy 'tiled', not by {strategy!r}")
-            if len(self.axes) != 2 or abs(self.axes[0] - self.axes[1]) != 1:
-                raise ArgumentError(
-                    f"scheme {scheme!r} transforms two neighbouring axes at once, got axes {self.axes}"
-                )
-        if strategy == "tiled" and len(self.axes) < 2:
-            raise ArgumentError(
-                f"strategy 'tiled' transforms two neighbouring axes at once, got axes {self.axes}; 'sliding',"
-                " 'rowcolumn' and 'naive' take one"
-            )
-        if method != "auto" and (strategy == "tiled" or scheme != "auto"):
-            raise ArgumentError(
-                f"method {method!r} is for strategies 'rowcolumn' and 'sliding'; 'tiled' has schemes"
-            )
-        if method == "lifting" and strategy == "naive":
-            raise ArgumentError("strategy 'naive' runs filters; 'rowcolumn' and 'sliding' lift")
         if backend == "reference" and len(set(self._recipe.wavelets) | set(self._recipe.modes)) > 2:
             raise ArgumentError("backend 'reference' has one wavelet and one mode for all axes")
 
@@ -512,7 +494,7 @@ class Plan:
             back,
             self._recipe,
             self.level,
-            Layout.whole((*self.shape, 2) if pair else self.shape, source),
+            Layout.contiguous((*self.shape, 2) if pair else self.shape, source),
             self._inner,
             str(self.dtype),
             self._options if options is None else options,
@@ -566,11 +548,12 @@ class Plan:
         """``"lifting"`` or ``"filters"``: what the plan has decided on, along its last axis."""
         line = one_level(self._recipe, self._inner, self._real()).lines[-1][1]
         if self._on_device:
-            if self.strategy == "tiled":
-                return "filters" if self.scheme == "convolution" else "lifting"
-            wanted = "filters" if self.strategy == "naive" else self._method
-            mode, single = self._recipe.modes[-1], self._real().char in "fF"
-            return flow(self._recipe.wavelets[-1], mode, False, wanted, single=single).method
+            wavelet, mode, single = (
+                self._recipe.wavelets[-1],
+                self._recipe.modes[-1],
+                self._real().char in "fF",
+            )
+            return model.strategy(self).method(wavelet, mode, self._method, self.scheme, single)
         return "lifting" if isinstance(line, Line) and line.chain is not None else "filters"
 
     # --- tuning -----------------------------------------------------------------------------------
@@ -600,13 +583,7 @@ class Plan:
     def _candidates(self) -> list[Options]:
         """Ways to lay out the work: the usual one first."""
         options = self._options
-        if options.strategy == "tiled":
-            knobs = [Knobs(tile=tile) for tile in ((32, 32), (32, 16), (64, 16))]
-        elif options.strategy in ("auto", "sliding"):
-            knobs = [Knobs(pixels=p, warps=w, prefetch=f) for p in (4, 8) for w in (2, 4) for f in (0, 1)]
-        else:
-            knobs = []
-        return [options, *(replace(options, knobs=own) for own in knobs)]
+        return [options, *(replace(options, knobs=knobs) for knobs in self._strategy.candidates)]
 
     def _seconds(self, x: Array) -> float:
         """What a run takes once everything is on the device, at best."""

@@ -59,7 +59,7 @@ class Resident:
         self._buffers = _addresses([self._memory, *self._bands, *self._own])
 
     def _allocated(self, made: Any) -> list[Any]:
-        own = made.program.own
+        own = made.program.scratch
         return [self._device.allocate(n * np.dtype(kind).itemsize, self._queue) for n, kind in own]
 
     @cached_property

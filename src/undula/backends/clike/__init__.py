@@ -1,13 +1,13 @@
-"""Kernels as text: one emitter for every C-like language.
+"""Kernel texts: one emitter for all C-like languages.
 
-A *pass* says what is done to an array: which flows run along which axes, how lines go on, which elements are
-read and written. A *strategy* (``naive``, ``rowcolumn``, ``tiled``, ``sliding``) lays it over a device and
-prints a :class:`Kernel`; a :class:`Dialect` spells the words in which languages differ. Coefficients and
-small sizes are literals in the text, extents and strides are arguments, so a kernel serves arrays of any
-shape.
+A :class:`KernelSpec` says what a kernel computes: the flow along each axis, boundary modes and dtypes. The
+emitters (``naive``, ``rowcolumn``, ``tiled``, ``sliding``, ``stepwise``) lay it out over work items and print
+a :class:`Kernel`. A :class:`Dialect` holds the keywords in which CUDA and OpenCL differ. Coefficients and
+small sizes are literals in the text; extents and strides are arguments, so that one kernel serves arrays of
+any shape.
 """
 
 from .dialect import CUDA, OPENCL, Dialect
-from .kernel import Kernel, Pass
+from .kernel import Kernel, KernelSpec
 
-__all__ = ["CUDA", "OPENCL", "Dialect", "Kernel", "Pass"]
+__all__ = ["CUDA", "OPENCL", "Dialect", "Kernel", "KernelSpec"]

@@ -1,10 +1,10 @@
-"""Borders: what stands beyond the ends of a line, as functions of a kernel.
+"""Boundary modes as C functions.
 
-Each border is two functions: ``<name>_place(p, n, t)``, the place on the line of the t-th sample that place p
-is made of, -1 for nothing; and ``<name>_weight(p, n, t)``, where there are factors: the first one is that of
-sample 0, the next that of the difference of samples 1 and 2, the last that of samples 3 and 4 (see
-``plans.boundary.combinations``). On the way back p numbers coefficients; an LWT folds their places on the
-line of n samples, and a DWT has n coefficients and nothing beyond.
+Each border has a function ``<name>_place(p, n, t)``: the index on the line of the t-th sample from which the
+value at place p is computed, or -1 for none. Modes with weights also have ``<name>_weight(p, n, t)``: weight
+0 is that of sample 0, weight 1 that of the difference of samples 1 and 2, weight 2 that of the difference of
+samples 3 and 4 (see ``plans.boundary.combinations``). For the inverse, p is the index of a coefficient; an
+LWT folds it on the line of n samples, and a DWT has n coefficients and zeros beyond.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from .dialect import Dialect
 from .text import Text
 
-# (Beyond the ends is mostly just beyond: one addition, and a division in a branch that is hardly ever taken.)
+# Most places beyond the ends are close to them: one addition suffices, and the division is in a rare branch.
 FOLDS = """\
 {function} int wrapped(int p, int n) {{
     p += p < 0 ? n : 0;
@@ -31,8 +31,8 @@ FOLDS = """\
 
 __all__ = ["FOLDS", "Border", "back_borders", "forward_border"]
 
-# Each body is a sequence of statements with p, n and t; ``wrapped`` is the remainder that is never
-# negative, and ``mirrored`` folds at both ends, so that ``last`` comes back to 0.
+# Bodies of the functions, in terms of p, n and t. ``wrapped`` is the non-negative remainder, and ``mirrored``
+# reflects at both ends so that ``last`` maps to 0.
 _PLACES = {
     "zero": "return p < 0 || p >= n ? -1 : p;",
     "constant": "return p < 0 ? 0 : p >= n ? n - 1 : p;",
@@ -47,7 +47,7 @@ _PLACES = {
         "const int back = wrapped(p, 2 * n - 2) >= n;\n"
         "if (t == 1 || (t == 0 && back)) return p < 0 ? 0 : n - 1;\nreturn mirrored(p, n, 2 * n - 2);"
     ),
-    # Coefficients of an LWT, low and high, by the places 2k and 2k + 1 of a line of n samples.
+    # Low and high coefficients of an LWT stand at the places 2k and 2k + 1 of a line of n samples.
     "folded low": "return n == 1 ? 0 : mirrored(2 * p, n, 2 * n - 2) / 2;",
     "folded high": "return n == 1 ? -1 : mirrored(2 * p + 1, n, 2 * n - 2) / 2;",
     "wrapped": "return n == 0 ? -1 : wrapped(p, n);",
@@ -66,33 +66,38 @@ _DIFFERENCES = {"smooth": 1, "antireflect": 2}
 
 @dataclass(frozen=True)
 class Border:
-    """How a line goes on.
+    """The extension of a line beyond its ends.
 
     Parameters
     ----------
     kind : str
-        A mode of the DWT; ``folded low`` and ``folded high`` for coefficients of an LWT.
+        A mode of the DWT, or ``folded low``, ``folded high`` or ``wrapped`` for coefficients of an LWT.
     """
 
     kind: str
 
     @property
     def differences(self) -> int:
-        """Differences of samples that a place beyond the ends is made of, besides one sample."""
+        """Number of weighted differences in a value beyond the ends."""
         return _DIFFERENCES.get(self.kind, 0)
 
     @property
     def weighted(self) -> bool:
-        """Samples have factors."""
+        """Whether samples are multiplied by weights."""
         return self.kind in _WEIGHTS
 
     @property
     def certain(self) -> bool:
-        """Every place beyond the ends is made of samples."""
+        """Whether every place beyond the ends is computed from samples, and none is zero."""
         return self.kind not in ("zero", "folded high", "wrapped")
 
+    @property
+    def folded(self) -> bool:
+        """Whether places are folded on the line of samples, not on that of coefficients."""
+        return self.kind in ("folded low", "folded high")
+
     def emit(self, text: Text, dialect: Dialect, name: str, number: str) -> None:
-        """The functions."""
+        """Append the functions."""
         with text.block(f"{dialect.function} int {name}_place(int p, int n, int t)"):
             text(*_PLACES[self.kind].split("\n"))
         if self.weighted:
@@ -101,14 +106,14 @@ class Border:
 
 
 def forward_border(mode: str) -> Border:
-    """Of samples, in a mode of the DWT."""
+    """Return the border of samples in a mode of the DWT."""
     return Border(mode)
 
 
 def back_borders(family: str, mode: str) -> tuple[Border, Border]:
-    """Of the low and of the high band, on the way back; ``mode`` is that of the line."""
+    """Return the borders of the low and of the high band for the inverse."""
     if family == "lwt" and mode == "reflect":
         return Border("folded low"), Border("folded high")
-    # (The LWT wraps only where both bands have as many coefficients.)
+    # An LWT is wrapped only if both bands have the same length.
     kind = "periodic" if family == "lwt" or mode == "periodization" else "zero"
     return Border(kind), Border(kind)

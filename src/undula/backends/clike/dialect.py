@@ -1,4 +1,4 @@
-"""Dialects: the words in which C-like languages differ."""
+"""Dialects: the keywords in which C-like languages differ."""
 
 from __future__ import annotations
 
@@ -9,41 +9,42 @@ __all__ = ["CUDA", "OPENCL", "Dialect"]
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one language spells what kernels need.
+    """The keywords of one language.
 
     Parameters
     ----------
     name : str
     kernel, function : str
-        What stands before a kernel, given its work items, and before a function.
-    everywhere, within : str
-        Qualifiers of memory that all groups see, and that one group shares.
+        Qualifiers of a kernel, with a field for the work items of a group, and of a function.
+    global_memory, shared_memory : str
+        Address space of arrays, and of the memory that a group shares.
     restrict : str
-        Of pointers that nothing else points to.
+        Qualifier of pointers without aliases.
     group, item : str
-        The number of the group, and of the work item in it.
+        The index of the group, and of the work item in the group.
     barrier : str
-        All items of a group wait here.
+        Statement at which all items of a group wait for each other.
     long : str
-        An integer of 64 bits.
+        The type of 64-bit integers.
     shuffle : str
-        Another lane's value, given value and lane; empty where lanes exchange through shared memory.
+        Expression for the value of another lane, with fields for value and lane; empty if lanes exchange
+        values through shared memory.
     uniform : str
-        A value that is the same in all lanes, said so that the compiler knows.
-    ready : str
-        What stands before the first look at memory: the next launch may get ready from here on, and what the
-        last one wrote is there; empty where launches never overlap.
+        Expression that marks a value as equal in all lanes.
+    wait_for_previous : str
+        Statements before the first memory access: they let the next launch start, and wait for the results of
+        the previous one. Empty if launches never overlap.
     half_value, value_half : str
-        Functions between 16 bits and the number they stand for.
+        Bodies of the conversions from and to the bits of a half-precision number.
     prelude : str
-        What a text begins with.
+        The first lines of a text.
     """
 
     name: str
     kernel: str
     function: str
-    everywhere: str
-    within: str
+    global_memory: str
+    shared_memory: str
     restrict: str
     group: str
     item: str
@@ -51,7 +52,7 @@ class Dialect:
     long: str
     shuffle: str
     uniform: str
-    ready: str
+    wait_for_previous: str
     half_value: str
     value_half: str
     prelude: str = ""
@@ -61,8 +62,8 @@ CUDA = Dialect(
     name="cuda",
     kernel='extern "C" __global__ void __launch_bounds__({items})',
     function="static __device__ __forceinline__",
-    everywhere="",
-    within="__shared__ ",
+    global_memory="",
+    shared_memory="__shared__ ",
     restrict="__restrict__",
     group="(int)blockIdx.x",
     item="(int)threadIdx.x",
@@ -70,8 +71,8 @@ CUDA = Dialect(
     long="long long",
     shuffle="__shfl_sync(0xffffffffu, {value}, {lane})",
     uniform="__shfl_sync(0xffffffffu, {value}, 0)",
-    # (What it calculates before this, and its start, a launch has behind it when the last one ends.)
-    ready="""\
+    # A launch starts, and computes its indices, while the previous one is still running.
+    wait_for_previous="""\
 #if __CUDA_ARCH__ >= 900
 asm volatile("griddepcontrol.launch_dependents;");
 asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -85,8 +86,8 @@ OPENCL = Dialect(
     name="opencl",
     kernel="__kernel __attribute__((reqd_work_group_size({items}, 1, 1))) void",
     function="static inline",
-    everywhere="__global ",
-    within="__local ",
+    global_memory="__global ",
+    shared_memory="__local ",
     restrict="restrict",
     group="(int)get_group_id(0)",
     item="(int)get_local_id(0)",
@@ -94,8 +95,8 @@ OPENCL = Dialect(
     long="long",
     shuffle="",
     uniform="{value}",
-    ready="",
-    # (By their bits: vload_half and vstore_half on private memory go wrong on some platforms.)
+    wait_for_previous="",
+    # Bits are converted by hand, since vload_half and vstore_half fail for private memory on some platforms.
     half_value="""\
 const float size = as_float((bits & 0x7fff) << 13) * 0x1p112f;
 const uint whole = (bits & 0x7c00) == 0x7c00 ? as_uint(size) | 0x7f800000 : as_uint(size);

@@ -1,4 +1,9 @@
-"""Passes and kernels: what is to be done, and the text that does it."""
+"""Kernel specifications, and the parts of kernels that all strategies share.
+
+A :class:`KernelSpec` says what a kernel computes; a strategy prints a :class:`Kernel` for it. Functions whose
+names begin with ``emit_`` append statements to a :class:`~.text.Text`; those that end in ``_expr`` return a C
+expression.
+"""
 
 from __future__ import annotations
 
@@ -15,26 +20,26 @@ from .text import Text, literal
 __all__ = [
     "ELEMENTS",
     "INTEGERS",
-    "ITEMSIZE",
+    "ITEMSIZE_BYTES",
     "RULES",
     "Axis",
     "Kernel",
-    "Pass",
+    "KernelSpec",
     "emit_beyond",
+    "emit_pointers",
+    "emit_prelude",
     "emit_take",
-    "limited",
-    "mixed",
-    "opened",
-    "parameters",
-    "prelude",
-    "read",
-    "stepped",
-    "taken",
-    "unmixed",
-    "written",
+    "load_expr",
+    "mix_exprs",
+    "parameter_list",
+    "step_expr",
+    "store_expr",
+    "take_expr",
+    "threshold_expr",
+    "unmix_exprs",
 ]
 
-# What elements are called in C, by dtype; halves travel as their bits.
+# C types of elements by dtype. Half-precision numbers are stored as their bits.
 ELEMENTS = {
     "float32": "float",
     "float64": "double",
@@ -46,12 +51,12 @@ ELEMENTS = {
     "int32": "int",
 }
 
-ITEMSIZE = {
+ITEMSIZE_BYTES = {
     "float32": 4, "float64": 8, "float16": 2, "uint8": 1, "int8": 1, "uint16": 2, "int16": 2, "int32": 4,
 }  # fmt: skip
-INTEGERS = ("int16", "int32")  # that bands are kept in
+INTEGERS = ("int16", "int32")  # dtypes of integer bands
 
-# What is done to a detail v, with a lower and an upper limit.
+# Rules for a detail coefficient v, given a lower and an upper limit.
 RULES = {
     "soft": "v - min(max(v, -low), low)",
     "hard": "fabs(v) >= low ? v : 0",
@@ -66,13 +71,14 @@ RULES = {
 
 @dataclass(frozen=True)
 class Axis:
-    """What is done along one axis.
+    """The computation along one axis.
 
     Parameters
     ----------
     flow : Flow
+        Lifting steps or filters.
     borders : tuple of Border
-        Of the samples; on the way back, of the low and of the high band.
+        Extension of the samples; for the inverse, of the low and of the high band.
     """
 
     flow: Flow
@@ -80,26 +86,26 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Pass:
-    """What one kernel does: one or two neighbouring axes, forward or back.
+class KernelSpec:
+    """The computation of one kernel: one or two neighbouring axes, forward or inverse.
 
     Parameters
     ----------
     back : bool
-        From bands to samples.
+        Whether the kernel computes samples from bands.
     down, along : Axis or None
-        Along rows' numbers and within rows; where one is missing, the other is the only axis.
+        The axes across rows and within rows. At least one of them is given.
     channels : int
-        Numbers side by side that belong to one place of a row.
+        Number of interleaved values at each place of a row.
     source, result : str
-        dtypes of what is read and of what is written.
+        dtypes of the arrays that are read and written.
     mixing : Mixing, optional
-        Forward, what channels become as they are read.
+        Forward: colour transform applied to the channels as they are read.
     unmixing : Unmixing, optional
-        Back, what they become before they are written.
+        Inverse: colour transform applied before the channels are written.
     rule : str, optional
-        Back, what is done to details as they are read: one of :data:`RULES`, by limits in an array of that
-        name: for each band of details the first, then for each the second.
+        Inverse: threshold rule for details as they are read, one of :data:`RULES`. Its limits come from an
+        array ``limits``: the lower limit of each detail band, then the upper limit of each.
     """
 
     back: bool
@@ -114,19 +120,19 @@ class Pass:
 
     @property
     def number(self) -> str:
-        """What is calculated in."""
-        if self.kept in INTEGERS:
+        """C type of intermediate values."""
+        if self.band_dtype in INTEGERS:
             return "int"
         return "double" if "float64" in (self.source, self.result) else "float"
 
     @property
-    def kept(self) -> str:
-        """The dtype of the bands."""
+    def band_dtype(self) -> str:
+        """Dtype of the bands."""
         return self.source if self.back else self.result
 
     @property
     def bands(self) -> tuple[str, ...]:
-        """Names of the bands, as the parameters have them: down first, then along."""
+        """Names of the bands in the list of parameters; the first letter refers to ``down``."""
         return ("aa", "ad", "da", "dd") if self.down and self.along else ("a", "d")
 
     @property
@@ -142,7 +148,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel as text, and how it is called.
+    """The text of a kernel and its calling convention.
 
     Parameters
     ----------
@@ -150,10 +156,10 @@ class Kernel:
     items : int
         Work items in a group.
     arrays : tuple of str
-        Names of the arrays, the first parameters; for each there follow among the integers where it starts,
-        how far its planes and how far its rows are apart, in elements.
+        Names of the arrays, which are the first parameters. The integers begin with three values for each
+        array, in elements: its start, and the strides of planes and rows.
     integers : tuple of (str, bool)
-        Names of the integers, and whether they have 64 bits.
+        Names of the integer parameters, and whether they have 64 bits.
     """
 
     name: str
@@ -164,24 +170,24 @@ class Kernel:
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        """The names of the integers."""
+        """Names of the integer parameters."""
         return tuple(name for name, _ in self.integers)
 
 
-def prelude(text: Text, dialect: Dialect, work: Pass) -> None:
-    """What every kernel begins with."""
+def emit_prelude(text: Text, dialect: Dialect, spec: KernelSpec) -> None:
+    """Append the types and functions that every kernel begins with."""
     if dialect.prelude:
         text(*dialect.prelude.split("\n"))
-    text(f"typedef {work.number} number;", "")
-    if work.number == "int" and work.back:
-        most = 2 ** (8 * ITEMSIZE[work.kept] - 1) - 1
-        kind = "int" if work.kept == "int16" else dialect.long
+    text(f"typedef {spec.number} number;", "")
+    if spec.number == "int" and spec.back:
+        largest = 2 ** (8 * ITEMSIZE_BYTES[spec.band_dtype] - 1) - 1
+        kind = "int" if spec.band_dtype == "int16" else dialect.long
         with text.block(f"{dialect.function} int fitting({kind} value)"):
-            text(f"return (int)min(max(value, ({kind})-{most} - 1), ({kind}){most});")
-    if work.rule is not None:
+            text(f"return (int)min(max(value, ({kind})-{largest} - 1), ({kind}){largest});")
+    if spec.rule is not None:
         with text.block(f"{dialect.function} number shrunk(number v, number low, number high)"):
-            text(f"return {RULES[work.rule]};")
-    if "float16" in (work.source, work.result):
+            text(f"return {RULES[spec.rule]};")
+    if "float16" in (spec.source, spec.result):
         with text.block(f"{dialect.function} float half_value(ushort bits)"):
             text(*dialect.half_value.split("\n"))
         with text.block(f"{dialect.function} ushort value_half(float value)"):
@@ -189,127 +195,135 @@ def prelude(text: Text, dialect: Dialect, work: Pass) -> None:
     text(*FOLDS.format(function=dialect.function).split("\n"))
 
 
-def read(work: Pass, value: str) -> str:
-    """An element that was read, as a number."""
-    if work.source == "float16":
+def load_expr(spec: KernelSpec, value: str) -> str:
+    """Return an element that was read, converted to a number."""
+    if spec.source == "float16":
         return f"half_value({value})"
-    if work.source == "int8":  # (a plain char may have a sign or not)
+    if spec.source == "int8":  # C leaves open whether a plain char is signed.
         return f"(number)(signed char){value}"
-    return value if ELEMENTS[work.source] == work.number else f"(number){value}"
+    return value if ELEMENTS[spec.source] == spec.number else f"(number){value}"
 
 
-def written(work: Pass, value: str) -> str:
-    """A number, as an element to be written."""
-    if work.result == "float16":
+def store_expr(spec: KernelSpec, value: str) -> str:
+    """Return a number converted to an element of the result."""
+    if spec.result == "float16":
         return f"value_half({value})"
-    if work.unmixing is not None:  # (rounded, and cut to what a channel holds)
-        most = 2 ** (8 * ITEMSIZE[work.result]) - 1
-        if work.number == "int":
-            return f"({ELEMENTS[work.result]})min(max({value}, 0), {most})"
-        return f"({ELEMENTS[work.result]})(int)min(max(floor({value} + 0.5f), 0.0f), {most}.0f)"
-    return value if ELEMENTS[work.result] == work.number else f"({ELEMENTS[work.result]})({value})"
+    if spec.unmixing is not None:  # Colour channels are rounded and clipped to their range.
+        largest = 2 ** (8 * ITEMSIZE_BYTES[spec.result]) - 1
+        if spec.number == "int":
+            return f"({ELEMENTS[spec.result]})min(max({value}, 0), {largest})"
+        return f"({ELEMENTS[spec.result]})(int)min(max(floor({value} + 0.5f), 0.0f), {largest}.0f)"
+    return value if ELEMENTS[spec.result] == spec.number else f"({ELEMENTS[spec.result]})({value})"
 
 
-def stepped(work: Pass, dialect: Dialect, own: str, step: FlowStep, values: Sequence[str]) -> str:
-    """What a lifting step makes of a number, given those that it adds to it."""
+def step_expr(spec: KernelSpec, dialect: Dialect, target: str, step: FlowStep, values: Sequence[str]) -> str:
+    """Return the result of a lifting step on ``target``, given the values at its taps."""
     if step.rounded is None:
-        terms = [f"{literal(t.factor, work.number)} * {v}" for t, v in zip(step.taps, values, strict=True)]
-        return " + ".join((own, *terms))
-    whole, offset, shift = step.rounded
-    # Sums of 16 bits fit into 32, as do those of larger ones that are not multiplied.
-    wide = f"({dialect.long})" if work.kept == "int32" and max(map(abs, whole)) > 1 else ""
-    terms = [f"{wide}{w} * {value}" for w, value in zip(whole, values, strict=True)]
+        terms = [f"{literal(t.factor, spec.number)} * {v}" for t, v in zip(step.taps, values, strict=True)]
+        return " + ".join((target, *terms))
+    weights, offset, shift = step.rounded
+    # Sums of 16-bit values fit into 32 bits, as do sums of 32-bit values that are not multiplied.
+    wide = f"({dialect.long})" if spec.band_dtype == "int32" and max(map(abs, weights)) > 1 else ""
+    terms = [f"{wide}{w} * {value}" for w, value in zip(weights, values, strict=True)]
     added = f"(({' + '.join(terms)} + {offset}) >> {shift})"
-    if not work.back:
-        return f"{own} + {'(int)' if wide else ''}{added}"
-    # (Coefficients that were changed may lead anywhere; those that were not lead back.)
-    return f"fitting({f'({dialect.long})' if work.kept == 'int32' else ''}{own} + {added})"
+    if not spec.back:
+        return f"{target} + {'(int)' if wide else ''}{added}"
+    # Coefficients that were modified may overflow, so results of the inverse are clipped.
+    return f"fitting({f'({dialect.long})' if spec.band_dtype == 'int32' else ''}{target} + {added})"
 
 
-def mixed(work: Pass, values: Sequence[str]) -> list[str]:
-    """Planes, of the channels of one place as they are read."""
-    assert work.mixing is not None
-    found = []
-    for weights, offset, shift in zip(*work.mixing, strict=True):
+def mix_exprs(spec: KernelSpec, values: Sequence[str]) -> list[str]:
+    """Return the colour planes at one place, given its channels."""
+    assert spec.mixing is not None
+    planes = []
+    for weights, offset, shift in zip(*spec.mixing, strict=True):
         terms = [
-            value if weight == 1 else f"{literal(weight, work.number)} * {value}"
+            value if weight == 1 else f"{literal(weight, spec.number)} * {value}"
             for weight, value in zip(weights, values, strict=True)
             if weight
         ]
         if offset:
-            terms.append(literal(offset, work.number))
-        found.append(f"({' + '.join(terms)})" + (f" >> {shift}" if shift else ""))
-    return found
+            terms.append(literal(offset, spec.number))
+        planes.append(f"({' + '.join(terms)})" + (f" >> {shift}" if shift else ""))
+    return planes
 
 
-def unmixed(work: Pass, values: Sequence[str]) -> list[str]:
-    """Channels, of the planes of one place; the reversible ones are found one after the other."""
-    assert work.unmixing is not None
-    rest = list(values[3:])
-    if work.unmixing.matrix is None:
+def unmix_exprs(spec: KernelSpec, values: Sequence[str]) -> list[str]:
+    """Return the channels at one place, given its colour planes; planes beyond three are kept."""
+    assert spec.unmixing is not None
+    extra = list(values[3:])
+    if spec.unmixing.matrix is None:  # the reversible colour transform of JPEG 2000
         y, u, v = values[:3]
         green = f"({y} - (({u} + {v}) >> 2))"
-        return [f"{v} + {green}", green, f"{u} + {green}", *rest]
-    found = []
-    for row in work.unmixing.matrix:
+        return [f"{v} + {green}", green, f"{u} + {green}", *extra]
+    channels = []
+    for row in spec.unmixing.matrix:
         terms = [
-            f"{literal(w, work.number)} * {value}" for w, value in zip(row, values[:3], strict=True) if w
+            f"{literal(w, spec.number)} * {value}" for w, value in zip(row, values[:3], strict=True) if w
         ]
-        found.append(" + ".join(terms))
-    return found + rest
+        channels.append(" + ".join(terms))
+    return channels + extra
 
 
-def parameters(
-    work: Pass, dialect: Dialect, extents: tuple[str, ...]
+def parameter_list(
+    spec: KernelSpec, dialect: Dialect, extents: tuple[str, ...]
 ) -> tuple[str, tuple[str, ...], tuple[tuple[str, bool], ...]]:
-    """The list of parameters as text, the arrays, and the integers."""
-    arrays = (*work.sources, *work.results)
+    """Return the parameters of a kernel as text, the names of its arrays, and its integers."""
+    arrays = (*spec.sources, *spec.results)
     words = []
     for name in arrays:
-        kind = ELEMENTS[work.source if name in work.sources else work.result]
-        const = "const " if name in work.sources else ""
-        words.append(f"{dialect.everywhere}{const}{kind} *{dialect.restrict} {name}")
-    if work.rule is not None:
+        kind = ELEMENTS[spec.source if name in spec.sources else spec.result]
+        const = "const " if name in spec.sources else ""
+        words.append(f"{dialect.global_memory}{const}{kind} *{dialect.restrict} {name}")
+    if spec.rule is not None:
         arrays = (*arrays, "limits")
-        words.append(f"{dialect.everywhere}const {work.number} *{dialect.restrict} limits")
+        words.append(f"{dialect.global_memory}const {spec.number} *{dialect.restrict} limits")
     integers = [(f"{name}_{what}", what != "row") for name in arrays for what in ("start", "plane", "row")]
     integers += [(name, False) for name in extents]
     words += [f"const {dialect.long if wide else 'int'} {name}" for name, wide in integers]
     return ",\n        ".join(words), arrays, tuple(integers)
 
 
-def opened(text: Text, dialect: Dialect, arrays: tuple[str, ...], work: Pass | None = None) -> None:
-    """Memory is there; pointers moved to the plane that the group works on, and its limits read."""
-    if dialect.ready:
-        text(*dialect.ready.split("\n"))
+def emit_pointers(
+    text: Text, dialect: Dialect, arrays: tuple[str, ...], spec: KernelSpec | None = None
+) -> None:
+    """Append statements that move pointers to the group's plane and load its threshold limits.
+
+    Memory must not be accessed before these statements: they also wait for the previous launch.
+    """
+    if dialect.wait_for_previous:
+        text(*dialect.wait_for_previous.split("\n"))
     for name in arrays:
         text(f"{name} += {name}_start + plane * {name}_plane;")
-    if work is not None and work.rule is not None:
-        count = len(work.bands) - 1
-        for number, band in enumerate(work.bands[1:]):
+    if spec is not None and spec.rule is not None:
+        count = len(spec.bands) - 1
+        for number, band in enumerate(spec.bands[1:]):
             text(f"const number low_{band} = limits[{number}], high_{band} = limits[{count + number}];")
 
 
-def limited(work: Pass, band: str, value: str) -> str:
-    """A coefficient that was read, by the rule for details."""
-    if work.rule is None or band == work.bands[0]:
+def threshold_expr(spec: KernelSpec, band: str, value: str) -> str:
+    """Return a coefficient of a band after the rule for details."""
+    if spec.rule is None or band == spec.bands[0]:
         return value
     return f"shrunk({value}, low_{band}, high_{band})"
 
 
-def taken(work: Pass, component: int, m: str) -> str:
-    """Component ``m`` of a line that runs down, wherever it is, by the functions of :func:`emit_take`."""
-    assert work.down is not None
-    if not work.back:
+def take_expr(spec: KernelSpec, component: int, m: str) -> str:
+    """Return component ``m`` of a line across rows, also beyond its ends; see :func:`emit_take`."""
+    assert spec.down is not None
+    if not spec.back:
         return f"take_x(x, x_row, 2 * ({m}) + {component}, rows, rows)"
-    sequence, shift = work.down.flow.entries[component]
-    array, count = work.bands[sequence], ("low_rows", "high_rows")[sequence]
-    extent = "rows" if work.down.borders[sequence].kind.startswith("folded") else count
+    sequence, shift = spec.down.flow.entries[component]
+    array, count = spec.bands[sequence], ("low_rows", "high_rows")[sequence]
+    extent = "rows" if spec.down.borders[sequence].folded else count
     return f"take_{array}({array}, {array}_row, {m} + {shift}, {count}, {extent})"
 
 
 def emit_beyond(text: Text, border: Border, name: str, target: str, p: str, extent: str, value: str) -> None:
-    """A number beyond the ends of a line whose border has factors; ``value`` reads the place ``%s``."""
+    """Append the declaration of ``target``: the weighted sum at place ``p`` beyond the ends of a line.
+
+    ``value`` is an expression that reads the place ``%s``.
+    """
     place = f"{name}_place({p}, {extent}, %s)"
     text(f"number {target} = {name}_weight({p}, {extent}, 0) * {value % (place % '0')};")
     if border.differences:
@@ -319,14 +333,14 @@ def emit_beyond(text: Text, border: Border, name: str, target: str, p: str, exte
             text(f"{target} += {name}_weight({p}, {extent}, t) * rise;")
 
 
-def emit_take(text: Text, dialect: Dialect, work: Pass, array: str, border: Border) -> None:
-    """A function that reads at any place of a line."""
-    kind = f"{dialect.everywhere}const {ELEMENTS[work.source]} *"
+def emit_take(text: Text, dialect: Dialect, spec: KernelSpec, array: str, border: Border) -> None:
+    """Append a function that reads a line of an array at any place, also beyond its ends."""
+    kind = f"{dialect.global_memory}const {ELEMENTS[spec.source]} *"
     border.emit(text, dialect, f"border_{array}", "number")
     with text.block(
         f"{dialect.function} number take_{array}({kind}line, int step, int p, int n, int extent)"
     ):
-        at = read(work, f"line[({dialect.long})%s * step]")
+        at = load_expr(spec, f"line[({dialect.long})%s * step]")
         text(f"if (p >= 0 && p < n) return {at % 'p'};")
         if not border.weighted:
             text(f"const int q = border_{array}_place(p, extent, 0);", f"return q < 0 ? 0 : {at % 'q'};")

@@ -1,4 +1,4 @@
-"""Text that is indented as it grows."""
+"""Indented program text."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Text:
         self._depth = 0
 
     def __call__(self, *lines: str) -> None:
-        """More lines."""
+        """Append lines."""
         for line in lines:
             self._lines.append("    " * self._depth + line if line else "")
 
     @contextmanager
     def block(self, head: str = "") -> Iterator[None]:
-        """What is written within is one block deeper."""
+        """Indent what is appended within the context, in braces after ``head``."""
         self(f"{head} {{".lstrip())
         self._depth += 1
         yield
@@ -42,7 +42,7 @@ class Text:
 
     @contextmanager
     def unrolled(self, name: str, count: int, start: int = 0) -> Iterator[None]:
-        """A loop of which nothing remains: its variable is a literal in each turn."""
+        """Append a loop that the compiler unrolls completely."""
         self("#pragma unroll")
         with self.block(f"for (int {name} = {start}; {name} < {count}; ++{name})"):
             yield
@@ -52,7 +52,7 @@ class Text:
 
 
 def literal(value: float, number: str) -> str:
-    """A coefficient as the language writes it, with every digit that its type can tell apart.
+    """Return a coefficient as a literal that round-trips in its type.
 
     Examples
     --------

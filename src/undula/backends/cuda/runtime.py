@@ -18,7 +18,7 @@ from ...errors import DeviceError, KernelError, MissingDeviceError, OutOfMemoryE
 from ..clike import CUDA, Kernel
 from ..cpu.memory import copy_bytes
 from ..devices import disk
-from ..devices.launches import Launch, Limits, Program
+from ..devices.launches import DeviceProgram, Launch, Limits
 
 __all__ = ["Device", "Memory", "compile_kernel", "device", "device_of_address"]
 
@@ -170,9 +170,9 @@ class Device:
         held = self.capacity(kernel) // self.limits.units * kernel.items
         return {**found, "occupancy": round(100 * held / threads)}
 
-    def prepare(self, program: Program) -> Prepared:
-        """A program, ready to run."""
-        return Prepared(self, program)
+    def prepare(self, program: DeviceProgram) -> Prepared:
+        """Compile the kernels of a program, whose launches are fitted to this GPU."""
+        return Prepared(self, program.fitted(self.capacity))
 
     def memory(self, size: int, stream: int) -> Memory:
         """Bytes on the GPU."""
@@ -241,7 +241,7 @@ class Device:
 class Prepared:
     """A program on one device: functions, and their arguments but for the buffers."""
 
-    def __init__(self, device: Device, program: Program) -> None:
+    def __init__(self, device: Device, program: DeviceProgram) -> None:
         self.device, self.program = device, program
         launches = program.launches
         small = [launch.groups <= SMALL * device.limits.units for launch in launches]

@@ -1,44 +1,55 @@
-"""Launches: the words in which a program for a device is written.
+"""The vocabulary of programs for devices.
 
-Buffers are numbers, those of the caller first; arrays are places in buffers; a launch is a kernel with its
-buffers and integers; a program is launches in order.
+Buffers are numbered, those of the caller first. A :class:`Ref` is an array in a buffer, a :class:`Launch` a
+kernel with its buffers and integers, and a :class:`DeviceProgram` a sequence of launches. Nothing here calls
+a driver.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ...plans.line import Line, Steps
 from ...wavelets import Wavelet
 from ..clike import Kernel
 
-__all__ = ["Knobs", "Launch", "Limits", "Program", "Ref", "Task", "UnfollowableError", "UnfusedError"]
+__all__ = [
+    "DeviceProgram",
+    "Knobs",
+    "Launch",
+    "Limits",
+    "Ref",
+    "Task",
+    "UnfollowableError",
+    "UnfusedError",
+]
 
 Shape = tuple[int, ...]
 
 
 class UnfollowableError(Exception):
-    """Strides that kernels cannot follow; the array has to be copied first."""
+    """Kernels cannot follow the strides of an array, which has to be copied first."""
 
 
 class UnfusedError(Exception):
-    """Details cannot be shrunk while they are read; it has to be done before."""
+    """Details cannot be thresholded while they are read, but only in a pass of their own."""
 
 
 class Ref(NamedTuple):
-    """An array: a buffer, and where in it the numbers are, in elements."""
+    """An array in a buffer; strides and start are in elements, the alignment of the start in bytes."""
 
     buffer: int
     shape: Shape
     strides: Shape
     dtype: str
     start: int = 0
-    alignment: int = 16  # bytes, of the first element
+    alignment: int = 16
 
 
 class Task(NamedTuple):
-    """What is done along an axis."""
+    """The computation along one axis."""
 
     axis: int
     wavelet: Wavelet
@@ -46,9 +57,19 @@ class Task(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What a device has: units that work at once, bytes that a group shares, items of a group.
+    """The resources of a device.
 
-    ``gpu`` says that it is none of the kind on which items are turns of a loop, and short texts count.
+    Parameters
+    ----------
+    units : int
+        Multiprocessors or cores.
+    shared : int
+        Bytes of memory that a group shares.
+    items : int
+        Largest number of work items in a group.
+    gpu : bool
+        Whether work items run in parallel. On other devices they are iterations of a loop, and short kernels
+        are faster.
     """
 
     units: int = 8
@@ -59,7 +80,15 @@ class Limits(NamedTuple):
 
 @dataclass(frozen=True)
 class Knobs:
-    """What may be tuned: 0 and empty leave it to the program."""
+    """Tuning parameters; 0, and -1 for ``prefetch`` and ``lockstep``, mean the default.
+
+    Parameters
+    ----------
+    pixels, warps, strip, prefetch, unroll, lockstep : int
+        Of the sliding strategy; see :class:`~undula.backends.clike.sliding.LaneGeometry`.
+    tile : (int, int)
+        Quads along and down a tile.
+    """
 
     pixels: int = 0
     warps: int = 0
@@ -72,23 +101,37 @@ class Knobs:
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel, its groups, its buffers, and its integers in order."""
+    """A kernel with its number of groups, its buffers, and its integers in the order of its parameters."""
 
     kernel: Kernel
     groups: int
     buffers: tuple[int, ...]
     values: tuple[int, ...]
 
+    def fitted(self, capacity: Callable[[Kernel], int]) -> Launch:
+        """Return the launch for a device; ``capacity`` tells how many groups of a kernel it runs at once."""
+        return self
+
 
 @dataclass(frozen=True)
-class Program:
-    """Launches, and the buffers that they need besides those of the caller: elements and dtype."""
+class DeviceProgram:
+    """A sequence of launches.
+
+    Parameters
+    ----------
+    launches : tuple of Launch
+    scratch : tuple of (int, str)
+        Elements and dtypes of further buffers, which follow those of the caller.
+    """
 
     launches: tuple[Launch, ...]
-    own: tuple[tuple[int, str], ...]
-    first_own: int
+    scratch: tuple[tuple[int, str], ...]
 
     @property
     def source(self) -> str:
-        """The texts of all kernels, each once."""
+        """The texts of all kernels, without repetitions."""
         return "\n\n".join(dict.fromkeys(launch.kernel.source for launch in self.launches))
+
+    def fitted(self, capacity: Callable[[Kernel], int]) -> DeviceProgram:
+        """Return the program with launches for a device that runs so many groups of a kernel at once."""
+        return replace(self, launches=tuple(launch.fitted(capacity) for launch in self.launches))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...errors import DeviceError, KernelError, MissingDeviceError, OutOfMemoryError, install_hint
 from ..clike import OPENCL, Kernel
-from ..devices.launches import Launch, Limits, Program
+from ..devices.launches import DeviceProgram, Launch, Limits
 
 __all__ = ["Device", "default_device", "device", "names", "numbered_device"]
 
@@ -43,8 +43,6 @@ class Device:
         """What tells this kind of device from others."""
         return f"opencl {self.name} {self.handle.driver_version}"
 
-    capacity = None
-
     def function(self, kernel: Kernel) -> Any:
         """A kernel, compiled; PyOpenCL keeps the machine code on disk."""
         import pyopencl as cl
@@ -58,7 +56,7 @@ class Device:
                 self._functions[kernel.source] = built
             return cl.Kernel(self._functions[kernel.source], kernel.name)
 
-    def prepare(self, program: Program) -> Prepared:
+    def prepare(self, program: DeviceProgram) -> Prepared:
         """A program, ready to run."""
         return Prepared(self, program)
 
@@ -105,7 +103,7 @@ class Device:
 class Prepared:
     """A program on one device."""
 
-    def __init__(self, device: Device, program: Program) -> None:
+    def __init__(self, device: Device, program: DeviceProgram) -> None:
         self.device, self.program = device, program
         self._calls = [_Call(device, launch) for launch in program.launches]
         self._lock = threading.Lock()
