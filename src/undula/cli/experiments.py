@@ -112,20 +112,13 @@ def experiments(
         )
     elif not quiet:
         rows = [
-            [
-                name,
-                len(outcomes),
-                sum(o["seconds"] for o in outcomes.values()),
-                next(iter(findings[name]), ""),
-            ]
+            [name, len(outcomes), sum(o["seconds"] for o in outcomes.values()), "".join(findings[name][:1])]
             for name, outcomes in measured["results"].items()
         ]
         print_table("experiments", ["name", "devices", "seconds", "finding"], rows)
         if measured["skipped"]:
             print_text(f"not available on these devices: {', '.join(measured['skipped'])}")
-        print_text(
-            f"{measured['seconds']:.0f} s; results are in {results_path}; open {report_path} in a browser"
-        )
+        print_text(f"{measured['seconds']:.0f} s; results in {results_path}; open {report_path} in a browser")
 
 
 def _check_measured(previous: dict[str, Any], names: list[str], devices: list[str], path: Path) -> None:

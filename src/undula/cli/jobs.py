@@ -6,7 +6,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,12 @@ DICOMDIR = "DICOMDIR"  # The index of a DICOM medium, whose images are in folder
 class FilterOptions:
     """Options shared by all commands that filter files."""
 
-    backend: str = "auto"
-    max_pixels: int | None = None
-    overwrite: bool = False
-    quiet: bool = False
-    encoding: Encoding = field(default_factory=Encoding)
-    sigma: float | None = None
+    backend: str
+    max_pixels: int | None
+    overwrite: bool
+    quiet: bool
+    encoding: Encoding
+    sigma: float | None
 
 
 @dataclass(frozen=True)
@@ -93,18 +93,10 @@ def read_image(source: str, max_pixels: int | None = None, single_page: bool = F
 def find_jobs(paths: Sequence[str], output: str | None, recursive: bool = False) -> list[FileJob]:
     """List the files to filter.
 
-    Parameters
-    ----------
-    paths : sequence of str
-        An input and an output; or, if ``output`` is given, inputs only. Inputs may be folders.
-    output : str, optional
-        A folder for all results, or a file for the result of a single input.
-    recursive : bool, default=False
-        Whether to include the files in subfolders.
+    ``paths`` are an input and an output or, with ``output``, only inputs. All of them may be folders.
     """
     if "" in (*paths, output):
         raise ArgumentError("a path is empty; name a file, a folder, or - for a pipe")
-    is_folder = False
     if output is None:
         if len(paths) != 2:
             raise ArgumentError(
@@ -113,8 +105,8 @@ def find_jobs(paths: Sequence[str], output: str | None, recursive: bool = False)
             )
         paths, output = paths[:1], paths[1]
         is_folder = Path(output).is_dir()
-    elif Path(output).suffix.lower() not in {**IMAGES, **VIDEOS}:
-        is_folder = True
+    else:
+        is_folder = Path(output).suffix.lower() not in {**IMAGES, **VIDEOS}
     if len(paths) > 1 or is_folder or Path(paths[0]).is_dir():
         return _jobs_into_folder(paths, Path(output), recursive)
     return [FileJob(Path(paths[0]), Path(output))]
@@ -165,23 +157,10 @@ def run_jobs(
     options: FilterOptions,
     collect: bool = False,
 ) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
-    """Filter files. If one of them fails, the others are filtered nevertheless.
+    """Filter files, and return an entry of the report for each result and for each error.
 
-    Parameters
-    ----------
-    jobs : sequence of FileJob
-    make_filter : callable
-        Returns the filter, given whether it is for video.
-    options : FilterOptions
-    collect : bool, default=False
-        Whether to return the error of a single file as well, instead of raising it.
-
-    Returns
-    -------
-    results : list of dict
-        The input, output, shape and number of frames of each file that was filtered.
-    errors : list of dict
-        The input and the message of each file that was not.
+    If a file fails, the others are still filtered. The error of a single file is raised, unless ``collect``.
+    ``make_filter`` returns the filter, given whether it is for video.
     """
     results: list[dict[str, Any]] = []
     errors: list[dict[str, str]] = []
