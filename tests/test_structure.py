@@ -24,7 +24,6 @@ structure = _tool("structure")
 UNFINISHED = {
     "backends",
     "experiments",
-    "filters",
     "plans",
     "studio",
     "transforms",

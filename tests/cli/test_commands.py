@@ -16,7 +16,7 @@ from commands import call, json_of
 from undula import io
 from undula.cli.app import app
 from undula.filters import Blur, Contrast, Gain, Laplace, Shrink, Unsharp
-from undula.filters.words import stage_of_words, words_of_stage
+from undula.filters.words import format_stage, parse_stage
 
 COMMANDS = sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 
@@ -176,15 +176,15 @@ def test_approximations(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_pipelines_of_stages() -> None:
-    assert stage_of_words("soft:20:10") == Shrink("given", "soft", [20, 10])
-    assert stage_of_words("hard:30") == Shrink("given", "hard", 30.0)
-    assert stage_of_words("bayes:0.5") == Shrink("bayes", strength=0.5)
-    assert stage_of_words("blur:2@last") == Blur(2, at="last")
-    assert stage_of_words("unsharp:1:0.5") == Unsharp(1, 0.5)
-    assert stage_of_words("laplace:0.2@approximation") == Laplace(0.2, at="approximation")
-    assert stage_of_words("diagonal") == Laplace(0.1, "diagonal")
-    assert stage_of_words("gain:2:1") == Gain((2, 1))
-    assert stage_of_words("contrast:0.5") == Contrast(0.5)
+    assert parse_stage("soft:20:10") == Shrink("given", "soft", [20, 10])
+    assert parse_stage("hard:30") == Shrink("given", "hard", 30.0)
+    assert parse_stage("bayes:0.5") == Shrink("bayes", strength=0.5)
+    assert parse_stage("blur:2@last") == Blur(2, at="last")
+    assert parse_stage("unsharp:1:0.5") == Unsharp(1, 0.5)
+    assert parse_stage("laplace:0.2@approximation") == Laplace(0.2, at="approximation")
+    assert parse_stage("diagonal") == Laplace(0.1, "diagonal")
+    assert parse_stage("gain:2:1") == Gain((2, 1))
+    assert parse_stage("contrast:0.5") == Contrast(0.5)
     for text in (
         "soft:20:10",
         "hard:30",
@@ -194,12 +194,12 @@ def test_pipelines_of_stages() -> None:
         "gain:2:1",
         "diagonal:0.2",
     ):
-        assert words_of_stage(stage_of_words(text)) == text
-    assert words_of_stage(Shrink("bayes", levels=[1])) is None
-    assert words_of_stage(Shrink("given", threshold=[{"ad": 1, "da": 2, "dd": 3}])) is None
+        assert format_stage(parse_stage(text)) == text
+    assert format_stage(Shrink("bayes", levels=[1])) is None
+    assert format_stage(Shrink("given", threshold=[{"ad": 1, "da": 2, "dd": 3}])) is None
     for text in ("sofd:20", "soft:x", "blur:1:2:3:4", "blur@nowhere", ""):
         with pytest.raises(undula.UndulaError):
-            stage_of_words(text)
+            parse_stage(text)
     call("example noisy.png")
     assert call("filter noisy.png a.png -S bayes -S gain:1.5 --save p.json") == 0
     assert call("filter noisy.png b.png --pipeline p.json") == 0

@@ -7,14 +7,16 @@ import scipy.ndimage
 from hypothesis import given
 from hypothesis import strategies as st
 
+from undula.backends.clike import kernel
+from undula.backends.cpu import filters as cpu
 from undula.backends.cpu.filters import median_magnitude, rounded
-from undula.filters.arrays import HOST, Elsewhere, _convolve, _local
-from undula.filters.choice import choose
+from undula.filters.arrays import HOST, ArrayApi, LocalWindow
 from undula.filters.noise import band_norms
+from undula.filters.selection import select_thresholds
 from undula.filters.stages import RULES, gaussian
 from undula.wavelets import Wavelet
 
-OTHER = Elsewhere(np)
+OTHER = ArrayApi(np)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -29,8 +31,13 @@ def test_rules_are_those_of_pywavelets(rule: str, dtype: str) -> None:
         np.testing.assert_allclose(made, wanted, rtol=1e-5 if dtype == "f4" else 1e-12, atol=1e-6)
     own = x.copy()
     np.testing.assert_array_equal(
-        HOST.shrink([own], rule, [low], [high], own=True)[0], HOST.shrink([x], rule, [low], [high])[0]
+        HOST.shrink([own], rule, [low], [high], overwrite=True)[0], HOST.shrink([x], rule, [low], [high])[0]
     )
+
+
+def test_every_engine_has_the_same_rules() -> None:
+    assert cpu.RULES == (*RULES, "gain")
+    assert tuple(kernel.RULES) == (*RULES, "gain")
 
 
 def test_each_item_has_its_own_threshold() -> None:
@@ -56,7 +63,7 @@ def test_medians_leave_out_zeros_and_what_is_no_number(count: int, dtype: str, s
 def test_medians_of_large_arrays() -> None:
     x = np.random.default_rng(0).standard_normal(1_000_001).astype("f4")
     assert median_magnitude(x) == np.median(np.abs(x))
-    assert OTHER.magnitude(x[None, :10_001])[0] == HOST.magnitude(x[None, :10_001])[0]
+    assert OTHER.median_magnitude(x[None, :10_001])[0] == HOST.median_magnitude(x[None, :10_001])[0]
 
 
 @pytest.mark.parametrize(
@@ -98,11 +105,10 @@ def test_local_shrinkage_is_what_it_says(sizes: tuple[int, ...], radius: int, bi
     rng = np.random.default_rng(0)
     x, parents = rng.standard_normal((2, 3, rows, columns)), rng.standard_normal((2, 3, above, left))
     noise = np.array([0.5, 0.7])
-    for some in (parents, None):
-        told = (radius, noise, 1.3, 0.8, offset, bivariate, 2)
-        np.testing.assert_allclose(
-            HOST.local(x, some, *told), _local(np, x, some, *told), rtol=1e-9, atol=1e-12
-        )
+    window = LocalWindow(radius, 1.3, 0.8, offset, bivariate)
+    for coarser in (parents, None):
+        found, wanted = (arrays.shrink_locally(x, coarser, noise, window, 2) for arrays in (HOST, OTHER))
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("sigma", [0.3, 1, 2.5, 20])
@@ -110,7 +116,7 @@ def test_blurs_are_those_of_scipy(sigma: float) -> None:
     x = np.random.default_rng(0).standard_normal((2, 40, 33))
     wanted = np.stack([scipy.ndimage.gaussian_filter(p, sigma, mode="reflect") for p in x])
     np.testing.assert_allclose(HOST.convolve(x, gaussian(sigma), 2), wanted, atol=1e-12)
-    np.testing.assert_allclose(_convolve(np, x, gaussian(sigma), 2), wanted, atol=1e-12)
+    np.testing.assert_allclose(OTHER.convolve(x, gaussian(sigma), 2), wanted, atol=1e-12)
     volume = np.random.default_rng(0).standard_normal((1, 12, 13, 14))
     wanted = scipy.ndimage.gaussian_filter(volume[0], sigma, mode="reflect")
     np.testing.assert_allclose(HOST.convolve(volume, gaussian(sigma), 3)[0], wanted, atol=1e-12)
@@ -119,7 +125,7 @@ def test_blurs_are_those_of_scipy(sigma: float) -> None:
 def test_sure_is_least_where_it_says() -> None:
     rng = np.random.default_rng(3)
     band = rng.standard_normal((1, 20, 20)) + (rng.random((1, 20, 20)) < 0.1) * 8
-    found = choose(HOST, "sure", [band], [np.array([1.0])], 400, [1.0])[0][0]
+    found = select_thresholds(HOST, "sure", [band], [np.array([1.0])], 400, [1.0])[0][0]
     sizes = np.abs(band).ravel()
 
     def risk(t: float) -> float:
@@ -128,10 +134,14 @@ def test_sure_is_least_where_it_says() -> None:
     limit = np.sqrt(2 * np.log(sizes.size))
     assert risk(found) == pytest.approx(min(risk(t) for t in sizes if t <= limit))
     quiet = rng.standard_normal((1, 20, 20))
-    assert choose(HOST, "hybrid", [quiet], [np.array([1.0])], 400, [1.0])[0][0] == pytest.approx(limit)
+    assert select_thresholds(HOST, "hybrid", [quiet], [np.array([1.0])], 400, [1.0])[0][0] == pytest.approx(
+        limit
+    )
     for method in ("universal", "minimax", "bayes", "sure", "hybrid"):
-        mine = choose(HOST, method, [band], [np.array([0.8])], 400, [1.0])[0]
-        np.testing.assert_allclose(mine, choose(OTHER, method, [band], [np.array([0.8])], 400, [1.0])[0])
+        mine = select_thresholds(HOST, method, [band], [np.array([0.8])], 400, [1.0])[0]
+        np.testing.assert_allclose(
+            mine, select_thresholds(OTHER, method, [band], [np.array([0.8])], 400, [1.0])[0]
+        )
 
 
 def test_norms_are_what_noise_has_in_bands() -> None:

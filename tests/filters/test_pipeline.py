@@ -16,15 +16,15 @@ from undula.filters import (
     RULES,
     Blur,
     Contrast,
+    FilterStage,
     Gain,
     Laplace,
     Pipeline,
     Shrink,
-    Stage,
     Trace,
     Unsharp,
 )
-from undula.filters.words import stage_of_words
+from undula.filters.words import parse_stage
 
 IMAGE = pywt.data.camera()[100:228, 100:230].astype(np.uint8)
 
@@ -38,7 +38,7 @@ by_band = st.lists(
 
 
 @st.composite
-def shrinks(draw: Any) -> Stage:
+def shrinks(draw: Any) -> FilterStage:
     method = draw(st.sampled_from(METHODS))
     return Shrink(
         method,
@@ -55,7 +55,7 @@ def shrinks(draw: Any) -> Stage:
 
 
 @st.composite
-def spatial(draw: Any) -> Stage:
+def spatial(draw: Any) -> FilterStage:
     at = draw(st.sampled_from(PLACES))
     own = {"at": at}
     if at in ("approximation", "details"):
@@ -89,7 +89,7 @@ stages = (
 def test_what_is_written_down_is_read_again(
     wavelet: str,
     level: int | None,
-    some: list[Stage],
+    some: list[FilterStage],
     mode: str,
     invariant: bool,
     speckle: str | None,
@@ -110,6 +110,19 @@ def test_files(tmp_path: Path) -> None:
     assert "hard" in str(pipeline)
     assert Pipeline("db2", 2, "contrast").stages == (Contrast(),)
     assert Pipeline("db2", 2, [{"stage": "blur", "sigma": 2}]).stages == (Blur(2),)
+
+
+def test_former_names_still_work() -> None:
+    with pytest.warns(DeprecationWarning, match="max_gain"):
+        assert Contrast(most=2.0) == Contrast(max_gain=2.0)
+    with pytest.warns(DeprecationWarning, match="max_gain"):
+        assert Contrast(max_gain=2.0).most == 2.0
+    with pytest.warns(DeprecationWarning, match="max_gain"):
+        found = undula.enhance(IMAGE, most=2.0)
+    np.testing.assert_array_equal(found, undula.enhance(IMAGE, max_gain=2.0))
+    with pytest.warns(DeprecationWarning, match="FilterStage"):
+        assert undula.filters.Stage is FilterStage
+    assert Pipeline("db2", 2, [{"stage": "contrast", "most": 2.0}]).stages == (Contrast(max_gain=2.0),)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +265,7 @@ EVERY = [
 
 
 @pytest.mark.parametrize("stage", EVERY, ids=str)
-def test_devices_filter_as_the_host_does(stage: Stage, target: str) -> None:
+def test_devices_filter_as_the_host_does(stage: FilterStage, target: str) -> None:
     x = IMAGE.astype("f4")
     pipeline = Pipeline("bior4.4", 2, [stage])
     np.testing.assert_allclose(pipeline(x, backend=target), pipeline(x), atol=2e-3)
@@ -305,7 +318,7 @@ def test_rules_and_limits_belong_together() -> None:
 @pytest.mark.cuda
 @pytest.mark.parametrize("library", ["torch", "cupy", "jax"])
 @pytest.mark.parametrize("stage", EVERY, ids=str)
-def test_filters_where_arrays_are(stage: Stage, library: str) -> None:
+def test_filters_where_arrays_are(stage: FilterStage, library: str) -> None:
     xp = pytest.importorskip({"jax": "jax.numpy"}.get(library, library))
     x = IMAGE.astype("f4")
     there = xp.asarray(x, device="cuda") if library == "torch" else xp.asarray(x)
@@ -395,7 +408,7 @@ def test_strategies_and_schemes_make_the_same_picture(target: str, how: dict[str
 )
 def test_words_that_say_too_much(text: str, message: str) -> None:
     with pytest.raises(undula.ArgumentError, match=message):
-        stage_of_words(text)
+        parse_stage(text)
 
 
 def test_integers_of_64_bits_are_filtered_in_float64() -> None:

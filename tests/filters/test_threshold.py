@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import undula
 from undula.filters import threshold, threshold_firm
-from undula.filters.threshold import firm_by, threshold_by
+from undula.filters.threshold import firm_in, threshold_in
 
 MODES = ("soft", "hard", "garrote", "greater", "less")
 samples = st.lists(st.floats(-9, 9, width=32), min_size=1, max_size=12)
@@ -175,9 +175,9 @@ def test_other_libraries_do_the_same(dtype: str, substitute: complex) -> None:
     xp = array_api_compat.array_namespace(np.ones(1))
     data = _ramp(dtype) if dtype in INTEGERS else np.arange(-6, 7).astype(dtype)
     for mode in ("soft", "hard", "garrote") if dtype == "c8" else MODES:
-        mine, theirs = threshold_by(xp, data, 2, mode, substitute), threshold(data, 2, mode, substitute)
+        mine, theirs = threshold_in(xp, data, 2, mode, substitute), threshold(data, 2, mode, substitute)
         assert mine.dtype == theirs.dtype
         np.testing.assert_allclose(mine, theirs, rtol=1e-6)
-    mine, theirs = firm_by(xp, data, 1, 4), threshold_firm(data, 1, 4)
+    mine, theirs = firm_in(xp, data, 1, 4), threshold_firm(data, 1, 4)
     assert mine.dtype == theirs.dtype
     np.testing.assert_allclose(mine, theirs, rtol=1e-6)

@@ -215,7 +215,7 @@ def test_padding_is_no_part_of_what_is_told_and_shown(
 
 def test_previews_and_frames_of_the_studio_are_what_is_written(tmp_path: Path) -> None:
     pytest.importorskip("nicegui", reason="the Studio needs nicegui")
-    from undula.filters.functions import sharpening
+    from undula.filters.verbs import Sharpening
     from undula.studio.decoding import Limits
     from undula.studio.exporting import Job, _run
     from undula.studio.inputs import opened
@@ -228,7 +228,7 @@ def test_previews_and_frames_of_the_studio_are_what_is_written(tmp_path: Path) -
     expected = cells_of(tmp_path / "out.dcm")[1]
     given = opened(source, "in.dcm", Limits())
     assert given.screen.high == 4095
-    pipeline = sharpening(1.0, "unsharp", 1.0)
+    pipeline = Sharpening().pipeline()
     result = made(given.frame(1), None, pipeline, Settings(), given.stored)
     np.testing.assert_array_equal(result.after, expected)
     assert compared(result, None, given)["noise before"] < 4095

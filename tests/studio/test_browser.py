@@ -16,7 +16,7 @@ from PIL import Image
 import undula
 from browsing import OpenTab, Served, Tab
 from undula import io
-from undula.filters import STAGES, Pipeline, Shrink, Stage
+from undula.filters import STAGES, FilterStage, Pipeline, Shrink
 from undula.io.samples import write_clip
 from undula.studio.controls import Slider, changed, controls
 from undula.studio.inputs import Screen
@@ -109,7 +109,7 @@ def test_views(noisy_tab: Tab, view: str, pictures: Path) -> None:
     assert np.abs(near - int(middle)).min() <= 2
 
 
-def stage_of(kind: str) -> Stage:
+def stage_of(kind: str) -> FilterStage:
     return STAGES[kind]()
 
 
@@ -217,7 +217,7 @@ def test_order_switch_remove_undo_and_redo(noisy_tab: Tab) -> None:
     tab.add("gain")
     shrink, unsharp, gain = Shrink(), STAGES["unsharp"](), STAGES["gain"]()
 
-    def shows(*stages: Stage) -> None:
+    def shows(*stages: FilterStage) -> None:
         np.testing.assert_array_equal(tab.grey(), Pipeline("cdf97", 3, stages)(noisy()))
 
     shows(shrink, unsharp, gain)

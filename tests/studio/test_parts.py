@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import undula
 from undula import io
-from undula.filters import METHODS, STAGES, Blur, Gain, Pipeline, Shrink, Stage, Unsharp
+from undula.filters import METHODS, STAGES, Blur, FilterStage, Gain, Pipeline, Shrink, Unsharp
 from undula.studio.chain import PRESETS, Chain, History
 from undula.studio.code import command_line, python_code
 from undula.studio.controls import Choice, Picks, Slider, Spread, changed, controls, usual, value_of
@@ -34,7 +34,7 @@ stages = st.sampled_from(
 
 
 @given(st.lists(stages, max_size=4), st.sampled_from(["db2", "cdf97"]), st.integers(1, 5) | st.none())
-def test_a_chain_is_a_pipeline_with_switches(own: list[Stage], wavelet: str, level: int | None) -> None:
+def test_a_chain_is_a_pipeline_with_switches(own: list[FilterStage], wavelet: str, level: int | None) -> None:
     pipeline = Pipeline(wavelet, level, own, mode="reflect", invariant=2, color="channels")
     chain = Chain.of(pipeline)
     assert chain.pipeline() == pipeline
@@ -93,7 +93,7 @@ def test_presets_run_and_are_written_down(name: str) -> None:
 
 
 @given(stages, st.integers(1, 5), st.sampled_from([1.0, 255.0, 65535.0]), st.data())
-def test_controls_change_what_they_say(stage: Stage, levels: int, span: float, data: Any) -> None:
+def test_controls_change_what_they_say(stage: FilterStage, levels: int, span: float, data: Any) -> None:
     for _ in range(6):
         control = data.draw(st.sampled_from(controls(stage, levels, span)))
         if isinstance(control, Slider):
@@ -120,7 +120,7 @@ def test_controls_change_what_they_say(stage: Stage, levels: int, span: float, d
 
 
 def test_only_the_sliders_that_a_filter_has() -> None:
-    def names(stage: Stage) -> list[str]:
+    def names(stage: FilterStage) -> list[str]:
         return [one.name for one in controls(stage, 3, 255.0)]
 
     assert "threshold" in names(Shrink("given", threshold=3.0))

@@ -20,9 +20,9 @@ from typer import Argument, Option
 import undula
 
 from ..errors import ArgumentError
-from ..filters import Pipeline, Shrink
-from ..filters.functions import enhancing, sharpening
-from ..filters.words import stage_of_words
+from ..filters import Pipeline
+from ..filters.verbs import Denoising, Enhancing, Sharpening
+from ..filters.words import parse_stage
 from ..io.files import atomic_write
 from ..io.filtering import Encoding
 from .common import WAVELET_HELP, AutoLevel, Backend, Json, Level, MaxPixels, Overwrite, Quiet, Wavelet, app
@@ -174,13 +174,13 @@ def denoise(
             show_default="estimated",
         ),
     ] = None,
-    strength: Strength = 1.0,
+    strength: Strength = Denoising.strength,
     method: Annotated[
         str,
         Option(
             "--method", "-m", help="Shrinkage: bivariate, block, bayes, sure, hybrid, minimax or universal."
         ),
-    ] = "bivariate",
+    ] = Denoising.method,
     wavelet: Annotated[
         str, Option("--wavelet", "-w", help=WAVELET_HELP, show_default="db2, or bior4.4 if --shifts is 0")
     ] = "",
@@ -199,9 +199,11 @@ def denoise(
     """
 
     def make(is_video: bool) -> Pipeline:
-        invariant = shifts if shifts is not None else (0 if is_video else 2)
-        name = wavelet or ("db2" if invariant else "bior4.4")
-        return Pipeline(name, level, [Shrink(method, strength=strength)], invariant=invariant)
+        invariant = shifts if shifts is not None else (0 if is_video else Denoising.invariant)
+        name = wavelet or (Denoising.wavelet if invariant else "bior4.4")
+        return Denoising(
+            method=method, strength=strength, wavelet=name, level=level, invariant=invariant
+        ).pipeline()
 
     return CommandFilter(make, over_time=over_time, sigma=sigma)
 
@@ -233,19 +235,21 @@ def despeckle(
 
 @filter_command
 def sharpen(
-    amount: Annotated[float, Option("--amount", "-a", help="Amount of sharpening; 0 changes nothing.")] = 1.0,
+    amount: Annotated[
+        float, Option("--amount", "-a", help="Amount of sharpening; 0 changes nothing.")
+    ] = Sharpening.amount,
     sigma: Annotated[
         float, Option("--sigma", help="Standard deviation of the blur for unsharp, in pixels.")
-    ] = 1.0,
+    ] = Sharpening.sigma,
     method: Annotated[
         str, Option("--method", "-m", help="Method: unsharp, laplace, diagonal or wavelet.")
-    ] = "unsharp",
+    ] = Sharpening.method,
 ) -> CommandFilter:
     """Sharpen images and video.
 
     Example: `undula example photo.png && undula sharpen photo.png sharp.png --amount 0.7`
     """
-    pipeline = sharpening(amount, method, sigma)
+    pipeline = Sharpening(amount=amount, method=method, sigma=sigma).pipeline()
     return CommandFilter(lambda is_video: pipeline, luma=True)
 
 
@@ -253,14 +257,16 @@ def sharpen(
 def enhance(
     amount: Annotated[
         float, Option("--amount", "-a", help="Amount of enhancement, from 0 (none) to 1.")
-    ] = 0.4,
-    noise: Annotated[bool, Option("--denoise/--no-denoise", help="Whether to remove noise first.")] = True,
+    ] = Enhancing.amount,
+    noise: Annotated[
+        bool, Option("--denoise/--no-denoise", help="Whether to remove noise first.")
+    ] = Enhancing.denoise,
 ) -> CommandFilter:
     """Enhance weak structures at all scales of images and video.
 
     Example: `undula example photo.png && undula enhance photo.png clear.png`
     """
-    pipeline = enhancing(amount, noise)
+    pipeline = Enhancing(amount=amount, denoise=noise).pipeline()
     return CommandFilter(lambda is_video: pipeline, luma=True)
 
 
@@ -298,7 +304,7 @@ def filter_(
         raise ArgumentError("expected either stages (--stage, once for each) or a pipeline (--pipeline)")
     load_path = None
     if pipeline_text is None:
-        stages = [stage_of_words(text) for text in stage or []]
+        stages = [parse_stage(text) for text in stage or []]
         pipeline = Pipeline(wavelet, level, stages, invariant=shifts)
     elif pipeline_text.lstrip().startswith("{"):
         pipeline = Pipeline.from_json(pipeline_text)

@@ -1,15 +1,30 @@
-"""Filters: what is done to coefficients between decomposition and reconstruction.
+"""Filters between decomposition and reconstruction.
 
-A :class:`Pipeline` has a wavelet, a number of levels, and stages; the functions are pipelines that are ready
-to use.
+A :class:`Pipeline` has a wavelet, a number of levels, and stages. The functions are ready-made pipelines.
 """
 
-from .functions import denoise, denoise_wavelet, despeckle, enhance, sharpen
+import warnings
+from typing import Any
+
+from .functions import denoise, despeckle, enhance, sharpen
 from .noise import estimate_sigma
 from .pictures import picture
 from .pipeline import Pipeline, Views
+from .scikit_image import denoise_wavelet
 from .shifts import cycle_spin
-from .stages import METHODS, PLACES, RULES, STAGES, Blur, Contrast, Gain, Laplace, Shrink, Stage, Unsharp
+from .stages import (
+    METHODS,
+    PLACES,
+    RULES,
+    STAGES,
+    Blur,
+    Contrast,
+    FilterStage,
+    Gain,
+    Laplace,
+    Shrink,
+    Unsharp,
+)
 from .threshold import threshold, threshold_firm
 from .trace import Trace
 
@@ -20,11 +35,11 @@ __all__ = [
     "STAGES",
     "Blur",
     "Contrast",
+    "FilterStage",
     "Gain",
     "Laplace",
     "Pipeline",
     "Shrink",
-    "Stage",
     "Trace",
     "Unsharp",
     "Views",
@@ -39,3 +54,11 @@ __all__ = [
     "threshold",
     "threshold_firm",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Return ``FilterStage`` for ``Stage``, its former name."""
+    if name == "Stage":
+        warnings.warn("undula.filters.Stage is deprecated; use FilterStage", DeprecationWarning, stacklevel=2)
+        return FilterStage
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

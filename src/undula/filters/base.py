@@ -1,55 +1,101 @@
-"""What all stages are: values, done at one place of a pyramid."""
+"""The base class of filter stages, and what a stage on details knows about its pyramid."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from .arrays import Arrays
 
-__all__ = ["Pyramid", "Stage", "check_levels", "named", "number"]
+__all__ = [
+    "BandLimits",
+    "Details",
+    "FilterStage",
+    "Pyramid",
+    "check_choice",
+    "check_levels",
+    "check_number",
+]
+
+Details = list[dict[str, Any]]  # Bands by key, for each level, finest first.
+
+
+class BandLimits(NamedTuple):
+    """A threshold rule with its limits for some bands of a pyramid.
+
+    Parameters
+    ----------
+    rule : str
+        A threshold rule, or ``gain``.
+    bands : list of (level, key)
+        Levels are counted from 0, the finest.
+    lows, highs : list
+        For each band its thresholds: a number, or one number per item.
+    """
+
+    rule: str
+    bands: list[tuple[int, str]]
+    lows: list[Any]
+    highs: list[Any]
+
+    def apply(self, details: Details, pyramid: Pyramid) -> Details:
+        """Return the details with the rule applied."""
+        bands = [details[level][key] for level, key in self.bands]
+        shrunk = pyramid.arrays.shrink(bands, self.rule, self.lows, self.highs, pyramid.overwrite)
+        return replace_bands(details, self.bands, shrunk)
+
+
+def replace_bands(details: Details, places: Sequence[tuple[int, str]], bands: Sequence[Any]) -> Details:
+    """Return details with some of the bands replaced."""
+    replaced = [dict(level) for level in details]
+    for (level, key), band in zip(places, bands, strict=True):
+        replaced[level][key] = band
+    return replaced
 
 
 @dataclass(frozen=True)
 class Pyramid:
-    """What stages on details need to know besides the details.
+    """Properties of a decomposition that stages on details need.
 
     Parameters
     ----------
     arrays : Arrays
-    norms : for each level, finest first, those of each band by key
+        Operations on the bands.
+    norms : sequence of dict
+        For each level, finest first, the norm of the filters of each band by key.
     samples : int
-        Of the whole image.
-    places : int
-        Axes of an image.
+        Number of samples of the decomposed image.
+    ndim : int
+        Number of spatial axes.
     offset : int
-        From a place in a band to its parent's: see ``backends.cpu.filtering``.
+        Offset from a coefficient to its parent; see ``backends.cpu.filtering``.
     sigma : array, optional
-        The noise of each item, where it is known.
-    valid : for each level, where coefficients have to do with valid samples; empty where all do
-    own : bool
-        Whether nobody else sees the bands, so that they may be overwritten.
-    least : array
-        For each item, what coefficients that are zero may be because of rounding.
+        Noise of each item, if known.
+    valid : sequence of array of bool
+        For each level, where coefficients depend on valid samples. Empty if all samples are valid.
+    overwrite : bool
+        Whether stages may overwrite the bands, because nobody else uses them.
+    floor : array
+        For each item, the magnitude up to which a coefficient counts as zero because of rounding.
     """
 
     arrays: Arrays
     norms: Sequence[Mapping[str, float]]
     samples: int
-    places: int
+    ndim: int
     offset: int
     sigma: Any = None
     valid: Sequence[Any] = ()
-    own: bool = False
-    least: Any = 0.0
+    overwrite: bool = False
+    floor: Any = 0.0
 
-    def seen(self, band: Any, level: int) -> tuple[Any, Any]:
-        """A band with zeros where samples are invalid, and the share of each item that is valid."""
+    def masked(self, band: Any, level: int) -> tuple[Any, Any]:
+        """Return a band with zeros at invalid samples, and the valid share of each item."""
         if not self.valid:
             return band, 1.0
         mask = self.valid[level]
@@ -60,47 +106,61 @@ class Pyramid:
 
 
 @dataclass(frozen=True, repr=False)
-class Stage:
-    """One thing that is done."""
+class FilterStage:
+    """Base class of the stages of a :class:`Pipeline`.
+
+    A stage is a frozen dataclass: its fields are its arguments, and instances can be compared, printed and
+    written as JSON. Subclasses define ``kind``, the name in JSON, and override :meth:`on_details` or
+    :meth:`on_samples`.
+    """
 
     kind: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        for each in fields(self):  # (JSON knows lists, values are tuples)
-            value = getattr(self, each.name)
+        for field in fields(self):  # JSON has lists where values are tuples.
+            value = getattr(self, field.name)
             if isinstance(value, list):
-                object.__setattr__(self, each.name, _frozen(value))
+                object.__setattr__(self, field.name, _frozen(value))
         self._check()
 
     def __repr__(self) -> str:
-        """As it can be written: what differs from the usual."""
-        told = [f"{name}={value!r}" for name, value in self._told().items()]
-        return f"{type(self).__name__}({', '.join(told)})"
+        arguments = [f"{name}={value!r}" for name, value in self._non_defaults().items()]
+        return f"{type(self).__name__}({', '.join(arguments)})"
 
-    def _told(self) -> dict[str, Any]:
-        """What differs from the usual."""
-        found = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
-        return {name: value for name, (value, usual) in found.items() if value != usual}
+    def _non_defaults(self) -> dict[str, Any]:
+        """Return the fields that differ from their defaults."""
+        values = {field: getattr(self, field.name) for field in fields(self)}
+        return {field.name: value for field, value in values.items() if value != field.default}
 
     def _check(self) -> None:
-        """An error for arguments that make no sense."""
+        """Raise an error for invalid arguments."""
 
     def places(self) -> tuple[str, ...]:
-        """Where it is done."""
+        """Return the places of the pyramid at which the stage works."""
         return ("details",)
 
-    def on_details(self, details: list[dict[str, Any]], pyramid: Pyramid) -> list[dict[str, Any]]:
-        """All levels, finest first."""
+    def on_details(self, details: Details, pyramid: Pyramid) -> Details:
+        """Filter the details of all levels, finest first.
+
+        Parameters
+        ----------
+        details : list of dict
+            For each level, bands by key. Each band has one item per image and channel along its first axis.
+        pyramid : Pyramid
+
+        Returns
+        -------
+        list of dict
+        """
         return details
 
-    def on_samples(self, x: Any, arrays: Arrays, places: int) -> Any:
-        """An image or an approximation."""
+    def on_samples(self, x: Any, arrays: Arrays, ndim: int) -> Any:
+        """Filter an image or an approximation whose last ``ndim`` axes are the spatial ones."""
         return x
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: its kind, and what differs from the usual."""
-        given = {name: _thawed(value) for name, value in self._told().items()}
-        return {"stage": self.kind, **given}
+        """Return the kind of the stage and the arguments that differ from their defaults, for JSON."""
+        return {"stage": self.kind, **{name: _thawed(value) for name, value in self._non_defaults().items()}}
 
 
 def _frozen(value: Any) -> Any:
@@ -113,24 +173,24 @@ def _thawed(value: Any) -> Any:
     return [_thawed(part) for part in value] if isinstance(value, tuple) else value
 
 
-def number(value: Any, what: str, least: float = 0.0, open_: bool = False) -> None:
-    """An error for what is no number from ``least`` on."""
+def check_number(value: Any, name: str, least: float = 0.0, exclusive: bool = False) -> None:
+    """Raise an error unless ``value`` is a finite number of at least (or above) ``least``."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ArgumentTypeError(f"{what} must be a number, got {value!r}")
-    if not math.isfinite(value) or value < least or (open_ and value == least):
-        above = "above" if open_ else "at least"
-        raise ArgumentError(f"{what} must be {above} {least:g}, got {value!r}")
+        raise ArgumentTypeError(f"{name} must be a number, got {value!r}")
+    if not math.isfinite(value) or value < least or (exclusive and value == least):
+        bound = "above" if exclusive else "at least"
+        raise ArgumentError(f"{name} must be {bound} {least:g}, got {value!r}")
 
 
-def named(value: Any, what: str, known: Sequence[str]) -> None:
-    """An error for a name that nobody knows."""
-    if value not in known:
-        raise UnknownNameError(what, value, known)
+def check_choice(value: Any, name: str, choices: Sequence[str]) -> None:
+    """Raise an error unless ``value`` is one of the choices."""
+    if value not in choices:
+        raise UnknownNameError(name, value, choices)
 
 
 def check_levels(levels: Any) -> None:
-    """An error for what is no choice of levels."""
+    """Raise an error unless ``levels`` is None or a tuple of levels."""
     if levels is None:
         return
     if not isinstance(levels, tuple) or not all(isinstance(n, int) and n >= 1 for n in levels):
-        raise ArgumentError(f"levels are integers from 1, the finest, on; got {levels!r}")
+        raise ArgumentError(f"levels must be integers from 1 (the finest level), got {levels!r}")

@@ -1,101 +1,114 @@
-"""Stages that bring details out."""
+"""Stages that amplify details."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..errors import ArgumentError
-from .arrays import count_of
-from .base import Pyramid, Stage, number
-from .shrinkage import Shrink, applied
+from .arrays import item_size
+from .base import BandLimits, Details, FilterStage, Pyramid, check_number
+from .deprecation import accept_former_names
+from .noise import estimate_noise
 
 __all__ = ["Contrast", "Gain"]
 
 
 @dataclass(frozen=True, repr=False)
-class Gain(Stage):
-    """Details multiplied: below 1 softer, above 1 sharper.
+class Gain(FilterStage):
+    """Multiply details: by less than 1 to soften, by more than 1 to sharpen.
 
-    ``gains`` is a number, or one for each level, finest first; what comes after the last is as the last.
+    Parameters
+    ----------
+    gains : float or sequence of float, default 1.5
+        One gain for all levels, or one per level, finest first. Further levels use the last one.
     """
 
     kind: ClassVar[str] = "gain"
     gains: Any = 1.5
 
+    @property
+    def _gains(self) -> tuple[Any, ...]:
+        return self.gains if isinstance(self.gains, tuple) else (self.gains,)
+
     def _check(self) -> None:
-        gains = self.gains if isinstance(self.gains, tuple) else (self.gains,)
-        if not gains:
-            raise ArgumentError("gains of no level at all are given")
-        for gain in gains:
-            number(gain, "a gain")
+        if not self._gains:
+            raise ArgumentError("gains must not be empty; pass a number, or one for each level")
+        for gain in self._gains:
+            check_number(gain, "a gain")
 
-    def limits(
-        self, details: list[dict[str, Any]], pyramid: Pyramid
-    ) -> tuple[str, list[tuple[int, str]], list[Any], list[Any]]:
-        """The rule, the bands, and their gains."""
-        gains = self.gains if isinstance(self.gains, tuple) else (self.gains,)
-        own = [float(gains[min(level, len(gains) - 1)]) for level in range(len(details))]
-        chosen = [(level, key) for level, found in enumerate(details) for key in found]
-        lows: list[Any] = [own[level] for level, _ in chosen]
-        return "gain", chosen, lows, lows
+    def limits(self, details: Details, pyramid: Pyramid) -> BandLimits:
+        """Return the gains of all bands."""
+        bands = [(level, key) for level, level_bands in enumerate(details) for key in level_bands]
+        gains: list[Any] = [float(self._gains[min(level, len(self._gains) - 1)]) for level, _ in bands]
+        return BandLimits("gain", bands, gains, gains)
 
-    def on_details(self, details: list[dict[str, Any]], pyramid: Pyramid) -> list[dict[str, Any]]:
-        """All bands at once."""
-        return applied(details, pyramid, *self.limits(details, pyramid))
+    def on_details(self, details: Details, pyramid: Pyramid) -> Details:
+        """Multiply all bands."""
+        return self.limits(details, pyramid).apply(details, pyramid)
 
 
+@accept_former_names
 @dataclass(frozen=True, repr=False)
-class Contrast(Stage):
-    """Weak details made stronger and noise left alone: contrast at all scales.
-
-    A detail d becomes ``d · min(most, (m/|d|)^amount)`` where m is four times the mean size in its band; what
-    is near the noise keeps its size.
+class Contrast(FilterStage):
+    """Amplify weak details at all scales, but not noise.
 
     Parameters
     ----------
-    amount : number
-        From 0, nothing, to 1, all details alike.
-    most : number
-        What no detail is multiplied with more than.
-    sigma : number, optional
-        The noise; estimated if not given.
+    amount : float, default 0.3
+        From 0, which changes nothing, to 1, which makes all details equally strong.
+    max_gain : float, default 3.0
+        Upper limit on the gain applied to any detail.
+    sigma : float, optional
+        Standard deviation of the noise; estimated if None.
+
+    Notes
+    -----
+    A detail d becomes ``d · min(max_gain, (m/|d|)^amount)``, where m is four times the root mean square of
+    its band. The gain approaches 1 for details that are as small as the noise.
     """
 
     kind: ClassVar[str] = "contrast"
     amount: float = 0.3
-    most: float = 3.0
+    max_gain: float = 3.0
     sigma: float | None = None
 
     def _check(self) -> None:
-        number(self.amount, "amount")
-        number(self.most, "most", 1.0)
+        check_number(self.amount, "amount")
+        check_number(self.max_gain, "max_gain", 1.0)
         if self.amount > 1:
             raise ArgumentError(f"amount must be from 0 to 1, got {self.amount!r}")
         if self.sigma is not None:
-            number(self.sigma, "sigma")
+            check_number(self.sigma, "sigma")
 
-    def on_details(self, details: list[dict[str, Any]], pyramid: Pyramid) -> list[dict[str, Any]]:
-        """Every band by itself."""
+    @property
+    def most(self) -> float:
+        """Former name of ``max_gain``."""
+        warnings.warn("Contrast.most is deprecated; use max_gain", DeprecationWarning, stacklevel=2)
+        return self.max_gain
+
+    def on_details(self, details: Details, pyramid: Pyramid) -> Details:
+        """Amplify each band by its own statistics."""
+        sigma = estimate_noise(details, pyramid, self.sigma)
+        return [
+            {key: self._amplify(band, level, key, sigma, pyramid) for key, band in bands.items()}
+            for level, bands in enumerate(details)
+        ]
+
+    def _amplify(self, band: Any, level: int, key: str, sigma: Any, pyramid: Pyramid) -> Any:
         arrays, xp = pyramid.arrays, pyramid.arrays.xp
-        own = Shrink(sigma=self.sigma)
-        sigma = own._sigma(details, pyramid)
-        made = []
-        for level, found in enumerate(details):
-            bands = {}
-            for key, band in found.items():
-                seen, share = pyramid.seen(band, level)
-                scale = 4 * xp.sqrt(arrays.energies([seen])[0] / (count_of(band) * share))
-                top = arrays.spread(arrays.per_item(scale, band), band)
-                noise = arrays.spread(arrays.per_item(sigma * pyramid.norms[level][key], band), band)
-                size = xp.abs(band)
-                tiny = 1e-6 * top + float(xp.finfo(band.dtype).smallest_normal)
-                gain = xp.minimum((top / (size + tiny)) ** self.amount, xp.full_like(band, self.most))
-                gain = xp.maximum(gain, xp.ones_like(gain))
-                # How sure it is that this is no noise: s²/(s² + 4n²), whatever is how small.
-                larger = xp.maximum(size + tiny, noise)
-                signal, doubt = (size + tiny) / larger, 2 * noise / larger
-                sure = signal * signal / (signal * signal + doubt * doubt)
-                bands[key] = band * (1 + (gain - 1) * sure)
-            made.append(bands)
-        return made
+        masked, share = pyramid.masked(band, level)
+        scale = 4 * xp.sqrt(arrays.energies([masked])[0] / (item_size(band) * share))
+        top = arrays.spread(arrays.per_item(scale, band), band)
+        noise = arrays.spread(arrays.per_item(sigma * pyramid.norms[level][key], band), band)
+        tiny = 1e-6 * top + float(xp.finfo(band.dtype).smallest_normal)
+        magnitude = xp.abs(band) + tiny
+        gain = xp.minimum((top / magnitude) ** self.amount, xp.full_like(band, self.max_gain))
+        gain = xp.maximum(gain, xp.ones_like(gain))
+        # The confidence that a detail is not noise is m²/(m² + 4n²). Both are divided by the larger one
+        # first, so that squares of very small numbers do not vanish.
+        larger = xp.maximum(magnitude, noise)
+        signal, doubt = magnitude / larger, 2 * noise / larger
+        confidence = signal * signal / (signal * signal + doubt * doubt)
+        return band * (1 + (gain - 1) * confidence)

@@ -1,4 +1,4 @@
-"""Holes: samples that are not valid, replaced by what is around them, so that they do not matter."""
+"""Inpainting of samples that are not valid, so that they do not influence their neighbours."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from typing import Any
 from .arrays import Arrays
 from .spatial import gaussian
 
-__all__ = ["filled"]
+__all__ = ["fill_holes"]
 
 
-def filled(arrays: Arrays, planes: Any, valid: Any, places: int) -> Any:
-    """Planes with a smooth surface in their holes; far away from anything valid it is the mean."""
+def fill_holes(arrays: Arrays, planes: Any, valid: Any, ndim: int) -> Any:
+    """Replace invalid samples by a smooth surface, which approaches the mean far from valid samples."""
     xp = arrays.xp
     weights = xp.astype(xp.broadcast_to(valid, planes.shape), planes.dtype)
     known = xp.where(valid, planes, xp.zeros_like(planes))
     axes = tuple(range(1, len(planes.shape)))
     counts = xp.sum(weights, axis=axes, keepdims=True)
     mean = xp.sum(known, axis=axes, keepdims=True) / xp.maximum(counts, xp.ones_like(counts))
-    fill = xp.broadcast_to(mean, planes.shape)
-    # Wider and wider windows, the narrowest that sees something valid wins.
+    surface = xp.broadcast_to(mean, planes.shape)
+    # The narrowest window with a valid sample in it determines the surface.
     for sigma in (16.0, 4.0, 1.5):
         taps = gaussian(sigma)
-        around, there = (arrays.convolve(part, taps, places) for part in (known, weights))
-        seen = there > 1e-3
-        fill = xp.where(seen, around / xp.where(seen, there, xp.ones_like(there)), fill)
-    return xp.where(valid, planes, fill)
+        blurred, coverage = (arrays.convolve(part, taps, ndim) for part in (known, weights))
+        covered = coverage > 1e-3
+        local_mean = blurred / xp.where(covered, coverage, xp.ones_like(coverage))
+        surface = xp.where(covered, local_mean, surface)
+    return xp.where(valid, planes, surface)

@@ -1,8 +1,8 @@
-"""Noise: how much there is, and how much of it each band gets.
+"""Estimation of noise, and its distribution over the bands of a decomposition.
 
-White noise of standard deviation σ has σ·‖f‖ in a band whose filters, taken together, are f; for orthogonal
-wavelets that is σ in every band. The finest diagonal band is mostly noise, and the median of its magnitudes
-tells how much: σ = median/0.6745, whatever few large coefficients say.
+White noise of standard deviation σ has the standard deviation σ·‖f‖ in a band whose filters, cascaded, are f;
+for orthogonal wavelets that is σ in every band. The finest diagonal band is mostly noise. The median of its
+magnitudes gives a robust estimate, σ = median/0.6745, which the few large coefficients hardly influence.
 """
 
 from __future__ import annotations
@@ -18,53 +18,65 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..transforms import dwtn
 from ..transforms.arrays import given_array
 from ..wavelets import Wavelet
-from .arrays import NORMAL, Arrays, arrays_for, rounding_of
+from .arrays import NORMAL_MEDIAN, Arrays, arrays_for, rounding_floor
+from .base import Details, Pyramid
 
-__all__ = ["band_norms", "estimate_sigma", "sigma_of"]
+__all__ = ["band_norms", "estimate_noise", "estimate_sigma", "robust_sigma"]
 
 
 @lru_cache(maxsize=256)
 def band_norms(wavelet: Wavelet, levels: int) -> tuple[tuple[float, float], ...]:
-    """For each level, finest first, the norms of what makes its low and its high band along an axis."""
-    low = np.ones(1)
-    found = []
+    """Return the norms of the cascaded low-pass and high-pass filters along an axis, finest level first."""
+    lowpass = np.ones(1)
+    norms = []
     for level in range(levels):
-        ends = []
+        cascaded = []
         for taps in (wavelet.dec_lo, wavelet.dec_hi):
-            apart = np.zeros((len(taps) - 1) * 2**level + 1)
-            apart[:: 2**level] = taps
-            ends.append(np.convolve(low, apart))
-        low = ends[0]
-        found.append((float(np.linalg.norm(ends[0])), float(np.linalg.norm(ends[1]))))
-    return tuple(found)
+            dilated = np.zeros((len(taps) - 1) * 2**level + 1)
+            dilated[:: 2**level] = taps
+            cascaded.append(np.convolve(lowpass, dilated))
+        lowpass = cascaded[0]
+        norms.append((float(np.linalg.norm(cascaded[0])), float(np.linalg.norm(cascaded[1]))))
+    return tuple(norms)
 
 
-def sigma_of(arrays: Arrays, diagonal: Any, norm: float = 1.0, least: Any = 0.0) -> Any:
-    """The noise of each item, from its finest diagonal band; up to ``least`` is for zero."""
-    return arrays.magnitude(diagonal, least) / (NORMAL * norm)
+def robust_sigma(arrays: Arrays, band: Any, norm: float = 1.0, floor: Any = 0.0) -> Any:
+    """Estimate the noise of each item from a band; magnitudes up to ``floor`` count as zero."""
+    return arrays.median_magnitude(band, floor) / (NORMAL_MEDIAN * norm)
+
+
+def estimate_noise(details: Details, pyramid: Pyramid, sigma: float | None = None) -> Any:
+    """Return the noise of each item: as given, as known of the pyramid, or from the finest diagonal band."""
+    diagonal = "d" * pyramid.ndim
+    if sigma is not None:
+        return pyramid.arrays.per_item(sigma, details[0][diagonal])
+    if pyramid.sigma is not None:
+        return pyramid.sigma
+    masked, _ = pyramid.masked(details[0][diagonal], 0)
+    return robust_sigma(pyramid.arrays, masked, pyramid.norms[0][diagonal], pyramid.floor)
 
 
 def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_axis: int | None = None) -> Any:
-    """How much Gaussian noise is in an image or volume: its standard deviation.
+    """Estimate the standard deviation of the Gaussian noise in an image or volume.
 
     Parameters
     ----------
     image : array_like
-        Of any dimension; what is no number is left out.
-    average_sigmas : bool
-        The mean over all channels.
+        Array of any dimension. NaNs and infinities are ignored.
+    average_sigmas : bool, default False
+        Whether to return the mean over all channels.
     channel_axis : int, optional
-        The axis of channels, which are looked at one by one.
+        Axis of the channels, which are estimated separately.
 
     Returns
     -------
-    float, or one for each channel
-        For arrays on a device, arrays there: nobody waits.
+    float or list of float
+        Noise of the image, or of each channel. For arrays on a device, arrays there.
 
     Notes
     -----
-    The same as scikit-image's, except where coefficients are zero but for rounding, in even parts of pictures
-    of integers: those count for zero here, and are left out; there they count as noise of 1e-17.
+    The result equals that of scikit-image, except for images with constant regions: details that are zero up
+    to rounding are ignored here, while scikit-image takes them for noise of 1e-17.
 
     Examples
     --------
@@ -74,7 +86,7 @@ def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_ax
     """
     x = given_array(image, "image")
     if "complex" in str(x.dtype):
-        raise ArgumentTypeError(f"images are real numbers, got {x.dtype}")
+        raise ArgumentTypeError(f"images must have real numbers, got {x.dtype}")
     ndim = len(x.shape)
     if ndim == 0 or 0 in x.shape:
         raise ArgumentError(f"an array with samples is needed, got shape {tuple(x.shape)}")
@@ -82,30 +94,25 @@ def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_ax
     if channel_axis is not None:
         if not -ndim <= channel_axis < ndim:
             raise ArgumentError(f"channel_axis must be from {-ndim} to {ndim - 1}, got {channel_axis}")
-        own = channel_axis % ndim
-        found = [
-            estimate_sigma(x[(*[slice(None)] * own, channel)], channel_axis=None)
-            for channel in range(x.shape[own])
-        ]
-        if not average_sigmas:
-            return found
-        return sum(found) / len(found)
+        before = [slice(None)] * (channel_axis % ndim)
+        sigmas = [estimate_sigma(x[(*before, channel, ...)]) for channel in range(x.shape[channel_axis])]
+        return sum(sigmas) / len(sigmas) if average_sigmas else sigmas
     if ndim > 1 and 1 < x.shape[-1] <= 4:
         warnings.warn(
             f"the last axis has {x.shape[-1]} samples; if these are channels, pass channel_axis=-1",
             stacklevel=2,
         )
     if arrays.host and not np.isfinite(x).all():
-        x = np.where(np.isfinite(x), x, np.nan)  # (coefficients near them are no numbers, and left out)
+        x = np.where(np.isfinite(x), x, np.nan)  # Coefficients near a NaN become NaN, and are ignored.
     if arrays.host and x.dtype.kind == "f" and not np.isfinite(x).any():
-        raise ArgumentError("no sample is a number")
-    if 1 in x.shape and max(x.shape) > 1:  # (an axis of one sample has no noise along it)
+        raise ArgumentError("all samples are NaN or infinite")
+    if 1 in x.shape and max(x.shape) > 1:  # There is no noise along an axis of one sample.
         x = arrays.xp.reshape(x, tuple(n for n in x.shape if n > 1))
         ndim = len(x.shape)
     bands = dwtn(x, "db2")
     low, diagonal = (bands[letter * ndim][None, ...] for letter in "ad")
-    least = rounding_of(arrays, low[..., :: max(1, low.shape[-1] // 64)], 1, ndim)
+    floor = rounding_floor(arrays, low[..., :: max(1, low.shape[-1] // 64)], 1, ndim)
     if arrays.host:
-        least = np.where(np.isfinite(least), least, 0)
-    sigma = sigma_of(arrays, diagonal, 1.0, least)[0]
+        floor = np.where(np.isfinite(floor), floor, 0)
+    sigma = robust_sigma(arrays, diagonal, 1.0, floor)[0]
     return float(sigma) if arrays.host else sigma

@@ -1,4 +1,4 @@
-"""Coefficients as pictures: the approximation in a corner, details around a mid-grey."""
+"""Coefficients as pictures: the approximation in the corner, details around a mid-grey."""
 
 from __future__ import annotations
 
@@ -8,27 +8,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["on_host", "picture"]
+__all__ = ["picture", "to_numpy"]
 
 
-def on_host(x: Any) -> NDArray[Any]:
-    """An array of any library, as NumPy's."""
+def to_numpy(x: Any) -> NDArray[Any]:
+    """Convert an array of any library to a NumPy array."""
     if hasattr(x, "get") and not isinstance(x, np.ndarray):  # CuPy
         return np.asarray(x.get())
-    if hasattr(x, "detach"):
+    if hasattr(x, "detach"):  # PyTorch
         x = x.detach().cpu()
     return np.asarray(x)
 
 
-def _fitted(band: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """The middle of a band, as large as its place in the picture; bands reach beyond their images."""
-    for axis, wanted in enumerate(shape, 1):
-        have = band.shape[axis]
-        begin = max(0, (have - wanted) // 2)
-        band = np.take(band, range(begin, min(begin + wanted, have)), axis=axis)
-        if band.shape[axis] < wanted:
+def _fit(band: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Crop a band to its centre, or pad it, to the size of its place; bands extend beyond their images."""
+    for axis, count in enumerate(shape, 1):
+        begin = max(0, (band.shape[axis] - count) // 2)
+        band = np.take(band, range(begin, min(begin + count, band.shape[axis])), axis=axis)
+        if band.shape[axis] < count:
             width = [(0, 0)] * band.ndim
-            width[axis] = (0, wanted - band.shape[axis])
+            width[axis] = (0, count - band.shape[axis])
             band = np.pad(band, width, mode="edge")
     return band
 
@@ -36,35 +35,39 @@ def _fitted(band: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
 def picture(
     low: Any, details: Sequence[Mapping[str, Any]], shape: Sequence[int], gain: float = 0.5
 ) -> NDArray[np.uint8]:
-    """Images ``(items, H, W)`` of 8 bits, of the size of what was decomposed.
+    """Render the coefficients of images as pictures of 8 bits.
 
     Parameters
     ----------
-    low : array ``(items, …)``
-        The approximation.
+    low : array of shape (items, ...)
+        Approximation.
     details : sequence of dict
-        Finest first.
-    shape : two int
-    gain : number
-        How much details are brought out; small ones are lifted by a square root, so that all can be seen.
+        Bands by key for each level, finest first.
+    shape : tuple of two int
+        Shape of the decomposed images.
+    gain : float, default 0.5
+        Amplification of details. Their square root is shown, so that small ones are visible.
+
+    Returns
+    -------
+    ndarray of uint8
+        Pictures of shape ``(items, *shape)``.
     """
-    approximation = on_host(low)
+    approximation = to_numpy(low)
     levels = len(details)
-    scale = 2.0**levels  # (each level makes an approximation twice as large)
-    base = approximation / scale
+    base = approximation / 2.0**levels  # Each level doubles the values of an approximation.
     least = base.min(axis=(1, 2), keepdims=True)
-    most = base.max(axis=(1, 2), keepdims=True)
-    span = np.maximum(most - least, 1e-12)
+    span = np.maximum(base.max(axis=(1, 2), keepdims=True) - least, 1e-12)
     sizes = [tuple(int(n) for n in shape)]
     for _ in range(levels):
         sizes.append(tuple((n + 1) // 2 for n in sizes[-1]))
     canvas = np.zeros((approximation.shape[0], *sizes[0]))
-    for level, found in enumerate(details):
+    for level, bands in enumerate(details):
         (height, width), (top, left) = sizes[level], sizes[level + 1]
         places = {"ad": (0, top, left, width), "da": (top, height, 0, left), "dd": (top, height, left, width)}
         for key, (begin, end, start, stop) in places.items():
-            band = _fitted(on_host(found[key]), (end - begin, stop - start))
+            band = _fit(to_numpy(bands[key]), (end - begin, stop - start))
             size = gain * np.abs(band) / (2.0**level * span)
             canvas[:, begin:end, start:stop] = 0.5 + 0.5 * np.sign(band) * np.sqrt(size)
-    canvas[:, : sizes[-1][0], : sizes[-1][1]] = (_fitted(base, sizes[-1]) - least) / span
+    canvas[:, : sizes[-1][0], : sizes[-1][1]] = (_fit(base, sizes[-1]) - least) / span
     return np.asarray(np.clip(canvas * 255 + 0.5, 0, 255), np.uint8)

@@ -1,4 +1,4 @@
-"""Pipelines: a decomposition, what is done to it, and the reconstruction, as one value."""
+"""Pipelines: a decomposition, the stages that filter it, and the reconstruction, as one value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,27 +22,31 @@ from ..plans import dwtn_max_level
 from ..plans.boundary import MODES, check_mode
 from ..transforms import dwtn, wavedecn, waverecn
 from ..transforms.levels import recipe
-from ..transforms.ondevice import Options, backward, engine, forward
+from ..transforms.ondevice import Options, backward, engine
+from ..transforms.ondevice import forward as device_forward
 from ..wavelets import Wavelet, as_wavelet, wavelist
 from . import shifts
-from .arrays import Arrays, rounding_of
-from .dark import lit
+from .arrays import Arrays, rounding_floor, take
+from .background import scan_masks
+from .base import Details
 from .noise import band_norms
-from .pictures import on_host, picture
-from .speckle import KINDS, MULTIPLIED, Logarithm
-from .stages import Gain, Pyramid, Shrink, Stage, applied, stage_of
-from .subjects import AUTO, COLORS, Subject
-from .trace import How, Trace
+from .pictures import picture
+from .planes import AUTO, COLORS, ImagePlanes
+from .rules import like
+from .shrinkage import LOCAL_METHODS
+from .speckle import KINDS, MULTIPLICATIVE, Logarithm, check_looks
+from .stages import FilterStage, Gain, Pyramid, Shrink, as_stage
+from .trace import RunOptions, Trace
 
-__all__ = ["Pipeline", "Views", "valid_levels"]
+__all__ = ["Pipeline", "Views", "valid_coefficients"]
 
-USUAL_LEVEL = 4
-DEEPEST = 64  # no array is larger than what so many levels decompose
-VERSION = 1
+DEFAULT_LEVELS = 4
+MAX_LEVELS = 64  # No array is large enough for more.
+JSON_VERSION = 1
 
 
 class Views(NamedTuple):
-    """What a pipeline sees: coefficients before and after its stages, as pictures, and its result."""
+    """Pictures of the coefficients before and after the stages of a pipeline, and the filtered image."""
 
     analysis: Any
     filtered: Any
@@ -51,26 +55,27 @@ class Views(NamedTuple):
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A wavelet, a number of levels, and stages.
+    """A wavelet decomposition with stages that filter it.
 
     Parameters
     ----------
-    wavelet : str or Wavelet
+    wavelet : str or Wavelet, default "db2"
     level : int, optional
-        As deep as is usual for the size, if not given.
-    stages : sequence of stages, of their names, or of dictionaries as JSON has them
-    mode : str
-        How lines go on beyond their ends, one of ``undula.MODES``.
-    invariant : bool or int
-        All shifts of every level, and their mean: fewer artefacts, at about four times the work of a level. A
-        number is for so many of the finest levels, which is most of it.
-    color : str
-        ``ycbcr`` filters brightness and colour differences, ``channels`` each channel by itself.
-    speckle : str, optional
-        ``intensity`` or ``amplitude``: noise is multiplied, so logarithms are filtered. ``log`` is for what
-        is logarithmic already, as scans on screens are: black around them stays, and out of all statistics.
-    looks : number, optional
-        Of speckle: how many independent looks were averaged; estimated if not given.
+        Number of levels; up to 4, depending on the size of the image, if None.
+    stages : sequence, default ()
+        Stages, names of stages, or dictionaries as in JSON.
+    mode : str, default "symmetric"
+        Boundary mode, one of ``undula.MODES``.
+    invariant : bool or int, default False
+        Whether to compute all shifts of each level and average over them, which avoids artefacts but takes
+        about four times as long per level. An integer is the number of the finest levels with all shifts.
+    color : {"ycbcr", "channels"}, default "ycbcr"
+        Whether to filter luma and chroma, or each channel separately.
+    speckle : {"intensity", "amplitude", "log"}, optional
+        ``intensity`` and ``amplitude`` stand for multiplicative noise: logarithms are filtered. ``log`` is
+        for scans that are logarithms already: their black background is left out of all statistics.
+    looks : float, optional
+        Number of independent looks that were averaged in an image with speckle; estimated if None.
 
     Examples
     --------
@@ -93,100 +98,101 @@ class Pipeline:
     looks: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        own = as_wavelet(self.wavelet)
-        if not isinstance(self.wavelet, str) and own.name in wavelist() and as_wavelet(own.name) == own:
-            object.__setattr__(self, "wavelet", own.name)  # (as it is written down)
+        wavelet = as_wavelet(self.wavelet)
+        if not isinstance(self.wavelet, str) and _has_known_name(wavelet):
+            object.__setattr__(self, "wavelet", wavelet.name)  # As JSON has it.
         check_mode(self.mode, MODES)
-        if isinstance(self.stages, (str, Stage, dict)):
+        if isinstance(self.stages, (str, FilterStage, dict)):
             object.__setattr__(self, "stages", (self.stages,))
         if not isinstance(self.stages, Sequence):
-            raise ArgumentTypeError(f"stages are a sequence, got {self.stages!r}")
-        object.__setattr__(self, "stages", tuple(stage_of(each) for each in self.stages))
+            raise ArgumentTypeError(f"stages must be a sequence, got {self.stages!r}")
+        object.__setattr__(self, "stages", tuple(map(as_stage, self.stages)))
         level = self.level
-        whole = isinstance(level, (int, np.integer)) and not isinstance(level, bool)
-        if level is not None and not (whole and 0 <= level <= DEEPEST):
-            raise ArgumentError(f"level must be an integer from 0 to {DEEPEST}, or None; got {level!r}")
+        integer = isinstance(level, (int, np.integer)) and not isinstance(level, bool)
+        if level is not None and not (integer and 0 <= level <= MAX_LEVELS):
+            raise ArgumentError(f"level must be an integer from 0 to {MAX_LEVELS}, or None; got {level!r}")
         if self.color not in COLORS:
             raise UnknownNameError("colour", self.color, COLORS)
         if self.speckle is not None and self.speckle not in KINDS:
             raise UnknownNameError("kind of speckle", self.speckle, KINDS)
-        if self.looks is not None and not (
-            isinstance(self.looks, (int, float)) and 0 < self.looks < math.inf
-        ):
-            raise ArgumentError(f"looks must be a number above 0, got {self.looks!r}")
-        if self.looks is not None and self.speckle not in MULTIPLIED:
-            raise ArgumentError("looks are those of speckle: pass speckle='intensity' or 'amplitude', too")
+        if self.looks is not None:
+            check_looks(self.looks)
+            if self.speckle not in MULTIPLICATIVE:
+                raise ArgumentError("looks need speckle='intensity' or speckle='amplitude'")
         if not isinstance(self.invariant, (bool, int)) or self.invariant < 0:
             raise ArgumentTypeError(
-                f"invariant is True, False, or a number of levels, got {self.invariant!r}"
+                f"invariant must be True, False or a number of levels, got {self.invariant!r}"
             )
 
     @property
     def colors(self) -> str:
-        """As which planes colours are filtered: logarithms are taken of channels."""
-        return "channels" if self.speckle in MULTIPLIED else self.color
+        """How colours are filtered: always as channels if logarithms are taken."""
+        return "channels" if self.speckle in MULTIPLICATIVE else self.color
 
     @property
-    def _shifted(self) -> int:
-        """Levels that have all shifts."""
-        return 64 if self.invariant is True else int(self.invariant)
+    def _shifted_levels(self) -> int:
+        return shifts.ALL_LEVELS if self.invariant is True else int(self.invariant)
 
     def __str__(self) -> str:
         name = as_wavelet(self.wavelet).name
-        head = f"{name}, {'usual' if self.level is None else self.level} level(s), {self.mode}"
+        head = f"{name}, {'default' if self.level is None else self.level} level(s), {self.mode}"
         if self.invariant:
             head += ", all shifts" + ("" if self.invariant is True else f" of {self.invariant} level(s)")
         if self.speckle:
-            head += ", a scan" if self.speckle == "log" else f", logarithms of {self.speckle}"
+            head += ", logarithmic scan" if self.speckle == "log" else f", logarithms of {self.speckle}"
         lines = [f"  {number}. {stage!r}" for number, stage in enumerate(self.stages, 1)]
         return "\n".join([head, *lines])
 
     # --- JSON -------------------------------------------------------------------------------------
 
     def to_json(self) -> str:
-        """A text that :meth:`from_json` makes the same pipeline of."""
-        name = as_wavelet(self.wavelet).name
-        if name not in wavelist() or as_wavelet(name) != as_wavelet(self.wavelet):
-            raise ArgumentError(f"only wavelets that are known by name can be written down, got {name!r}")
-        found: dict[str, Any] = {"undula": VERSION, "wavelet": name, "level": self.level}
-        usual = {"mode": "symmetric", "invariant": False, "color": "ycbcr", "speckle": None, "looks": None}
-        found |= {key: getattr(self, key) for key, value in usual.items() if getattr(self, key) != value}
-        found["stages"] = [stage.to_dict() for stage in self.stages]
-        return json.dumps(found, indent=2)
+        """Return the pipeline as JSON, for :meth:`from_json`."""
+        wavelet = as_wavelet(self.wavelet)
+        if not _has_known_name(wavelet):
+            raise ArgumentError(
+                f"only pipelines with a built-in wavelet can be written as JSON, got {wavelet.name!r}"
+            )
+        values: dict[str, Any] = {"undula": JSON_VERSION, "wavelet": wavelet.name, "level": self.level}
+        options = [option for option in fields(self) if option.kw_only]
+        values |= {
+            option.name: getattr(self, option.name)
+            for option in options
+            if getattr(self, option.name) != option.default
+        }
+        values["stages"] = [stage.to_dict() for stage in self.stages]
+        return json.dumps(values, indent=2)
 
     @classmethod
     def from_json(cls, text: str) -> Pipeline:
-        """A pipeline that was written down."""
+        """Return the pipeline that :meth:`to_json` has written."""
         try:
-            found = json.loads(text)
+            values = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise ArgumentError(f"a pipeline is written as JSON: {error}") from None
-        if not isinstance(found, dict):
-            raise ArgumentError(f"a pipeline in JSON is an object, got {type(found).__name__}")
-        version = found.pop("undula", VERSION)
-        if version != VERSION:
-            raise ArgumentError(f"a pipeline of version {version!r}; this is version {VERSION}")
-        known = ("wavelet", "level", "stages", "mode", "invariant", "color", "speckle", "looks")
-        for key in found:
-            if key not in known:
-                raise UnknownNameError("key of a pipeline", key, known)
-        return cls(**found)
+            raise ArgumentError(f"a pipeline must be valid JSON: {error}") from None
+        if not isinstance(values, dict):
+            raise ArgumentError(f"a pipeline must be a JSON object, got {type(values).__name__}")
+        version = values.pop("undula", JSON_VERSION)
+        if version != JSON_VERSION:
+            raise ArgumentError(f"cannot read a pipeline of version {version!r}; expected {JSON_VERSION}")
+        names = tuple(option.name for option in fields(cls))
+        for key in values:
+            if key not in names:
+                raise UnknownNameError("key of a pipeline", key, names)
+        return cls(**values)
 
     def save(self, path: str | Path) -> None:
-        """Writes the pipeline to a file."""
+        """Write the pipeline to a JSON file."""
         Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> Pipeline:
-        """Reads a pipeline from a file."""
+        """Read a pipeline from a JSON file."""
         try:
             return cls.from_json(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise FileError(f"cannot read {path}: {error.strerror or error}") from None
         except UnicodeDecodeError:
-            raise FileError(
-                f"cannot read {path}: a pipeline is written as JSON, and this is no text"
-            ) from None
+            raise FileError(f"cannot read {path}: expected a pipeline as JSON, but it is not text") from None
         except UndulaError as error:
             error.args = (f"cannot read {path}: {error}",)
             raise
@@ -207,69 +213,83 @@ class Pipeline:
         counted: Any = None,
         trace: Trace | None = None,
     ) -> Any:
-        """An image, a volume or a batch, filtered; of the same shape and dtype.
+        """Filter an image, a volume or a batch of them.
 
         Parameters
         ----------
         x : array
-            Of NumPy; or of CuPy, PyTorch or JAX on a GPU, where the result stays, too. Integers of 32 and 64
-            bits are filtered in float64, so those beyond 2^53 are rounded to its precision; all others, but
-            for float64, in float32.
-        sigma : number or one for each channel, optional
-            The noise, for stages that do not say; estimated if not given.
-        channel_axis : int, None or "auto"
-            The axis of channels; ``auto`` takes a third axis of 3 or 4 for it.
+            Array of NumPy, or of CuPy, PyTorch or JAX on a GPU. Integers of 32 and 64 bits and float64 are
+            filtered in float64, so that integers beyond 2^53 lose precision; all others in float32.
+        sigma : float or sequence of float, optional
+            Standard deviation of the noise, or one per channel, for stages without their own; estimated if
+            None.
+        channel_axis : int, None or "auto", default "auto"
+            Axis of channels. ``auto`` takes the last of three axes if it has 3 or 4 samples.
         axes : sequence of int, optional
-            Those of an image; the others count images. All but that of the channels, if not given.
+            Spatial axes; the other axes count images. All axes except that of the channels if None.
         mask : array of bool, optional
-            True where samples are valid. Others stay as they are, and out of all statistics, as does what is
-            no number. Where pixels lack some of their colours, channels are filtered each by itself.
-        backend : "auto", "cpu", "cuda" or "opencl"
-            ``cuda:1`` is the second GPU, as :func:`undula.devices` lists them.
-        strategy, scheme : str
-            How transforms are laid over a device, as for :class:`undula.Plan`; the numbers are the same.
-        counted : array of bool of the shape of the image, optional
-            True where samples count in statistics; all are filtered.
+            True where samples are valid. Other samples, like NaNs and infinities, stay unchanged and are left
+            out of all statistics. Pixels that lack some of their colours are filtered by channel.
+        backend : {"auto", "cpu", "cuda", "opencl"}, default "auto"
+            ``cuda:1`` is the second GPU that :func:`undula.devices` lists.
+        strategy, scheme : str, default "auto"
+            How a device computes transforms, as for :class:`undula.Plan`; results are the same.
+        counted : array of bool, optional
+            True where samples count in statistics; all samples are filtered. It has the shape of the image.
         trace : Trace, optional
-            Is told how long what took, and gets coefficients and thresholds if it keeps them.
+            Records times, and coefficients and thresholds if it keeps them.
+
+        Returns
+        -------
+        array
+            Image of the shape, dtype and library of the input, on the same device.
         """
         if self.speckle == "log":
-            mask, bright = lit(x, channel_axis, axes, mask)
+            mask, bright = scan_masks(x, channel_axis, axes, mask)
             if bright is not None:
                 counted = bright if counted is None else counted & bright
-        subject = Subject(x, channel_axis, axes, self.colors, mask)
+        subject = ImagePlanes(x, channel_axis, axes, self.colors, mask)
         valid = subject.valid
         if counted is not None:
-            seen = subject.arranged(counted)
-            valid = seen if valid is None else valid & seen
-        how = How(backend, strategy, scheme, trace)
-        made = self.on_planes(
-            subject.arrays, subject.planes, subject.places, subject.sigmas(sigma), valid, how
+            counted_planes = subject.arrange(counted)
+            valid = counted_planes if valid is None else valid & counted_planes
+        planes = self.on_planes(
+            subject.arrays,
+            subject.planes,
+            subject.ndim,
+            subject.item_sigmas(sigma),
+            valid,
+            RunOptions(backend, strategy, scheme, trace),
         )
         options = {"backend": backend, "strategy": strategy, "scheme": scheme, "counted": counted}
         options |= {"sigma": sigma, "channel_axis": channel_axis, "axes": axes, "mask": mask}
-        return self._completed(subject, subject.closed(made), x, options)
+        return self._complete(subject, planes, x, options)
 
-    def _completed(self, subject: Subject, made: Any, x: Any, options: dict[str, Any]) -> Any:
-        """Where pixels lack some of their channels, the others are filtered each by itself."""
+    def _complete(self, subject: ImagePlanes, planes: Any, x: Any, options: dict[str, Any]) -> Any:
+        """Convert planes to an image; pixels that lack some channels are filtered again, by channel."""
+        image = subject.to_image(planes)
         if not subject.uneven:
-            return made
-        return subject.joined(made, replace(self, color="channels")(x, **options))
+            return image
+        return subject.join(image, replace(self, color="channels")(x, **options))
 
     def frames(self, frames: Iterable[Any], *, workers: int | None = None, **options: Any) -> Iterator[Any]:
-        """Each frame, filtered, in their order; some are worked on at once, and no more than that are kept.
+        """Filter frames in their order, several at a time, in constant memory.
 
         Parameters
         ----------
-        frames : iterable of arrays
+        frames : iterable of array
         workers : int, optional
-            How many frames are worked on at once: as many as there are cores, if not given.
+            Number of frames to filter at the same time; the number of threads if None.
         **options
-            As for a call.
+            Arguments of a call.
+
+        Yields
+        ------
+        array
         """
         count = get_num_threads() if workers is None else workers
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-            raise ArgumentError(f"workers must be a number from 1 on, got {workers!r}")
+            raise ArgumentError(f"workers must be an integer of at least 1, got {workers!r}")
         if count == 1:
             for frame in frames:
                 yield self(frame, **options)
@@ -287,45 +307,54 @@ class Pipeline:
                 for task in waiting:
                     task.cancel()
 
-    def views(self, x: Any, **options: Any) -> Views:
-        """The coefficients before and after the stages, as pictures, and the filtered image.
+    def views(
+        self,
+        x: Any,
+        *,
+        sigma: Any = None,
+        channel_axis: int | str | None = AUTO,
+        axes: Sequence[int] | None = None,
+        mask: Any = None,
+        backend: str = "auto",
+    ) -> Views:
+        """Return pictures of the coefficients before and after the stages, and the filtered image.
 
-        Details are shown around a mid-grey; the pictures are of the size of the image.
+        Details are shown around a mid-grey. The pictures have the size of the image. The arguments are those
+        of a call.
         """
-        channel_axis, axes = options.pop("channel_axis", AUTO), options.pop("axes", None)
-        mask, sigma = options.pop("mask", None), options.pop("sigma", None)
-        how = How(options.pop("backend", None) or "auto")
-        if options:
-            raise ArgumentTypeError(f"unknown option(s) {sorted(options)}")
-        subject = Subject(x, channel_axis, axes, self.colors, mask)
-        if subject.places != 2:
-            raise ArgumentError(f"pictures are made of images, with 2 axes; these have {subject.places}")
-        if self.levels_for(subject.planes.shape[1:]) == 0:
-            raise ArgumentError("there is nothing to see of no level; pass level=1 or more")
-        seen = Trace(keep=True)
-        given = (subject.arrays, subject.planes, 2, subject.sigmas(sigma), subject.valid)
-        made = replace(self, invariant=False).on_planes(*given, replace(how, trace=seen))
+        subject = ImagePlanes(x, channel_axis, axes, self.colors, mask)
+        if subject.ndim != 2:
+            raise ArgumentError(f"views need an image with 2 axes, got {subject.ndim}")
+        shape = subject.planes.shape[1:]
+        if self.levels_for(shape) == 0:
+            raise ArgumentError("without a level there is nothing to see; pass level=1 or more")
+        backend = backend or "auto"
+        trace = Trace(keep=True)
+        arguments = (subject.arrays, subject.planes, 2, subject.item_sigmas(sigma), subject.valid)
+        decimated = replace(self, invariant=False)
+        planes = decimated.on_planes(*arguments, RunOptions(backend, trace=trace))
         if self.invariant:
-            made = self.on_planes(*given, how)
-        assert seen.before is not None
-        assert seen.after is not None
-        pictures = [picture(*pair, subject.planes.shape[1:]) for pair in (seen.before, seen.after)]
-        shown = [subject_picture(subject, each) for each in pictures]
-        told = {"sigma": sigma, "channel_axis": channel_axis, "axes": axes, "mask": mask}
-        made = self._completed(subject, subject.closed(made), x, {**told, "backend": how.backend})
-        return Views(shown[0], shown[1], made)
+            planes = self.on_planes(*arguments, RunOptions(backend))
+        assert trace.before is not None
+        assert trace.after is not None
+        pictures = [picture(*coefficients, shape) for coefficients in (trace.before, trace.after)]
+        if subject.mixed:  # Of colours, show the luma alone.
+            pictures = [planes_[:1] for planes_ in pictures]
+        analysis, filtered = (p[0] if p.shape[0] == 1 else p for p in pictures)
+        options = {"sigma": sigma, "channel_axis": channel_axis, "axes": axes, "mask": mask}
+        return Views(analysis, filtered, self._complete(subject, planes, x, {**options, "backend": backend}))
 
     def levels_for(self, shape: Sequence[int]) -> int:
-        """How many levels an image of this shape gets."""
+        """Return the number of levels for an image of this shape."""
         wavelet = as_wavelet(self.wavelet)
-        most = max(1, dwtn_max_level(tuple(shape), wavelet))
+        useful = max(1, dwtn_max_level(tuple(shape), wavelet))
         if self.level is None:
-            return min(USUAL_LEVEL, most)
+            return min(DEFAULT_LEVELS, useful)
         deepest = max(1, math.ceil(math.log2(max(2, *shape))))
         if self.level > deepest:
             raise ArgumentError(
-                f"{self.level} levels are too many for an image of {tuple(shape)}: at most {deepest}, and"
-                f" {most} without lines shorter than {wavelet.name!r}"
+                f"{self.level} levels are too many for an image of shape {tuple(shape)}: pass at most"
+                f" {deepest}, or {useful} so that no line gets shorter than the filters of {wavelet.name!r}"
             )
         return int(self.level)
 
@@ -333,266 +362,233 @@ class Pipeline:
         self,
         arrays: Arrays,
         x: Any,
-        places: int,
+        ndim: int,
         sigma: Any = None,
         valid: Any = None,
-        how: How | None = None,
+        options: RunOptions | None = None,
     ) -> Any:
-        """Planes of floats with items first, filtered."""
-        how = how or How()
-        with nullcontext() if how.trace is None else how.trace.watching():
-            return self._on_planes(arrays, x, places, sigma, valid, how)
+        """Filter planes of floats with items first.
 
-    def _on_planes(self, arrays: Arrays, x: Any, places: int, sigma: Any, valid: Any, how: How) -> Any:
-        if self.speckle in MULTIPLIED:
-            log = Logarithm(arrays, self.speckle, self.looks, places)
-            made = self._linear(arrays, log.taken(x, valid), places, sigma, log.valid, how)
-            return log.undone(made)
-        return self._linear(arrays, x, places, sigma, valid, how)
+        Parameters
+        ----------
+        arrays : Arrays
+        x : array of shape (items, ...)
+        ndim : int
+            Number of spatial axes.
+        sigma : array, optional
+            Noise of each item; estimated if None.
+        valid : array of bool, optional
+            Samples that count in statistics; all if None.
+        options : RunOptions, optional
+        """
+        options = options or RunOptions()
+        with nullcontext() if options.trace is None else options.trace.watching():
+            if self.speckle not in MULTIPLICATIVE:
+                return self._filter(arrays, x, ndim, sigma, valid, options)
+            logarithm = Logarithm(arrays, self.speckle, self.looks, ndim)
+            logs = logarithm.forward(x, valid)
+            return logarithm.inverse(self._filter(arrays, logs, ndim, sigma, logarithm.valid, options))
 
-    def _linear(
-        self,
-        arrays: Arrays,
-        x: Any,
-        places: int,
-        sigma: Any,
-        valid: Any,
-        how: How,
-    ) -> Any:
-        trace = how.trace
+    def _filter(self, arrays: Arrays, x: Any, ndim: int, sigma: Any, valid: Any, options: RunOptions) -> Any:
+        trace = options.trace
         keep = trace is not None and trace.keep
         for stage in self.stages:
             if "image" in stage.places():
-                x = stage.on_samples(x, arrays, places)
+                x = stage.on_samples(x, arrays, ndim)
         if trace is not None:
             trace.lap("filter", arrays, x)
         shape = tuple(int(n) for n in x.shape[1:])
         levels = self.levels_for(shape)
-        work = [stage for stage in self.stages if "image" not in stage.places()]
-        if levels == 0 or not (work or keep):
+        stages = [(k, stage) for k, stage in enumerate(self.stages) if "image" not in stage.places()]
+        if levels == 0 or not (stages or keep):
             return x
         wavelet = as_wavelet(self.wavelet)
-        low, details, shapes = self._analysed(arrays, x, places, levels, how)
+        low, details, shapes = self._decompose(arrays, x, ndim, levels, options)
         if trace is not None:
             trace.lap("forward", arrays, low)
             if keep:
                 trace.before = (low, details)
         pyramid = Pyramid(
             arrays,
-            _norms(wavelet, levels, places),
+            _band_norms(wavelet, levels, ndim),
             math.prod(shape),
-            places,
+            ndim,
             max(0, (wavelet.dec_len - 3) // 2),
             sigma,
-            valid_levels(arrays, valid, details, places, wavelet, self.invariant),
-            own=not keep,
-            least=rounding_of(arrays, low, levels, places),
+            valid_coefficients(arrays, valid, details, ndim, wavelet, self.invariant),
+            overwrite=not keep,
+            floor=rounding_floor(arrays, low, levels, ndim),
         )
-        late = None if keep else self._late(work, arrays, how)
-        for stage in work:
+        fused = None if keep else self._fused_stage([stage for _, stage in stages], arrays, options)
+        for k, stage in stages:
             if "last" in stage.places():
-                low = stage.on_samples(low, arrays, places)
-            if "details" in stage.places() and stage is not late:
+                low = stage.on_samples(low, arrays, ndim)
+            if "details" in stage.places() and stage is not fused:
                 if trace is not None and keep and isinstance(stage, Shrink):
-                    number = next(k for k, each in enumerate(self.stages) if each is stage)
-                    _told(trace, number, stage.limits(details, pyramid), arrays, x)
+                    trace.keep_limits(k, stage.limits(details, pyramid), int(x.shape[0]))
                 details = stage.on_details(details, pyramid)
         if trace is not None:
             trace.lap("filter", arrays, next(iter(details[-1].values())))
             if keep:
                 trace.after = (low, details)
         if self.invariant:
-            made = shifts.backward(
-                arrays, low, details, shapes, wavelet, places, self.mode, how.backend, self._shifted
+            filtered = shifts.inverse(
+                arrays, low, details, shapes, wavelet, ndim, self.mode, options.backend, self._shifted_levels
             )
-        elif late is not None:
-            made = self._fused(late, low, details, pyramid, x, how)
+        elif fused is not None:
+            filtered = self._reconstruct_fused(fused, low, details, pyramid, x, options)
         else:
-            made = self._synthesised(low, details, x, how)
+            filtered = self._reconstruct(low, details, x, options)
         if trace is not None:
-            trace.lap("inverse", arrays, made)
-        return made
+            trace.lap("inverse", arrays, filtered)
+        return filtered
 
-    def _synthesised(self, low: Any, details: list[dict[str, Any]], x: Any, how: How) -> Any:
-        axes = tuple(range(1, len(x.shape)))
+    def _recipe(self, x: Any) -> Any:
+        """Return the transform of planes ``x`` along their spatial axes."""
+        ndim = len(x.shape)
+        return recipe(ndim, as_wavelet(self.wavelet), self.mode, tuple(range(1, ndim)))
+
+    def _decompose(
+        self, arrays: Arrays, x: Any, ndim: int, levels: int, options: RunOptions
+    ) -> tuple[Any, Details, list[tuple[int, ...]]]:
+        """Return the approximation, details finest level first, and for all shifts the decomposed shapes."""
+        between = [stage for stage in self.stages if "approximation" in stage.places()]
+
+        def on_approximation(low: Any, level: int) -> Any:
+            for stage in between:
+                if getattr(stage, "levels", None) is None or level in stage.levels:
+                    low = stage.on_samples(low, arrays, ndim)
+            return low
+
+        wavelet, backend = as_wavelet(self.wavelet), options.backend
+        if self.invariant:
+            return shifts.forward(
+                arrays, x, wavelet, levels, ndim, self.mode, backend, on_approximation, self._shifted_levels
+            )
+        axes = tuple(range(1, 1 + ndim))
+        if not between and levels <= dwtn_max_level(tuple(x.shape[1:]), wavelet):
+            if options.automatic:
+                coeffs = wavedecn(x, wavelet, self.mode, levels, axes, backend=backend)
+            else:
+                library, device_options = _device(x, options)
+                coeffs = device_forward(library, x, self._recipe(x), levels, options=device_options)
+            return coeffs[0], list(reversed(coeffs[1:])), []
+        low, details = x, []
+        for level in range(1, levels + 1):
+            bands = dict(dwtn(low, wavelet, self.mode, axes, backend=backend))
+            low = bands.pop("a" * ndim)
+            details.append(bands)
+            if level < levels:
+                low = on_approximation(low, level)
+        return low, details, []
+
+    def _reconstruct(self, low: Any, details: Details, x: Any, options: RunOptions) -> Any:
         coeffs = [low, *reversed(details)]
-        wavelet, shape = as_wavelet(self.wavelet), tuple(int(n) for n in x.shape)
-        if not how.usual:
-            wanted = recipe(len(shape), wavelet, self.mode, axes)
-            return backward(_device(x, how), coeffs, wanted, shape, options=_options(how))
-        return waverecn(coeffs, wavelet, self.mode, axes, shape=shape, backend=how.backend)
+        shape = tuple(int(n) for n in x.shape)
+        if not options.automatic:
+            library, device_options = _device(x, options)
+            return backward(library, coeffs, self._recipe(x), shape, options=device_options)
+        axes = tuple(range(1, len(shape)))
+        return waverecn(
+            coeffs, as_wavelet(self.wavelet), self.mode, axes, shape=shape, backend=options.backend
+        )
 
-    def _late(self, work: Sequence[Stage], arrays: Arrays, how: How) -> Shrink | Gain | None:
-        """A stage on details that a device can do while it reads them on the way back: the last one."""
-        ends = [stage for stage in work if "details" in stage.places()]
-        on_host = arrays.host and how.backend in ("auto", "cpu")
-        if self.invariant or on_host or not how.usual or not ends:
+    def _fused_stage(
+        self, stages: Sequence[FilterStage], arrays: Arrays, options: RunOptions
+    ) -> Shrink | Gain | None:
+        """Return the last stage on details if a device can apply it while it reads them for the inverse."""
+        on_host = arrays.host and options.backend in ("auto", "cpu")
+        on_details = [stage for stage in stages if "details" in stage.places()]
+        if self.invariant or on_host or not options.automatic or not on_details:
             return None
-        last = ends[-1]
+        last = on_details[-1]
         if isinstance(last, Gain):
             return last
-        if not isinstance(last, Shrink) or last.method in ("bivariate", "block"):
+        if not isinstance(last, Shrink) or last.method in LOCAL_METHODS:
             return None
-        # (A threshold of 0 leaves bands that are not meant as they are, but for these rules.)
-        some = last.levels is not None or last.bands is not None
-        return None if some and last.rule in ("greater", "less") else last
+        # A threshold of 0 leaves the bands unchanged that are not selected, except with these rules.
+        selects = last.levels is not None or last.bands is not None
+        return None if selects and last.rule in ("greater", "less") else last
 
-    def _fused(
-        self,
-        stage: Shrink | Gain,
-        low: Any,
-        details: list[dict[str, Any]],
-        pyramid: Pyramid,
-        x: Any,
-        how: How,
+    def _reconstruct_fused(
+        self, stage: Shrink | Gain, low: Any, details: Details, pyramid: Pyramid, x: Any, options: RunOptions
     ) -> Any:
-        """The way back, with thresholds on the way."""
+        """Reconstruct on a device that applies thresholds or gains to details while it reads them."""
         arrays, xp = pyramid.arrays, pyramid.arrays.xp
-        found = stage.limits(details, pyramid)
-        assert found is not None
-        rule, chosen, lows, highs = found
+        limits = stage.limits(details, pyramid)
+        assert limits is not None
+        pairs = dict(zip(limits.bands, zip(limits.lows, limits.highs, strict=True), strict=True))
         keys = sorted(details[0])
-        items = int(x.shape[0])
-        known = {place: pair for place, *pair in zip(chosen, lows, highs, strict=True)}
-        plain = all(isinstance(value, float) for value in (*lows, *highs))
-        rows = []
-        for level in range(len(details)):
-            for side in (0, 1):
-                for key in keys:
-                    value = known.get((level, key), (0.0, 0.0))[side]
-                    rows.append(value if plain else arrays.per_item(value, x))
+        # For each level, the first thresholds of all bands, then the second ones.
+        values = [
+            pairs.get((level, key), (0.0, 0.0))[side]
+            for level in range(len(details))
+            for side in (0, 1)
+            for key in keys
+        ]
         counts = (len(details), 2, len(keys))
-        if plain:
-            numbers = np.array(rows, np.float64).reshape(counts)
-            limits = numbers.astype(x.dtype) if arrays.host else _placed(xp, numbers, x)
+        per_item = not all(isinstance(value, float) for value in (*limits.lows, *limits.highs))
+        if per_item:
+            columns = [arrays.per_item(value, x) for value in values]
+            table = xp.reshape(xp.stack(columns, axis=-1), (int(x.shape[0]), *counts))
         else:
-            limits = xp.reshape(xp.stack(rows, axis=-1), (items, *counts))
-        wanted = recipe(len(x.shape), as_wavelet(self.wavelet), self.mode, tuple(range(1, len(x.shape))))
-        library = engine([x], how.backend)
+            table = xp.reshape(like(xp, np.array(values, np.float64), x), counts)
+        library = engine([x], options.backend)
         assert library is not None
         try:
             return backward(
                 library,
                 [low, *reversed(details)],
-                wanted,
+                self._recipe(x),
                 tuple(int(n) for n in x.shape),
-                options=Options(rule=rule, each=not plain),
-                limits=limits,
+                options=Options(rule=limits.rule, each=per_item),
+                limits=table,
             )
         except UnfusedError:
-            return self._synthesised(low, applied(details, pyramid, *found), x, how)
-
-    def _analysed(
-        self, arrays: Arrays, x: Any, places: int, levels: int, how: How
-    ) -> tuple[Any, list[dict[str, Any]], list[tuple[int, ...]]]:
-        """The approximation, details finest first, and the shapes of what was decomposed."""
-        between = [stage for stage in self.stages if "approximation" in stage.places()]
-
-        def changed(low: Any, level: int) -> Any:
-            """An approximation that is to be decomposed further."""
-            for stage in between:
-                if getattr(stage, "levels", None) is None or level in stage.levels:
-                    low = stage.on_samples(low, arrays, places)
-            return low
-
-        wavelet = as_wavelet(self.wavelet)
-        if self.invariant:
-            return shifts.forward(
-                arrays, x, wavelet, levels, places, self.mode, how.backend, changed, self._shifted
-            )
-        axes = tuple(range(1, 1 + places))
-        if not between and levels <= dwtn_max_level(tuple(x.shape[1:]), wavelet):
-            if how.usual:
-                coeffs = wavedecn(x, wavelet, self.mode, levels, axes, backend=how.backend)
-            else:
-                wanted = recipe(len(x.shape), wavelet, self.mode, axes)
-                coeffs = forward(_device(x, how), x, wanted, levels, options=_options(how))
-            return coeffs[0], list(reversed(coeffs[1:])), []
-        low, details = x, []
-        for level in range(1, levels + 1):
-            found = dict(dwtn(low, wavelet, self.mode, axes, backend=how.backend))
-            low = found.pop("a" * places)
-            details.append(found)
-            if level < levels:
-                low = changed(low, level)
-        return low, details, []
+            return self._reconstruct(low, limits.apply(details, pyramid), x, options)
 
 
-def _device(x: Any, how: How) -> Any:
-    """Where a strategy or a scheme of one's own is run."""
-    library = engine([x], how.backend)
+def _has_known_name(wavelet: Wavelet) -> bool:
+    """Return whether the name of a wavelet stands for it."""
+    return wavelet.name in wavelist() and as_wavelet(wavelet.name) == wavelet
+
+
+def _device(x: Any, options: RunOptions) -> tuple[Any, Options]:
+    """Return the library and the options for a strategy or scheme that the caller has chosen."""
+    library = engine([x], options.backend)
     if library is None:
         raise ArgumentError(
-            f"strategy {how.strategy!r} and scheme {how.scheme!r} are for backends 'cuda' and 'opencl', not"
-            f" for {how.backend!r}"
+            f"strategy {options.strategy!r} and scheme {options.scheme!r} are for backends 'cuda' and"
+            f" 'opencl', not for {options.backend!r}"
         )
-    return library
+    return library, Options(options.strategy if options.scheme == "auto" else "tiled", options.scheme)
 
 
-def _options(how: How) -> Options:
-    return Options(how.strategy if how.scheme == "auto" else "tiled", how.scheme)
+def _band_norms(wavelet: Wavelet, levels: int, ndim: int) -> list[dict[str, float]]:
+    """Return the norms of the bands by key, for each level."""
+    keys = ["".join(letters) for letters in product("ad", repeat=ndim)][1:]
+    return [
+        {key: math.prod(high if letter == "d" else low for letter in key) for key in keys}
+        for low, high in band_norms(wavelet, levels)
+    ]
 
 
-def _told(trace: Trace, number: int, found: Any, arrays: Arrays, x: Any) -> None:
-    """Thresholds of a stage, a number for each item."""
-    if found is None:
-        return
-    _, chosen, lows, _ = found
-    items = int(x.shape[0])
-    trace.limits[number] = {
-        place: np.broadcast_to(np.asarray(on_host(low), np.float64), (items,)).copy()
-        for place, low in zip(chosen, lows, strict=True)
-    }
-
-
-def _placed(xp: Any, numbers: np.ndarray[Any, Any], like: Any) -> Any:
-    """Numbers of the host, beside an array."""
-    from array_api_compat import device
-
-    return xp.asarray(numbers.tolist(), dtype=like.dtype, device=device(like))
-
-
-def subject_picture(subject: Subject, planes: Any) -> Any:
-    """Pictures of planes: of brightness alone, where there are colours."""
-    planes = planes[:1] if subject.mixed else planes
-    return planes[0] if planes.shape[0] == 1 else planes
-
-
-def _norms(wavelet: Wavelet, levels: int, places: int) -> list[dict[str, float]]:
-    """For each level, the norms of its bands by key."""
-    found = []
-    for low, high in band_norms(wavelet, levels):
-        keys = ["".join(letters) for letters in product("ad", repeat=places)][1:]
-        found.append({key: math.prod(high if letter == "d" else low for letter in key) for key in keys})
-    return found
-
-
-def valid_levels(
-    arrays: Arrays,
-    valid: Any,
-    details: list[dict[str, Any]],
-    places: int,
-    wavelet: Wavelet,
-    invariant: bool | int,
+def valid_coefficients(
+    arrays: Arrays, valid: Any, details: Details, ndim: int, wavelet: Wavelet, invariant: bool | int
 ) -> list[Any]:
-    """For each level, where coefficients have to do with valid samples alone."""
+    """Return where the coefficients of each level depend on valid samples only; empty if all do."""
     if valid is None:
         return []
-    xp = arrays.xp
-    found = []
-    back = (wavelet.dec_len - 2) // 2
-    for level in details:
-        band = next(iter(level.values()))
-        for axis in range(1, 1 + places):
-            count, own = valid.shape[axis], band.shape[len(band.shape) - places + axis - 1]
-            pairs = [np.clip(2 * np.arange(own) - back + side, 0, count - 1) for side in (0, 1)]
-            lines = [pair if arrays.host else _indices(xp, pair, valid) for pair in pairs]
-            valid = xp.take(valid, lines[0], axis=axis) & xp.take(valid, lines[1], axis=axis)
-        found.append(valid[:, None] if invariant else valid)
-    return found
-
-
-def _indices(xp: Any, places: np.ndarray[Any, Any], like: Any) -> Any:
-    from array_api_compat import device
-
-    return xp.asarray(places.tolist(), device=device(like))
+    masks = []
+    delay = (wavelet.dec_len - 2) // 2
+    for bands in details:
+        band = next(iter(bands.values()))
+        for axis in range(1, 1 + ndim):
+            count, size = valid.shape[axis], band.shape[len(band.shape) - ndim + axis - 1]
+            even, odd = (
+                take(arrays.xp, valid, np.clip(2 * np.arange(size) - delay + side, 0, count - 1), axis)
+                for side in (0, 1)
+            )
+            valid = even & odd
+        masks.append(valid[:, None] if invariant else valid)
+    return masks

@@ -1,18 +1,19 @@
-"""Transforms that do not depend on where an image begins.
+"""Shift-invariant transforms.
 
-A decimated transform keeps every second result, and which ones these are depends on the first sample. Here
-every level is done for all shifts by one sample, of what each shift of the level before has left; on the way
-back the mean of all is taken. So ``n`` levels of an image are the mean over ``2ⁿ × 2ⁿ`` shifts of it, at the
-price of ``4 n`` single levels: the undecimated transform, by the fast kernels of the decimated one, with its
-borders and all its wavelets. Most of what is gained by all shifts is gained by those of the finest levels, so
-that the others may do without.
+A decimated transform keeps every second coefficient, and which ones these are depends on the first sample.
+Here each level is computed for all shifts by one sample, of the approximations of each shift of the previous
+level, and the inverse returns the mean over all shifts. So ``n`` levels of an image are the mean over
+``2ⁿ × 2ⁿ`` shifts, at the cost of ``4 n`` single levels: the undecimated transform, by the fast kernels of
+the decimated one, with its boundaries and all wavelets. Shifts of the finest levels matter most, so that
+coarser levels may have none.
 
-A shifted image begins one sample earlier, with a mirrored one. What is known of its last sample, then, is
-what the other shift says.
+A shifted image begins one sample earlier, with a mirrored sample, and ends one sample earlier. The last
+sample of the result therefore comes from the unshifted image alone.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -29,46 +30,47 @@ from ..transforms import dwtn, idwtn
 from ..transforms.arrays import given_array, result_dtype
 from ..wavelets import as_wavelet
 from .arrays import Arrays, arrays_for
+from .base import Details
+from .rules import like
 
-__all__ = ["backward", "cycle_spin", "forward"]
+__all__ = ["ALL_LEVELS", "cycle_spin", "forward", "inverse"]
 
-Details = list[dict[str, Any]]
+ALL_LEVELS = 64  # No array has more levels.
 
 
-def _beginning(arrays: Arrays, x: Any, places: int, wide: Any = None) -> Any:
-    """One more sample in front of each of the last axes, mirrored; ``wide`` has the room and the others."""
-    ndim = len(x.shape)
+def _prepend_mirrored(arrays: Arrays, x: Any, ndim: int, padded: Any = None) -> Any:
+    """Prepend a mirrored sample along each spatial axis; ``padded`` holds ``x`` with room for it, if any."""
+    axes = range(len(x.shape) - ndim, len(x.shape))
     if arrays.host:
-        if wide is None:
-            wide = _with_room(x.shape, x.dtype, places)
-            wide[(..., *[slice(1, None)] * places)] = x
-        for axis in range(ndim - places, ndim):
+        if padded is None:
+            padded = _empty_padded(x.shape, x.dtype, ndim)
+            padded[(..., *[slice(1, None)] * ndim)] = x
+        for axis in axes:
             before = [slice(None)] * axis
-            at = min(2, x.shape[axis])
-            wide[(*before, slice(0, 1))] = wide[(*before, slice(at, at + 1))]
-        return wide
-    for axis in range(ndim - places, ndim):
-        cut = [slice(None)] * ndim
-        at = 1 if x.shape[axis] > 1 else 0
-        cut[axis] = slice(at, at + 1)
-        x = arrays.xp.concat([x[tuple(cut)], x], axis=axis)
+            mirrored = min(2, x.shape[axis])
+            padded[(*before, slice(0, 1))] = padded[(*before, slice(mirrored, mirrored + 1))]
+        return padded
+    for axis in axes:
+        mirrored = 1 if x.shape[axis] > 1 else 0
+        first = x[(*[slice(None)] * axis, slice(mirrored, mirrored + 1), ...)]
+        x = arrays.xp.concat([first, x], axis=axis)
     return x
 
 
-def _with_room(shape: tuple[int, ...], dtype: Any, places: int) -> Any:
-    """An array with one sample more along its last axes."""
-    lead = len(shape) - places
+def _empty_padded(shape: tuple[int, ...], dtype: Any, ndim: int) -> Any:
+    """Allocate an array with one more sample along each spatial axis."""
+    lead = len(shape) - ndim
     return empty((*shape[:lead], *(n + 1 for n in shape[lead:])), np.dtype(dtype))
 
 
-def _shifts(level: int, places: int, shifted: int) -> list[tuple[int, ...]]:
-    """The shifts of a level, counted from 0: all of them up to some level, and beyond it none."""
-    return list(product((0, 1), repeat=places)) if level < shifted else [(0,) * places]
+def _shifts(level: int, ndim: int, shifted_levels: int) -> list[tuple[int, ...]]:
+    """Return the shifts of a level, counted from 0."""
+    return list(product((0, 1), repeat=ndim)) if level < shifted_levels else [(0,) * ndim]
 
 
-def _shifted(x: Any, shift: tuple[int, ...], counts: tuple[int, ...]) -> Any:
-    """Of an array with one sample more, the part that begins at a shift."""
-    return x[(..., *(slice(1 - s, 1 - s + n) for s, n in zip(shift, counts, strict=True)))]
+def _shifted_view(padded: Any, shift: tuple[int, ...], counts: tuple[int, ...]) -> Any:
+    """Return the part of a padded array that begins at a shift."""
+    return padded[(..., *(slice(1 - s, 1 - s + n) for s, n in zip(shift, counts, strict=True)))]
 
 
 def forward(
@@ -76,97 +78,114 @@ def forward(
     x: Any,
     wavelet: Any,
     levels: int,
-    places: int,
+    ndim: int,
     mode: str = "symmetric",
     backend: str = "auto",
-    changed: Callable[[Any, int], Any] | None = None,
-    shifted: int = 64,
+    on_approximation: Callable[[Any, int], Any] | None = None,
+    shifted_levels: int = ALL_LEVELS,
 ) -> tuple[Any, Details, list[tuple[int, ...]]]:
-    """The approximation, details by key, finest first, and the shapes that they came from.
+    """Decompose arrays for all shifts.
 
-    ``x`` has items and then, along its last axes, places; results have all shifts in between. ``changed``
-    may do something to an approximation before it is decomposed further; after ``shifted`` levels there is
-    one shift alone.
+    Parameters
+    ----------
+    arrays : Arrays
+    x : array of shape (items, ...)
+    wavelet : str or Wavelet
+    levels : int
+    ndim : int
+        Number of spatial axes.
+    mode, backend : str
+    on_approximation : callable, optional
+        Takes an approximation and its level; returns the approximation to be decomposed further.
+    shifted_levels : int, optional
+        Number of the finest levels with all shifts; the others have one.
+
+    Returns
+    -------
+    low : array of shape (items, shifts, ...)
+    details : list of dict
+        Bands of the same form, finest level first.
+    shapes : list of tuple
+        For each level, the spatial shape of the array that was decomposed.
     """
-    node = x[:, None, ...]
-    axes = tuple(range(2, 2 + places))
+    low = x[:, None, ...]
+    axes = tuple(range(2, 2 + ndim))
     details: Details = []
     shapes = []
-    room: Any = None
+    padded: Any = None
     for level in range(levels):
-        if level and changed is not None:
-            same, node = node, changed(node, level)
-            room = room if same is node else None
-        counts = tuple(int(n) for n in node.shape[2:])
-        wide = _beginning(arrays, node, places, room)
-        shifts = _shifts(level, places, shifted)
-        parts = [_shifted(wide, shift, counts) for shift in shifts]
+        if level and on_approximation is not None:
+            unchanged, low = low, on_approximation(low, level)
+            padded = padded if unchanged is low else None
+        counts = tuple(int(n) for n in low.shape[2:])
+        padded = _prepend_mirrored(arrays, low, ndim, padded)
+        views = [_shifted_view(padded, shift, counts) for shift in _shifts(level, ndim, shifted_levels)]
         if arrays.host:
-            node, found, room = _host_level(parts, wavelet, mode, axes, backend)
+            low, bands, padded = _host_level(views, wavelet, mode, axes, backend)
         else:
-            made = [dwtn(part, wavelet, mode, axes, backend=backend) for part in parts]
-            found = {key: arrays.xp.concat([one[key] for one in made], axis=1) for key in made[0]}
-            node = found.pop("a" * places)
-        details.append(found)
+            parts = [dwtn(view, wavelet, mode, axes, backend=backend) for view in views]
+            bands = {key: arrays.xp.concat([part[key] for part in parts], axis=1) for key in parts[0]}
+            low = bands.pop("a" * ndim)
+        details.append(bands)
         shapes.append(counts)
-    return node, details, shapes
+    return low, details, shapes
 
 
 def _host_level(
-    parts: list[Any], wavelet: Any, mode: str, axes: tuple[int, ...], backend: str
+    views: list[Any], wavelet: Any, mode: str, axes: tuple[int, ...], backend: str
 ) -> tuple[Any, dict[str, Any], Any]:
-    """All shifts of one level, each straight into its part of the results."""
-    items, nodes, *counts = parts[0].shape
-    places = [dwt_coeff_len(n, as_wavelet(wavelet).dec_len, mode) for n in counts]
-    dtype = result_dtype(parts[0].dtype)
-    shape = (items, nodes * len(parts), *places)
-    found = {"".join(letters): empty(shape, dtype) for letters in list(product("ad", repeat=len(axes)))[1:]}
-    # (The next level wants one more sample in front.)
-    room = _with_room(shape, dtype, len(axes))
-    found["a" * len(axes)] = room[(..., *[slice(1, None)] * len(axes))]
+    """Decompose all shifts of one level, each directly into its part of the results."""
+    items, nodes, *counts = views[0].shape
+    ndim = len(axes)
+    sizes = [dwt_coeff_len(n, as_wavelet(wavelet).dec_len, mode) for n in counts]
+    dtype = result_dtype(views[0].dtype)
+    shape = (items, nodes * len(views), *sizes)
+    bands = {"".join(letters): empty(shape, dtype) for letters in list(product("ad", repeat=ndim))[1:]}
+    # The approximation gets room for the sample that the next level prepends.
+    padded = _empty_padded(shape, dtype, ndim)
+    bands["a" * ndim] = padded[(..., *[slice(1, None)] * ndim)]
 
-    def one(number: int) -> None:
-        out = {key: band[:, number * nodes : (number + 1) * nodes] for key, band in found.items()}
-        dwtn(parts[number], wavelet, mode, axes, out=out, backend=backend)
+    def decompose(number: int) -> None:
+        out = {key: band[:, number * nodes : (number + 1) * nodes] for key, band in bands.items()}
+        dwtn(views[number], wavelet, mode, axes, out=out, backend=backend)
 
-    _each(one, len(parts), backend)
-    return found.pop("a" * len(axes)), found, room
+    _for_all_shifts(decompose, len(views), backend)
+    return bands.pop("a" * ndim), bands, padded
 
 
-def backward(
+def inverse(
     arrays: Arrays,
     low: Any,
     details: Details,
     shapes: list[tuple[int, ...]],
     wavelet: Any,
-    places: int,
+    ndim: int,
     mode: str = "symmetric",
     backend: str = "auto",
-    shifted: int = 64,
+    shifted_levels: int = ALL_LEVELS,
 ) -> Any:
-    """The mean of what all shifts make of their coefficients."""
-    axes = tuple(range(2, 2 + places))
+    """Return the mean over the reconstructions of all shifts; the arguments are those of :func:`forward`."""
+    axes = tuple(range(2, 2 + ndim))
     for level in reversed(range(len(details))):
-        found, counts, shifts = details[level], shapes[level], _shifts(level, places, shifted)
-        nodes = low.shape[1] // len(shifts)
-        bands = {"a" * places: low, **found}
-        shape = (low.shape[0], nodes, *counts)
-        made: dict[int, Any] = {}
+        shifts = _shifts(level, ndim, shifted_levels)
+        bands = {"a" * ndim: low, **details[level]}
+        shape = (low.shape[0], low.shape[1] // len(shifts), *shapes[level])
+        parts: dict[int, Any] = {}
 
-        def one(number: int, bands: Any = bands, shape: Any = shape, made: Any = made) -> None:
-            part = slice(number * shape[1], (number + 1) * shape[1])
-            own = {key: band[:, part] for key, band in bands.items()}
-            made[number] = idwtn(own, wavelet, mode, axes, shape=shape, backend=backend)
+        def reconstruct(number: int, bands: Any = bands, shape: Any = shape, parts: Any = parts) -> None:
+            nodes = slice(number * shape[1], (number + 1) * shape[1])
+            coeffs = {key: band[:, nodes] for key, band in bands.items()}
+            parts[number] = idwtn(coeffs, wavelet, mode, axes, shape=shape, backend=backend)
 
-        _each(one, len(shifts), backend if arrays.host else "elsewhere")
-        low = made[0]
+        _for_all_shifts(reconstruct, len(shifts), backend if arrays.host else "device")
+        low = parts[0]
         for number, shift in enumerate(shifts[1:], 1):
-            low = _added(arrays, low, made[number], shift, number == len(shifts) - 1)
+            low = _add_shifted(arrays, low, parts[number], shift, number == len(shifts) - 1)
     return low[:, 0]
 
 
-def _each(work: Callable[[int], None], count: int, backend: str) -> None:
-    """Calls for all shifts: on the host at the same time, as one of them alone is too small for threads."""
+def _for_all_shifts(work: Callable[[int], None], count: int, backend: str) -> None:
+    """Call a function for each shift: on the CPU in threads, as one shift alone is too small to be shared."""
     if backend in ("auto", "cpu") and get_num_threads() > 1:
         run(work, [(number,) for number in range(count)])
         return
@@ -174,57 +193,56 @@ def _each(work: Callable[[int], None], count: int, backend: str) -> None:
         work(number)
 
 
-def _added(arrays: Arrays, total: Any, y: Any, shift: tuple[int, ...], last: bool) -> Any:
-    """The sum so far; with the last shift, the mean."""
+def _add_shifted(arrays: Arrays, total: Any, y: Any, shift: tuple[int, ...], last: bool) -> Any:
+    """Add the reconstruction of a shift, shifted back; with the last one, turn the sum into the mean."""
     if arrays.host and len(shift) == 2:
         planes = [a.reshape(-1, *a.shape[-2:]) for a in (y, total)]
         cpu.add_shifted(planes[0], planes[1], *shift, last)
         return total
     xp = arrays.xp
-    cut = y
-    for axis, s in enumerate(shift):
+    first_axis = len(y.shape) - len(shift)
+    aligned = y
+    for axis, s in enumerate(shift, first_axis):
         if s:
-            own = (*[slice(None)] * (len(y.shape) - len(shift) + axis),)
-            rest = xp.zeros_like(cut[(*own, slice(0, 1))])
-            cut = xp.concat([cut[(*own, slice(1, None))], rest], axis=len(own))
-    total = total + cut
+            before = [slice(None)] * axis
+            missing = xp.zeros_like(aligned[(*before, slice(0, 1), ...)])
+            aligned = xp.concat([aligned[(*before, slice(1, None), ...)], missing], axis=axis)
+    total = total + aligned
     if last:
-        for axis in range(len(shift)):
-            place = len(y.shape) - len(shift) + axis
-            count = int(y.shape[place])
+        for axis in range(first_axis, len(y.shape)):
+            count = int(y.shape[axis])
             weights = np.full(count, 0.5)
-            weights[-1] = 1.0
+            weights[-1] = 1.0  # Only one shift has the last sample.
             shape = [1] * len(y.shape)
-            shape[place] = count
-            total = total * xp.reshape(_weights(arrays, weights, y), tuple(shape))
+            shape[axis] = count
+            total = total * xp.reshape(like(xp, weights, y), tuple(shape))
     return total
-
-
-def _weights(arrays: Arrays, weights: np.ndarray[Any, Any], like: Any) -> Any:
-    if arrays.host:
-        return weights.astype(like.dtype)
-    from array_api_compat import device
-
-    return arrays.xp.asarray(weights.tolist(), dtype=like.dtype, device=device(like))
 
 
 def cycle_spin(
     x: Any, function: Callable[[Any], Any], max_shifts: int | tuple[int, ...] = 1, axes: Any = None
 ) -> Any:
-    """The mean over shifts of what a function makes of shifted arrays, each shifted back.
-
-    For what is done in a single call for all shifts, see ``invariant=True`` of :func:`undula.denoise`.
+    """Apply a function to shifted copies of an array, and return the mean of the results, shifted back.
 
     Parameters
     ----------
     x : array
-        Of NumPy, or of a library with the functions of the array API.
+        Array of NumPy, or of a library with the functions of the array API.
     function : callable
-        Takes and returns arrays of one shape.
-    max_shifts : int or one for each axis
-        Shifts from 0 up to this are taken.
-    axes : sequence of int, optional
-        All axes if not given.
+        Takes an array and returns one of the same shape.
+    max_shifts : int or tuple of int, default 1
+        Largest shift along all axes, or along each axis. All shifts from 0 are used.
+    axes : int or sequence of int, optional
+        Axes to shift; all if None.
+
+    Returns
+    -------
+    array
+        Array of floats of the shape of ``x``.
+
+    See Also
+    --------
+    undula.denoise : Computes all shifts in one call, with ``invariant=True``.
 
     Examples
     --------
@@ -233,25 +251,24 @@ def cycle_spin(
     True
     """
     x = given_array(x, "x")
-    arrays = arrays_for(x)
-    xp, ndim = arrays.xp, len(x.shape)
+    xp, ndim = arrays_for(x).xp, len(x.shape)
     if isinstance(axes, (int, np.integer)):
         axes = (axes,)
-    own = tuple(range(ndim)) if axes is None else tuple(checked_axes(tuple(axes), ndim))
-    most = (max_shifts,) * len(own) if isinstance(max_shifts, (int, np.integer)) else tuple(max_shifts)
-    if len(most) != len(own) or min(most, default=0) < 0:
-        raise ArgumentError(f"max_shifts must be {len(own)} numbers from 0 on, got {max_shifts!r}")
-    total: Any = None
-    count = 0
-    for shift in product(*(range(m + 1) for m in most)):
-        made = function(xp.roll(x, tuple(-s for s in shift), axis=own))
-        if tuple(made.shape) != tuple(x.shape):
+    axes = tuple(range(ndim)) if axes is None else tuple(checked_axes(tuple(axes), ndim))
+    limits = (max_shifts,) * len(axes) if isinstance(max_shifts, (int, np.integer)) else tuple(max_shifts)
+    if len(limits) != len(axes) or min(limits, default=0) < 0:
+        raise ArgumentError(
+            f"max_shifts must be {len(axes)} numbers of at least 0, one for each axis; got {max_shifts!r}"
+        )
+    total: Any = 0
+    for shift in product(*(range(limit + 1) for limit in limits)):
+        result = function(xp.roll(x, tuple(-s for s in shift), axis=axes))
+        if tuple(result.shape) != tuple(x.shape):
             raise ArgumentError(
-                f"the function has to keep the shape {tuple(x.shape)}, and made {tuple(made.shape)}"
+                f"the function must keep the shape {tuple(x.shape)}, but returned {tuple(result.shape)}"
             )
-        back = xp.roll(made, shift, axis=own)
-        if not xp.isdtype(back.dtype, ("real floating", "complex floating")):  # (integers would overflow)
-            back = xp.astype(back, xp.float64)
-        total = back if total is None else total + back
-        count += 1
-    return total / count
+        aligned = xp.roll(result, shift, axis=axes)
+        if not xp.isdtype(aligned.dtype, ("real floating", "complex floating")):  # Integers would overflow.
+            aligned = xp.astype(aligned, xp.float64)
+        total = total + aligned
+    return total / math.prod(limit + 1 for limit in limits)

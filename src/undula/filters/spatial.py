@@ -1,4 +1,4 @@
-"""Stages on samples that lie side by side: blurs and sharpeners."""
+"""Stages that filter samples in space: blurs and sharpeners."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from .arrays import Arrays
-from .base import Pyramid, Stage, check_levels, named, number
+from .base import Details, FilterStage, Pyramid, check_choice, check_levels, check_number
 
 __all__ = ["PLACES", "Blur", "Laplace", "Spatial", "Unsharp", "gaussian"]
 
@@ -19,74 +19,95 @@ MAX_SIGMA = 1000  # samples
 
 
 @dataclass(frozen=True, repr=False)
-class Spatial(Stage):
-    """What is done to samples that lie side by side: images, approximations, bands of details.
+class Spatial(FilterStage):
+    """Base class of stages on images, approximations, or bands of details.
 
     Parameters
     ----------
-    at : str
-        One of ``PLACES``.
+    at : {"image", "approximation", "last", "details"}, default "image"
+        Place in the pyramid: the image, each approximation that is decomposed further, the last
+        approximation, or the details.
     levels : sequence of int, optional
-        Of approximations or details; all if not given.
+        Levels of approximations or details, 1 being the finest; all if None.
     """
 
     at: str = field(default="image", kw_only=True)
     levels: tuple[int, ...] | None = field(default=None, kw_only=True)
 
     def _check(self) -> None:
-        named(self.at, "place", PLACES)
+        check_choice(self.at, "place", PLACES)
         check_levels(self.levels)
         if self.levels is not None and self.at in ("image", "last"):
-            raise ArgumentError(f"levels belong to approximations and details, got them with at={self.at!r}")
+            raise ArgumentError(
+                f"levels apply to at='approximation' and at='details' only, got at={self.at!r}"
+            )
 
     def places(self) -> tuple[str, ...]:
-        """Where it is asked for."""
+        """Return the place at which the stage works."""
         return (self.at,)
 
-    def on_details(self, details: list[dict[str, Any]], pyramid: Pyramid) -> list[dict[str, Any]]:
-        """Every band by itself."""
+    def on_details(self, details: Details, pyramid: Pyramid) -> Details:
+        """Filter each band separately."""
         return [
-            {key: self.on_samples(band, pyramid.arrays, pyramid.places) for key, band in found.items()}
-            if self.levels is None or level + 1 in self.levels
-            else found
-            for level, found in enumerate(details)
+            {key: self.on_samples(band, pyramid.arrays, pyramid.ndim) for key, band in bands.items()}
+            if self.levels is None or level in self.levels
+            else bands
+            for level, bands in enumerate(details, 1)
         ]
 
 
 def gaussian(sigma: float) -> np.ndarray[Any, Any]:
-    """Taps up to four standard deviations away; their sum is 1."""
+    """Return the taps of a Gaussian up to four standard deviations; their sum is 1."""
     radius = int(4 * sigma + 0.5)
-    places = np.arange(-radius, radius + 1)
-    taps = np.exp(-0.5 * (places / max(sigma, 1e-30)) ** 2)
+    positions = np.arange(-radius, radius + 1)
+    taps = np.exp(-0.5 * (positions / max(sigma, 1e-30)) ** 2)
     return np.asarray(taps / taps.sum())
 
 
 def _check_width(sigma: float) -> None:
-    """The taps of a wider blur would take all memory."""
+    """Raise an error for a blur whose taps would fill the memory."""
     if sigma > MAX_SIGMA:
         raise ArgumentError(f"sigma of a blur must be at most {MAX_SIGMA} samples, got {sigma!r}")
 
 
 @dataclass(frozen=True, repr=False)
 class Blur(Spatial):
-    """A Gaussian blur of standard deviation ``sigma``, in samples of where it is done."""
+    """Blur with a Gaussian.
+
+    Parameters
+    ----------
+    sigma : float, default 1.0
+        Standard deviation, in samples at the place of the stage.
+    at, levels
+        See :class:`undula.filters.spatial.Spatial`.
+    """
 
     kind: ClassVar[str] = "blur"
     sigma: float = 1.0
 
     def _check(self) -> None:
         super()._check()
-        number(self.sigma, "sigma")
+        check_number(self.sigma, "sigma")
         _check_width(self.sigma)
 
-    def on_samples(self, x: Any, arrays: Arrays, places: int) -> Any:
-        """Blurred."""
-        return x if self.sigma == 0 else arrays.convolve(x, gaussian(self.sigma), places)
+    def on_samples(self, x: Any, arrays: Arrays, ndim: int) -> Any:
+        """Return the blurred samples."""
+        return x if self.sigma == 0 else arrays.convolve(x, gaussian(self.sigma), ndim)
 
 
 @dataclass(frozen=True, repr=False)
 class Unsharp(Spatial):
-    """Sharper by ``amount`` times what a blur takes away."""
+    """Sharpen by an unsharp mask: add a multiple of the difference from a Gaussian blur.
+
+    Parameters
+    ----------
+    sigma : float, default 1.0
+        Standard deviation of the blur, in samples at the place of the stage.
+    amount : float, default 1.0
+        Factor of the difference.
+    at, levels
+        See :class:`undula.filters.spatial.Spatial`.
+    """
 
     kind: ClassVar[str] = "unsharp"
     sigma: float = 1.0
@@ -94,20 +115,27 @@ class Unsharp(Spatial):
 
     def _check(self) -> None:
         super()._check()
-        number(self.sigma, "sigma", open_=True)
+        check_number(self.sigma, "sigma", exclusive=True)
         _check_width(self.sigma)
-        number(self.amount, "amount")
+        check_number(self.amount, "amount")
 
-    def on_samples(self, x: Any, arrays: Arrays, places: int) -> Any:
-        """Sharpened."""
-        return x + self.amount * (x - arrays.convolve(x, gaussian(self.sigma), places))
+    def on_samples(self, x: Any, arrays: Arrays, ndim: int) -> Any:
+        """Return the sharpened samples."""
+        return x + self.amount * (x - arrays.convolve(x, gaussian(self.sigma), ndim))
 
 
 @dataclass(frozen=True, repr=False)
 class Laplace(Spatial):
-    """Sharper by ``amount`` times the Laplacian: of the nearest neighbours, or of the diagonal ones, too.
+    """Sharpen by subtracting a multiple of the Laplacian.
 
-    The usual amount is that of Nielsen's kernels (NTNU, 2007), 0.1.
+    Parameters
+    ----------
+    amount : float, default 0.1
+        Factor of the Laplacian; the default is that of Nielsen's kernels (NTNU, 2007).
+    kernel : {"cross", "diagonal"}, default "cross"
+        ``cross`` uses the nearest neighbours along each axis, ``diagonal`` also the diagonal ones.
+    at, levels
+        See :class:`undula.filters.spatial.Spatial`.
     """
 
     kind: ClassVar[str] = "laplace"
@@ -116,14 +144,14 @@ class Laplace(Spatial):
 
     def _check(self) -> None:
         super()._check()
-        number(self.amount, "amount")
-        named(self.kernel, "kernel", KERNELS)
+        check_number(self.amount, "amount")
+        check_choice(self.kernel, "kernel", KERNELS)
 
-    def on_samples(self, x: Any, arrays: Arrays, places: int) -> Any:
-        """Sharpened."""
+    def on_samples(self, x: Any, arrays: Arrays, ndim: int) -> Any:
+        """Return the sharpened samples."""
         if self.kernel == "diagonal":
-            return x - self.amount * (arrays.convolve(x, np.ones(3), places) - 3**places * x)
-        cross = x * 0
-        for axis in range(places):
-            cross = cross + arrays.along(x, np.array([1.0, -2.0, 1.0]), axis, places)
-        return x - self.amount * cross
+            return x - self.amount * (arrays.convolve(x, np.ones(3), ndim) - 3**ndim * x)
+        laplacian = x * 0
+        for axis in range(ndim):
+            laplacian = laplacian + arrays.convolve_axis(x, np.array([1.0, -2.0, 1.0]), axis, ndim)
+        return x - self.amount * laplacian

@@ -1,10 +1,10 @@
-"""Speckle: noise that is multiplied, as coherent waves make it in ultrasound, radar and OCT.
+"""Speckle: the multiplicative noise of coherent waves in ultrasound, radar and OCT.
 
     f = g · η    so    log f = log g + log η
 
-and what is left after the logarithm is filtered as noise that is added. The mean of log η is not zero: of
-intensities with L looks it is ψ(L) - ln L, and its variance ψ₁(L); half of that and a quarter for amplitudes.
-On the way back the mean is taken out again, or images would come out darker than they are.
+and the logarithm is filtered as if its noise were additive. The mean of log η is not zero: for intensities of
+L looks it is ψ(L) - ln L, and its variance is ψ₁(L); amplitudes have half the mean and a quarter of the
+variance. The inverse removes that mean again, because images would come out too dark otherwise.
 """
 
 from __future__ import annotations
@@ -16,48 +16,55 @@ import numpy as np
 
 from ..errors import ArgumentError
 from .arrays import Arrays
-from .holes import filled
+from .holes import fill_holes
 
-__all__ = ["KINDS", "MULTIPLIED", "Logarithm", "digamma", "looks_of", "trigamma"]
+__all__ = ["KINDS", "MULTIPLICATIVE", "Logarithm", "check_looks", "digamma", "looks_of", "trigamma"]
 
-MULTIPLIED = ("intensity", "amplitude")
-KINDS = (*MULTIPLIED, "log")
+MULTIPLICATIVE = ("intensity", "amplitude")
+KINDS = (*MULTIPLICATIVE, "log")
+
+
+def check_looks(looks: Any) -> None:
+    """Raise an error unless the number of looks is finite and above 0."""
+    number = isinstance(looks, (int, float, np.number)) and not isinstance(looks, bool)
+    if not number or not 0 < looks < math.inf:
+        raise ArgumentError(f"looks must be a number above 0, got {looks!r}")
 
 
 def digamma(x: float) -> float:
-    """ψ(x), the derivative of ln Γ, for x > 0.
+    """Return ψ(x), the derivative of ln Γ, for x > 0.
 
     Examples
     --------
     >>> round(digamma(1.0), 6)  # minus Euler's constant
     -0.577216
     """
-    found = 0.0
-    while x < 8:
-        found -= 1 / x
+    shifted = 0.0
+    while x < 8:  # The asymptotic series needs a large argument.
+        shifted -= 1 / x
         x += 1
     square = 1 / (x * x)
-    return found + math.log(x) - 0.5 / x - square * (1 / 12 - square * (1 / 120 - square / 252))
+    return shifted + math.log(x) - 0.5 / x - square * (1 / 12 - square * (1 / 120 - square / 252))
 
 
 def trigamma(x: float) -> float:
-    """ψ₁(x), the derivative of ψ, for x > 0.
+    """Return ψ₁(x), the derivative of ψ, for x > 0.
 
     Examples
     --------
     >>> round(trigamma(1.0), 6)  # π²/6
     1.644934
     """
-    found = 0.0
+    shifted = 0.0
     while x < 8:
-        found += 1 / (x * x)
+        shifted += 1 / (x * x)
         x += 1
     square = 1 / (x * x)
-    return found + 1 / x + square / 2 + square / x * (1 / 6 - square * (1 / 30 - square / 42))
+    return shifted + 1 / x + square / 2 + square / x * (1 / 6 - square * (1 / 30 - square / 42))
 
 
 def looks_of(variance: float) -> float:
-    """How many looks have this variance of the logarithm of intensities."""
+    """Return the number of looks for which the logarithm of intensities has this variance."""
     low, high = 1e-3, 1e6
     if variance <= trigamma(high):
         return high
@@ -68,62 +75,67 @@ def looks_of(variance: float) -> float:
 
 
 class Logarithm:
-    """To logarithms and back, without the bias."""
+    """Logarithms of intensities or amplitudes, and the inverse without bias.
 
-    def __init__(self, arrays: Arrays, kind: str, looks: float | None = None, places: int = 2) -> None:
-        self.arrays, self.kind, self.looks, self.places = arrays, kind, looks, places
+    Parameters
+    ----------
+    arrays : Arrays
+    kind : {"intensity", "amplitude"}
+    looks : float, optional
+        Number of looks; the bias is estimated if None.
+    ndim : int, default 2
+        Number of spatial axes.
+
+    Attributes
+    ----------
+    valid : array of bool or None
+        After :meth:`forward`, where samples are valid and have a logarithm; None if all do.
+    """
+
+    def __init__(self, arrays: Arrays, kind: str, looks: float | None = None, ndim: int = 2) -> None:
+        self.arrays, self.kind, self.looks, self.ndim = arrays, kind, looks, ndim
         self.valid: Any = None
 
-    def taken(self, x: Any, valid: Any) -> Any:
-        """Logarithms; zeros have none, so that they are left out and stay zeros."""
+    def forward(self, x: Any, valid: Any) -> Any:
+        """Return logarithms. Zeros have none: they are filled in here, and restored by :meth:`inverse`."""
         xp = self.arrays.xp
         if self.arrays.host and bool((x < 0).any()):
-            raise ArgumentError(f"intensities and amplitudes are not negative, got {float(x.min()):g}")
-        positive = x > 0
-        self._positive = positive
-        if not self.arrays.host or not positive.all():
-            self.valid = positive if valid is None else positive & valid
+            raise ArgumentError(f"intensities and amplitudes must not be negative, got {float(x.min()):g}")
+        self._positive = x > 0
+        if not self.arrays.host or not self._positive.all():
+            self.valid = self._positive if valid is None else self._positive & valid
         else:
             self.valid = valid
-        logs = xp.log(xp.where(positive, x, xp.ones_like(x)))
-        self._given = logs
-        if self.valid is None:
-            return logs
-        # What has no logarithm is as large as those around it.
-        self._given = filled(self.arrays, logs, self.valid, self.places)
-        return self._given
+        self._logarithms = xp.log(xp.where(self._positive, x, xp.ones_like(x)))
+        if self.valid is not None:
+            self._logarithms = fill_holes(self.arrays, self._logarithms, self.valid, self.ndim)
+        return self._logarithms
 
-    def bias(self, made: Any) -> Any:
-        """The mean of the logarithm of the noise."""
+    def _bias(self, filtered: Any) -> Any:
+        """Return the mean of the logarithm of the noise."""
         if self.looks is not None:
-            known = digamma(self.looks) - math.log(self.looks)
+            bias = digamma(self.looks) - math.log(self.looks)
             if self.kind == "intensity":
-                return known
-            # (Of amplitudes whose mean is 1.)
+                return bias
+            # For amplitudes whose mean is 1.
             mean = math.lgamma(self.looks + 0.5) - math.lgamma(self.looks) - 0.5 * math.log(self.looks)
-            return 0.5 * known - mean
-        # Of the noise that was removed, which is what is known of it.
+            return 0.5 * bias - mean
+        # The bias is estimated from the noise that was removed.
         xp = self.arrays.xp
-        axes = tuple(range(1, len(made.shape)))
-        ratio = xp.exp(self._given - made)
+        axes = tuple(range(1, len(filtered.shape)))
+        ratio = xp.exp(self._logarithms - filtered)
         if self.valid is None:
             return -xp.log(xp.mean(ratio, axis=axes, keepdims=True))
         weights = xp.astype(xp.broadcast_to(self.valid, ratio.shape), ratio.dtype)
         counts = xp.sum(weights, axis=axes, keepdims=True)
         total = xp.sum(ratio * weights, axis=axes, keepdims=True)
-        # (Where nothing is valid there is nothing to correct.)
-        some = counts > 0
-        return -xp.log(
-            xp.where(some, total / xp.where(some, counts, xp.ones_like(counts)), xp.ones_like(total))
-        )
+        # An item without a valid sample has nothing to correct.
+        ones = xp.ones_like(counts)
+        mean = xp.where(counts > 0, total / xp.where(counts > 0, counts, ones), ones)
+        return -xp.log(mean)
 
-    def undone(self, made: Any) -> Any:
-        """Intensities or amplitudes again."""
+    def inverse(self, filtered: Any) -> Any:
+        """Return intensities or amplitudes again."""
         xp = self.arrays.xp
-        back = xp.exp(made - self.bias(made))
-        return xp.where(self._positive, back, xp.zeros_like(back))
-
-
-def equivalent_looks(x: np.ndarray[Any, Any]) -> float:
-    """Of an even region of intensities: its squared mean over its variance."""
-    return float(np.mean(x) ** 2 / np.var(x))
+        values = xp.exp(filtered - self._bias(filtered))
+        return xp.where(self._positive, values, xp.zeros_like(values))

@@ -1,11 +1,11 @@
-"""Stages: what a pipeline does, one thing each.
+"""The stages of pipelines.
 
-A stage is a value: it can be compared, printed, and written down as JSON. Places are those of a pyramid:
+A stage is a value: it can be compared, printed and written as JSON. It works at one place of the pyramid:
 
-    image           before anything is decomposed
+    image           before the decomposition
     approximation   of a level, before it is decomposed further
-    last            the approximation that is left
-    details         of all levels or of some, 1 being the finest
+    last            the approximation that remains
+    details         of all levels or some, 1 being the finest
 
     x ─ image ─▶ level 1 ─▶ approximation ─▶ level 2 ─▶ last
                     └ details                   └ details
@@ -18,9 +18,10 @@ from dataclasses import fields
 from typing import Any
 
 from ..errors import ArgumentTypeError, UnknownNameError
-from .base import Pyramid, Stage
+from .base import FilterStage, Pyramid
+from .deprecation import RENAMED_ARGUMENTS
 from .details import Contrast, Gain
-from .shrinkage import METHODS, RULES, Shrink, applied
+from .shrinkage import METHODS, RULES, Shrink
 from .spatial import PLACES, Blur, Laplace, Unsharp, gaussian
 
 __all__ = [
@@ -30,37 +31,40 @@ __all__ = [
     "STAGES",
     "Blur",
     "Contrast",
+    "FilterStage",
     "Gain",
     "Laplace",
     "Pyramid",
     "Shrink",
-    "Stage",
     "Unsharp",
-    "applied",
+    "as_stage",
     "gaussian",
-    "stage_of",
 ]
 
-STAGES: dict[str, type[Stage]] = {
-    each.kind: each for each in (Shrink, Gain, Contrast, Blur, Unsharp, Laplace)
+STAGES: dict[str, type[FilterStage]] = {
+    stage.kind: stage for stage in (Shrink, Gain, Contrast, Blur, Unsharp, Laplace)
 }
 
 
-def stage_of(given: Any) -> Stage:
-    """A stage, or one from its name or from what JSON has of it."""
-    if isinstance(given, Stage):
-        return given
-    if isinstance(given, str):
-        given = {"stage": given}
-    if not isinstance(given, Mapping) or "stage" not in given:
-        raise ArgumentTypeError(f"a stage, its name, or a dictionary with its name is needed, got {given!r}")
-    name = given["stage"]
+def as_stage(value: Any) -> FilterStage:
+    """Return a stage, given a stage, its name, or the dictionary that JSON has for it."""
+    if isinstance(value, FilterStage):
+        return value
+    if isinstance(value, str):
+        value = {"stage": value}
+    if not isinstance(value, Mapping) or "stage" not in value:
+        raise ArgumentTypeError(
+            f"expected a stage, its name, or a dictionary with the key 'stage'; got {value!r}"
+        )
+    name = value["stage"]
     name = name.lower() if isinstance(name, str) else name
     if not isinstance(name, str) or name not in STAGES:
         raise UnknownNameError("stage", name, tuple(STAGES))
-    known = [each.name for each in fields(STAGES[name])]
-    rest = {key: value for key, value in given.items() if key != "stage"}
-    for key in rest:
-        if key not in known:
-            raise UnknownNameError(f"argument of {name}", key, tuple(known))
-    return STAGES[name](**rest)
+    names = tuple(field.name for field in fields(STAGES[name]))
+    # Files that were written before an argument was renamed can still be read.
+    arguments: dict[Any, Any] = {RENAMED_ARGUMENTS.get(str(key), key): value[key] for key in value}
+    del arguments["stage"]
+    for key in arguments:
+        if key not in names:
+            raise UnknownNameError(f"argument of {name}", key, names)
+    return STAGES[name](**arguments)

@@ -1,4 +1,4 @@
-"""How a pipeline is run, and what can be seen of it on the way."""
+"""How a pipeline is run, and what can be observed while it runs."""
 
 from __future__ import annotations
 
@@ -12,59 +12,70 @@ import numpy as np
 
 from ..transforms.ondevice import moves
 from .arrays import Arrays
+from .base import BandLimits, Details
+from .pictures import to_numpy
 
-__all__ = ["How", "Trace"]
+__all__ = ["RunOptions", "Trace"]
 
 
 @dataclass
 class Trace:
-    """What is seen while a pipeline runs.
+    """A record of one run of a pipeline.
 
     Parameters
     ----------
-    keep : bool
-        Whether coefficients and thresholds are kept; otherwise times alone.
+    keep : bool, default False
+        Whether to keep coefficients and thresholds in addition to times.
 
     Attributes
     ----------
     seconds : dict
-        ``forward``, ``filter``, ``inverse``, and ``transfer`` of NumPy's arrays to a device and back. Where
-        a device does the last stage on the way back, its time is that of the way back.
-    before, after : pairs of an approximation and details, finest first; None while they are not known
+        Times of ``forward``, ``filter``, ``inverse``, and of the ``transfer`` of NumPy arrays to and from a
+        device. If a device applies the last stage during the inverse transform, its time counts as inverse.
+    before, after : tuple of (approximation, details) or None
+        Coefficients before and after the stages, details finest level first.
     limits : dict
-        For each stage, by its number from 0, that has thresholds: by level (from 0, the finest) and key, a
-        number for each item.
+        For each stage with thresholds, by its index: a dictionary from ``(level, key)`` to one threshold per
+        item. Level 0 is the finest.
     """
 
     keep: bool = False
     seconds: dict[str, float] = field(
         default_factory=lambda: dict.fromkeys(("forward", "filter", "inverse", "transfer"), 0.0)
     )
-    before: tuple[Any, list[dict[str, Any]]] | None = None
-    after: tuple[Any, list[dict[str, Any]]] | None = None
+    before: tuple[Any, Details] | None = None
+    after: tuple[Any, Details] | None = None
     limits: dict[int, dict[tuple[int, str], np.ndarray[Any, Any]]] = field(default_factory=dict)
     _since: float = 0.0
     _moved: Callable[[], float] = float
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """From here on."""
+        """Start measuring."""
         with moves() as self._moved:
             self._since = time.perf_counter()
             yield
 
-    def lap(self, what: str, arrays: Arrays, x: Any) -> None:
-        """Until here, when ``x`` is there."""
-        arrays.finish(x)
+    def lap(self, phase: str, arrays: Arrays, x: Any) -> None:
+        """Count the time since the last lap, until ``x`` has been computed, for a phase."""
+        arrays.wait(x)
         now, moved = time.perf_counter(), self._moved() - self.seconds["transfer"]
-        self.seconds[what] += now - self._since - moved
+        self.seconds[phase] += now - self._since - moved
         self.seconds["transfer"] += moved
         self._since = now
 
+    def keep_limits(self, stage: int, limits: BandLimits | None, items: int) -> None:
+        """Keep the thresholds of a stage, by its index."""
+        if limits is not None:
+            self.limits[stage] = {
+                place: np.broadcast_to(np.asarray(to_numpy(low), np.float64), (items,)).copy()
+                for place, low in zip(limits.bands, limits.lows, strict=True)
+            }
+
 
 @dataclass(frozen=True)
-class How:
-    """Where a pipeline runs, how its transforms are laid over a device, and who sees it."""
+class RunOptions:
+    """Where a pipeline runs, how a device computes its transforms, and the trace that observes it."""
 
     backend: str = "auto"
     strategy: str = "auto"
@@ -72,6 +83,6 @@ class How:
     trace: Trace | None = None
 
     @property
-    def usual(self) -> bool:
-        """Whether the library chooses how the work is laid out."""
+    def automatic(self) -> bool:
+        """Whether the library chooses strategy and scheme."""
         return self.strategy == self.scheme == "auto"

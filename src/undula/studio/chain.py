@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
-from ..filters import Contrast, Gain, Pipeline, Shrink, Stage, Unsharp
+from ..filters import Contrast, FilterStage, Gain, Pipeline, Shrink, Unsharp
+from ..filters.verbs import Despeckling
 
 __all__ = ["PRESETS", "Chain", "History", "Link"]
 
@@ -19,7 +20,7 @@ _numbers = count(1)
 class Link:
     """A stage in a chain, on or off; ``key`` tells it from others while the chain changes."""
 
-    stage: Stage
+    stage: FilterStage
     on: bool = True
     key: int = field(default_factory=lambda: next(_numbers), compare=False)
 
@@ -85,7 +86,7 @@ class Chain:
         """A link by its key."""
         return next(link for link in self.links if link.key == key)
 
-    def added(self, stage: Stage) -> Chain:
+    def added(self, stage: FilterStage) -> Chain:
         """With one more stage at the end."""
         return replace(self, links=(*self.links, Link(stage)))
 
@@ -108,12 +109,12 @@ class Chain:
         """With the stages in this order."""
         return replace(self, links=tuple(self.link(key) for key in keys))
 
-    def changed(self, key: int, stage: Stage) -> Chain:
+    def changed(self, key: int, stage: FilterStage) -> Chain:
         """With another stage in the place of one."""
         return replace(self, links=tuple(replace(n, stage=stage) if n.key == key else n for n in self.links))
 
 
-def _fitting(stage: Stage, level: int, before: int | None) -> Stage:
+def _fitting(stage: FilterStage, level: int, before: int | None) -> FilterStage:
     """A stage without what it says of levels that are gone; where each has a number, so have new ones."""
     told: dict[str, Any] = {}
     levels = getattr(stage, "levels", None)
@@ -194,13 +195,7 @@ def _preset(**told: Any) -> Pipeline:
 PRESETS: dict[str, tuple[str, Pipeline]] = {
     "Ultrasound": (
         "speckle of a scan as screens show it, with the texture of tissue kept",
-        _preset(
-            wavelet="db2",
-            level=2,
-            invariant=2,
-            speckle="log",
-            stages=[Shrink("bivariate", strength=0.5, noise="bands")],
-        ),
+        Despeckling(kind="log", strength=0.5).pipeline(),
     ),
     "Photo": (
         "noise of a camera, then edges a little steeper",

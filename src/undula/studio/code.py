@@ -6,14 +6,14 @@ import json
 import shlex
 
 from ..filters import Pipeline
-from ..filters.words import words_of_stage
+from ..filters.words import format_stage
 
 __all__ = ["command_line", "python_code"]
 
 
 def command_line(pipeline: Pipeline, source: str, target: str) -> str:
     """A command that filters a file as the page does; stages in words where there are words for all."""
-    words = [words_of_stage(stage) for stage in pipeline.stages]
+    words = [format_stage(stage) for stage in pipeline.stages]
     plain = pipeline.mode == "symmetric" and pipeline.color == "ycbcr" and pipeline.speckle is None
     files = [source, target]
     parts = ["undula", "filter"] + ([] if any(name.startswith("-") for name in files) else files)

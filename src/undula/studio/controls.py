@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ..filters import METHODS, PLACES, RULES, Blur, Contrast, Gain, Laplace, Shrink, Stage, Unsharp
+from ..filters import METHODS, PLACES, RULES, Blur, Contrast, FilterStage, Gain, Laplace, Shrink, Unsharp
 
 __all__ = [
     "TITLES",
@@ -143,12 +143,12 @@ def _levels(levels: int) -> list[Control]:
     ]
 
 
-def controls(stage: Stage, levels: int, span: float, places: int = 2) -> list[Control]:
+def controls(stage: FilterStage, levels: int, span: float, places: int = 2) -> list[Control]:
     """The controls of a stage.
 
     Parameters
     ----------
-    stage : Stage
+    stage : FilterStage
     levels : int
         Of the chain.
     span : number
@@ -186,7 +186,7 @@ def controls(stage: Stage, levels: int, span: float, places: int = 2) -> list[Co
     if isinstance(stage, Contrast):
         return [
             Slider("amount", "Amount", 0, 1, 0.01),
-            Slider("most", "At most, ×", 1, 8, 0.05),
+            Slider("max_gain", "At most, ×", 1, 8, 0.05),
             noise,
         ]
     found = []
@@ -200,7 +200,7 @@ def controls(stage: Stage, levels: int, span: float, places: int = 2) -> list[Co
     return [*found, *(_levels(levels) if getattr(stage, "at", "") in ("approximation", "details") else [])]
 
 
-def value_of(stage: Stage, control: Control) -> Any:
+def value_of(stage: FilterStage, control: Control) -> Any:
     """What a control shows."""
     value = getattr(stage, control.name)
     if isinstance(control, Slider):
@@ -213,7 +213,7 @@ def value_of(stage: Stage, control: Control) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def changed(stage: Stage, control: Control, value: Any, levels: int, span: float) -> Stage:
+def changed(stage: FilterStage, control: Control, value: Any, levels: int, span: float) -> FilterStage:
     """The stage with what a control was set to."""
     told: dict[str, Any] = {control.name: value}
     old = getattr(stage, control.name)
@@ -241,7 +241,7 @@ def _spread(old: Any, each: bool, levels: int) -> Any:
     return tuple((list(own) + [own[-1]] * levels)[:levels])
 
 
-def usual(stage: Stage) -> Stage:
+def usual(stage: FilterStage) -> FilterStage:
     """The stage as it is without a word said; what was chosen by name stays."""
     keep = {
         each.name: getattr(stage, each.name)

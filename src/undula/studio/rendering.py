@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError
 from ..filters import Pipeline, Trace, estimate_sigma, picture
-from ..filters.pictures import on_host
-from ..filters.subjects import Subject
-from ..filters.trace import How
+from ..filters.pictures import to_numpy
+from ..filters.planes import ImagePlanes
+from ..filters.trace import RunOptions
 from ..io.stored import StoredRange
 from ..measures import psnr, ssim
 from .inputs import Input, Screen
@@ -117,7 +117,7 @@ def made(
         up = time.perf_counter()
         result = pipeline(there, backend=backend, strategy=settings.strategy, scheme=settings.scheme, **told)
         down = time.perf_counter()
-        result = np.asarray(on_host(result)).astype(frame.dtype, copy=False)
+        result = np.asarray(to_numpy(result)).astype(frame.dtype, copy=False)
         moved = (up - begin) + (time.perf_counter() - down)
     if stored is not None:
         result = stored.fitted(result, frame)
@@ -140,15 +140,16 @@ def bands(
     It is that of brightness, where there are colours, and of one shift, also where the chain has all of them.
     """
     seen = stored.valid(frame) if stored is not None else None
-    subject = Subject(frame, channel_axis, None, pipeline.colors, seen)
-    if subject.places != 2:
+    subject = ImagePlanes(frame, channel_axis, None, pipeline.colors, seen)
+    if subject.ndim != 2:
         raise ArgumentError("there are pyramids of pictures with two axes")
     if pipeline.levels_for(subject.planes.shape[1:]) == 0:
         raise ArgumentError("there is no pyramid without a level; choose one or more")
     trace = Trace(keep=True)
     planes = subject.planes[:1] if subject.mixed else subject.planes
     valid = subject.valid[:1] if subject.valid is not None and subject.mixed else subject.valid
-    replace(pipeline, invariant=False).on_planes(subject.arrays, planes, 2, None, valid, How(trace=trace))
+    options = RunOptions(trace=trace)
+    replace(pipeline, invariant=False).on_planes(subject.arrays, planes, 2, None, valid, options)
     assert trace.before is not None
     assert trace.after is not None
     shape = planes.shape[1:]

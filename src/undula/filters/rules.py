@@ -1,0 +1,112 @@
+"""Threshold rules: which coefficients are kept, and by what they are multiplied.
+
+This table serves arrays of NumPy and of every library with the functions of the array API. With the
+threshold ``t``, a coefficient of magnitude ``m ≥ t`` is multiplied by
+
+    soft     1 - t/m
+    hard     1
+    garrote  1 - (t/m)²
+    firm     (1 - t/m) · T/(T - t), and by 1 above the second threshold T
+
+and one below the threshold is dropped. ``greater`` and ``less`` compare the value instead of the magnitude.
+The compiled kernels of the CPU and of devices implement the same rules in loops of their own; tests compare
+them with this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["THRESHOLD_RULES", "ThresholdRule", "apply_rule", "like"]
+
+
+@dataclass(frozen=True)
+class ThresholdRule:
+    """What a threshold does to a coefficient.
+
+    Parameters
+    ----------
+    gain : callable, optional
+        Takes the array namespace, magnitudes without zeros, and the first and second thresholds; returns the
+        factor of the coefficients that are kept. They stay unchanged if it is None.
+    dropped : callable, optional
+        Takes values and thresholds; returns where values are dropped. Magnitudes below the threshold are
+        dropped if it is None.
+    """
+
+    gain: Callable[[Any, Any, Any, Any], Any] | None = None
+    dropped: Callable[[Any, Any], Any] | None = None
+
+    @property
+    def by_magnitude(self) -> bool:
+        """Whether the rule compares magnitudes with the threshold, rather than values."""
+        return self.dropped is None
+
+
+def _firm_gain(xp: Any, magnitude: Any, low: Any, high: Any) -> Any:
+    gap = high - low
+    slope = xp.where(xp.isinf(high), xp.ones_like(gap), high / xp.where(gap > 0, gap, xp.ones_like(gap)))
+    return xp.where(magnitude > high, xp.ones_like(magnitude), (1 - low / magnitude) * slope)
+
+
+THRESHOLD_RULES = {
+    "soft": ThresholdRule(lambda xp, magnitude, low, high: 1 - low / magnitude),
+    "hard": ThresholdRule(),
+    "garrote": ThresholdRule(lambda xp, magnitude, low, high: 1 - (low / magnitude) ** 2),
+    "firm": ThresholdRule(_firm_gain),
+    "greater": ThresholdRule(dropped=lambda x, low: x < low),
+    "less": ThresholdRule(dropped=lambda x, low: x > low),
+}
+
+
+def apply_rule(xp: Any, name: str, x: Any, low: Any, high: Any = None) -> tuple[Any, Any]:
+    """Apply a rule to an array.
+
+    Parameters
+    ----------
+    xp : module
+        Array namespace of ``x``.
+    name : str
+        One of :data:`THRESHOLD_RULES`.
+    x : array
+        Floats or complex numbers, or integers for rules without a gain.
+    low, high : number or array
+        Thresholds that broadcast against ``x``; only ``firm`` uses the second one.
+
+    Returns
+    -------
+    values : array
+        Coefficients multiplied by the gain of the rule, valid where they are not dropped.
+    dropped : array of bool
+    """
+    rule = THRESHOLD_RULES[name]
+    if rule.dropped is not None:
+        return x, rule.dropped(x, low)
+    magnitude = _magnitude(xp, x)
+    if rule.gain is None:
+        return x, magnitude < low
+    low, high = like(xp, low, magnitude), None if high is None else like(xp, high, magnitude)
+    divisor = xp.where(magnitude == 0, xp.ones_like(magnitude), magnitude)
+    return x * rule.gain(xp, divisor, low, high), magnitude < low
+
+
+def _magnitude(xp: Any, x: Any) -> Any:
+    """Absolute values, including that of the least integer, which its own dtype cannot hold."""
+    if isinstance(x, np.ndarray):
+        return np.abs(x).view(f"u{x.itemsize}") if x.dtype.kind == "i" else np.abs(x)
+    return xp.abs(xp.astype(x, xp.float64) if xp.isdtype(x.dtype, ("bool", "integral")) else x)
+
+
+def like(xp: Any, value: Any, x: Any) -> Any:
+    """Convert a number or array to the dtype of an array, on its device."""
+    if isinstance(x, np.ndarray):
+        return np.asarray(value, x.dtype)
+    if hasattr(value, "dtype") and not isinstance(value, (np.ndarray, np.generic)):
+        return xp.astype(value, x.dtype) if value.dtype != x.dtype else value
+    from array_api_compat import device
+
+    return xp.asarray(np.asarray(value).tolist(), dtype=x.dtype, device=device(x))

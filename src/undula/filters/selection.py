@@ -1,0 +1,103 @@
+"""Selection of thresholds: how large a coefficient must be before it counts as more than noise.
+
+With the noise σ, the number of samples N and the mean of squares E of a band:
+
+universal  σ √(2 ln N)            removes all noise and some detail [1]_
+minimax    σ (0.3936 + 0.1829 log₂ N)
+bayes      σ² / √(E - σ²)         for each band [2]_
+sure       the minimum of Stein's unbiased risk estimate, for each band [3]_
+hybrid     sure, but universal for bands that are sparse [3]_
+
+.. [1] D. L. Donoho, I. M. Johnstone: Ideal spatial adaptation by wavelet shrinkage. Biometrika, 1994.
+.. [2] S. G. Chang, B. Yu, M. Vetterli: Adaptive wavelet thresholding for image denoising and compression.
+       IEEE Transactions on Image Processing, 2000.
+.. [3] D. L. Donoho, I. M. Johnstone: Adapting to unknown smoothness via wavelet shrinkage. Journal of the
+       American Statistical Association, 1995.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from .arrays import Arrays, item_size
+
+__all__ = ["THRESHOLD_METHODS", "select_thresholds"]
+
+THRESHOLD_METHODS = ("bayes", "sure", "hybrid", "minimax", "universal")
+
+
+def select_thresholds(
+    arrays: Arrays,
+    method: str,
+    bands: Sequence[Any],
+    sigmas: Sequence[Any],
+    samples: int,
+    shares: Sequence[Any],
+) -> list[Any]:
+    """Select a threshold for each item of each band.
+
+    Parameters
+    ----------
+    arrays : Arrays
+    method : {"bayes", "sure", "hybrid", "minimax", "universal"}
+    bands : sequence of array
+    sigmas : sequence of array
+        For each band, the noise of each item.
+    samples : int
+        Number of samples of the decomposed image.
+    shares : sequence of float or array
+        Valid share of each band; coefficients that are not valid are zero.
+
+    Returns
+    -------
+    list of array
+    """
+    if method == "universal":
+        return [sigma * math.sqrt(2 * math.log(max(samples, 2))) for sigma in sigmas]
+    if method == "minimax":
+        factor = 0.3936 + 0.1829 * math.log2(samples) if samples > 32 else 0.0
+        return [sigma * factor for sigma in sigmas]
+    if method == "bayes":
+        rows = zip(arrays.energies(bands), bands, sigmas, shares, strict=True)
+        return [
+            _bayes(arrays.xp, energy / (item_size(band) * share), sigma)
+            for energy, band, sigma, share in rows
+        ]
+    return [_sure(arrays, band, sigma, method == "hybrid") for band, sigma in zip(bands, sigmas, strict=True)]
+
+
+def _bayes(xp: Any, mean_square: Any, sigma: Any) -> Any:
+    # Dividing by the noise first keeps very small and very large units in the range of float32.
+    unit = xp.where(sigma > 0, sigma, xp.ones_like(sigma))
+    signal = mean_square / unit / unit - 1
+    return sigma / xp.sqrt(xp.maximum(signal, xp.full_like(signal, 1e-12)))
+
+
+def _sure(arrays: Arrays, band: Any, sigma: Any, hybrid: bool) -> Any:
+    """Evaluate Stein's risk estimate at each magnitude of a band and return the magnitude of least risk."""
+    xp = arrays.xp
+    count = item_size(band)
+    noise = xp.reshape(sigma, (-1, 1))
+    magnitudes = xp.sort(xp.abs(xp.reshape(band, (band.shape[0], -1))), axis=1)
+    scaled = magnitudes / xp.maximum(noise, xp.full_like(noise, 1e-30))
+    squares = scaled * scaled
+    energy_below = xp.cumulative_sum(squares, axis=1)
+    ranks = xp.reshape(xp.astype(xp.arange(1, count + 1), squares.dtype), (1, -1))
+    if not arrays.host:
+        from array_api_compat import device, to_device
+
+        ranks = to_device(ranks, device(band))
+    risk = count - 2 * ranks + energy_below + (count - ranks) * squares
+    universal = math.sqrt(2 * math.log(max(count, 2)))
+    # Thresholds above the universal one never help.
+    risk = xp.where(scaled <= universal, risk, xp.full_like(risk, math.inf))
+    best = xp.reshape(xp.argmin(risk, axis=1), (-1, 1))
+    selected = xp.take_along_axis(scaled, best, axis=1)[:, 0]
+    # A threshold of zero has the risk ``count``; it is kept where no other threshold is better.
+    selected = xp.where(xp.min(risk, axis=1) < count, selected, xp.zeros_like(selected))
+    if hybrid:
+        sparse = (energy_below[:, -1] - count) / count <= math.log2(max(count, 2)) ** 1.5 / math.sqrt(count)
+        selected = xp.where(sparse, xp.full_like(selected, universal), selected)
+    return selected * xp.reshape(noise, (-1,))
