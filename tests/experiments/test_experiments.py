@@ -60,11 +60,11 @@ def test_published_numbers_agree_with_each_other() -> None:
 
 @pytest.mark.parametrize("name", ["schemes/table-2", "schemes/table-3", "schemes/table-4"])
 def test_counts_are_equal_to_the_printed_ones(name: str) -> None:
-    told = experiments()[name].measured(Bench("cpu", "CPU", quick=True))
-    assert told is not None
-    said = [row[-1] for row in told.tables[0].rows]
-    assert set(said) <= {"equal", "not printed"}
-    assert said.count("equal") == len(work("schemes").items[name.partition("/")[2]].rows)
+    outcome = experiments()[name].measure(Bench("cpu", "CPU", quick=True))
+    assert outcome is not None
+    verdicts = [row[-1] for row in outcome.tables[0].rows]
+    assert set(verdicts) <= {"equal", "not printed"}
+    assert verdicts.count("equal") == len(work("schemes").items[name.partition("/")[2]].rows)
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +77,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         quick,
         ["cpu", "opencl:0"],
         True,
-        lambda what, done, whole: told.append(what),
-        lambda some: save(some, path),
+        lambda name, done, total: told.append(name),
+        lambda measured: save(measured, path),
     )
     assert len(told) == 2 * len(quick) + 1
     save(found, path)
@@ -115,7 +115,7 @@ def test_a_second_run_keeps_what_the_first_one_found(results: Path) -> None:
 def test_report_is_one_file_with_everything(results: Path) -> None:
     text = report(results)
     assert not re.search(r'(?:src|href)="(?!#|data:)', text)
-    for words in ("Barriers and operations", "as published", "predicted ms", "What was calculated, checked"):
+    for words in ("Barriers and operations", "as published", "predicted ms", "Checks of the results"):
         assert words in text
     assert 'src="data:image/png;base64,' in text
     assert "3.15" in text  # (a number of Nielsen's)
@@ -160,7 +160,7 @@ def test_numbers_have_as_many_digits_as_mean_something(value: object, text: str)
 
 def test_a_page_says_what_is_not_measured_yet() -> None:
     blocks = page(experiments()["tiles/figure-7"], [])
-    assert ("text", "Not measured yet: `undula experiments tiles/figure-7` does it.") in blocks.parts
+    assert ("text", "Not measured yet; run `undula experiments tiles/figure-7`.") in blocks.parts
 
 
 def test_a_wrong_result_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +197,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_what_does_not_run_on_a_device_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     common = ["-d", "cpu", "--quick", "-o", str(tmp_path)]
     assert main(["experiments", "schemes/table-6", *common]) == 1
-    assert "nothing of this is for cpu" in capsys.readouterr().err
+    assert "none of these experiments runs on cpu" in capsys.readouterr().err
     assert main(["experiments", "schemes/table-6", "schemes/table-4", *common, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [one.partition(" ")[0] for one in told["skipped"]] == ["schemes/table-6"]

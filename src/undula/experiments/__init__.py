@@ -1,4 +1,4 @@
-"""Experiments: the tables and figures of five works made again, on every device, beside the published numbers.
+"""Experiments: reproduce the tables and figures of five published works on every device.
 
 Examples
 --------

@@ -1,10 +1,10 @@
-"""What an experiment is, what comes of it, and the list of all of them."""
+"""Experiments, their outcomes, and the registry of all experiments."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import UnknownNameError
 
@@ -18,22 +18,22 @@ Cell = str | float | int
 
 @dataclass
 class Table:
-    """A table: what it shows, its columns and its rows."""
+    """A table with a title, column headings and rows."""
 
     title: str
     columns: Sequence[str]
     rows: list[list[Cell]] = field(default_factory=list)
 
     def add(self, *cells: Cell) -> None:
-        """One more row."""
+        """Append a row."""
         self.rows.append(list(cells))
 
 
 @dataclass
 class Chart:
-    """A plot: ``lines`` over numbers, ``bars`` over names, or ``steps`` for histograms.
+    """A plot of the kind ``lines`` (over numbers), ``bars`` (over names) or ``steps`` (a histogram).
 
-    ``series`` are points by name; what others published stands in ``theirs`` and is drawn dashed.
+    ``series`` are our points by name; published points are in ``theirs`` and drawn dashed.
     """
 
     title: str
@@ -43,114 +43,143 @@ class Chart:
     theirs: dict[str, list[tuple[Cell, float]]] = field(default_factory=dict)
     kind: str = "lines"
     log: str = ""
-    mark: tuple[str, float] | None = None  # a line across, such as a limit
+    mark: tuple[str, float] | None = None  # Label and height of a horizontal line, such as a limit.
 
 
 @dataclass
 class Outcome:
-    """What came of an experiment on one device."""
+    """The outcome of an experiment on one device."""
 
     tables: list[Table] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
-    pictures: dict[str, str] = field(default_factory=dict)  # PNG in base 64, by what it shows
+    pictures: dict[str, str] = field(default_factory=dict)  # Base64-encoded PNG, by caption.
     findings: list[str] = field(default_factory=list)
     checks: list[str] = field(default_factory=list)
     model: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Convert the outcome to values that JSON can hold."""
         return asdict(self)
 
     @staticmethod
-    def from_dict(told: dict[str, Any]) -> Outcome:
-        """From JSON."""
+    def from_dict(record: dict[str, Any]) -> Outcome:
+        """Restore an outcome that was read from JSON."""
         charts = []
-        for one in told["charts"]:
+        for chart in record["charts"]:
             points = {
-                key: {name: [(x, y) for x, y in some] for name, some in one[key].items()}
+                key: {name: [(x, y) for x, y in line] for name, line in chart[key].items()}
                 for key in ("series", "theirs")
             }
-            mark = None if one["mark"] is None else (one["mark"][0], one["mark"][1])
-            charts.append(Chart(**{**one, **points, "mark": mark}))
-        return Outcome(**{**told, "tables": [Table(**one) for one in told["tables"]], "charts": charts})
+            mark = None if chart["mark"] is None else (chart["mark"][0], chart["mark"][1])
+            charts.append(Chart(**{**chart, **points, "mark": mark}))
+        tables = [Table(**table) for table in record["tables"]]
+        return Outcome(**{**record, "tables": tables, "charts": charts})
 
 
-Measured = Callable[["Bench"], Outcome | None]
+Measurement = Callable[["Bench"], Outcome | None]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One table or figure, made again.
+    """A published table or figure, reproduced.
 
     Parameters
     ----------
     work : str
-        Whose: the name of a file of published numbers; ``peers`` for our own comparison.
+        The work that published it, one of ``WORKS``; ``peers`` for comparisons with other packages.
     item : str
-        Which of its tables and figures.
+        The table or figure of that work.
     title : str
+        What it shows.
     measured : callable
-        Makes it on a device; None where that device has nothing to say, and then ``why`` says why.
+        The function that measures it on a :class:`Bench`; returns None if that is impossible there.
     differs : str
-        What cannot be compared, and why.
-    also : tuple of str
-        Other published items that belong beside it.
-    why : str
-        What explains the result, where that needs words.
+        How the measurement differs from the published one.
+    also : tuple of str, optional
+        Other published items to show beside it.
+    why : str, optional
+        An explanation of the result.
+    on : {"all", "cpu", "devices"}, optional
+        Where it runs: everywhere (default), on the CPU engine only, or on CUDA and OpenCL devices only.
     """
 
     work: str
     item: str
     title: str
-    measured: Measured
+    measured: Measurement
     differs: str
     also: tuple[str, ...] = ()
     why: str = ""
+    on: str = "all"
 
     @property
     def name(self) -> str:
-        """As the command line has it."""
+        """The name on the command line, such as ``video/table-6.3``."""
         return f"{self.work}/{self.item}"
+
+    def measure(self, bench: Bench) -> Outcome | None:
+        """Measure on a device; None if the experiment does not run there."""
+        if self.on != "all" and bench.on_cpu != (self.on == "cpu"):
+            return None
+        return self.measured(bench)
 
 
 _all: dict[str, Experiment] = {}
+Measured = TypeVar("Measured", bound=Measurement)
 
 
 def experiment(
-    work: str, item: str, title: str, differs: str, also: tuple[str, ...] = (), why: str = ""
+    work: str,
+    item: str,
+    title: str,
+    differs: str,
+    also: tuple[str, ...] = (),
+    why: str = "",
+    on: str = "all",
 ) -> Callable[[Measured], Measured]:
-    """Puts a function on the list."""
+    """Register the decorated function as an :class:`Experiment`."""
 
-    def put(function: Measured) -> Measured:
-        one = Experiment(work, item, title, function, " ".join(differs.split()), also, " ".join(why.split()))
-        _all[one.name] = one
+    def register(function: Measured) -> Measured:
+        added = Experiment(
+            work, item, title, function, " ".join(differs.split()), also, " ".join(why.split()), on
+        )
+        _all[added.name] = added
         return function
 
-    return put
+    return register
 
 
 def experiments() -> dict[str, Experiment]:
-    """All, by name, in the order of the works and of their tables and figures."""
+    """Return all experiments by name, ordered by work and item."""
     from . import colour, peers, schemes, tiles, ultrasound, video
 
     order = [
         module.__name__.rpartition(".")[2] for module in (video, ultrasound, colour, schemes, tiles, peers)
     ]
-    return dict(sorted(_all.items(), key=lambda one: order.index(one[1].work)))
+    return dict(sorted(_all.items(), key=lambda entry: order.index(entry[1].work)))
 
 
 def chosen(names: Sequence[str]) -> list[Experiment]:
-    """Those with these names; ``video`` stands for all of that work, and no name for all."""
+    """Select experiments by name.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of experiments, or of works for all of theirs; if empty, all experiments are returned.
+
+    Returns
+    -------
+    list of Experiment
+    """
     known = experiments()
     if not names:
         return list(known.values())
-    found: dict[str, Experiment] = {}
+    selection: dict[str, Experiment] = {}
     for name in names:
-        some = {key: one for key, one in known.items() if name in (key, one.work)}
-        if not some:
-            raise UnknownNameError(
-                "experiment", name, (*dict.fromkeys(e.work for e in known.values()), *known)
-            )
-        found |= some
-    return list(found.values())
+        matches = {key: entry for key, entry in known.items() if name in (key, entry.work)}
+        if not matches:
+            works = dict.fromkeys(entry.work for entry in known.values())
+            raise UnknownNameError("experiment", name, (*works, *known))
+        selection |= matches
+    return list(selection.values())

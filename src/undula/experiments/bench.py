@@ -1,8 +1,8 @@
-"""A device to measure on, and the rules by which it is done.
+"""Bench: a device to measure on, and the method of measurement.
 
-Everything is warmed up first. Images are switched between runs, so that no run finds the results of the one
-before. What was calculated is summed and compared with the sum of an independent calculation at the end. A
-figure is the median of its runs, of which there are as many as time allows.
+Every measurement starts with a warm-up. Images alternate between runs, so that no run can reuse cached
+results. At the end, the sum of the coefficients is compared with that of an independent computation. A
+figure is the median of as many runs as time allows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,14 +29,15 @@ from ..transforms.resident import Resident
 __all__ = ["Bench", "Times", "pictures", "plural"]
 
 Array = NDArray[Any]
-FEWEST, MOST = 5, 1000  # runs
-LARGE = 1 << 21  # Samples that PyWavelets is asked to sum, and no more.
-BATCH = 5e-4  # Seconds that runs are gathered for where one is too short for the clock.
+MIN_RUNS, MAX_RUNS = 5, 1000
+MAX_PYWT_SAMPLES = 1 << 21  # Larger arrays are checked by the CPU engine instead of PyWavelets.
+BATCH_SECONDS = 5e-4  # Shorter runs are timed in batches of at least this length.
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Times:
-    """Medians in seconds: to the device, calculated, back from it, and all of it; and how many runs."""
+    """Median seconds of upload, computation and download, and the number of runs."""
 
     upload: float
     calc: float
@@ -45,17 +46,17 @@ class Times:
 
     @property
     def total(self) -> float:
-        """All three."""
+        """Upload, computation and download."""
         return self.upload + self.calc + self.download
 
 
-def plural(count: int, what: str) -> str:
-    """``3 runs``, ``1 run``."""
-    return f"{count:,} {what}{'s' * (count != 1)}"
+def plural(count: int, noun: str) -> str:
+    """A count and a noun: ``3 runs``, ``1 run``."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def pictures(shape: Sequence[int], count: int = 3, dtype: str = "float32") -> list[Array]:
-    """Different images of one shape: waves of many lengths, edges, and noise."""
+    """Return synthetic images of one shape, all different: chirps, edges and noise."""
     return _pictures(tuple(shape), count, dtype)
 
 
@@ -67,21 +68,21 @@ def _pictures(shape: tuple[int, ...], count: int, dtype: str) -> list[Array]:
     grain = np.random.default_rng(0).standard_normal((509, 1021), np.float32)
     down, along = -(-height // 509), -(-width // 1021)
     rough = np.tile(10 * grain, (down, along))[:height, :width]
-    made = []
+    images = []
     for number in range(count):
         grey = 120 + 60 * np.sin(40 * x * x + number) * np.cos(25 * y) + 40 * (x + y > 0.8 + 0.1 * number)
         image = np.empty(shape, np.float32)
         for plane, place in enumerate(np.ndindex(*lead)):
             np.add(grey, np.roll(rough, 17 * number + 5 * plane, axis=1), out=image[place])
-        made.append(image.astype(dtype, copy=False))
-    return made
+        images.append(image.astype(dtype, copy=False))
+    return images
 
 
 def _details(x: Array, plan: Plan, axes: tuple[int, ...]) -> tuple[float, str]:
-    """The sum over the horizontal details of one level, and who says so."""
+    """The sum of magnitudes of the horizontal details of one level, and its source."""
     wavelet, mode = plan._recipe.wavelets[0], plan._recipe.modes[0]
     wide = x.astype(np.float64)
-    if x.size <= LARGE:
+    if x.size <= MAX_PYWT_SAMPLES:
         try:
             import pywt
         except ImportError:
@@ -94,29 +95,29 @@ def _details(x: Array, plan: Plan, axes: tuple[int, ...]) -> tuple[float, str]:
 
 
 class Bench:
-    """A device, how much time there is, and what was measured on it already.
+    """A device to measure on, with the results so far.
 
     Parameters
     ----------
     device : str
-        As ``backend`` takes it.
+        Name of the device, as for ``backend``.
     title : str
-        What it is.
-    quick : bool
-        Small sizes and few runs.
+        Name of the device in reports.
+    quick : bool, optional
+        True for small sizes and few runs. The default is False.
     cpu : Bench, optional
-        The processor of the same machine, to compare with; itself if not given.
+        The CPU of the same machine, for comparison. The default is this bench itself.
     """
 
     def __init__(self, device: str, title: str, quick: bool = False, cpu: Bench | None = None) -> None:
         self.device, self.title, self.quick = device, title, quick
         self.cpu = cpu or self
-        self.spend = 0.06 if quick else 0.2  # seconds for one figure, roughly
+        self.budget_s = 0.06 if quick else 0.2  # Approximate time for one figure.
         self.model: list[dict[str, Any]] = []
         self.checks: list[str] = []
-        self._known: dict[Any, Any] = {}
+        self._measured: dict[Any, Any] = {}
         self.kind = device.partition(":")[0]
-        self.slow = self.kind == "opencl" and not self._limits().gpu  # kernels for GPUs, run by a CPU
+        self.slow = self.kind == "opencl" and not self._limits().gpu  # GPU kernels that run on a CPU.
 
     def _limits(self) -> Any:
         from ..transforms import ondevice
@@ -125,22 +126,23 @@ class Bench:
 
     @property
     def on_cpu(self) -> bool:
-        """Whether it is the processor, with the engine made for it."""
+        """True for the CPU engine."""
         return self.kind == "cpu"
 
-    def once(self, key: Any, measured: Callable[[], Any]) -> Any:
-        """What several tables show is measured once, with what the model said of it."""
-        if key not in self._known:
+    def once(self, key: Any, measure: Callable[[], T]) -> T:
+        """Measure once for all tables that share a result, including its predictions and checks."""
+        if key not in self._measured:
             begin, checked = len(self.model), len(self.checks)
-            self._known[key] = (measured(), self.model[begin:], self.checks[checked:])
+            self._measured[key] = (measure(), self.model[begin:], self.checks[checked:])
         else:
-            _, model, checks = self._known[key]
-            self.model += [one for one in model if one not in self.model]
-            self.checks += [one for one in checks if one not in self.checks]
-        return self._known[key][0]
+            _, model, checks = self._measured[key]
+            self.model += [prediction for prediction in model if prediction not in self.model]
+            self.checks += [check for check in checks if check not in self.checks]
+        result: T = self._measured[key][0]
+        return result
 
-    def some(self, *values: Any, quick: int = 3, slow: int | None = None) -> tuple[Any, ...]:
-        """The first few of these where there is little time, and fewer still where kernels run on a CPU."""
+    def subset(self, *values: Any, quick: int = 3, slow: int | None = None) -> tuple[Any, ...]:
+        """The first few values in a quick run, fewer still if GPU kernels run on a CPU, else all."""
         if self.slow:
             return values[: quick - 1 if slow is None else slow]
         return values[:quick] if self.quick else values
@@ -148,74 +150,81 @@ class Bench:
     # --- plans ------------------------------------------------------------------------------------
 
     def plan(self, shape: Sequence[int], wavelet: str, level: int | None, **options: Any) -> Plan:
-        """A plan for this device; ``tile`` is how many quads a tile of strategy ``tiled`` has on a side."""
+        """Create a plan for this device; ``tile`` is the side of the tiles of strategy ``tiled``, in quads."""
         tile = options.pop("tile", None)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # (so many levels are the experiment's)
+            warnings.simplefilter("ignore")  # Many levels are part of the experiment.
             plan = Plan(tuple(shape), wavelet, level=level, backend=self.device, **options)
         if tile is not None:
             plan._options = replace(plan._options, knobs=Knobs(tile=(tile, tile)))
             plan._programs(False)  # (an error, if it does not fit)
         return plan
 
-    def times(self, what: str, plan: Plan, back: bool = False, moves: bool = True) -> Times:
-        """Moving and calculating of different images, in turns; sums are checked."""
+    @staticmethod
+    def resident(
+        plan: Plan, image: Array, inverse: bool = False, rule: str | None = None, threshold: float = 0.0
+    ) -> Resident:
+        """Allocate the arrays of a plan on its device, upload an image and run the plan once."""
+        resident = Resident(plan, rule, threshold)
+        resident.upload(image)
+        resident.forward()
+        if inverse:
+            resident.inverse()
+        resident.finish()
+        return resident
+
+    def times(self, label: str, plan: Plan, inverse: bool = False, transfers: bool = True) -> Times:
+        """Measure transfers and computation with alternating images, and check the results."""
         images = pictures(plan.shape, dtype=str(plan.dtype) if plan.dtype != np.float16 else "float16")
-        there = Resident(plan)
-        there.upload(images[0])
-        there.forward()
-        if back:
-            there.inverse()
-        there.finish()
-        move = moves and not self.on_cpu
+        resident = self.resident(plan, images[0], inverse)
+        transfers = transfers and not self.on_cpu
         calc, up, down = [], [], []
         begin, number = time.perf_counter(), 0
-        while number < FEWEST or (time.perf_counter() - begin < self.spend and number < MOST):
+        while number < MIN_RUNS or (time.perf_counter() - begin < self.budget_s and number < MAX_RUNS):
             number += 1
             image = images[number % len(images)]
             start = time.perf_counter()
-            if move or self.on_cpu:
-                there.upload(image)
-                there.finish()
-            middle = time.perf_counter()
-            calc.append(self.calculated(there, back))
-            if move:
-                late = time.perf_counter()
-                _ = there.download_samples() if back else there.download()
-                down.append(time.perf_counter() - late)
-                up.append(middle - start)
-            if number >= FEWEST and time.perf_counter() - begin > 20 * self.spend:
+            if transfers or self.on_cpu:
+                resident.upload(image)
+                resident.finish()
+            uploaded = time.perf_counter()
+            calc.append(self.run_seconds(resident, inverse))
+            if transfers:
+                computed = time.perf_counter()
+                _ = resident.download_samples() if inverse else resident.download()
+                down.append(time.perf_counter() - computed)
+                up.append(uploaded - start)
+            if number >= MIN_RUNS and time.perf_counter() - begin > 20 * self.budget_s:
                 break
         seconds = statistics.median(calc)
-        self._check_sums(what, there, plan, images, back)
-        found = Times(statistics.median(up or [0.0]), seconds, statistics.median(down or [0.0]), number)
-        self._predicted(what + (", back" if back else ""), plan, seconds)
-        if move:
-            self._predicted(
-                f"{what}{', back' if back else ''}, with transfers", plan, found.total, transfers=True
-            )
-        return found
+        self._check_sums(label, resident, plan, images)
+        times = Times(statistics.median(up or [0.0]), seconds, statistics.median(down or [0.0]), number)
+        label += ", back" if inverse else ""
+        self.compare_with_model(label, plan, seconds)
+        if transfers:
+            self.compare_with_model(f"{label}, with transfers", plan, times.total, transfers=True)
+        return times
 
-    def calculated(self, there: Resident, back: bool = False) -> float:
-        """Seconds of one run."""
-        return self.together(there.inverse if back else there.forward, there.finish)
+    def run_seconds(self, resident: Resident, inverse: bool = False) -> float:
+        """Seconds of one run, forward or inverse."""
+        return self.batch_seconds(resident.inverse if inverse else resident.forward, resident.finish)
 
     @staticmethod
-    def together(work: Callable[[], Any], finish: Callable[[], Any]) -> float:
-        """Seconds of a piece of work; those that are shorter than the clock is good for are done some at a time."""
-        many = 1
+    def batch_seconds(work: Callable[[], Any], finish: Callable[[], Any]) -> float:
+        """Seconds of one call, timed in batches that are long enough for the clock."""
+        count = 1
         while True:
             start = time.perf_counter()
-            for _ in range(many):
+            for _ in range(count):
                 work()
             finish()
-            took = time.perf_counter() - start
-            if took > BATCH or many >= 64:
-                return took / many
-            many = min(64, many * max(2, math.ceil(BATCH / max(took, 1e-6))))
+            seconds = time.perf_counter() - start
+            if seconds > BATCH_SECONDS or count >= 64:
+                return seconds / count
+            count = min(64, count * max(2, math.ceil(BATCH_SECONDS / max(seconds, 1e-6))))
 
-    def _check_sums(self, what: str, there: Resident, plan: Plan, images: list[Array], back: bool) -> None:
-        """The sum over all coefficients, of each image, beside what the reference of another kind says."""
+    def _check_sums(self, what: str, there: Resident, plan: Plan, images: list[Array]) -> None:
+        """Compare a sum of coefficients with an independent computation, and the reconstruction with the image."""
         image = images[-1]
         there.upload(image)
         there.forward()
@@ -241,37 +250,38 @@ class Bench:
         off = abs(own - total) / total
         self.checks.append(f"{what}: sum as by {whose} to {off:.0e}, largest error back {restored:.1e}")
 
-    def _predicted(self, what: str, plan: Plan, seconds: float, transfers: bool = False) -> None:
-        told = plan.predict(transfers=transfers)
+    def compare_with_model(self, label: str, plan: Plan, seconds: float, transfers: bool = False) -> None:
+        """Record the prediction for a plan beside its measured time."""
+        prediction = plan.predict(transfers=transfers)
         self.model.append(
             {
-                "what": what,
+                "what": label,
                 "measured": seconds,
-                "predicted": told.seconds,
-                "limit": told.limit,
-                "off": told.off(seconds) or "",
-                "terms": dict(told.terms),
+                "predicted": prediction.seconds,
+                "limit": prediction.limit,
+                "off": prediction.off(seconds) or "",
+                "terms": dict(prediction.terms),
             }
         )
 
     def seconds(self, work: Callable[[], Any], finish: Callable[[], Any] = lambda: None) -> float:
-        """The median of some runs of anything."""
+        """Median seconds of a function, after a warm-up."""
         work()
         finish()
-        found: list[float] = []
+        runs: list[float] = []
         begin = time.perf_counter()
-        while len(found) < FEWEST or (time.perf_counter() - begin < self.spend and len(found) < MOST):
+        while len(runs) < MIN_RUNS or (time.perf_counter() - begin < self.budget_s and len(runs) < MAX_RUNS):
             start = time.perf_counter()
             work()
             finish()
-            found.append(time.perf_counter() - start)
-            if len(found) >= 2 and time.perf_counter() - begin > 20 * self.spend:
+            runs.append(time.perf_counter() - start)
+            if len(runs) >= 2 and time.perf_counter() - begin > 20 * self.budget_s:
                 break
-        return statistics.median(found)
+        return statistics.median(runs)
 
     @contextmanager
     def threads(self, count: int) -> Iterator[None]:
-        """So many threads for the processor."""
+        """Set the number of threads of the CPU engine within a ``with`` block."""
         before = undula.get_num_threads()
         undula.set_num_threads(count)
         try:

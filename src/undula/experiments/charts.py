@@ -1,4 +1,4 @@
-"""Charts as SVG: letters and lines take the colour of the page, so that they can be read on light and on dark."""
+"""Charts as SVG; text and axes take the text colour of the page, so that they suit light and dark themes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .base import Chart
 
 __all__ = ["svg"]
 
-INK = "#010203"  # becomes the colour of the text around
+INK = "#010203"  # Replaced by currentColor in the SVG.
 COLORS = ("#1098ad", "#f76707", "#7048e8", "#2f9e44", "#e64980", "#f59f00", "#4263eb", "#868e96", "#0ca678", "#c92a2a", "#ae3ec9")  # fmt: skip
 MARKERS = "osD^vPX*<>h"
 
 
 def svg(chart: Chart) -> str:
-    """The text of an SVG file."""
+    """Draw a chart as SVG text."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -34,24 +34,16 @@ def svg(chart: Chart) -> str:
         if chart.mark is not None:
             name, value = chart.mark
             axes.axhline(value, color="#c92a2a", linewidth=1, linestyle=":")
-            axes.text(
-                0.995,
-                value,
-                name,
-                transform=axes.get_yaxis_transform(),
-                ha="right",
-                va="bottom",
-                color="#c92a2a",
-                fontsize=9,
-            ).set_in_layout(False)
+            label: Any = {"ha": "right", "va": "bottom", "color": "#c92a2a", "fontsize": 9}
+            axes.text(0.995, value, name, transform=axes.get_yaxis_transform(), **label).set_in_layout(False)
         axes.set_xlabel(chart.x)
         axes.set_ylabel(chart.y)
         axes.grid(True, alpha=0.18, color=INK, linewidth=0.6)
         if len(chart.series) + len(chart.theirs) > 1:
             axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
-        held = io.StringIO()
-        figure.savefig(held, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    text = held.getvalue()
+        file = io.StringIO()
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = file.getvalue()
     text = text[text.index("<svg") :].replace(INK, "currentColor")
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.S)
     text = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px; font-family: inherit", text)
@@ -67,22 +59,13 @@ def _lines(axes: Any, chart: Chart) -> None:
     for number, (name, points) in enumerate(chart.series.items()):
         color = COLORS[number % len(COLORS)]
         x, y = zip(*points, strict=True) if points else ((), ())
-        many = len(points) > 24
-        marker = None if many else MARKERS[number % len(MARKERS)]
+        marker = MARKERS[number % len(MARKERS)] if len(points) <= 24 else None
         axes.plot(x, y, color=color, marker=marker, markersize=4.5, linewidth=1.6, label=name)
     for number, (name, points) in enumerate(chart.theirs.items()):
         x, y = zip(*points, strict=True)
         color = COLORS[(number + len(chart.series)) % len(COLORS)]
-        axes.plot(
-            x,
-            y,
-            color=color,
-            linestyle="--",
-            marker="x",
-            markersize=4,
-            linewidth=1.1,
-            label=f"{name} (published)",
-        )
+        style: Any = {"linestyle": "--", "marker": "x", "markersize": 4, "linewidth": 1.1}
+        axes.plot(x, y, color=color, label=f"{name} (published)", **style)
     if "x" in chart.log:
         axes.set_xscale("log", base=2 if _powers(chart) else 10)
         if _powers(chart):
@@ -96,7 +79,7 @@ def _lines(axes: Any, chart: Chart) -> None:
 
 
 def _powers(chart: Chart) -> bool:
-    """All places are powers of two."""
+    """True if all x values are powers of two."""
     places = [x for points in chart.series.values() for x, _ in points]
     return bool(places) and all(isinstance(x, int) and x < 1 << 16 and x & (x - 1) == 0 for x in places)
 
@@ -105,15 +88,10 @@ def _bars(axes: Any, chart: Chart) -> None:
     names = list(dict.fromkeys(str(x) for points in chart.series.values() for x, _ in points))
     count = len(chart.series)
     for number, (name, points) in enumerate(chart.series.items()):
-        own = {str(x): y for x, y in points}
+        heights = {str(x): y for x, y in points}
         places = [k + (number - (count - 1) / 2) * 0.8 / count for k in range(len(names))]
-        axes.bar(
-            places,
-            [own.get(n, 0) for n in names],
-            0.76 / count,
-            color=COLORS[number % len(COLORS)],
-            label=name,
-        )
+        color = COLORS[number % len(COLORS)]
+        axes.bar(places, [heights.get(n, 0) for n in names], 0.76 / count, color=color, label=name)
     axes.set_xticks(range(len(names)), names)
 
 

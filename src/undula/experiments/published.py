@@ -1,4 +1,4 @@
-"""What others published: the numbers of five works, as data."""
+"""The published numbers of five works, as data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WORKS = ("video", "ultrasound", "colour", "schemes", "tiles")
 
 @dataclass(frozen=True)
 class Item:
-    """A table or a figure: what it shows, its numbers, and what a reader must know to compare them."""
+    """A published table or figure: its contents, and notes on how to compare them."""
 
     id: str
     what: str
@@ -26,23 +26,23 @@ class Item:
 
     @property
     def title(self) -> str:
-        """``Table 6.3``, ``Figure C.1``."""
+        """The title, such as ``Table 6.3`` or ``Figure C.1``."""
         kind, _, number = self.id.partition("-")
         return f"{kind.capitalize()} {number}" if kind in ("table", "figure") else self.id.replace("-", " ")
 
-    def row(self, first: str) -> list[Any]:
-        """The numbers of the row with this in front."""
-        return next(row[1:] for row in self.rows if row[0] == first)
+    def row(self, label: str) -> list[Any]:
+        """The cells of a row, without its label."""
+        return next(row[1:] for row in self.rows if row[0] == label)
 
     def column(self, name: str) -> list[Any]:
-        """The cells below a heading."""
+        """The cells of a column."""
         place = self.columns.index(name)
         return [row[place] for row in self.rows]
 
 
 @dataclass(frozen=True)
 class Work:
-    """A paper or a report: who made it, on what, how it was measured, and its numbers."""
+    """A paper or report: authors, hardware, method, and its tables and figures."""
 
     name: str
     title: str
@@ -56,7 +56,7 @@ class Work:
 
 @cache
 def work(name: str) -> Work:
-    """One of :data:`WORKS`.
+    """Return a published work, one of :data:`WORKS`.
 
     Examples
     --------
@@ -64,6 +64,6 @@ def work(name: str) -> Work:
     3.43
     """
     text = resources.files(__package__).joinpath("published", f"{name}.toml").read_text(encoding="utf-8")
-    told = tomllib.loads(text)
-    items = {one["id"]: Item(**one) for one in told.pop("item")}
-    return Work(name=name, items=items, **told)
+    fields = tomllib.loads(text)
+    items = {item["id"]: Item(**item) for item in fields.pop("item")}
+    return Work(name=name, items=items, **fields)

@@ -1,6 +1,6 @@
-"""Results beside the published numbers: one HTML page of everything, or a Markdown page for each table and figure.
+"""Reports of results and published numbers: one HTML page, or a Markdown page for each table and figure.
 
-A page is blocks (headings, paragraphs, lists, tables, charts, pictures, parts to unfold), which two printers print.
+A page is a sequence of blocks: headings, paragraphs, lists, tables, charts, pictures and collapsible parts.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ TITLES = {
     "tiles": "Tiles and blocks (Columbia, 2019)",
     "peers": "Other packages",
 }
-MOST = 14  # rows of the model's table that are shown unfolded
+MAX_OPEN_ROWS = 14  # Longer tables of predictions are collapsed.
 
 
 @dataclass
 class Blocks:
-    """What a page is made of."""
+    """The title and the blocks of a page."""
 
     title: str
     parts: list[tuple[str, Any]] = field(default_factory=list)
 
     def add(self, kind: str, content: Any) -> None:
-        """One more block."""
+        """Append a block."""
         self.parts.append((kind, content))
 
 
 def number(value: Any) -> str:
-    """A cell as text: no more digits than mean something."""
+    """Format a cell, numbers with about three significant digits."""
     if isinstance(value, (bool, Printed)) or not isinstance(value, (int, float)):
         return str(value)
     if isinstance(value, int):
@@ -60,102 +60,108 @@ def number(value: Any) -> str:
 
 
 def machine_of(run: dict[str, Any]) -> str:
-    """A line about where and when."""
+    """Describe the machine, date, version and kind of a run in one line."""
     gpus = [title for device, title in run["devices"].items() if device.startswith("cuda")]
     where = ", ".join([f"{run['processor']}, {run['threads']} threads", *gpus])
     kind = "quick run" if run["quick"] else "full run"
     return f"{where}; {run['date']}; Undula {run['undula']}; {kind}"
 
 
-def page(one: Experiment, runs: Sequence[dict[str, Any]]) -> Blocks:
-    """All about one table or figure."""
-    items = [] if one.work == "peers" else [work(one.work).items[name] for name in (one.item, *one.also)]
-    title = f"{items[0].title}: {one.title}" if items else one.title
+def page(experiment: Experiment, runs: Sequence[dict[str, Any]]) -> Blocks:
+    """Lay out the page of an experiment.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        The experiment.
+    runs : sequence of dict
+        Results of runs, as :func:`load` returns them.
+    """
+    items: list[Item] = []
+    if experiment.work != "peers":
+        published = work(experiment.work)
+        items = [published.items[name] for name in (experiment.item, *experiment.also)]
+    title = f"{items[0].title}: {experiment.title}" if items else experiment.title
     blocks = Blocks(title[:1].upper() + title[1:])
     findings = [
-        (machine_of(run), line)
+        line
         for run in runs
-        for told in run["results"].get(one.name, {}).values()
-        for line in told["findings"]
+        for record in run["results"].get(experiment.name, {}).values()
+        for line in record["findings"]
     ]
     if findings:
-        blocks.add("list", list(dict.fromkeys(line for _, line in findings)))
+        blocks.add("list", list(dict.fromkeys(findings)))
     if items:
-        own = work(one.work)
         blocks.add("heading", "Published")
-        blocks.add("text", f"{own.authors}: “{own.title}”, {own.place}, {own.year}.")
+        source = f"{published.place}, {published.year}"
+        blocks.add("text", f"{published.authors}: “{published.title}”, {source}.")
         for item in items:
-            _published(blocks, item)
+            _add_published(blocks, item)
     blocks.add("heading", "Today")
-    seen = False
-    for run in runs:
-        results = run["results"].get(one.name, {})
-        if not results:
-            continue
-        seen = True
+    measured = [run for run in runs if run["results"].get(experiment.name)]
+    for run in measured:
+        results = run["results"][experiment.name]
         blocks.add("subheading", machine_of(run))
-        drawn = _drawn(results)
-        for device, told in results.items():
-            outcome = Outcome.from_dict(told)
+        drawn = _charted_device(results)
+        for device, record in results.items():
+            outcome = Outcome.from_dict(record)
             for chart in outcome.charts if device == drawn else ():
                 blocks.add("chart", chart)
             for what, png in outcome.pictures.items():
                 blocks.add("picture", (what, png))
             for table in outcome.tables:
                 blocks.add("table", table)
-            _checked(blocks, outcome)
-    if not seen:
-        blocks.add("text", "Not measured yet: `undula experiments " + one.name + "` does it.")
-    if one.why:
+            _add_checks(blocks, outcome)
+    if not measured:
+        blocks.add("text", f"Not measured yet; run `undula experiments {experiment.name}`.")
+    if experiment.why:
         blocks.add("heading", "Why")
-        blocks.add("text", one.why)
+        blocks.add("text", experiment.why)
     blocks.add("heading", "What can be compared")
-    blocks.add("text", one.differs)
-    _modelled(blocks, one, runs)
-    blocks.add("code", f"undula experiments {one.name}")
+    blocks.add("text", experiment.differs)
+    _add_predictions(blocks, experiment, measured)
+    blocks.add("code", f"undula experiments {experiment.name}")
     return blocks
 
 
-def _drawn(results: dict[str, Any]) -> str:
-    """The device whose charts are shown: a GPU if there is one, then the processor."""
-    with_charts = [device for device, told in results.items() if told["charts"]]
+def _charted_device(results: dict[str, Any]) -> str:
+    """The device whose charts are shown: a GPU if there is one, else the CPU."""
+    with_charts = [device for device, record in results.items() if record["charts"]]
     order = ("cuda", "cpu", "opencl")
     return min(with_charts, key=lambda d: order.index(d.partition(":")[0]), default="")
 
 
-def _published(blocks: Blocks, item: Item) -> None:
+def _add_published(blocks: Blocks, item: Item) -> None:
     blocks.add("text", f"**{item.title}.** {item.what}")
     unit = f", {item.unit}" if item.unit else ""
     if item.rows and any(cell != "" for row in item.rows for cell in row[1:]):
-        rows = [[cell if isinstance(cell, str) else _printed(cell) for cell in row] for row in item.rows]
+        rows: list[list[Any]] = [
+            [cell if isinstance(cell, str) else Printed(cell) for cell in row] for row in item.rows
+        ]
         blocks.add("table", Table(f"{item.title}, as published{unit}", item.columns, rows))
     if item.note:
         blocks.add("fold", ("About these numbers", [("text", item.note)]))
 
 
 class Printed(float):
-    """A number that is shown as it was printed."""
+    """A number shown with all digits of the publication."""
 
     def __str__(self) -> str:
         return f"{float(self):,.10g}"
 
 
-def _printed(value: float) -> float:
-    return Printed(value)
-
-
-def _checked(blocks: Blocks, outcome: Outcome) -> None:
+def _add_checks(blocks: Blocks, outcome: Outcome) -> None:
     if outcome.checks:
         checks = list(dict.fromkeys(outcome.checks))
-        blocks.add("fold", (f"What was calculated, checked ({len(checks)})", [("list", checks)]))
+        blocks.add("fold", (f"Checks of the results ({len(checks)})", [("list", checks)]))
 
 
-def _modelled(blocks: Blocks, one: Experiment, runs: Sequence[dict[str, Any]]) -> None:
-    """Predicted beside measured."""
+def _add_predictions(blocks: Blocks, experiment: Experiment, runs: Sequence[dict[str, Any]]) -> None:
+    """Add a table of predicted and measured times."""
     rows = []
     for run in runs:
-        for device, told in run["results"].get(one.name, {}).items():
-            for line in told["model"]:
+        for device, record in run["results"][experiment.name].items():
+            for line in record["model"]:
                 ratio = line["measured"] / line["predicted"]
                 rows.append(
                     [run["devices"][device], line["what"], 1e3 * line["measured"], 1e3 * line["predicted"], ratio,
@@ -163,60 +169,65 @@ def _modelled(blocks: Blocks, one: Experiment, runs: Sequence[dict[str, Any]]) -
                 )  # fmt: skip
     blocks.add("heading", "The model")
     if not rows:
-        blocks.add("text", "No plan is measured by itself on this page, so there is nothing to predict.")
+        blocks.add("text", "This page has no measurements of single plans, so there are no predictions.")
         return
     right = sum(not row[-1] for row in rows)
     blocks.add(
         "text",
-        f"`plan.predict()` is within 30 % in {right} of the {len(rows)} measurements of this page; where it is not, the last column"
-        " names the term whose smallest change would explain it, if there is one.",
+        f"`plan.predict()` is within 30 % in {right} of the {len(rows)} measurements of this page; otherwise the last column"
+        " names the term whose smallest change would explain the difference, if there is one.",
     )
-    columns = [
-        "device",
-        "what",
-        "measured ms",
-        "predicted ms",
-        "ratio",
-        "limited by",
-        "if off by more than 30 %",
-    ]
-    table = ("table", Table("measured and predicted", columns, rows))
-    if len(rows) > MOST:
+    headings = "device,what,measured ms,predicted ms,ratio,limited by,if off by more than 30 %"
+    table = ("table", Table("measured and predicted", headings.split(","), rows))
+    if len(rows) > MAX_OPEN_ROWS:
         blocks.add("fold", (f"All {len(rows)} measurements", [table]))
     else:
         blocks.add(*table)
 
 
 def summary(runs: Sequence[dict[str, Any]]) -> list[tuple[str, str, int, int]]:
-    """For each device of each run: machine, device, measurements, and how many the model has within 30 %."""
-    found = []
+    """For each device of each run: machine, device, number of measurements, and of those predicted within 30 %."""
+    rows = []
     for run in runs:
         for device, title in run["devices"].items():
-            lines = [
-                line for some in run["results"].values() for line in some.get(device, {}).get("model", ())
-            ]
+            records = [outcomes[device] for outcomes in run["results"].values() if device in outcomes]
+            lines = [line for record in records for line in record.get("model", ())]
             unique = {(line["what"], line["measured"]): line for line in lines}
             if unique:
                 right = sum(not line["off"] for line in unique.values())
-                found.append((machine_of(run), title, len(unique), right))
-    return found
+                rows.append((machine_of(run), title, len(unique), right))
+    return rows
 
 
 # --- Markdown -------------------------------------------------------------------------------------
 
 
 def pages(runs: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Blocks]]:
-    """A page for each experiment, by its name."""
-    for one in experiments().values():
-        yield one.name, page(one, runs)
+    """Lay out a page for each experiment, by name."""
+    for experiment in experiments().values():
+        yield experiment.name, page(experiment, runs)
 
 
 def markdown(blocks: Blocks, images: str, place: str, draw: bool = True) -> tuple[str, dict[str, bytes]]:
-    """A page as Markdown, and its pictures by name; ``images`` leads to their folder.
+    """Format a page as Markdown.
 
-    Without ``draw`` charts are empty.
+    Parameters
+    ----------
+    blocks : Blocks
+        The page.
+    images : str
+        The path of the folder of images, relative to the page.
+    place : str
+        Prefix of the names of images.
+    draw : bool, optional
+        False to leave charts empty. The default is True.
+
+    Returns
+    -------
+    tuple of str and dict
+        The text, and the contents of images by name.
     """
-    kept: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
 
     def printed(parts: Sequence[tuple[str, Any]]) -> list[str]:
         lines: list[str] = []
@@ -232,32 +243,30 @@ def markdown(blocks: Blocks, images: str, place: str, draw: bool = True) -> tupl
             elif kind == "table":
                 lines += [f"*{content.title}*", "", *_rows(content), ""]
             elif kind == "chart":
-                name = f"{place}-{len(kept)}.svg"
-                kept[name] = svg(content).encode() if draw else b""
+                name = f"{place}-{len(files)}.svg"
+                files[name] = svg(content).encode() if draw else b""
                 lines += [f"![{content.title}]({images}/{name})", ""]
             elif kind == "picture":
                 what, png = content
-                name = f"{place}-{len(kept)}.png"
-                kept[name] = base64.b64decode(png)
+                name = f"{place}-{len(files)}.png"
+                files[name] = base64.b64decode(png)
                 lines += [f"![{what}]({images}/{name})", "", f"*{what}*", ""]
             elif kind == "fold":
                 title, inner = content
-                lines += [
-                    '<details markdown="1">',
-                    f"<summary>{title}</summary>",
-                    "",
-                    *printed(inner),
-                    "</details>",
-                    "",
-                ]
+                lines += ['<details markdown="1">', f"<summary>{title}</summary>", ""]
+                lines += [*printed(inner), "</details>", ""]
         return lines
 
-    return "\n".join([f"# {blocks.title}", "", *printed(blocks.parts)]).rstrip() + "\n", kept
+    return "\n".join([f"# {blocks.title}", "", *printed(blocks.parts)]).rstrip() + "\n", files
+
+
+def _numeric(table: Table) -> list[bool]:
+    """True for each column with numbers."""
+    return [any(isinstance(row[k], (int, float)) for row in table.rows) for k in range(len(table.columns))]
 
 
 def _rows(table: Table) -> list[str]:
-    right = [any(isinstance(row[k], (int, float)) for row in table.rows) for k in range(len(table.columns))]
-    lines = [list(table.columns), ["--:" if some else "---" for some in right]]
+    lines = [list(table.columns), ["--:" if numeric else "---" for numeric in _numeric(table)]]
     lines += [[number(cell).replace("|", "\\|").replace("*", "\\*") for cell in row] for row in table.rows]
     return ["| " + " | ".join(line) + " |" for line in lines]
 
@@ -280,42 +289,51 @@ summary { cursor: pointer; } footer { margin-top: 4em; font-size: .85rem; opacit
 
 
 def report(path: str | Path) -> str:
-    """One HTML page of the results in a file: everything in it, nothing to be loaded."""
+    """Format the results in a file as one self-contained HTML page.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that :func:`save` wrote.
+
+    Returns
+    -------
+    str
+        The page.
+    """
     run = load(Path(path))
     known = experiments()
-    wanted = [known[name] for name in run["results"] if name in known]
+    by_work: dict[str, list[Experiment]] = {name: [] for name in (*WORKS, "peers")}
+    for name in run["results"]:
+        if name in known:
+            by_work[known[name].work].append(known[name])
+    by_work = {name: shown for name, shown in by_work.items() if shown}
     body = [
-        "<h1>Undula: tables and figures of five works, again</h1>",
+        "<h1>Undula: tables and figures of five works, reproduced</h1>",
         f"<p>{html.escape(machine_of(run))}</p>",
     ]
     versions = ", ".join(f"{name} {value}" for name, value in run["versions"].items())
     body.append(f"<p>{html.escape(versions)}; measured in {run['seconds']:.0f} s.</p>")
-    model = Table("how often the model is right", ["device", "measurements", "within 30 %", "share"])
+    model = Table("accuracy of the model", ["device", "measurements", "within 30 %", "share"])
     for _, device, count, right in summary([run]):
         model.add(device, count, right, f"{100 * right / count:.0f} %")
-    for own in (*WORKS, "peers"):
-        some = [one for one in wanted if one.work == own]
-        if not some:
-            continue
-        links = "".join(
-            f'<a href="#{_anchor(one.name)}">{html.escape(page(one, []).title)}</a>' for one in some
-        )
-        body.append(f"<nav><b>{html.escape(TITLES[own])}</b><br>{links}</nav>")
+    for name, shown in by_work.items():
+        links = "".join(f'<a href="#{_anchor(e.name)}">{html.escape(page(e, []).title)}</a>' for e in shown)
+        body.append(f"<nav><b>{html.escape(TITLES[name])}</b><br>{links}</nav>")
     if model.rows:
         body.append(_html([("table", model)]))
-    for own in (*WORKS, "peers"):
-        some = [one for one in wanted if one.work == own]
-        if not some:
-            continue
-        body.append(f'<h2 id="{own}">{html.escape(TITLES[own])}</h2>')
-        if own in WORKS:
-            inner = [("text", part) for part in work(own).method.strip().split("\n\n")]
-            body.append(_html([("list", work(own).hardware), ("fold", ("How it was measured then", inner))]))
-        for one in some:
-            blocks = page(one, [run])
-            body.append(f'<h3 id="{_anchor(one.name)}">{html.escape(blocks.title)}</h3>')
+    for name, shown in by_work.items():
+        body.append(f'<h2 id="{name}">{html.escape(TITLES[name])}</h2>')
+        if name in WORKS:
+            method = [("text", part) for part in work(name).method.strip().split("\n\n")]
+            body.append(
+                _html([("list", work(name).hardware), ("fold", ("How the authors measured", method))])
+            )
+        for experiment in shown:
+            blocks = page(experiment, [run])
+            body.append(f'<h3 id="{_anchor(experiment.name)}">{html.escape(blocks.title)}</h3>')
             body.append(_html(blocks.parts))
-    footer = f"Undula {run['undula']}, {run['date']}. Published numbers are their authors'; wording is ours."
+    footer = f"Undula {run['undula']}, {run['date']}. Published numbers belong to their authors; the wording is ours."
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -330,7 +348,7 @@ def _anchor(name: str) -> str:
 
 
 def _inline(text: str) -> str:
-    """Text with `code` and **strong** in it."""
+    """Convert inline Markdown (code, bold, italics) to HTML."""
     safe = html.escape(text, quote=False)
     safe = re.sub(r"`([^`]+)`", r"<code>\1</code>", safe)
     safe = re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", safe)
@@ -368,15 +386,14 @@ def _html(parts: Sequence[tuple[str, Any]]) -> str:
 
 
 def _paragraph(text: str) -> str:
-    """A paragraph, or a list where lines begin with dashes."""
-    head, *rest = re.split(r"^- ", text, flags=re.M)
-    points = "".join(f"<li>{_inline(point)}</li>" for point in rest)
-    return (f"<p>{_inline(head)}</p>" if head.strip() else "") + (f"<ul>{points}</ul>" if points else "")
+    """Format a paragraph, followed by a list if lines begin with dashes."""
+    head, *points = re.split(r"^- ", text, flags=re.M)
+    items = "".join(f"<li>{_inline(point)}</li>" for point in points)
+    return (f"<p>{_inline(head)}</p>" if head.strip() else "") + (f"<ul>{items}</ul>" if items else "")
 
 
 def _table(table: Table) -> str:
-    right = [any(isinstance(row[k], (int, float)) for row in table.rows) for k in range(len(table.columns))]
-    kinds = [' class="n"' if some else "" for some in right]
+    kinds = [' class="n"' if numeric else "" for numeric in _numeric(table)]
     head = "".join(f"<th{k}>{html.escape(name)}</th>" for k, name in zip(kinds, table.columns, strict=True))
     rows = "".join(
         "<tr>"

@@ -1,4 +1,4 @@
-"""Runs experiments on every device that there is, and keeps what came of them."""
+"""Run experiments on the available devices, and save and load their results."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ __all__ = ["earlier", "load", "machine", "run", "save"]
 PACKAGES = (
     "numpy numba llvmlite cuda-core cuda-bindings pyopencl PyWavelets ndwt ptwt pytorch-wavelets torch scikit-image"
 ).split()
-Told = Callable[[str, int, int], None]  # what is measured, how many are done, and of how many
+Progress = Callable[[str, int, int], None]  # Takes the current experiment, the number done, and the total.
 
 
 def machine() -> dict[str, Any]:
-    """What this runs on, when, and with which versions."""
+    """Describe this machine: processor, threads, system, date and versions."""
     processor = platform.processor() or platform.machine()
     with suppress(OSError):
-        found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-        processor = found[1] if found else processor
+        model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+        processor = model[1] if model else processor
     versions = {"python": platform.python_version()}
     for name in PACKAGES:
         with suppress(importlib.metadata.PackageNotFoundError):
@@ -49,63 +49,69 @@ def machine() -> dict[str, Any]:
 
 
 def run(
-    wanted: Sequence[Experiment],
+    selection: Sequence[Experiment],
     devices: Sequence[str] | None = None,
     quick: bool = False,
-    told: Told = lambda what, done, whole: None,
-    keep: Callable[[dict[str, Any]], None] = lambda found: None,
+    progress: Progress = lambda name, done, total: None,
+    keep: Callable[[dict[str, Any]], None] = lambda results: None,
 ) -> dict[str, Any]:
-    """Runs experiments, and returns what JSON can hold.
+    """Run experiments.
 
     Parameters
     ----------
-    wanted : sequence of Experiment
+    selection : sequence of Experiment
+        The experiments.
     devices : sequence of str, optional
-        As ``backend`` takes them; all that there are if not given.
-    quick : bool
-        Small sizes and few runs.
-    told : callable
-        Called before each with its name, how many are done, and of how many.
-    keep : callable
-        Called after each with all that was found so far.
+        Names of devices, as for ``backend``. The default is all available devices.
+    quick : bool, optional
+        True for small sizes and few runs. The default is False.
+    progress : callable, optional
+        Called before each experiment with its name, the number of those done, and the total.
+    keep : callable, optional
+        Called after each experiment with all results so far.
+
+    Returns
+    -------
+    dict
+        The machine, the devices and the results, as values that JSON can hold.
     """
     known = undula.devices()
     names = list(known) if devices is None else list(devices)
     begin = time.perf_counter()
     cpu = Bench("cpu", _title(known, "cpu"), quick)
     benches = [cpu if name == "cpu" else Bench(name, _title(known, name), quick, cpu) for name in names]
-    found: dict[str, Any] = {}
+    outcomes: dict[str, Any] = {}
     skipped: list[str] = []
-    whole, done = len(benches) * len(wanted), 0
+    total, done = len(benches) * len(selection), 0
     ceilings = {bench.device: json.loads(undula.ceilings(bench.device).to_json()) for bench in benches}
 
-    def all_of_it() -> dict[str, Any]:
+    def record() -> dict[str, Any]:
         return {
             **machine(),
             "quick": quick,
             "seconds": time.perf_counter() - begin,
             "devices": {bench.device: bench.title for bench in benches},
             "ceilings": ceilings,
-            "results": found,
+            "results": outcomes,
         }
 
     for bench in benches:
-        for one in wanted:
-            told(f"{one.name} on {bench.title}", done, whole)
-            outcome = _one(bench, one)
+        for experiment in selection:
+            progress(f"{experiment.name} on {bench.title}", done, total)
+            outcome = _measure(bench, experiment)
             if outcome is None:
-                skipped.append(f"{one.name} on {bench.title}")
+                skipped.append(f"{experiment.name} on {bench.title}")
             else:
-                found.setdefault(one.name, {})[bench.device] = outcome.to_dict()
-                keep(all_of_it())
+                outcomes.setdefault(experiment.name, {})[bench.device] = outcome.to_dict()
+                keep(record())
             done += 1
-    if not found:
+    if not outcomes:
         raise ArgumentError(
-            f"nothing of this is for {', '.join(bench.device for bench in benches)}:"
-            f" {', '.join(skipped)}; schemes and kernels are measured on cuda and opencl devices, colours and peers on the cpu"
+            f"none of these experiments runs on {', '.join(bench.device for bench in benches)}:"
+            f" {', '.join(skipped)}; schemes and kernels need a cuda or opencl device, colour and peers the cpu"
         )
-    told("done", whole, whole)
-    return {**all_of_it(), "skipped": skipped}
+    progress("done", total, total)
+    return {**record(), "skipped": skipped}
 
 
 def _title(known: dict[str, str], name: str) -> str:
@@ -115,84 +121,97 @@ def _title(known: dict[str, str], name: str) -> str:
     return title if kind == "cpu" else f"{title}, {kind.upper() if kind == 'cuda' else 'OpenCL'}"
 
 
-def _one(bench: Bench, one: Experiment) -> Outcome | None:
+def _measure(bench: Bench, experiment: Experiment) -> Outcome | None:
     begin = time.perf_counter()
     bench.model, bench.checks = [], []
-    outcome = one.measured(bench)
-    if outcome is not None and not (outcome.tables or outcome.charts or outcome.pictures):
+    outcome = experiment.measure(bench)
+    if outcome is None or not (outcome.tables or outcome.charts or outcome.pictures):
         return None
-    if outcome is not None:
-        outcome.model, outcome.checks = bench.model, [*outcome.checks, *bench.checks]
-        outcome.seconds = time.perf_counter() - begin
+    outcome.model, outcome.checks = bench.model, [*outcome.checks, *bench.checks]
+    outcome.seconds = time.perf_counter() - begin
     return outcome
 
 
-def save(found: dict[str, Any], path: Path, before: dict[str, Any] | None = None) -> None:
-    """Writes results as JSON, whole or not at all, with no more digits than mean something.
+def save(measured: dict[str, Any], path: Path, before: dict[str, Any] | None = None) -> None:
+    """Write results as JSON with four significant digits, atomically.
 
-    ``before`` are those of an earlier run of the same kind, which stay but for what was measured again.
+    Parameters
+    ----------
+    measured : dict
+        Results as :func:`run` returns them.
+    path : Path
+        The file.
+    before : dict, optional
+        Results of an earlier run of the same kind, as :func:`earlier` returns them. They are kept unless
+        they were measured again.
     """
     if before is not None:
-        found = {
-            **found,
-            "seconds": before["seconds"] + found["seconds"],
-            "results": {**before["results"], **_merged(before["results"], found["results"])},
-            "devices": {**before["devices"], **found["devices"]},
-            "ceilings": {**before["ceilings"], **found["ceilings"]},
+        results = {
+            name: {**before["results"].get(name, {}), **outcomes}
+            for name, outcomes in measured["results"].items()
         }
-    order = list(experiments())
-    results = sorted(
-        found["results"].items(), key=lambda one: order.index(one[0]) if one[0] in order else len(order)
-    )
-    text = json.dumps(_short({**found, "results": dict(results)}), ensure_ascii=False, separators=(",", ":"))
-    text = re.sub(r'("(?:video|ultrasound|colour|schemes|tiles|peers)/)', r"\n\1", text)  # (a line for each)
-    with atomic_write(path) as beside:
-        beside.write_text(text + "\n", encoding="utf-8")
+        measured = {
+            **measured,
+            "seconds": before["seconds"] + measured["seconds"],
+            "results": {**before["results"], **results},
+            "devices": {**before["devices"], **measured["devices"]},
+            "ceilings": {**before["ceilings"], **measured["ceilings"]},
+        }
+    order = {name: place for place, name in enumerate(experiments())}
+    ordered = sorted(measured["results"].items(), key=lambda entry: order.get(entry[0], len(order)))
+    measured = {**measured, "results": dict(ordered)}
+    text = json.dumps(_rounded(measured), ensure_ascii=False, separators=(",", ":"))
+    # Start a line for each experiment, so that differences between two files can be read.
+    text = re.sub(r'("(?:video|ultrasound|colour|schemes|tiles|peers)/)', r"\n\1", text)
+    with atomic_write(path) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def earlier(path: Path, quick: bool) -> dict[str, Any] | None:
-    """Results that are in a folder already; an error where they are damaged, or of another kind of run."""
+    """Load the results of an earlier run, or return None if there are none.
+
+    Raises
+    ------
+    FileError
+        If the file is damaged, or holds results of another machine, version or kind of run.
+    """
     if not path.exists():
         return None
     before, now = load(path), machine()
-    alike = {name: now[name] for name in ("processor", "threads", "undula")} | {"quick": quick}
+    expected = {name: now[name] for name in ("processor", "threads", "undula")} | {"quick": quick}
     differs = [
         f"{name} {before.get(name)!r}, now {value!r}"
-        for name, value in alike.items()
+        for name, value in expected.items()
         if before.get(name) != value
     ]
     if differs:
         raise FileError(
-            f"{path} has results of another kind of run ({'; '.join(differs)}): name another folder with --output"
+            f"{path} has results of a different kind of run ({'; '.join(differs)}); name another folder with --output"
         )
     return before
 
 
-def _merged(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    return {name: {**before.get(name, {}), **some} for name, some in now.items()}
-
-
 def load(path: Path) -> dict[str, Any]:
-    """Results from a file."""
+    """Load results that :func:`save` wrote."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        whole = isinstance(found, dict) and all(
-            isinstance(found[k], dict) for k in ("results", "devices", "ceilings")
+        results = json.loads(path.read_text(encoding="utf-8"))
+        valid = isinstance(results, dict) and all(
+            isinstance(results[k], dict) for k in ("results", "devices", "ceilings")
         )
-        whole = whole and all(isinstance(some, dict) for some in found["results"].values())
+        valid = valid and all(isinstance(outcomes, dict) for outcomes in results["results"].values())
     except (ValueError, KeyError):
-        whole = False
-    if not whole:
-        raise FileError(f"{path} is damaged, or no results of experiments: remove it, or name another folder")
-    return dict(found)
+        valid = False
+    if not valid:
+        raise FileError(f"{path} is damaged or not a file of results; remove it or name another folder")
+    return dict(results)
 
 
-def _short(value: Any) -> Any:
-    """Floats with four digits."""
+def _rounded(value: Any) -> Any:
+    """Round all floats to four significant digits."""
     if isinstance(value, float):
         return float(f"{value:.4g}")
     if isinstance(value, dict):
-        return {key: _short(one) for key, one in value.items()}
+        return {key: _rounded(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_short(one) for one in value]
+        return [_rounded(item) for item in value]
     return value

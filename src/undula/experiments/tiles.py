@@ -1,7 +1,7 @@
 """Littlejohn and Yao, "Accelerated Discrete Wavelet Transforms" (Columbia, 2019).
 
-CDF 9/7 by a serial program, a kernel in two dimensions, a naive one along each axis and one with tiles: random
-arrays of many sizes, square and not, with two sizes of blocks; 750 images; and a profile.
+CDF 9/7 by a serial program, a two-dimensional kernel, a naive kernel along each axis and a tiled one: random
+arrays of many sizes, square and rectangular, with two block sizes; 750 images; and a profile.
 """
 
 from __future__ import annotations
@@ -17,23 +17,22 @@ import numpy as np
 import undula
 
 from ..errors import UndulaError
-from ..transforms.resident import Resident
 from .base import Chart, Outcome, Table, experiment
 from .bench import Bench
 from .published import work
-from .schemes import rims
+from .schemes import overlap
 
-STEPS = (1, 5, 10, 20, 35, 50, 2, 30)  # L: sides are a hundred times as long
+LENGTHS = (1, 5, 10, 20, 35, 50, 2, 30)  # L of the report: sides in hundreds of samples.
 WAYS: dict[str, dict[str, Any]] = {
     "non-separable": {"scheme": "convolution"},
     "naive separable": {"strategy": "naive"},
     "tiled separable": {"scheme": "sweldens"},
     "sliding": {"strategy": "sliding"},
 }
-COMMON = """Serial is PyWavelets, as in the report, where it is installed. Non-separable is scheme `convolution`, whose 16
-polyphase filters are two-dimensional; it has tiles in shared memory, which the report's kernel had not. Tiled is scheme
-`sweldens`. A block is a tile of so many quads on a side; naive and sliding have none. Times are without transfers; the
-report does not say whether its own are. The processor's engine has its own way, and stands beside them as `processor`."""
+COMMON = """The serial program is PyWavelets, as in the report, if installed. Non-separable is scheme `convolution`, with 16
+two-dimensional polyphase filters; unlike the kernel of the report, it uses tiles in shared memory. Tiled is scheme `sweldens`.
+The block size is the side of a tile in quads; naive and sliding have no tiles. Times exclude transfers; the report does not say
+whether its times do. The engine for the CPU has none of these kernels; its times are in column `processor`."""
 
 
 def _shape(step: int, square: bool) -> tuple[int, int]:
@@ -41,89 +40,78 @@ def _shape(step: int, square: bool) -> tuple[int, int]:
 
 
 def _serial(bench: Bench, x: Any) -> tuple[float, Any] | None:
-    """PyWavelets' seconds and results."""
+    """Seconds and coefficients of PyWavelets."""
     try:
         import pywt
     except ImportError:
         return None
-    found = pywt.dwt2(x, "bior4.4", mode="zero")
-    if x.size > 4e6:  # (once is enough of what takes so long)
+    coeffs = pywt.dwt2(x, "bior4.4", mode="zero")
+    if x.size > 4e6:  # Large arrays take long, so one run must do.
         begin = time.perf_counter()
-        found = pywt.dwt2(x, "bior4.4", mode="zero")
-        return time.perf_counter() - begin, found
-    return bench.seconds(lambda: pywt.dwt2(x, "bior4.4", mode="zero")), found
+        coeffs = pywt.dwt2(x, "bior4.4", mode="zero")
+        return time.perf_counter() - begin, coeffs
+    return bench.seconds(lambda: pywt.dwt2(x, "bior4.4", mode="zero")), coeffs
 
 
 def _arrays(bench: Bench, step: int, square: bool) -> tuple[Any, float | None, Any]:
-    """A random array, and what the serial program makes of it, on this machine."""
+    """A random array, the seconds of the serial program on this machine, and its coefficients."""
 
-    def measured() -> tuple[Any, float | None, Any]:
+    def measure() -> tuple[Any, float | None, Any]:
         x = np.random.default_rng(step).random(_shape(step, square)).astype(np.float32)
         serial = _serial(bench, x)
         low, high = undula.dwt2(x.astype(np.float64), "bior4.4", mode="zero") if serial is None else serial[1]
         return x, None if serial is None else serial[0], (low, *high)
 
-    found: tuple[Any, float | None, Any] = bench.cpu.once(("array", step, square), measured)
-    return found
+    return bench.cpu.once(("array", step, square), measure)
 
 
 def _run(bench: Bench, way: str, step: int, square: bool, block: int) -> float | None:
-    """Seconds of one way; its results are compared with the serial program's."""
+    """Seconds of one kernel; its results are compared with those of the serial program."""
     options = {} if bench.on_cpu else dict(WAYS[way])
     if "scheme" in options:
         options["tile"] = block
 
-    def measured() -> float | None:
+    def measure() -> float | None:
         x, _, expected = _arrays(bench, step, square)
         try:
             plan = bench.plan(x.shape, "bior4.4", 1, mode="zero", dtype="float32", **options)
         except UndulaError as error:
             bench.checks.append(f"{way}, blocks of {block}: not run ({error})")
             return None
-        there = Resident(plan)
-        there.upload(x)
-        there.forward()
-        there.finish()
-        low, ad, da, dd = there.download()
-        apart = max(float(np.abs(a - b).max()) for a, b in zip((low, da, ad, dd), expected, strict=True))
-        assert apart < 1e-4, f"{way} {x.shape}: off by {apart}"
-        bench.checks.append(
-            f"{way}, {x.shape[0]}×{x.shape[1]}, block {block}: equal to the serial one to {apart:.0e}"
-        )
-        seconds = float(np.median([bench.calculated(there, False) for _ in range(7)]))
-        bench._predicted(f"{way}, {x.shape[0]}×{x.shape[1]}, block {block}", plan, seconds)
+        resident = bench.resident(plan, x)
+        low, ad, da, dd = resident.download()
+        deviation = max(float(np.abs(a - b).max()) for a, b in zip((low, da, ad, dd), expected, strict=True))
+        assert deviation < 1e-4, f"{way} {x.shape}: off by {deviation}"
+        label = f"{way}, {x.shape[0]}×{x.shape[1]}, block {block}"
+        bench.checks.append(f"{label}: equal to the serial one to {deviation:.0e}")
+        seconds = float(np.median([bench.run_seconds(resident) for _ in range(7)]))
+        bench.compare_with_model(label, plan, seconds)
         return seconds
 
-    found: float | None = bench.once((way, step, square, block if "tile" in options else 0), measured)
-    return found
+    return bench.once((way, step, square, block if "tile" in options else 0), measure)
 
 
 def _sweep(bench: Bench, square: bool, block: int, item: str) -> Outcome:
-    steps = sorted(bench.some(*STEPS, quick=3, slow=2))
+    steps = sorted(bench.subset(*LENGTHS, quick=3, slow=2))
     ways = ["processor"] if bench.on_cpu else list(WAYS)
     shape = "square" if square else "rectangular"
     table = Table(
         f"{bench.title}: {shape} arrays, blocks of {block}, ms",
-        [
-            "size",
-            "serial (PyWavelets)",
-            *ways,
-            "serial / tiled" if not bench.on_cpu else "serial / processor",
-        ],
+        ["size", "serial (PyWavelets)", *ways, f"serial / {'processor' if bench.on_cpu else 'tiled'}"],
     )
     chart = Chart(f"{shape}, blocks of {block}, on {bench.title}", "L (side / 100)", "milliseconds", log="y")
     for step in steps:
         _, serial, _ = _arrays(bench, step, square)
-        found = {way: _run(bench, way, step, square, block) for way in ways}
-        best = found.get("tiled separable") or found.get("processor")
+        times = {way: _run(bench, way, step, square, block) for way in ways}
+        best = times.get("tiled separable") or times.get("processor")
         height, width = _shape(step, square)
         table.add(
             f"{height}×{width}",
             "–" if serial is None else 1e3 * serial,
-            *("–" if s is None else 1e3 * s for s in found.values()),
+            *("–" if s is None else 1e3 * s for s in times.values()),
             serial / best if serial and best else "–",
         )
-        for name, seconds in (("serial (PyWavelets)", serial), *found.items()):
+        for name, seconds in (("serial (PyWavelets)", serial), *times.items()):
             if seconds is not None:
                 chart.series.setdefault(name, []).append((step, 1e3 * seconds))
     outcome = Outcome([table], [chart])
@@ -132,9 +120,9 @@ def _sweep(bench: Bench, square: bool, block: int, item: str) -> Outcome:
         printed = [
             row[1] for row in work("tiles").items[item].rows if row[0] == "serial time / tiled separable time"
         ]
-        said = f"; the report has {printed[0]}" if printed else ""
+        comparison = f"; the report has {printed[0]}" if printed else ""
         outcome.findings.append(
-            f"{bench.title}: {min(ratios):,.0f} to {max(ratios):,.0f} times as fast as the serial program{said}."
+            f"{bench.title}: {min(ratios):,.0f} to {max(ratios):,.0f} times as fast as the serial program{comparison}."
         )
     return outcome
 
@@ -155,14 +143,14 @@ def _with_blocks(bench: Bench, square: bool, item: str) -> Outcome:
     outcome = _sweep(bench, square, 32, item)
     if bench.on_cpu:
         return outcome
-    step = max(bench.some(*STEPS, quick=3, slow=2))
+    step = max(bench.subset(*LENGTHS, quick=3, slow=2))
     for way in ("tiled separable", "non-separable"):
-        made = undula.scheme("bior4.4", str(WAYS[way]["scheme"]))
+        scheme = undula.scheme("bior4.4", str(WAYS[way]["scheme"]))
         small, large = (_run(bench, way, step, square, block) for block in (16, 32))
         if small and large:
             outcome.findings.append(
                 f"{bench.title}, {way}, L = {step}: blocks of 16 take {small / large:.2f} times as long as blocks of 32"
-                f" ({rims(made, 16):.2f} and {rims(made, 32):.2f} quads are calculated for each result)."
+                f" ({overlap(scheme, 16):.2f} and {overlap(scheme, 32):.2f} quads are computed per result)."
             )
     return outcome
 
@@ -183,19 +171,19 @@ SHAPES = {"square": (1, 1), "wide 1:2": (1, 2), "tall 2:1": (2, 1)}
 
 
 def _album(bench: Bench) -> dict[str, Any]:
-    """Many images of three shapes, each with its transfers; pixels and seconds as they add up."""
+    """Cumulative pixels and seconds over many images of three shapes, and totals of transfers."""
 
-    def measured() -> dict[str, Any]:
+    def measure() -> dict[str, Any]:
         count = 10 if bench.slow else 30 if bench.quick else 750
         rng = np.random.default_rng(0)
         sides = [int(n) for n in rng.integers(100, 1001 if not bench.slow else 400, count // 3)]
         ways = {"processor": {}} if bench.on_cpu else dict(WAYS)
         canvas = rng.random((3, 2000, 2000)).astype(np.float32)
-        found: dict[str, Any] = {"curves": {}, "profile": {}, "count": 3 * len(sides)}
+        album: dict[str, Any] = {"curves": {}, "profile": {}, "count": 3 * len(sides)}
         for shape, (tall, wide) in SHAPES.items():
             for way, options in ways.items():
                 pixels, seconds, curve = 0, 0.0, []
-                own = found["profile"].setdefault(
+                profile = album["profile"].setdefault(
                     way, {"up": 0.0, "kernels": 0.0, "down": 0.0, "bytes up": 0, "bytes down": 0}
                 )
                 for number, side in enumerate(sides):
@@ -207,46 +195,43 @@ def _album(bench: Bench) -> dict[str, Any]:
                         )
                     except UndulaError:
                         break
-                    there = Resident(plan)
-                    there.forward()
-                    there.finish()
+                    resident = bench.resident(plan, image)
                     marks = [time.perf_counter()]
-                    for step in (partial(there.upload, image), there.forward, there.download):
-                        step()
-                        there.finish()
+                    for action in (partial(resident.upload, image), resident.forward, resident.download):
+                        action()
+                        resident.finish()
                         marks.append(time.perf_counter())
                     if number == 0:
-                        _same_as_serial(there.download(), image)
+                        _check_as_serial(resident.download(), image)
                     up, kernels, down = (b - a for a, b in pairwise(marks))
-                    own["up"] += up
-                    own["kernels"] += kernels
-                    own["down"] += down
-                    own["bytes up"] += image.nbytes
-                    own["bytes down"] += sum(band.nbytes for band in there.download())
+                    profile["up"] += up
+                    profile["kernels"] += kernels
+                    profile["down"] += down
+                    profile["bytes up"] += image.nbytes
+                    profile["bytes down"] += sum(band.nbytes for band in resident.download())
                     pixels += rows * columns
                     seconds += kernels if not bench.on_cpu else up + kernels + down
                     curve.append((pixels, seconds))
                 if curve:
-                    found["curves"][shape, way] = curve
-        bench.checks.append(f"{found['count']} images: the first of each shape equal to the serial program's")
-        return found
+                    album["curves"][shape, way] = curve
+        bench.checks.append(f"{album['count']} images: the first of each shape equals the serial result")
+        return album
 
-    made: dict[str, Any] = bench.once("album", measured)
-    return made
+    return bench.once("album", measure)
 
 
-def _same_as_serial(found: Any, image: Any) -> None:
+def _check_as_serial(bands: Any, image: Any) -> None:
     low, (horizontal, vertical, diagonal) = undula.dwt2(
         image.astype(np.float64), "bior4.4", mode="zero", axes=(1, 2)
     )
-    for ours, other in zip(found, (low, vertical, horizontal, diagonal), strict=True):
-        assert np.abs(ours - other).max() < 1e-4
+    for ours, expected in zip(bands, (low, vertical, horizontal, diagonal), strict=True):
+        assert np.abs(ours - expected).max() < 1e-4
 
 
 def _serial_album(bench: Bench) -> float | None:
-    """PyWavelets' seconds for a megapixel of colour."""
+    """Seconds of PyWavelets per megapixel of colour."""
 
-    def measured() -> float | None:
+    def measure() -> float | None:
         try:
             import pywt
         except ImportError:
@@ -254,8 +239,7 @@ def _serial_album(bench: Bench) -> float | None:
         image = np.random.default_rng(0).random((3, 600, 600)).astype(np.float32)
         return bench.seconds(lambda: pywt.dwt2(image, "bior4.4", "zero", (1, 2))) / 0.36
 
-    found: float | None = bench.cpu.once("serial album", measured)
-    return found
+    return bench.cpu.once("serial album", measure)
 
 
 @experiment(
@@ -263,21 +247,21 @@ def _serial_album(bench: Bench) -> float | None:
     "figure-11",
     "750 images of three shapes",
     COMMON
-    + """ The report's images are not published; ours are random, three planes each, with the shortest side between 100 and
-    1000. A quick run has fewer of them. The serial line is PyWavelets' speed on one size, times the pixels.""",
+    + """ The images of the report are not published; ours are random, with three planes and a shortest side between 100 and
+    1000. A quick run has fewer of them. The serial line is the speed of PyWavelets at one size, times the pixels.""",
 )
 def figure_11(bench: Bench) -> Outcome:
-    """Seconds over pixels, as they add up."""
+    """Cumulative seconds over pixels."""
     album, serial = _album(bench), _serial_album(bench)
     outcome = Outcome()
     table = Table(
-        f"{bench.title}: {album['count']} images, seconds for all of a shape",
+        f"{bench.title}: {album['count']} images, seconds for each shape",
         ["shape", "way", "megapixels", "seconds", "megapixels/s", "serial / this"],
     )
     for shape in SHAPES:
         chart = Chart(f"{shape} on {bench.title}", "megapixels", "seconds", log="y")
-        for (own, way), curve in album["curves"].items():
-            if own == shape:
+        for (curve_shape, way), curve in album["curves"].items():
+            if curve_shape == shape:
                 chart.series[way] = [(p / 1e6, s) for p, s in curve]
                 pixels, seconds = curve[-1]
                 gain = serial * pixels / 1e6 / seconds if serial else "–"
@@ -300,44 +284,30 @@ def figure_11(bench: Bench) -> Outcome:
     "figure-14",
     "Profile: kernels and transfers",
     COMMON
-    + " Amounts and shares are of the images of Figure 11, each way by itself; the report has one profile of all kernels.",
+    + " Amounts and shares are those of the images of Figure 11, for each kernel; the report has one profile of all kernels.",
+    on="devices",
 )
-def figure_14(bench: Bench) -> Outcome | None:
-    """What the time goes to."""
-    if bench.on_cpu:
-        return None
+def figure_14(bench: Bench) -> Outcome:
+    """Shares of kernels and transfers."""
     album = _album(bench)
     table = Table(
         f"{bench.title}: {album['count']} images",
-        [
-            "way",
-            "GB up",
-            "s up",
-            "GB/s up",
-            "s kernels",
-            "GB down",
-            "s down",
-            "GB/s down",
-            "kernels, % of all",
-        ],
+        "way,GB up,s up,GB/s up,s kernels,GB down,s down,GB/s down,kernels %".split(","),
     )
     chart = Chart(f"seconds on {bench.title}", "", "seconds", kind="bars")
-    for way, own in album["profile"].items():
-        whole = own["up"] + own["kernels"] + own["down"]
-        if not whole:
+    for way, profile in album["profile"].items():
+        up, kernels, down = (profile[part] for part in ("up", "kernels", "down"))
+        if not up + kernels + down:
             continue
-        table.add(
-            way, own["bytes up"] / 1e9, own["up"], own["bytes up"] / own["up"] / 1e9, own["kernels"],
-            own["bytes down"] / 1e9, own["down"], own["bytes down"] / own["down"] / 1e9,
-            100 * own["kernels"] / whole,
-        )  # fmt: skip
-        for name, key in (("up", "up"), ("kernels", "kernels"), ("down", "down")):
-            chart.series.setdefault(name, []).append((way, own[key]))
-    kernels = {row[0]: float(row[4]) for row in table.rows}
-    total = sum(kernels.values())
-    finding = "Shares of all kernels' time: " + ", ".join(
-        f"{k} {100 * v / total:.0f} %" for k, v in kernels.items()
-    )
+        gb_up, gb_down = profile["bytes up"] / 1e9, profile["bytes down"] / 1e9
+        share = 100 * kernels / (up + kernels + down)
+        table.add(way, gb_up, up, gb_up / up, kernels, gb_down, down, gb_down / down, share)
+        for name in ("up", "kernels", "down"):
+            chart.series.setdefault(name, []).append((way, profile[name]))
+    seconds = {row[0]: float(row[4]) for row in table.rows}
+    total = sum(seconds.values())
+    shares = ", ".join(f"{way} {100 * s / total:.0f} %" for way, s in seconds.items())
+    finding = f"Shares of the time of all kernels: {shares}"
     return Outcome(
         [table], [chart], findings=[f"{finding} ({bench.title})."] if math.isfinite(total) and total else []
     )

@@ -1,7 +1,7 @@
 """Eskildsen, Peters, Leegaard and Ravn, "Wavelet transform for video coders using GPU" (Aalborg, 2012).
 
-CDF 9/7 of colour images, by filtering and by lifting: what it takes to bring them to the device, to calculate,
-and to bring them back; HD sizes, squares, HD sizes padded to squares; and video against the clock.
+CDF 9/7 of colour images by filtering and by lifting, with times of upload, computation and download: HD sizes,
+squares, HD sizes padded to squares; and video in real time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .base import Chart, Outcome, Table, experiment
 from .bench import Bench, Times, pictures, plural
 from .published import work
 
-HD = {  # width × height: levels
+HD = {  # Levels by width × height.
     "852×480": 2,
     "1280×720": 4,
     "1920×1080": 3,
@@ -27,11 +27,12 @@ HD = {  # width × height: levels
     "7680×4320": 4,
 }
 SQUARES = tuple(f"{n}×{n}" for n in (256, 512, 1024, 2048, 4096, 8192))
-LIMIT = 40.0  # milliseconds: 25 frames in a second
+FRAME_MS = 40.0  # Time for a frame at 25 frames per second.
 METHODS = {"lifting": {}, "filtering": {"strategy": "rowcolumn", "method": "filters"}}
-COMMON = """Our images are made of waves, edges and noise, not the authors' photographs; times do not depend on them.
-Mode is periodization, which makes as many numbers as there are pixels. The number of runs is what time allows
-(the table says how many). Where the device is the processor nothing is brought anywhere, and it only lifts."""
+PLAN: dict[str, Any] = {"mode": "periodization", "axes": (-2, -1), "dtype": "float32"}
+COMMON = """Our images are synthetic (chirps, edges and noise) instead of photographs; times do not depend on the content.
+The mode is periodization, so there are as many coefficients as pixels. The number of runs depends on the time available
+(see the table). The CPU needs no transfers, and its engine uses lifting only."""
 
 
 def _shape(size: str) -> tuple[int, int]:
@@ -46,13 +47,13 @@ def _times(
     *,
     level: int | None,
     planes: int = 3,
-    back: bool = False,
+    inverse: bool = False,
     square: bool = False,
 ) -> Times | None:
-    """One size by one method; None where this device cannot."""
-    key = (size, method, level, planes, back, square)
+    """Times of one size by one method, or None if the device does not support the method."""
+    key = (size, method, level, planes, inverse, square)
 
-    def measured() -> Times | None:
+    def measure() -> Times | None:
         options: dict[str, Any] = dict(METHODS.get(method, {}))
         if method == "first lifting":
             options = {"strategy": "rowcolumn", "method": "lifting"}
@@ -62,35 +63,26 @@ def _times(
             options = {}
         shape = (planes, *_shape(size)) if planes > 1 else _shape(size)
         try:
-            plan = bench.plan(
-                shape,
-                "cdf97",
-                level,
-                mode="periodization",
-                axes=(-2, -1),
-                dtype="float32",
-                square=square,
-                **options,
-            )
+            plan = bench.plan(shape, "cdf97", level, square=square, **PLAN, **options)
         except UndulaError as error:
-            bench.checks.append(f"{size} by {method}: not done ({error})")
+            bench.checks.append(f"{size} by {method}: not run ({error})")
             return None
-        what = f"{size}{' grey' if planes == 1 else ''}{' padded' if square else ''}, {method}"
-        return bench.times(f"{what}, {plan.level} levels", plan, back)
+        label = f"{size}{' grey' if planes == 1 else ''}{' padded' if square else ''}, {method}"
+        return bench.times(f"{label}, {plan.level} levels", plan, inverse)
 
-    found: Times | None = bench.once(key, measured)
-    return found
+    return bench.once(key, measure)
 
 
 def _hd(bench: Bench) -> tuple[str, ...]:
-    return bench.some(*HD, quick=3, slow=2)
+    return bench.subset(*HD, quick=3, slow=2)
 
 
 def _squares(bench: Bench) -> tuple[str, ...]:
-    return bench.some(*SQUARES, quick=4, slow=2)
+    return bench.subset(*SQUARES, quick=4, slow=2)
 
 
-def _whole(size: str) -> int:
+def _all_levels(size: str) -> int:
+    """Number of levels down to one pixel."""
     return round(math.log2(_shape(size)[0]))
 
 
@@ -98,14 +90,8 @@ def _ms(seconds: float | None) -> float | str:
     return "–" if seconds is None else 1e3 * seconds
 
 
-def _parts(times: Times | None) -> list[float | str]:
-    if times is None:
-        return ["–"] * 4
-    return [_ms(times.upload), _ms(times.calc), _ms(times.download), _ms(times.total)]
-
-
 def _printed(size: str, part: str) -> float | None:
-    """Seconds of lifting on the GTX 680, in all (``total``) or calculating (``calc``), where the report has it."""
+    """Published seconds of lifting on the GTX 680, ``total`` or computation only (``calc``), if any."""
     for item in ("table-6.3", "table-6.4", "table-6.5"):
         table = work("video").items[item]
         name = f"GPU lifting {part} (ms)"
@@ -115,31 +101,22 @@ def _printed(size: str, part: str) -> float | None:
     return None
 
 
-def _against(bench: Bench, sizes: tuple[str, ...], what: str, back: bool = False) -> Outcome:
-    """Totals or calculation alone of both methods, beside the processor and the paper."""
-    level = (lambda size: HD[size]) if sizes and sizes[0] in HD else _whole
+def _compare(bench: Bench, sizes: tuple[str, ...], what: str) -> Outcome:
+    """Totals or computation only of both methods, compared with the CPU and the paper."""
+    level = (lambda size: HD[size]) if sizes and sizes[0] in HD else _all_levels
     part = "total" if "total" in what else "calc"
     table = Table(
         f"{bench.title}: {what}, ms",
-        [
-            "size",
-            "processor grey",
-            "processor colour",
-            "lifting",
-            "filtering",
-            "× processor",
-            "× GTX 680",
-            "runs",
-        ],
+        "size,processor grey,processor colour,lifting,filtering,× processor,× GTX 680,runs".split(","),
     )
     outcome = Outcome([table])
     lines: dict[str, list[tuple[Any, float]]] = {"lifting": [], "filtering": [], "processor": []}
     ratios = []
     for size in sizes:
-        ours = {m: _times(bench, size, m, level=level(size), back=back) for m in METHODS}
-        cpu = _times(bench.cpu, size, "lifting", level=level(size), back=back)
-        grey = _times(bench.cpu, size, "lifting", level=level(size), planes=1, back=back)
-        values = {m: None if t is None else t.total if "total" in what else t.calc for m, t in ours.items()}
+        ours = {m: _times(bench, size, m, level=level(size)) for m in METHODS}
+        cpu = _times(bench.cpu, size, "lifting", level=level(size))
+        grey = _times(bench.cpu, size, "lifting", level=level(size), planes=1)
+        values = {m: None if t is None else t.total if part == "total" else t.calc for m, t in ours.items()}
         first, colour = ours["lifting"], None if cpu is None else cpu.calc
         theirs = _printed(size, part)
         lifted = values["lifting"]
@@ -160,15 +137,15 @@ def _against(bench: Bench, sizes: tuple[str, ...], what: str, back: bool = False
             if value is not None and not (name == "processor" and bench.on_cpu):
                 lines[name].append((pixels, 1e3 * value))
     chart = Chart(
-        f"{what} on {bench.title}", "pixels", "milliseconds", lines, log="xy", mark=("40 ms", LIMIT)
+        f"{what} on {bench.title}", "pixels", "milliseconds", lines, log="xy", mark=("40 ms", FRAME_MS)
     )
-    some: list[tuple[Any, float]] = [
+    printed: list[tuple[Any, float]] = [
         (math.prod(_shape(size)), 1e3 * t)
         for size in (*HD, *SQUARES)
         if (size in HD) == (sizes[0] in HD) and (t := _printed(size, part))
     ]
-    if some:
-        chart.theirs[f"GTX 680, lifting, {part}"] = some
+    if printed:
+        chart.theirs[f"GTX 680, lifting, {part}"] = printed
     outcome.charts.append(chart)
     if ratios:
         outcome.findings.append(
@@ -177,19 +154,19 @@ def _against(bench: Bench, sizes: tuple[str, ...], what: str, back: bool = False
     gains = [float(row[5]) for row in table.rows if not isinstance(row[5], str)]
     if gains:
         outcome.findings.append(
-            f"{bench.title} is {_times_of(gains)} as fast as the processor beside it, from {sizes[0]} to {sizes[-1]}:"
+            f"{bench.title} is {_times_of(gains)} as fast as the CPU of the same machine, from {sizes[0]} to {sizes[-1]}:"
             f" {_faster(gains)} ({what})."
         )
     return outcome
 
 
 def _times_of(ratios: list[float]) -> str:
-    low, high = (f"{some:,.0f}" if some >= 10 else f"{some:.1f}" for some in (min(ratios), max(ratios)))
+    low, high = (f"{r:,.0f}" if r >= 10 else f"{r:.1f}" for r in (min(ratios), max(ratios)))
     return f"{low} times" if low == high else f"{low} to {high} times"
 
 
 def _faster(gains: list[float]) -> str:
-    """In how many cases it is faster."""
+    """The number of sizes at which it is faster, as text."""
     count = sum(gain > 1 for gain in gains)
     return (
         "faster at all sizes" if count == len(gains) else f"faster at {count} of {plural(len(gains), 'size')}"
@@ -198,161 +175,145 @@ def _faster(gains: list[float]) -> str:
 
 @experiment("video", "table-6.3", "HD images, transfers included", COMMON)
 def table_6_3(bench: Bench) -> Outcome:
-    """HD sizes, everything counted."""
-    return _against(bench, _hd(bench), "total with transfers")
+    """HD sizes, including transfers."""
+    return _compare(bench, _hd(bench), "total with transfers")
 
 
-@experiment("video", "table-6.4", "HD images, calculation alone", COMMON)
+@experiment("video", "table-6.4", "HD images, computation only", COMMON)
 def table_6_4(bench: Bench) -> Outcome:
-    """HD sizes, data on the device."""
-    return _against(bench, _hd(bench), "calculation alone")
+    """HD sizes, with data on the device."""
+    return _compare(bench, _hd(bench), "computation only")
 
 
 @experiment("video", "table-6.5", "Squares, all levels, transfers included", COMMON)
 def table_6_5(bench: Bench) -> Outcome:
-    """Squares, decomposed to the last pixel."""
-    return _against(bench, _squares(bench), "total with transfers")
+    """Squares, decomposed down to one pixel."""
+    return _compare(bench, _squares(bench), "total with transfers")
 
 
 def _frames(bench: Bench) -> tuple[list[np.ndarray[Any, Any]], str]:
-    """Frames of 1920×1080 in three planes of float32, as many as memory may hold; and what they are."""
-    many = 6 if bench.slow else 12 if bench.quick else 48
+    """Frames of 1920×1080 as three planes of float32, and their description."""
+    count = 6 if bench.slow else 12 if bench.quick else 48
     try:
         from PIL import Image
 
         from .. import io
 
-        clip = list(io.read_frames(io.sample("bunny"), many))
+        clip = list(io.read_frames(io.sample("bunny"), count))
         resized = [np.asarray(Image.fromarray(frame).resize((1920, 1080))) for frame in clip]
         planes = [np.ascontiguousarray(frame.transpose(2, 0, 1), np.float32) for frame in resized]
-        return planes, "frames of Big Buck Bunny, made larger"
+        return planes, "frames of Big Buck Bunny, enlarged"
     except (ImportError, UndulaError):
-        return pictures((3, 1080, 1920), min(many, 12)), "made frames (no clip is installed)"
+        return pictures((3, 1080, 1920), min(count, 12)), "synthetic frames (no clip is installed)"
 
 
 def _video(bench: Bench) -> dict[str, Any]:
-    """Milliseconds for each frame, timed around the call; forward by both methods, and back by lifting."""
+    """Milliseconds of each frame: decomposition by both methods, reconstruction by lifting."""
 
-    def measured() -> dict[str, Any]:
+    def measure() -> dict[str, Any]:
         frames, kind = _frames(bench)
-        found: dict[str, Any] = {"kind": kind, "frames": len(frames), "times": {}}
+        times: dict[str, list[float]] = {}
         largest = 0.0
         for method in METHODS:
             if bench.on_cpu and method == "filtering":
                 continue
             options = {} if bench.on_cpu else METHODS[method]
-            plan = bench.plan(
-                (3, 1080, 1920), "cdf97", 3, mode="periodization", axes=(1, 2), dtype="float32", **options
-            )
+            plan = bench.plan((3, 1080, 1920), "cdf97", 3, **PLAN, **options)
             coeffs = [plan.forward(frame) for frame in frames[:2]]
             plan.inverse(coeffs[0])
-            there: list[float] = []
-            back: list[float] = []
-            begin, spend = time.perf_counter(), 20 * bench.spend
-            while time.perf_counter() - begin < spend or len(there) < len(frames):
+            forward: list[float] = []
+            inverse: list[float] = []
+            begin = time.perf_counter()
+            while time.perf_counter() - begin < 20 * bench.budget_s or len(forward) < len(frames):
                 for frame in frames:
                     start = time.perf_counter()
-                    coeffs_of = plan.forward(frame)
-                    middle = time.perf_counter()
-                    there.append(1e3 * (middle - start))
+                    decomposed = plan.forward(frame)
+                    forward.append(1e3 * (time.perf_counter() - start))
                     if method == "lifting":
                         start = time.perf_counter()
-                        again = plan.inverse(coeffs_of)
-                        back.append(1e3 * (time.perf_counter() - start))
-                        if len(back) <= 2:
-                            largest = max(largest, float(np.abs(again - frame).max()))
-            found["times"][f"{method}, decomposition"] = there
-            if back:
-                found["times"][f"{method}, reconstruction"] = back
+                        restored = plan.inverse(decomposed)
+                        inverse.append(1e3 * (time.perf_counter() - start))
+                        if len(inverse) <= 2:
+                            largest = max(largest, float(np.abs(restored - frame).max()))
+            times[f"{method}, decomposition"] = forward
+            if inverse:
+                times[f"{method}, reconstruction"] = inverse
             if bench.kind == "cuda":
                 start = time.perf_counter()
                 count = sum(1 for _ in plan.frames(frames * 4))
                 each = 1e3 * (time.perf_counter() - start) / count
-                found["times"][f"{method}, decomposition, several in the works"] = [each] * count
-        bench.checks.append(f"video: frames come back with a largest error of {largest:.1e} of 255")
+                times[f"{method}, decomposition, pipelined"] = [each] * count
+        bench.checks.append(f"video: largest error of reconstructed frames {largest:.1e} of 255")
         assert largest < 0.01
-        return found
+        return {"kind": kind, "frames": len(frames), "times": times}
 
-    found: dict[str, Any] = bench.once("video", measured)
-    return found
+    return bench.once("video", measure)
 
 
 VIDEO = (
     COMMON
-    + """ Where the clip of the same film is installed, the frames are its, 1280×720 made larger (the authors had the trailer in
-1920×1080); where it is not, they are made, and the table says so. 400 frames were held in memory then, and fewer are here.
-`Plan.frames` keeps several frames in the works; on a machine whose processor is slow to copy frames into memory that the GPU can
-read, it gains nothing."""
+    + """ The frames come from a clip of the same film, enlarged from 1280×720 (the authors had the trailer in 1920×1080); if
+the clip is not installed, they are synthetic, and the table says so. The authors held 400 frames in memory; we hold fewer.
+`Plan.frames` pipelines several frames; it gains nothing if the CPU is slow to copy frames into memory that the GPU can read."""
 )
 
 
-@experiment("video", "table-7.1", "Video against the clock", VIDEO)
+@experiment("video", "table-7.1", "Video in real time", VIDEO)
 def table_7_1(bench: Bench) -> Outcome:
-    """Frames in a second, timed from outside."""
-    found = _video(bench)
+    """Frames per second."""
+    video = _video(bench)
     published = work("video").items["table-7.1"]
     table = Table(
-        f"{bench.title}: {found['frames']} {found['kind']}",
+        f"{bench.title}: {video['frames']} {video['kind']}",
         ["method", "mean ms", "frames/s", "maximum ms", "minimum ms", "frames timed", "× GTX 680", "25 fps"],
     )
-    for name, times in found["times"].items():
+    for name, times in video["times"].items():
         method, direction = name.split(", ")[:2]
         theirs = [row[2] for row in published.rows if row[:2] == [method, direction]]
         mean = statistics.fmean(times)
+        extremes = ("–", "–") if name.endswith("pipelined") else (max(times), min(times))
         table.add(
-            name, mean, 1e3 / mean, *((max(times), min(times)) if not name.endswith("in the works") else ("–", "–")), len(times),
-            theirs[0] / mean if theirs else "–", "yes" if mean < LIMIT else "no",
+            name, mean, 1e3 / mean, *extremes, len(times),
+            theirs[0] / mean if theirs else "–", "yes" if mean < FRAME_MS else "no",
         )  # fmt: skip
     rates = [row[2] for row in table.rows]
-    finding = f"{bench.title} transforms 1920×1080 colour video at {min(rates):.0f} to {max(rates):.0f} frames a second, NumPy arrays in and out."
-    return Outcome([table], findings=[finding])
+    finding = f"{bench.title} transforms 1920×1080 colour video at {min(rates):.0f} to {max(rates):.0f} frames per second"
+    return Outcome([table], findings=[f"{finding}, with NumPy arrays as input and output."])
 
 
-@experiment("video", "figure-C.1", "Histogram of the times of frames", VIDEO)
+@experiment("video", "figure-C.1", "Histogram of frame times", VIDEO)
 def figure_c_1(bench: Bench) -> Outcome:
-    """How the times of frames are spread."""
-    found = _video(bench)
-    chart = Chart(f"times of frames on {bench.title}", "milliseconds", "share of frames", kind="steps")
+    """Distribution of frame times."""
+    chart = Chart(f"frame times on {bench.title}", "milliseconds", "share of frames", kind="steps")
     table = Table(f"{bench.title}: ms", ["method", "5 %", "median", "95 %", "99 %", "mean", "frames timed"])
-    for name, times in found["times"].items():
-        if name.endswith("in the works"):  # (only their mean is known)
+    for name, times in _video(bench)["times"].items():
+        if name.endswith("pipelined"):  # Only their mean is known.
             continue
         top = float(np.percentile(times, 99.5))
         counts, edges = np.histogram(times, bins=40, range=(0.9 * min(times), max(top, 1.01 * min(times))))
         chart.series[name] = [
             (float(edge), float(count) / len(times)) for edge, count in zip(edges, counts, strict=False)
         ]
-        table.add(
-            name,
-            *(float(np.percentile(times, q)) for q in (5, 50, 95, 99)),
-            statistics.fmean(times),
-            len(times),
-        )
+        percentiles = (float(np.percentile(times, q)) for q in (5, 50, 95, 99))
+        table.add(name, *percentiles, statistics.fmean(times), len(times))
     return Outcome([table], [chart])
 
 
 def _lifting_versions(bench: Bench, total: bool) -> Outcome:
-    what = "total with transfers" if total else "calculation alone"
+    what = "total with transfers" if total else "computation only"
     table = Table(
         f"{bench.title}: grey squares, all levels, {what}, ms",
-        [
-            "size",
-            "first, forward",
-            "improved, forward",
-            "first, back",
-            "improved, back",
-            "improved is faster",
-        ],
+        ["size", "first, forward", "improved, forward", "first, inverse", "improved, inverse", "gain"],
     )
     chart = Chart(f"two versions of lifting, {what}, on {bench.title}", "pixels", "milliseconds", log="xy")
     gains = []
     for size in _squares(bench):
-        found = {
-            (name, back): _times(bench, size, method, level=_whole(size), planes=1, back=back)
+        times = {
+            (name, inverse): _times(bench, size, method, level=_all_levels(size), planes=1, inverse=inverse)
             for name, method in (("first", "first lifting"), ("improved", "lifting"))
-            for back in (False, True)
+            for inverse in (False, True)
         }
-        values = {key: None if t is None else t.total if total else t.calc for key, t in found.items()}
+        values = {key: None if t is None else t.total if total else t.calc for key, t in times.items()}
         first, better = values["first", False], values["improved", False]
         gain = first / better if first and better else "–"
         if not isinstance(gain, str):
@@ -361,63 +322,64 @@ def _lifting_versions(bench: Bench, total: bool) -> Outcome:
             size, _ms(first), _ms(better), _ms(values["first", True]), _ms(values["improved", True]),
             gain if isinstance(gain, str) else f"{gain:.2f} ×",
         )  # fmt: skip
-        for (name, back), value in values.items():
+        for (name, inverse), value in values.items():
             if value is not None:
-                label = f"{name}, {'back' if back else 'forward'}"
+                label = f"{name}, {'inverse' if inverse else 'forward'}"
                 chart.series.setdefault(label, []).append((math.prod(_shape(size)), 1e3 * value))
     outcome = Outcome([table], [chart])
     if gains:
         outcome.findings.append(
             f"One pass over both axes is {_times_of(gains)} as fast as two passes on {bench.title}, {what}: it reads"
-            " and writes memory half as often, and starts a third of the kernels."
+            " and writes memory half as often, and launches a third of the kernels."
         )
     return outcome
 
 
 LIFTING = (
     COMMON
-    + """ Our first version is strategy `rowcolumn` by lifting (two passes), our improved one the default (one
-pass); the processor has the improved one alone. The plot's times are not printed in the report."""
+    + """ Our first version is strategy `rowcolumn` with lifting (two passes), our improved version the default (one pass);
+the CPU has the improved one only. The report does not print the times of its plot."""
 )
 
 
-@experiment("video", "figure-5.14", "First and improved lifting, calculation alone", LIFTING)
+@experiment("video", "figure-5.14", "First and improved lifting, computation only", LIFTING)
 def figure_5_14(bench: Bench) -> Outcome:
-    """Two passes against one."""
+    """Two passes compared with one."""
     return _lifting_versions(bench, False)
 
 
 @experiment("video", "figure-5.15", "First and improved lifting, transfers included", LIFTING)
 def figure_5_15(bench: Bench) -> Outcome:
-    """The same with moving the data."""
+    """Two passes compared with one, including transfers."""
     return _lifting_versions(bench, True)
 
 
 def _broken_down(bench: Bench, kinds: list[tuple[str, tuple[str, ...], str, bool]]) -> Outcome:
-    """To the device, calculated, back, and all: for kinds of (title, sizes, method, padded)."""
+    """Upload, computation, download and total, for each (title, sizes, method, padded)."""
     outcome = Outcome()
     for title, sizes, method, square in kinds:
         table = Table(
             f"{bench.title}: {title}, {method}, ms",
-            ["size", "levels", "to the device", "calculated", "back", "total", "within 40 ms", "runs"],
+            ["size", "levels", "upload", "computation", "download", "total", "within 40 ms", "runs"],
         )
         chart = Chart(
-            f"{title}, {method}, on {bench.title}", "pixels", "milliseconds", log="xy", mark=("40 ms", LIMIT)
+            f"{title}, {method}, on {bench.title}",
+            "pixels",
+            "milliseconds",
+            log="xy",
+            mark=("40 ms", FRAME_MS),
         )
         for size in sizes:
             side = 2 ** math.ceil(math.log2(max(_shape(size))))
-            level = round(math.log2(side)) if square else HD.get(size) or _whole(size)
-            found = _times(bench, size, method, level=None if square else level, square=square)
-            if found is None:
+            level = round(math.log2(side)) if square else HD.get(size) or _all_levels(size)
+            times = _times(bench, size, method, level=None if square else level, square=square)
+            if times is None:
                 continue
-            total = 1e3 * found.total
-            table.add(size, level, *_parts(found), "yes" if total < LIMIT else "no", found.runs)
-            for name, value in (
-                ("to the device", found.upload),
-                ("calculated", found.calc),
-                ("back", found.download),
-                ("total", found.total),
-            ):
+            in_time = "yes" if 1e3 * times.total < FRAME_MS else "no"
+            parts = {"upload": times.upload, "computation": times.calc, "download": times.download}
+            parts["total"] = times.total
+            table.add(size, level, *map(_ms, parts.values()), in_time, times.runs)
+            for name, value in parts.items():
                 if value:
                     chart.series.setdefault(name, []).append((math.prod(_shape(size)), 1e3 * value))
         if table.rows:
@@ -431,9 +393,9 @@ def _broken_down(bench: Bench, kinds: list[tuple[str, tuple[str, ...], str, bool
     return outcome
 
 
-@experiment("video", "figure-6.1", "HD images: transfers and calculation", COMMON)
+@experiment("video", "figure-6.1", "HD images: transfers and computation", COMMON)
 def figure_6_1(bench: Bench) -> Outcome:
-    """What the total is made of."""
+    """Breakdown of the total."""
     return _broken_down(
         bench, [("HD images", _hd(bench), method, False) for method in ("filtering", "lifting")]
     )
@@ -441,8 +403,8 @@ def figure_6_1(bench: Bench) -> Outcome:
 
 PADDED = (
     COMMON
-    + """ Padding is counted as calculation, as in the report. HD sizes padded to squares are what that work needed to
-decompose an image fully; Undula decomposes any shape, and keeps padding as `Plan(square=True)`."""
+    + """ Computation includes padding, as in the report. That work had to pad HD sizes to squares to decompose an image fully;
+Undula decomposes any shape, and offers padding as `Plan(square=True)`."""
 )
 
 
@@ -467,23 +429,23 @@ def figure_6_3(bench: Bench) -> Outcome:
 
 
 def _both_times(bench: Bench, sizes: tuple[str, ...]) -> Outcome:
-    whole, alone = (_against(bench, sizes, what) for what in ("total with transfers", "calculation alone"))
+    total, computation = (_compare(bench, sizes, w) for w in ("total with transfers", "computation only"))
     return Outcome(
-        [*whole.tables, *alone.tables],
-        [*whole.charts, *alone.charts],
-        findings=[*whole.findings, *alone.findings],
+        [*total.tables, *computation.tables],
+        [*total.charts, *computation.charts],
+        findings=[*total.findings, *computation.findings],
     )
 
 
 @experiment("video", "figure-6.4", "HD images: GPU against CPU", COMMON, also=("table-6.3", "table-6.4"))
 def figure_6_4(bench: Bench) -> Outcome:
-    """Totals and calculation of HD sizes, beside the processor."""
+    """Totals and computation of HD sizes, compared with the CPU."""
     return _both_times(bench, _hd(bench))
 
 
 @experiment("video", "figure-6.5", "Squares: GPU against CPU", COMMON, also=("table-6.5",))
 def figure_6_5(bench: Bench) -> Outcome:
-    """Totals and calculation of squares, beside the processor."""
+    """Totals and computation of squares, compared with the CPU."""
     return _both_times(bench, _squares(bench))
 
 
@@ -491,31 +453,30 @@ def figure_6_5(bench: Bench) -> Outcome:
     "video",
     "figure-6.6",
     "Reconstruction: GPU against CPU",
-    COMMON + " The report prints the mean speed-ups alone, over three times the grey time of one core.",
+    COMMON + " The report prints mean speed-ups only, relative to three times the grey time of one core.",
 )
 def figure_6_6(bench: Bench) -> Outcome:
-    """The way back, of HD sizes and squares."""
+    """Reconstruction of HD sizes and squares."""
     outcome = Outcome()
     for title, sizes in (("HD images", _hd(bench)), ("squares", _squares(bench))):
         table = Table(
             f"{bench.title}: reconstruction of {title}, ms",
-            ["size", "processor", "calculated", "total", "total × processor", "back / forward"],
+            ["size", "processor", "computation", "total", "total × processor", "inverse / forward"],
         )
         gains = []
         for size in sizes:
-            level = HD.get(size) or _whole(size)
-            back, forward = (_times(bench, size, "lifting", level=level, back=b) for b in (True, False))
-            cpu = _times(bench.cpu, size, "lifting", level=level, back=True)
-            if back is None or cpu is None or forward is None:
+            level = HD.get(size) or _all_levels(size)
+            inverse, forward = (_times(bench, size, "lifting", level=level, inverse=i) for i in (True, False))
+            cpu = _times(bench.cpu, size, "lifting", level=level, inverse=True)
+            if inverse is None or cpu is None or forward is None:
                 continue
-            gains.append(cpu.calc / back.total)
-            table.add(
-                size, _ms(cpu.calc), _ms(back.calc), _ms(back.total), gains[-1], back.calc / forward.calc
-            )
+            gains.append(cpu.calc / inverse.total)
+            ratio = inverse.calc / forward.calc
+            table.add(size, _ms(cpu.calc), _ms(inverse.calc), _ms(inverse.total), gains[-1], ratio)
         outcome.tables.append(table)
         if gains and not bench.on_cpu:
             outcome.findings.append(
-                f"Reconstruction of {title} with transfers: {bench.title} is {_times_of(gains)} as fast as the processor beside"
-                f" it, {_faster(gains)}; the paper has a mean of 10.24 and 10.66 over one core."
+                f"Reconstruction of {title} with transfers: {bench.title} is {_times_of(gains)} as fast as the CPU of the same"
+                f" machine, {_faster(gains)}; the means in the paper are 10.24 and 10.66 relative to one core."
             )
     return outcome
