@@ -1,4 +1,4 @@
-"""PSNR and SSIM of samples that are not finite, tiny or huge, and what ``undula compare`` says of them."""
+"""PSNR and SSIM of samples that are not finite, tiny or huge, and the report of ``undula compare``."""
 
 import json
 import math
@@ -18,48 +18,50 @@ X = np.random.default_rng(0).uniform(0, 1, (32, 40)).astype("f4")
 
 
 def changed(value: float, place: tuple[int, int] = (9, 9), x: Any = X) -> Any:
-    made = x.copy()
-    made[place] = value
-    return made
+    changed_array = x.copy()
+    changed_array[place] = value
+    return changed_array
 
 
-def test_not_a_number_in_both_is_no_difference() -> None:
+def test_samples_that_are_not_finite_in_both_are_ignored() -> None:
     for value in (np.nan, np.inf, -np.inf):
         x = changed(value)
         assert psnr(x, x) == math.inf
         assert ssim(x, x) == 1
         y = changed(0.5, (20, 20), x)
-        wanted = psnr(np.delete(X.ravel(), 9 * 40 + 9), np.delete(changed(0.5, (20, 20)).ravel(), 9 * 40 + 9))
-        assert psnr(x, y) == pytest.approx(wanted)
+        expected = psnr(
+            np.delete(X.ravel(), 9 * 40 + 9), np.delete(changed(0.5, (20, 20)).ravel(), 9 * 40 + 9)
+        )
+        assert psnr(x, y) == pytest.approx(expected)
         assert 0 < ssim(x, y) < 1
         assert all(band.psnr > 0 or math.isnan(band.psnr) for band in compare_bands(x, y, level=1))
 
 
-def test_ssim_leaves_out_windows_with_samples_that_are_not_finite() -> None:
+def test_ssim_ignores_windows_with_samples_that_are_not_finite() -> None:
     y = np.clip(X + 0.1 * X[::-1], 0, 1)
     far = ssim(changed(np.nan, (0, 0)), changed(np.nan, (0, 0), y))
     structure = pytest.importorskip("skimage.metrics").structural_similarity
-    whole = structure(X, y, data_range=1, full=True)[1][3:-3, 3:-3]
-    whole[0, 0] = np.nan  # the only window that has the corner in it
-    assert far == pytest.approx(np.nanmean(whole), abs=1e-6)
+    similarity = structure(X, y, data_range=1, full=True)[1][3:-3, 3:-3]
+    similarity[0, 0] = np.nan  # The only window with the corner.
+    assert far == pytest.approx(np.nanmean(similarity), abs=1e-6)
 
 
 @pytest.mark.parametrize(("a", "b"), [(np.nan, 0.5), (np.inf, 0.5), (np.inf, -np.inf), (np.nan, np.inf)])
-def test_not_a_number_in_one_cannot_be_measured(a: float, b: float) -> None:
+def test_a_sample_that_is_not_finite_in_one_gives_nan(a: float, b: float) -> None:
     for x, y in ((changed(a), changed(b)), (changed(b), changed(a))):
         assert math.isnan(psnr(x, y))
         assert math.isnan(ssim(x, y))
         assert np.flatnonzero(np.isnan(undula.measures.difference(x, y))).tolist() == [9 * 40 + 9]
 
 
-def test_nothing_can_be_compared() -> None:
+def test_arrays_without_finite_samples_give_nan() -> None:
     nothing = np.full((8, 8), np.nan)
     assert math.isnan(psnr(nothing, nothing))
     assert math.isnan(ssim(nothing, nothing))
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "wanted"),
+    ("a", "b", "expected"),
     [
         (np.zeros(4), np.full(4, 1e-170), 3400.0),  # the square is zero
         (np.zeros(4), np.full(4, 1e200), 0.0),  # the square is infinite
@@ -71,13 +73,13 @@ def test_nothing_can_be_compared() -> None:
         (np.array([-1, 255]), np.array([0, 255], "u8"), 20 * math.log10(255) + 10 * math.log10(2)),
     ],
 )
-def test_differences_are_neither_lost_nor_infinite(a: Any, b: Any, wanted: float) -> None:
-    assert psnr(a, b) == pytest.approx(wanted, abs=1e-6)
-    assert psnr(b, a) == pytest.approx(wanted, abs=1e-6)
+def test_differences_neither_underflow_nor_overflow(a: Any, b: Any, expected: float) -> None:
+    assert psnr(a, b) == pytest.approx(expected, abs=1e-6)
+    assert psnr(b, a) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
-def test_ranges_that_are_none(value: float) -> None:
+def test_invalid_ranges_are_errors(value: float) -> None:
     with pytest.raises(undula.ArgumentError, match="data_range"):
         psnr(X, X, value)
 

@@ -20,19 +20,19 @@ TAGS = {"photometric", "planarconfig", "extrasamples", "samplesperpixel", "bitsp
 
 
 def noisy(*shape: int, dtype: str = "u1") -> Any:
-    """A slope and noise, different in every channel and page."""
+    """A gradient with noise, different in every channel and page."""
     noise = np.random.default_rng(sum(shape)).normal(0, 12, (*shape[:-3], ROWS, COLUMNS, shape[-1]))
     slope = np.add.outer(np.arange(ROWS), np.arange(COLUMNS))[..., None] + 5 * np.arange(shape[-1])
     return np.clip(np.round(90 + slope + noise), 0, 255).astype(dtype)
 
 
-def through(source: Path, target: Path) -> None:
-    """What the commands and the Studio do with a file."""
+def filter_file(source: Path, target: Path) -> None:
+    """Filter a file as the commands and the Studio do."""
     filter_picture(source, target, PIPELINE)
 
 
 def expected(pixels: Any, names: tuple[str, ...]) -> Any:
-    """Red, green and blue together, opacity as it is, every other channel by itself."""
+    """Filter RGB together and every other channel independently; keep alpha."""
     if pixels.ndim > 3:
         return np.stack([expected(page, names) for page in pixels])
     result = pixels.copy()
@@ -45,7 +45,7 @@ def expected(pixels: Any, names: tuple[str, ...]) -> Any:
 
 
 class Layout(NamedTuple):
-    """How a TIFF is said to be laid out, and what its channels are then."""
+    """The layout that a TIFF declares, and the names of its channels."""
 
     photometric: str
     extra: tuple[str, ...]
@@ -88,7 +88,7 @@ def test_channels_of_tiff(layout: Layout, planar: str, pages: int, tmp_path: Pat
         description="taken on a Monday",
         metadata=None,
     )
-    through(source, target)
+    filter_file(source, target)
     with tifffile.TiffFile(source) as before, tifffile.TiffFile(target) as after:
         assert len(after.pages) == len(before.pages)
         for one, two in zip(before.pages, after.pages, strict=True):
@@ -110,7 +110,7 @@ def test_channels_have_names(layout: Layout, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["imagej", "ome", "shaped"])
-def test_hyperstacks_stay_what_they_are(kind: str, tmp_path: Path) -> None:
+def test_hyperstacks_keep_their_axes_and_metadata(kind: str, tmp_path: Path) -> None:
     pixels = np.moveaxis(noisy(2, ROWS, COLUMNS, 3, dtype="u2"), -1, 1)  # slices, channels, rows, columns
     source, target = tmp_path / "x.tif", tmp_path / "y.tif"
     arguments: dict[str, Any] = {"metadata": {"axes": "ZCYX", "spacing": 2.5}}
@@ -119,7 +119,7 @@ def test_hyperstacks_stay_what_they_are(kind: str, tmp_path: Path) -> None:
     else:
         arguments[kind] = True
     tifffile.imwrite(source, pixels, photometric="minisblack", **arguments)
-    through(source, target)
+    filter_file(source, target)
     with tifffile.TiffFile(source) as before, tifffile.TiffFile(target) as after:
         assert after.series[0].axes == before.series[0].axes
         assert getattr(after, f"is_{kind}")
@@ -129,7 +129,7 @@ def test_hyperstacks_stay_what_they_are(kind: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(tifffile.imread(target), np.stack(correct))
 
 
-def test_descriptions_of_another_size_are_left_out(tmp_path: Path) -> None:
+def test_descriptions_of_another_shape_are_dropped(tmp_path: Path) -> None:
     tifffile.imwrite(
         tmp_path / "x.tif", noisy(2, ROWS, COLUMNS, 1)[..., 0], photometric="minisblack", ome=True
     )
@@ -149,7 +149,7 @@ def test_bilevel_pictures_are_filtered_as_grey(tmp_path: Path) -> None:
     with tifffile.TiffFile(tmp_path / "same.tif") as file:
         assert file.pages[0].bitspersample == 1
         np.testing.assert_array_equal(file.asarray(), pixels)
-    through(tmp_path / "x.tif", tmp_path / "y.tif")
+    filter_file(tmp_path / "x.tif", tmp_path / "y.tif")
     with tifffile.TiffFile(tmp_path / "y.tif") as file:
         assert file.pages[0].photometric.name == "MINISWHITE"
         np.testing.assert_array_equal(file.asarray(), PIPELINE(given.pixels))
@@ -157,7 +157,7 @@ def test_bilevel_pictures_are_filtered_as_grey(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "CMYK", "LAB", "I;16"])
 @pytest.mark.parametrize("packed", ["tiff_lzw", "jpeg"])
-def test_compressions_that_tifffile_does_not_know(mode: str, packed: str, tmp_path: Path) -> None:
+def test_compressions_without_a_decoder_in_tifffile(mode: str, packed: str, tmp_path: Path) -> None:
     if packed == "jpeg" and mode in ("RGBA", "LAB", "I;16"):
         pytest.skip("JPEG in TIFF has neither opacity nor 16 bits, and nobody writes Lab so")
     rgb = Image.fromarray(noisy(ROWS, COLUMNS, 3))
@@ -185,7 +185,7 @@ def test_dtypes_of_tiff(dtype: str, tiled: bool, tmp_path: Path) -> None:
     pixels = (pixels // 3 - 60).clip(-128, 127).astype(dtype) if "u" not in dtype else pixels.astype(dtype)
     kinds: dict[str, Any] = {"photometric": "minisblack", "planarconfig": "contig"}
     tifffile.imwrite(tmp_path / "x.tif", pixels, tile=(16, 16) if tiled else None, **kinds)
-    through(tmp_path / "x.tif", tmp_path / "y.tif")
+    filter_file(tmp_path / "x.tif", tmp_path / "y.tif")
     result = tifffile.imread(tmp_path / "y.tif")
     assert result.dtype == np.dtype(dtype).newbyteorder("=")
     np.testing.assert_array_equal(result, expected(pixels, ("grey", "other")))
@@ -193,7 +193,7 @@ def test_dtypes_of_tiff(dtype: str, tiled: bool, tmp_path: Path) -> None:
 
 def test_a_stack_of_one_page(tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "x.tif", noisy(1, ROWS, COLUMNS, 1)[..., 0], photometric="minisblack")
-    through(tmp_path / "x.tif", tmp_path / "y.tif")
+    filter_file(tmp_path / "x.tif", tmp_path / "y.tif")
     assert tifffile.imread(tmp_path / "y.tif").shape == tifffile.imread(tmp_path / "x.tif").shape
 
 
@@ -202,21 +202,21 @@ def test_a_stack_of_one_page(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["u1", "u2"])
 @pytest.mark.parametrize("grey", [True, False])
-def test_opacity_of_png(dtype: str, grey: bool, tmp_path: Path) -> None:
+def test_alpha_of_png(dtype: str, grey: bool, tmp_path: Path) -> None:
     names = ("grey", "alpha") if grey else (*RGB, "alpha")
     pixels = noisy(ROWS, COLUMNS, len(names)).astype(dtype)
     pixels = pixels * 257 if dtype == "u2" else pixels
     io.write(tmp_path / "x.png", io.Picture(pixels, channels=names))
     assert (tmp_path / "x.png").read_bytes()[24:26] == bytes([8 * pixels.itemsize, 4 if grey else 6])
-    through(tmp_path / "x.png", tmp_path / "y.png")
+    filter_file(tmp_path / "x.png", tmp_path / "y.png")
     back = io.read(tmp_path / "y.png")
     assert back.channels == names
     np.testing.assert_array_equal(back.pixels, expected(pixels, names))
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "RGB", "I;16", "RGB48", "L4"])
-def test_a_color_that_is_transparent(mode: str, tmp_path: Path) -> None:
-    """PNG may name one colour that is transparent instead of having a channel for it."""
+def test_a_transparent_color_becomes_alpha(mode: str, tmp_path: Path) -> None:
+    """PNG may declare one colour as transparent instead of storing an alpha channel."""
     import struct
     import zlib
 
@@ -249,7 +249,7 @@ def test_a_color_that_is_transparent(mode: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(given.pixels[..., :-1], levels * (most // (2**depth - 1)))
 
 
-def test_premultiplied_alpha_becomes_plain_alpha_where_there_is_no_other(tmp_path: Path) -> None:
+def test_premultiplied_alpha_is_divided_for_formats_without_it(tmp_path: Path) -> None:
     pixels = np.zeros((9, 9, 4), "u1")
     pixels[:4] = [50, 100, 0, 100]
     pixels[4] = [120, 0, 0, 255]
@@ -262,7 +262,7 @@ def test_premultiplied_alpha_becomes_plain_alpha_where_there_is_no_other(tmp_pat
 
 @pytest.mark.parametrize("suffix", ["png", "jpg", "webp", "bmp", "gif", "jp2"])
 @pytest.mark.parametrize("names", [(*RGB, "other"), ("grey", "other", "other"), ("grey", "other")])
-def test_channels_that_a_format_does_not_have(names: tuple[str, ...], suffix: str, tmp_path: Path) -> None:
+def test_channels_that_a_format_cannot_store(names: tuple[str, ...], suffix: str, tmp_path: Path) -> None:
     picture = io.Picture(noisy(ROWS, COLUMNS, len(names)), channels=names)
     with pytest.raises(undula.UndulaError, match=r"channels .*other.*TIFF"):
         io.write(tmp_path / f"x.{suffix}", picture)
@@ -286,7 +286,7 @@ def test_channels_of_arrays(count: int, suffix: str, tmp_path: Path) -> None:
     pixels = noisy(ROWS, COLUMNS, count)
     io.write(tmp_path / f"x.{suffix}", pixels)
     assert io.read(tmp_path / f"x.{suffix}").pages is False
-    through(tmp_path / f"x.{suffix}", tmp_path / "y.npy")
+    filter_file(tmp_path / f"x.{suffix}", tmp_path / "y.npy")
     result = np.load(tmp_path / "y.npy").reshape(pixels.shape)
     np.testing.assert_array_equal(result, expected(pixels, ("grey", *["other"] * (count - 1))))
 
@@ -298,7 +298,7 @@ def test_a_volume_is_written_as_pages(tmp_path: Path) -> None:
     np.testing.assert_array_equal(tifffile.imread(tmp_path / "x.tif"), volume)
 
 
-def test_names_have_to_fit() -> None:
+def test_the_number_of_names_must_match_the_channels() -> None:
     with pytest.raises(undula.ArgumentError, match=r"2 channels.*3 names"):
         io.Picture(noisy(ROWS, COLUMNS, 2), channels=RGB)
 
@@ -307,7 +307,7 @@ def test_names_have_to_fit() -> None:
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_the_first_of_several_jpegs_in_one_is_the_picture(same: bool, tmp_path: Path) -> None:
+def test_only_the_first_image_of_a_jpeg_file_is_read(same: bool, tmp_path: Path) -> None:
     rough = noisy(ROWS, COLUMNS, 3)
     second = Image.fromarray(rough[::-1] if same else rough[:10, :10])
     exif = Image.Exif()
@@ -320,7 +320,7 @@ def test_the_first_of_several_jpegs_in_one_is_the_picture(same: bool, tmp_path: 
     with Image.open(tmp_path / "x.jpg") as image:
         assert image.n_frames == 2
         np.testing.assert_array_equal(given.pixels, np.asarray(image))
-    through(tmp_path / "x.jpg", tmp_path / "y.jpg")
+    filter_file(tmp_path / "x.jpg", tmp_path / "y.jpg")
     with Image.open(tmp_path / "y.jpg") as image:
         assert image.format == "JPEG"
         assert image.getexif()[274] == 6
@@ -358,7 +358,7 @@ FIVE = noisy(ROWS, COLUMNS, 5)
     ],
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_screen_has_grey_and_rgb(names: tuple[str, ...], shown: Any) -> None:
+def test_pictures_for_screens_are_grey_or_rgb(names: tuple[str, ...], shown: Any) -> None:
     result = io.Picture(FIVE[..., : len(names)], channels=names).for_screen()
     np.testing.assert_array_equal(result.pixels, shown)
     assert result.pages == ("other" in names and "red" not in names)
@@ -420,8 +420,8 @@ def test_scans_with_white_at_zero(tmp_path: Path) -> None:
     np.testing.assert_array_equal(shown + given.pixels, given.stored.low + given.stored.high)
 
 
-def test_ome_names_no_other_file(tmp_path: Path) -> None:
-    """Planes that a description says to be in certain files are then all in the one that is written."""
+def test_ome_descriptions_refer_to_the_written_file(tmp_path: Path) -> None:
+    """A description of planes in several files is rewritten for the file that contains them all."""
     pixels = np.moveaxis(noisy(2, ROWS, COLUMNS, 3, dtype="u2"), -1, 1)
     tifffile.imwrite(
         tmp_path / "x.tif", pixels, photometric="minisblack", ome=True, metadata={"axes": "ZCYX"}
@@ -445,7 +445,7 @@ def test_ome_names_no_other_file(tmp_path: Path) -> None:
         description=arguments,
         metadata=None,
     )
-    through(tmp_path / "x.tif", tmp_path / "y.tif")
+    filter_file(tmp_path / "x.tif", tmp_path / "y.tif")
     (tmp_path / "x.tif").unlink()
     with tifffile.TiffFile(tmp_path / "y.tif") as file:
         assert "x.tif" not in file.pages[0].description

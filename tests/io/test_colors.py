@@ -18,7 +18,7 @@ NOISY = np.clip(PHOTO + np.random.default_rng(1).normal(0, 9, PHOTO.shape), 0, 2
 
 
 def cmyk_profile() -> bytes:
-    """A small profile of printing: white paper, and inks that take lightness as a table says."""
+    """A small printer profile: white paper, and inks that reduce the lightness by a table."""
     lightness = [
         100 * (1 - 0.8 * black) * (1 - 0.3 * (cyan + magenta + yellow) / 3)
         for cyan, magenta, yellow, black in np.ndindex(2, 2, 2, 2)
@@ -43,7 +43,7 @@ def cmyk_profile() -> bytes:
 
 
 def profile_of(space: bytes) -> bytes:
-    """A profile for these colours."""
+    """A profile of a colour space."""
     if space == b"CMYK":
         return cmyk_profile()
     kind = "LAB" if space == b"Lab " else "sRGB"
@@ -53,20 +53,20 @@ def profile_of(space: bytes) -> bytes:
 
 
 def loaded(path: Path, mode: str | None = None) -> Any:
-    """The pixels as Pillow sees them."""
+    """The pixels as Pillow reads them."""
     with Image.open(path) as image:
         return np.asarray(image.convert(mode) if mode else image)
 
 
 def space_of(path: Path) -> tuple[str, bytes]:
-    """The mode of a file, and what its profile is for."""
+    """The mode of a file, and the colour space of its profile."""
     with Image.open(path) as image:
         return image.mode, image.info.get("icc_profile", b"")[16:20]
 
 
 @pytest.mark.parametrize("source", ["jpg", "tif"])
 @pytest.mark.parametrize("target", ["jpg", "tif", "png", "webp", "bmp", "gif", "jp2"])
-def test_cmyk_has_its_profile_or_none(source: str, target: str, tmp_path: Path) -> None:
+def test_cmyk_keeps_its_profile_or_has_none(source: str, target: str, tmp_path: Path) -> None:
     given, result = tmp_path / f"x.{source}", tmp_path / f"y.{target}"
     Image.fromarray(NOISY).convert("CMYK").save(given, icc_profile=profile_of(b"CMYK"))
     pixels = loaded(given)
@@ -102,7 +102,7 @@ def test_cmyk_of_16_bits(target: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(back.pixels / 65535, light[..., :3] * light[..., 3:], atol=1e-5)
 
 
-def test_deep_cmyk_with_a_profile_is_not_converted_by_halves(tmp_path: Path) -> None:
+def test_deep_cmyk_with_a_profile_is_not_converted(tmp_path: Path) -> None:
     inks = np.zeros((8, 8, 4), "u2")
     tifffile.imwrite(tmp_path / "x.tif", inks, photometric="separated", iccprofile=profile_of(b"CMYK"))
     with pytest.raises(undula.UndulaError, match=r"uint16 with a colour profile.*write TIFF"):
@@ -110,7 +110,7 @@ def test_deep_cmyk_with_a_profile_is_not_converted_by_halves(tmp_path: Path) -> 
 
 
 def lab_file(path: Path, dtype: str, photometric: str) -> None:
-    """Lab as TIFF has it: a and b signed, or with an offset for ICC."""
+    """Write Lab as TIFF stores it: a and b signed, or with an offset for ICC."""
     kinds = [ImageCms.createProfile(name) for name in ("sRGB", "LAB")]
     image = ImageCms.applyTransform(Image.fromarray(NOISY), ImageCms.buildTransform(*kinds, "RGB", "LAB"))
     stored = np.asarray(image).astype("i4")  # (by Pillow's own conversion)
@@ -158,7 +158,7 @@ def test_lab_becomes_srgb_elsewhere(target: str, dtype: str, photometric: str, t
     assert undula.measures.psnr(near, NOISY) > (30 if target == "jpg" else 38)
 
 
-def test_profiles_of_other_colors_are_left_out(tmp_path: Path) -> None:
+def test_profiles_of_other_colors_are_dropped(tmp_path: Path) -> None:
     for space, pixels, kept in (
         (b"CMYK", NOISY, False),
         (b"Lab ", NOISY, False),
@@ -172,7 +172,7 @@ def test_profiles_of_other_colors_are_left_out(tmp_path: Path) -> None:
             assert (io.read(tmp_path / f"x.{suffix}").profile is not None) == kept
 
 
-def test_grey_with_opacity_keeps_the_profile_of_grey(tmp_path: Path) -> None:
+def test_grey_with_alpha_keeps_its_profile(tmp_path: Path) -> None:
     Image.fromarray(NOISY).convert("LA").save(tmp_path / "x.png", icc_profile=profile_of(b"GRAY"))
     filter_picture(tmp_path / "x.png", tmp_path / "y.png", PIPELINE)
     assert space_of(tmp_path / "y.png") == ("LA", b"GRAY")
@@ -190,7 +190,7 @@ def test_palettes(mode: str, tmp_path: Path) -> None:
     assert ("alpha" in given.channels) == (mode == "PA")
 
 
-def test_inks_that_are_not_cmyk(tmp_path: Path) -> None:
+def test_other_inks_than_cmyk_are_refused(tmp_path: Path) -> None:
     tifffile.imwrite(
         tmp_path / "x.tif",
         np.zeros((8, 8, 4), "u1"),
@@ -201,7 +201,7 @@ def test_inks_that_are_not_cmyk(tmp_path: Path) -> None:
         io.read(tmp_path / "x.tif")
 
 
-def test_a_profile_that_is_no_good(tmp_path: Path) -> None:
+def test_an_invalid_profile_is_ignored(tmp_path: Path) -> None:
     broken = profile_of(b"CMYK")[:200]
     Image.fromarray(NOISY).convert("CMYK").save(tmp_path / "x.jpg", icc_profile=broken)
     io.write(tmp_path / "y.png", io.read(tmp_path / "x.jpg"))

@@ -21,7 +21,7 @@ from undula.cli import main
 
 
 def save(path: Path, cells: Any, stored: int, signed: bool = False, **elements: Any) -> Path:
-    """A DICOM file with these samples, as they lie in their cells."""
+    """Write a DICOM file with these cells."""
     dataset = pydicom.Dataset()
     dataset.file_meta = pydicom.dataset.FileMetaDataset()
     syntax = elements.pop("syntax", ExplicitVRLittleEndian)
@@ -51,12 +51,12 @@ def save(path: Path, cells: Any, stored: int, signed: bool = False, **elements: 
 
 
 def cells_of(path: Path) -> Any:
-    """What lies in the cells of a file, unused bits and all."""
+    """The cells of a file, including their unused bits."""
     return pydicom.pixels.pixel_array(pydicom.dcmread(path), raw=True, correct_unused_bits=False)
 
 
 def steps(low: int, high: int, dtype: str, channels: int = 0) -> Any:
-    """Stripes from the least to the largest value, with noise: filters go beyond both."""
+    """Noisy stripes from the smallest to the largest value, so that filters overshoot both."""
     rng = np.random.default_rng(0)
     x = np.where((np.arange(48) // 6) % 2, high, low) + rng.normal(0, 0.02 * (high - low), (40, 48))
     x = np.clip(np.round(x), low, high)
@@ -76,30 +76,30 @@ DEPTHS = [
 
 
 @pytest.mark.parametrize(("dtype", "stored", "signed", "channels"), DEPTHS)
-def test_results_stay_within_the_bits_that_are_stored(
+def test_results_stay_within_the_stored_bits(
     dtype: str, stored: int, signed: bool, channels: int, tmp_path: Path
 ) -> None:
     low, high = (-(1 << stored - 1), (1 << stored - 1) - 1) if signed else (0, (1 << stored) - 1)
     source = save(tmp_path / "in.dcm", steps(low, high, dtype, channels), stored, signed)
     assert main(["sharpen", str(source), str(tmp_path / "out.dcm"), "--quiet"]) == 0
-    made = cells_of(tmp_path / "out.dcm")
-    assert (made.min(), made.max()) == (low, high)
+    result = cells_of(tmp_path / "out.dcm")
+    assert (result.min(), result.max()) == (low, high)
     after = pydicom.dcmread(tmp_path / "out.dcm")
     assert (after.BitsStored, after.HighBit, after.PixelRepresentation) == (stored, stored - 1, signed)
     free = undula.sharpen(io.read(source).pixels.astype("f8"), channel_axis=2 if channels else None)
     if channels == 0:
-        np.testing.assert_allclose(made, np.clip(np.round(free), low, high), atol=1)
+        np.testing.assert_allclose(result, np.clip(np.round(free), low, high), atol=1)
 
 
 @pytest.mark.parametrize("syntax", [ImplicitVRLittleEndian, ExplicitVRBigEndian, RLELossless])
-def test_results_stay_within_their_bits_however_pixels_are_kept(syntax: Any, tmp_path: Path) -> None:
+def test_results_stay_within_the_stored_bits_in_every_syntax(syntax: Any, tmp_path: Path) -> None:
     source = save(tmp_path / "in.dcm", steps(-2048, 2047, "i2"), 12, True, syntax=syntax)
     assert main(["sharpen", str(source), str(tmp_path / "out.dcm"), "--quiet"]) == 0
-    made = cells_of(tmp_path / "out.dcm")
-    assert (made.min(), made.max()) == (-2048, 2047)
+    result = cells_of(tmp_path / "out.dcm")
+    assert (result.min(), result.max()) == (-2048, 2047)
 
 
-def test_values_that_cannot_be_stored_are_clipped_by_write(tmp_path: Path) -> None:
+def test_write_clips_values_that_cannot_be_stored(tmp_path: Path) -> None:
     given = io.read(save(tmp_path / "in.dcm", steps(0, 4095, "u2"), 12))
     for pixels in (given.pixels + 100, given.pixels.astype("f4") * 1.5, given.pixels.astype("i8") - 100):
         io.write(tmp_path / "out.dcm", given.with_pixels(pixels))
@@ -110,19 +110,19 @@ def test_values_that_cannot_be_stored_are_clipped_by_write(tmp_path: Path) -> No
         io.write(tmp_path / "out.dcm", given.with_pixels(broken))
 
 
-def test_least_and_largest_values_are_those_of_the_result(tmp_path: Path) -> None:
-    told = {"SmallestImagePixelValue": 5, "LargestImagePixelValue": 6}
-    told |= {"SmallestPixelValueInSeries": 7, "LargestPixelValueInSeries": 8}
+def test_smallest_and_largest_values_are_updated(tmp_path: Path) -> None:
+    extrema = {"SmallestImagePixelValue": 5, "LargestImagePixelValue": 6}
+    extrema |= {"SmallestPixelValueInSeries": 7, "LargestPixelValueInSeries": 8}
     cells = steps(100, 3000, "u2")
     cells[:9] = 4000
-    source = save(tmp_path / "in.dcm", cells, 12, PixelPaddingValue=4000, **told)
+    source = save(tmp_path / "in.dcm", cells, 12, PixelPaddingValue=4000, **extrema)
     assert main(["denoise", str(source), str(tmp_path / "out.dcm"), "--quiet"]) == 0
     after = pydicom.dcmread(tmp_path / "out.dcm")
-    made = after.pixel_array[9:]
-    assert (after.SmallestImagePixelValue, after.LargestImagePixelValue) == (made.min(), made.max())
+    result = after.pixel_array[9:]
+    assert (after.SmallestImagePixelValue, after.LargestImagePixelValue) == (result.min(), result.max())
     assert "SmallestPixelValueInSeries" not in after
     assert "LargestPixelValueInSeries" not in after
-    color = save(tmp_path / "rgb.dcm", steps(0, 255, "u1", 3), 8, **told)
+    color = save(tmp_path / "rgb.dcm", steps(0, 255, "u1", 3), 8, **extrema)
     io.write(tmp_path / "color.dcm", io.read(color))
     assert "SmallestImagePixelValue" not in pydicom.dcmread(tmp_path / "color.dcm")
 
@@ -131,7 +131,7 @@ def test_least_and_largest_values_are_those_of_the_result(tmp_path: Path) -> Non
 
 
 def padded(folder: Path, value: int, cells: Any, where: Any, **elements: Any) -> Path:
-    """The cells with padding somewhere."""
+    """Write a file with these cells and padding at some places."""
     cells = np.where(where, np.array(value).astype(cells.dtype), cells)
     return save(folder / f"in{value}.dcm", cells, 16, True, PixelPaddingValue=value, **elements)
 
@@ -140,17 +140,17 @@ ROUND = np.hypot(*np.mgrid[-20:20, -24:24]) > 19
 
 
 @pytest.mark.parametrize("command", ["denoise", "despeckle", "sharpen", "enhance"])
-def test_padding_is_left_alone_and_out_of_statistics(command: str, tmp_path: Path) -> None:
+def test_padding_is_kept_and_excluded_from_statistics(command: str, tmp_path: Path) -> None:
     cells = steps(900, 1400, "i2")
     results = []
     for value in (-2000, 20000):
         source = padded(tmp_path, value, cells, ROUND)
         target = tmp_path / f"out{value}.dcm"
         assert main([command, str(source), str(target), "--quiet"]) == 0
-        made = cells_of(target)
-        assert (made[ROUND] == value).all()
-        assert not (made[~ROUND] == value).any()
-        results.append(made[~ROUND])
+        result = cells_of(target)
+        assert (result[ROUND] == value).all()
+        assert not (result[~ROUND] == value).any()
+        results.append(result[~ROUND])
     np.testing.assert_array_equal(*results)
     assert (results[0] != cells[~ROUND]).mean() > 0.5
 
@@ -160,30 +160,30 @@ def test_padding_may_be_a_range_and_no_result_becomes_padding(tmp_path: Path) ->
     cells[ROUND] = np.where(np.arange(int(ROUND.sum())) % 2, -2000, -910)
     source = save(tmp_path / "in.dcm", cells, 16, True, PixelPaddingValue=-910, PixelPaddingRangeLimit=-2000)
     assert main(["sharpen", str(source), str(tmp_path / "out.dcm"), "--quiet", "--amount", "3"]) == 0
-    made = cells_of(tmp_path / "out.dcm")
-    np.testing.assert_array_equal(made[ROUND], cells[ROUND])
-    assert not ((made >= -2000) & (made <= -910))[~ROUND].any()
-    assert (made[~ROUND] == -909).any()
-    # The same where somebody filters on their own, and pays no heed to padding.
+    result = cells_of(tmp_path / "out.dcm")
+    np.testing.assert_array_equal(result[ROUND], cells[ROUND])
+    assert not ((result >= -2000) & (result <= -910))[~ROUND].any()
+    assert (result[~ROUND] == -909).any()
+    # The same for a filter that ignores padding.
     given = io.read(source)
-    io.write(tmp_path / "own.dcm", given.with_pixels(given.pixels - 30))
-    made = cells_of(tmp_path / "own.dcm")
-    np.testing.assert_array_equal(made[ROUND], cells[ROUND])
-    np.testing.assert_array_equal(made[~ROUND], np.maximum(cells[~ROUND] - 30, -909))
+    io.write(tmp_path / "shifted.dcm", given.with_pixels(given.pixels - 30))
+    result = cells_of(tmp_path / "shifted.dcm")
+    np.testing.assert_array_equal(result[ROUND], cells[ROUND])
+    np.testing.assert_array_equal(result[~ROUND], np.maximum(cells[~ROUND] - 30, -909))
 
 
-def test_padding_beyond_the_stored_bits_and_frames_of_nothing_else(tmp_path: Path) -> None:
+def test_padding_beyond_the_stored_bits_and_frames_of_padding(tmp_path: Path) -> None:
     cells = np.stack([steps(100, 4000, "u2"), np.full((40, 48), 63536, "u2")])
     cells[0, ROUND] = 63536  # (-2000 in 16 bits: some scanners fill with it, whatever is stored)
     source = save(tmp_path / "in.dcm", cells, 12, PixelPaddingValue=63536)
     assert main(["denoise", str(source), str(tmp_path / "out.dcm"), "--quiet"]) == 0
-    made = cells_of(tmp_path / "out.dcm")
-    np.testing.assert_array_equal(made[1], cells[1])
-    np.testing.assert_array_equal(made[0, ROUND], cells[0, ROUND])
-    assert made[0, ~ROUND].max() <= 4095
+    result = cells_of(tmp_path / "out.dcm")
+    np.testing.assert_array_equal(result[1], cells[1])
+    np.testing.assert_array_equal(result[0, ROUND], cells[0, ROUND])
+    assert result[0, ~ROUND].max() <= 4095
 
 
-def test_padding_with_the_sign_of_others(tmp_path: Path) -> None:
+def test_padding_with_the_wrong_sign(tmp_path: Path) -> None:
     cells = steps(900, 1400, "i2")
     cells[ROUND] = -2000
     source = save(tmp_path / "in.dcm", cells, 16, True)
@@ -194,26 +194,26 @@ def test_padding_with_the_sign_of_others(tmp_path: Path) -> None:
     assert (cells_of(tmp_path / "out.dcm")[ROUND] == -2000).all()
 
 
-def test_padding_is_no_part_of_what_is_told_and_shown(
+def test_padding_is_excluded_from_info_and_display(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     import json
 
     cells = steps(900, 1400, "i2")
-    told, shown = [], []
+    reports, shown = [], []
     for value in (-2000, 20000):
         source = padded(tmp_path, value, cells, ROUND)
         assert main(["info", str(source), "--json"]) == 0
-        told.append(json.loads(capsys.readouterr().out))
+        reports.append(json.loads(capsys.readouterr().out))
         shown.append(io.window(io.read(source)))
-    assert (told[0]["least"], told[0]["most"]) == (cells[~ROUND].min(), cells[~ROUND].max())
-    assert told[0]["noise"] == told[1]["noise"]
+    assert (reports[0]["least"], reports[0]["most"]) == (cells[~ROUND].min(), cells[~ROUND].max())
+    assert reports[0]["noise"] == reports[1]["noise"]
     np.testing.assert_array_equal(*shown)
     assert shown[0][~ROUND].max() == 255
     assert (shown[0][ROUND] == 0).all()
 
 
-def test_previews_and_frames_of_the_studio_are_what_is_written(tmp_path: Path) -> None:
+def test_the_studio_shows_what_is_written(tmp_path: Path) -> None:
     pytest.importorskip("nicegui", reason="the Studio needs nicegui")
     from undula.filters.verbs import Sharpening
     from undula.studio.decoding import Limits
@@ -260,15 +260,15 @@ def test_overlays_in_unused_bits_are_kept(high_bit: int, position: int, tmp_path
     given = io.read(source)
     np.testing.assert_array_equal(given.pixels, values)
     assert main(["sharpen", str(source), str(tmp_path / "out.dcm"), "--quiet"]) == 0
-    made = cells_of(tmp_path / "out.dcm")
-    np.testing.assert_array_equal((made >> position) & 1, overlay)
+    result = cells_of(tmp_path / "out.dcm")
+    np.testing.assert_array_equal((result >> position) & 1, overlay)
     again = io.read(tmp_path / "out.dcm").pixels
     assert (again != values).any()
     assert (again.min(), again.max()) == (0, 4095)
     assert pydicom.dcmread(tmp_path / "out.dcm").HighBit == high_bit
 
 
-def test_rubbish_in_unused_bits_is_no_part_of_the_picture(tmp_path: Path) -> None:
+def test_garbage_in_unused_bits_is_ignored(tmp_path: Path) -> None:
     values = steps(0, 4095, "u2")
     source = save(tmp_path / "in.dcm", values | 0x5000, 12)
     given = io.read(source)
@@ -280,11 +280,11 @@ def test_rubbish_in_unused_bits_is_no_part_of_the_picture(tmp_path: Path) -> Non
 # --- what is broken -------------------------------------------------------------------------------
 
 
-def test_elements_that_cannot_be_understood_do_not_matter_until_they_are_needed(
+def test_malformed_elements_do_not_matter_until_they_are_needed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = {"Modality": "CT", "WindowCenter": "40.5", "WindowWidth": "9"}
-    source = save(tmp_path / "in.dcm", steps(0, 4095, "u2"), 12, **told)
+    elements = {"Modality": "CT", "WindowCenter": "40.5", "WindowWidth": "9"}
+    source = save(tmp_path / "in.dcm", steps(0, 4095, "u2"), 12, **elements)
     data = source.read_bytes()
     source.write_bytes(data.replace(b"CT", b"\xff\xfe", 1).replace(b"40.5", b"4x.,"))
     for words in (["info", str(source)], ["denoise", str(source), str(tmp_path / "out.dcm"), "-q"]):
@@ -293,21 +293,23 @@ def test_elements_that_cannot_be_understood_do_not_matter_until_they_are_needed(
         io.window(io.read(source))
 
 
-def test_what_cannot_be_copied_is_said_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_element_that_cannot_be_copied_is_an_error_of_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     source = save(tmp_path / "in.dcm", steps(0, 4095, "u2"), 12)
     rubbish = np.random.default_rng(3).integers(0, 256, 999).astype("u1").tobytes()
     source.write_bytes(source.read_bytes() + b"\xff\xff" + rubbish)
     assert main(["denoise", str(source), str(tmp_path / "out.dcm"), "-q"]) == 1
-    told = capsys.readouterr().err
-    assert "in.dcm has elements besides its pixels" in told.replace("\n", " ")
-    assert "Traceback" not in told
+    message = capsys.readouterr().err
+    assert "in.dcm has elements besides its pixels" in message.replace("\n", " ")
+    assert "Traceback" not in message
     assert not (tmp_path / "out.dcm").exists()
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [("BitsStored", 17), ("BitsStored", 0), ("Rows", 0), ("SamplesPerPixel", 0)]
 )
-def test_impossible_numbers_are_said_to_be(name: str, value: int, tmp_path: Path) -> None:
+def test_impossible_values_are_errors(name: str, value: int, tmp_path: Path) -> None:
     source = save(tmp_path / "in.dcm", steps(0, 4095, "u2"), 12)
     dataset = pydicom.dcmread(source)
     setattr(dataset, name, value)
@@ -319,8 +321,8 @@ def test_impossible_numbers_are_said_to_be(name: str, value: int, tmp_path: Path
 # --- names ----------------------------------------------------------------------------------------
 
 
-def bare(path: Path) -> Path:
-    """The same without anything before the dataset, as the first scanners wrote it."""
+def without_preamble(path: Path) -> Path:
+    """Rewrite a file without preamble and meta information, as the first scanners wrote it."""
     dataset = pydicom.dcmread(path)
     dataset.preamble = None
     dataset.file_meta = pydicom.dataset.FileMetaDataset()
@@ -329,13 +331,13 @@ def bare(path: Path) -> Path:
     return path
 
 
-def medium(folder: Path) -> list[str]:
-    """A folder as scanners write it: a list of files, and files without suffixes in folders."""
+def disc(folder: Path) -> list[str]:
+    """Write a folder as on a disc: DICOMDIR, and files without suffixes in folders."""
     (folder / "DICOM" / "PAT1").mkdir(parents=True)
     names = ["DICOM/PAT1/IM000001", "DICOM/PAT1/1.2.840.55", "DICOM/slice.IMA", "DICOM/old"]
     for number, name in enumerate(names):
         save(folder / name, steps(0, 4000 + number, "u2"), 12)
-    bare(folder / names[3])
+    without_preamble(folder / names[3])
     (folder / "README").write_text("not a picture, and long enough to be looked at\n" * 9)
     (folder / "DICOM" / "empty").touch()
     directory = pydicom.dcmread(folder / names[0])
@@ -348,8 +350,8 @@ def medium(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("given", ["CD", "CD/DICOMDIR"])
-def test_files_of_a_medium_are_found_by_their_content(given: str, tmp_path: Path) -> None:
-    names = medium(tmp_path / "CD")
+def test_files_on_a_disc_are_found_by_their_content(given: str, tmp_path: Path) -> None:
+    names = disc(tmp_path / "CD")
     out = tmp_path / "out"
     assert main(["denoise", str(tmp_path / given), "-o", str(out), "--quiet"]) == 0
     assert sorted(str(p.relative_to(out)) for p in out.rglob("*") if p.is_file()) == sorted(names)
@@ -361,7 +363,7 @@ def test_files_of_a_medium_are_found_by_their_content(given: str, tmp_path: Path
 def test_files_without_a_suffix_are_found_and_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    medium(tmp_path / "CD")
+    disc(tmp_path / "CD")
     folder, out = tmp_path / "CD" / "DICOM" / "PAT1", tmp_path / "out"
     assert main(["denoise", str(folder), "-o", str(out), "--quiet"]) == 0
     assert sorted(path.name for path in out.iterdir()) == ["1.2.840.55", "IM000001"]
@@ -372,7 +374,7 @@ def test_files_without_a_suffix_are_found_and_written(
     assert main(["denoise", str(tmp_path / "scan.mr"), "-o", str(out), "--quiet"]) == 0
     np.testing.assert_array_equal(io.read(out / "scan.mr").pixels, expected)
     capsys.readouterr()
-    for name in ("x.pgm", "x.mha"):  # (nobody who asks for another format gets DICOM)
+    for name in ("x.pgm", "x.mha"):  # Another format is requested, and DICOM would be wrong.
         assert main(["denoise", str(folder / "IM000001"), str(tmp_path / name)]) == 1
         assert "no known format" in capsys.readouterr().err
     assert main(["info", str(tmp_path / "CD" / "DICOMDIR")]) == 1
@@ -382,19 +384,19 @@ def test_files_without_a_suffix_are_found_and_written(
     assert "--recursive" in capsys.readouterr().err
 
 
-def test_a_pipe_gets_what_the_file_is(tmp_path: Path) -> None:
+def test_dicom_through_a_pipe_stays_dicom(tmp_path: Path) -> None:
     import subprocess
     import sys
 
     source = save(tmp_path / "IM000001", steps(0, 4000, "u2"), 12)
     words = [sys.executable, "-m", "undula", "sharpen", "-", "-", "--quiet"]
-    made = subprocess.run(words, input=source.read_bytes(), capture_output=True, timeout=120).stdout
-    assert made[128:132] == b"DICM"
+    result = subprocess.run(words, input=source.read_bytes(), capture_output=True, timeout=120).stdout
+    assert result[128:132] == b"DICM"
 
 
 def test_bare_datasets_are_read(tmp_path: Path) -> None:
     cells = steps(0, 4000, "u2")
-    source = bare(save(tmp_path / "IM1", cells, 12))
+    source = without_preamble(save(tmp_path / "IM1", cells, 12))
     np.testing.assert_array_equal(io.read(source).pixels, cells)
     assert main(["sharpen", str(source), str(tmp_path / "IM2"), "--quiet"]) == 0
     assert io.read(tmp_path / "IM2").pixels.max() == 4095

@@ -1,4 +1,4 @@
-"""A disk that is full while a file is written: an error for every format, and nothing is left behind."""
+"""Writing to a full disk is an error for every format, and leaves nothing behind."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("resource", reason="only POSIX systems can limit the size of files")
 
-# In a process of its own, whose files cannot grow beyond 4 kB: what is written next fails, as on a full disk.
+# Runs in a process whose files cannot grow beyond 4 kB, so that writing fails as on a full disk.
 SCRIPT = """
 import resource, sys
 from pathlib import Path
@@ -39,9 +39,9 @@ for suffix in suffixes:
 SUFFIXES = "png jpg tif bmp webp gif npy npz dcm mp4 mkv mov avi jp2 j2k".split()
 
 
-def test_a_full_disk_is_an_error_for_every_kind_of_file(tmp_path: Path) -> None:
-    told = subprocess.run(
+def test_a_full_disk_is_an_error_for_every_format(tmp_path: Path) -> None:
+    process = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path), *SUFFIXES], capture_output=True, text=True, timeout=60
     )
-    assert told.stdout.splitlines() == [f"{suffix} refused" for suffix in SUFFIXES], told.stderr
+    assert process.stdout.splitlines() == [f"{suffix} refused" for suffix in SUFFIXES], process.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["clip.mp4"]

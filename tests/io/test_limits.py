@@ -60,7 +60,7 @@ def _pages(path: Path) -> None:
 
 
 def _gif_frame(path: Path) -> None:
-    """A frame that is larger than the picture it belongs to."""
+    """A frame that is larger than the logical screen."""
     Image.fromarray(EMPTY).save(path, "GIF")
     data = bytearray(path.read_bytes())
     data[6:10] = struct.pack("<HH", 10, 10)
@@ -73,7 +73,7 @@ def _gif_frames(path: Path) -> None:
 
 
 def _jp2(path: Path) -> None:
-    """The box says something else than the codestream."""
+    """A box that contradicts the codestream."""
     Image.fromarray(EMPTY).save(path, "JPEG2000")
     data = path.read_bytes()
     size = struct.pack(">II", SIDE, SIDE)
@@ -102,7 +102,7 @@ def _deflated_dicom(path: Path) -> None:
 
 
 def _deflated_element(path: Path) -> None:
-    """Few pixels, and something else that is large."""
+    """Few pixels, and another element that is large."""
     dataset = _dataset(10, 10, DeflatedExplicitVRLittleEndian)
     dataset.add_new("PixelData", "OB", bytes(100))
     dataset.add_new((0x7FE1, 0x0010), "LO", "somebody")
@@ -111,7 +111,7 @@ def _deflated_element(path: Path) -> None:
 
 
 def _coded_frame(path: Path, kind: str, syntax: Any) -> None:
-    """A frame that is larger than the file says."""
+    """A frame that is larger than the dataset declares."""
     coded = bytes_io.BytesIO()
     Image.fromarray(EMPTY).save(coded, kind, **({"no_jp2": True} if kind == "JPEG2000" else {}))
     dataset = _dataset(10, 10, syntax)
@@ -129,7 +129,7 @@ def _jpeg2000_frame(path: Path) -> None:
 
 
 def _tiff_strip(path: Path) -> None:
-    """A strip that unpacks to far more than it should."""
+    """A strip that decompresses to far more than its size."""
     tifffile.imwrite(path, np.zeros((10, 10), np.uint8))
     with tifffile.TiffFile(path) as file:
         tags = file.pages[0].tags
@@ -143,7 +143,7 @@ def _tiff_strip(path: Path) -> None:
 
 
 def _tiff_tile(path: Path) -> None:
-    """A tile that is far larger than the picture."""
+    """A tile that is far larger than the image."""
     tifffile.imwrite(path, np.zeros((16, 16), np.uint8), tile=(16, 16))
     data = bytearray(path.read_bytes())
     with tifffile.TiffFile(path) as file:
@@ -154,7 +154,7 @@ def _tiff_tile(path: Path) -> None:
 
 
 def _png_profile(path: Path) -> None:
-    """A colour profile that unpacks to far more than it should."""
+    """A colour profile that decompresses to far more than allowed."""
     io.write(path, np.zeros((10, 10, 3), np.uint16))
     data = path.read_bytes()
     profile = b"profile\0\0" + zlib.compress(bytes(40 << 20))
@@ -190,7 +190,7 @@ BOMBS: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_large_claims_are_refused_before_memory_is_taken(name: str, tmp_path: Path) -> None:
+def test_declared_sizes_are_checked_before_memory_is_allocated(name: str, tmp_path: Path) -> None:
     path, packed = tmp_path / name, name in ("deflated.dcm", "element.dcm")
     BOMBS[name](path)
     io.read(io.sample("scene"))  # (what is loaded once is not counted)
@@ -198,7 +198,7 @@ def test_large_claims_are_refused_before_memory_is_taken(name: str, tmp_path: Pa
     try:
         with pytest.raises(undula.FileError, match=rf"{path.name}.*(limit|larger|more than)"):
             io.read(path, max_pixels=LIMIT)
-        # (Of what is deflated as a whole, the beginning is unpacked to find the size.)
+        # The start of a deflated dataset is decompressed to find the size.
         assert tracemalloc.get_traced_memory()[1] < (36 << 20 if packed else 4_000_000)
     finally:
         tracemalloc.stop()
@@ -236,8 +236,8 @@ def test_coefficients_have_limits(tmp_path: Path, capsys: pytest.CaptureFixture[
         ),
         "level": ([w if not w.startswith("level") else "level=999999999" for w in words], {}),
     }
-    for about, (told, more) in cases.items():
-        np.savez_compressed(tmp_path / "bad.npz", coeffs=np.array(told), **(given | more))
+    for about, (header, more) in cases.items():
+        np.savez_compressed(tmp_path / "bad.npz", coeffs=np.array(header), **(given | more))
         capsys.readouterr()
         given_words = [
             "inverse",

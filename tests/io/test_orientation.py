@@ -22,12 +22,12 @@ DEEP_TARGETS = ["png", "tif", "npy", "npz"]
 
 
 def identity(x: Any, **options: Any) -> Any:
-    """A filter that leaves all as it is."""
+    """A filter that changes nothing."""
     return x
 
 
 def write_oriented(path: Path, orientation: int) -> None:
-    """By Pillow and tifffile, with a tag."""
+    """Write an image with a tag for the orientation, by Pillow or tifffile."""
     exif = Image.Exif()
     exif[274] = orientation
     if path.name.endswith("deep.png"):  # (Pillow does not write 16 bits of colour)
@@ -46,7 +46,7 @@ def write_oriented(path: Path, orientation: int) -> None:
 
 
 def displayed(path: Path) -> Any:
-    """As a viewer shows it, in 8 bits."""
+    """The pixels as a viewer displays them, in 8 bits."""
     if path.suffix in (".npy", ".npz"):
         stored = np.load(path)
         pixels = stored["image"] if path.suffix == ".npz" else stored
@@ -74,7 +74,7 @@ PAIRS = [
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize(("source", "target"), PAIRS, ids=lambda name: name)
-def test_pictures_stay_upright(source: str, target: str, orientation: int, tmp_path: Path) -> None:
+def test_images_stay_upright(source: str, target: str, orientation: int, tmp_path: Path) -> None:
     before, after = tmp_path / f"x.{source}", tmp_path / f"y.{target}"
     write_oriented(before, orientation)
     shown = displayed(before)
@@ -102,7 +102,7 @@ def test_resolution_turns_with_the_pixels(target: str, tmp_path: Path) -> None:
     assert dpi == pytest.approx((100, 200) if target == "bmp" else (200, 100), abs=0.1)
 
 
-def test_every_page_says_how_it_is_turned(tmp_path: Path) -> None:
+def test_every_page_stores_its_orientation(tmp_path: Path) -> None:
     io.write(tmp_path / "x.tif", io.Picture(np.stack([GREY, GREY[::-1]]), pages=True, orientation=8))
     with tifffile.TiffFile(tmp_path / "x.tif") as file:
         assert [page.tags["Orientation"].value for page in file.pages] == [8, 8]
@@ -110,7 +110,7 @@ def test_every_page_says_how_it_is_turned(tmp_path: Path) -> None:
     np.testing.assert_array_equal(io.read(tmp_path / "y.gif").pixels[1, ..., 0], np.rot90(GREY[::-1]))
 
 
-def test_what_a_camera_wrote_stays(tmp_path: Path) -> None:
+def test_exif_data_are_kept(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[271], exif[274] = "a maker", 3
     Image.fromarray(GREY).save(tmp_path / "x.jpg", exif=exif)
@@ -123,7 +123,7 @@ def test_what_a_camera_wrote_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [0, 9, 700])
-def test_orientations_that_are_none(value: int, tmp_path: Path) -> None:
+def test_invalid_orientations_are_errors(value: int, tmp_path: Path) -> None:
     write_oriented(tmp_path / "x.jpg", value)
     write_oriented(tmp_path / "x.tif", value)
     assert io.read(tmp_path / "x.jpg").orientation == io.read(tmp_path / "x.tif").orientation == 1

@@ -47,7 +47,7 @@ LOSSLESS = [
 @pytest.mark.parametrize(
     ("suffix", "pixels"), LOSSLESS, ids=lambda v: v if isinstance(v, str) else f"{v.dtype}{v.shape}"
 )
-def test_lossless_files_bring_back_every_bit(suffix: str, pixels: Any, tmp_path: Path) -> None:
+def test_lossless_files_keep_every_bit(suffix: str, pixels: Any, tmp_path: Path) -> None:
     io.write(tmp_path / f"some.{suffix}", pixels)
     back = io.read(tmp_path / f"some.{suffix}")
     assert back.pixels.dtype == pixels.dtype
@@ -59,7 +59,7 @@ def test_lossless_files_bring_back_every_bit(suffix: str, pixels: Any, tmp_path:
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([f"some.{suffix}", f"again.{suffix}"])
 
 
-def test_others_read_what_is_written(tmp_path: Path) -> None:
+def test_other_libraries_read_the_files(tmp_path: Path) -> None:
     import tifffile
 
     for suffix in ("png", "bmp", "webp", "jp2", "tif"):
@@ -72,7 +72,7 @@ def test_others_read_what_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["jpg", "jpeg"])
-def test_jpeg_is_near(suffix: str, tmp_path: Path) -> None:
+def test_jpeg_is_close(suffix: str, tmp_path: Path) -> None:
     io.write(tmp_path / f"x.{suffix}", PHOTO)
     back = io.read(tmp_path / f"x.{suffix}")
     assert back.kind == "jpeg"
@@ -145,7 +145,7 @@ def test_every_mode_of_pillow(mode: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["rgb_color", "ybr_color", "palette_color", "ct", "mr", "overlay"])
-def test_dicom_keeps_the_patient_and_gets_a_name(name: str, tmp_path: Path) -> None:
+def test_dicom_keeps_the_patient_and_gets_a_new_uid(name: str, tmp_path: Path) -> None:
     source = examples.get_path(name)
     given = io.read(source)
     pixels = given.pixels.copy()
@@ -173,14 +173,14 @@ def test_dicom_keeps_the_patient_and_gets_a_name(name: str, tmp_path: Path) -> N
     np.testing.assert_array_equal(again.pixels, pixels)
 
 
-def test_dicom_without_a_picture(tmp_path: Path) -> None:
+def test_dicom_without_an_image(tmp_path: Path) -> None:
     broken = tmp_path / "x.dcm"
     broken.write_bytes(b"\0" * 200)
     with pytest.raises(undula.FileError):
         io.read(broken)
 
 
-def test_dicom_comes_from_dicom(tmp_path: Path) -> None:
+def test_dicom_is_written_from_dicom_only(tmp_path: Path) -> None:
     with pytest.raises(undula.ArgumentError, match="data of the patient"):
         io.write(tmp_path / "x.dcm", GREY)
     given = io.read(examples.get_path("ct"))
@@ -192,7 +192,7 @@ def test_dicom_comes_from_dicom(tmp_path: Path) -> None:
 # --- what goes wrong ------------------------------------------------------------------------------
 
 
-def test_renamed_files_are_what_they_are(tmp_path: Path) -> None:
+def test_formats_are_detected_by_content(tmp_path: Path) -> None:
     io.write(tmp_path / "x.png", PHOTO)
     (tmp_path / "x.png").rename(tmp_path / "x.jpg")
     assert io.read(tmp_path / "x.jpg").kind == "png"
@@ -214,13 +214,13 @@ def test_renamed_files_are_what_they_are(tmp_path: Path) -> None:
         (b"\x1aE\xdf\xa3 matroska", "video"),
     ],
 )
-def test_broken_files_are_said_to_be(content: bytes, message: str, tmp_path: Path) -> None:
+def test_damaged_files_are_errors(content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(content)
     with pytest.raises(undula.FileError, match=message):
         io.read(tmp_path / "x.bin")
 
 
-def test_huge_claims_are_not_believed(tmp_path: Path) -> None:
+def test_huge_declared_sizes_are_errors(tmp_path: Path) -> None:
     io.write(tmp_path / "x.png", GREY)
     data = bytearray((tmp_path / "x.png").read_bytes())
     data[16:24] = (60_000).to_bytes(4, "big") * 2
@@ -247,13 +247,13 @@ def test_huge_claims_are_not_believed(tmp_path: Path) -> None:
         ("x.mp4", GREY, "video"),
     ],
 )
-def test_what_a_format_does_not_keep(name: str, pixels: Any, message: str, tmp_path: Path) -> None:
+def test_pixels_that_a_format_cannot_store(name: str, pixels: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(undula.UndulaError, match=message):
         io.write(tmp_path / name, pixels)
     assert not list(tmp_path.iterdir())
 
 
-def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+def test_paths_that_cannot_be_written_or_read(tmp_path: Path) -> None:
     with pytest.raises(undula.FileError, match="cannot write"):
         io.write(tmp_path / "no folder" / "x.png", GREY)
     with pytest.raises(undula.FileError, match="cannot read"):
@@ -263,16 +263,16 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
 # --- measures -------------------------------------------------------------------------------------
 
 
-def test_measures_are_those_of_scikit_image() -> None:
+def test_measures_equal_those_of_scikit_image() -> None:
     from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
     rough = np.clip(PHOTO + np.random.default_rng(0).normal(0, 20, PHOTO.shape), 0, 255).astype("u1")
     assert undula.measures.psnr(PHOTO, rough) == pytest.approx(peak_signal_noise_ratio(PHOTO, rough))
-    wanted = structural_similarity(PHOTO, rough, channel_axis=-1)
-    assert undula.measures.ssim(PHOTO, rough, channel_axis=-1) == pytest.approx(wanted, abs=1e-6)
+    expected = structural_similarity(PHOTO, rough, channel_axis=-1)
+    assert undula.measures.ssim(PHOTO, rough, channel_axis=-1) == pytest.approx(expected, abs=1e-6)
     floats = GREY / 255.0
-    wanted = structural_similarity(floats, floats**1.1, data_range=1)
-    assert undula.measures.ssim(floats, floats**1.1) == pytest.approx(wanted, abs=1e-6)
+    expected = structural_similarity(floats, floats**1.1, data_range=1)
+    assert undula.measures.ssim(floats, floats**1.1) == pytest.approx(expected, abs=1e-6)
     with pytest.raises(undula.ArgumentError, match="same shape"):
         undula.measures.psnr(GREY, PHOTO)
 
@@ -281,8 +281,8 @@ def test_colours_of_tiff_are_not_mistaken(tmp_path: Path) -> None:
     import tifffile
 
     Image.fromarray(PHOTO).convert("CMYK").save(tmp_path / "cmyk.tif")
-    wanted = np.asarray(Image.open(tmp_path / "cmyk.tif").convert("RGB"))
-    np.testing.assert_array_equal(io.read(tmp_path / "cmyk.tif").as_rgb().pixels, wanted)
+    expected = np.asarray(Image.open(tmp_path / "cmyk.tif").convert("RGB"))
+    np.testing.assert_array_equal(io.read(tmp_path / "cmyk.tif").as_rgb().pixels, expected)
     Image.fromarray(PHOTO).convert("P").save(tmp_path / "p.tif")
     assert io.read(tmp_path / "p.tif").pixels.shape == PHOTO.shape
     tifffile.imwrite(tmp_path / "white.tif", GREY, photometric="miniswhite", description="my words")
@@ -307,10 +307,10 @@ def test_nothing_is_dropped_silently(tmp_path: Path) -> None:
     np.savez(tmp_path / "two.npz", a=GREY, b=GREY)
     with pytest.raises(undula.FileError, match="2 arrays"):
         io.read(tmp_path / "two.npz")
-    np.savez(tmp_path / "one.npz", mine=GREY)
-    io.write(tmp_path / "again.npz", io.read(tmp_path / "one.npz"))
-    with np.load(tmp_path / "again.npz") as found:
-        assert found.files == ["mine"]
+    np.savez(tmp_path / "named.npz", scan=GREY)
+    io.write(tmp_path / "again.npz", io.read(tmp_path / "named.npz"))
+    with np.load(tmp_path / "again.npz") as arrays:
+        assert arrays.files == ["scan"]
 
 
 def test_frames_of_a_png(tmp_path: Path) -> None:

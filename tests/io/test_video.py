@@ -19,7 +19,7 @@ BUNNY = CLIPS / "bigbuckbunny.mp4"
 PHONE = CLIPS / "carphone_pristine.mp4"
 
 
-def as_it_is(planes: Planes) -> Planes:
+def identity(planes: Planes) -> Planes:
     return planes
 
 
@@ -28,15 +28,15 @@ def times(path: Path) -> list[float]:
         return [float(frame.pts * frame.time_base) for frame in container.decode(video=0)]
 
 
-def sounds(path: Path) -> int:
+def audio_packets(path: Path) -> int:
     with av.open(str(path)) as container:
         return sum(frame.samples for frame in container.decode(audio=0))
 
 
-def made(
+def write_video(
     path: Path, pixels: str, width: int, height: int, count: int = 12, codec: str = "ffv1", gaps: bool = False
 ) -> None:
-    """A clip of numbers that are known."""
+    """Write a video with known planes."""
     with av.open(str(path), "w") as container:
         stream = container.add_stream(codec, rate=30)
         stream.width, stream.height, stream.pix_fmt = width, height, pixels
@@ -51,10 +51,16 @@ def made(
         container.mux(stream.encode(None))
 
 
-def test_what_a_clip_is() -> None:
-    known = io.probe(BUNNY)
-    assert (known.width, known.height, known.frames, known.rate, known.bits) == (1280, 720, 132, 25.0, 8)
-    assert known.audio == ("aac",)
+def test_probe() -> None:
+    properties = io.probe(BUNNY)
+    assert (properties.width, properties.height, properties.frames, properties.rate, properties.bits) == (
+        1280,
+        720,
+        132,
+        25.0,
+        8,
+    )
+    assert properties.audio == ("aac",)
     frames = list(io.read_frames(PHONE, 3))
     assert len(frames) == 3
     assert frames[0].dtype == np.uint8
@@ -62,16 +68,16 @@ def test_what_a_clip_is() -> None:
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "mkv", "mov"])
-def test_frames_times_and_sound_stay(suffix: str, tmp_path: Path) -> None:
-    told: list[int] = []
+def test_frames_times_and_audio_are_kept(suffix: str, tmp_path: Path) -> None:
+    progress: list[int] = []
     target = tmp_path / f"out.{suffix}"
-    count = io.process(BUNNY, target, as_it_is, progress=told.append, preset="ultrafast", quality=30)
+    count = io.process(BUNNY, target, identity, progress=progress.append, preset="ultrafast", quality=30)
     assert count == 132
-    assert told == list(range(1, 133))
+    assert progress == list(range(1, 133))
     np.testing.assert_allclose(times(target), times(BUNNY), atol=1e-3)
-    assert sounds(target) == sounds(BUNNY)
-    known = io.probe(target)
-    assert (known.width, known.height, known.pixels) == (1280, 720, "yuv420p")
+    assert audio_packets(target) == audio_packets(BUNNY)
+    properties = io.probe(target)
+    assert (properties.width, properties.height, properties.pixels) == (1280, 720, "yuv420p")
     with av.open(str(BUNNY)) as before, av.open(str(target)) as after:
         one, two = (next(c.decode(video=0)).to_ndarray(format="gray") for c in (before, after))
     assert undula.measures.psnr(one, two) > 30
@@ -81,7 +87,7 @@ def test_frames_times_and_sound_stay(suffix: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", ["avi", "webm"])
 def test_other_containers(suffix: str, tmp_path: Path) -> None:
     target = tmp_path / f"out.{suffix}"
-    assert io.process(PHONE, target, as_it_is, audio=False, count=20) == 20
+    assert io.process(PHONE, target, identity, audio=False, count=20) == 20
     assert len(times(target)) == 20
 
 
@@ -96,7 +102,7 @@ def test_other_containers(suffix: str, tmp_path: Path) -> None:
     ],
 )
 def test_depths_and_odd_sizes(pixels: str, width: int, height: int, tmp_path: Path) -> None:
-    made(tmp_path / "x.mkv", pixels, width, height)
+    write_video(tmp_path / "x.mkv", pixels, width, height)
     seen: list[tuple[Any, ...]] = []
 
     def looked(planes: Planes) -> Planes:
@@ -106,32 +112,32 @@ def test_depths_and_odd_sizes(pixels: str, width: int, height: int, tmp_path: Pa
     assert io.process(tmp_path / "x.mkv", tmp_path / "y.mkv", looked, codec="ffv1") == 12
     assert {shape for shape, _, _ in seen} == {(height, width)}
     assert {dtype for _, dtype, _ in seen} == {np.dtype("u2" if "10" in pixels else "u1")}
-    known = io.probe(tmp_path / "y.mkv")
-    assert (known.width, known.height, known.pixels) == (width, height, pixels)
+    properties = io.probe(tmp_path / "y.mkv")
+    assert (properties.width, properties.height, properties.pixels) == (width, height, pixels)
     one, two = (list(io.read_frames(tmp_path / name)) for name in ("x.mkv", "y.mkv"))
     for a, b in zip(one, two, strict=True):
         np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("pixels", ["gray16le", "bgr0", "yuv444p16le"])
-def test_what_a_codec_does_not_keep(pixels: str, tmp_path: Path) -> None:
-    made(tmp_path / "x.mkv", pixels, 64, 48)
-    assert io.process(tmp_path / "x.mkv", tmp_path / "y.mkv", as_it_is) == 12  # without loss, as before
+def test_formats_that_a_codec_cannot_store(pixels: str, tmp_path: Path) -> None:
+    write_video(tmp_path / "x.mkv", pixels, 64, 48)
+    assert io.process(tmp_path / "x.mkv", tmp_path / "y.mkv", identity) == 12  # without loss, as before
     for a, b in zip(io.read_frames(tmp_path / "x.mkv"), io.read_frames(tmp_path / "y.mkv"), strict=True):
         np.testing.assert_array_equal(a, b)
     with pytest.raises(undula.FileError, match="cannot store"):
-        io.process(tmp_path / "x.mkv", tmp_path / "y.mp4", as_it_is)
+        io.process(tmp_path / "x.mkv", tmp_path / "y.mp4", identity)
 
 
-def test_frames_that_are_late_stay_late(tmp_path: Path) -> None:
-    made(tmp_path / "x.mkv", "yuv420p", 64, 48, gaps=True)
-    io.process(tmp_path / "x.mkv", tmp_path / "y.mkv", as_it_is)
+def test_gaps_between_frames_are_kept(tmp_path: Path) -> None:
+    write_video(tmp_path / "x.mkv", "yuv420p", 64, 48, gaps=True)
+    io.process(tmp_path / "x.mkv", tmp_path / "y.mkv", identity)
     np.testing.assert_allclose(times(tmp_path / "y.mkv"), times(tmp_path / "x.mkv"), atol=1.5e-3)
     assert np.diff(times(tmp_path / "y.mkv")).max() > 0.2
 
 
-def test_frames_come_in_their_order_whoever_is_first(tmp_path: Path) -> None:
-    made(tmp_path / "x.mkv", "gray", 32, 16, 30)
+def test_frames_stay_in_order_whichever_is_filtered_first(tmp_path: Path) -> None:
+    write_video(tmp_path / "x.mkv", "gray", 32, 16, 30)
     lock, busy, most = threading.Lock(), [0], [0]
 
     def slowly(planes: Planes) -> Planes:
@@ -151,7 +157,7 @@ def test_frames_come_in_their_order_whoever_is_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [3, 8, 12, 21])
 def test_windows_over_time_cover_every_frame(count: int, tmp_path: Path) -> None:
-    made(tmp_path / "x.mkv", "yuv420p", 32, 16, count)
+    write_video(tmp_path / "x.mkv", "yuv420p", 32, 16, count)
     seen: list[int] = []
 
     def looked(planes: Planes) -> Planes:
@@ -169,18 +175,18 @@ def test_windows_over_time_cover_every_frame(count: int, tmp_path: Path) -> None
     ("content", "message"),
     [(b"", "empty"), (b"\0\0\0\x18ftypmp42 and nothing", "as a video"), (b"hello" * 99, "as a video")],
 )
-def test_what_is_no_video(content: bytes, message: str, tmp_path: Path) -> None:
+def test_other_files_are_refused(content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "x.mp4").write_bytes(content)
     for call in (
         lambda: io.probe(tmp_path / "x.mp4"),
-        lambda: io.process(tmp_path / "x.mp4", tmp_path / "y.mp4", as_it_is),
+        lambda: io.process(tmp_path / "x.mp4", tmp_path / "y.mp4", identity),
     ):
         with pytest.raises(undula.FileError, match=message):
             call()
     assert [p.name for p in tmp_path.iterdir()] == ["x.mp4"]
 
 
-def test_nothing_is_left_when_it_goes_wrong(tmp_path: Path) -> None:
+def test_errors_leave_nothing_behind(tmp_path: Path) -> None:
     def wrong(planes: Planes) -> Planes:
         raise undula.ArgumentError("this one does not like it")
 
@@ -197,26 +203,26 @@ def test_nothing_is_left_when_it_goes_wrong(tmp_path: Path) -> None:
         (tmp_path / "none" / "y.mp4", "cannot write"),
     ):
         with pytest.raises(undula.FileError, match=message):
-            io.process(PHONE, target, as_it_is)
+            io.process(PHONE, target, identity)
     with pytest.raises(undula.FileError, match="no video encoder"):
-        io.process(PHONE, tmp_path / "y.mp4", as_it_is, codec="nobody")
+        io.process(PHONE, tmp_path / "y.mp4", identity, codec="nobody")
     with pytest.raises(undula.FileError, match="limit"):
-        io.process(PHONE, tmp_path / "y.mp4", as_it_is, max_pixels=100)
+        io.process(PHONE, tmp_path / "y.mp4", identity, max_pixels=100)
     with pytest.raises(undula.FileError, match=r"cannot read"):
         io.probe("camera:99")
     assert not list(tmp_path.iterdir())
     copy = tmp_path / "x.mp4"
     copy.write_bytes(PHONE.read_bytes())
     with pytest.raises(undula.FileError, match="is the input"):
-        io.process(copy, tmp_path / "." / "x.mp4", as_it_is)
+        io.process(copy, tmp_path / "." / "x.mp4", identity)
     assert copy.read_bytes() == PHONE.read_bytes()
 
 
-def test_a_clip_that_ends_early(tmp_path: Path) -> None:
-    whole = PHONE.read_bytes()
-    (tmp_path / "x.mp4").write_bytes(whole[: len(whole) // 2])
+def test_truncated_videos_leave_nothing_behind(tmp_path: Path) -> None:
+    data = PHONE.read_bytes()
+    (tmp_path / "x.mp4").write_bytes(data[: len(data) // 2])
     try:
-        io.process(tmp_path / "x.mp4", tmp_path / "y.mp4", as_it_is, count=30)
+        io.process(tmp_path / "x.mp4", tmp_path / "y.mp4", identity, count=30)
     except undula.FileError:
         assert not (tmp_path / "y.mp4").exists()
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]

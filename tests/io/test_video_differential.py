@@ -36,15 +36,15 @@ SOME = [(n, s) for n, s in CLIPS if THOROUGH or (n, s) in USUAL or CLIP_CODECS[n
 def clip(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:
     folder = tmp_path_factory.mktemp("clips")
 
-    def made(name: str, suffix: str) -> Path:
+    def cached_clip(name: str, suffix: str) -> Path:
         path = folder / f"{name}.{suffix}"
         return path if path.exists() else write_test_clip(path, name)
 
-    return made
+    return cached_clip
 
 
 class SlowQueue(Queue[Any]):
-    """A decoder that waits after each frame: filters are then done with one before the next is decoded."""
+    """A queue that delays the decoder, so that a frame is filtered before the next one is decoded."""
 
     def put(self, *args: Any, **options: Any) -> None:
         super().put(*args, **options)
@@ -55,17 +55,17 @@ def as_bytes(frame: Planes) -> bytes:
     return b"".join(np.ascontiguousarray(plane).tobytes() for plane in frame)
 
 
-def as_it_is(planes: Planes) -> Planes:
+def identity(planes: Planes) -> Planes:
     return planes
 
 
 def inverted(planes: Planes) -> Planes:
-    """As far from the input as can be."""
+    """A filter whose output is as different from its input as possible."""
     return [np.where(plane < plane.max() // 2, plane.max(), 0).astype(plane.dtype) for plane in planes]
 
 
 class Recorder:
-    """A filter that remembers the frames that it is handed, and spoils them in place."""
+    """A filter that records its input, and overwrites it in place."""
 
     def __init__(self, over_time: int) -> None:
         self.over_time, self.lock = over_time, threading.Lock()
@@ -83,7 +83,7 @@ class Recorder:
 
 
 def filtered_planes(name: str, path: Path) -> list[Planes]:
-    """Plain decoding, in the format that frames are filtered in; opacity is not handed to filters."""
+    """Decode directly, in the format that frames are filtered in; filters do not get alpha."""
     pixels = filterable_format(CLIP_CODECS[name].pixels)
     return [
         frame[: 3 if "a" in pixels.partition("p")[0][3:] else None] for frame in plain_decode(path, pixels)
@@ -92,7 +92,7 @@ def filtered_planes(name: str, path: Path) -> list[Planes]:
 
 @pytest.mark.parametrize("over_time", [0, 4])
 @pytest.mark.parametrize(("name", "suffix"), SOME)
-def test_a_filter_is_handed_what_a_plain_decoder_gives(
+def test_filters_get_the_decoded_frames(
     name: str,
     suffix: str,
     over_time: int,
@@ -116,7 +116,7 @@ def test_identity_of_lossless_codecs_is_exact(
 ) -> None:
     path, target = clip(name, suffix), tmp_path / f"y.{suffix}"
     codec = CLIP_CODECS[name]
-    assert io.process(path, target, as_it_is, codec=codec.encoder, quality=0, workers=2) == COUNT
+    assert io.process(path, target, identity, codec=codec.encoder, quality=0, workers=2) == COUNT
     assert io.probe(target).codec == io.probe(path).codec
     assert_same_frames(plain_decode(path, codec.pixels), plain_decode(target, codec.pixels))
 
@@ -127,7 +127,7 @@ def test_lossless_codecs_stay_exact_in_matroska(
 ) -> None:
     path = clip(name, CLIP_CODECS[name].suffixes.split()[0])
     codec = "ffv1" if name.startswith("h264") else None  # (the default of what is lossless already)
-    assert io.process(path, tmp_path / "y.mkv", as_it_is, codec=codec, over_time=4) == COUNT
+    assert io.process(path, tmp_path / "y.mkv", identity, codec=codec, over_time=4) == COUNT
     pixels = CLIP_CODECS[name].pixels
     assert_same_frames(plain_decode(path, pixels), plain_decode(tmp_path / "y.mkv", pixels))
 
@@ -149,7 +149,7 @@ def test_repeated_runs_write_the_same_bytes(
 
 
 @pytest.mark.parametrize(("name", "suffix"), SOME)
-def test_frames_by_number_are_those_of_a_plain_decoder(
+def test_random_access_returns_the_decoded_frames(
     name: str, suffix: str, clip: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(VideoReader, "NEAR_FRAMES", 3)
@@ -162,7 +162,7 @@ def test_frames_by_number_are_those_of_a_plain_decoder(
     reader.close()
 
 
-def test_the_studio_shows_what_a_plain_decoder_gives(clip: Callable[[str, str], Path]) -> None:
+def test_the_studio_shows_the_decoded_frames(clip: Callable[[str, str], Path]) -> None:
     path = clip("h264-refs", "mp4")
     expected = [frame[0].reshape(64, 64, 3) for frame in plain_decode(path, "rgb24")]
     decoder = Decoder(path)

@@ -1,4 +1,4 @@
-"""What is in a video beside its frames is kept; what cannot be read or written is an error."""
+"""Streams, times and metadata of a video are kept; anything that cannot be read or written is an error."""
 
 import io as bytes_io
 import json
@@ -22,11 +22,11 @@ from undula.io.decoder import Planes, VideoReader, display_matrix, open_video
 from undula.io.encoder import VideoWriter, ordinary_threads
 
 COVER = av.stream.Disposition.attached_pic
-QUARTER = (0, 1 << 16, 0, -(1 << 16), 0, 0, 0, 0, 1 << 30)  # shown turned clockwise
+QUARTER = (0, 1 << 16, 0, -(1 << 16), 0, 0, 0, 0, 1 << 30)  # shown rotated clockwise
 MIRROR = (-(1 << 16), 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30)
 
 
-def as_it_is(planes: Planes) -> Planes:
+def identity(planes: Planes) -> Planes:
     return planes
 
 
@@ -36,16 +36,16 @@ def jpeg() -> bytes:
     return out.getvalue()
 
 
-def add_film(container: Any, codec: str = "libx264", pixels: str = "yuv420p", **options: str) -> Any:
+def add_video(container: Any, codec: str = "libx264", pixels: str = "yuv420p", **options: str) -> Any:
     stream = container.add_stream(codec, rate=25, options=options)
     stream.width, stream.height, stream.pix_fmt = 64, 48, pixels
     return stream
 
 
-def turned(path: Path, matrix: tuple[int, ...], codec: str = "libx264") -> Path:
-    """A clip as phones write it: lying, with a matrix that sets it upright."""
+def rotated(path: Path, matrix: tuple[int, ...], codec: str = "libx264") -> Path:
+    """Write a video as phones do: on its side, with a matrix that rotates it upright."""
     with av.open(str(path), "w") as container:
-        stream = add_film(container, codec)
+        stream = add_video(container, codec)
         stream.set_display_matrix(matrix)
         encoded(container, stream, range(5), Fraction(1, 25))
     return path
@@ -58,28 +58,28 @@ def matrix_of(path: Path) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "m4v", "mov", "mkv", "webm"])
-def test_a_turned_video_stays_turned(suffix: str, tmp_path: Path) -> None:
-    source = turned(tmp_path / "x.mp4", QUARTER)
-    io.process(source, tmp_path / f"y.{suffix}", as_it_is)
+def test_a_rotated_video_stays_rotated(suffix: str, tmp_path: Path) -> None:
+    source = rotated(tmp_path / "x.mp4", QUARTER)
+    io.process(source, tmp_path / f"y.{suffix}", identity)
     assert matrix_of(tmp_path / f"y.{suffix}") == QUARTER
-    known = io.probe(tmp_path / f"y.{suffix}")
-    assert (known.width, known.height) == (64, 48)
+    properties = io.probe(tmp_path / f"y.{suffix}")
+    assert (properties.width, properties.height) == (64, 48)
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "mov"])
 def test_a_mirrored_video_stays_mirrored(suffix: str, tmp_path: Path) -> None:
-    source = turned(tmp_path / "x.mov", MIRROR)
-    io.process(source, tmp_path / f"y.{suffix}", as_it_is)
+    source = rotated(tmp_path / "x.mov", MIRROR)
+    io.process(source, tmp_path / f"y.{suffix}", identity)
     assert matrix_of(tmp_path / f"y.{suffix}")[:5] == MIRROR[:5]
 
 
 @pytest.mark.parametrize(("suffix", "matrix"), [("avi", QUARTER), ("mkv", MIRROR), ("webm", MIRROR)])
-def test_a_container_that_cannot_turn_is_an_error(
+def test_a_container_without_rotation_is_an_error(
     suffix: str, matrix: tuple[int, ...], tmp_path: Path
 ) -> None:
-    source = turned(tmp_path / "x.mov", matrix)
+    source = rotated(tmp_path / "x.mov", matrix)
     with pytest.raises(undula.FileError, match=r"rotated or mirrored.*write \.mp4"):
-        io.process(source, tmp_path / f"y.{suffix}", as_it_is)
+        io.process(source, tmp_path / f"y.{suffix}", identity)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_container_that_cannot_turn_is_an_error(
     ],
 )
 def test_frames_are_read_upright(matrix: tuple[int, ...], upright: Any, tmp_path: Path) -> None:
-    source = turned(tmp_path / "x.mov", matrix)
+    source = rotated(tmp_path / "x.mov", matrix)
     with av.open(str(source)) as container:
         stored = next(container.decode(video=0)).to_ndarray(format="rgb24")
     np.testing.assert_array_equal(next(io.read_frames(source)), upright(stored))
@@ -101,7 +101,7 @@ def test_frames_are_read_upright(matrix: tuple[int, ...], upright: Any, tmp_path
 
 
 def with_cover(path: Path) -> Path:
-    """A film with cover art, fonts, chapters, titles and languages, as far as the container holds them."""
+    """Write a video with cover art, fonts, chapters, titles and languages, if the container stores them."""
     with av.open(str(path), "w", format=files.VIDEOS[path.suffix]) as container:
         cover = None
         if path.suffix == ".mkv":
@@ -110,8 +110,8 @@ def with_cover(path: Path) -> Path:
         else:
             cover = container.add_stream("mjpeg", rate=1)
             cover.width, cover.height, cover.pix_fmt, cover.disposition = 32, 32, "yuvj420p", COVER
-        film = add_film(container)
-        film.metadata.update(title="The film", language="deu")
+        main_stream = add_video(container)
+        main_stream.metadata.update(title="The film", language="deu")
         sound = container.add_stream("aac", rate=44100)
         sound.metadata.update(language="fra")
         container.metadata.update(title="All of it", comment="Made here")
@@ -122,7 +122,7 @@ def with_cover(path: Path) -> Path:
             packet = av.Packet(jpeg())
             packet.stream, packet.pts, packet.dts, packet.time_base = cover, 0, 0, Fraction(1, 1)
             container.mux(packet)
-        encoded(container, film, range(8), Fraction(1, 25))
+        encoded(container, main_stream, range(8), Fraction(1, 25))
         quiet = av.AudioFrame.from_ndarray(np.zeros((2, 1024), "f4"), "fltp", "stereo")
         quiet.rate, quiet.pts, quiet.time_base = 44100, 0, Fraction(1, 44100)
         container.mux(sound.encode(quiet))
@@ -133,15 +133,15 @@ def with_cover(path: Path) -> Path:
 @pytest.mark.parametrize(
     ("before", "after"), [("mkv", "mkv"), ("mp4", "mkv"), ("mkv", "mp4"), ("mp4", "m4v")]
 )
-def test_cover_art_and_everything_else_stays(before: str, after: str, tmp_path: Path) -> None:
+def test_cover_art_and_other_contents_are_kept(before: str, after: str, tmp_path: Path) -> None:
     source = with_cover(tmp_path / f"x.{before}")
-    assert io.process(source, tmp_path / f"y.{after}", as_it_is) == 8
+    assert io.process(source, tmp_path / f"y.{after}", identity) == 8
     with av.open(str(tmp_path / f"y.{after}")) as container:
         covers = [stream for stream in container.streams.video if stream.disposition & COVER]
-        (film,) = [stream for stream in container.streams.video if not stream.disposition & COVER]
+        (main_stream,) = [stream for stream in container.streams.video if not stream.disposition & COVER]
         (sound,) = container.streams.audio
-        assert film.metadata.get("title", film.metadata.get("name")) == "The film"
-        assert (film.language, sound.language) == ("deu", "fra")
+        assert main_stream.metadata.get("title", main_stream.metadata.get("name")) == "The film"
+        assert (main_stream.language, sound.language) == ("deu", "fra")
         tags = {key.lower(): value for key, value in container.metadata.items()}
         assert (tags["title"], tags["comment"]) == ("All of it", "Made here")
         assert [chapter["metadata"]["title"] for chapter in container.chapters()] == ["First"]
@@ -149,23 +149,23 @@ def test_cover_art_and_everything_else_stays(before: str, after: str, tmp_path: 
         fonts = [stream.data for stream in container.streams if stream.type == "attachment"]
         assert fonts == ([b"letters"] if (before, after) == ("mkv", "mkv") else [])
         assert bytes(next(container.demux(covers[0]))) == jpeg()
-        assert sum(1 for _ in container.decode(film)) == 8
+        assert sum(1 for _ in container.decode(main_stream)) == 8
 
 
 @pytest.mark.parametrize("suffix", ["mov", "avi", "webm"])
-def test_containers_without_cover_art_get_the_film(suffix: str, tmp_path: Path) -> None:
+def test_containers_without_cover_art_get_the_video(suffix: str, tmp_path: Path) -> None:
     source = with_cover(tmp_path / "x.mkv")
-    assert io.process(source, tmp_path / f"y.{suffix}", as_it_is, audio=suffix != "webm") == 8
+    assert io.process(source, tmp_path / f"y.{suffix}", identity, audio=suffix != "webm") == 8
     assert len(plain_decode(tmp_path / f"y.{suffix}")) == 8
     assert io.probe(tmp_path / f"y.{suffix}").width == 64
 
 
-def two_films(path: Path, first: int, default: int, sizes: tuple[int, int] = (32, 64)) -> Path:
-    """Two video streams, the first with so many frames; one of them is the default."""
+def two_videos(path: Path, first: int, default: int, sizes: tuple[int, int] = (32, 64)) -> Path:
+    """Write two video streams, the first with a number of frames; one of them is the default."""
     with av.open(str(path), "w", format=files.VIDEOS[path.suffix]) as container:
         streams = []
         for number, width in enumerate(sizes):
-            stream = add_film(container, "mpeg4")
+            stream = add_video(container, "mpeg4")
             stream.width = width
             if path.suffix != ".avi":
                 stream.disposition = 1 if number == default else 0
@@ -177,12 +177,12 @@ def two_films(path: Path, first: int, default: int, sizes: tuple[int, int] = (32
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "mkv", "mov", "avi"])
-@pytest.mark.parametrize(("first", "default", "film"), [(1, 0, 1), (8, 1, 1), (8, 0, 0)])
-def test_of_two_video_streams_the_film_is_filtered(
-    suffix: str, first: int, default: int, film: int, tmp_path: Path
+@pytest.mark.parametrize(("first", "default", "main_stream"), [(1, 0, 1), (8, 1, 1), (8, 0, 0)])
+def test_the_main_one_of_two_video_streams_is_filtered(
+    suffix: str, first: int, default: int, main_stream: int, tmp_path: Path
 ) -> None:
-    film = 0 if suffix == "avi" and first == 8 else film  # (AVI has no default stream)
-    source = two_films(tmp_path / f"x.{suffix}", first, default)
+    main_stream = 0 if suffix == "avi" and first == 8 else main_stream  # (AVI has no default stream)
+    source = two_videos(tmp_path / f"x.{suffix}", first, default)
     seen: list[int] = []
 
     def looked(planes: Planes) -> Planes:
@@ -191,11 +191,11 @@ def test_of_two_video_streams_the_film_is_filtered(
 
     target = tmp_path / f"y.{suffix}"
     assert io.process(source, target, looked) == 8
-    assert set(seen) == {(32, 64)[film]}
+    assert set(seen) == {(32, 64)[main_stream]}
     with av.open(str(source)) as before, av.open(str(target)) as after:
-        copied = next(s for s in after.streams.video if s.width == (32, 64)[1 - film])
-        filtered = next(s for s in after.streams.video if s.width == (32, 64)[film])
-        original = before.streams.video[1 - film]
+        copied = next(s for s in after.streams.video if s.width == (32, 64)[1 - main_stream])
+        filtered = next(s for s in after.streams.video if s.width == (32, 64)[main_stream])
+        original = before.streams.video[1 - main_stream]
         a, b = ([bytes(p) for p in c.demux(s) if p.size] for c, s in ((before, original), (after, copied)))
         assert a == b
         after.seek(0)
@@ -204,10 +204,10 @@ def test_of_two_video_streams_the_film_is_filtered(
 
 @pytest.fixture(scope="module")
 def two_reordered(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two films whose frames are stored out of order; of Matroska the first packets have no decoding time."""
+    """Two videos with frames out of order; the first packets of Matroska have no decoding times."""
     path = tmp_path_factory.mktemp("two") / "x.mkv"
     with av.open(str(path), "w") as container:
-        streams = [add_film(container, bf="2", **{"b-adapt": "0"}) for _ in range(2)]
+        streams = [add_video(container, bf="2", **{"b-adapt": "0"}) for _ in range(2)]
         container.start_encoding()
         for stream, count in zip(streams, (12, 10), strict=True):
             encoded(container, stream, range(count), Fraction(1, 25))
@@ -218,11 +218,11 @@ def two_reordered(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("count", [None, 1])
 @pytest.mark.parametrize("suffix", ["mkv", "mp4", "mov"])
-def test_a_second_film_with_frames_out_of_order_is_copied(
+def test_a_second_video_with_frames_out_of_order_is_copied(
     suffix: str, count: int | None, two_reordered: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / f"y.{suffix}"
-    assert io.process(two_reordered, target, as_it_is, count=count) == (count or 12)
+    assert io.process(two_reordered, target, identity, count=count) == (count or 12)
     frames = []
     for path in (two_reordered, target):
         with av.open(str(path)) as container:
@@ -235,14 +235,14 @@ def test_a_second_film_with_frames_out_of_order_is_copied(
 
 def test_a_stream_that_cannot_be_copied_is_named(two_reordered: Path, tmp_path: Path) -> None:
     with av.open(str(two_reordered)) as container:
-        film, other = container.streams.video
-        first = next(container.decode(film))
+        main_stream, other = container.streams.video
+        first = next(container.decode(main_stream))
         out = VideoWriter(
             tmp_path / "y.mkv",
             tmp_path / "y.mkv",
             two_reordered,
             container,
-            film,
+            main_stream,
             first,
             [other],
             None,
@@ -253,18 +253,18 @@ def test_a_stream_that_cannot_be_copied_is_named(two_reordered: Path, tmp_path: 
         early, late = [packet for packet in container.demux(other) if packet.dts is not None][:2]
         out.copy(late)
         with pytest.raises(undula.FileError, match=r"stream 1 \(h264\) cannot be copied: .*; --no-audio"):
-            out.copy(early)  # (no container holds times that go back)
+            out.copy(early)  # No container stores times in descending order.
         out.abandon()
 
 
-def test_a_second_film_that_does_not_fit_is_an_error(tmp_path: Path) -> None:
-    source = two_films(tmp_path / "x.mkv", 8, 0)
+def test_a_second_video_that_the_container_cannot_store_is_an_error(tmp_path: Path) -> None:
+    source = two_videos(tmp_path / "x.mkv", 8, 0)
     with pytest.raises(undula.FileError, match=r"cannot store video encoded as mpeg4.*--no-audio"):
-        io.process(source, tmp_path / "y.webm", as_it_is)
-    assert io.process(source, tmp_path / "y.webm", as_it_is, audio=False) == 8
+        io.process(source, tmp_path / "y.webm", identity)
+    assert io.process(source, tmp_path / "y.webm", identity, audio=False) == 8
 
 
-def test_cover_art_alone_is_no_film(tmp_path: Path) -> None:
+def test_cover_art_alone_is_not_a_video(tmp_path: Path) -> None:
     with av.open(str(tmp_path / "x.mp4"), "w") as container:
         cover = container.add_stream("mjpeg", rate=1)
         cover.width, cover.height, cover.pix_fmt, cover.disposition = 32, 32, "yuvj420p", COVER
@@ -281,21 +281,21 @@ def test_cover_art_alone_is_no_film(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nfilm.mp4\n#EXT-X-ENDLIST\n",
-        "ffconcat version 1.0\nfile film.mp4\n",
+        "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nclip.mp4\n#EXT-X-ENDLIST\n",
+        "ffconcat version 1.0\nfile clip.mp4\n",
         "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 5004 RTP/AVP 96\n",
         '<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static"></MPD>',
     ],
 )
 @pytest.mark.parametrize("name", ["list.m3u8", "list.mp4"])
 def test_playlists_are_refused(text: str, name: str, tmp_path: Path) -> None:
-    write_test_clip(tmp_path / "film.mp4")
+    write_test_clip(tmp_path / "clip.mp4")
     (tmp_path / name).write_text(text)
     for call in (
         lambda: io.probe(tmp_path / name),
         lambda: next(io.read_frames(tmp_path / name)),
         lambda: VideoReader(tmp_path / name),
-        lambda: io.process(tmp_path / name, tmp_path / "y.mp4", as_it_is),
+        lambda: io.process(tmp_path / name, tmp_path / "y.mp4", identity),
     ):
         with pytest.raises(undula.FileError, match="is a playlist"):
             call()
@@ -312,9 +312,9 @@ def test_other_protocols_are_not_opened(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def larger_inside(path: Path) -> Path:
-    """A container that says 64 × 64, with H.264 of 496 × 480 inside."""
+    """A container that declares 64 × 64, with H.264 of 496 × 480."""
     with av.open(str(path), "w") as container:
-        stream = add_film(container, preset="ultrafast")
+        stream = add_video(container, preset="ultrafast")
         stream.width, stream.height = 496, 480
         encoded(container, stream, range(2), Fraction(1, 25))
     data = path.read_bytes()
@@ -328,7 +328,7 @@ def test_the_size_is_checked_before_frames_are_decoded(tmp_path: Path) -> None:
     source = write_test_clip(tmp_path / "x.mp4")
     for call in (
         lambda: io.probe(source, 64 * 64 - 1),
-        lambda: io.process(source, tmp_path / "y.mp4", as_it_is, max_pixels=64 * 64 - 1),
+        lambda: io.process(source, tmp_path / "y.mp4", identity, max_pixels=64 * 64 - 1),
     ):
         with pytest.raises(undula.FileError, match="limit"):
             call()
@@ -340,7 +340,7 @@ def test_the_size_is_checked_before_frames_are_decoded(tmp_path: Path) -> None:
 @pytest.mark.parametrize("codec", ["mpeg4", "ffv1", "libx264", "mjpeg"])
 def test_frames_beyond_the_limit_are_not_decoded(codec: str, tmp_path: Path) -> None:
     with av.open(str(tmp_path / "x.mkv"), "w") as container:
-        stream = add_film(container, codec, "yuvj420p" if codec == "mjpeg" else "yuv420p")
+        stream = add_video(container, codec, "yuvj420p" if codec == "mjpeg" else "yuv420p")
         encoded(container, stream, range(2), Fraction(1, 25))
     for limit in (64 * 48 - 1, 100):
         with pytest.raises(undula.FileError, match="limit"):
@@ -353,14 +353,14 @@ def test_frames_that_grow_beyond_the_limit_are_an_error(tmp_path: Path) -> None:
     assert {frame.shape[1] for frame in io.read_frames(source)} == {64, 96}
     for call in (
         lambda: list(io.read_frames(source, max_pixels=64 * 48)),
-        lambda: io.process(source, tmp_path / "y.mkv", as_it_is, max_pixels=64 * 48),
+        lambda: io.process(source, tmp_path / "y.mkv", identity, max_pixels=64 * 48),
     ):
         with pytest.raises(undula.FileError, match=r"cannot read frame \d.*limit"):
             call()
 
 
 def unknown_codec(path: Path) -> Path:
-    """A video whose codec nobody knows."""
+    """Write a video of an unknown codec."""
     write_test_clip(path, "mpeg4")
     path.write_bytes(path.read_bytes().replace(b"FMP4", b"Zz9~"))
     return path
@@ -371,7 +371,7 @@ def test_an_unknown_codec_is_an_error(tmp_path: Path) -> None:
     for call in (
         lambda: io.probe(source),
         lambda: next(io.read_frames(source)),
-        lambda: io.process(source, tmp_path / "y.avi", as_it_is),
+        lambda: io.process(source, tmp_path / "y.avi", identity),
     ):
         with pytest.raises(undula.FileError, match="no decoder"):
             call()
@@ -387,19 +387,19 @@ def test_an_unknown_codec_does_not_stop_a_batch(tmp_path: Path, capsys: pytest.C
     assert "no decoder" in "".join(capsys.readouterr())
 
 
-def test_sound_that_nobody_knows(tmp_path: Path) -> None:
+def test_audio_of_an_unknown_codec(tmp_path: Path) -> None:
     source = with_cover(tmp_path / "x.mkv")
     source.write_bytes(source.read_bytes().replace(b"A_AAC", b"A_ZZZ"))
     assert io.probe(source).audio == ("unknown",)
     with pytest.raises(undula.FileError, match=r"cannot store audio encoded as an unknown codec.*--no-audio"):
-        io.process(source, tmp_path / "y.mkv", as_it_is)
-    assert io.process(source, tmp_path / "y.mkv", as_it_is, audio=False) == 8
+        io.process(source, tmp_path / "y.mkv", identity)
+    assert io.process(source, tmp_path / "y.mkv", identity, audio=False) == 8
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "mkv", "mov", "avi", "webm"])
-def test_motion_jpeg_goes_everywhere_and_keeps_its_range(suffix: str, tmp_path: Path) -> None:
+def test_motion_jpeg_keeps_its_range_in_every_container(suffix: str, tmp_path: Path) -> None:
     source = write_test_clip(tmp_path / "x.avi", "mjpeg", 4)
-    assert io.process(source, tmp_path / f"y.{suffix}", as_it_is) == 4
+    assert io.process(source, tmp_path / f"y.{suffix}", identity) == 4
     container, stream = open_video(tmp_path / f"y.{suffix}")
     with container:
         frame = next(container.decode(stream))
@@ -408,19 +408,19 @@ def test_motion_jpeg_goes_everywhere_and_keeps_its_range(suffix: str, tmp_path: 
     assert undula.measures.psnr(a, b) > 35
 
 
-def test_full_range_where_it_would_be_forgotten_is_an_error(tmp_path: Path) -> None:
+def test_full_range_that_would_be_lost_is_an_error(tmp_path: Path) -> None:
     source = write_test_clip(tmp_path / "x.avi", "mjpeg", 4)
     with pytest.raises(undula.FileError, match="cannot store full-range"):
-        io.process(source, tmp_path / "y.avi", as_it_is, codec="mpeg4")
-    assert io.process(source, tmp_path / "y.mkv", as_it_is, codec="ffv1") == 4
+        io.process(source, tmp_path / "y.avi", identity, codec="mpeg4")
+    assert io.process(source, tmp_path / "y.mkv", identity, codec="ffv1") == 4
     for a, b in zip(plain_decode(source), plain_decode(tmp_path / "y.mkv"), strict=True):
         np.testing.assert_array_equal(a[0], b[0])
 
 
 def with_times(path: Path, times: list[int], codec: str = "ffv1") -> Path:
-    """Frames at these milliseconds."""
+    """Write frames at these times in milliseconds."""
     with av.open(str(path), "w") as container:
-        stream = add_film(container, codec)
+        stream = add_video(container, codec)
         stream.codec_context.time_base = Fraction(1, 1000)
         encoded(container, stream, iter(times), Fraction(1, 1000))
     return path
@@ -435,25 +435,25 @@ def times_of(path: Path) -> list[float]:
     ("suffix", "codec"),
     [("mp4", None), ("mkv", None), ("mov", None), ("webm", None), ("mp4", "mpeg4"), ("mkv", "ffv1")],
 )
-def test_frames_at_any_time_stay_there(suffix: str, codec: str | None, tmp_path: Path) -> None:
+def test_arbitrary_times_of_frames_are_kept(suffix: str, codec: str | None, tmp_path: Path) -> None:
     source = with_times(tmp_path / "x.mkv", [0, 10, 57, 60, 200, 201, 333, 1000])
-    io.process(source, tmp_path / f"y.{suffix}", as_it_is, codec=codec)
+    io.process(source, tmp_path / f"y.{suffix}", identity, codec=codec)
     np.testing.assert_allclose(times_of(tmp_path / f"y.{suffix}"), times_of(source), atol=6e-4)
 
 
-def test_avi_holds_a_constant_rate_with_gaps(tmp_path: Path) -> None:
+def test_avi_stores_a_constant_rate_with_gaps(tmp_path: Path) -> None:
     source = with_times(tmp_path / "x.mkv", [0, 40, 80, 240, 280, 320])
-    io.process(source, tmp_path / "y.avi", as_it_is)
+    io.process(source, tmp_path / "y.avi", identity)
     np.testing.assert_allclose(times_of(tmp_path / "y.avi"), times_of(source), atol=6e-4)
 
 
 @pytest.mark.parametrize(("suffix", "codec"), [("avi", None), ("mkv", "mpeg2video")])
-def test_other_times_are_an_error_where_the_rate_is_constant(
+def test_arbitrary_times_are_an_error_if_the_rate_is_constant(
     suffix: str, codec: str | None, tmp_path: Path
 ) -> None:
     source = with_times(tmp_path / "x.mkv", [0, 10, 57, 60, 200, 201, 333, 1000])
     with pytest.raises(undula.FileError, match=r"constant rate.*write \.mkv"):
-        io.process(source, tmp_path / f"y.{suffix}", as_it_is, codec=codec)
+        io.process(source, tmp_path / f"y.{suffix}", identity, codec=codec)
     assert not (tmp_path / f"y.{suffix}").exists()
 
 
@@ -461,12 +461,12 @@ def test_ten_bits_in_webm_become_av1(tmp_path: Path) -> None:
     if "libsvtav1" not in av.codecs_available:
         pytest.skip("this build of PyAV has no encoder libsvtav1")
     with av.open(str(tmp_path / "x.mkv"), "w") as container:
-        stream = add_film(container, "libx264", "yuv420p10le")
+        stream = add_video(container, "libx264", "yuv420p10le")
         stream.height = 64
         encoded(container, stream, range(5), Fraction(1, 25))
-    assert io.process(tmp_path / "x.mkv", tmp_path / "y.webm", as_it_is) == 5
-    known = io.probe(tmp_path / "y.webm")
-    assert known.bits == 10
+    assert io.process(tmp_path / "x.mkv", tmp_path / "y.webm", identity) == 5
+    properties = io.probe(tmp_path / "y.webm")
+    assert properties.bits == 10
     if hasattr(os, "sched_getscheduler"):
         policies = {os.sched_getscheduler(int(name)) for name in os.listdir("/proc/self/task")}
         assert policies == {os.SCHED_OTHER}
@@ -482,20 +482,18 @@ def test_ten_bits_in_webm_become_av1(tmp_path: Path) -> None:
         ("yuva420p", "mp4"),
     ],
 )
-def test_what_would_be_lost_is_an_error_that_says_what_to_do(
-    pixels: str, suffix: str, tmp_path: Path
-) -> None:
+def test_a_loss_is_an_error_that_says_what_to_do(pixels: str, suffix: str, tmp_path: Path) -> None:
     with av.open(str(tmp_path / "x.mkv"), "w") as container:
-        encoded(container, add_film(container, "ffv1", pixels), range(4), Fraction(1, 25))
+        encoded(container, add_video(container, "ffv1", pixels), range(4), Fraction(1, 25))
     lossy = {"codec": "mpeg4"} if suffix == "avi" else {}
     with pytest.raises(undula.FileError, match=rf"cannot store {pixels}.*--codec"):
-        io.process(tmp_path / "x.mkv", tmp_path / f"y.{suffix}", as_it_is, **lossy)
-    assert io.process(tmp_path / "x.mkv", tmp_path / "y.mkv", as_it_is, codec="ffv1") == 4
+        io.process(tmp_path / "x.mkv", tmp_path / f"y.{suffix}", identity, **lossy)
+    assert io.process(tmp_path / "x.mkv", tmp_path / "y.mkv", identity, codec="ffv1") == 4
 
 
 def test_semi_planar_ten_bits_stay_ten_bits(tmp_path: Path) -> None:
-    known = io.Video("x", 4, 4, 1, 25.0, 1.0, "p010le", "rawvideo", "nut", ())
-    assert known.bits == 10
+    properties = io.Video("x", 4, 4, 1, 25.0, 1.0, "p010le", "rawvideo", "nut", ())
+    assert properties.bits == 10
 
 
 @pytest.mark.parametrize("command", ["sharpen", "denoise"])
@@ -518,26 +516,26 @@ def test_a_bad_preset_or_quality_is_named(
         ("rawvideo", "mp4", "cannot store rawvideo"),
     ],
 )
-def test_a_codec_that_does_not_fit_is_named(codec: str, suffix: str, message: str, tmp_path: Path) -> None:
+def test_an_unsuitable_codec_is_named(codec: str, suffix: str, message: str, tmp_path: Path) -> None:
     source = write_test_clip(tmp_path / "x.mp4", count=4)
     with pytest.raises(undula.FileError, match=message) as raised:
-        io.process(source, tmp_path / f"y.{suffix}", as_it_is, codec=codec)
+        io.process(source, tmp_path / f"y.{suffix}", identity, codec=codec)
     assert "Invalid argument" not in str(raised.value)
 
 
-def test_colours_and_shape_of_pixels_stay(tmp_path: Path) -> None:
+def test_colours_and_aspect_ratio_are_kept(tmp_path: Path) -> None:
     with av.open(str(tmp_path / "x.mkv"), "w") as container:
-        stream = add_film(container)
+        stream = add_video(container)
         context = stream.codec_context
         context.colorspace, context.color_primaries, context.color_trc, context.color_range = 9, 9, 16, 1
         context.sample_aspect_ratio = Fraction(4, 3)
         encoded(container, stream, range(5), Fraction(1, 25))
-    io.process(tmp_path / "x.mkv", tmp_path / "y.webm", as_it_is)  # (WebM has square pixels)
+    io.process(tmp_path / "x.mkv", tmp_path / "y.webm", identity)  # (WebM has square pixels)
     assert next(io.read_frames(tmp_path / "y.webm")).shape == (48, 86, 3)
     with pytest.raises(undula.FileError, match=r"aspect ratio 4:3; write \.mkv"):
-        io.process(tmp_path / "x.mkv", tmp_path / "y.avi", as_it_is, codec="utvideo")
+        io.process(tmp_path / "x.mkv", tmp_path / "y.avi", identity, codec="utvideo")
     for suffix in ("mp4", "mkv", "mov"):
-        io.process(tmp_path / "x.mkv", tmp_path / f"y.{suffix}", as_it_is)
+        io.process(tmp_path / "x.mkv", tmp_path / f"y.{suffix}", identity)
         container, stream = open_video(tmp_path / f"y.{suffix}")
         with container:
             frame = next(container.decode(stream))
@@ -550,9 +548,9 @@ def test_colours_and_shape_of_pixels_stay(tmp_path: Path) -> None:
             assert stream.sample_aspect_ratio == Fraction(4, 3)
 
 
-def test_the_last_frame_is_shown_as_long(tmp_path: Path) -> None:
+def test_the_last_frame_keeps_its_duration(tmp_path: Path) -> None:
     source = write_test_clip(tmp_path / "x.mp4", count=6)
-    io.process(source, tmp_path / "y.mp4", as_it_is)
+    io.process(source, tmp_path / "y.mp4", identity)
     assert io.probe(tmp_path / "y.mp4").seconds == pytest.approx(io.probe(source).seconds, abs=1e-3)
 
 
@@ -561,7 +559,7 @@ def two_sizes(path: Path) -> Path:
     data = []
     for width in (64, 96):
         with av.open(str(path), "w", format="mpegts") as container:
-            stream = add_film(container, "mpeg2video")
+            stream = add_video(container, "mpeg2video")
             stream.width = width
             encoded(container, stream, range(5), Fraction(1, 25))
         data.append(path.read_bytes())
@@ -573,7 +571,7 @@ def test_frames_of_two_sizes_are_an_error(tmp_path: Path) -> None:
     two_sizes(tmp_path / "x.ts")
     for over_time in (0, 4):
         with pytest.raises(undula.FileError, match="64 × 48 of yuv420p to 96 × 48"):
-            io.process(tmp_path / "x.ts", tmp_path / "y.mkv", as_it_is, over_time=over_time)
+            io.process(tmp_path / "x.ts", tmp_path / "y.mkv", identity, over_time=over_time)
 
 
 def test_planes_of_another_kind_are_an_error(tmp_path: Path) -> None:
@@ -585,7 +583,7 @@ def test_planes_of_another_kind_are_an_error(tmp_path: Path) -> None:
 
 def test_sharpening_of_rgb_video_leaves_grey_grey(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with av.open(str(tmp_path / "x.mkv"), "w") as container:
-        stream = add_film(container, "ffv1", "bgr0")
+        stream = add_video(container, "ffv1", "bgr0")
         for number in range(4):
             rgb = np.zeros((48, 64, 3), np.uint8) + 60
             rgb[:, 20 + number :] = 180
@@ -600,7 +598,7 @@ def test_sharpening_of_rgb_video_leaves_grey_grey(tmp_path: Path, capsys: pytest
         np.testing.assert_array_equal(frame[..., 0], frame[..., 2])
 
 
-def test_encoders_leave_threads_ordinary(tmp_path: Path) -> None:
+def test_encoders_leave_no_real_time_threads(tmp_path: Path) -> None:
     if not hasattr(os, "sched_setscheduler"):
         pytest.skip("this system has no scheduling policies")
     with ordinary_threads():
@@ -613,35 +611,35 @@ def test_encoders_leave_threads_ordinary(tmp_path: Path) -> None:
 
 def test_tags_in_latin_1_are_read(tmp_path: Path) -> None:
     with av.open(str(tmp_path / "x.avi"), "w") as container:
-        film = add_film(container, "mpeg4")
+        main_stream = add_video(container, "mpeg4")
         container.metadata["title"] = "Cafe in Wien"
-        encoded(container, film, range(4), Fraction(1, 25))
+        encoded(container, main_stream, range(4), Fraction(1, 25))
     data = (tmp_path / "x.avi").read_bytes()
     (tmp_path / "x.avi").write_bytes(data.replace(b"Cafe", b"Caf\xe9"))
-    assert io.process(tmp_path / "x.avi", tmp_path / "y.mkv", as_it_is) == 4
+    assert io.process(tmp_path / "x.avi", tmp_path / "y.mkv", identity) == 4
     with av.open(str(tmp_path / "y.mkv")) as container:
         assert container.metadata["title"] == "Café in Wien"
 
 
-def test_subtitles_that_do_not_fit_name_a_container_that_holds_them(tmp_path: Path) -> None:
+def test_the_error_for_subtitles_names_a_container_that_can_store_them(tmp_path: Path) -> None:
     with av.open(str(tmp_path / "x.mp4"), "w") as container:
-        film = add_film(container)
+        main_stream = add_video(container)
         words = container.add_mux_stream("mov_text")
         words.time_base = Fraction(1, 1000)
-        encoded(container, film, range(4), Fraction(1, 25))
+        encoded(container, main_stream, range(4), Fraction(1, 25))
         packet = av.Packet(b"\0\x05hello")
         packet.stream, packet.time_base, packet.duration = words, Fraction(1, 1000), 100
         packet.pts = packet.dts = 0
         container.mux(packet)
     with pytest.raises(undula.FileError, match=r"cannot store subtitle encoded as mov_text.*write \.mp4, or"):
-        io.process(tmp_path / "x.mp4", tmp_path / "y.mkv", as_it_is)
-    io.process(tmp_path / "x.mp4", tmp_path / "y.mov", as_it_is)
+        io.process(tmp_path / "x.mp4", tmp_path / "y.mkv", identity)
+    io.process(tmp_path / "x.mp4", tmp_path / "y.mov", identity)
     with av.open(str(tmp_path / "y.mov")) as container:
         assert [bytes(p) for p in container.demux(subtitles=0) if p.size > 2] == [b"\0\x05hello"]
 
 
 def cut_off(path: Path, packets: int) -> Path:
-    """The file without what comes after so many packets of its film."""
+    """Truncate a file after a number of packets of its main video stream."""
     with av.open(str(path)) as container:
         last = next(islice((p for p in container.demux(video=0) if p.size), packets - 1, None))
         end = last.pos + last.size + {".mp4": 0, ".avi": 8}.get(path.suffix, 16)  # (with its header)
@@ -650,15 +648,15 @@ def cut_off(path: Path, packets: int) -> Path:
 
 
 def with_sound(path: Path, name: str, seconds: float, **options: Any) -> Path:
-    """A clip of a second, with sound of another length; MP4 has its index in front."""
+    """Write a video of one second with audio of another duration; MP4 gets its index in front."""
     if path.suffix == ".mp4":
         options["options"] = {"movflags": "faststart"}
     with av.open(str(path), "w", **options) as container:
-        film = add_film(container, name)
+        main_stream = add_video(container, name)
         sound = container.add_stream("libopus" if path.suffix == ".webm" else "aac", rate=48000)
         sound.layout = "stereo"
         container.start_encoding()
-        encoded(container, film, range(25), Fraction(1, 25))
+        encoded(container, main_stream, range(25), Fraction(1, 25))
         for number in range(round(seconds * 50)):
             quiet = av.AudioFrame.from_ndarray(np.zeros((2, 960), "f4"), "fltp", "stereo")
             if path.suffix == ".webm":
@@ -675,7 +673,7 @@ CUT = [("mkv", "libx264"), ("webm", "libvpx-vp9"), ("mp4", "mpeg4"), ("avi", "mj
 def short_clip(path: Path, codec: str) -> Path:
     options = {"movflags": "faststart"} if path.suffix == ".mp4" else {}
     with av.open(str(path), "w", options=options) as container:
-        stream = add_film(container, codec, "yuvj420p" if codec == "mjpeg" else "yuv420p")
+        stream = add_video(container, codec, "yuvj420p" if codec == "mjpeg" else "yuv420p")
         encoded(container, stream, range(25), Fraction(1, 25))
     return path
 
@@ -683,16 +681,16 @@ def short_clip(path: Path, codec: str) -> Path:
 @pytest.mark.parametrize(("suffix", "codec"), CUT)
 def test_a_video_that_is_cut_off_is_an_error(suffix: str, codec: str, tmp_path: Path) -> None:
     source, target = short_clip(tmp_path / f"x.{suffix}", codec), tmp_path / "y.mkv"
-    assert io.process(source, target, as_it_is) == len(list(io.read_frames(source))) == 25
+    assert io.process(source, target, identity) == len(list(io.read_frames(source))) == 25
     target.unlink()
     cut_off(source, 13)
     count = len(plain_decode(source))
     assert 10 <= count <= 14
-    for call in (lambda: io.process(source, target, as_it_is), lambda: list(io.read_frames(source))):
+    for call in (lambda: io.process(source, target, identity), lambda: list(io.read_frames(source))):
         with pytest.raises(undula.FileError, match=rf"x\.{suffix} declares 1\.0.* s and .*--frames {count} "):
             call()
     assert not target.exists()
-    assert io.process(source, target, as_it_is, count=count) == count
+    assert io.process(source, target, identity, count=count) == count
     assert len(list(io.read_frames(source, count))) == count
 
 
@@ -701,65 +699,65 @@ def test_a_video_that_is_cut_off_is_an_error(suffix: str, codec: str, tmp_path: 
 @pytest.mark.parametrize(
     ("suffix", "codec"), [("mkv", "libx264"), ("mp4", "libx264"), ("webm", "libvpx-vp9")]
 )
-def test_sound_may_be_longer_or_shorter_than_the_film(
+def test_audio_may_be_longer_or_shorter_than_the_video(
     suffix: str, codec: str, seconds: float, tagged: bool, tmp_path: Path
 ) -> None:
     source = with_sound(tmp_path / f"x.{suffix}", codec, seconds)
-    if not tagged:  # (not all programs write how long a stream of Matroska is)
+    if not tagged:  # Not all programs write the duration of a stream to Matroska.
         source.write_bytes(source.read_bytes().replace(b"DURATION", b"SOMETHIN"))
-    assert io.process(source, tmp_path / "y.mkv", as_it_is, audio=False) == 25
+    assert io.process(source, tmp_path / "y.mkv", identity, audio=False) == 25
     cut_off(source, 13)
     with pytest.raises(undula.FileError, match=r"declares|cannot read frame"):
-        io.process(source, tmp_path / "y.mkv", as_it_is, audio=False)
+        io.process(source, tmp_path / "y.mkv", identity, audio=False)
 
 
-def test_a_duration_of_another_film_is_not_believed(tmp_path: Path) -> None:
+def test_a_duration_copied_from_another_file_is_ignored(tmp_path: Path) -> None:
     source = short_clip(tmp_path / "x.mkv", "libx264")
     source.write_bytes(source.read_bytes().replace(b"00:00:01.0", b"00:20:01.0"))
-    assert io.process(source, tmp_path / "y.mkv", as_it_is) == 25
+    assert io.process(source, tmp_path / "y.mkv", identity) == 25
 
 
 @pytest.mark.parametrize(("offset", "kept"), [(8, 12), (12, 13)])
-def test_an_edit_list_makes_a_film_shorter(offset: int, kept: int, tmp_path: Path) -> None:
+def test_an_edit_list_shortens_a_video(offset: int, kept: int, tmp_path: Path) -> None:
     source = short_clip(tmp_path / "x.mp4", "mpeg4")
     data = bytearray(source.read_bytes())
     place = data.index(b"elst") + 4 + offset  # the duration of the edit in ms; where it begins in the media
     value = 480 if offset == 8 else 12 * 512
     data[place : place + 4] = value.to_bytes(4, "big")
     source.write_bytes(data)
-    assert io.process(source, tmp_path / "y.mkv", as_it_is) == kept
+    assert io.process(source, tmp_path / "y.mkv", identity) == kept
 
 
 @pytest.mark.parametrize("suffix", ["mkv", "mp4"])
 @pytest.mark.parametrize(
     "times", [[0, 10, 57, 60, 5000], [0, 9000], [3000, 3040, 3080], [0, 40, 80, 5000, 5040]]
 )
-def test_films_of_few_frames_are_whole(times: list[int], suffix: str, tmp_path: Path) -> None:
+def test_videos_of_few_frames_are_complete(times: list[int], suffix: str, tmp_path: Path) -> None:
     source = with_times(tmp_path / f"x.{suffix}", times, "mpeg4")
-    assert io.process(source, tmp_path / "y.mkv", as_it_is) == len(times)
+    assert io.process(source, tmp_path / "y.mkv", identity) == len(times)
 
 
-def test_broken_frames_are_errors_of_files(tmp_path: Path) -> None:
+def test_undecodable_frames_are_errors(tmp_path: Path) -> None:
     source = write_test_clip(tmp_path / "x.mov", "png", 12)
-    whole = list(io.read_frames(source))
+    frames = list(io.read_frames(source))
     parts = source.read_bytes().split(b"\x89PNG")
     source.write_bytes(b"\x89PNG".join(parts[:3]) + b"\0PNG" + b"\x89PNG".join(parts[3:]))
     reader = VideoReader(source)
     for call in (
         lambda: reader.frame(2),
         lambda: list(io.read_frames(source)),
-        lambda: io.process(source, tmp_path / "y.mkv", as_it_is),
+        lambda: io.process(source, tmp_path / "y.mkv", identity),
     ):
         with pytest.raises(undula.FileError, match="cannot read frame 2"):
             call()
     for number in (3, 0, 11):
-        np.testing.assert_array_equal(reader.frame(number), whole[number])
+        np.testing.assert_array_equal(reader.frame(number), frames[number])
 
 
 @pytest.mark.parametrize(("codec", "suffix"), [("mpeg4", "mp4"), ("mpeg2", "mkv"), ("prores", "mov")])
 def test_damaged_frames_are_errors(codec: str, suffix: str, tmp_path: Path) -> None:
     source = write_test_clip(tmp_path / f"x.{suffix}", codec, 12)
-    whole = list(io.read_frames(source))
+    frames = list(io.read_frames(source))
     with av.open(str(source)) as container:
         packet = next(islice(container.demux(video=0), 9, None))
     data = bytearray(source.read_bytes())
@@ -772,14 +770,14 @@ def test_damaged_frames_are_errors(codec: str, suffix: str, tmp_path: Path) -> N
     for call in (
         lambda: reader.frame(number),
         lambda: list(io.read_frames(source)),
-        lambda: io.process(source, tmp_path / "y.mkv", as_it_is),
+        lambda: io.process(source, tmp_path / "y.mkv", identity),
     ):
         with pytest.raises(
             undula.FileError, match=rf"frame {number} of .*x\.{suffix} is damaged.*--frames {number} "
         ):
             call()
-    np.testing.assert_array_equal(reader.frame(2), whole[2])
-    assert io.process(source, tmp_path / "y.mkv", as_it_is, count=number) == number
+    np.testing.assert_array_equal(reader.frame(2), frames[2])
+    assert io.process(source, tmp_path / "y.mkv", identity, count=number) == number
 
 
 @pytest.mark.parametrize(
@@ -795,12 +793,12 @@ def test_a_recording_that_begins_between_two_key_frames_is_not_damaged(
 ) -> None:
     source = tmp_path / "x.ts"
     with av.open(str(source), "w") as container:
-        encoded(container, add_film(container, codec, **options), range(24), Fraction(1, 25))
+        encoded(container, add_video(container, codec, **options), range(24), Fraction(1, 25))
     data = source.read_bytes()
     source.write_bytes(data[len(data) // 4 // 188 * 188 :])
     count = len(plain_decode(source))
     assert 6 <= count < 24
-    assert io.process(source, tmp_path / "y.mkv", as_it_is) == count
+    assert io.process(source, tmp_path / "y.mkv", identity) == count
 
 
 @pytest.mark.parametrize(
@@ -808,9 +806,9 @@ def test_a_recording_that_begins_between_two_key_frames_is_not_damaged(
     [("mp4", None), ("mov", None), ("webm", None), ("mkv", "libx264"), ("mkv", None), ("avi", "mpeg4")],
 )
 @pytest.mark.parametrize("width", [64, 65])
-def test_grey_stays_as_bright(width: int, suffix: str, codec: str | None, tmp_path: Path) -> None:
+def test_grey_keeps_its_brightness(width: int, suffix: str, codec: str | None, tmp_path: Path) -> None:
     with av.open(str(tmp_path / "x.mkv"), "w") as container:
-        stream = add_film(container, "ffv1", "gray")
+        stream = add_video(container, "ffv1", "gray")
         stream.width = width
         for number in range(3):
             ramp = np.tile(np.linspace(0, 255, width).astype(np.uint8), (48, 1))
@@ -818,12 +816,12 @@ def test_grey_stays_as_bright(width: int, suffix: str, codec: str | None, tmp_pa
             frame.pts, frame.time_base = number, Fraction(1, 25)
             container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
-    io.process(tmp_path / "x.mkv", tmp_path / f"y.{suffix}", as_it_is, codec=codec)
+    io.process(tmp_path / "x.mkv", tmp_path / f"y.{suffix}", identity, codec=codec)
     for a, b in zip(
         io.read_frames(tmp_path / "x.mkv"), io.read_frames(tmp_path / f"y.{suffix}"), strict=True
     ):
         np.testing.assert_allclose(a.astype(float), b.astype(float), atol=8)
 
 
-def test_av1_is_called_so(tmp_path: Path) -> None:
+def test_the_codec_av1_is_named(tmp_path: Path) -> None:
     assert io.probe(write_test_clip(tmp_path / "x.mp4", "av1", 4)).codec == "av1"
