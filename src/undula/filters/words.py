@@ -5,7 +5,6 @@ soft:20   hard:30:20   bayes:1.2   gain:1.5   contrast:0.3   blur:1@last   unsha
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ..errors import ArgumentError, UndulaError, UnknownNameError
@@ -13,17 +12,21 @@ from .rules import THRESHOLD_RULES
 from .selection import THRESHOLD_METHODS
 from .shrinkage import LOCAL_METHODS
 from .spatial import Spatial
-from .stages import Blur, Contrast, FilterStage, Gain, Laplace, Shrink, Unsharp
+from .stages import STAGES, FilterStage, Gain, Laplace, Shrink
 
 __all__ = ["format_stage", "parse_stage"]
 
 RULES = tuple(name for name, rule in THRESHOLD_RULES.items() if rule.by_magnitude)
 METHODS = (*THRESHOLD_METHODS, *LOCAL_METHODS)
-SPATIAL: dict[str, Any] = {"blur": Blur, "unsharp": Unsharp, "laplace": Laplace}
-NAMES = (*RULES, *METHODS, "gain", "contrast", *SPATIAL, "diagonal")
-MAX_NUMBERS = {"contrast": 3, "blur": 1, "unsharp": 2, "laplace": 1, "diagonal": 1} | dict.fromkeys(
-    METHODS, 1
-)
+# The arguments that the numbers of a word stand for. Gains and thresholds take one number for each level.
+NUMBERS: dict[str, tuple[str, ...]] = {
+    "contrast": ("amount", "max_gain", "sigma"),
+    "blur": ("sigma",),
+    "unsharp": ("sigma", "amount"),
+    "laplace": ("amount",),
+    "diagonal": ("amount",),  # Laplace with that kernel
+} | dict.fromkeys(METHODS, ("strength",))
+NAMES = tuple(dict.fromkeys((*RULES, *METHODS, "gain", *NUMBERS)))
 DEFAULT_THRESHOLD = 20.0
 
 
@@ -50,23 +53,24 @@ def parse_stage(text: str) -> FilterStage:
         ) from None
     if name not in NAMES:
         raise UnknownNameError("stage", name, NAMES)
-    if place and name not in (*SPATIAL, "diagonal"):
+    kind = "laplace" if name == "diagonal" else "shrink" if name in METHODS else name
+    if place and not (kind in STAGES and issubclass(STAGES[kind], Spatial)):
         raise ArgumentError(f"{name} always filters details and takes no place after @; got {text!r}")
-    limit = MAX_NUMBERS.get(name, math.inf)
-    if len(values) > limit:
-        raise ArgumentError(f"{name} takes at most {limit} number(s), got {text!r}")
-    at: dict[str, Any] = {"at": place} if place else {}
     if name in RULES:
         return Shrink("given", name, values[0] if len(values) == 1 else values or DEFAULT_THRESHOLD)
-    if name in METHODS:
-        return Shrink(name, strength=values[0] if values else Shrink.strength)
     if name == "gain":
         return Gain(values[0] if len(values) == 1 else tuple(values) or Gain.gains)
-    if name == "contrast":
-        return Contrast(*values)
-    if name == "diagonal":
-        return Laplace(values[0] if values else Laplace.amount, "diagonal", **at)
-    return SPATIAL[name](*values, **at)  # type: ignore[no-any-return]
+    limit = len(NUMBERS[name])
+    if len(values) > limit:
+        raise ArgumentError(f"{name} takes at most {limit} number(s), got {text!r}")
+    arguments: dict[str, Any] = dict(zip(NUMBERS[name], values, strict=False))
+    if place:
+        arguments["at"] = place
+    if name in METHODS:
+        arguments["method"] = name
+    elif name == "diagonal":
+        arguments["kernel"] = name
+    return STAGES[kind](**arguments)
 
 
 def format_stage(stage: FilterStage) -> str | None:
@@ -74,24 +78,18 @@ def format_stage(stage: FilterStage) -> str | None:
 
     Examples
     --------
-    >>> format_stage(Shrink("given", "soft", 20.0)), format_stage(Blur(2.0, at="last"))
+    >>> format_stage(Shrink("given", "soft", 20.0)), format_stage(STAGES["blur"](2.0, at="last"))
     ('soft:20', 'blur:2@last')
     """
-    arguments: tuple[Any, ...] = ()
     name = stage.kind
     if isinstance(stage, Shrink):
         name = stage.rule if stage.method == "given" else stage.method
-        arguments = (stage.threshold if stage.method == "given" else stage.strength,)
-    elif isinstance(stage, Gain):
-        arguments = (stage.gains,)
-    elif isinstance(stage, Contrast):
-        arguments = (stage.amount, stage.max_gain)
-    elif isinstance(stage, Laplace):
-        name, arguments = {"diagonal": "diagonal"}.get(stage.kernel, name), (stage.amount,)
-    elif isinstance(stage, Unsharp):
-        arguments = (stage.sigma, stage.amount)
-    elif isinstance(stage, Blur):
-        arguments = (stage.sigma,)
+    elif isinstance(stage, Laplace) and stage.kernel == "diagonal":
+        name = "diagonal"
+    fields = ("threshold",) if name in RULES else ("gains",) if name == "gain" else NUMBERS.get(name, ())
+    arguments = [getattr(stage, field) for field in fields]
+    while arguments and arguments[-1] is None:  # Optional arguments, left to their defaults.
+        arguments.pop()
     numbers = [
         n for argument in arguments for n in (argument if isinstance(argument, tuple) else (argument,))
     ]
