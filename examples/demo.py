@@ -160,10 +160,10 @@ def command_line(folder: Path, photo: Array) -> None:
     print(f"   $ undula denoise noisy.png clean.png     {summary}")
     source, target = folder / "ultrasound.dcm", folder / "despeckled.dcm"
     source.write_bytes(Path(examples.get_path("ybr_color")).read_bytes())
-    seconds = command("despeckle", source, target)
+    seconds = command("despeckle", source, target, "--kind", "log", "--strength", 0.5)
     clip, filtered = (undula.io.read(path).pixels for path in (source, target))
     summary = f"{len(clip)} frames in {seconds:.1f} s"
-    print(f"   $ undula despeckle ultrasound.dcm {target.name}     {summary}")
+    print(f"   $ undula despeckle ultrasound.dcm {target.name} --kind log --strength 0.5     {summary}")
     crop = (slice(30, 290), slice(130, 430))
     panels = [(noisy[crop], f"noisy, {before:.1f} dB"), (clean[crop], f"undula denoise, {after:.1f} dB")]
     pictures.labelled(panels, 1.5).save(folder / "noise.png")

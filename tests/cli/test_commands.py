@@ -89,6 +89,14 @@ def test_depth_and_pages_are_preserved() -> None:
     assert after.pixels.shape == deep.shape
 
 
+def test_commands_have_the_defaults_of_the_functions() -> None:
+    call("example noisy.png")
+    pixels = io.read("noisy.png").pixels
+    for function in (undula.denoise, undula.despeckle, undula.sharpen, undula.enhance):
+        assert call(f"{function.__name__} noisy.png out.png --overwrite") == 0
+        np.testing.assert_array_equal(io.read("out.png").pixels, function(pixels))
+
+
 @pytest.mark.parametrize("name", ["rgb_color", "ybr_color", "palette_color", "ct"])
 @pytest.mark.parametrize("command", ["denoise", "despeckle"])
 def test_dicom(command: str, name: str) -> None:

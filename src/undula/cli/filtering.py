@@ -21,7 +21,7 @@ import undula
 
 from ..errors import ArgumentError
 from ..filters import Pipeline
-from ..filters.verbs import Denoising, Enhancing, Sharpening
+from ..filters.verbs import Denoising, Despeckling, Enhancing, Sharpening
 from ..filters.words import parse_stage
 from ..io.files import atomic_write
 from ..io.filtering import Encoding
@@ -213,18 +213,18 @@ def despeckle(
     kind: Annotated[
         str,
         Option(
-            "--kind", "-k", help="What the pixels are: log (compressed for display), intensity or amplitude."
+            "--kind", "-k", help="What the pixels are: intensity, amplitude or log (compressed for display)."
         ),
-    ] = "log",
-    strength: Strength = 0.5,
+    ] = Despeckling.kind,
+    strength: Strength = Despeckling.strength,
     looks: Annotated[
         float | None, Option("--looks", help="Number of looks that were averaged.", show_default="estimated")
-    ] = None,
+    ] = Despeckling.looks,
     over_time: OverTime = 0,
 ) -> CommandFilter:
     """Remove speckle from ultrasound, radar and OCT images, video and DICOM files.
 
-    Example: `undula example noisy.png && undula despeckle noisy.png clean.png --kind intensity`
+    Example: `undula example noisy.png && undula despeckle noisy.png clean.png --kind log`
     """
 
     def apply(image: Any, *, sigma: Any, **options: Any) -> Any:

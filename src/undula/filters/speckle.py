@@ -100,7 +100,10 @@ class Logarithm:
         """Return logarithms. Zeros have none: they are filled in here, and restored by :meth:`inverse`."""
         xp = self.arrays.xp
         if self.arrays.host and bool((x < 0).any()):
-            raise ArgumentError(f"intensities and amplitudes must not be negative, got {float(x.min()):g}")
+            raise ArgumentError(
+                f"intensities and amplitudes must not be negative, got {float(x.min()):g}; for images"
+                " that are logarithms already, use the kind 'log'"
+            )
         self._positive = x > 0
         if not self.arrays.host or not self._positive.all():
             self.valid = self._positive if valid is None else self._positive & valid
