@@ -9,9 +9,9 @@ import undula
 from undula import color
 from undula.backends.clike import CUDA, OPENCL, Dialect, moves
 from undula.backends.cuda.runtime import compile_kernel
-from undula.backends.devices.launches import DeviceProgram, Knobs, Limits, Task
+from undula.backends.devices.launches import DeviceLimits, DeviceProgram, Knobs, Task
 from undula.backends.devices.strategies import STRATEGIES
-from undula.backends.devices.transform import Layout, Options, Stage, transform
+from undula.backends.devices.transform import DeviceLevel, DeviceOptions, Layout, transform
 from undula.errors import KernelError
 from undula.plans.line import Line, Steps, dwt_line, lwt_line, lwt_steps
 
@@ -48,10 +48,10 @@ def program(
         for letter, task in zip(key, tasks, strict=True):
             band[task.axis] = task.line.counts[letter == "d"]
         shapes[key] = tuple(band)
-    stage = Stage(shape, tuple(tasks), shapes)
+    stage = DeviceLevel(shape, tuple(tasks), shapes)
     x = Layout.contiguous(shape, samples or (dtypes[1] if back else dtypes[0]))
     bands = [Layout.contiguous(s, dtypes[1]) for s in shapes.values()]
-    return transform(back, [stage], x, bands, dialect, Limits(132), Options(**options))
+    return transform(back, [stage], x, bands, dialect, DeviceLimits(132), DeviceOptions(**options))
 
 
 SHOWN: dict[str, dict[str, Any]] = {
@@ -258,7 +258,7 @@ def test_compiled_kernels_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     kernel = program(CUDA, "haar").launches[0].kernel
     code = compile_kernel(kernel, "sm_90")
     (kept,) = (tmp_path / "undula" / "kernels").iterdir()
-    monkeypatch.setattr("undula.backends.cuda.runtime._compiled", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr("undula.backends.cuda.runtime._compile", lambda *_: pytest.fail("compiled again"))
     assert compile_kernel(kernel, "sm_90") == code
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

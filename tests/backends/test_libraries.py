@@ -287,7 +287,7 @@ def test_out_of_memory_says_how_much() -> None:
         pytest.skip("PyTorch has no GPU here")
     from undula.backends.cuda.runtime import device
 
-    with pytest.raises(undula.OutOfMemoryError, match="bytes were needed"):
+    with pytest.raises(undula.OutOfMemoryError, match="bytes were requested"):
         device(0).memory(1 << 50, 0)
     x = np.zeros((8, 8), "f4")
     assert undula.wavedec2(x, "haar", level=1, backend="cuda")[0].shape == (4, 4)

@@ -134,7 +134,7 @@ def test_ceilings_of_another_processor_count_its_calls() -> None:
     "text", ["{", "{}", "[]", '{"copies": []}', TOY.to_json().replace("]]", ']], "extra": 1')]
 )
 def test_what_is_no_ceilings_is_refused(text: str) -> None:
-    with pytest.raises(undula.ArgumentError, match="ceilings"):
+    with pytest.raises(undula.ArgumentError, match="eilings"):
         undula.Ceilings.from_json(text)
 
 

@@ -1,8 +1,8 @@
-"""Ceilings: what a device can do at most, measured once and remembered.
+"""Peak rates of devices, measured once and cached on disk.
 
-A transform reads and writes memory, multiplies and adds, exchanges numbers between neighbours and waits for
-them, and has to be started. For each of these there is a small program here that does nothing else. A model
-of a transform is what it needs of each, over what the device has.
+A transform moves memory, multiplies and adds, exchanges values between threads, waits at barriers and has to
+be started. A small program measures the peak rate of each. The performance model of a transform divides its
+needs by these rates.
 """
 
 from __future__ import annotations
@@ -28,45 +28,46 @@ from .devices.launches import DeviceProgram, Launch
 
 __all__ = ["Ceilings", "of_cpu", "of_device", "seconds_of"]
 
-SIZES = tuple(1 << k for k in range(14, 29, 2))  # bytes that are copied: 16 KiB … 256 MiB
-VERSION = 7  # of what is remembered
+SIZES_BYTES = tuple(1 << k for k in range(14, 29, 2))  # of copied arrays: 16 KiB to 256 MiB
+VERSION = 7  # of the entries in the cache
 
 
 @dataclass(frozen=True)
 class Ceilings:
-    """What a device can do at most.
+    """The peak rates of a device.
 
     Parameters
     ----------
     device : str
+        Its name.
     copies : tuple of (bytes, seconds)
-        Arrays of so many bytes, copied in so long, start of the copy not counted.
+        Sizes of arrays, and the times to copy them without the start of the copy.
     operations : float
-        Multiply-adds in a second, by all threads; of one thread on a CPU in ``single``.
+        Multiply-adds per second of all threads.
     single : float
-        What work below half a megapixel gets, where that is done by fewer threads.
+        Multiply-adds per second of one thread on a CPU, which applies to arrays below half a megapixel.
     accesses : float
-        Numbers read from or written to the memory that a group shares, in a second; 0 where there is none.
+        Reads and writes of shared memory per second; 0 if there is none.
     barriers : float
-        Barriers of groups of 256, in a second; 0 where there are no groups.
+        Barriers per second of groups of 256 work items; 0 if there are no groups.
     call : float
-        Seconds that a run takes the host, however little there is to do; a GPU works meanwhile.
+        Seconds that a run takes on the host regardless of its size; a GPU works at the same time.
     launch : float
-        Seconds from one kernel to the next of a run; on a CPU, until all threads are at work.
+        Seconds between two kernels of a run; on a CPU, until all threads are working.
     upload, download : float
-        Bytes in a second to the device and back; 0 where nothing has to be moved.
+        Bytes per second to and from the device; 0 if no transfer is needed.
     adds : bool
-        Whether moving and calculating take turns, as on a CPU, and do not hide behind each other.
+        Whether the times of memory and arithmetic add up, as on a CPU, or overlap.
     level : float
-        Seconds that each further level takes the host, on a CPU.
+        Seconds that each further level takes on the host of a CPU.
     threads : int
-        Of a CPU; 0 for other devices.
+        Threads of a CPU; 0 for other devices.
 
     Examples
     --------
     >>> copies = ((1024, 1e-6), (4096, 2e-6), (65536, 3.2e-5))
-    >>> one = Ceilings("a toy", copies, 1e9, 1e9, 0, 0, 0, 0, 0, 0, True)
-    >>> round(one.copy(131072) * 1e6, 6), round(one.copy(2048) * 1e6, 3)
+    >>> rates = Ceilings("a toy", copies, 1e9, 1e9, 0, 0, 0, 0, 0, 0, True)
+    >>> round(rates.copy(131072) * 1e6, 6), round(rates.copy(2048) * 1e6, 3)
     (64.0, 1.414)
     """
 
@@ -85,7 +86,7 @@ class Ceilings:
     threads: int = 0
 
     def copy(self, size: float) -> float:
-        """Seconds that a copy of an array of so many bytes takes, between those that were measured."""
+        """Return the seconds for a copy of ``size`` bytes, interpolated between measured sizes."""
         sizes = [bytes_ for bytes_, _ in self.copies]
         place = bisect.bisect_left(sizes, size)
         if place == 0 or place == len(sizes):
@@ -96,23 +97,23 @@ class Ceilings:
         return math.exp(math.log(short) + share * math.log(long / short))
 
     def to_json(self) -> str:
-        """As text."""
+        """Return the rates as JSON."""
         return json.dumps(asdict(self))
 
     @staticmethod
     def from_json(text: str) -> Ceilings:
-        """From text."""
+        """Return the rates from the text of :meth:`to_json`."""
         try:
-            read = json.loads(text)
-            copies = tuple((int(a), float(b)) for a, b in read["copies"])
-            found = Ceilings(**{**read, "copies": copies})
+            fields = json.loads(text)
+            copies = tuple((int(a), float(b)) for a, b in fields["copies"])
+            ceilings = Ceilings(**{**fields, "copies": copies})
         except (ValueError, TypeError, KeyError) as error:
             raise ArgumentError(
-                f"these are no ceilings as Ceilings.to_json() writes them: {error!r}"
+                f"expected the text of Ceilings.to_json(), got something else: {error!r}"
             ) from None
-        if not copies or min(found.operations, found.single, *(t for _, t in copies)) <= 0:
-            raise ArgumentError("ceilings need copies and operations that take time")
-        return found
+        if not copies or min(ceilings.operations, ceilings.single, *(t for _, t in copies)) <= 0:
+            raise ArgumentError("copies and operations of ceilings must be positive")
+        return ceilings
 
 
 def seconds_of(
@@ -121,16 +122,23 @@ def seconds_of(
     spend: float = 0.05,
     usual: bool = False,
 ) -> float:
-    """What a piece of work takes at best, when it is done again and again; or usually.
+    """Measure the shortest time of repeated calls; with ``usual``, the median.
 
-    ``finish`` waits for what was only started. Pieces that are shorter than the clock can tell are done many
-    at a time.
+    Parameters
+    ----------
+    work : callable
+        Calls that are too short for the clock are timed many at once.
+    finish : callable
+        Waits for work that was only started.
+    spend : float
+        Seconds to spend.
+    usual : bool
     """
     work()
     finish()
     many, spent = 1, 0.0
-    found: list[float] = []
-    while spent < spend or not found:
+    times: list[float] = []
+    while spent < spend or not times:
         begin = time.perf_counter()
         for _ in range(many):
             work()
@@ -140,44 +148,49 @@ def seconds_of(
         if took < 1e-3 and many < 4096:
             many = min(4096, max(2 * many, math.ceil(many * 1.2e-3 / max(took, 1e-7))))
             continue
-        found.append(took / many)
-    return statistics.median(found) if usual else min(found)
+        times.append(took / many)
+    return statistics.median(times) if usual else min(times)
 
 
 def of_cpu(again: bool = False, host: Callable[[], tuple[float, float]] = lambda: (0.0, 0.0)) -> Ceilings:
-    """Of the processor, with as many threads as transforms use; takes some seconds, the first time.
+    """Return the peak rates of the CPU, with as many threads as transforms use.
 
-    ``host`` measures what a call costs, whatever it has to do, and what each further level does.
+    Parameters
+    ----------
+    again : bool
+        Measure even if there is an entry in the cache, which takes a few seconds.
+    host : callable
+        Measures the seconds of a call regardless of its size, and those of each further level.
     """
     threads = get_num_threads()
     name = f"CPU, {threads} thread{'s' * (threads > 1)}"
     key = f"{platform.node()} {platform.processor()} {name}"
-    return _known(key, again, lambda: _measured_cpu(name, *host()))
+    return _cached(key, again, lambda: _measure_cpu(name, *host()))
 
 
 def of_device(device: Any, again: bool = False) -> Ceilings:
-    """Of a device of CUDA's or OpenCL's."""
-    return _known(device.key, again, lambda: _measured_device(device))
+    """Return the peak rates of a CUDA or OpenCL device."""
+    return _cached(device.key, again, lambda: _measure_device(device))
 
 
-def _known(key: str, again: bool, measured: Callable[[], Ceilings]) -> Ceilings:
+def _cached(key: str, again: bool, measure: Callable[[], Ceilings]) -> Ceilings:
     key = f"ceilings {VERSION} {key}"
-    text = None if again else disk.remembered(key)
+    text = None if again else disk.load_text(key)
     if text is not None:
         return Ceilings.from_json(text)
-    found = measured()
-    disk.remember(key, found.to_json())
-    return found
+    ceilings = measure()
+    disk.save_text(key, ceilings.to_json())
+    return ceilings
 
 
 # --- the processor --------------------------------------------------------------------------------
 
 
-def _measured_cpu(name: str, call: float, level: float) -> Ceilings:
-    source = np.ones(SIZES[-1] // 4, np.float32)
+def _measure_cpu(name: str, call: float, level: float) -> Ceilings:
+    source = np.ones(SIZES_BYTES[-1] // 4, np.float32)
     target = np.zeros_like(source)
     copies = []
-    for size in SIZES:
+    for size in SIZES_BYTES:
         count = size // 4
         pieces = ranges(count, workers(count))
 
@@ -189,12 +202,12 @@ def _measured_cpu(name: str, call: float, level: float) -> Ceilings:
     return Ceilings(
         device=name,
         copies=tuple(copies),
-        operations=_lifted(threads),
-        single=_lifted(1),
+        operations=_multiply_adds(threads),
+        single=_multiply_adds(1),
         accesses=0.0,
         barriers=0.0,
         call=call,
-        launch=_handed_over(threads, source, target),
+        launch=_wake_seconds(threads, source, target),
         upload=0.0,
         download=0.0,
         adds=True,
@@ -203,20 +216,20 @@ def _measured_cpu(name: str, call: float, level: float) -> Ceilings:
     )
 
 
-def _handed_over(threads: int, source: Any, target: Any) -> float:
-    """What it costs that others have to be woken: pieces for all, beside the same work for each alone."""
+def _wake_seconds(threads: int, source: Any, target: Any) -> float:
+    """Measure the seconds to wake all threads: work for all of them, less the same work for one."""
     each = 1 << 17
 
     def copied(begin: int, end: int) -> None:
         np.copyto(target[begin:end], source[begin:end])
 
     pieces = [(k * each, (k + 1) * each) for k in range(threads)]
-    together, alone = (seconds_of(partial(run, copied, some), usual=True) for some in (pieces, pieces[:1]))
+    together, alone = (seconds_of(partial(run, copied, parts), usual=True) for parts in (pieces, pieces[:1]))
     return max(1e-6, together - alone)
 
 
-def _lifted(threads: int) -> float:
-    """Multiply-adds in a second: lifting steps on lines that are in the first cache."""
+def _multiply_adds(threads: int) -> float:
+    """Measure the multiply-adds per second of lifting steps on lines in the first-level cache."""
     from numba import njit
 
     @njit(nogil=True, fastmath=True)
@@ -237,32 +250,33 @@ def _lifted(threads: int) -> float:
 # --- devices --------------------------------------------------------------------------------------
 
 
-def _measured_device(device: Any) -> Ceilings:
+def _measure_device(device: Any) -> Ceilings:
     queue, dialect = device.queue, device.dialect
-    largest = SIZES[-1]
+    largest = SIZES_BYTES[-1]
     a, b = (device.allocate(largest, queue) for _ in range(2))
     buffers = [getattr(memory, "address", memory) for memory in (a, b)]
 
     def timed(*launches: Launch, usual: bool = False) -> float:
-        made = device.prepare(DeviceProgram(launches, ()))
-        return seconds_of(lambda: made.run(buffers, queue), lambda: device.finish(queue), usual=usual)
+        executable = device.prepare(DeviceProgram(launches, ()))
+        return seconds_of(lambda: executable.run(buffers, queue), lambda: device.finish(queue), usual=usual)
 
     def streamed(size: int) -> Launch:
         count = size // 16
         return Launch(probes.stream(dialect), -(-count // probes.ITEMS), (0, 1), (count,))
 
     def each(launch: Launch, size: int) -> float:
-        """Of many in one run: what the host needs to start it is behind them."""
-        some, more = (timed(*[launch] * many) for many in ((32, 64) if size < 1 << 22 else (2, 6)))
-        return max(0.0, more - some) / (32 if size < 1 << 22 else 4)
+        """Time one of many launches in a run, without the start of the run on the host."""
+        few, many = (timed(*[launch] * count) for count in ((32, 64) if size < 1 << 22 else (2, 6)))
+        return max(0.0, many - few) / (32 if size < 1 << 22 else 4)
 
     call = timed(streamed(4096), usual=True)
-    # From one kernel to the next, with nothing to do: and then through a short one, from memory to memory.
+    # The time between two kernels without work, and then that through a short kernel, from memory to memory.
     bare = max(1e-8, each(streamed(4096), 4096))
     launch = max(bare, each(Launch(probes.path(dialect), 1, (0, 1), (probes.PATH_EXCHANGES,)), 4096))
-    found = {size: each(streamed(size), size) - bare for size in SIZES}
-    least = 2 * max(SIZES[-1] / found[SIZES[-1]], *(size / t for size, t in found.items() if t > bare))
-    copies = [(size, max(t, size / least)) for size, t in found.items()]
+    times = {size: each(streamed(size), size) - bare for size in SIZES_BYTES}
+    # Short times are uncertain; twice the best rate of the others bounds them.
+    best_rate = 2 * max(largest / times[largest], *(size / t for size, t in times.items() if t > bare))
+    copies = [(size, max(t, size / best_rate)) for size, t in times.items()]
     groups = max(1, device.limits.units) * (32 if device.limits.gpu else 2)
     rounds = 512 if device.limits.gpu else 64
     products = timed(Launch(probes.multiply(dialect), groups, (0,), (rounds,))) - call

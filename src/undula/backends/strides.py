@@ -1,4 +1,4 @@
-"""Strides of arrays that kernels can follow: planes of rows, everything within a row in one piece."""
+"""Strides that kernels can follow: planes of rows, with contiguous elements within a row."""
 
 from __future__ import annotations
 
@@ -10,10 +10,17 @@ Shape = tuple[int, ...]
 def plane_strides(
     shape: Shape, strides: Shape, itemsize: int, outer: int, inner: int
 ) -> tuple[int, int] | None:
-    """How far planes and rows are apart; None where the strides are not of such a kind.
+    """Return the strides of planes and rows; None if kernels cannot follow the strides of an array.
 
-    Axes before ``outer`` are planes, ``outer`` has the rows unless it is ``inner``, and from ``inner`` on
-    everything lies in one piece. Strides and ``itemsize`` have the same unit.
+    Parameters
+    ----------
+    shape, strides : tuple of int
+    itemsize : int
+        Size of an element, in the unit of the strides.
+    outer : int
+        The axis of rows, unless it equals ``inner``. All axes before it are planes.
+    inner : int
+        The first axis within a row. It has to be contiguous with those after it.
 
     Examples
     --------
@@ -38,7 +45,7 @@ def plane_strides(
 
 
 def contiguous(shape: Shape, itemsize: int = 1) -> Shape:
-    """The strides of an array in one piece."""
+    """Return the strides of a C-contiguous array."""
     strides = [itemsize]
     for n in shape[:0:-1]:
         strides.append(strides[-1] * n)

@@ -12,7 +12,7 @@ from typing import Any
 
 import undula
 
-from ..backends.devices.transform import Layout, Options, Stage
+from ..backends.devices.transform import DeviceLevel, DeviceOptions, Layout
 from ..backends.strides import contiguous
 from ..errors import UndulaError
 from ..schemes import SCHEMES, Scheme, scheme
@@ -113,13 +113,13 @@ def _in_caches(bench: Bench, wavelet: str, name: str, n: int) -> float | None:
         level = stages[0]
         tasks = tuple(task._replace(axis=task.axis + 1) for task in level.tasks)
         shapes = {key: (count, *shape) for key, shape in level.shapes.items()}
-        batch = Stage((count, *level.shape), tasks, shapes)
+        batch = DeviceLevel((count, *level.shape), tasks, shapes)
 
         def stacked(shape: tuple[int, ...]) -> Layout:
             return Layout((count, *shape), (0, *contiguous(shape)), "float32")
 
         samples, *bands = (stacked(shape) for shape in (level.shape, *level.shapes.values()))
-        options = Options("tiled", name)
+        options = DeviceOptions("tiled", name)
         executable = ondevice.prepared(device, False, (batch,), samples, tuple(bands), options)
         # All buffers are held until the last run has finished: the program only knows their addresses.
         sizes = [math.prod(layout.shape[1:]) for layout in (samples, *bands)]

@@ -22,7 +22,7 @@ from ..plans import dwtn_max_level
 from ..plans.boundary import MODES, check_mode
 from ..transforms import dwtn, wavedecn, waverecn
 from ..transforms.levels import recipe
-from ..transforms.ondevice import Options, backward, engine
+from ..transforms.ondevice import DeviceOptions, backward, engine
 from ..transforms.ondevice import forward as device_forward
 from ..wavelets import Wavelet, as_wavelet, wavelist
 from . import shifts
@@ -541,7 +541,7 @@ class Pipeline:
                 [low, *reversed(details)],
                 self._recipe(x),
                 tuple(int(n) for n in x.shape),
-                options=Options(rule=limits.rule, each=per_item),
+                options=DeviceOptions(rule=limits.rule, each=per_item),
                 limits=table,
             )
         except UnfusedError:
@@ -553,7 +553,7 @@ def _has_known_name(wavelet: Wavelet) -> bool:
     return wavelet.name in wavelist() and as_wavelet(wavelet.name) == wavelet
 
 
-def _device(x: Any, options: RunOptions) -> tuple[Any, Options]:
+def _device(x: Any, options: RunOptions) -> tuple[Any, DeviceOptions]:
     """Return the library and the options for a strategy or scheme that the caller has chosen."""
     library = engine([x], options.backend)
     if library is None:
@@ -561,7 +561,7 @@ def _device(x: Any, options: RunOptions) -> tuple[Any, Options]:
             f"strategy {options.strategy!r} and scheme {options.scheme!r} are for backends 'cuda' and"
             f" 'opencl', not for {options.backend!r}"
         )
-    return library, Options(options.strategy if options.scheme == "auto" else "tiled", options.scheme)
+    return library, DeviceOptions(options.strategy if options.scheme == "auto" else "tiled", options.scheme)
 
 
 def _band_norms(wavelet: Wavelet, levels: int, ndim: int) -> list[dict[str, float]]:

@@ -33,7 +33,7 @@ class _Slot:
         from ..backends.cuda.runtime import check
 
         self.device, self.made, self.check = device, made, check
-        driver = device._driver
+        driver = device.driver
         device.activate()
         self.stream = int(check(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING)))
         size = math.prod(shape) * np.dtype(dtype).itemsize
@@ -54,7 +54,7 @@ class _Slot:
 
     def start(self, x: Array) -> None:
         """A frame on its way."""
-        driver = self.device._driver
+        driver = self.device.driver
         self.device.activate()
         if x.flags.c_contiguous and x.dtype == self.source.dtype:
             copy_bytes(self.source.reshape(-1).view(np.uint8), x.reshape(-1).view(np.uint8))
@@ -71,7 +71,7 @@ class _Slot:
     def finish(self) -> list[Array]:
         """The results of the frame that was started."""
         self.device.activate()
-        self.check(self.device._driver.cuStreamSynchronize(self.stream))
+        self.check(self.device.driver.cuStreamSynchronize(self.stream))
         made = [empty(result.shape, result.dtype) for result in self.results]
         for target, result in zip(made, self.results, strict=True):
             copy_bytes(target.reshape(-1).view(np.uint8), result.reshape(-1).view(np.uint8))

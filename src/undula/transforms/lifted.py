@@ -23,7 +23,7 @@ from ..plans.mixing import Mixing, Unmixing
 from ..wavelets import Wavelet
 from .arrays import given_array, result_dtype
 from .levels import Recipe, checked_targets, decompose, decompose_mixed, deepest_lwt, grown, recipe, recompose
-from .ondevice import HostLibrary, Options, arrays_of, backward, engine, forward, restorer
+from .ondevice import DeviceOptions, HostLibrary, arrays_of, backward, engine, forward, restorer
 
 __all__ = ["ilwt", "ilwt2", "ilwtn", "lwt", "lwt2", "lwtn"]
 
@@ -223,7 +223,7 @@ def lwt2_of_channels(
         if levels == 0:
             raise ArgumentError("on a device, colours become planes in the first level: level is at least 1")
         own = recipe(3, wanted.wavelets, wanted.modes, (0, 1), lifted=True)
-        options = Options(mixing=mixing)
+        options = DeviceOptions(mixing=mixing)
         made = forward(device, image, own, levels, None, options, whole=str(dtype) if whole else None)
         return from_keys(_turned(device, made, (2, 0, 1)), "wavedec2")
     if dtype == np.int64:  # (which has no kernels of its own)
@@ -241,7 +241,9 @@ def channels_of_lwt2(
     wanted = recipe(3, wavelet, mode, (0, 1), lifted=True)
     turned = _turned(device, read, (1, 2, 0))
     whole = _is_whole(device, read[0])
-    return backward(device, turned, wanted, options=Options(unmixing=unmixing), whole=whole, result=dtype)
+    return backward(
+        device, turned, wanted, options=DeviceOptions(unmixing=unmixing), whole=whole, result=dtype
+    )
 
 
 def _turned(device: Library, coeffs: Sequence[Any], axes: tuple[int, ...]) -> list[Any]:

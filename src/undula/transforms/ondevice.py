@@ -23,7 +23,7 @@ from ..backends.clike.kernel import INTEGERS
 from ..backends.cpu import empty, get_num_threads
 from ..backends.devices.launches import Task, UnfollowableError
 from ..backends.devices.libraries import COMPLEX, RESULTS, Held, Library, library_of, same_library
-from ..backends.devices.transform import Layout, Options, Stage, transform
+from ..backends.devices.transform import DeviceLevel, DeviceOptions, Layout, transform
 from ..errors import ArgumentError, ArgumentTypeError, MissingDeviceError, UnknownNameError
 from ..inputs import is_tensor
 from ..liftings import lifting
@@ -34,8 +34,8 @@ from .levels import Recipe, integer_dtype, level, recompose_shapes
 
 __all__ = [
     "BACKENDS",
+    "DeviceOptions",
     "HostLibrary",
-    "Options",
     "backward",
     "buffer_key",
     "devices",
@@ -54,7 +54,7 @@ DEVICES = ("cuda", "opencl")
 BACKENDS = ("auto", "cpu", *DEVICES)
 
 Shape = tuple[int, ...]
-USUAL = Options()
+USUAL = DeviceOptions()
 
 
 def engine(arrays: Sequence[Any], backend: str = "auto") -> Library | None:
@@ -253,7 +253,7 @@ def restorer(data: Any) -> Callable[[Any], Any]:
 
 
 @lru_cache(maxsize=512)
-def _stages(wanted: Recipe, shapes: tuple[Shape, ...], dtype: str, pair: bool) -> tuple[Stage, ...]:
+def _stages(wanted: Recipe, shapes: tuple[Shape, ...], dtype: str, pair: bool) -> tuple[DeviceLevel, ...]:
     """The levels of a transform, finest first; complex numbers are pairs along one more axis."""
     more = (2,) if pair else ()
     stages = []
@@ -265,7 +265,7 @@ def _stages(wanted: Recipe, shapes: tuple[Shape, ...], dtype: str, pair: bool) -
                 line = lwt_steps(shape[axis], wavelet, mode)
             tasks.append(Task(axis, wavelet, line))
         stages.append(
-            Stage((*shape, *more), tuple(tasks), {key: (*s, *more) for key, s in one.shapes.items()})
+            DeviceLevel((*shape, *more), tuple(tasks), {key: (*s, *more) for key, s in one.shapes.items()})
         )
     return tuple(stages)
 
@@ -284,10 +284,10 @@ def level_shapes(wanted: Recipe, shape: Shape, levels: int) -> tuple[Shape, ...]
 def prepared(
     device: Any,
     back: bool,
-    stages: tuple[Stage, ...],
+    stages: tuple[DeviceLevel, ...],
     samples: Layout,
     coefficients: tuple[Layout | None, ...],
-    options: Options,
+    options: DeviceOptions,
 ) -> Any:
     """A program that is ready to run on a device."""
     try:
@@ -297,7 +297,7 @@ def prepared(
     return device.prepare(program)
 
 
-def layouts(stages: Sequence[Stage], dtype: str) -> list[Layout]:
+def layouts(stages: Sequence[DeviceLevel], dtype: str) -> list[Layout]:
     """Of the coefficients, each in one piece, in the order of their buffers."""
     low = next(iter(stages[-1].shapes))
     shapes = [stages[-1].shapes[low]]
@@ -329,7 +329,7 @@ def _run(
     arrays = [] if isinstance(library, HostLibrary) else [one.array for one in held if one is not None]
     event = made.run([*buffers, *mine], queue, library.events(arrays))
     if event is not None and not isinstance(library, HostLibrary):
-        library.made(results, event)
+        library.add_event(results, event)
 
 
 def buffer_key(buffer: Any) -> int:
@@ -373,8 +373,8 @@ def program(
     samples: Layout,
     inner: Shape,
     dtype: str,
-    options: Options,
-) -> tuple[Any, tuple[Stage, ...]]:
+    options: DeviceOptions,
+) -> tuple[Any, tuple[DeviceLevel, ...]]:
     """The program for arrays in one piece, and its stages; ``inner`` is the shape with zeros around."""
     real = COMPLEX.get(dtype, dtype)
     stages = _stages(wanted, level_shapes(wanted, inner, levels), real, dtype in COMPLEX)
@@ -387,7 +387,7 @@ def forward(
     wanted: Recipe,
     levels: int,
     out: Sequence[Any] | None = None,
-    options: Options = USUAL,
+    options: DeviceOptions = USUAL,
     inner: Shape | None = None,
     kept: dict[Any, Any] | None = None,
     whole: str | None = None,
@@ -440,7 +440,7 @@ def backward(
     wanted: Recipe,
     shape: Shape | None = None,
     out: Any = None,
-    options: Options = USUAL,
+    options: DeviceOptions = USUAL,
     cut: Shape | None = None,
     kept: dict[Any, Any] | None = None,
     dtype: str | None = None,

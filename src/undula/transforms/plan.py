@@ -27,7 +27,7 @@ from ..backends.devices import disk
 from ..backends.devices.launches import UnfusedError
 from ..backends.devices.libraries import COMPLEX, RESULTS, Library
 from ..backends.devices.strategies import STRATEGIES, choose
-from ..backends.devices.transform import Layout, Options
+from ..backends.devices.transform import DeviceOptions, Layout
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..inputs import numpy_array, refuse_gradients
 from ..plans.axes import Axes
@@ -167,7 +167,7 @@ class Plan:
             self._source = str(dtype.newbyteorder("="))
             self._strategy = choose(strategy, scheme, method, self.axes)
             chosen = self._strategy.name
-            self._options = Options(chosen, scheme, method)
+            self._options = DeviceOptions(chosen, scheme, method)
             self._memory: dict[Any, Any] = {}
             self.strategy, self._method = chosen, method
             self._runs = self.level > 0 and math.prod(self.shape) > 0
@@ -329,7 +329,7 @@ class Plan:
             return False
         event = made.run([*buffers, *own], queue, library.events(arrays))
         if event is not None:
-            library.made(arrays[:1] if back else arrays[1:], event)
+            library.add_event(arrays[:1] if back else arrays[1:], event)
         return True
 
     def _in_order(self, keyed: Sequence[Any]) -> list[Any] | None:
@@ -484,7 +484,7 @@ class Plan:
 
     # --- looking ----------------------------------------------------------------------------------
 
-    def _programs(self, back: bool, options: Options | None = None) -> tuple[Any, Any]:
+    def _programs(self, back: bool, options: DeviceOptions | None = None) -> tuple[Any, Any]:
         """The program for arrays in one piece, ready to run, and its stages."""
         real = COMPLEX.get(str(self.dtype), str(self.dtype))
         pair = str(self.dtype) in COMPLEX
@@ -558,11 +558,11 @@ class Plan:
 
     # --- tuning -----------------------------------------------------------------------------------
 
-    def _tuned(self) -> Options:
+    def _tuned(self) -> DeviceOptions:
         """The fastest of some ways, measured here and now or remembered from an earlier time."""
         device = self._host.device(None)
         key = f"{device.key} {self!r} {self._options}"
-        known = disk.remembered(key)
+        known = disk.load_text(key)
         if known is not None:
             chosen = [options for options in self._candidates() if repr(options.knobs) == known]
             if chosen:
@@ -577,10 +577,10 @@ class Plan:
                 continue
             if seconds < best:
                 best, options = seconds, candidate
-        disk.remember(key, repr(options.knobs))
+        disk.save_text(key, repr(options.knobs))
         return options
 
-    def _candidates(self) -> list[Options]:
+    def _candidates(self) -> list[DeviceOptions]:
         """Ways to lay out the work: the usual one first."""
         options = self._options
         return [options, *(replace(options, knobs=knobs) for knobs in self._strategy.candidates)]

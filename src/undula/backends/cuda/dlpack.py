@@ -1,7 +1,7 @@
-"""DLPack: memory of ours handed to another library, without a copy.
+"""DLPack: memory that is passed to another library without a copy.
 
 The structures are those of DLPack 0.x: a capsule named ``dltensor`` around a managed tensor, which the new
-owner deletes through its own function pointer.
+owner deletes through its function pointer.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any
 __all__ = ["capsule"]
 
 
-class _Device(ctypes.Structure):
+class _DLDevice(ctypes.Structure):
     _fields_ = (("device_type", ctypes.c_int), ("device_id", ctypes.c_int))
 
 
-class _DataType(ctypes.Structure):
+class _DLDataType(ctypes.Structure):
     _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
 
 
-class _Tensor(ctypes.Structure):
+class _DLTensor(ctypes.Structure):
     _fields_ = (
         ("data", ctypes.c_void_p),
-        ("device", _Device),
+        ("device", _DLDevice),
         ("ndim", ctypes.c_int),
-        ("dtype", _DataType),
+        ("dtype", _DLDataType),
         ("shape", ctypes.POINTER(ctypes.c_int64)),
         ("strides", ctypes.POINTER(ctypes.c_int64)),
         ("byte_offset", ctypes.c_uint64),
@@ -35,12 +35,12 @@ class _Tensor(ctypes.Structure):
 _DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
-class _Managed(ctypes.Structure):
-    _fields_ = (("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", _DELETER))
+class _DLManagedTensor(ctypes.Structure):
+    _fields_ = (("tensor", _DLTensor), ("context", ctypes.c_void_p), ("deleter", _DELETER))
 
 
 CODES = {"i": 0, "u": 1, "f": 2, "c": 5}
-_alive: dict[int, Any] = {}  # what capsules speak of, until their owners delete it
+_alive: dict[int, Any] = {}  # tensors and their arrays, until their owners delete them
 
 
 def _forget(address: int) -> None:
@@ -49,7 +49,7 @@ def _forget(address: int) -> None:
 
 _delete = _DELETER(_forget)
 
-# Capsules are named by their addresses here: one that is being destroyed must not be referred to again.
+# These functions take the address of a capsule: one that is being destroyed must not be referenced again.
 _NAME = b"dltensor"
 _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
     ("PyCapsule_IsValid", ctypes.pythonapi)
@@ -63,22 +63,22 @@ _new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, _DE
 )
 
 
-def _unclaimed(address: int) -> None:
-    """A capsule that nobody took over (its name would be another) is gone."""
+def _on_destroy(address: int) -> None:
+    """Free the tensor of a capsule that no library took over, since that would have changed its name."""
     if _is_valid(address, _NAME):
         _forget(_pointer(address, _NAME))
 
 
-_destroy = _DESTRUCTOR(_unclaimed)
+_destroy = _DESTRUCTOR(_on_destroy)
 
 
 def capsule(array: Any, stream: int | None) -> Any:
-    """A capsule of a DeviceArray; the taker's stream waits for the one that the array is made on."""
+    """Return a capsule of a DeviceArray; the consumer's stream waits for the stream of the array."""
     from .runtime import check, device
 
     owner = device(array.number)
     owner.activate()
-    driver = owner._driver
+    driver = owner.driver
     if stream is not None and stream != -1 and stream != array.stream:
         event = check(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING))
         check(driver.cuEventRecord(event, array.stream))
@@ -87,16 +87,16 @@ def capsule(array: Any, stream: int | None) -> Any:
     elif stream is None:
         check(driver.cuStreamSynchronize(array.stream))
     shape, strides = (
-        (ctypes.c_int64 * max(1, len(array.shape)))(*own) for own in (array.shape, array.strides)
+        (ctypes.c_int64 * max(1, len(array.shape)))(*values) for values in (array.shape, array.strides)
     )
-    made = _Managed()
-    made.tensor.data = array.memory.address
-    made.tensor.device = _Device(2, array.number)
-    made.tensor.ndim = len(array.shape)
-    made.tensor.dtype = _DataType(CODES[array.dtype.kind], 8 * array.dtype.itemsize, 1)
-    made.tensor.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
-    made.tensor.strides = ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64))
-    made.deleter = _delete
-    address = ctypes.addressof(made)
-    _alive[address] = (made, shape, strides, array)
+    managed = _DLManagedTensor()
+    managed.tensor.data = array.memory.address
+    managed.tensor.device = _DLDevice(2, array.number)
+    managed.tensor.ndim = len(array.shape)
+    managed.tensor.dtype = _DLDataType(CODES[array.dtype.kind], 8 * array.dtype.itemsize, 1)
+    managed.tensor.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
+    managed.tensor.strides = ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64))
+    managed.deleter = _delete
+    address = ctypes.addressof(managed)
+    _alive[address] = (managed, shape, strides, array)
     return _new(address, _NAME, _destroy)

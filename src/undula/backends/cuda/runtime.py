@@ -1,4 +1,4 @@
-"""Compiling and launching on NVIDIA GPUs."""
+"""Compilation and execution on NVIDIA GPUs."""
 
 from __future__ import annotations
 
@@ -18,98 +18,102 @@ from ...errors import DeviceError, KernelError, MissingDeviceError, OutOfMemoryE
 from ..clike import CUDA, Kernel
 from ..cpu.memory import copy_bytes
 from ..devices import disk
-from ..devices.launches import DeviceProgram, Launch, Limits
+from ..devices.launches import DeviceLimits, DeviceProgram, Launch
 
-__all__ = ["Device", "Memory", "compile_kernel", "device", "device_of_address"]
+__all__ = ["CudaDevice", "Memory", "compile_kernel", "device", "device_of_address"]
 
-SMALL = 2  # Groups for each unit: launches of so few gain from an early start more than they take.
-GRAPHS = 8  # that a program keeps: one for each set of buffers it was run on more than once
+SMALL_LAUNCH_GROUPS_PER_UNIT = 2  # Up to so many, launches gain from an early start.
+MAX_GRAPHS = 8  # of a program: one for each set of buffers on which it ran more than once
 
 
 def compile_kernel(kernel: Kernel, arch: str) -> bytes:
-    """Machine code for an architecture such as ``sm_90``; needs no GPU.
+    """Return the machine code of a kernel for an architecture such as ``sm_90``; needs no GPU.
 
-    What was compiled once is found on disk.
+    Machine code is cached on disk.
     """
-    key = f"{arch}\n{_compiler()}\n{kernel.source}"
-    code = disk.kept(key)
+    key = f"{arch}\n{_compiler_version()}\n{kernel.source}"
+    code = disk.load(key)
     if code is None:
-        code = _compiled(kernel, arch)
-        disk.keep(key, code)
+        code = _compile(kernel, arch)
+        disk.save(key, code)
     return code
 
 
 @cache
-def _compiler() -> str:
+def _compiler_version() -> str:
     from cuda.bindings import nvrtc
 
     _, major, minor = nvrtc.nvrtcVersion()
     return f"nvrtc {major}.{minor}"
 
 
-def _compiled(kernel: Kernel, arch: str) -> bytes:
+def _compile(kernel: Kernel, arch: str) -> bytes:
     from cuda.core import Program as Source
     from cuda.core import ProgramOptions
 
     options = ProgramOptions(arch=arch, std="c++17")
     try:
         return bytes(Source(kernel.source, "c++", options).compile("cubin").code)
-    except Exception as error:  # (the class that cuda-core raises is none of its public names)
+    except Exception as error:  # The class that cuda-core raises is not public.
         raise KernelError(kernel.name, kernel.source, str(error)) from error
 
 
-def check(result: Sequence[Any], wanted: int = 0) -> Any:
-    """The value of a call of the driver, or an error; ``wanted`` are bytes that were asked for."""
+def check(result: Sequence[Any], requested_bytes: int = 0) -> Any:
+    """Return the value of a driver call, or raise an error; ``requested_bytes`` is part of its message."""
     code, *values = result
     if int(code):
         from cuda.bindings import driver
 
         _, text = driver.cuGetErrorString(code)
-        said = f"CUDA: {text.decode() if text else code.name} ({code.name})"
+        message = f"CUDA: {text.decode() if text else code.name} ({code.name})"
         if code == driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             _, free, total = driver.cuMemGetInfo()
-            raise OutOfMemoryError(f"{said}: {wanted} bytes were needed, {free} of {total} are free")
-        raise DeviceError(said)
+            raise OutOfMemoryError(
+                f"{message}: {requested_bytes} bytes were requested, {free} of {total} are free"
+            )
+        raise DeviceError(message)
     return values[0] if values else None
 
 
 class Memory:
-    """Bytes on a GPU, from the pool of its stream; freed with the last reference."""
+    """Memory of a GPU from the pool of a stream, freed with the last reference."""
 
-    def __init__(self, device: Device, size: int, stream: int) -> None:
+    def __init__(self, device: CudaDevice, size: int, stream: int) -> None:
         self._device, self._stream = device, stream
         device.activate()
-        found = device._driver.cuMemAllocAsync(max(1, size), stream)
-        self.address = int(check(found, size))
+        self.address = int(check(device.driver.cuMemAllocAsync(max(1, size), stream), size))
 
     def __del__(self) -> None:
         address = getattr(self, "address", 0)
         if address:
-            with suppress(Exception):  # the interpreter may be on its way out
+            with suppress(Exception):  # The interpreter may be shutting down.
                 self._device.activate()
-                self._device._driver.cuMemFreeAsync(address, self._stream)
+                self._device.driver.cuMemFreeAsync(address, self._stream)
 
 
-class Device:
-    """One GPU."""
+class CudaDevice:
+    """One GPU.
+
+    ``driver`` is the module ``cuda.bindings.driver``, and ``arch`` an architecture such as ``sm_90``.
+    """
 
     dialect = CUDA
 
     def __init__(self, number: int) -> None:
         from cuda.bindings import driver
 
-        self.number, self._driver = number, driver
+        self.number, self.driver = number, driver
         handle = check(driver.cuDeviceGet(number))
         attribute = driver.CUdevice_attribute
-        ask = {
+        queries = {
             "major": attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
             "minor": attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
             "units": attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
         }
-        found = {name: check(driver.cuDeviceGetAttribute(what, handle)) for name, what in ask.items()}
-        self.arch = f"sm_{found['major']}{found['minor']}"
-        self.overlaps = found["major"] >= 9  # launches of a program, as kernels for such GPUs expect it
-        self.limits = Limits(units=found["units"], shared=49152, items=1024)
+        traits = {name: check(driver.cuDeviceGetAttribute(what, handle)) for name, what in queries.items()}
+        self.arch = f"sm_{traits['major']}{traits['minor']}"
+        self.overlaps = traits["major"] >= 9  # Kernels for such GPUs wait for the previous launch.
+        self.limits = DeviceLimits(units=traits["units"], shared=49152, items=1024)
         self.context = check(driver.cuDevicePrimaryCtxRetain(handle))
         name = check(driver.cuDeviceGetName(256, handle))
         self.name = name.split(b"\0")[0].decode()
@@ -121,148 +125,147 @@ class Device:
 
     @property
     def key(self) -> str:
-        """What tells this kind of device from others."""
+        """Identifies this kind of device in caches."""
         return f"cuda {self.name} {self.arch}"
 
     def activate(self) -> None:
-        """Makes the device the one that this thread works with."""
-        current = self._driver.cuCtxGetCurrent()[1]
+        """Make the device current in this thread."""
+        current = self.driver.cuCtxGetCurrent()[1]
         if int(current) != self._number:
-            check(self._driver.cuCtxSetCurrent(self.context))
+            check(self.driver.cuCtxSetCurrent(self.context))
 
     def function(self, kernel: Kernel) -> Any:
-        """A kernel, compiled and loaded."""
+        """Return a kernel, compiled and loaded."""
         with self._lock:
             if kernel.source not in self._functions:
                 self.activate()
                 code = compile_kernel(kernel, self.arch)
-                module = check(self._driver.cuModuleLoadData(code))
+                module = check(self.driver.cuModuleLoadData(code))
                 self._modules.append(module)
-                found = check(self._driver.cuModuleGetFunction(module, kernel.name.encode()))
-                self._functions[kernel.source] = found
+                function = check(self.driver.cuModuleGetFunction(module, kernel.name.encode()))
+                self._functions[kernel.source] = function
             return self._functions[kernel.source]
 
     def capacity(self, kernel: Kernel) -> int:
-        """Groups of a kernel that run at once."""
-        found = self._driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-            self.function(kernel), kernel.items, 0
-        )
-        return int(check(found)) * self.limits.units
+        """Return how many groups of a kernel run at the same time."""
+        function = self.function(kernel)
+        groups = check(self.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, kernel.items, 0))
+        return int(groups) * self.limits.units
 
     def details(self, kernel: Kernel) -> dict[str, int]:
-        """What the compiler made of a kernel: registers, spilled bytes, bytes that a group shares.
+        """Return the resources of a compiled kernel: registers, spilled bytes, and shared bytes of a group.
 
-        ``occupancy`` is the share of threads that a unit could hold which it does hold, in per cent.
+        ``occupancy`` is the number of threads that a unit holds, in per cent of the most that it could hold.
         """
-        attribute, function = self._driver.CUfunction_attribute, self.function(kernel)
-        ask = {
+        attribute, function = self.driver.CUfunction_attribute, self.function(kernel)
+        queries = {
             "registers": attribute.CU_FUNC_ATTRIBUTE_NUM_REGS,
             "spilled": attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
             "shared": attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
         }
-        found = {
-            name: int(check(self._driver.cuFuncGetAttribute(what, function))) for name, what in ask.items()
+        resources = {
+            name: int(check(self.driver.cuFuncGetAttribute(what, function))) for name, what in queries.items()
         }
-        most = self._driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR
+        query = self.driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR
         threads = int(
-            check(self._driver.cuDeviceGetAttribute(most, check(self._driver.cuDeviceGet(self.number))))
+            check(self.driver.cuDeviceGetAttribute(query, check(self.driver.cuDeviceGet(self.number))))
         )
         held = self.capacity(kernel) // self.limits.units * kernel.items
-        return {**found, "occupancy": round(100 * held / threads)}
+        return {**resources, "occupancy": round(100 * held / threads)}
 
-    def prepare(self, program: DeviceProgram) -> Prepared:
+    def prepare(self, program: DeviceProgram) -> CudaExecutable:
         """Compile the kernels of a program, whose launches are fitted to this GPU."""
-        return Prepared(self, program.fitted(self.capacity))
+        return CudaExecutable(self, program.fitted(self.capacity))
 
     def memory(self, size: int, stream: int) -> Memory:
-        """Bytes on the GPU."""
+        """Allocate memory of the GPU."""
         return Memory(self, size, stream)
 
     # --- arrays of the host -----------------------------------------------------------------------
 
     @property
     def queue(self) -> int:
-        """A stream for those who bring none: this thread's own."""
+        """The stream of this thread, for callers without one."""
         self.activate()
         return int(self.private_stream())
 
     def allocate(self, size: int, queue: int) -> Memory:
-        """Memory for an array."""
+        """Allocate memory for an array."""
         return self.memory(size, queue)
 
     def upload(self, x: NDArray[Any], buffer: Memory, queue: int) -> None:
-        """From the host, through memory that the GPU can read by itself."""
+        """Copy an array from the host, through pinned memory."""
         if not x.nbytes:
             return
         staging = self._staging(x.nbytes)
         copy_bytes(staging[: x.nbytes], x.reshape(-1).view(np.uint8))
-        check(self._driver.cuMemcpyHtoDAsync(buffer.address, staging.ctypes.data, x.nbytes, queue))
-        check(self._driver.cuStreamSynchronize(queue))
+        check(self.driver.cuMemcpyHtoDAsync(buffer.address, staging.ctypes.data, x.nbytes, queue))
+        check(self.driver.cuStreamSynchronize(queue))
 
     def download(self, buffer: Any, x: NDArray[Any], queue: int) -> None:
-        """To the host, likewise."""
+        """Copy an array to the host, through pinned memory."""
         self.activate()
         if not x.nbytes:
             return
         address = buffer.address if isinstance(buffer, Memory) else buffer
         staging = self._staging(x.nbytes)
-        check(self._driver.cuMemcpyDtoHAsync(staging.ctypes.data, address, x.nbytes, queue))
-        check(self._driver.cuStreamSynchronize(queue))
+        check(self.driver.cuMemcpyDtoHAsync(staging.ctypes.data, address, x.nbytes, queue))
+        check(self.driver.cuStreamSynchronize(queue))
         copy_bytes(x.reshape(-1).view(np.uint8), staging[: x.nbytes])
 
     def finish(self, queue: int) -> None:
-        """Waits for all that was started."""
-        check(self._driver.cuStreamSynchronize(queue))
+        """Wait for all work of a stream."""
+        check(self.driver.cuStreamSynchronize(queue))
 
     def _staging(self, size: int) -> NDArray[np.uint8]:
-        """Pinned memory of this thread's own, kept for the next time."""
-        kept: NDArray[np.uint8] | None = getattr(self._private, "staging", None)
-        if kept is None or kept.nbytes < size:
-            kept = self._private.staging = self.pinned(max(size, 1 << 20))
-        return kept
+        """Return pinned memory of this thread, which is reused."""
+        staging: NDArray[np.uint8] | None = getattr(self._private, "staging", None)
+        if staging is None or staging.nbytes < size:
+            staging = self._private.staging = self.pinned(max(size, 1 << 20))
+        return staging
 
     def pinned(self, size: int) -> NDArray[np.uint8]:
-        """Memory of the host that the GPU can read and write by itself."""
+        """Allocate pinned memory of the host, which the GPU can access directly."""
         self.activate()
-        address = int(check(self._driver.cuMemAllocHost(size), size))
-        made = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
-        weakref.finalize(made.base if made.base is not None else made, self._driver.cuMemFreeHost, address)
-        return made
+        address = int(check(self.driver.cuMemAllocHost(size), size))
+        array = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+        weakref.finalize(array.base if array.base is not None else array, self.driver.cuMemFreeHost, address)
+        return array
 
     def private_stream(self) -> Any:
-        """A stream of this thread's own, to record graphs with."""
+        """Return the stream of this thread, which also records graphs."""
         stream = getattr(self._private, "stream", None)
         if stream is None:
-            flag = self._driver.CUstream_flags.CU_STREAM_NON_BLOCKING
-            stream = self._private.stream = check(self._driver.cuStreamCreate(flag))
+            flag = self.driver.CUstream_flags.CU_STREAM_NON_BLOCKING
+            stream = self._private.stream = check(self.driver.cuStreamCreate(flag))
         return stream
 
 
-class Prepared:
-    """A program on one device: functions, and their arguments but for the buffers."""
+class CudaExecutable:
+    """A program on one device: its functions, and their arguments except for the buffers."""
 
-    def __init__(self, device: Device, program: DeviceProgram) -> None:
+    def __init__(self, device: CudaDevice, program: DeviceProgram) -> None:
         self.device, self.program = device, program
         launches = program.launches
-        small = [launch.groups <= SMALL * device.limits.units for launch in launches]
+        small = [launch.groups <= SMALL_LAUNCH_GROUPS_PER_UNIT * device.limits.units for launch in launches]
         self._calls = [
-            _Call(device, launch, device.overlaps and k > 0 and small[k - 1] and small[k])
+            _CudaCall(device, launch, device.overlaps and k > 0 and small[k - 1] and small[k])
             for k, launch in enumerate(launches)
         ]
         self._lock = threading.Lock()
-        self._seen: OrderedDict[tuple[int, ...], Any] = OrderedDict()
+        self._graphs: OrderedDict[tuple[int, ...], Any] = OrderedDict()
 
     def run(self, buffers: Sequence[int], stream: int, events: Sequence[Any] = ()) -> None:
-        """Launches everything on a stream, which keeps the order; ``buffers`` are addresses.
+        """Run all launches on a stream; ``buffers`` are addresses.
 
-        What is run again on the same buffers is replayed as one graph.
+        From the second run on the same buffers, the launches are replayed as one graph.
         """
         device = self.device
         device.activate()
         if len(self._calls) > 1:
             graph = self._graph(tuple(buffers))
             if graph is not None:
-                (code,) = device._driver.cuGraphLaunch(graph, stream)
+                (code,) = device.driver.cuGraphLaunch(graph, stream)
                 if int(code):
                     check((code,))
                 return
@@ -272,18 +275,17 @@ class Prepared:
 
     def _graph(self, buffers: tuple[int, ...]) -> Any:
         with self._lock:
-            found = self._seen.get(buffers)
-            if found is not None:
-                return found
-            known = buffers in self._seen
-            if not known:
-                self._seen[buffers] = None
-                while len(self._seen) > GRAPHS:
-                    _, old = self._seen.popitem(last=False)
+            replay = self._graphs.get(buffers)
+            if replay is not None:
+                return replay
+            if buffers not in self._graphs:
+                self._graphs[buffers] = None
+                while len(self._graphs) > MAX_GRAPHS:
+                    _, old = self._graphs.popitem(last=False)
                     if old is not None:
-                        self.device._driver.cuGraphExecDestroy(old)
+                        self.device.driver.cuGraphExecDestroy(old)
                 return None
-            driver = self.device._driver
+            driver = self.device.driver
             stream = self.device.private_stream()
             mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
             check(driver.cuStreamBeginCapture(stream, mode))
@@ -292,35 +294,35 @@ class Prepared:
                     call(buffers, stream)
             finally:
                 graph = check(driver.cuStreamEndCapture(stream))
-            made = check(driver.cuGraphInstantiate(graph, 0))
+            replay = check(driver.cuGraphInstantiate(graph, 0))
             check(driver.cuGraphDestroy(graph))
-            self._seen[buffers] = made
-            return made
+            self._graphs[buffers] = replay
+            return replay
 
 
-class _Call:
-    """A launch with its arguments in memory, where only the addresses of buffers change.
+class _CudaCall:
+    """A launch with its arguments in memory; only the addresses of buffers change.
 
-    One that is ``early`` may start while the one before it ends: kernels wait by themselves for what was
-    written before them.
+    If it is ``early``, it may start while the previous launch is still running: its kernel waits for the
+    results.
     """
 
-    def __init__(self, device: Device, launch: Launch, early: bool) -> None:
-        self._driver = driver = device._driver
+    def __init__(self, device: CudaDevice, launch: Launch, early: bool) -> None:
+        self.driver = driver = device.driver
         self._function = device.function(launch.kernel)
         self._groups, self._items = launch.groups, launch.kernel.items
         self._config = None
         if early:
-            allowed = driver.CUlaunchAttribute()
-            allowed.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-            allowed.value.programmaticStreamSerializationAllowed = 1
+            overlap = driver.CUlaunchAttribute()
+            overlap.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            overlap.value.programmaticStreamSerializationAllowed = 1
             self._config = config = driver.CUlaunchConfig()
             config.gridDimX, config.gridDimY, config.gridDimZ = launch.groups, 1, 1
             config.blockDimX, config.blockDimY, config.blockDimZ = launch.kernel.items, 1, 1
-            config.attrs, config.numAttrs = [allowed], 1
+            config.attrs, config.numAttrs = [overlap], 1
         self._buffers = launch.buffers
         count = len(launch.buffers)
-        # Each argument has eight bytes; those of four take the lower half.
+        # Each argument has eight bytes; four-byte arguments use the lower half.
         self._values = (ctypes.c_int64 * (count + len(launch.values)))(*([0] * count), *launch.values)
         start = ctypes.addressof(self._values)
         self._places = (ctypes.c_void_p * len(self._values))(
@@ -332,12 +334,12 @@ class _Call:
         for k, buffer in enumerate(self._buffers):
             self._values[k] = buffers[buffer]
         if self._config is None:
-            (code,) = self._driver.cuLaunchKernel(
+            (code,) = self.driver.cuLaunchKernel(
                 self._function, self._groups, 1, 1, self._items, 1, 1, 0, stream, self._address, 0
             )
         else:
             self._config.hStream = stream
-            (code,) = self._driver.cuLaunchKernelEx(self._config, self._function, self._address, 0)
+            (code,) = self.driver.cuLaunchKernelEx(self._config, self._function, self._address, 0)
         if int(code):
             check((code,))
 
@@ -346,8 +348,8 @@ INSTALL = install_hint("cuda")
 
 
 @cache
-def device(number: int) -> Device:
-    """A GPU by number."""
+def device(number: int) -> CudaDevice:
+    """Return a GPU by its number."""
     try:
         import cuda.core
         from cuda.bindings import driver
@@ -357,24 +359,24 @@ def device(number: int) -> Device:
         ) from error
     try:
         (code,) = driver.cuInit(0)
-    except RuntimeError as error:  # (no library of the driver)
+    except RuntimeError as error:  # The library of the driver is missing.
         raise MissingDeviceError(
             "backend 'cuda' needs NVIDIA's driver, which is not installed (https://www.nvidia.com/drivers, or"
-            " the package of your system); backend 'cpu' needs none, 'opencl' takes other devices"
+            " the package of your system); backend 'cpu' needs none, 'opencl' supports other devices"
         ) from error
     if int(code):
         raise MissingDeviceError(
-            f"NVIDIA's driver finds no GPU ({code.name}); backend 'cpu' needs none, 'opencl' takes others"
+            f"NVIDIA's driver finds no GPU ({code.name}); backend 'cpu' needs none, 'opencl' supports others"
         )
     count = check(driver.cuDeviceGetCount())
     if number >= count:
         raise MissingDeviceError(f"there is no GPU number {number}; the driver knows {count}")
     del cuda
-    return Device(number)
+    return CudaDevice(number)
 
 
 def names() -> list[str]:
-    """What the GPUs are called, in the order of their numbers."""
+    """Return the names of all GPUs, in the order of their numbers."""
     device(0)
     from cuda.bindings import driver
 
@@ -382,9 +384,9 @@ def names() -> list[str]:
 
 
 def device_of_address(address: int) -> int:
-    """The number of the GPU that an address is on."""
+    """Return the number of the GPU to which an address belongs."""
     from cuda.bindings import driver
 
     device(0)
-    what = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-    return int(check(driver.cuPointerGetAttribute(what, address)))
+    query = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    return int(check(driver.cuPointerGetAttribute(query, address)))

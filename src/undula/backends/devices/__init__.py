@@ -1,1 +1,1 @@
-"""What all devices have in common: a transform as a list of launches, and arrays of many libraries."""
+"""The common part of all devices: transforms as lists of launches, and arrays of many libraries."""

@@ -1,4 +1,7 @@
-"""Compiled kernels on disk: safe for many processes at once, and worth nothing if lost."""
+"""A cache on disk for compiled kernels and tuning results.
+
+Many processes may use it at once, and it may be deleted at any time.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,17 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["folder", "keep", "kept", "remember", "remembered"]
+__all__ = ["folder", "load", "load_text", "save", "save_text"]
 
-DIGEST = 32
+DIGEST_BYTES = 32
 
 
 def folder() -> Path | None:
-    """Where things are kept: ``$XDG_CACHE_HOME/undula/kernels``, or below ``~/.cache``."""
+    """Return the folder of the cache: ``$XDG_CACHE_HOME/undula/kernels``, or the same below ``~/.cache``."""
     base = os.environ.get("XDG_CACHE_HOME")
     if base:
         return Path(base) / "undula" / "kernels"
-    with suppress(RuntimeError):  # (somebody without a home)
+    with suppress(RuntimeError):  # The user has no home directory.
         return Path.home() / ".cache" / "undula" / "kernels"
     return None
 
@@ -28,21 +31,21 @@ def _path(key: str) -> Path | None:
     return None if place is None else place / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.bin"
 
 
-def kept(key: str) -> bytes | None:
-    """What was kept under a key, if it is whole."""
+def load(key: str) -> bytes | None:
+    """Return the entry of a key; None if there is none, or if its file is damaged."""
     path = _path(key)
     if path is None:
         return None
     try:
-        whole = path.read_bytes()
+        content = path.read_bytes()
     except OSError:
         return None
-    code = whole[DIGEST:]
-    return code if hashlib.sha256(code).digest() == whole[:DIGEST] else None
+    data = content[DIGEST_BYTES:]
+    return data if hashlib.sha256(data).digest() == content[:DIGEST_BYTES] else None
 
 
-def keep(key: str, code: bytes) -> None:
-    """Writes at once and whole, or not at all."""
+def save(key: str, data: bytes) -> None:
+    """Store an entry; its file appears complete or not at all, and failures are ignored."""
     path = _path(key)
     if path is None:
         return
@@ -53,19 +56,19 @@ def keep(key: str, code: bytes) -> None:
         return
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(code).digest() + code)
+            file.write(hashlib.sha256(data).digest() + data)
         os.replace(temporary, path)
     except OSError:
         with suppress(OSError):
             os.unlink(temporary)
 
 
-def remembered(key: str) -> str | None:
-    """A text kept under a key."""
-    found = kept(f"text {key}")
-    return None if found is None else found.decode()
+def load_text(key: str) -> str | None:
+    """Return the text of a key; None if there is none."""
+    data = load(f"text {key}")
+    return None if data is None else data.decode()
 
 
-def remember(key: str, text: str) -> None:
-    """Keeps a text."""
-    keep(f"text {key}", text.encode())
+def save_text(key: str, text: str) -> None:
+    """Store a text."""
+    save(f"text {key}", text.encode())

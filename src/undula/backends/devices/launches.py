@@ -16,10 +16,10 @@ from ...wavelets import Wavelet
 from ..clike import Kernel
 
 __all__ = [
+    "DeviceLimits",
     "DeviceProgram",
     "Knobs",
     "Launch",
-    "Limits",
     "Ref",
     "Task",
     "UnfollowableError",
@@ -56,7 +56,7 @@ class Task(NamedTuple):
     line: Line | Steps
 
 
-class Limits(NamedTuple):
+class DeviceLimits(NamedTuple):
     """The resources of a device.
 
     Parameters

@@ -1,7 +1,7 @@
-"""Arrays of other libraries: where their numbers are, on which stream they work, how they allocate.
+"""Array libraries: how to find the memory and the stream of an array, and how to allocate.
 
-A library is looked up by the type of an array, and only among modules that have been imported already:
-whoever has an array of a library has imported it.
+A library is looked up by the type of an array, among the modules that are already imported: a caller with an
+array of a library has imported it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .transform import Layout
 
 __all__ = ["Held", "Library", "library_of"]
 
-READABLE = ("float32", "float64", "float16", "uint8", "uint16", "int16")
-WHOLE = ("uint8", "int8", "uint16", "int16", "int32")
+READABLE = ("float32", "float64", "float16", "uint8", "uint16", "int16")  # dtypes of samples
+READABLE_INTEGERS = ("uint8", "int8", "uint16", "int16", "int32")  # dtypes of samples of integer transforms
 COMPLEX = {"complex64": "float32", "complex128": "float64"}
 RESULTS = {
     "float64": "float64", "float16": "float16", "complex64": "complex64", "complex128": "complex128",
@@ -33,7 +33,7 @@ Shape = tuple[int, ...]
 
 
 class Held(NamedTuple):
-    """An array as kernels see it: a buffer (an address, or an object of OpenCL) and its layout."""
+    """An array as kernels see it: a buffer (an address, or an OpenCL buffer), its layout, and its owner."""
 
     buffer: Any
     layout: Layout
@@ -41,109 +41,109 @@ class Held(NamedTuple):
 
 
 class Library(ABC):
-    """What is common to all: from an array to what kernels see of it."""
+    """The interface of array libraries."""
 
     backend = "cuda"
     name = ""
 
     @abstractmethod
     def device(self, x: Any) -> Any:
-        """The device that an array is on, ready to compile for."""
+        """Return the device of an array."""
 
     @abstractmethod
     def queue(self, x: Any) -> Any:
-        """The stream or queue that the caller works on."""
+        """Return the current stream or queue of the caller."""
 
     def shape(self, x: Any) -> Shape:
-        """The shape of an array."""
+        """Return the shape of an array."""
         return tuple(int(n) for n in x.shape)
 
     def dtype(self, x: Any) -> str:
-        """The name of an array's dtype."""
+        """Return the name of an array's dtype."""
         return str(x.dtype)
 
     def layout_key(self, x: Any) -> tuple[Any, ...]:
-        """What a kernel depends on besides the buffer: it differs where an array was changed in place."""
+        """Return a key for shape, strides and dtype; it changes if an array is reshaped in place."""
         return x.shape, x.strides, x.dtype
 
     @abstractmethod
     def held(self, x: Any) -> Held:
-        """What kernels see of an array."""
+        """Return an array as kernels see it."""
 
     @abstractmethod
     def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
-        """A new array beside another one."""
+        """Allocate an array on the device of another one."""
 
     @abstractmethod
     def converted(self, x: Any, dtype: str) -> Any:
-        """An array of another dtype."""
+        """Return the array converted to another dtype."""
 
     def finished(self, results: Any, like: Any) -> Any:
-        """Results as the caller is to have them."""
+        """Return results in the form that the caller expects."""
         return results
 
     def turned(self, x: Any, axes: tuple[int, ...]) -> Any:
-        """The same numbers with axes in another order."""
+        """Return a view with permuted axes."""
         return x.transpose(axes)
 
     def events(self, arrays: Sequence[Any]) -> list[Any]:
-        """What has to happen before the numbers of these arrays are there, where queues do not say it."""
+        """Return the events after which arrays may be read, for queues that do not ensure the order."""
         return []
 
-    def made(self, arrays: Sequence[Any], event: Any) -> None:  # noqa: B027 (most have nobody to tell)
-        """Tells arrays of the event after which their numbers are there."""
+    def add_event(self, arrays: Sequence[Any], event: Any) -> None:  # noqa: B027 (most libraries have no events)
+        """Attach the event after which arrays may be read."""
 
     # --- common -----------------------------------------------------------------------------------
 
     def samples(self, x: Any, what: str = "data") -> Any:
-        """The array, of a dtype that kernels read."""
+        """Return the array, converted if kernels cannot read its dtype."""
         name = self.dtype(x)
         if name in READABLE or name in COMPLEX:
             return x
         if name in ("bool", "int8", "uint32", "int32", "uint64", "int64"):
             return self.converted(x, "float64")
         raise ArgumentTypeError(
-            f"{what} has dtype {name}, which no kernel reads; convert it to one of"
+            f"{what} has dtype {name}, which kernels cannot read; convert it to one of"
             f" {', '.join((*READABLE, *COMPLEX))}"
         )
 
     def integers(self, x: Any, what: str = "data") -> Any:
-        """The array, of integers that kernels read."""
+        """Return the array, or raise an error unless kernels can lift its integers."""
         name = self.dtype(x)
-        if name in WHOLE:
+        if name in READABLE_INTEGERS:
             return x
         raise ArgumentTypeError(
-            f"{what} has dtype {name}; kernels lift integers of up to 32 bits ({', '.join(WHOLE)}): convert"
-            " them, or bring them to the host, where there are 64"
+            f"{what} has dtype {name}; kernels support {', '.join(READABLE_INTEGERS)}: convert the array, or"
+            " move it to the host, which supports 64-bit integers"
         )
 
     def check(self, x: Any, like: Any, what: str) -> None:
-        """Raises an error unless two arrays are of one library and on one device."""
+        """Raise an error unless two arrays belong to the same library and device."""
         if library_of(x) is not self:
             raise ArgumentTypeError(
-                f"{what} must be an array of {self.name} as the others are, got {type(x).__name__}"
+                f"{what} must be an array of {self.name}, like the others; got {type(x).__name__}"
             )
         if self.device(x) is not self.device(like):
             raise ArgumentError(f"{what} is on another device than the other arrays")
 
 
 class DeviceLibrary(Library):
-    """One whose arrays are on a device already."""
+    """A library whose arrays are on a device."""
 
     @abstractmethod
     def buffer(self, x: Any) -> tuple[Any, int, int]:
-        """Buffer, first element in it, and the bytes to which that element is aligned."""
+        """Return the buffer, the index of the first element, and the alignment of that element in bytes."""
 
     @abstractmethod
     def strides(self, x: Any) -> Shape | None:
-        """In elements; None where the array is in one piece."""
+        """Return the strides in elements; None for a contiguous array."""
 
     def memory(self, x: Any) -> Any:
-        """The buffer alone, asked again and again."""
+        """Return the buffer alone; this is called often."""
         return self.buffer(x)[0]
 
     def held(self, x: Any) -> Held:
-        """What kernels see of an array; complex numbers are pairs."""
+        """Return an array as kernels see it; complex numbers are pairs."""
         shape, dtype, strides = self.shape(x), self.dtype(x), self.strides(x)
         strides = contiguous(shape) if strides is None else strides
         buffer, start, alignment = self.buffer(x)
@@ -155,7 +155,7 @@ class DeviceLibrary(Library):
 
 
 def alignment_of(address: int) -> int:
-    """The largest power of two up to 16 that divides an address."""
+    """Return the largest power of two up to 16 that divides an address."""
     return math.gcd(address, 16) or 16
 
 
@@ -167,7 +167,7 @@ class _Cuda(DeviceLibrary):
 
     @abstractmethod
     def number(self, x: Any) -> int:
-        """Which GPU."""
+        """Return the number of the GPU."""
 
 
 class _Torch(_Cuda):
@@ -247,9 +247,7 @@ class _OpenCL(DeviceLibrary):
 
     def queue(self, x: Any) -> Any:
         if x.queue is None:
-            raise ArgumentError(
-                "the PyOpenCL array has no queue to work on; give it one: x.with_queue(queue)"
-            )
+            raise ArgumentError("the PyOpenCL array has no queue; pass x.with_queue(queue)")
         return x.queue
 
     def buffer(self, x: Any) -> tuple[Any, int, int]:
@@ -267,7 +265,7 @@ class _OpenCL(DeviceLibrary):
         except sys.modules["pyopencl"].Error as error:
             size = math.prod(shape) * np.dtype(dtype).itemsize
             raise OutOfMemoryError(
-                f"{self.device(like).name} has no room for {size} bytes ({error})"
+                f"{self.device(like).name} cannot allocate {size} bytes ({error})"
             ) from error
 
     def converted(self, x: Any, dtype: str) -> Any:
@@ -275,22 +273,22 @@ class _OpenCL(DeviceLibrary):
             return x.astype(dtype)
         except (RuntimeError, ValueError, TypeError) as error:
             raise ArgumentTypeError(
-                f"PyOpenCL does not convert this array of {x.dtype} ({error}); give one of"
-                f" {', '.join(READABLE)}, or one in one piece"
+                f"PyOpenCL cannot convert this {x.dtype} array ({error}); pass one of"
+                f" {', '.join(READABLE)}, or a contiguous array"
             ) from error
 
     def events(self, arrays: Sequence[Any]) -> list[Any]:
         return [event for x in arrays if x is not None for event in x.events]
 
-    def made(self, arrays: Sequence[Any], event: Any) -> None:
+    def add_event(self, arrays: Sequence[Any], event: Any) -> None:
         for x in arrays:
             x.add_event(event)
 
 
 class DeviceArray:
-    """Memory on a GPU that belongs to no other library; others take it over by DLPack.
+    """An array on a GPU that belongs to no other library, and can be passed to others by DLPack.
 
-    Results are such arrays where the caller's own library cannot allocate for us.
+    Results are such arrays if the caller's library cannot allocate arrays.
     """
 
     def __init__(
@@ -301,8 +299,8 @@ class DeviceArray:
         self.strides = contiguous(shape) if strides is None else strides  # in elements
 
     def transpose(self, axes: tuple[int, ...]) -> DeviceArray:
-        """The same numbers with axes in another order."""
-        shape, strides = (tuple(own[axis] for axis in axes) for own in (self.shape, self.strides))
+        """Return a view with permuted axes."""
+        shape, strides = (tuple(values[axis] for axis in axes) for values in (self.shape, self.strides))
         return DeviceArray(self.memory, shape, str(self.dtype), self.stream, self.number, strides)
 
     @property
@@ -325,17 +323,17 @@ class DeviceArray:
         return capsule(self, stream)
 
     def get(self) -> Any:
-        """A NumPy array with the same numbers."""
+        """Return a copy as a NumPy array."""
         from ..cuda.runtime import device
 
-        whole = np.empty(math.prod(self.shape), self.dtype)
-        device(self.number).download(self.memory.address, whole, self.stream)
+        elements = np.empty(math.prod(self.shape), self.dtype)
+        device(self.number).download(self.memory.address, elements, self.stream)
         steps = tuple(step * self.dtype.itemsize for step in self.strides)
-        return np.lib.stride_tricks.as_strided(whole, self.shape, steps).copy()
+        return np.lib.stride_tricks.as_strided(elements, self.shape, steps).copy()
 
 
 class _Interface(_Cuda):
-    """Anything with ``__cuda_array_interface__``, such as Numba's device arrays."""
+    """Any array with ``__cuda_array_interface__``, such as those of Numba."""
 
     name = "the CUDA array interface"
 
@@ -379,12 +377,12 @@ class _Interface(_Cuda):
 
     def converted(self, x: Any, dtype: str) -> Any:
         raise ArgumentTypeError(
-            f"an array of dtype {self.dtype(x)} has to be converted to one of {', '.join(READABLE)} first"
+            f"kernels cannot read dtype {self.dtype(x)}; convert the array to one of {', '.join(READABLE)}"
         )
 
 
 class _Jax(_Interface):
-    """JAX, which neither tells its stream nor lets others write: DLPack carries the order of work."""
+    """JAX, whose stream is unknown and whose arrays are immutable; DLPack keeps the order of work."""
 
     name = "JAX"
 
@@ -392,12 +390,12 @@ class _Jax(_Interface):
         return 1
 
     def check(self, x: Any, like: Any, what: str) -> None:
-        raise ArgumentTypeError(f"{what} is an array of JAX, which cannot be written to; omit out=")
+        raise ArgumentTypeError(f"{what} is a JAX array, which is immutable; omit out=")
 
     def samples(self, x: Any, what: str = "data") -> Any:
-        found = super().samples(x, what)
-        found.block_until_ready()  # JAX has its own stream, and does not tell it
-        return found
+        array = super().samples(x, what)
+        array.block_until_ready()  # The stream of JAX is unknown.
+        return array
 
     def converted(self, x: Any, dtype: str) -> Any:
         return x.astype(dtype)
@@ -421,9 +419,9 @@ TORCH, CUPY, OPENCL_ARRAYS, JAX, INTERFACE = _Torch(), _Cupy(), _OpenCL(), _Jax(
 
 
 def library_of(x: Any) -> Library | None:
-    """The library that an array on a device is of; None for what NumPy can read.
+    """Return the library of an array on a device; None for arrays that NumPy can read.
 
-    An error for arrays that expect a gradient.
+    Arrays that require gradients raise an error.
     """
     kind = type(x)
     if kind is np.ndarray or kind in (list, tuple, float, int):
@@ -445,17 +443,15 @@ def library_of(x: Any) -> Library | None:
 
 
 def same_library(arrays: Sequence[Any]) -> Library | None:
-    """The library of some arrays, None for NumPy's; an error where they differ."""
-    found = [library_of(x) for x in arrays if x is not None]
-    if not found:
+    """Return the library of arrays, None for NumPy; an error if they differ. None entries are ignored."""
+    present = [x for x in arrays if x is not None]
+    libraries = [library_of(x) for x in present]
+    if not libraries:
         return None
-    if any(one is not found[0] for one in found):
-        kinds = sorted({type(x).__module__.partition(".")[0] for x in arrays if x is not None})
-        raise ArgumentError(f"arrays of one library are needed, got a mixture: {', '.join(kinds)}")
-    library = found[0]
-    if library is not None:
-        present = [x for x in arrays if x is not None]
-        devices = {id(library.device(x)) for x in present}
-        if len(devices) > 1:
-            raise ArgumentError("arrays are on different devices; bring them to one first")
+    library = libraries[0]
+    if any(other is not library for other in libraries):
+        kinds = sorted({type(x).__module__.partition(".")[0] for x in present})
+        raise ArgumentError(f"all arrays must belong to one library, got {', '.join(kinds)}")
+    if library is not None and len({id(library.device(x)) for x in present}) > 1:
+        raise ArgumentError("arrays are on different devices; move them to one device")
     return library

@@ -15,11 +15,11 @@ from ...errors import ArgumentError
 from ...plans.mixing import Mixing, Unmixing
 from ..clike import Dialect
 from ..strides import contiguous
-from .launches import DeviceProgram, Knobs, Limits, Ref, Task
+from .launches import DeviceLimits, DeviceProgram, Knobs, Ref, Task
 from .program import ProgramBuilder
 from .strategies import STRATEGIES, Target
 
-__all__ = ["Layout", "Options", "Stage", "transform"]
+__all__ = ["DeviceLevel", "DeviceOptions", "Layout", "transform"]
 
 PAD_ELEMENTS = 8  # Rows of scratch arrays are padded to a multiple of this.
 MAX_LENGTH = 2**30  # samples along an axis; kernels compute twice that number as an int
@@ -47,7 +47,7 @@ class Layout(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class DeviceLevel:
     """One level: the shape of its samples, the computation along each axis, and the shapes of its bands.
 
     The bands are ordered by key; the approximation comes first.
@@ -62,7 +62,7 @@ DEFAULT_KNOBS = Knobs()
 
 
 @dataclass(frozen=True)
-class Options:
+class DeviceOptions:
     """How a transform runs on a device.
 
     Parameters
@@ -92,12 +92,12 @@ class Options:
 
 def transform(
     back: bool,
-    stages: Sequence[Stage],
+    stages: Sequence[DeviceLevel],
     samples: Layout,
     coefficients: Sequence[Layout | None],
     dialect: Dialect,
-    limits: Limits,
-    options: Options,
+    limits: DeviceLimits,
+    options: DeviceOptions,
 ) -> DeviceProgram:
     """Build the program of a transform.
 
@@ -105,15 +105,15 @@ def transform(
     ----------
     back : bool
         Whether to compute samples from coefficients.
-    stages : sequence of Stage
+    stages : sequence of DeviceLevel
         The levels from fine to coarse.
     samples : Layout
         Of the shape of the first stage, or smaller; then the samples are padded with zeros.
     coefficients : sequence of Layout or None
         In the order of their buffers, which are numbered from 1; for the inverse, None stands for zeros.
     dialect : Dialect
-    limits : Limits
-    options : Options
+    limits : DeviceLimits
+    options : DeviceOptions
     """
     if max(stages[0].shape, default=0) >= MAX_LENGTH:
         raise ArgumentError(f"kernels count to 2³⁰ along an axis, got shape {stages[0].shape}")
@@ -161,7 +161,7 @@ def transform(
 
 
 def _limits(
-    options: Options, coefficients: int, number: int, details: int, levels: int
+    options: DeviceOptions, coefficients: int, number: int, details: int, levels: int
 ) -> tuple[str, Ref, int] | None:
     """Return the rule for the details of a level, its limits, and their stride from plane to plane."""
     if options.rule is None:

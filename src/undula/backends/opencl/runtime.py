@@ -1,4 +1,4 @@
-"""Compiling and launching through PyOpenCL."""
+"""Compilation and execution through PyOpenCL."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from ...errors import DeviceError, KernelError, MissingDeviceError, OutOfMemoryError, install_hint
 from ..clike import OPENCL, Kernel
-from ..devices.launches import DeviceProgram, Launch, Limits
+from ..devices.launches import DeviceLimits, DeviceProgram, Launch
 
-__all__ = ["Device", "default_device", "device", "names", "numbered_device"]
+__all__ = ["OpenCLDevice", "default_device", "device", "names", "numbered_device"]
 
-LOCAL = 49152  # bytes that a kernel of ours takes at most, also where there are more
+MAX_SHARED_BYTES = 49152  # of a kernel, also on devices with more
 
 
-class Device:
+class OpenCLDevice:
     """One device in one context."""
 
     dialect = OPENCL
@@ -29,9 +29,9 @@ class Device:
         self.name = handle.name.strip()
         import pyopencl as cl
 
-        self.limits = Limits(
+        self.limits = DeviceLimits(
             units=handle.max_compute_units,
-            shared=min(LOCAL, handle.local_mem_size),
+            shared=min(MAX_SHARED_BYTES, handle.local_mem_size),
             items=min(1024, handle.max_work_group_size),
             gpu=bool(handle.type & cl.device_type.GPU),
         )
@@ -40,11 +40,11 @@ class Device:
 
     @property
     def key(self) -> str:
-        """What tells this kind of device from others."""
+        """Identifies this kind of device in caches."""
         return f"opencl {self.name} {self.handle.driver_version}"
 
     def function(self, kernel: Kernel) -> Any:
-        """A kernel, compiled; PyOpenCL keeps the machine code on disk."""
+        """Return a compiled kernel; PyOpenCL caches the machine code on disk."""
         import pyopencl as cl
 
         with self._lock:
@@ -56,13 +56,13 @@ class Device:
                 self._functions[kernel.source] = built
             return cl.Kernel(self._functions[kernel.source], kernel.name)
 
-    def prepare(self, program: DeviceProgram) -> Prepared:
-        """A program, ready to run."""
-        return Prepared(self, program)
+    def prepare(self, program: DeviceProgram) -> OpenCLExecutable:
+        """Compile the kernels of a program."""
+        return OpenCLExecutable(self, program)
 
     @property
     def queue(self) -> Any:
-        """A queue for those who bring none."""
+        """The queue for callers without one."""
         import pyopencl as cl
 
         with self._lock:
@@ -73,56 +73,56 @@ class Device:
     # --- arrays of the host -----------------------------------------------------------------------
 
     def allocate(self, size: int, queue: Any) -> Any:
-        """Memory of the device, freed with the last reference to it."""
+        """Allocate memory of the device, freed with the last reference."""
         import pyopencl as cl
 
         try:
             return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, max(1, size))
         except cl.Error as error:
-            raise OutOfMemoryError(f"{self.name} has no room for {size} bytes ({error})") from error
+            raise OutOfMemoryError(f"{self.name} cannot allocate {size} bytes ({error})") from error
 
     def upload(self, x: NDArray[Any], buffer: Any, queue: Any) -> None:
-        """From the host; the array is in one piece."""
+        """Copy a contiguous array from the host."""
         import pyopencl as cl
 
         if x.nbytes:
             cl.enqueue_copy(queue, buffer, x, is_blocking=True)
 
     def download(self, buffer: Any, x: NDArray[Any], queue: Any) -> None:
-        """To the host."""
+        """Copy a contiguous array to the host."""
         import pyopencl as cl
 
         if x.nbytes:
             cl.enqueue_copy(queue, x, buffer, is_blocking=True)
 
     def finish(self, queue: Any) -> None:
-        """Waits for all that was started."""
+        """Wait for all work of a queue."""
         queue.finish()
 
 
-class Prepared:
-    """A program on one device."""
+class OpenCLExecutable:
+    """A program on one device: its functions, and their arguments except for the buffers."""
 
-    def __init__(self, device: Device, program: DeviceProgram) -> None:
+    def __init__(self, device: OpenCLDevice, program: DeviceProgram) -> None:
         self.device, self.program = device, program
-        self._calls = [_Call(device, launch) for launch in program.launches]
+        self._calls = [_OpenCLCall(device, launch) for launch in program.launches]
         self._lock = threading.Lock()
 
     def run(self, buffers: Sequence[Any], queue: Any, events: Sequence[Any] = ()) -> Any:
-        """Enqueues everything, in order and after some events; ``buffers`` are in the program's order.
+        """Enqueue all launches after some events, and return the last event.
 
-        Returns the last event.
+        ``buffers`` are in the order of the program.
         """
         import pyopencl as cl
 
-        # Queues that keep no order are told it, launch by launch.
-        free = queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+        # In an out-of-order queue, each launch waits for the previous one.
+        out_of_order = queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
         event, wait = None, list(events)
         try:
             with self._lock:
                 for call in self._calls:
                     event = call(buffers, queue, wait)
-                    wait = [event] if free else []
+                    wait = [event] if out_of_order else []
             return event
         except cl.MemoryError as error:
             raise OutOfMemoryError(f"{self.device.name}: {error}") from error
@@ -130,8 +130,8 @@ class Prepared:
             raise DeviceError(f"{self.device.name}: {error}") from error
 
 
-class _Call:
-    def __init__(self, device: Device, launch: Launch) -> None:
+class _OpenCLCall:
+    def __init__(self, device: OpenCLDevice, launch: Launch) -> None:
         self._function = device.function(launch.kernel)
         self._buffers = launch.buffers
         items = launch.kernel.items
@@ -146,21 +146,21 @@ class _Call:
         return self._function(queue, self._global, self._local, *chosen, *self._values, wait_for=wait or None)
 
 
-_devices: dict[tuple[int, int], Device] = {}
+_devices: dict[tuple[int, int], OpenCLDevice] = {}
 _lock = threading.Lock()
 
 
-def device(context: Any, handle: Any) -> Device:
-    """A device in a context, the same one for the same asking."""
+def device(context: Any, handle: Any) -> OpenCLDevice:
+    """Return the device of a context and a handle; equal arguments give the same object."""
     key = (context.int_ptr, handle.int_ptr)
     with _lock:
         if key not in _devices:
-            _devices[key] = Device(context, handle)
+            _devices[key] = OpenCLDevice(context, handle)
         return _devices[key]
 
 
-def _found() -> list[Any]:
-    """All devices, in the order in which their drivers tell them; an error if there is none."""
+def _all_devices() -> list[Any]:
+    """Return all devices in the order of their drivers, or raise an error if there are none."""
     try:
         import pyopencl as cl
     except ImportError as error:
@@ -169,37 +169,41 @@ def _found() -> list[Any]:
             "pip install pocl-binary-distribution runs kernels on the CPU)"
         ) from error
     try:
-        found = [one for platform in cl.get_platforms() for one in platform.get_devices()]
+        handles = [handle for platform in cl.get_platforms() for handle in platform.get_devices()]
     except cl.Error:
-        found = []
-    if not found:
+        handles = []
+    if not handles:
         raise MissingDeviceError(
             "PyOpenCL finds no device: install the OpenCL driver of your GPU, or "
             "pip install pocl-binary-distribution to run kernels on the CPU"
         )
-    return found
+    return handles
 
 
 def names() -> list[str]:
-    """What the devices are called, in the order of their numbers."""
-    return [f"{one.name.strip()} ({one.platform.name.strip()})" for one in _found()]
+    """Return the names of all devices, in the order of their numbers."""
+    return [f"{handle.name.strip()} ({handle.platform.name.strip()})" for handle in _all_devices()]
 
 
 @cache
-def default_device() -> Device:
-    """The first GPU, or else the first device that there is."""
-    found = _found()
+def default_device() -> OpenCLDevice:
+    """Return the first GPU, or the first device if there is no GPU."""
+    handles = _all_devices()
     import pyopencl as cl
 
-    return numbered_device(next((k for k, one in enumerate(found) if one.type & cl.device_type.GPU), 0))
+    return numbered_device(
+        next((k for k, handle in enumerate(handles) if handle.type & cl.device_type.GPU), 0)
+    )
 
 
 @cache
-def numbered_device(number: int) -> Device:
-    """A device by its number."""
-    found = _found()
-    if number >= len(found):
-        raise MissingDeviceError(f"there is no OpenCL device number {number}; the drivers know {len(found)}")
+def numbered_device(number: int) -> OpenCLDevice:
+    """Return a device by its number."""
+    handles = _all_devices()
+    if number >= len(handles):
+        raise MissingDeviceError(
+            f"there is no OpenCL device number {number}; the drivers know {len(handles)}"
+        )
     import pyopencl as cl
 
-    return device(cl.Context([found[number]]), found[number])
+    return device(cl.Context([handles[number]]), handles[number])

@@ -11,7 +11,7 @@ from ....errors import ArgumentError
 from ....plans.flow import flow
 from ....wavelets import Wavelet
 from ...clike import Dialect, Kernel, KernelSpec
-from ..launches import Knobs, Launch, Limits, Ref, Task
+from ..launches import DeviceLimits, Knobs, Launch, Ref, Task
 
 __all__ = ["LevelCost", "Strategy", "Target", "Views", "Workload", "launches_of", "view_values"]
 
@@ -25,7 +25,7 @@ class Target(NamedTuple):
     Parameters
     ----------
     dialect : Dialect
-    limits : Limits
+    limits : DeviceLimits
     scheme : str
         ``"auto"``, or a scheme for two axes.
     method : {"auto", "lifting", "filters"}
@@ -34,7 +34,7 @@ class Target(NamedTuple):
     """
 
     dialect: Dialect
-    limits: Limits
+    limits: DeviceLimits
     scheme: str
     method: str
     knobs: Knobs
