@@ -303,13 +303,9 @@ def write_dicom(path: Path, picture: Picture, kind: str, **options: Any) -> None
 # Elements with the smallest and the largest sample: of the image, and of its series or planes.
 _IMAGE_EXTREMA = ("SmallestImagePixelValue", "LargestImagePixelValue")
 _OTHER_EXTREMA = (
-    "SmallestPixelValueInSeries",
-    "LargestPixelValueInSeries",
-    "SmallestImagePixelValueInPlane",
-    "LargestImagePixelValueInPlane",
-    "SmallestValidPixelValue",
-    "LargestValidPixelValue",
-)
+    "SmallestPixelValueInSeries LargestPixelValueInSeries SmallestImagePixelValueInPlane"
+    " LargestImagePixelValueInPlane SmallestValidPixelValue LargestValidPixelValue"
+).split()
 
 
 def _delete(dataset: Any, names: Iterable[str]) -> None:

@@ -73,22 +73,18 @@ def detect_kind(path: Path) -> str | None:
     if head[128:132] == b"DICM":  # Tested first, since the preamble may look like a TIFF header.
         return "dicom"
     signatures = {
-        b"\x89PNG\r\n\x1a\n": "png",
-        b"\xff\xd8\xff": "jpeg",
-        b"II*\0": "tiff",
-        b"MM\0*": "tiff",
-        b"II+\0": "tiff",
-        b"MM\0+": "tiff",
-        b"BM": "bmp",
-        b"GIF8": "gif",
-        b"\0\0\0\x0cjP  ": "jpeg2000",
-        b"\xff\x4f\xff\x51": "jpeg2000",
-        b"\x93NUMPY": "npy",
-        b"PK\x03\x04": "npz",
-        b"\x1aE\xdf\xa3": "video",
+        "png": (b"\x89PNG\r\n\x1a\n",),
+        "jpeg": (b"\xff\xd8\xff",),
+        "tiff": (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"),
+        "bmp": (b"BM",),
+        "gif": (b"GIF8",),
+        "jpeg2000": (b"\0\0\0\x0cjP  ", b"\xff\x4f\xff\x51"),
+        "npy": (b"\x93NUMPY",),
+        "npz": (b"PK\x03\x04",),
+        "video": (b"\x1aE\xdf\xa3",),
     }
-    for signature, kind in signatures.items():
-        if head.startswith(signature):
+    for kind, starts in signatures.items():
+        if head.startswith(starts):
             return kind
     if head[:4] == b"RIFF":
         return {b"WEBP": "webp", b"AVI ": "video"}.get(head[8:12])

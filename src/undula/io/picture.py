@@ -28,20 +28,7 @@ CMYK = ("cyan", "magenta", "yellow", "black")
 LAB = ("lightness", "a", "b")  # a and b are offset: grey is at the middle of the dtype's range.
 ALPHA = ("alpha", "premultiplied alpha")
 MAX_CHANNELS = 5  # The last axis of an array has channels if it is not longer.
-
 ORIENTATION_TAG = 274  # of EXIF and TIFF
-
-# By the orientation of EXIF and TIFF: whether to transpose; then whether to flip rows and columns.
-_ORIENTATIONS = {
-    1: (False, False, False),
-    2: (False, False, True),
-    3: (False, True, True),
-    4: (False, True, False),
-    5: (True, False, False),
-    6: (True, False, True),
-    7: (True, True, True),
-    8: (True, True, False),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +77,7 @@ class Picture:
                 f"pixels of shape {self.pixels.shape} have {count} channels, got {len(names)} names for them:"
                 f" {', '.join(names)}"
             )
-        if self.orientation not in _ORIENTATIONS:
+        if self.orientation not in range(1, 9):
             raise ArgumentError(f"orientation must be an integer from 1 to 8, got {self.orientation!r}")
         object.__setattr__(self, "channels", names)
 
@@ -189,16 +176,17 @@ class Picture:
 
     def upright(self) -> Picture:
         """Return a copy with its pixels turned upright, so that its orientation is 1."""
-        transpose, flip_rows, flip_columns = _ORIENTATIONS[self.orientation]
         if self.orientation == 1:
             return self
         row, column = self.axes
-        pixels = np.swapaxes(self.pixels, row, column) if transpose else self.pixels
-        flipped = ((row, flip_rows), (column, flip_columns))
-        pixels = np.flip(pixels, tuple(axis for axis, flip in flipped if flip))
-        about = dict(self.about)
-        if transpose:
+        pixels, about = self.pixels, dict(self.about)
+        if self.orientation in (5, 6, 7, 8):
+            pixels = np.swapaxes(pixels, row, column)
             about |= {key: tuple(about[key])[::-1] for key in ("dpi", "resolution") if key in about}
+        if self.orientation in (3, 4, 7, 8):
+            pixels = np.flip(pixels, row)
+        if self.orientation in (2, 3, 6, 7):
+            pixels = np.flip(pixels, column)
         return replace(self, pixels=np.ascontiguousarray(pixels), about=about, orientation=1)
 
     def brightness(self) -> NDArray[np.float64]:
