@@ -1,6 +1,6 @@
 """Kernels work on addresses: none may touch memory that is not its own."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import undula
 from comparing import assert_same, noise
 from undula.backends import reference
-from undula.backends.cpu import passes
+from undula.backends.cpu import executable
 
 GUARD = 1 << 13
 pytestmark = pytest.mark.filterwarnings("ignore:Level value")
@@ -22,22 +22,26 @@ def _guarded() -> Any:
     """Scratch between walls, which must stand after every call of a kernel."""
     regions: list[Any] = []
 
-    def scratch(size: int, listed: int) -> tuple[Any, Any]:
-        memory, addresses = np.full(size + 2 * GUARD, 0xAB, np.uint8), np.full(listed + 64, -7, np.int64)
-        regions.append((memory, size, addresses, listed))
-        return memory[GUARD : GUARD + size], addresses[:listed]
+    def scratch(size: int) -> Any:
+        memory = np.full(size + 64 + 2 * GUARD, 0xAB, np.uint8)
+        regions.append((memory, size))
+        return memory[GUARD : GUARD + size + 64]
 
-    def run(work: Callable[..., None], pieces: Sequence[tuple[Any, ...]]) -> None:
-        for piece in pieces:
-            work(*piece)
-            memory, size, addresses, listed = regions.pop()
-            assert (memory[:GUARD] == 0xAB).all()
-            assert (memory[GUARD + size :] == 0xAB).all()
-            assert (addresses[listed:] == -7).all()
+    def check() -> None:
+        memory, size = regions.pop()
+        start = -(memory.ctypes.data + GUARD) % 64  # the first aligned byte
+        assert (memory[: GUARD + start] == 0xAB).all()
+        assert (memory[GUARD + start + size :] == 0xAB).all()
+
+    play = executable.Executable.run_tape
+
+    def checked_play(*arguments: Any) -> None:
+        play(*arguments)
+        check()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(passes, "_scratch", scratch)
-        patch.setattr(passes, "run", run)
+        patch.setattr(executable, "scratch_memory", scratch)
+        patch.setattr(executable.Executable, "run_tape", checked_play)
         yield
 
 
@@ -69,7 +73,7 @@ def test_kernels_stay_where_they_belong(
     x, check = walled(tuple(shape), dtype)
     x[...] = noise(*shape, dtype=dtype)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(passes, "workers", lambda samples: threads)
+        patch.setattr(executable, "workers", lambda samples: threads)
         plan = undula.Plan(shape, name, level=level, mode=mode, dtype=dtype)
         made, walls = [], [check]
 
@@ -104,7 +108,7 @@ def test_kernels_of_integers_stay_where_they_belong(
     x, check = walled(tuple(shape), dtype)
     x[...] = np.random.default_rng(0).integers(-40, 40, shape)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(passes, "workers", lambda samples: threads)
+        patch.setattr(executable, "workers", lambda samples: threads)
         usual = undula.lwtn(x, name, level, mode, dtype=dtype)
         walls, made = [check], [walled(usual[0].shape, dtype)]
         details = [{key: walled(band.shape, dtype) for key, band in part.items()} for part in usual[1:]]
@@ -125,7 +129,7 @@ def test_planes_of_colours_stay_where_they_belong(
     image, check = walled((height, width, channels), "u1")
     image[...] = np.random.default_rng(0).integers(0, 256, image.shape)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(passes, "workers", lambda samples: threads)
+        patch.setattr(executable, "workers", lambda samples: threads)
         coeffs = undula.color.forward(image, level=level)
     check()
     np.testing.assert_array_equal(undula.color.inverse(coeffs), image)

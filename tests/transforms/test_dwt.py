@@ -67,6 +67,23 @@ def test_several_levels(
     assert_same(undula.waverecn(theirs, name, mode, axes), pywt.waverecn(theirs, name, mode, axes))
 
 
+@pytest.mark.parametrize("order", [(1, 0), (2, 0, 1), (1, 2, 0)])
+@pytest.mark.parametrize("dtype", ["f4", "c16"])
+def test_arrays_in_another_order_are_transformed_as_their_transpose(order: Any, dtype: str) -> None:
+    shape = (14, 19, 12)[: len(order)]
+    plain = noise(*shape, dtype=dtype)
+    turned = np.empty([shape[axis] for axis in order], dtype).transpose(np.argsort(order))
+    turned[...] = plain
+    for axes in (None, (-2, -1), (0,)):
+        ours, theirs = (
+            undula.wavedecn(turned, "db3", level=1, axes=axes),
+            pywt.wavedecn(plain, "db3", level=1, axes=axes),
+        )
+        assert_same(ours, theirs)
+        assert_same(undula.waverecn(ours, "db3", axes=axes), plain)
+        assert ours[0].strides != np.ascontiguousarray(ours[0]).strides  # no copy was made
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_one_and_two_axes(mode: str) -> None:
     x = noise(5, 40, 31)
@@ -462,7 +479,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "another shape": (
         lambda: undula.idwt(np.ones(4), np.ones(4), "haar", shape=6),
         ValueError,
-        r"\(6,\).*\(7,\) to \(8,\)",
+        r"\(6,\).*\(7,\) and \(8,\)",
     ),
     "no shape": (lambda: undula.idwt(np.ones(4), np.ones(4), "haar", shape=(8, 8)), ValueError, "1 integers"),
     "memory below nothing": (lambda: undula.keep_memory(-1), ValueError, "-1"),

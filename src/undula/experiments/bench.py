@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -80,7 +80,7 @@ def _pictures(shape: tuple[int, ...], count: int, dtype: str) -> list[Array]:
 
 def _details(x: Array, plan: Plan, axes: tuple[int, ...]) -> tuple[float, str]:
     """The sum of magnitudes of the horizontal details of one level, and its source."""
-    wavelet, mode = plan._recipe.wavelets[0], plan._recipe.modes[0]
+    wavelet, mode = plan.spec.wavelets[0], plan.spec.modes[0]
     wide = x.astype(np.float64)
     if x.size <= MAX_PYWT_SAMPLES:
         try:
@@ -156,8 +156,7 @@ class Bench:
             warnings.simplefilter("ignore")  # Many levels are part of the experiment.
             plan = Plan(tuple(shape), wavelet, level=level, backend=self.device, **options)
         if tile is not None:
-            plan._options = replace(plan._options, knobs=Knobs(tile=(tile, tile)))
-            plan._programs(False)  # (an error, if it does not fit)
+            plan = plan.with_knobs(Knobs(tile=(tile, tile)))
         return plan
 
     @staticmethod
@@ -232,13 +231,13 @@ class Bench:
         there.finish()
         # The horizontal details of the finest level: a band that every step has a part in.
         band, axes, samples = there.download()[-2], plan.axes, image
-        if plan._inner != plan.shape:  # (with zeros around)
-            samples = np.zeros(plan._inner, image.dtype)
+        if plan.padded_shape != plan.shape:  # (with zeros around)
+            samples = np.zeros(plan.padded_shape, image.dtype)
             samples[tuple(slice(n) for n in image.shape)] = image
         if axes == (1, 2):
             band, samples, axes = band[0], samples[0], (0, 1)
         own = float(np.abs(band, dtype=np.float64).sum())
-        key = ("details", samples.shape, str(samples.dtype), repr(plan._recipe), axes, plan.shape)
+        key = ("details", samples.shape, str(samples.dtype), repr(plan.spec), axes, plan.shape)
         total, whose = self.cpu.once(key, lambda: _details(samples, plan, axes))
         loose = 2e-2 if plan.dtype == np.float16 else 1e-4
         restored = float(np.abs(there.download_samples().astype(np.float64) - image).max())

@@ -108,7 +108,7 @@ def _in_caches(bench: Bench, wavelet: str, name: str, n: int) -> float | None:
             plan = bench.plan((side, side), wavelet, 1, dtype="float32", mode="symmetric", scheme=name)
         except UndulaError:
             return None
-        _, stages = plan._programs(False)
+        stages = plan.stages
         count = (n // side) ** 2
         level = stages[0]
         tasks = tuple(task._replace(axis=task.axis + 1) for task in level.tasks)
@@ -220,7 +220,7 @@ def _details(bench: Bench, wavelet: str, name: str) -> dict[str, int]:
         plan = bench.plan((1024, 1024), wavelet, 1, dtype="float32", mode="symmetric", scheme=name)
     except UndulaError:
         return {}
-    kernel = plan._programs(False)[0].program.launches[0].kernel
+    kernel = plan.program(False).program.launches[0].kernel
     details: dict[str, int] = device.details(kernel)
     return details
 

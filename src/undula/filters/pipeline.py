@@ -20,8 +20,8 @@ from ..backends.devices.launches import UnfusedError
 from ..errors import ArgumentError, ArgumentTypeError, FileError, UndulaError, UnknownNameError
 from ..plans import dwtn_max_level
 from ..plans.boundary import MODES, check_mode
+from ..plans.spec import TransformSpec, transform_spec
 from ..transforms import dwtn, wavedecn, waverecn
-from ..transforms.levels import recipe
 from ..transforms.ondevice import DeviceOptions, backward, engine
 from ..transforms.ondevice import forward as device_forward
 from ..wavelets import Wavelet, as_wavelet, wavelist
@@ -443,10 +443,10 @@ class Pipeline:
             trace.lap("inverse", arrays, filtered)
         return filtered
 
-    def _recipe(self, x: Any) -> Any:
+    def _spec(self, x: Any) -> TransformSpec:
         """Return the transform of planes ``x`` along their spatial axes."""
         ndim = len(x.shape)
-        return recipe(ndim, as_wavelet(self.wavelet), self.mode, tuple(range(1, ndim)))
+        return transform_spec(ndim, as_wavelet(self.wavelet), self.mode, tuple(range(1, ndim)))
 
     def _decompose(
         self, arrays: Arrays, x: Any, ndim: int, levels: int, options: RunOptions
@@ -471,7 +471,7 @@ class Pipeline:
                 coeffs = wavedecn(x, wavelet, self.mode, levels, axes, backend=backend)
             else:
                 library, device_options = _device(x, options)
-                coeffs = device_forward(library, x, self._recipe(x), levels, options=device_options)
+                coeffs = device_forward(library, x, self._spec(x), levels, options=device_options)
             return coeffs[0], list(reversed(coeffs[1:])), []
         low, details = x, []
         for level in range(1, levels + 1):
@@ -487,7 +487,7 @@ class Pipeline:
         shape = tuple(int(n) for n in x.shape)
         if not options.automatic:
             library, device_options = _device(x, options)
-            return backward(library, coeffs, self._recipe(x), shape, options=device_options)
+            return backward(library, coeffs, self._spec(x), shape, options=device_options)
         axes = tuple(range(1, len(shape)))
         return waverecn(
             coeffs, as_wavelet(self.wavelet), self.mode, axes, shape=shape, backend=options.backend
@@ -539,7 +539,7 @@ class Pipeline:
             return backward(
                 library,
                 [low, *reversed(details)],
-                self._recipe(x),
+                self._spec(x),
                 tuple(int(n) for n in x.shape),
                 options=DeviceOptions(rule=limits.rule, each=per_item),
                 limits=table,

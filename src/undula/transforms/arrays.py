@@ -83,7 +83,7 @@ def check_out(
         )
     if not out.flags.writeable:
         raise ArgumentError(f"{what} must be writeable")
-    if any(n > 1 and stride == 0 for n, stride in zip(out.shape, out.strides, strict=True)):
+    if out.size and any(n > 1 and stride == 0 for n, stride in zip(out.shape, out.strides, strict=True)):
         raise ArgumentError(f"{what} must not share memory with itself, got strides {out.strides}")
     for x in inputs:
         if np.may_share_memory(x, out) and np.shares_memory(x, out):

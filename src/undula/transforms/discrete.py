@@ -7,18 +7,21 @@ length back that a transform cannot know of.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..backends.cpu import UnfollowedStridesError
 from ..errors import ArgumentError, ArgumentTypeError
-from ..plans.axes import Axes, one_axis, two_axes
-from ..plans.coeffs import checked_level, from_keys, keyed_as
+from ..plans.axes import Axes
+from ..plans.coeffs import checked_level, keyed_as
+from ..plans.nesting import FORMS, NESTING, Form
+from ..plans.spec import NO_COEFFICIENTS, BandTree, TransformSpec, transform_spec
 from ..wavelets import Wavelet
 from .arrays import as_shape, given_array, result_dtype
-from .levels import Recipe, checked_targets, decompose, recipe, recompose
+from .host import ForwardCall, InverseCall, band_shapes, checked_targets, decompose, flat_bands, recompose
 from .ondevice import arrays_of, backward, engine, forward, restorer
 
 __all__ = [
@@ -44,45 +47,133 @@ Modes = str | int | Sequence[Any]
 Length = int | Sequence[int] | None
 
 
-def _samples(data: ArrayLike, wavelet: Names, mode: Modes, axes: Axes, few: str) -> tuple[Array, Recipe]:
-    """The array as it was given, and what is to be done to it."""
-    x = given_array(data)
-    ndim = len(x.shape)
-    if ndim < 1:
-        raise ArgumentError(f"{few}, got a single number")
-    wanted = recipe(ndim, wavelet, mode, axes)
-    if any(x.shape[axis] < 1 for axis in wanted.axes):
-        raise ArgumentError(f"Input data must have samples along the transformed axes, got shape {x.shape}")
-    return x, wanted
+DWT, DWT2, DWTN, WAVEDEC, WAVEDEC2, WAVEDECN = FORMS.values()
+MAX_CALLS = 2048
+_calls: dict[Any, Any] = {}  # What was compiled for calls that were seen before.
+
+
+def _remembered(key: Any) -> Any:
+    try:
+        return _calls.get(key)
+    except TypeError:  # A list, for instance of wavelets, is not looked up.
+        return None
+
+
+def _remember(key: Any, call: Any, plain: Sequence[Any]) -> None:
+    """Keep a compiled call, unless an argument is of a type of which others may be equal to it."""
+    if not all(isinstance(value, (str, int, tuple, Wavelet, type(None))) for value in plain):
+        return
+    if len(_calls) >= MAX_CALLS:
+        _calls.clear()
+    _calls[key] = call
 
 
 def _forward(
-    data: Any, given: Any, wanted: Recipe, levels: int, out: Any, keyed: Sequence[Any] | None, backend: str
-) -> list[Any]:
-    device = engine([given], backend)
+    form: Form, data: Any, wavelet: Names, mode: Modes, level: int | None, axes: Any, out: Any, backend: str
+) -> Any:
+    """Return the coefficients in a form; what was compiled for an equal call before is looked up."""
+    key = None
+    if type(data) is np.ndarray and out is None and backend == "auto":
+        # The types are there because True and 1.0 are equal to 1.
+        key = (
+            form.name, data.shape, data.strides, data.dtype, wavelet, mode, level, axes,
+            type(mode), type(level), type(axes),
+        )  # fmt: skip
+        call = _remembered(key)
+        if call is not None and data.flags.aligned:
+            return call(data)
+    x = given_array(data)
+    ndim = len(x.shape)
+    if ndim < 1:
+        raise ArgumentError(f"{form.expected}, got a single number")
+    spec = transform_spec(ndim, wavelet, mode, form.axes(axes))
+    if any(x.shape[axis] < 1 for axis in spec.axes):
+        raise ArgumentError(f"Input data must have samples along the transformed axes, got shape {x.shape}")
+    levels = 1 if form.single else checked_level(x.shape, spec.wavelets, spec.axes, level, stacklevel=4)
+    keyed = None if out is None else form.keyed(out, spec.keys[0])
+    device = engine([x], backend)
     if device is not None:
         if out is not None and keyed is None:
             raise ArgumentError(f"out must be nested as the result is, with {levels} level(s) of details")
-        results: list[Any] = restorer(data)(forward(device, given, wanted, levels, keyed))
-        return results
-    x = given.astype(result_dtype(given.dtype), copy=False)
-    targets = None if out is None else checked_targets(wanted, x, levels, out, keyed, given)
-    made: list[Any] = restorer(data)(decompose(wanted, x, levels, targets))
-    return made
+        return form.from_keyed(restorer(data)(forward(device, x, spec, levels, keyed)))
+    array = x.astype(result_dtype(x.dtype), copy=False)
+    # A call that warns of its level is not kept, so that it warns each time.
+    if key is not None and array is data and levels and (form.single or level is None or levels == level):
+        deepest = levels if form.single else checked_level(x.shape, spec.wavelets, spec.axes, None)
+        beside = data.ndim and data.strides[-1] == data.itemsize  # or kernels cannot follow the strides
+        if levels <= deepest and beside and data.flags.aligned and data.size:
+            try:
+                call = _compiled(form, spec, array, levels)
+            except UnfollowedStridesError:
+                pass
+            else:
+                _remember(key, call, (wavelet, mode, axes))
+                return call(array)
+    targets = None if out is None else checked_targets(spec, array, levels, out, keyed, x)
+    return form.from_keyed(restorer(data)(decompose(spec, array, levels, targets)))
 
 
-def _backward(wanted: Recipe, coeffs: list[Any], given: Any, shape: Length, out: Any, backend: str) -> Array:
-    device = engine(arrays_of(coeffs), backend)
-    lengths = as_shape(shape, _ndim(coeffs))
+def _compiled(form: Form, spec: TransformSpec, x: Array, levels: int) -> ForwardCall:
+    keys = spec.keys[1:]
+    tree = BandTree.of_samples(spec, x.shape, levels)
+    return ForwardCall(tree, x.dtype, x.strides, lambda flat: form.from_flat(flat, keys))
+
+
+def _backward(
+    form: Form, coeffs: Any, flat: list[Any] | None, wavelet: Names, mode: Modes, axes: Any, shape: Length,
+    out: Any, backend: str, read: Callable[[], tuple[TransformSpec, list[Any], Any]],
+) -> Array:  # fmt: skip
+    """Return the samples of coefficients; what was compiled for an equal call before is looked up.
+
+    ``flat`` are the bands in an order that the form has, or None where they are not plain arrays; ``read``
+    checks everything, and returns the transform, the coefficients by key, and one as the caller gave it.
+    """
+    key = None
+    if flat is not None and shape is None and out is None and backend == "auto":
+        layouts = [None if a is None else (a.shape, a.strides, a.dtype, a.flags.aligned) for a in flat]
+        key = (form.name, tuple(layouts), wavelet, mode, axes, type(mode), type(axes))
+        call = _remembered(key)
+        if call is not None:
+            return call(flat)  # type: ignore[no-any-return]
+    spec, keyed, sample = read()
+    device = engine(arrays_of(keyed), backend)
+    given = [band for band in arrays_of(keyed) if band is not None]
+    lengths = as_shape(shape, len(given[0].shape))
     if device is not None:
-        made: Array = restorer(given)(backward(device, coeffs, wanted, lengths, out))
-        return made
-    restored: Array = restorer(given)(recompose(wanted, coeffs, lengths, out))
+        on_device: Array = restorer(sample)(backward(device, keyed, spec, lengths, out))
+        return on_device
+    if key is not None and _all_alike(given):
+        call = _compiled_back(spec, keyed, flat or [])
+        if call is not None:
+            _remember(key, call, (wavelet, mode, axes))
+            return call(flat or [])  # type: ignore[no-any-return]
+    restored: Array = restorer(sample)(recompose(spec, keyed, lengths, out))
     return restored
 
 
-def _ndim(coeffs: list[Any]) -> int:
-    return next(len(a.shape) for a in arrays_of(coeffs) if a is not None)
+def _all_alike(arrays: Sequence[Array]) -> bool:
+    """Whether these are arrays in C order, all of one dtype that needs no conversion."""
+    dtype = arrays[0].dtype
+    plain = all(a.dtype == dtype and a.flags.c_contiguous and a.flags.aligned and a.size for a in arrays)
+    return plain and result_dtype(dtype) == dtype and dtype.isnative
+
+
+def _compiled_back(spec: TransformSpec, keyed: list[Any], flat: Sequence[Any]) -> Any:
+    tree, low = BandTree.of_bands(spec, band_shapes(keyed))
+    bands = flat_bands(spec, keyed)
+    if tree.levels != len(keyed) - 1 or not tree.levels or (low is not None and low != bands[0].shape):
+        return None
+    order = [next(k for k, a in enumerate(flat) if a is band) if band is not None else None for band in bands]
+    dtype = next(band.dtype for band in bands if band is not None)
+    call = InverseCall(tree, dtype, [None if band is None else () for band in bands])
+    if order == [None if band is None else k for k, band in enumerate(bands)]:
+        return call
+    return lambda given: call([None if k is None else given[k] for k in order])
+
+
+def _plain(bands: list[Any]) -> list[Any] | None:
+    """Return the bands if all are None or arrays of NumPy."""
+    return bands if all(band is None or type(band) is np.ndarray for band in bands) else None
 
 
 def _band(band: Any, what: str) -> Any:
@@ -127,13 +218,7 @@ def dwtn(
     >>> sorted(dwtn([[1.0, 2.0], [3.0, 4.0]], "haar").items())[0]
     ('aa', array([[5.]]))
     """
-    x, wanted = _samples(data, wavelet, mode, axes, "Input data must be at least 1D")
-    low = wanted.keys[0]
-    keyed = None
-    if isinstance(out, Mapping) and low in out:
-        keyed = [out[low], {key: band for key, band in out.items() if key != low}]
-    approximation, details = _forward(data, x, wanted, 1, out, keyed, backend)
-    return {low: approximation, **details}
+    return _forward(DWTN, data, wavelet, mode, 1, axes, out, backend)  # type: ignore[no-any-return]
 
 
 def idwtn(
@@ -159,21 +244,31 @@ def idwtn(
     """
     if not isinstance(coeffs, Mapping):
         raise ArgumentTypeError(f"bands are given by key, such as {{'aa': …}}, got {type(coeffs).__name__}")
+    flat = _plain(list(coeffs.values()))
+    key_axes = (axes, *coeffs) if isinstance(axes, (int, tuple, type(None))) else axes
+    return _backward(
+        DWTN, coeffs, flat, wavelet, mode, key_axes, shape, out, backend,
+        lambda: _read_bands(coeffs, wavelet, mode, axes),
+    )  # fmt: skip
+
+
+def _read_bands(
+    coeffs: Mapping[str, Any], wavelet: Names, mode: Modes, axes: Axes
+) -> tuple[TransformSpec, list[Any], Any]:
+    """Return the transform, bands by key, and one of them as it was given, of one level."""
     bands = {key: _band(band, f"band {key!r}") for key, band in coeffs.items()}
-    found = {key: tuple(band.shape) for key, band in bands.items() if band is not None}
-    if not found:
-        raise ArgumentError("At least one coefficient parameter must be specified.")
-    if len(set(found.values())) > 1:
-        raise ArgumentError(f"Coefficients arrays must have the same shape, got {found}")
-    ndim = len(next(iter(found.values())))
-    wanted = recipe(ndim, wavelet, mode, axes)
-    if not set(bands) <= set(wanted.keys):
+    shapes = {key: tuple(band.shape) for key, band in bands.items() if band is not None}
+    if not shapes:
+        raise ArgumentError(NO_COEFFICIENTS)
+    if len(set(shapes.values())) > 1:
+        raise ArgumentError(f"Coefficients arrays must have the same shape, got {shapes}")
+    spec = transform_spec(len(next(iter(shapes.values()))), wavelet, mode, axes)
+    if not set(bands) <= set(spec.keys):
         raise ArgumentError(
-            f"bands of {len(wanted.axes)} axes have keys among {wanted.keys}, got {sorted(map(str, bands))}"
+            f"bands of {len(spec.axes)} axes have keys among {spec.keys}, got {sorted(map(str, bands))}"
         )
-    keyed = [bands.pop(wanted.keys[0], None), bands]
     sample = next(band for band in coeffs.values() if band is not None)
-    return _backward(wanted, keyed, sample, shape, out, backend)
+    return spec, [bands.pop(spec.keys[0], None), bands], sample
 
 
 def wavedecn(
@@ -202,23 +297,7 @@ def wavedecn(
     list
         ``[approximation, details of the coarsest level, …, details of the finest]``, details as dictionaries.
     """
-    return _wavedecn(data, wavelet, mode, level, axes, out, "wavedecn", backend)
-
-
-def _wavedecn(
-    data: ArrayLike,
-    wavelet: Names,
-    mode: Modes,
-    level: int | None,
-    axes: Axes,
-    out: Any,
-    form: str,
-    backend: str,
-) -> list[Any]:
-    x, wanted = _samples(data, wavelet, mode, axes, "Expected at least 1D input data")
-    levels = checked_level(x.shape, wanted.wavelets, wanted.axes, level, stacklevel=4)
-    keyed = None if out is None else keyed_as(out, form)
-    return from_keys(_forward(data, x, wanted, levels, out, keyed, backend), form)
+    return _forward(WAVEDECN, data, wavelet, mode, level, axes, out, backend)  # type: ignore[no-any-return]
 
 
 def waverecn(
@@ -235,49 +314,54 @@ def waverecn(
 
     ``shape`` and ``out`` are those of :func:`idwtn`.
     """
-    return _waverecn(coeffs, wavelet, mode, axes, shape, out, "wavedecn", backend)
+    return _waverecn(WAVEDECN, coeffs, wavelet, mode, axes, shape, out, backend)
 
 
 def _waverecn(
-    coeffs: Sequence[Any],
-    wavelet: Names,
-    mode: Modes,
-    axes: Axes,
-    shape: Length,
-    out: Any,
-    form: str,
+    form: Form, coeffs: Sequence[Any], wavelet: Names, mode: Modes, axes: Any, shape: Length, out: Any,
     backend: str,
-) -> Array:
+) -> Array:  # fmt: skip
+    flat, key_axes = None, axes
+    if type(coeffs) in (list, tuple):
+        if form is WAVEDEC:
+            flat = _plain(list(coeffs))
+        elif form is WAVEDEC2 and all(type(part) is tuple and len(part) == 3 for part in coeffs[1:]):
+            flat = _plain([*coeffs[:1], *(band for part in coeffs[1:] for band in part)])
+        elif form is WAVEDECN and all(type(part) is dict for part in coeffs[1:]):
+            flat = _plain([*coeffs[:1], *(band for part in coeffs[1:] for band in part.values())])
+            if isinstance(axes, (int, tuple, type(None))):
+                key_axes = (axes, *(tuple(part) for part in coeffs[1:]))
+    return _backward(
+        form, coeffs, flat, wavelet, mode, key_axes, shape, out, backend,
+        lambda: _read_levels(form, coeffs, wavelet, mode, axes),
+    )  # fmt: skip
+
+
+def _read_levels(
+    form: Form, coeffs: Sequence[Any], wavelet: Names, mode: Modes, axes: Any
+) -> tuple[TransformSpec, list[Any], Any]:
+    """Return the transform, coefficients by key, and one of them as it was given, of several levels."""
     if isinstance(coeffs, (str, Mapping, np.ndarray)) or not isinstance(coeffs, Sequence):
         raise ArgumentError(f"Expected sequence of coefficient arrays, got {type(coeffs).__name__}")
     if len(coeffs) < 1:
         raise ArgumentError("Coefficient list too short (minimum 1 array required).")
-    keyed = keyed_as(coeffs, form)
+    keyed = keyed_as(coeffs, form.name)
     if keyed is None:
-        raise ArgumentError(f"coefficients must be nested as {form} does: {_NESTING[form]}")
-    read: list[Any] = [_band(keyed[0], "the approximation")]
+        raise ArgumentError(f"coefficients must be nested as {form.name} does: {NESTING[form.name]}")
+    arrays: list[Any] = [_band(keyed[0], "the approximation")]
     for number, level in enumerate(keyed[1:], 1):
-        read.append({key: _band(band, f"band {key!r} of level {number}") for key, band in level.items()})
-    given = [a for a in (read[0], *(b for level in read[1:] for b in level.values())) if a is not None]
+        arrays.append({key: _band(band, f"band {key!r} of level {number}") for key, band in level.items()})
+    given = [a for a in arrays_of(arrays) if a is not None]
     if not given:
-        raise ArgumentError("At least one coefficient parameter must be specified.")
-    ndim = len(given[0].shape)
-    wanted = recipe(ndim, wavelet, mode, axes)
-    for number, level in enumerate(read[1:], 1):
-        if not set(level) <= set(wanted.keys[1:]):
+        raise ArgumentError(NO_COEFFICIENTS)
+    spec = transform_spec(len(given[0].shape), wavelet, mode, form.axes(axes))
+    for number, level in enumerate(arrays[1:], 1):
+        if not set(level) <= set(spec.keys[1:]):
             raise ArgumentError(
-                f"details {number} of {len(wanted.axes)} axes have keys among {wanted.keys[1:]}, got"
+                f"details {number} of {len(spec.axes)} axes have keys among {spec.keys[1:]}, got"
                 f" {sorted(map(str, level))}"
             )
-    sample = next(a for a in arrays_of(keyed) if a is not None)
-    return _backward(wanted, read, sample, shape, out, backend)
-
-
-_NESTING = {
-    "wavedec": "[cA, cD of the coarsest level, …]",
-    "wavedec2": "[cA, (cH, cV, cD) of the coarsest level, …], details three arrays each",
-    "wavedecn": "[approximation, details of the coarsest level, …], details a dictionary of arrays each",
-}
+    return spec, arrays, next(a for a in arrays_of(keyed) if a is not None)
 
 
 # --- one axis -------------------------------------------------------------------------------------
@@ -300,10 +384,7 @@ def dwt(
     >>> cA.round(3).tolist(), cD.round(3).tolist()
     ([2.121, 4.95], [-0.707, -0.707])
     """
-    x, wanted = _samples(data, wavelet, mode, one_axis(axis), "Input data must be at least 1D")
-    keyed = [out[0], {"d": out[1]}] if isinstance(out, (tuple, list)) and len(out) == 2 else None
-    approximation, details = _forward(data, x, wanted, 1, out, keyed, backend)
-    return approximation, details["d"]
+    return _forward(DWT, data, wavelet, mode, 1, axis, out, backend)  # type: ignore[no-any-return]
 
 
 def idwt(
@@ -325,7 +406,10 @@ def idwt(
     >>> idwt(cA, cD, "haar", shape=3).round(3).tolist()
     [1.0, 2.0, 3.0]
     """
-    return idwtn({"a": cA, "d": cD}, wavelet, mode, one_axis(axis), shape=shape, out=out, backend=backend)
+    return _backward(
+        DWT, None, _plain([cA, cD]), wavelet, mode, axis, shape, out, backend,
+        lambda: _read_bands({"a": cA, "d": cD}, wavelet, mode, DWT.axes(axis)),
+    )  # fmt: skip
 
 
 def wavedec(
@@ -342,7 +426,7 @@ def wavedec(
 
     Parameters are those of :func:`wavedecn`, with one axis.
     """
-    return _wavedecn(data, wavelet, mode, level, one_axis(axis), out, "wavedec", backend)
+    return _forward(WAVEDEC, data, wavelet, mode, level, axis, out, backend)  # type: ignore[no-any-return]
 
 
 def waverec(
@@ -356,7 +440,7 @@ def waverec(
     backend: str = "auto",
 ) -> Array:
     """The inverse of :func:`wavedec`."""
-    return _waverecn(coeffs, wavelet, mode, one_axis(axis), shape, out, "wavedec", backend)
+    return _waverecn(WAVEDEC, coeffs, wavelet, mode, axis, shape, out, backend)
 
 
 # --- two axes -------------------------------------------------------------------------------------
@@ -372,10 +456,7 @@ def dwt2(
     backend: str = "auto",
 ) -> tuple[Array, tuple[Array, Array, Array]]:
     """One level of the DWT of images: ``(cA, (cH, cV, cD))``; parameters are those of :func:`dwtn`."""
-    x, wanted = _samples(data, wavelet, mode, two_axes(axes), "Expected at least 2D input data")
-    keyed = None if out is None else keyed_as(out, "wavedec2")
-    approximation, details = _forward(data, x, wanted, 1, out, keyed, backend)
-    return approximation, (details["da"], details["ad"], details["dd"])
+    return _forward(DWT2, data, wavelet, mode, 1, axes, out, backend)  # type: ignore[no-any-return]
 
 
 def idwt2(
@@ -392,9 +473,11 @@ def idwt2(
     keyed = keyed_as(coeffs, "wavedec2")
     if keyed is None or len(keyed) != 2:
         raise ArgumentError(f"coefficients are a pair (cA, (cH, cV, cD)), got {type(coeffs).__name__}")
-    return idwtn(
-        {"aa": keyed[0], **keyed[1]}, wavelet, mode, two_axes(axes), shape=shape, out=out, backend=backend
-    )
+    bands = {"aa": keyed[0], **keyed[1]}
+    return _backward(
+        DWT2, coeffs, _plain(list(bands.values())) if len(bands) == 4 else None, wavelet, mode, axes, shape,
+        out, backend, lambda: _read_bands(bands, wavelet, mode, DWT2.axes(axes)),
+    )  # fmt: skip
 
 
 def wavedec2(
@@ -426,7 +509,7 @@ def wavedec2(
     >>> [coeffs[0].shape, *(level[0].shape for level in coeffs[1:])]
     [(2, 2), (2, 2), (4, 4)]
     """
-    return _wavedecn(data, wavelet, mode, level, two_axes(axes), out, "wavedec2", backend)
+    return _forward(WAVEDEC2, data, wavelet, mode, level, axes, out, backend)  # type: ignore[no-any-return]
 
 
 def waverec2(
@@ -456,4 +539,4 @@ def waverec2(
     >>> waverec2(coeffs, "haar").shape, waverec2(coeffs, "haar", shape=(7, 7)).shape
     ((8, 8), (7, 7))
     """
-    return _waverecn(coeffs, wavelet, mode, two_axes(axes), shape, out, "wavedec2", backend)
+    return _waverecn(WAVEDEC2, coeffs, wavelet, mode, axes, shape, out, backend)

@@ -20,9 +20,10 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..plans.axes import Axes, one_axis, two_axes
 from ..plans.coeffs import from_keys, to_keys
 from ..plans.mixing import Mixing, Unmixing
+from ..plans.spec import TransformSpec, deepest_lwt, transform_spec
 from ..wavelets import Wavelet
 from .arrays import given_array, result_dtype
-from .levels import Recipe, checked_targets, decompose, decompose_mixed, deepest_lwt, grown, recipe, recompose
+from .host import checked_targets, decompose, decompose_mixed, grown, recompose
 from .ondevice import DeviceOptions, HostLibrary, arrays_of, backward, engine, forward, restorer
 
 __all__ = ["ilwt", "ilwt2", "ilwtn", "lwt", "lwt2", "lwtn"]
@@ -97,22 +98,22 @@ def _lwtn(
     given = array = given_array(x, "x")
     device = engine([given], backend)
     if device is not None:
-        wanted = recipe(len(array.shape), wavelet, mode, axes, lifted=True)
-        levels = _levels(wanted, tuple(array.shape), level)
+        spec = transform_spec(len(array.shape), wavelet, mode, axes, lifted=True)
+        levels = _levels(spec, tuple(array.shape), level)
         if math.prod(array.shape) == 0:
             raise ArgumentError(f"an array with samples along some axis is needed, got shape {array.shape}")
         keyed = to_keys(out, given_array) if isinstance(out, (list, tuple)) else None
-        whole = _kept_on(device, array, wanted, levels, dtype)
-        return from_keys(restorer(x)(forward(device, array, wanted, levels, keyed, whole=whole)), form)
+        whole = _kept_on(device, array, spec, levels, dtype)
+        return from_keys(restorer(x)(forward(device, array, spec, levels, keyed, whole=whole)), form)
     if array.ndim < 1 or array.size == 0:
         raise ArgumentError(f"an array with samples along some axis is needed, got shape {array.shape}")
-    wanted = recipe(array.ndim, wavelet, mode, axes, lifted=True)
-    levels = _levels(wanted, array.shape, level)
+    spec = transform_spec(array.ndim, wavelet, mode, axes, lifted=True)
+    levels = _levels(spec, array.shape, level)
     if array.dtype.kind == "b":
         array = array.astype(np.float64 if dtype is None else np.int8)
-    kept = storage(array.dtype, wanted, array.shape, levels, dtype, lambda: cpu.largest(array))
-    if out is None and _is_image(given, wanted, kept):
-        own = recipe(3, wanted.wavelets, wanted.modes, (1, 2), lifted=True)
+    kept = storage(array.dtype, spec, array.shape, levels, dtype, lambda: cpu.largest(array))
+    if out is None and _is_image(given, spec, kept):
+        own = transform_spec(3, spec.wavelets, spec.modes, (1, 2), lifted=True)
         once = Mixing(((1,),), (0,), (0,))
         assert kept is not None
         made = decompose_mixed(own, given[..., np.newaxis], once, levels, kept)
@@ -122,18 +123,18 @@ def _lwtn(
     targets = None
     if out is not None:
         keyed = to_keys(out) if isinstance(out, (list, tuple)) else None
-        targets = checked_targets(wanted, array, levels, out, keyed, given)
-    return from_keys(restorer(x)(decompose(wanted, array, levels, targets)), form)
+        targets = checked_targets(spec, array, levels, out, keyed, given)
+    return from_keys(restorer(x)(decompose(spec, array, levels, targets)), form)
 
 
-def _is_image(x: Any, wanted: Recipe, kept: np.dtype[Any] | None) -> TypeGuard[Array]:
+def _is_image(x: Any, spec: TransformSpec, kept: np.dtype[Any] | None) -> TypeGuard[Array]:
     """An image of unsigned integers whose rows the first level reads as they are."""
     return (
         isinstance(x, np.ndarray)
         and x.dtype in (np.uint8, np.uint16)
         and x.flags.c_contiguous
         and x.ndim == 2
-        and wanted.axes == (0, 1)
+        and spec.axes == (0, 1)
         and kept is not None
         and x.dtype.itemsize < kept.itemsize < 8
     )
@@ -141,7 +142,7 @@ def _is_image(x: Any, wanted: Recipe, kept: np.dtype[Any] | None) -> TypeGuard[A
 
 def storage(
     dtype: np.dtype[Any],
-    wanted: Recipe,
+    spec: TransformSpec,
     shape: tuple[int, ...],
     levels: int,
     asked: DTypeLike | None,
@@ -159,7 +160,7 @@ def storage(
         raise ArgumentTypeError(
             f"integers come back exactly, and these are {dtype}: round them first, or leave dtype away"
         )
-    grows = grown(wanted, shape, levels)
+    grows = grown(spec, shape, levels)
     info = np.iinfo(dtype)
     most = max(-int(info.min), int(info.max))
     sizes = [np.dtype(name) for name in STORAGES]
@@ -175,7 +176,7 @@ def storage(
     bits = 8 * size.itemsize
     wider = f" or pass dtype='int{2 * bits}'" if bits < 64 else ""
     limit = f"samples from -{grows.largest(bits)} to {grows.largest(bits)} fit"
-    what = f"{levels} level(s) of {', '.join(dict.fromkeys(w.name for w in wanted.wavelets))} in {size}"
+    what = f"{levels} level(s) of {', '.join(dict.fromkeys(w.name for w in spec.wavelets))} in {size}"
     if largest is None:
         if asked is not None:
             return size
@@ -203,14 +204,14 @@ def lwt2_of_channels(
 
     ``largest`` is the largest number of a plane, ``whole`` says that planes are integers, else float32.
     """
-    wanted = recipe(3, wavelet, mode, (1, 2), lifted=True)
+    spec = transform_spec(3, wavelet, mode, (1, 2), lifted=True)
     height, width = (int(n) for n in image.shape[:2])
     shape = (mixing.planes, height, width)
-    levels = _levels(wanted, shape, level)
+    levels = _levels(spec, shape, level)
     dtype = np.dtype(np.float32)
     if whole:
         size = 1 if str(image.dtype).endswith("uint8") else 2
-        grows = grown(wanted, shape, levels)
+        grows = grown(spec, shape, levels)
         sizes = [np.dtype(name) for name in STORAGES if np.dtype(name).itemsize > size]
         fitting = [one for one in sizes if grows.fits(largest, 8 * one.itemsize)]
         if not fitting or (device is not None and fitting[0] == np.int64):
@@ -222,15 +223,15 @@ def lwt2_of_channels(
     if device is not None:
         if levels == 0:
             raise ArgumentError("on a device, colours become planes in the first level: level is at least 1")
-        own = recipe(3, wanted.wavelets, wanted.modes, (0, 1), lifted=True)
+        own = transform_spec(3, spec.wavelets, spec.modes, (0, 1), lifted=True)
         options = DeviceOptions(mixing=mixing)
         made = forward(device, image, own, levels, None, options, whole=str(dtype) if whole else None)
         return from_keys(_turned(device, made, (2, 0, 1)), "wavedec2")
     if dtype == np.int64:  # (which has no kernels of its own)
         planes = cpu.empty(shape, np.dtype(np.int32))
         cpu.mix_planes(image, mixing, planes)
-        return from_keys(decompose(wanted, planes.astype(np.int64), levels), "wavedec2")
-    return from_keys(decompose_mixed(wanted, image, mixing, levels, dtype), "wavedec2")
+        return from_keys(decompose(spec, planes.astype(np.int64), levels), "wavedec2")
+    return from_keys(decompose_mixed(spec, image, mixing, levels, dtype), "wavedec2")
 
 
 def channels_of_lwt2(
@@ -238,12 +239,10 @@ def channels_of_lwt2(
 ) -> Any:
     """Channels ``(H, W, C)`` from coefficients of planes, on a device."""
     read = to_keys(coeffs, given_array)
-    wanted = recipe(3, wavelet, mode, (0, 1), lifted=True)
+    spec = transform_spec(3, wavelet, mode, (0, 1), lifted=True)
     turned = _turned(device, read, (1, 2, 0))
     whole = _is_whole(device, read[0])
-    return backward(
-        device, turned, wanted, options=DeviceOptions(unmixing=unmixing), whole=whole, result=dtype
-    )
+    return backward(device, turned, spec, options=DeviceOptions(unmixing=unmixing), whole=whole, result=dtype)
 
 
 def _turned(device: Library, coeffs: Sequence[Any], axes: tuple[int, ...]) -> list[Any]:
@@ -251,8 +250,8 @@ def _turned(device: Library, coeffs: Sequence[Any], axes: tuple[int, ...]) -> li
     return [device.turned(coeffs[0], axes), *rest]
 
 
-def _levels(wanted: Recipe, shape: tuple[int, ...], level: int | None) -> int:
-    whole = deepest_lwt(wanted, shape)
+def _levels(spec: TransformSpec, shape: tuple[int, ...], level: int | None) -> int:
+    whole = deepest_lwt(spec, shape)
     if level is None:
         return whole
     if not isinstance(level, (int, np.integer)) or isinstance(level, bool):
@@ -286,20 +285,20 @@ def ilwtn(
     ndim = len(read[0].shape)
     if ndim < 1:
         raise ArgumentError("coefficients are arrays with at least one axis, got a single number")
-    wanted = recipe(ndim, wavelet, mode, axes, lifted=True)
+    spec = transform_spec(ndim, wavelet, mode, axes, lifted=True)
     for number, level in enumerate(read[1:], 1):
-        if sorted(level) != wanted.keys[1:]:
+        if sorted(level) != spec.keys[1:]:
             raise ArgumentError(
-                f"details {wanted.keys[1:]} are needed at level {number}, got {sorted(map(str, level))}"
+                f"details {spec.keys[1:]} are needed at level {number}, got {sorted(map(str, level))}"
             )
     device = engine(arrays_of(read), backend)
     if device is not None:
         kinds = {_is_whole(device, part) for part in arrays_of(read) if part is not None}
         if len(kinds) > 1:
             raise ArgumentError("coefficients of an LWT are all integers (unscaled) or all floats (scaled)")
-        back = backward(device, read, wanted, None, out, whole=True in kinds)
+        back = backward(device, read, spec, None, out, whole=True in kinds)
         return restorer(coeffs[0])(back)  # type: ignore[no-any-return]
-    made: Array = restorer(coeffs[0])(recompose(wanted, read, None, out))
+    made: Array = restorer(coeffs[0])(recompose(spec, read, None, out))
     return made
 
 
@@ -307,15 +306,17 @@ def _is_whole(device: Library, x: Any) -> bool:
     return not device.dtype(x).startswith(("float", "complex", "bool"))
 
 
-def _kept_on(device: Library, x: Any, wanted: Recipe, levels: int, dtype: DTypeLike | None) -> str | None:
+def _kept_on(
+    device: Library, x: Any, spec: TransformSpec, levels: int, dtype: DTypeLike | None
+) -> str | None:
     """The integers that a device keeps results in; None for floats."""
     name = device.dtype(x)
     if not _is_whole(device, x):
-        return None if dtype is None else str(storage(np.dtype(name), wanted, (), levels, dtype, None))
+        return None if dtype is None else str(storage(np.dtype(name), spec, (), levels, dtype, None))
     x = device.integers(x)
     # (Numbers on a device are not looked at: whoever asked for them would have to wait.)
     look = (lambda: cpu.largest(np.asarray(x))) if isinstance(device, HostLibrary) else None
-    kept = storage(np.dtype(name), wanted, tuple(x.shape), levels, dtype, look)
+    kept = storage(np.dtype(name), spec, tuple(x.shape), levels, dtype, look)
     if dtype is not None and np.dtype(dtype) == np.int64:
         raise ArgumentTypeError(
             f"backend {device.backend!r} keeps integers as int16 or int32, got dtype int64"

@@ -26,7 +26,6 @@ from ..backends.cpu.threads import WORTHWHILE
 from ..backends.devices.strategies import STRATEGIES, Strategy
 from ..errors import ArgumentError, ArgumentTypeError
 from . import ondevice
-from .levels import level as one_level
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -49,7 +48,7 @@ class PlanCost(NamedTuple):
     barriers: int
 
 
-class Pass(NamedTuple):
+class LevelCost(NamedTuple):
     """A level: its samples, how often it goes through memory, and what it needs for a sample."""
 
     samples: int
@@ -166,29 +165,27 @@ def strategy(plan: Plan) -> Strategy:
     return (chosen.with_scheme or chosen) if plan.scheme != "auto" else chosen
 
 
-def passes(plan: Plan) -> Iterator[Pass]:
+def passes(plan: Plan) -> Iterator[LevelCost]:
     """What each level needs, finest first."""
-    shape, wavelet = plan._inner, plan._recipe.wavelets[0]
+    wavelet = plan.spec.wavelets[0]
     parts = 2 if plan.dtype.kind == "c" else 1  # (numbers that each are two)
     distribution = strategy(plan)
-    for number in range(plan.level):
-        one = one_level(plan._recipe, shape, plan._real())
+    for number, (shape, lines) in enumerate(plan.level_lines()):
         samples = math.prod(shape)
-        written = sum(math.prod(s) for s in one.shapes.values())
-        operations = sum(line.operations for _, line in one.lines)
-        level = distribution.cost(len(one.lines), operations, wavelet, plan.scheme)
+        written = sum(math.prod(s) for s in plan.spec.band_shapes(shape).values())
+        operations = sum(line.operations for _, line in lines)
+        level = distribution.cost(len(lines), operations, wavelet, plan.scheme)
         size = _source_size(plan) if number == 0 else plan.dtype.itemsize
         moved = round(level.rereads * samples) * size + written * plan.dtype.itemsize
         moved += (level.passes - 1) * (samples + written) * plan.dtype.itemsize
-        yield Pass(
+        yield LevelCost(
             samples, moved, level.passes, parts * level.operations, parts * level.accesses, level.barriers
         )
-        shape = one.shapes[one.low]
 
 
 def _source_size(plan: Plan) -> int:
     """Bytes of a sample as it is read first."""
-    return np.dtype(plan._source).itemsize if plan._on_device else plan.dtype.itemsize
+    return np.dtype(plan.source_dtype).itemsize if plan.on_device else plan.dtype.itemsize
 
 
 def cost(plan: Plan) -> PlanCost:
@@ -252,7 +249,7 @@ def predict(plan: Plan, device: str | Ceilings | None = None, *, transfers: bool
             "backend 'reference' is there to be right, and has no model; 'cpu' and devices have"
         )
     if device is None:
-        device = plan._where
+        device = plan.device_name
     if isinstance(device, str):
         device = ceilings("cpu" if device == "auto" else device)
     if not isinstance(device, Ceilings):
@@ -296,8 +293,8 @@ def predict(plan: Plan, device: str | Ceilings | None = None, *, transfers: bool
     )
 
 
-def _launches(plan: Plan, found: list[Pass]) -> int:
-    if plan._on_device and plan._runs:
-        program: Any = plan._programs(False)[0].program
+def _launches(plan: Plan, found: list[LevelCost]) -> int:
+    if plan.on_device and plan.level:
+        program: Any = plan.program(False).program
         return len(program.launches)
     return sum(one.times for one in found)

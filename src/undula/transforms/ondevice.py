@@ -29,8 +29,9 @@ from ..inputs import is_tensor
 from ..liftings import lifting
 from ..plans.flow import MOST_STEPS
 from ..plans.line import lwt_steps
+from ..plans.spec import BandTree, TransformSpec
 from .arrays import check_out
-from .levels import Recipe, integer_dtype, level, recompose_shapes
+from .host import integer_dtype
 
 __all__ = [
     "BACKENDS",
@@ -253,31 +254,27 @@ def restorer(data: Any) -> Callable[[Any], Any]:
 
 
 @lru_cache(maxsize=512)
-def _stages(wanted: Recipe, shapes: tuple[Shape, ...], dtype: str, pair: bool) -> tuple[DeviceLevel, ...]:
+def _stages(
+    spec: TransformSpec, shapes: tuple[Shape, ...], dtype: str, pair: bool
+) -> tuple[DeviceLevel, ...]:
     """The levels of a transform, finest first; complex numbers are pairs along one more axis."""
     more = (2,) if pair else ()
     stages = []
     for shape in shapes:
-        one = level(wanted, shape, np.dtype(np.float64 if dtype == "float64" else np.float32))
+        lines = spec.lines(shape, np.dtype(np.float64 if dtype == "float64" else np.float32))
         tasks = []
-        for (axis, line), wavelet, mode in zip(one.lines, wanted.wavelets, wanted.modes, strict=True):
+        for (axis, line), wavelet, mode in zip(lines, spec.wavelets, spec.modes, strict=True):
             if dtype in INTEGERS and len(lifting(wavelet).steps) > MOST_STEPS:
                 line = lwt_steps(shape[axis], wavelet, mode)
             tasks.append(Task(axis, wavelet, line))
         stages.append(
-            DeviceLevel((*shape, *more), tuple(tasks), {key: (*s, *more) for key, s in one.shapes.items()})
+            DeviceLevel(
+                (*shape, *more),
+                tuple(tasks),
+                {key: (*s, *more) for key, s in spec.band_shapes(shape).items()},
+            )
         )
     return tuple(stages)
-
-
-def level_shapes(wanted: Recipe, shape: Shape, levels: int) -> tuple[Shape, ...]:
-    """The shapes of what each level decomposes, finest first."""
-    found = []
-    for _ in range(levels):
-        found.append(shape)
-        one = level(wanted, shape, np.dtype(np.float32))
-        shape = one.shapes[one.low]
-    return tuple(found)
 
 
 @lru_cache(maxsize=256)
@@ -368,7 +365,7 @@ def _check_apart(targets: Sequence[Held], sources: Sequence[Held | None], what: 
 def program(
     device: Any,
     back: bool,
-    wanted: Recipe,
+    spec: TransformSpec,
     levels: int,
     samples: Layout,
     inner: Shape,
@@ -377,14 +374,14 @@ def program(
 ) -> tuple[Any, tuple[DeviceLevel, ...]]:
     """The program for arrays in one piece, and its stages; ``inner`` is the shape with zeros around."""
     real = COMPLEX.get(dtype, dtype)
-    stages = _stages(wanted, level_shapes(wanted, inner, levels), real, dtype in COMPLEX)
+    stages = _stages(spec, BandTree.of_samples(spec, inner, levels).sample_shapes, real, dtype in COMPLEX)
     return prepared(device, back, stages, samples, tuple(layouts(stages, real)), options), stages
 
 
 def forward(
     library: Library,
     data: Any,
-    wanted: Recipe,
+    spec: TransformSpec,
     levels: int,
     out: Sequence[Any] | None = None,
     options: DeviceOptions = USUAL,
@@ -400,17 +397,17 @@ def forward(
     x = library.samples(data) if whole is None else library.integers(data)
     shape, dtype = library.shape(x), whole or RESULTS[library.dtype(x)]
     if isinstance(library, HostLibrary) and out is not None:
-        fresh = forward(library, x, wanted, levels, None, options, inner, kept, whole)
+        fresh = forward(library, x, spec, levels, None, options, inner, kept, whole)
         _filled(out, fresh, x)
         return list(out)
     if levels == 0:
         return _copied(library, x, dtype, out)
     pair = dtype in COMPLEX
     real = COMPLEX.get(dtype, dtype)
-    sizes = level_shapes(wanted, inner or shape, levels)
-    stages = _stages(wanted, sizes, real, pair)
-    keys = wanted.keys[1:]
-    plain = _stages(wanted, sizes, real, False)
+    sizes = BandTree.of_samples(spec, inner or shape, levels).sample_shapes
+    stages = _stages(spec, sizes, real, pair)
+    keys = spec.keys[1:]
+    plain = _stages(spec, sizes, real, False)
     if out is None:
         shapes = [layout.shape for layout in layouts(plain, dtype)]
         arrays = [library.empty(s, dtype, x) for s in shapes]
@@ -437,7 +434,7 @@ def forward(
 def backward(
     library: Library,
     coeffs: Sequence[Any],
-    wanted: Recipe,
+    spec: TransformSpec,
     shape: Shape | None = None,
     out: Any = None,
     options: DeviceOptions = USUAL,
@@ -457,9 +454,7 @@ def backward(
     if not given:
         raise ArgumentError("At least one coefficient parameter must be specified.")
     if isinstance(library, HostLibrary) and out is not None:
-        fresh = backward(
-            library, coeffs, wanted, shape, None, options, cut, kept, dtype, whole, limits=limits
-        )
+        fresh = backward(library, coeffs, spec, shape, None, options, cut, kept, dtype, whole, limits=limits)
         check_out(out, fresh.shape, fresh.dtype, [np.asarray(a) for a in given], "out")[...] = fresh
         return out
     like = given[0]
@@ -486,13 +481,14 @@ def backward(
         {key: None if band is None else library.shape(band) for key, band in part.items()}
         for part in ready[1:]
     ]
-    used, low, shapes = recompose_shapes(wanted, sizes, shape)
+    tree, low = BandTree.of_bands(spec, sizes, shape)
+    used, shapes = tree.levels, tree.sample_shapes
     ready = [ready[0], *ready[len(ready) - used :]]
     if used == 0:
         return _copied(library, ready[0], dtype, None if out is None else [out])[0]
-    keys = wanted.keys[1:]
+    keys = spec.keys[1:]
     real = COMPLEX.get(dtype, dtype)
-    stages = _stages(wanted, shapes, real, dtype in COMPLEX)
+    stages = _stages(spec, shapes, real, dtype in COMPLEX)
     wants = cut or shapes[0]
     if out is None:
         x = library.empty(wants, result or dtype, like)

@@ -7,11 +7,13 @@ kernels, and to see what a transform costs.
 
 from __future__ import annotations
 
+import copy
+import ctypes
 import math
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,27 +21,25 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ..backends import reference
 from ..backends.ceilings import Ceilings, seconds_of
-from ..backends.cpu import empty, get_num_threads
+from ..backends.cpu import FIRST_ARRAY, ArrayView, Executable, address, compile_transform, empty
 from ..backends.cpu.filters import RULES, shrink
-from ..backends.cpu.passes import address
-from ..backends.cpu.threads import Record, recording
 from ..backends.devices import disk
-from ..backends.devices.launches import UnfusedError
+from ..backends.devices.launches import Knobs, UnfusedError
 from ..backends.devices.libraries import COMPLEX, RESULTS, Library
 from ..backends.devices.strategies import STRATEGIES, choose
-from ..backends.devices.transform import DeviceOptions, Layout
+from ..backends.devices.transform import DeviceLevel, DeviceOptions, Layout
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..inputs import numpy_array, refuse_gradients
 from ..plans.axes import Axes
 from ..plans.coeffs import checked_level, from_keys, keyed_as
 from ..plans.line import Line
+from ..plans.spec import BandTree, transform_spec
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet
 from . import model, ondevice
 from .arrays import as_array, check_out, given_array, nested, result_dtype
 from .frames import frames
-from .levels import checked_targets, decompose, recipe, recompose, shapes
-from .levels import level as one_level
+from .host import checked_targets, decompose, recompose
 from .model import PlanCost, Prediction
 from .resident import Resident
 
@@ -129,13 +129,13 @@ class Plan:
             raise ArgumentTypeError(f"a plan is for arrays of numbers, got dtype {dtype!r}") from None
         if dtype.kind not in "biufc":
             raise ArgumentTypeError(f"a plan is for arrays of numbers, got dtype {dtype!r}")
-        self._recipe = recipe(len(self.shape), wavelet, mode, axes)
-        self.axes = self._recipe.axes
+        self.spec = transform_spec(len(self.shape), wavelet, mode, axes)
+        self.axes = self.spec.axes
         if any(self.shape[axis] < 1 for axis in self.axes):
             raise ArgumentError(f"a plan needs samples along the transformed axes, got shape {self.shape}")
         self.square = square
         side = 2 ** math.ceil(math.log2(max(self.shape[axis] for axis in self.axes)))
-        self._inner = (
+        self.padded_shape = (
             tuple(side if axis in self.axes else n for axis, n in enumerate(self.shape))
             if square
             else self.shape
@@ -144,7 +144,7 @@ class Plan:
             level = round(math.log2(side))
             self.level = level
         else:
-            self.level = checked_level(self._inner, self._recipe.wavelets, self.axes, level)
+            self.level = checked_level(self.padded_shape, self.spec.wavelets, self.axes, level)
         for what, value, known in (
             ("scheme", scheme, ("auto", *SCHEMES)),
             ("strategy", strategy, tuple(STRATEGIES)),
@@ -153,34 +153,43 @@ class Plan:
             if value not in known:
                 raise UnknownNameError(what, value, known)
         name, _ = ondevice.named(backend, BACKENDS)
-        self.backend, self._where = "cpu" if name == "auto" else name, backend
+        self.backend, self.device_name = "cpu" if name == "auto" else name, backend
         self.scheme, self.strategy = scheme, strategy
-        self._on_device = self.backend in ("cuda", "opencl")
-        self._runs = True
+        self.on_device = self.backend in ("cuda", "opencl")
         self._last: dict[bool, Any] = {}
         self.dtype = self._result_dtype(dtype)
         self._check_choices(method)
         self._form = {1: "wavedec", 2: "wavedec2"}.get(len(self.axes), "wavedecn")
-        self._shapes = shapes(self._recipe, self._inner, self.level, self._real())
-        if self._on_device:
-            self._host: Library = ondevice.host(backend)
-            self._source = str(dtype.newbyteorder("="))
+        self.tree = BandTree.of_samples(self.spec, self.padded_shape, self.level)
+        self._shapes: list[Any] = self.tree.shapes if self.level else [self.padded_shape]
+        self._direct: dict[bool, Executable] = {}
+        if self.on_device:
+            self.host: Library = ondevice.host(backend)
+            self.source_dtype = str(dtype.newbyteorder("="))
             self._strategy = choose(strategy, scheme, method, self.axes)
             chosen = self._strategy.name
             self._options = DeviceOptions(chosen, scheme, method)
             self._memory: dict[Any, Any] = {}
             self.strategy, self._method = chosen, method
-            self._runs = self.level > 0 and math.prod(self.shape) > 0
             if self._runs:
-                made, _ = self._programs(False)  # what cannot be laid out so is refused here
+                program = self.program(False).program  # Raises an error for what cannot be laid out so.
                 if self._strategy is STRATEGIES["auto"]:
-                    names = [launch.kernel.name.partition("_")[0] for launch in made.program.launches]
+                    names = [launch.kernel.name.partition("_")[0] for launch in program.launches]
                     self.strategy = " and ".join(name for name in STRATEGIES if name in names)
                 if tune:
                     self._options = self._tuned()
 
+    @property
+    def _runs(self) -> bool:
+        """Whether there is anything to compute."""
+        return self.level > 0 and math.prod(self.shape) > 0
+
+    def level_lines(self) -> list[tuple[tuple[int, ...], Any]]:
+        """Return for each level, finest first, the shape of its samples and what is done along which axes."""
+        return self.tree.level_lines(self._real())
+
     def _result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        if self._on_device:
+        if self.on_device:
             wide = "complex128" if dtype.kind == "c" else "float64"
             return np.dtype(RESULTS.get(str(dtype.newbyteorder("=")), wide))
         return result_dtype(dtype)
@@ -197,12 +206,12 @@ class Plan:
                 f"scheme {scheme!r} is run by backends 'cuda', 'opencl' and 'reference'; the CPU engine has"
                 " its own order of steps, and gives the same numbers"
             )
-        if (strategy != "auto" or method != "auto") and not self._on_device:
+        if (strategy != "auto" or method != "auto") and not self.on_device:
             raise ArgumentError(
                 f"strategy {strategy!r} and method {method!r} are for backends 'cuda' and 'opencl', not"
                 f" {backend!r}"
             )
-        if backend == "reference" and len(set(self._recipe.wavelets) | set(self._recipe.modes)) > 2:
+        if backend == "reference" and len(set(self.spec.wavelets) | set(self.spec.modes)) > 2:
             raise ArgumentError("backend 'reference' has one wavelet and one mode for all axes")
 
     @property
@@ -222,9 +231,11 @@ class Plan:
         """The coefficients, as ``wavedec``, ``wavedec2`` or ``wavedecn`` would give them for so many axes."""
         keyed = None if out is None else keyed_as(out, self._form)
         targets = None if keyed is None else self._in_order(keyed)
-        if out is not None and targets is not None and self._again(False, [x, *targets]):
-            return list(out)
-        if self._on_device:
+        if out is not None and targets is not None:
+            again = self._again if self.on_device else self._run_directly
+            if again(False, [x, *targets]):
+                return list(out)
+        if self.on_device:
             x = given_array(x)
             library = self._library([x])
             self._check_shape(tuple(x.shape), library.dtype(x))
@@ -232,11 +243,11 @@ class Plan:
                 raise ArgumentError(
                     f"out must be nested as the result is, with {self.level} level(s) of details"
                 )
-            made = ondevice.forward(
-                library, x, self._recipe, self.level, keyed, self._options, self._inner, self._memory
+            coeffs = ondevice.forward(
+                library, x, self.spec, self.level, keyed, self._options, self.padded_shape, self._memory
             )
             if out is None:
-                return from_keys(made, self._form)
+                return from_keys(coeffs, self._form)
             if targets is not None:
                 self._remember(False, library, [x, *targets])
             return list(out)
@@ -244,7 +255,7 @@ class Plan:
         self._check_shape(array.shape, array.dtype)
         given, array = array, self._padded(array.astype(self.dtype, copy=False))
         if out is not None:
-            keyed = list(checked_targets(self._recipe, array, self.level, out, keyed, given))
+            keyed = list(checked_targets(self.spec, array, self.level, out, keyed, given))
         if self.backend == "reference":
             coeffs = self._reference(array)
             if keyed is not None:
@@ -252,13 +263,58 @@ class Plan:
                 for level, part in zip(keyed[1:], coeffs[1:], strict=True):
                     for key, values in part.items():
                         level[key][...] = values
-        elif targets is not None and array is x:
-            with recording([address(x)]) as record:
-                coeffs = decompose(self._recipe, array, self.level, keyed)
-            self._written_down(False, record, [x, *targets])
         else:
-            coeffs = decompose(self._recipe, array, self.level, keyed)
+            coeffs = decompose(self.spec, array, self.level, keyed)
         return list(out) if out is not None else from_keys(coeffs, self._form)
+
+    def _run_directly(self, back: bool, arrays: Sequence[Any], rule: str | None = None) -> bool:
+        """Run on arrays of the CPU in C order, if they are such and results share no memory with others.
+
+        Nothing is remembered of the arrays; everything else is left to the checks of the ordinary way.
+        """
+        if self.backend != "cpu" or self.square or rule is not None:
+            return False
+        compiled = self._direct.get(back)
+        if compiled is None:
+            if not self._runs:
+                return False
+            compiled = self._direct[back] = self._compiled(back)
+        addresses, spans = [], []
+        for number, (array, (shape, size)) in enumerate(zip(arrays, self._layout, strict=True)):
+            if type(array) is not np.ndarray or array.shape != shape or array.dtype != self.dtype:
+                return False
+            try:
+                # Only arrays in C order that can be written to are buffers of this kind.
+                start = ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
+            except (TypeError, ValueError, BufferError):
+                if (number == 0) == back or not array.flags.c_contiguous:
+                    return False
+                start = address(array)
+            addresses.append(start)
+            spans.append((start, start + size))
+            if start % self.dtype.alignment:
+                return False
+        spans.sort()
+        end = 0
+        for first, last in spans:
+            if first < end:
+                return False
+            end = last
+        compiled.run_at(*addresses)
+        return True
+
+    @cached_property
+    def _layout(self) -> list[tuple[tuple[int, ...], int]]:
+        """Shape and bytes of the samples and of all bands in flat order."""
+        shapes = [self.shape, *self.tree.flat_shapes]
+        return [(shape, math.prod(shape) * self.dtype.itemsize) for shape in shapes]
+
+    def _compiled(self, back: bool) -> Executable:
+        views = [
+            ArrayView.contiguous(number, shape, self.dtype.itemsize)
+            for number, (shape, _) in enumerate(self._layout, FIRST_ARRAY)
+        ]
+        return compile_transform(back, self.dtype, self.level_lines(), views)
 
     def _check_rule(self, rule: str | None, limits: Any) -> None:
         if rule is None and limits is None:
@@ -275,7 +331,7 @@ class Plan:
             got = tuple(limits.shape) if hasattr(limits, "shape") else type(limits).__name__
             raise ArgumentError(f"limits of this plan are an array of shape {wanted}, got {got}")
         kind = "float64" if self.dtype == np.float64 else "float32"
-        if self._on_device and str(limits.dtype).removeprefix("torch.") != kind:
+        if self.on_device and str(limits.dtype).removeprefix("torch.") != kind:
             raise ArgumentTypeError(f"limits of this plan are {kind}, got {limits.dtype}")
 
     def _remember(self, back: bool, library: Library, arrays: Sequence[Any], rule: str | None = None) -> None:
@@ -288,18 +344,6 @@ class Plan:
         refs = [weakref.ref(a) for a in arrays]
         self._last[back] = (refs, library, made, keys, own, queue, rule, layouts)
 
-    def _written_down(
-        self, back: bool, record: Record, arrays: Sequence[Any], rule: str | None = None
-    ) -> None:
-        """What the host ran last, where it depends on nothing but these arrays."""
-        results = arrays[:1] if back else arrays[1:]
-        if not all(isinstance(a, np.ndarray) for a in arrays) or not record.makes(map(address, results)):
-            self._last.pop(back, None)
-            return
-        limits = arrays[-1].copy() if rule is not None else None
-        refs, states = [weakref.ref(a) for a in arrays], [_state(a) for a in arrays]
-        self._last[back] = (refs, states, record, get_num_threads(), rule, limits)
-
     def _again(self, back: bool, arrays: Sequence[Any], rule: str | None = None) -> bool:
         """Runs again what was run last, if these are the same arrays, and only their numbers have changed."""
         last = self._last.get(back)
@@ -308,14 +352,6 @@ class Plan:
         for ref, array in zip(last[0], arrays, strict=True):
             if array is None or ref() is not array:
                 return False
-        if not self._on_device:
-            _, states, record, threads, known, limits = last
-            if known != rule or threads != get_num_threads() or [_state(a) for a in arrays] != states:
-                return False
-            if limits is not None and not np.array_equal(limits, arrays[-1]):
-                return False
-            record.again()
-            return True
         for array in arrays:
             refuse_gradients(array)
         _, library, made, keys, own, queue, known, layouts = last
@@ -334,7 +370,7 @@ class Plan:
 
     def _in_order(self, keyed: Sequence[Any]) -> list[Any] | None:
         """Arrays in the order of their buffers; None unless there is one for every band, and no other."""
-        keys = self._recipe.keys[1:]
+        keys = self.spec.keys[1:]
         if len(keyed) != self.level + 1 or any(len(part) != len(keys) for part in keyed[1:]):
             return None
         return [keyed[0], *(part.get(key) for part in keyed[1:] for key in keys)]
@@ -348,9 +384,9 @@ class Plan:
             )
 
     def _padded(self, x: Array) -> Array:
-        if self._inner == self.shape:
+        if self.padded_shape == self.shape:
             return x
-        whole = np.zeros(self._inner, x.dtype)
+        whole = np.zeros(self.padded_shape, x.dtype)
         whole[tuple(slice(n) for n in self.shape)] = x
         return whole
 
@@ -385,22 +421,24 @@ class Plan:
         arrays = (
             None if out is None or bands is None else [out, *bands, *([] if limits is None else [limits])]
         )
-        if arrays is not None and self._again(True, arrays, rule):
-            return out
+        if arrays is not None:
+            again = self._again if self.on_device else self._run_directly
+            if again(True, arrays, rule):
+                return out
         self._check_rule(rule, limits)
         if keyed is None or len(keyed) != self.level + 1:
             raise ArgumentError(
                 f"coefficients of this plan are nested as {self._form} does, with {self.level} level(s) of"
                 " details"
             )
-        if self._on_device:
+        if self.on_device:
             library = self._library(ondevice.arrays_of(keyed))
             try:
                 made = ondevice.backward(
                     library,
                     _given(keyed),
-                    self._recipe,
-                    self._inner,
+                    self.spec,
+                    self.padded_shape,
                     out,
                     replace(self._options, rule=rule),
                     self.shape,
@@ -417,24 +455,17 @@ class Plan:
             check_out(out, self.shape, self.dtype, nested(list(coeffs)), "out")
         read: list[Any] = [_typed(keyed[0], self.dtype)]
         read += [{key: _typed(band, self.dtype) for key, band in part.items()} for part in keyed[1:]]
-        direct = self.backend != "reference" and self._inner == self.shape
-        inputs = [address(a) for a in bands or () if isinstance(a, np.ndarray)]
-        with recording(inputs) if direct and arrays is not None else nullcontext() as record:
-            if rule is not None:
-                read = [read[0], *_shrunk(read[1:], rule, numpy_array(limits, "limits").astype(np.float64))]
-            if direct:
-                made = recompose(self._recipe, read, self.shape, out)
-        if record is not None and arrays is not None:
-            self._written_down(True, record, arrays, rule)
-        if direct:
-            return made
+        if rule is not None:
+            read = [read[0], *_shrunk(read[1:], rule, numpy_array(limits, "limits").astype(np.float64))]
         if self.backend == "reference":
-            made = self._reference_back(read)
+            samples = self._reference_back(read)
+        elif self.padded_shape == self.shape:
+            return recompose(self.spec, read, self.shape, out)
         else:
-            made = recompose(self._recipe, read, self._inner)[tuple(slice(n) for n in self.shape)]
+            samples = recompose(self.spec, read, self.padded_shape)[tuple(slice(n) for n in self.shape)]
         if out is None:
-            return made
-        check_out(out, self.shape, self.dtype, nested(list(coeffs)), "out")[...] = made
+            return samples
+        check_out(out, self.shape, self.dtype, nested(list(coeffs)), "out")[...] = samples
         return out
 
     def frames(self, arrays: Iterable[Any], depth: int = 3) -> Iterator[list[Any]]:
@@ -452,62 +483,86 @@ class Plan:
         if self.backend != "cuda" or not self._runs:
             yield from (self.forward(x) for x in arrays)
             return
-        made, stages = self._programs(False)
-        layouts = ondevice.layouts(stages, str(self.dtype))
-        for flat in frames(
-            self._host.device(None), made, arrays, self._check_shape, self._source, layouts, depth
+        program, layouts = self.program(False), self.layouts
+        for bands in frames(
+            self.host.device(None), program, arrays, self._check_shape, self.source_dtype, layouts, depth
         ):
-            keys = self._recipe.keys[1:]
-            coeffs: list[Any] = [flat[0]]
-            for number in range(self.level):
-                begin = 1 + number * len(keys)
-                coeffs.append(dict(zip(keys, flat[begin : begin + len(keys)], strict=True)))
-            yield from_keys(coeffs, self._form)
+            yield from_keys(self.tree.by_key(bands), self._form)
 
     def _library(self, arrays: Sequence[Any]) -> Library:
-        library = ondevice.engine(arrays, self._where)
+        library = ondevice.engine(arrays, self.device_name)
         assert library is not None
         return library
 
     # --- the reference ----------------------------------------------------------------------------
 
     def _reference_options(self) -> dict[str, Any]:
-        options: dict[str, Any] = {"mode": self._recipe.modes[0], "axes": self.axes}
+        options: dict[str, Any] = {"mode": self.spec.modes[0], "axes": self.axes}
         return options if self.scheme == "auto" else {**options, "scheme": self.scheme}
 
     def _reference(self, x: Array) -> list[Any]:
-        return reference.wavedecn(x, self._recipe.wavelets[0], level=self.level, **self._reference_options())
+        return reference.wavedecn(x, self.spec.wavelets[0], level=self.level, **self._reference_options())
 
     def _reference_back(self, coeffs: Sequence[Any]) -> Array:
-        x = reference.waverecn(coeffs, self._recipe.wavelets[0], **self._reference_options())
+        x = reference.waverecn(coeffs, self.spec.wavelets[0], **self._reference_options())
         return x[tuple(slice(n) for n in self.shape)].astype(self.dtype)
 
     # --- looking ----------------------------------------------------------------------------------
 
-    def _programs(self, back: bool, options: DeviceOptions | None = None) -> tuple[Any, Any]:
+    def program(self, back: bool, rule: str | None = None) -> Any:
+        """The program of a plan for a device, for arrays in C order, ready to run.
+
+        Parameters
+        ----------
+        back : bool
+            From coefficients to samples.
+        rule : str, optional
+            What is done to details on the way back, as for :meth:`inverse`.
+        """
+        return self._programs(back, replace(self._options, rule=rule))[0]
+
+    @property
+    def stages(self) -> tuple[DeviceLevel, ...]:
+        """The levels of a plan for a device, finest first, as its program is built of them."""
+        stages: tuple[DeviceLevel, ...] = self._programs(False, self._options)[1]
+        return stages
+
+    @property
+    def layouts(self) -> list[Layout]:
+        """The layouts of the coefficients of a plan for a device, in the order of their buffers."""
+        return ondevice.layouts(self.stages, str(self.dtype))
+
+    def with_knobs(self, knobs: Knobs) -> Plan:
+        """Return the plan with another layout of its work on the device; an error if that does not fit."""
+        plan = copy.copy(self)
+        plan._options, plan._memory, plan._last = replace(self._options, knobs=knobs), {}, {}
+        plan.program(False)
+        return plan
+
+    def _programs(self, back: bool, options: DeviceOptions) -> tuple[Any, Any]:
         """The program for arrays in one piece, ready to run, and its stages."""
         real = COMPLEX.get(str(self.dtype), str(self.dtype))
         pair = str(self.dtype) in COMPLEX
-        source = real if back or pair or self._source not in RESULTS else self._source
+        source = real if back or pair or self.source_dtype not in RESULTS else self.source_dtype
         return ondevice.program(
-            self._host.device(None),
+            self.host.device(None),
             back,
-            self._recipe,
+            self.spec,
             self.level,
             Layout.contiguous((*self.shape, 2) if pair else self.shape, source),
-            self._inner,
+            self.padded_shape,
             str(self.dtype),
-            self._options if options is None else options,
+            options,
         )
 
     @property
     def source(self) -> str:
         """The kernels, as text."""
-        if not self._on_device:
+        if not self.on_device:
             raise ArgumentError(f"backend {self.backend!r} has no kernels to show; 'cuda' and 'opencl' have")
         if not self._runs:
             return ""
-        texts = [self._programs(back)[0].program.source for back in (False, True)]
+        texts = [self.program(back).program.source for back in (False, True)]
         return "\n".join(texts)
 
     @property
@@ -546,11 +601,11 @@ class Plan:
     @property
     def method(self) -> str:
         """``"lifting"`` or ``"filters"``: what the plan has decided on, along its last axis."""
-        line = one_level(self._recipe, self._inner, self._real()).lines[-1][1]
-        if self._on_device:
+        line = self.spec.lines(self.padded_shape, self._real())[-1][1]
+        if self.on_device:
             wavelet, mode, single = (
-                self._recipe.wavelets[-1],
-                self._recipe.modes[-1],
+                self.spec.wavelets[-1],
+                self.spec.modes[-1],
                 self._real().char in "fF",
             )
             return model.strategy(self).method(wavelet, mode, self._method, self.scheme, single)
@@ -560,7 +615,7 @@ class Plan:
 
     def _tuned(self) -> DeviceOptions:
         """The fastest of some ways, measured here and now or remembered from an earlier time."""
-        device = self._host.device(None)
+        device = self.host.device(None)
         key = f"{device.key} {self!r} {self._options}"
         known = disk.load_text(key)
         if known is not None:
@@ -568,7 +623,7 @@ class Plan:
             if chosen:
                 return chosen[0]
         best, options = math.inf, self._options
-        x = np.zeros(self.shape, self._source)
+        x = np.zeros(self.shape, self.source_dtype)
         for candidate in self._candidates():
             self._options = candidate
             try:
@@ -592,15 +647,15 @@ class Plan:
         return seconds_of(there.forward, there.finish)
 
     def __repr__(self) -> str:
-        names = dict.fromkeys(wavelet.name for wavelet in self._recipe.wavelets)
-        modes = dict.fromkeys(self._recipe.modes)
+        names = dict.fromkeys(wavelet.name for wavelet in self.spec.wavelets)
+        modes = dict.fromkeys(self.spec.modes)
         wavelet = (
-            repr(next(iter(names))) if len(names) == 1 else str(tuple(w.name for w in self._recipe.wavelets))
+            repr(next(iter(names))) if len(names) == 1 else str(tuple(w.name for w in self.spec.wavelets))
         )
-        mode = repr(next(iter(modes))) if len(modes) == 1 else str(self._recipe.modes)
+        mode = repr(next(iter(modes))) if len(modes) == 1 else str(self.spec.modes)
         words = [f"{self.shape}, {wavelet}", f"level={self.level}", f"mode={mode}", f"axes={self.axes}"]
         words += [f"dtype={str(self.dtype)!r}", f"backend={self.backend!r}"]
-        if self._on_device:
+        if self.on_device:
             words += [f"strategy={self._options.strategy!r}", f"method={self._method!r}"]
         words += [f"scheme={self.scheme!r}"] * (self.scheme != "auto") + ["square=True"] * self.square
         return f"Plan({', '.join(words)})"
@@ -626,11 +681,6 @@ def _given(keyed: Sequence[Any]) -> list[Any]:
         return None if band is None else given_array(band, "coefficients")
 
     return [read(keyed[0]), *({key: read(band) for key, band in part.items()} for part in keyed[1:])]
-
-
-def _state(x: Array) -> tuple[Any, ...]:
-    """All that a kernel was told of an array, and whether it may still be written to."""
-    return address(x), x.shape, x.strides, x.dtype, x.flags.writeable
 
 
 def _shrunk(details: Sequence[Any], rule: str, limits: Array) -> list[Any]:

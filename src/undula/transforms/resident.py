@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from . import ondevice
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -40,17 +37,17 @@ class Resident:
             kind = np.float64 if plan.dtype == np.float64 else np.float32
             limits = np.full((plan.level, 2, 2 ** len(plan.axes) - 1), limit, kind)
             self._rule = {"rule": rule, "limits": limits}
-        if not plan._on_device:
+        if not plan.on_device:
             self._samples: Any = np.zeros(plan.shape, plan.dtype)
             self._again: Any = np.zeros(plan.shape, plan.dtype)
             self._coeffs = plan.forward(self._samples)
             return
-        library = plan._host
+        library = plan.host
         self._device, queue = library.device(None), library.queue(None)
         self._queue = queue
-        self._made, stages = plan._programs(False)
-        self._layouts = ondevice.layouts(stages, str(plan.dtype))
-        self._samples = np.empty(plan.shape, plan._source)
+        self._made = plan.program(False)
+        self._layouts = plan.layouts
+        self._samples = np.empty(plan.shape, plan.source_dtype)
         self._memory = self._device.allocate(self._samples.nbytes, queue)
         self._back = self._device.allocate(int(np.prod(plan.shape)) * plan.dtype.itemsize, queue)
         sizes = [int(np.prod(one.shape)) * np.dtype(one.dtype).itemsize for one in self._layouts]
@@ -66,7 +63,7 @@ class Resident:
     def _inverse(self) -> tuple[Any, list[Any]]:
         """The program back, and its buffers."""
         rule = self._rule.get("rule")
-        made, _ = self.plan._programs(True, replace(self.plan._options, rule=rule))
+        made = self.plan.program(True, rule)
         more = []
         if rule is not None:
             more = [self._device.allocate(self._rule["limits"].nbytes, self._queue)]
@@ -77,21 +74,21 @@ class Resident:
 
     def upload(self, x: Array) -> None:
         """Brings samples to the device."""
-        if not self.plan._on_device:
+        if not self.plan.on_device:
             self._samples = x if x.dtype == self.plan.dtype else x.astype(self.plan.dtype)
         else:
             self._device.upload(np.ascontiguousarray(x), self._memory, self._queue)
 
     def forward(self) -> None:
         """Samples to coefficients."""
-        if not self.plan._on_device:
+        if not self.plan.on_device:
             self.plan.forward(self._samples, out=self._coeffs)
         else:
             self._made.run(self._buffers, self._queue)
 
     def inverse(self) -> None:
         """Coefficients to samples."""
-        if not self.plan._on_device:
+        if not self.plan.on_device:
             self.plan.inverse(self._coeffs, out=self._again, **self._rule)
         else:
             made, buffers = self._inverse
@@ -99,12 +96,12 @@ class Resident:
 
     def finish(self) -> None:
         """Waits for all that was started."""
-        if self.plan._on_device:
+        if self.plan.on_device:
             self._device.finish(self._queue)
 
     def download(self) -> Sequence[Array]:
         """The coefficients, one array after the other: the approximation, then details, coarsest first."""
-        if not self.plan._on_device:
+        if not self.plan.on_device:
             from .plan import flat
 
             return flat(self._coeffs)
@@ -115,7 +112,7 @@ class Resident:
 
     def download_samples(self) -> Array:
         """What :meth:`inverse` made."""
-        if not self.plan._on_device:
+        if not self.plan.on_device:
             return np.asarray(self._again)
         made = np.empty(self.plan.shape, self.plan.dtype)
         self._device.download(self._back, made, self._queue)

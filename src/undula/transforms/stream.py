@@ -7,23 +7,25 @@ the height. Numbers are those of :func:`undula.wavedec2`, bit for bit where that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ..backends.cpu import FIRST_ARRAY, ArrayView, compile_rows
 from ..errors import ArgumentError, ArgumentTypeError, UndulaError
 from ..plans.boundary import band_length
 from ..plans.coeffs import MAX_LEVEL, from_keys
 from ..plans.line import Line
+from ..plans.spec import TransformSpec, transform_spec
 from ..wavelets import Wavelet
 from .arrays import as_array, result_dtype
-from .levels import Recipe, level, recipe
 
 __all__ = ["ForwardStream", "InverseStream", "Rows", "collect_rows"]
 
 Array = NDArray[Any]
+Part = tuple[int, int]
 
 LOCAL = ("zero", "constant", "symmetric", "reflect", "smooth", "antisymmetric", "antireflect")
 
@@ -50,24 +52,29 @@ class Rows(NamedTuple):
 class _Stage:
     """One level of a stream, and what it remembers."""
 
-    def __init__(self, wanted: Recipe, row: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self.wanted, self.row, self.dtype = wanted, row, dtype
+    def __init__(self, spec: TransformSpec, row: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.spec, self.row, self.dtype = spec, row, dtype
         self.kept = np.empty((0, *row), dtype)  # rows that are still needed,
         self.first = 0  # the first of them, an even one,
         self.done = 0  # and the coefficients, or pairs of rows, that are made
-        wavelet, mode = wanted.wavelets[0], wanted.modes[0]
+        wavelet, mode = spec.wavelets[0], spec.modes[0]
         self.taps = wavelet.dec_len
-        self.band = (band_length(row[0], wanted.wavelets[1].dec_len, wanted.modes[1]), *row[1:])
+        self.band = (band_length(row[0], spec.wavelets[1].dec_len, spec.modes[1]), *row[1:])
         self.mode = mode
 
     def line(self, rows: int) -> Line:
         """What is done down the columns of so many rows."""
-        line = self._level(rows).lines[0][1]
+        line = self.spec.lines((rows, *self.row), self.dtype)[0][1]
         assert isinstance(line, Line)
         return line
 
-    def _level(self, rows: int) -> Any:
-        return level(self.wanted, (rows, *self.row), self.dtype)
+    def _transform(self, back: bool, rows: int, x: Array, bands: Mapping[str, Array], part: Part) -> None:
+        """Compute some rows of a level, in arrays of results that begin with the first of them."""
+        shape = (rows, *self.row)
+        arrays = [x, *bands.values()]
+        views = [ArrayView(number, a.shape, a.strides) for number, a in enumerate(arrays, FIRST_ARRAY)]
+        level = (shape, self.spec.lines(shape, self.dtype))
+        compile_rows(back, self.dtype, level, views, *part).run(arrays)
 
     # --- forward ----------------------------------------------------------------------------------
 
@@ -75,7 +82,7 @@ class _Stage:
         """The coefficients that are known with these rows, and the number of their first row."""
         self.kept = np.concatenate([self.kept, rows]) if len(self.kept) else rows
         count = len(self.kept)
-        nothing = {key: np.empty((0, *self.band), self.dtype) for key in self.wanted.keys}
+        nothing = {key: np.empty((0, *self.band), self.dtype) for key in self.spec.keys}
         if not count:
             return self.done, nothing
         line = self.line(count)
@@ -90,8 +97,8 @@ class _Stage:
                 end = 0
         if end <= begin:
             return self.done, nothing
-        bands = {key: np.empty((end - begin, *self.band), self.dtype) for key in self.wanted.keys}
-        self._level(count).engine.rows(False, self.kept, bands, begin, end)
+        bands = {key: np.empty((end - begin, *self.band), self.dtype) for key in self.spec.keys}
+        self._transform(False, count, self.kept, bands, (begin, end))
         start, self.done = self.done, self.done + end - begin
         if not last:
             spare = 2 * (self.done - self.first // 2) + line.reads()[0]
@@ -112,17 +119,17 @@ def _row_shape(width: object) -> tuple[int, ...]:
 
 def _checked(
     width: object, wavelet: Any, number: object, mode: Any, dtype: DTypeLike
-) -> tuple[tuple[int, ...], Recipe, int, np.dtype[Any]]:
+) -> tuple[tuple[int, ...], TransformSpec, int, np.dtype[Any]]:
     row = _row_shape(width)
     if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or not 1 <= number <= MAX_LEVEL:
         raise ArgumentError(f"level must be an integer from 1 to {MAX_LEVEL}, got {number!r}")
-    wanted = recipe(1 + len(row), wavelet, mode, (0, 1))
-    if wanted.modes[0] not in LOCAL:
+    spec = transform_spec(1 + len(row), wavelet, mode, (0, 1))
+    if spec.modes[0] not in LOCAL:
         raise ArgumentError(
-            f"mode {wanted.modes[0]!r} needs the last rows for the first coefficients; a stream can be in"
+            f"mode {spec.modes[0]!r} needs the last rows for the first coefficients; a stream can be in"
             f" mode {', '.join(LOCAL)}"
         )
-    return row, wanted, int(number), result_dtype(np.dtype(dtype))
+    return row, spec, int(number), result_dtype(np.dtype(dtype))
 
 
 class ForwardStream:
@@ -162,12 +169,12 @@ class ForwardStream:
         mode: str | int | Sequence[Any] = "symmetric",
         dtype: DTypeLike = np.float64,
     ) -> None:
-        row, wanted, self.level, self.dtype = _checked(width, wavelet, level, mode, dtype)
+        row, spec, self.level, self.dtype = _checked(width, wavelet, level, mode, dtype)
         self.row = row
         self.rows = 0
         self._stages: list[_Stage] = []
         for _ in range(self.level):
-            self._stages.append(_Stage(wanted, row, self.dtype))
+            self._stages.append(_Stage(spec, row, self.dtype))
             row = self._stages[-1].band
         self._open = True
 
@@ -303,9 +310,9 @@ class InverseStream:
 class _Back(_Stage):
     """One level of a stream back: coefficients that are still needed, from one even number on."""
 
-    def __init__(self, wanted: Recipe, row: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        super().__init__(wanted, row, dtype)
-        self.bands = {key: np.empty((0, *self.band), dtype) for key in wanted.keys}
+    def __init__(self, spec: TransformSpec, row: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        super().__init__(spec, row, dtype)
+        self.bands = {key: np.empty((0, *self.band), dtype) for key in spec.keys}
 
     def known(self, key: str) -> int:
         """How many rows of a band have come."""
@@ -331,7 +338,7 @@ class _Back(_Stage):
             return np.empty((0, *self.row), self.dtype)
         rows = np.empty((end - begin, *self.row), self.dtype)
         block = {key: band[:count] for key, band in self.bands.items()}
-        self._level(height).engine.rows(True, rows, block, begin, end)
+        self._transform(True, height, rows, block, (begin, end))
         self.done += (end - begin) // 2
         if not last:
             spare = self.done - self.first + min(start for start, _ in line.uses(2))

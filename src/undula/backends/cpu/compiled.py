@@ -19,10 +19,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-__all__ = ["kernel"]
+__all__ = ["kernel", "kernel_address"]
 
 HERE = Path(__file__).parent
-SOURCES = ("emitter.py", "simd.py", "layout.py", "rows.py", "analysis.py", "synthesis.py", "compiled.py")
+SOURCES = (
+    "emitter.py", "simd.py", "layout.py", "rows.py", "analysis.py", "synthesis.py", "tape.py", "compiled.py",
+)  # fmt: skip
 MONTH = 30 * 24 * 3600  # seconds
 DIGEST = 32  # Bytes in front of the code by which it is known to be whole.
 
@@ -51,6 +53,7 @@ ADDRESSES = {
     "synthesise_lines": 4,
     "mix_planes": 1,
     "find_largest": 4,
+    "play": 2,
 }
 
 
@@ -69,18 +72,29 @@ def kernel(name: str, dtype: str) -> Callable[..., None]:
         return _kernel(name, dtype)
 
 
+def kernel_address(name: str, dtype: str) -> int:
+    """Where the machine code of a kernel begins."""
+    with _lock:
+        return _kernel_address(name, dtype)
+
+
 @cache
-def _kernel(name: str, dtype: str) -> Callable[..., None]:
+def _kernel_address(name: str, dtype: str) -> int:
     code = _kept(name, dtype)
     if code is None:
         code = _compile(name, dtype)
         _keep(name, dtype, code)
     symbol, _, machine_code = code.partition(b"\0")
+    return _load(symbol.decode(), machine_code)
+
+
+@cache
+def _kernel(name: str, dtype: str) -> Callable[..., None]:
     # Numba's convention: where to put a result and an error, of which there are none, then the arguments.
     kind = ctypes.CFUNCTYPE(
         ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * ADDRESSES[name], LIKE[dtype]
     )
-    function = kind(_load(symbol.decode(), machine_code))
+    function = kind(_kernel_address(name, dtype))
     nothing = (ctypes.c_int64 * 2)()
     result, error = ctypes.addressof(nothing), ctypes.addressof(nothing) + 8
     _loaded.extend((function, nothing))
@@ -95,9 +109,10 @@ def _compile(name: str, dtype: str) -> bytes:
     """The symbol and the machine code."""
     from numba import int64, types
 
-    from . import analysis, synthesis
+    from . import analysis, synthesis, tape
 
-    dispatcher = getattr(synthesis if name.startswith("synthesise") else analysis, name)
+    module = tape if name == "play" else synthesis if name.startswith("synthesise") else analysis
+    dispatcher = getattr(module, name)
     signature = (int64,) * ADDRESSES[name] + (getattr(types, dtype),)
     dispatcher.compile(signature)
     found = dispatcher.overloads[signature]

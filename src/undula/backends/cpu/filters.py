@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .executable import address
 from .memory import empty
-from .passes import address
-from .threads import ranges, recorded, run, workers
+from .threads import ranges, run, workers
 
 __all__ = [
     "RULES",
@@ -62,10 +62,6 @@ def shrink(
         return
     size = bands[0].itemsize
     starts = [(address(x), address(target)) for x, target in zip(bands, out, strict=True)]
-    if (record := recorded()) is not None:
-        for source, target in starts:
-            record.reads(source)
-            record.writes(target)
     pieces = _pieces([x.size for x in bands])
     table = np.array(
         [(starts[k][0] + b * size, starts[k][1] + b * size, count) for k, b, count in pieces], np.int64

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ArgumentError
-from .threads import get_num_threads, ranges, recorded, run
+from .threads import get_num_threads, ranges, run
 
 __all__ = ["copy_bytes", "empty", "keep_memory", "kept_memory"]
 
@@ -142,11 +142,6 @@ def copy_bytes(target: Array, source: Array) -> None:
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """An array with nothing in it yet, as ``np.empty`` makes them."""
-    record = recorded()
-    if record is not None:  # (addresses are written down: whatever they belong to has to stay)
-        made = np.empty(shape, dtype)
-        record.kept.append(made)
-        return made
     size = math.prod(shape) * dtype.itemsize
     if size < SMALL or not _limit:
         return np.empty(shape, dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -11,17 +10,17 @@ from numpy.typing import NDArray
 
 from ...plans.mixing import Mixing
 from .compiled import kernel
+from .executable import address
 from .layout import MIX_CHANNELS
-from .passes import Pass, TwoLevels, address
 from .threads import ranges, run, workers
 
-__all__ = ["fusible", "join_channels", "mix_planes", "run_mixed"]
+__all__ = ["join_channels", "mix_planes", "mixing_table"]
 
 Array = NDArray[Any]
 
 
 @lru_cache(maxsize=64)
-def _table(mixing: Mixing, size: int, floats: bool) -> NDArray[np.int64]:
+def mixing_table(mixing: Mixing, size: int, floats: bool) -> NDArray[np.int64]:
     """What kernels read."""
     channels = len(mixing.weights[0])
     made = np.zeros(2 + 6 * mixing.planes, np.int64)
@@ -41,7 +40,7 @@ def mix_planes(image: Array, mixing: Mixing, out: Array) -> None:
     """Rows of ``(H, W, C)`` to ``(P, H, W)``; both in one piece."""
     rows, width = image.shape[:2]
     work = kernel("mix_planes", str(out.dtype))
-    table = _table(mixing, image.itemsize, out.dtype.kind == "f")
+    table = mixing_table(mixing, image.itemsize, out.dtype.kind == "f")
 
     def some(begin: int, end: int) -> None:
         told = np.array(
@@ -65,18 +64,3 @@ def join_channels(planes: Array, out: Array, matrix: NDArray[np.float64] | None)
     work, rest = (join_reversible, ()) if matrix is None else (join_matrix, (matrix,))
     pieces = ranges(out.shape[0], workers(out.size))
     run(work, [(planes, out, begin, end, most, *rest) for begin, end in pieces])
-
-
-def fusible(work: object) -> bool:
-    """Whether a pass can make its samples itself."""
-    return isinstance(work, Pass) and work.kind == "planes" and work.channels == 1 and work.lifted
-
-
-def run_mixed(
-    work: Pass | TwoLevels, image: Array, mixing: Mixing, bands: Sequence[Sequence[Array | None]]
-) -> None:
-    """One level, or two at once, of planes that are made of an image row by row."""
-    first = work.first if isinstance(work, TwoLevels) else work
-    table = _table(mixing, image.itemsize, first.dtype.kind == "f")
-    place = (address(image), 0, image.strides[0])
-    work.mixed(place, address(table), *bands)

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
 from queue import SimpleQueue
-from threading import Lock, Thread, local
+from threading import Lock, Thread
 from typing import Any
 
 import numpy as np
@@ -23,11 +21,8 @@ import numpy as np
 from ...errors import ArgumentError
 
 __all__ = [
-    "Record",
     "get_num_threads",
     "ranges",
-    "recorded",
-    "recording",
     "run",
     "set_num_threads",
     "workers",
@@ -93,56 +88,6 @@ def ranges(count: int, threads: int) -> list[tuple[int, int]]:
     return list(pairwise(count * piece // pieces for piece in range(pieces + 1)))
 
 
-@dataclass
-class Record:
-    """What was run, so that it can be run again on the same arrays: calls, and memory that they need.
-
-    Only calls are run again, and nothing that plain NumPy did between them. So kernels report the addresses
-    that they read and write, and a record is ``complete`` only if everything that a kernel read was either
-    an input or written by an earlier kernel: a copy made in between belongs to neither.
-    """
-
-    calls: list[tuple[Callable[..., Any], Sequence[tuple[Any, ...]]]] = field(default_factory=list)
-    kept: list[Any] = field(default_factory=list)
-    known: set[int] = field(default_factory=set)
-    complete: bool = True
-
-    def reads(self, address: int) -> None:
-        """A kernel reads an array."""
-        self.complete = self.complete and address in self.known
-
-    def writes(self, address: int) -> None:
-        """A kernel writes an array, which has to stay where it is: the caller's, or one that is kept."""
-        self.known.add(address)
-
-    def makes(self, addresses: Iterable[int]) -> bool:
-        """Whether running again writes all of these arrays, from the inputs alone."""
-        return self.complete and self.known.issuperset(addresses)
-
-    def again(self) -> None:
-        """The same once more."""
-        for work, pieces in self.calls:
-            run(work, pieces)
-
-
-_here = local()
-
-
-def recorded() -> Record | None:
-    """What this thread is writing down at the moment."""
-    return getattr(_here, "record", None)
-
-
-@contextmanager
-def recording(inputs: Iterable[int]) -> Iterator[Record]:
-    """Writes down what this thread runs on inputs at these addresses."""
-    before, _here.record = recorded(), Record(known=set(inputs))
-    try:
-        yield _here.record
-    finally:
-        _here.record = before
-
-
 class _Job:
     """Pieces of one piece of work, for whoever is free."""
 
@@ -179,9 +124,6 @@ def run(work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> None:
     are about may go away then.
     """
     global _started
-    record = recorded()
-    if record is not None:
-        record.calls.append((work, pieces))
     if len(pieces) == 1:
         work(*pieces[0])
         return
