@@ -20,23 +20,26 @@ def _tool(name: str) -> ModuleType:
 
 structure = _tool("structure")
 
-# Layers whose names still have to be changed; this list only gets shorter.
+# Layers, or folders of layers, whose names still have to be changed; this list only gets shorter.
 UNFINISHED = {
-    "backends",
+    "backends/cpu",
+    "backends/reference",
     "experiments",
     "plans",
     "studio",
     "transforms",
 }
-MODULES = [
-    path
-    for path in structure.modules()
-    if path.relative_to(structure.SOURCE).parts[0].removesuffix(".py") not in UNFINISHED
-]
 
 
 def _name(path: Path) -> str:
-    return str(path.relative_to(structure.SOURCE))
+    return path.relative_to(structure.SOURCE).as_posix()
+
+
+MODULES = [
+    path
+    for path in structure.modules()
+    if not any(_name(path).removesuffix(".py").startswith(layer) for layer in UNFINISHED)
+]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)
