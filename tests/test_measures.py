@@ -63,9 +63,9 @@ def test_arrays_without_finite_samples_give_nan() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "expected"),
     [
-        (np.zeros(4), np.full(4, 1e-170), 3400.0),  # the square is zero
-        (np.zeros(4), np.full(4, 1e200), 0.0),  # the square is infinite
-        (np.full(4, 2**62, "i8"), np.full(4, 2**62 + 1, "i8"), 20 * math.log10(2**64)),  # no float has both
+        (np.zeros(4), np.full(4, 1e-170), 3400.0),  # The square underflows.
+        (np.zeros(4), np.full(4, 1e200), 0.0),  # The square overflows.
+        (np.full(4, 2**62, "i8"), np.full(4, 2**62 + 1, "i8"), 20 * math.log10(2**64)),  # Equal as floats.
         (np.full(4, -(2**63), "i8"), np.full(4, 2**63 - 1, "i8"), 0.0),
         (np.full(4, 2**64 - 1, "u8"), np.full(4, 2**64 - 2, "u8"), 20 * math.log10(2**64)),
         (np.array([-128], "i1"), np.array([127], "i1"), 0.0),
@@ -128,7 +128,7 @@ def test_files_that_are_not_finite_at_different_places(compared: Any) -> None:
     assert "equal" not in text
     assert report["equal"] is False
     assert report["unmatched"] == 2
-    assert report["psnr"] is None  # all others are equal
+    assert report["psnr"] is None  # All others are equal.
     assert report["ssim"] is None
     shown = io.read("d.png").pixels
     assert shown[9, 9] == shown[3, 3] == 255

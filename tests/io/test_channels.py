@@ -1,4 +1,4 @@
-"""Channels are filtered as what the file says they are, and come back as that."""
+"""Channels are filtered by the meaning that a file gives them, and written with it."""
 
 import re
 from pathlib import Path
@@ -159,7 +159,7 @@ def test_bilevel_pictures_are_filtered_as_grey(tmp_path: Path) -> None:
 @pytest.mark.parametrize("packed", ["tiff_lzw", "jpeg"])
 def test_compressions_without_a_decoder_in_tifffile(mode: str, packed: str, tmp_path: Path) -> None:
     if packed == "jpeg" and mode in ("RGBA", "LAB", "I;16"):
-        pytest.skip("JPEG in TIFF has neither opacity nor 16 bits, and nobody writes Lab so")
+        pytest.skip("JPEG in TIFF has neither alpha nor 16 bits, and Lab is not written so")
     rgb = Image.fromarray(noisy(ROWS, COLUMNS, 3))
     image = (
         Image.fromarray(noisy(ROWS, COLUMNS, 1, dtype="u2")[..., 0]) if mode == "I;16" else rgb.convert(mode)
@@ -170,7 +170,7 @@ def test_compressions_without_a_decoder_in_tifffile(mode: str, packed: str, tmp_
         stored = correct = np.asarray(source)
     correct = (
         correct ^ np.array([0, 128, 128], "u1") if mode == "LAB" else correct
-    )  # (Lab is kept with an offset)
+    )  # Lab is stored with an offset.
     np.testing.assert_array_equal(given.pixels, correct)
     io.write(tmp_path / "y.tif", given)
     with Image.open(tmp_path / "y.tif") as back:
@@ -414,7 +414,7 @@ def test_scans_with_white_at_zero(tmp_path: Path) -> None:
     with tifffile.TiffFile(tmp_path / "y.tif") as file:
         assert file.pages[0].photometric.name == "MINISWHITE"
         np.testing.assert_array_equal(file.asarray(), given.pixels)
-    np.testing.assert_array_equal(given.for_screen().pixels, given.pixels)  # (its window is inverted)
+    np.testing.assert_array_equal(given.for_screen().pixels, given.pixels)  # Its window is inverted.
     assert given.stored is not None
     shown = given.with_black_zero().pixels.astype(int)
     np.testing.assert_array_equal(shown + given.pixels, given.stored.low + given.stored.high)

@@ -1,4 +1,4 @@
-"""CMYK and Lab: kept where a file can hold them, RGB elsewhere, never with the profile of other colours."""
+"""CMYK and Lab are kept if a format stores them, else become RGB, never with a profile of other colours."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ def cmyk_profile() -> bytes:
     head[0:4] = (128 + 16 + len(table)).to_bytes(4, "big")
     head[8:24] = b"\x02\x10\0\0prtrCMYKLab "
     head[36:40] = b"acsp"
-    head[68:80] = bytes.fromhex("0000f6d6000100000000d32d")  # (the white of D50)
+    head[68:80] = bytes.fromhex("0000f6d6000100000000d32d")  # The white point D50.
     return (
         bytes(head)
         + (1).to_bytes(4, "big")
@@ -80,7 +80,7 @@ def test_cmyk_keeps_its_profile_or_has_none(source: str, target: str, tmp_path: 
     else:
         assert mode in ("RGB", "P")
         assert profile in (b"", b"RGB ")
-        # (The profile has no hues: what was converted by it is grey, and anything else has colours.)
+        # The profile has no hues: pixels that it converted are grey, others have colours.
         shown = loaded(result, "RGB").astype(int)
         assert np.ptp(shown, axis=-1).max() <= 12
         assert shown.std() > 10
@@ -113,13 +113,13 @@ def lab_file(path: Path, dtype: str, photometric: str) -> None:
     """Write Lab as TIFF stores it: a and b signed, or with an offset for ICC."""
     kinds = [ImageCms.createProfile(name) for name in ("sRGB", "LAB")]
     image = ImageCms.applyTransform(Image.fromarray(NOISY), ImageCms.buildTransform(*kinds, "RGB", "LAB"))
-    stored = np.asarray(image).astype("i4")  # (by Pillow's own conversion)
+    stored = np.asarray(image).astype("i4")  # Converted by Pillow.
     stored[..., 1:] = stored[..., 1:].astype("i1")
     if dtype == "u2":
         stored *= [256 if photometric == "icclab" else 257, 256, 256]
     if photometric == "icclab":
         stored[..., 1:] += 128 if dtype == "u1" else 32768
-    pixels = stored.astype(dtype)  # (negative numbers as in two's complement)
+    pixels = stored.astype(dtype)  # Negative numbers wrap around.
     arguments = {"photometric": photometric, "planarconfig": "contig", "iccprofile": profile_of(b"Lab ")}
     tifffile.imwrite(path, pixels, **arguments)
 
@@ -139,7 +139,7 @@ def test_lab_is_kept_in_tiff(dtype: str, photometric: str, tmp_path: Path) -> No
     after = io.read(tmp_path / "y.tif").pixels
     correct = np.dstack([PIPELINE(np.ascontiguousarray(given.pixels[..., k])) for k in range(3)])
     np.testing.assert_array_equal(after, correct)
-    # Colours near grey, where signed numbers change sign, are smooth and not torn.
+    # Colours near grey, where signed numbers change sign, are smooth.
     assert np.abs(after.astype(float) - given.pixels).max() < (60 if dtype == "u1" else 60 * 256)
 
 
@@ -148,7 +148,7 @@ def test_lab_is_kept_in_tiff(dtype: str, photometric: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("target", ["png", "jpg", "webp", "bmp", "jp2"])
 def test_lab_becomes_srgb_elsewhere(target: str, dtype: str, photometric: str, tmp_path: Path) -> None:
     if dtype == "u2" and target != "png":
-        pytest.skip(f"{target} has no colours of 16 bits here")
+        pytest.skip(f"{target} is written with 8-bit colours only")
     lab_file(tmp_path / "x.tif", dtype, photometric)
     io.write(tmp_path / f"y.{target}", io.read(tmp_path / "x.tif"))
     back = io.read(tmp_path / f"y.{target}")

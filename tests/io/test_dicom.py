@@ -1,4 +1,4 @@
-"""DICOM: values stay within the bits that a file stores, padding and overlays stay as they were."""
+"""DICOM: values stay within the stored bits; padding and overlays are kept."""
 
 from pathlib import Path
 from typing import Any
@@ -174,7 +174,7 @@ def test_padding_may_be_a_range_and_no_result_becomes_padding(tmp_path: Path) ->
 
 def test_padding_beyond_the_stored_bits_and_frames_of_padding(tmp_path: Path) -> None:
     cells = np.stack([steps(100, 4000, "u2"), np.full((40, 48), 63536, "u2")])
-    cells[0, ROUND] = 63536  # (-2000 in 16 bits: some scanners fill with it, whatever is stored)
+    cells[0, ROUND] = 63536  # -2000 in 16 bits, as some scanners pad.
     source = save(tmp_path / "in.dcm", cells, 12, PixelPaddingValue=63536)
     assert main(["denoise", str(source), str(tmp_path / "out.dcm"), "--quiet"]) == 0
     result = cells_of(tmp_path / "out.dcm")

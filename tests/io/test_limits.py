@@ -1,4 +1,4 @@
-"""Files that claim, or unpack to, more than anybody expects are refused before memory is taken for them."""
+"""Files that declare, or decompress to, more than allowed are refused before memory is allocated."""
 
 import io as bytes_io
 import struct
@@ -193,7 +193,7 @@ BOMBS: dict[str, Callable[[Path], None]] = {
 def test_declared_sizes_are_checked_before_memory_is_allocated(name: str, tmp_path: Path) -> None:
     path, packed = tmp_path / name, name in ("deflated.dcm", "element.dcm")
     BOMBS[name](path)
-    io.read(io.sample("scene"))  # (what is loaded once is not counted)
+    io.read(io.sample("scene"))  # Memory for imports is not counted.
     tracemalloc.start()
     try:
         with pytest.raises(undula.FileError, match=rf"{path.name}.*(limit|larger|more than)"):

@@ -1,4 +1,4 @@
-"""Pictures stay upright, from every format to every format."""
+"""Images stay upright, from every format to every format."""
 
 import zlib
 from pathlib import Path
@@ -13,7 +13,7 @@ import undula
 from undula import io
 from undula.io.filtering import filter_picture
 
-# Different along both axes and from every corner; smooth, so that JPEG is near.
+# Different along both axes and from every corner; smooth, so that JPEG is close.
 GREY = (3 * np.arange(24)[:, None] + 5 * np.arange(32)[None, :]).astype("u1")
 DEEP = np.dstack([GREY, GREY[::-1], GREY[:, ::-1]]).astype("u2") * 257
 SOURCES = ["jpg", "png", "webp", "tif", "lzw.tif", "deep.tif", "deep.png"]
@@ -30,7 +30,7 @@ def write_oriented(path: Path, orientation: int) -> None:
     """Write an image with a tag for the orientation, by Pillow or tifffile."""
     exif = Image.Exif()
     exif[274] = orientation
-    if path.name.endswith("deep.png"):  # (Pillow does not write 16 bits of colour)
+    if path.name.endswith("deep.png"):  # Pillow does not write colours of 16 bits.
         io.write(path, DEEP)
         data, body = path.read_bytes(), b"eXIf" + exif.tobytes().removeprefix(b"Exif\0\0")
         chunk = (len(body) - 4).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
@@ -59,7 +59,7 @@ def displayed(path: Path) -> Any:
         exif[274] = 1 if tag is None else int(tag.value)
         image.info["exif"] = exif.tobytes()
         return np.asarray(ImageOps.exif_transpose(image))
-    with Image.open(path) as image:  # (Pillow turns TIFF when it loads it)
+    with Image.open(path) as image:  # Pillow turns a TIFF upright when it loads it.
         turned = ImageOps.exif_transpose(image)
         return np.asarray(turned if turned.mode in ("L", "RGB") else turned.convert("RGB"))
 
@@ -81,7 +81,7 @@ def test_images_stay_upright(source: str, target: str, orientation: int, tmp_pat
     assert shown.shape[:2] == ((24, 32) if orientation < 5 else (32, 24))
     filter_picture(before, after, identity)
     result = displayed(after)
-    if result.ndim == 3 and shown.ndim == 2:  # (WebP has no grey)
+    if result.ndim == 3 and shown.ndim == 2:  # WebP has no grey.
         result = result[..., 1]
     assert result.shape == shown.shape
     assert np.abs(result.astype(int) - shown).max() <= (6 if "jpg" in (source, target) else 1)

@@ -1,4 +1,4 @@
-"""Pictures to files and back: every kind, every depth, and files that are broken."""
+"""Images are written and read in every format and depth; damaged files are errors."""
 
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,7 @@ def test_other_libraries_read_the_files(tmp_path: Path) -> None:
         np.testing.assert_array_equal(np.asarray(Image.open(tmp_path / f"x.{suffix}")), PHOTO)
     io.write(tmp_path / "deep.tif", DEEP)
     np.testing.assert_array_equal(tifffile.imread(tmp_path / "deep.tif"), DEEP)
-    io.write(tmp_path / "deep.png", DEEP)  # (Pillow has 8 of the 16 bits)
+    io.write(tmp_path / "deep.png", DEEP)  # Pillow reads 8 of the 16 bits.
     np.testing.assert_array_equal(np.asarray(Image.open(tmp_path / "deep.png")), (DEEP >> 8).astype("u1"))
 
 

@@ -1,4 +1,4 @@
-"""Video through the engine: real clips, every container, nothing lost but what the codec loses."""
+"""Videos are filtered in every container, and lose nothing but what the codec loses."""
 
 import importlib.util
 import threading
@@ -122,7 +122,7 @@ def test_depths_and_odd_sizes(pixels: str, width: int, height: int, tmp_path: Pa
 @pytest.mark.parametrize("pixels", ["gray16le", "bgr0", "yuv444p16le"])
 def test_formats_that_a_codec_cannot_store(pixels: str, tmp_path: Path) -> None:
     write_video(tmp_path / "x.mkv", pixels, 64, 48)
-    assert io.process(tmp_path / "x.mkv", tmp_path / "y.mkv", identity) == 12  # without loss, as before
+    assert io.process(tmp_path / "x.mkv", tmp_path / "y.mkv", identity) == 12  # Still lossless.
     for a, b in zip(io.read_frames(tmp_path / "x.mkv"), io.read_frames(tmp_path / "y.mkv"), strict=True):
         np.testing.assert_array_equal(a, b)
     with pytest.raises(undula.FileError, match="cannot store"):

@@ -1,4 +1,4 @@
-"""Every container and codec that PyAV can make, against plain decoding."""
+"""Every container and codec that PyAV can write, compared with direct decoding."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ from undula.studio.decoding import Decoder
 
 CLIPS = [(name, suffix) for name, codec in CLIP_CODECS.items() for suffix in codec.suffixes.split()]
 LOSSLESS = [(name, suffix) for name, suffix in CLIPS if CLIP_CODECS[name].lossless]
-# Of each codec its first container, and of each container its most usual codec; all of them when thorough.
+# The first container of each codec and the most common codec of each container; all pairs when thorough.
 USUAL = {
     ("h264", "mkv"),
     ("h264", "avi"),
@@ -126,7 +126,7 @@ def test_lossless_codecs_stay_exact_in_matroska(
     name: str, clip: Callable[[str, str], Path], tmp_path: Path
 ) -> None:
     path = clip(name, CLIP_CODECS[name].suffixes.split()[0])
-    codec = "ffv1" if name.startswith("h264") else None  # (the default of what is lossless already)
+    codec = "ffv1" if name.startswith("h264") else None  # The default if the source is lossless.
     assert io.process(path, tmp_path / "y.mkv", identity, codec=codec, over_time=4) == COUNT
     pixels = CLIP_CODECS[name].pixels
     assert_same_frames(plain_decode(path, pixels), plain_decode(tmp_path / "y.mkv", pixels))

@@ -22,7 +22,7 @@ from undula.io.decoder import Planes, VideoReader, display_matrix, open_video
 from undula.io.encoder import VideoWriter, ordinary_threads
 
 COVER = av.stream.Disposition.attached_pic
-QUARTER = (0, 1 << 16, 0, -(1 << 16), 0, 0, 0, 0, 1 << 30)  # shown rotated clockwise
+QUARTER = (0, 1 << 16, 0, -(1 << 16), 0, 0, 0, 0, 1 << 30)  # Displayed rotated clockwise.
 MIRROR = (-(1 << 16), 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30)
 
 
@@ -181,7 +181,7 @@ def two_videos(path: Path, first: int, default: int, sizes: tuple[int, int] = (3
 def test_the_main_one_of_two_video_streams_is_filtered(
     suffix: str, first: int, default: int, main_stream: int, tmp_path: Path
 ) -> None:
-    main_stream = 0 if suffix == "avi" and first == 8 else main_stream  # (AVI has no default stream)
+    main_stream = 0 if suffix == "avi" and first == 8 else main_stream  # AVI has no default stream.
     source = two_videos(tmp_path / f"x.{suffix}", first, default)
     seen: list[int] = []
 
@@ -307,7 +307,7 @@ def test_other_protocols_are_not_opened(tmp_path: Path, monkeypatch: pytest.Monk
     for name in ("subfile,,start,0,end,0,,:x.mp4", "concat:x.mp4", "http://127.0.0.1:9/x.mp4", "data:video,"):
         with pytest.raises(undula.FileError, match="no such file"):
             io.probe(name)
-    (tmp_path / "concat:x.mp4").write_bytes(source.read_bytes())  # (a file of that name is a file)
+    (tmp_path / "concat:x.mp4").write_bytes(source.read_bytes())  # A file, in spite of its name.
     assert io.probe("concat:x.mp4").width == 64
 
 
@@ -530,7 +530,7 @@ def test_colours_and_aspect_ratio_are_kept(tmp_path: Path) -> None:
         context.colorspace, context.color_primaries, context.color_trc, context.color_range = 9, 9, 16, 1
         context.sample_aspect_ratio = Fraction(4, 3)
         encoded(container, stream, range(5), Fraction(1, 25))
-    io.process(tmp_path / "x.mkv", tmp_path / "y.webm", identity)  # (WebM has square pixels)
+    io.process(tmp_path / "x.mkv", tmp_path / "y.webm", identity)  # WebM has square pixels.
     assert next(io.read_frames(tmp_path / "y.webm")).shape == (48, 86, 3)
     with pytest.raises(undula.FileError, match=r"aspect ratio 4:3; write \.mkv"):
         io.process(tmp_path / "x.mkv", tmp_path / "y.avi", identity, codec="utvideo")
@@ -642,7 +642,7 @@ def cut_off(path: Path, packets: int) -> Path:
     """Truncate a file after a number of packets of its main video stream."""
     with av.open(str(path)) as container:
         last = next(islice((p for p in container.demux(video=0) if p.size), packets - 1, None))
-        end = last.pos + last.size + {".mp4": 0, ".avi": 8}.get(path.suffix, 16)  # (with its header)
+        end = last.pos + last.size + {".mp4": 0, ".avi": 8}.get(path.suffix, 16)  # With its header.
     path.write_bytes(path.read_bytes()[:end])
     return path
 
@@ -721,7 +721,7 @@ def test_a_duration_copied_from_another_file_is_ignored(tmp_path: Path) -> None:
 def test_an_edit_list_shortens_a_video(offset: int, kept: int, tmp_path: Path) -> None:
     source = short_clip(tmp_path / "x.mp4", "mpeg4")
     data = bytearray(source.read_bytes())
-    place = data.index(b"elst") + 4 + offset  # the duration of the edit in ms; where it begins in the media
+    place = data.index(b"elst") + 4 + offset  # The duration of the edit in ms, or its start in the media.
     value = 480 if offset == 8 else 12 * 512
     data[place : place + 4] = value.to_bytes(4, "big")
     source.write_bytes(data)
