@@ -28,7 +28,7 @@ types: $(VENV)/.dev ## check types with mypy --strict
 	$(BIN)/mypy
 
 tests: $(VENV)/.dev ## run pytest on all cores
-	$(BIN)/pytest -n $(WORKERS)
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
 thorough: $(VENV)/.dev ## run more cases: 10,000 integer arrays per backend, every scheme of every wavelet; about 30 minutes
 	UNDULA_TESTS=thorough $(BIN)/pytest -n auto tests -k "bit_for_bit or test_integers or every_wavelet or plain_decoder or lossless or of_steps"

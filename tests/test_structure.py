@@ -26,7 +26,6 @@ UNFINISHED = {
     "backends/reference",
     "experiments",
     "plans",
-    "studio",
     "transforms",
 }
 

@@ -216,26 +216,28 @@ def test_padding_is_excluded_from_info_and_display(
 def test_the_studio_shows_what_is_written(tmp_path: Path) -> None:
     pytest.importorskip("nicegui", reason="the Studio needs nicegui")
     from undula.filters.verbs import Sharpening
-    from undula.studio.decoding import Limits
-    from undula.studio.exporting import Job, _run
-    from undula.studio.inputs import opened
-    from undula.studio.rendering import Settings, bands, compared, made
+    from undula.studio.decoding import StudioLimits
+    from undula.studio.exporting import ExportJob, run_job
+    from undula.studio.inputs import open_input
+    from undula.studio.rendering import Settings, filter_frame, quality_figures, render_pyramids
 
     cells = np.stack([steps(0, 4095, "u2")] * 2)
     cells[:, ROUND] = 63536
     source = save(tmp_path / "in.dcm", cells, 12, PixelPaddingValue=63536)
     assert main(["sharpen", str(source), str(tmp_path / "out.dcm"), "--quiet"]) == 0
     expected = cells_of(tmp_path / "out.dcm")[1]
-    given = opened(source, "in.dcm", Limits())
-    assert given.screen.high == 4095
+    given = open_input(source, "in.dcm", StudioLimits())
+    assert given.display.high == 4095
     pipeline = Sharpening().pipeline()
-    result = made(given.frame(1), None, pipeline, Settings(), given.stored)
+    result = filter_frame(given.frame(1), None, pipeline, Settings(), given.stored)
     np.testing.assert_array_equal(result.after, expected)
-    assert compared(result, None, given)["noise before"] < 4095
+    assert quality_figures(result, None, given)["noise before"] < 4095
     other = np.where(ROUND, 4000, cells[1]).astype("u2")
-    by_mask, by_value = (bands(x, None, pipeline, s)[0] for x, s in ((cells[1], given.stored), (other, None)))
+    frames = ((cells[1], given.stored), (other, None))
+    by_mask, by_value = (render_pyramids(x, None, pipeline, stored)[0] for x, stored in frames)
     assert (by_mask != by_value).any()
-    _run(Job(str(source), str(tmp_path / "frames"), pipeline.to_json(), "cpu", True))
+    job = ExportJob(str(source), str(tmp_path / "frames"), pipeline.to_json(), "cpu", True)
+    run_job(job, lambda done, total: None)
     frame = io.read(sorted((tmp_path / "frames").iterdir())[1]).pixels
     np.testing.assert_array_equal(frame, expected)
 

@@ -16,7 +16,7 @@ from comparing import THOROUGH
 from undula import io
 from undula.io import video
 from undula.io.decoder import Planes, VideoReader, filterable_format
-from undula.studio.decoding import Decoder
+from undula.studio.decoding import FileDecoder
 
 CLIPS = [(name, suffix) for name, codec in CLIP_CODECS.items() for suffix in codec.suffixes.split()]
 LOSSLESS = [(name, suffix) for name, suffix in CLIPS if CLIP_CODECS[name].lossless]
@@ -165,7 +165,7 @@ def test_random_access_returns_the_decoded_frames(
 def test_the_studio_shows_the_decoded_frames(clip: Callable[[str, str], Path]) -> None:
     path = clip("h264-refs", "mp4")
     expected = [frame[0].reshape(64, 64, 3) for frame in plain_decode(path, "rgb24")]
-    decoder = Decoder(path)
+    decoder = FileDecoder(path)
     try:
         for number in (0, 1, 2, 17, 3, COUNT - 1):
             np.testing.assert_array_equal(decoder.frame(number, ahead=number + 1), expected[number])

@@ -1,4 +1,4 @@
-"""A Studio that is served, and a browser that looks at it."""
+"""A Studio that is served, and a browser that shows it."""
 
 import os
 import re
@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from browsing import OpenTab, Serve, Served, Tab
+from browsing import SIZE, TIMEOUT_SECONDS, OpenTab, Serve, Served, Tab
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = (
@@ -22,9 +23,16 @@ FLAGS = (
 ).split()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run all tests that need a server in one process, so that they share it."""
+    for item in items:
+        if "serve" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("studio"))
+
+
 @pytest.fixture(scope="session")
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    """Starts Studios; all are ended when the tests are over."""
+    """Start Studios; all of them are stopped after the tests."""
     running: list[Any] = []
 
     def start(*arguments: str, temporary: Path | None = None, **variables: str) -> Served:
@@ -41,46 +49,56 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
                 [*command, *arguments], stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
             )
         running.append(process)
-        found = re.search(r"http://\S+", process.stdout.readline())
-        assert found is not None, log.read_text()
-        return Served(found[0], exports, temporary, log, process)
+        address = re.search(r"http://\S+", process.stdout.readline())
+        assert address is not None, log.read_text()
+        return Served(address[0], exports, temporary, log, process)
 
     yield start
     for process in running:
         process.send_signal(signal.SIGINT)
     for process in running:
-        process.wait(60)
+        process.wait(TIMEOUT_SECONDS)
         process.stdout.close()
 
 
 @pytest.fixture(scope="session")
 def studio(serve: Serve) -> Served:
-    return serve()
+    return serve("--max-upload", "20", "--max-pixels", "50000000")
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
+def shared_studio(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Served:
+    """A Studio for other machines; its browser is a script that writes the address to a file."""
+    folder = tmp_path_factory.mktemp("browser")
+    script = folder / "browser.sh"
+    script.write_text(f'#!/bin/sh\necho "$1" >> {folder}/opened.txt\n')
+    script.chmod(0o755)
+    return serve("--share", temporary=folder, BROWSER=f"{script} %s")
+
+
+@pytest.fixture(scope="session")
+def browser(serve: Serve) -> Iterator[Any]:
+    """A browser, closed before the servers so that these need not wait for its connections."""
     if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine: the Studio is not looked at in a browser")
+        pytest.skip("Chromium is not installed: the Studio is not tested in a browser")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        own = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield own
-        own.close()
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture
 def open_tab(browser: Any) -> Iterator[OpenTab]:
-    """Tabs of browsers that know nothing of each other."""
+    """Open tabs of separate visitors."""
     opened: list[Tab] = []
 
-    def one(served: Served, **options: Any) -> Tab:
-        told = {"viewport": {"width": 1280, "height": 720}, "accept_downloads": True, **options}
-        opened.append(Tab(browser.new_context(**told), served.address))
+    def open_one(served: Served) -> Tab:
+        opened.append(Tab(browser.new_context(viewport=SIZE), served.address))
         return opened[-1]
 
-    yield one
+    yield open_one
     for tab in opened:
         tab.context.close()
         tab.check()
@@ -88,55 +106,71 @@ def open_tab(browser: Any) -> Iterator[OpenTab]:
 
 @pytest.fixture(scope="session")
 def visitor(browser: Any) -> Iterator[Any]:
-    """One visitor, with a browser that has loaded the page's parts before."""
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, accept_downloads=True)
+    """One visitor, whose browser keeps the files of the page in its cache."""
+    context = browser.new_context(viewport=SIZE, accept_downloads=True)
     yield context
     context.close()
 
 
 @pytest.fixture
-def tab(visitor: Any, studio: Served) -> Iterator[Tab]:
-    """A new tab, which has a session of its own."""
-    own = Tab(visitor, studio.address)
-    yield own
-    own.page.close()
-    own.check()
+def new_tab(visitor: Any, studio: Served) -> Iterator[Tab]:
+    """A new tab, with a session of its own."""
+    tab = Tab(visitor, studio.address)
+    yield tab
+    tab.page.close()
+    tab.check()
 
 
 @pytest.fixture(scope="session")
-def kept_tabs() -> Iterator[list[tuple[Tab, Any]]]:
-    """A tab that tests use one after the other, and what its panel says in the beginning."""
-    tabs: list[tuple[Tab, Any]] = []
-    yield tabs
-    for tab, _ in tabs:
+def kept_tabs() -> dict[str, Tab]:
+    """Tabs that tests use one after the other."""
+    return {}
+
+
+@contextmanager
+def borrowed(
+    request: pytest.FixtureRequest, kept: dict[str, Tab], name: str, visitor: Any, studio: Served
+) -> Iterator[Tab]:
+    """Lend a kept tab, or a new one if there is none; tabs of failed tests are closed."""
+    failed = request.session.testsfailed
+    tab = kept.pop(name, None) or Tab(visitor, studio.address)
+    yield tab
+    if tab.complaints or request.session.testsfailed > failed:
         tab.page.close()
+    else:
+        kept[name] = tab
+    tab.check()
+
+
+@pytest.fixture
+def tab(
+    request: pytest.FixtureRequest, visitor: Any, studio: Served, kept_tabs: dict[str, Tab]
+) -> Iterator[Tab]:
+    """A tab in which nothing is open."""
+    with borrowed(request, kept_tabs, "empty", visitor, studio) as tab:
+        tab.close_inputs()
+        tab.restore()
+        yield tab
 
 
 @pytest.fixture
 def noisy_tab(
-    request: pytest.FixtureRequest, visitor: Any, studio: Served, kept_tabs: list[tuple[Tab, Any]]
+    request: pytest.FixtureRequest, visitor: Any, studio: Served, kept_tabs: dict[str, Tab]
 ) -> Iterator[Tab]:
-    """A tab that shows the photograph with noise, filtered as usual; for tests that open nothing else."""
-    failed = request.session.testsfailed
-    if kept_tabs:
-        own, chain = kept_tabs.pop()  # (it comes back if all goes well)
-        own.restore(chain)
-    else:
-        own = Tab(visitor, studio.address)
-        own.sample("noisy")
-        chain = own.chain()
-    yield own
-    if own.complaints or request.session.testsfailed > failed:
-        own.page.close()
-    else:
-        kept_tabs.append((own, chain))
-    own.check()
+    """A tab that shows the noisy photograph with the default chain; for tests that open nothing else."""
+    with borrowed(request, kept_tabs, "noisy", visitor, studio) as tab:
+        if tab.at("welcome").is_visible():
+            tab.sample("noisy")
+            tab.initial_chain = tab.chain()
+        tab.restore()
+        tab.settled()
+        yield tab
 
 
 @pytest.fixture(scope="session")
 def pictures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where screenshots go: the documentation, if asked."""
+    """The folder for screenshots: that of the documentation, if requested."""
     folder = request.config.getoption("--screenshots")
-    found = Path(folder) if folder else tmp_path_factory.mktemp("screenshots")
-    found.mkdir(parents=True, exist_ok=True)
-    return found
+    path = Path(folder) if folder else tmp_path_factory.mktemp("screenshots")
+    path.mkdir(parents=True, exist_ok=True)
+    return path

@@ -1,7 +1,5 @@
-"""Pictures that are not simply grey or RGB, as the page shows and exports them."""
+"""Pictures other than grey and RGB, as the page shows and exports them."""
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +11,9 @@ from PIL import Image, ImageOps
 from undula import io
 from undula.filters import Pipeline
 from undula.studio.code import python_code
-from undula.studio.decoding import Limits
-from undula.studio.exporting import Export, Job
-from undula.studio.inputs import opened
+from undula.studio.decoding import StudioLimits
+from undula.studio.exporting import ExportJob, run_job
+from undula.studio.inputs import open_input
 
 PIPELINE = Pipeline("db2", 2, ["shrink"])
 RGBA = np.random.default_rng(5).integers(60, 190, (40, 48, 5)).astype("u1")
@@ -24,23 +22,23 @@ ORIENTED[274] = 6
 
 
 def write_tiff(path: Path, count: int, photometric: str, *extra: str, **options: Any) -> None:
-    """Of so many channels."""
+    """Write a picture with ``count`` channels."""
     arguments: dict[str, Any] = {"photometric": photometric, "extrasamples": list(extra) or None, **options}
     tifffile.imwrite(path, RGBA[..., :count], planarconfig="contig", **arguments)
 
 
 def write_oriented(path: Path) -> None:
-    """A photo that is to be turned."""
+    """Write a photo whose orientation is not upright."""
     Image.fromarray(RGBA[..., :3]).save(path, exif=ORIENTED, quality=95)
 
 
 def shown(path: Path) -> tuple[str, list[Any], str]:
-    """What the page has of a file: what kind of thing it is, its frames, and a small picture."""
-    opened_file = opened(path, path.name, Limits())
+    """Return kind, frames and thumbnail of a file, as the page has them."""
+    opened_file = open_input(path, path.name, StudioLimits())
     try:
         return (
             opened_file.kind,
-            [opened_file.frame(number) for number in range(opened_file.count)],
+            [opened_file.frame(number) for number in range(opened_file.frame_count)],
             opened_file.thumbnail,
         )
     finally:
@@ -64,10 +62,9 @@ def test_photos_are_upright_and_in_rgb(tmp_path: Path) -> None:
 
 
 def export(source: Path, target: Path, frames: bool = False) -> None:
-    """What the page does on request, by an event loop of its opened_file."""
-    job = Job(str(source), str(target), PIPELINE.to_json(), frames=frames)
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(asyncio.run, Export(job).run(lambda done, total: None)).result()
+    """Do what the process of an export does."""
+    job = ExportJob(str(source), str(target), PIPELINE.to_json(), frames=frames)
+    run_job(job, lambda done, total: None)
 
 
 def test_channels_are_exported_as_they_are_shown(tmp_path: Path) -> None:
@@ -80,7 +77,7 @@ def test_channels_are_exported_as_they_are_shown(tmp_path: Path) -> None:
     np.testing.assert_array_equal(tifffile.imread(tmp_path / "y.tif"), np.stack(correct, axis=-1))
 
 
-def test_code_keeps_what_a_file_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_keeps_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_oriented(Path("x.jpg"))
     exec(python_code(PIPELINE, "x.jpg", "y.png"), {})

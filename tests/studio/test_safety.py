@@ -1,4 +1,4 @@
-"""Who may do what with a Studio: limits, the token, other origins, other visitors, other machines."""
+"""Access to a Studio and its limits: the token, other origins, other visitors, other machines."""
 
 import asyncio
 import http.client
@@ -24,60 +24,47 @@ import numpy as np
 import pytest
 
 import undula
-from browsing import OpenTab, Serve, Served, Tab
+from browsing import TIMEOUT_SECONDS, OpenTab, Serve, Served, Tab
 from undula import io
 from undula.filters import Pipeline, Shrink
-from undula.studio import Limits, Options
+from undula.studio import ServerOptions, StudioLimits
 from undula.studio import serve as serve_here
+from undula.studio.budget import MemoryBudget, ServerBudget, working_memory
 from undula.studio.folders import private_folder
 from undula.studio.guard import Guard
-from undula.studio.inputs import Camera, opened
-from undula.studio.room import MemoryBudget, ServerBudget, work_for
-from undula.studio.session import MOST_INPUTS, Session
-from undula.studio.uploads import arriving
+from undula.studio.inputs import Camera, open_input
+from undula.studio.session import MAX_INPUTS, Session
+from undula.studio.uploads import receiving
 
 
-@pytest.fixture(scope="session")
-def strict(serve: Serve) -> Served:
-    """A Studio that takes little."""
-    return serve("--max-upload", "1", "--max-pixels", "300000")
-
-
-def complaint(tab: Tab) -> str:
+def complaint(tab: Tab, path: Path) -> str:
+    """Upload a file that is refused, and return the message."""
+    tab.at("file-input").set_input_files(path)
     tab.page.locator(".uploads .failed").first.wait_for()
     text: str = tab.page.locator(".uploads .failed").first.inner_text()
     tab.page.get_by_role("button", name="Dismiss").click()
     return text
 
 
-def test_uploads_that_are_too_large_or_broken(open_tab: OpenTab, strict: Served, tmp_path: Path) -> None:
-    tab = open_tab(strict)
-    rng = np.random.default_rng(0)
-    io.write(tmp_path / "large.npy", rng.integers(0, 256, (1100, 1100)).astype(np.uint8))
-    tab.at("file-input").set_input_files(tmp_path / "large.npy")
-    assert "larger than 1 MB" in complaint(tab)
+def test_uploads_that_are_too_large_or_broken(tab: Tab, tmp_path: Path) -> None:
+    np.lib.format.open_memmap(tmp_path / "large.npy", "w+", np.uint8, (4600, 4600))  # a sparse file
+    assert "larger than 20 MB" in complaint(tab, tmp_path / "large.npy")
     (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(200))
-    tab.at("file-input").set_input_files(tmp_path / "broken.png")
-    assert "cannot read the file as png" in complaint(tab)
+    assert "cannot read the file as png" in complaint(tab, tmp_path / "broken.png")
     (tmp_path / "bomb.png").write_bytes(png(60_000, 60_000, zlib.compress(bytes(100_000))))
-    tab.at("file-input").set_input_files(tmp_path / "bomb.png")
-    assert "declares 3,600,000,000 pixels" in complaint(tab)
+    assert "declares 3,600,000,000 pixels" in complaint(tab, tmp_path / "bomb.png")
     (tmp_path / "text.mp4").write_bytes(b"no video at all, but a text that is called one")
-    tab.at("file-input").set_input_files(tmp_path / "text.mp4")
-    assert "no file format" in complaint(tab)
+    assert "no file format" in complaint(tab, tmp_path / "text.mp4")
     (tmp_path / "empty.png").write_bytes(b"")
-    tab.at("file-input").set_input_files(tmp_path / "empty.png")
-    assert "empty" in complaint(tab)
-    # The page lives on.
-    io.write(tmp_path / "good.png", rng.integers(0, 256, (90, 120)).astype(np.uint8))
-    tab.at("file-input").set_input_files(tmp_path / "good.png")
-    tab.until("undulaStudio.shown")
-    tab.complaints = [one for one in tab.complaints if "status of 4" not in one]
-    assert not tab.complaints
+    assert "empty" in complaint(tab, tmp_path / "empty.png")
+    # The page still works.
+    io.write(tmp_path / "good.png", np.zeros((90, 120), np.uint8))
+    tab.upload(tmp_path / "good.png")
+    tab.complaints = [text for text in tab.complaints if "status of 4" not in text]
 
 
 def png(width: int, height: int, rows: bytes) -> bytes:
-    """A grey PNG of rows that are compressed already."""
+    """A grey PNG with compressed rows."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
@@ -86,31 +73,30 @@ def png(width: int, height: int, rows: bytes) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
 
 
-def test_two_browsers_see_their_own_pictures(open_tab: OpenTab, studio: Served, tmp_path: Path) -> None:
+def test_two_browsers_see_their_own_pictures(
+    tab: Tab, open_tab: OpenTab, studio: Served, tmp_path: Path
+) -> None:
     rng = np.random.default_rng(0)
     mine, yours = (rng.integers(0, 256, (64, 80)).astype(np.uint8) for _ in range(2))
-    one, two = open_tab(studio), open_tab(studio)
-    for tab, name, pixels in ((one, "mine.png", mine), (two, "yours.png", yours)):
+    other = open_tab(studio)
+    for each, name, pixels in ((tab, "mine.png", mine), (other, "yours.png", yours)):
         io.write(tmp_path / name, pixels)
-        tab.at("file-input").set_input_files(tmp_path / name)
-    for tab in (one, two):
-        tab.until("undulaStudio.shown")
-        tab.settled()
-    np.testing.assert_array_equal(one.grey("before"), mine)
-    np.testing.assert_array_equal(two.grey("before"), yours)
-    for tab, name in ((one, "yours.png"), (two, "mine.png")):
-        assert name not in tab.page.content()
-    # Even who knows the key of another's session gets nothing of it.
-    key = one.js("undulaStudio.path")
-    assert key != two.js("undulaStudio.path")
-    assert two.js(f"fetch('/studio/export/{key}/1').then((r) => r.status)") == 404
+        each.upload(tmp_path / name)
+    np.testing.assert_array_equal(tab.grey("before"), mine)
+    np.testing.assert_array_equal(other.grey("before"), yours)
+    for each, name in ((tab, "yours.png"), (other, "mine.png")):
+        assert name not in each.page.content()
+    # The key of a session is of no use to other visitors.
+    key = tab.js("undulaStudio.path")
+    assert key != other.js("undulaStudio.path")
+    assert other.js(f"fetch('/studio/export/{key}/1').then((r) => r.status)") == 404
     assert (
-        two.js(
+        other.js(
             f"fetch('/studio/upload/{key}?name=a.png', {{method: 'POST', body: 'x'}}).then((r) => r.status)"
         )
         == 404
     )
-    opened = two.js(
+    opened = other.js(
         f"""new Promise((done) => {{
             const socket = new WebSocket(`ws://${{location.host}}/studio/pictures/{key}`);
             socket.onmessage = () => done('a picture');
@@ -118,9 +104,9 @@ def test_two_browsers_see_their_own_pictures(open_tab: OpenTab, studio: Served, 
         }})"""
     )
     assert opened == "closed"
-    two.change(lambda: two.at("remove-0").click())
-    assert one.at("stage-0").count() == 1
-    two.complaints = []
+    other.change(lambda: other.at("remove-0").click())
+    assert tab.at("stage-0").count() == 1
+    other.complaints = []
 
 
 @pytest.fixture
@@ -144,25 +130,25 @@ def elsewhere() -> Iterator[str]:
     server.server_close()
 
 
-def test_a_foreign_origin_is_refused(open_tab: OpenTab, studio: Served, elsewhere: str) -> None:
-    tab = open_tab(studio)
+def test_a_foreign_origin_is_refused(tab: Tab, studio: Served, elsewhere: str) -> None:
     key = tab.js("undulaStudio.path")
     stranger = tab.context.new_page()
     stranger.goto(elsewhere)
     for path in (f"/studio/pictures/{key}", "/_nicegui_ws/socket.io/?EIO=4&transport=websocket"):
         address = studio.base.replace("http", "ws").rstrip("/") + path
-        told = stranger.evaluate(
+        outcome = stranger.evaluate(
             f"""new Promise((done) => {{
                 const socket = new WebSocket('{address}');
                 socket.onopen = () => done('open');
                 socket.onerror = () => done('refused');
             }})"""
         )
-        assert told == "refused"
+        assert outcome == "refused"
     upload = f"{studio.base}studio/upload/{key}?name=a.png"
     post = "{method: 'POST', mode: 'no-cors', body: 'x'}"
-    told = stranger.evaluate(f"fetch('{upload}', {post}).then((r) => r.type, () => 'failed')")
-    assert told in ("opaque", "failed")  # (nobody can read it; and nothing was taken)
+    outcome = stranger.evaluate(f"fetch('{upload}', {post}).then((r) => r.type, () => 'failed')")
+    assert outcome in ("opaque", "failed")
+    stranger.close()
     tab.complaints = []
     assert tab.at("welcome").is_visible()
 
@@ -170,16 +156,16 @@ def test_a_foreign_origin_is_refused(open_tab: OpenTab, studio: Served, elsewher
 SOCKET = "/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
 
 
-def asked(port: int, path: str = "/", method: str = "GET", **headers: str) -> tuple[int, dict[str, str]]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    connection.request(method, path, headers=named, body=b"x" if method == "POST" else None)
+def request(port: int, path: str = "/", method: str = "GET", **headers: str) -> tuple[int, dict[str, str]]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, path, headers=headers, body=b"x" if method == "POST" else None)
     answer = connection.getresponse()
-    found = answer.status, dict(answer.getheaders())
+    result = answer.status, dict(answer.getheaders())
     if answer.status != 101:
         answer.read()
     connection.close()
-    return found
+    return result
 
 
 def socket_headers(**more: str) -> dict[str, str]:
@@ -199,29 +185,29 @@ def socket_headers(**more: str) -> dict[str, str]:
         ({"Origin": "http://evil.example"}, 403),
         ({"Origin": "null"}, 403),
         ({"Origin": "http://127.0.0.1:{port}.evil.example"}, 403),
-        ({"Origin": "http://localhost:{port}"}, 403),  # (another name than that of the request)
+        ({"Origin": "http://localhost:{port}"}, 403),  # another name than that of the request
         ({"Origin": "http://127.0.0.1:{port}"}, 101),
         ({"Origin": "http://evil.example:{port}", "Host": "evil.example:{port}"}, 403),
     ],
     ids=str,
 )
 def test_sockets_need_the_page_of_this_server(studio: Served, headers: dict[str, str], status: int) -> None:
-    own = {name: value.format(port=studio.port) for name, value in headers.items()}
-    assert asked(studio.port, SOCKET, Cookie=studio.cookie, **socket_headers(**own))[0] == status
+    sent = {name: value.format(port=studio.port) for name, value in headers.items()}
+    assert request(studio.port, SOCKET, Cookie=studio.cookie, **socket_headers(**sent))[0] == status
 
 
 def test_other_names_and_long_requests_are_refused(studio: Served) -> None:
     port, cookie = studio.port, studio.cookie
-    assert asked(port, Cookie=cookie)[0] == 200
-    assert asked(port, Cookie=cookie)[1]["x-frame-options"] == "DENY"
-    assert asked(port, Cookie=cookie, Host="evil.example")[0] == 403
-    assert asked(port, Cookie=cookie, Host=f"evil.example:{port}")[0] == 403
-    assert asked(port, Cookie=cookie, Host=f"localhost:{port}")[0] == 200
-    assert asked(port, "/studio/upload/x", "POST", Cookie=cookie)[0] == 403
-    own = {"Origin": f"http://127.0.0.1:{port}", "Host": f"127.0.0.1:{port}", "Cookie": cookie}
-    assert asked(port, "/_nicegui/x", "POST", Content_Length=str(5 << 20), **own)[0] == 403
+    assert request(port, Cookie=cookie)[0] == 200
+    assert request(port, Cookie=cookie)[1]["x-frame-options"] == "DENY"
+    assert request(port, Cookie=cookie, Host="evil.example")[0] == 403
+    assert request(port, Cookie=cookie, Host=f"evil.example:{port}")[0] == 403
+    assert request(port, Cookie=cookie, Host=f"localhost:{port}")[0] == 200
+    assert request(port, "/studio/upload/x", "POST", Cookie=cookie)[0] == 403
+    headers = {"Origin": f"http://127.0.0.1:{port}", "Host": f"127.0.0.1:{port}", "Cookie": cookie}
+    assert request(port, "/_nicegui/x", "POST", Content_Length=str(5 << 20), **headers)[0] == 403
     for path in ("/studio/export/x/1", "/studio/export/../../etc/passwd", "/..%2f..%2fetc/passwd"):
-        assert asked(port, path, Cookie=cookie)[0] in (400, 404, 422)
+        assert request(port, path, Cookie=cookie)[0] in (400, 404, 422)
 
 
 # --- the token ------------------------------------------------------------------------------------
@@ -235,27 +221,28 @@ def test_other_names_and_long_requests_are_refused(studio: Served) -> None:
         ("/_nicegui/{version}/static/nicegui.js", "GET", 200),
         ("/studio/export/x/1", "GET", 404),
         ("/studio/upload/x", "POST", 404),
-        ("/studio/pictures/x", "socket", 403),  # (nobody has a session of that name)
+        ("/studio/pictures/x", "socket", 403),  # there is no session with this key
         (SOCKET, "socket", 101),
     ],
 )
 def test_nothing_is_answered_without_the_token(
-    studio: Served, strict: Served, path: str, method: str, status: int
+    studio: Served, shared_studio: Served, path: str, method: str, status: int
 ) -> None:
     from nicegui import __version__
 
     path = path.format(version=__version__)
     origin = {"Origin": f"http://127.0.0.1:{studio.port}"} if method != "GET" else {}
-    own = socket_headers(**origin) if method == "socket" else origin
+    sent = socket_headers(**origin) if method == "socket" else origin
     verb = "POST" if method == "POST" else "GET"
-    # Another server's cookie is none of this one's, by whatever name.
-    others = [f"undula-studio-{port}={cookie_value(strict)}" for port in (strict.port, studio.port)]
+    # Cookies of another server are not valid, under any name.
+    other = cookie_value(shared_studio)
+    others = [f"undula-studio-{port}={other}" for port in (shared_studio.port, studio.port)]
     visitor = cookie_value(studio).partition(".")[0]
     for wrong in ("", f"undula-studio-{studio.port}={visitor}.{'0' * 64}", *others):
-        assert asked(studio.port, path, verb, Cookie=wrong, **own)[0] == 403
-    found, headers = asked(studio.port, path, verb, Cookie=studio.cookie, **own)
-    assert found == status
-    if found == 200:
+        assert request(studio.port, path, verb, Cookie=wrong, **sent)[0] == 403
+    answer, headers = request(studio.port, path, verb, Cookie=studio.cookie, **sent)
+    assert answer == status
+    if answer == 200:
         assert "default-src 'self'" in headers["content-security-policy"]
 
 
@@ -269,11 +256,11 @@ def test_a_cookie_belongs_to_port_and_token(studio: Served) -> None:
     assert studio.token not in rest
     assert rest.partition("; ")[2] == "Path=/; HttpOnly; SameSite=Strict"
     for token in ("", "guess", studio.token + "x", "%FF%00"):
-        status, headers = asked(studio.port, f"/?token={token}")
+        status, headers = request(studio.port, f"/?token={token}")
         assert status == 403
         assert "set-cookie" not in headers
-    # Who has one already stays who they are.
-    again = asked(studio.port, f"/?token={studio.token}", Cookie=studio.cookie)[1]["set-cookie"]
+    # A visitor who has a cookie keeps it.
+    again = request(studio.port, f"/?token={studio.token}", Cookie=studio.cookie)[1]["set-cookie"]
     assert again == studio.cookie
 
 
@@ -295,35 +282,35 @@ def test_a_ticket_admits_once() -> None:
         assert [await visit(guard, ticket) for _ in range(2)] == [200, 403]
         assert [await visit(guard, "a%20long%20token") for _ in range(2)] == [200, 200]
 
-    alone(run())
+    run_async(run())
 
 
-def alone(work: Any) -> None:
+def run_async(work: Any) -> None:
     """Runs something by an event loop of its own; the browser of other tests may have one in this thread."""
     with ThreadPoolExecutor(1) as pool:
         pool.submit(asyncio.run, work).result()
 
 
 def test_a_click_on_the_address_enters(browser: Any, studio: Served, elsewhere: str) -> None:
-    """Also from a page of another origin, such as a terminal in a browser."""
+    """The link may be on a page of another origin, such as a terminal in a browser."""
     context = browser.new_context()
     page = context.new_page()
     page.goto(elsewhere)
     page.evaluate(f"document.body.innerHTML = '<a href=\"{studio.address}\">Undula Studio</a>'")
     page.get_by_role("link").click()
-    page.wait_for_function("window.undulaStudio?.socket?.readyState === 1", timeout=60_000)
+    page.wait_for_function("window.undulaStudio?.socket?.readyState === 1", timeout=1000 * TIMEOUT_SECONDS)
     assert page.url == studio.base
     context.close()
 
 
 def test_pages_run_no_scripts_but_their_own(noisy_tab: Tab, studio: Served) -> None:
-    policy = asked(studio.port, Cookie=studio.cookie)[1]["content-security-policy"]
+    policy = request(studio.port, Cookie=studio.cookie)[1]["content-security-policy"]
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
     assert "'unsafe-inline'" not in rules["script-src"]
     for name in ("object-src", "base-uri", "form-action", "frame-ancestors", "frame-src"):
         assert rules[name] == "'none'"
     nonces = {re.search("'nonce-(.*)'", rules["script-src"])[1]}  # type: ignore[index]
-    nonces.add(asked(studio.port, Cookie=studio.cookie)[1]["content-security-policy"])
+    nonces.add(request(studio.port, Cookie=studio.cookie)[1]["content-security-policy"])
     assert len(nonces) == 2
     noisy_tab.js(
         """() => {
@@ -340,73 +327,54 @@ def test_pages_run_no_scripts_but_their_own(noisy_tab: Tab, studio: Served) -> N
     )
     noisy_tab.until("window.refused")
     assert noisy_tab.js("window.ran") == []
-    assert any("Content Security Policy" in one for one in noisy_tab.complaints)
+    assert any("Content Security Policy" in text for text in noisy_tab.complaints)
     noisy_tab.js("document.querySelector('#bad').remove()")
     noisy_tab.complaints.clear()
 
 
-def test_other_machines_come_with_share(serve: Serve, open_tab: OpenTab, tmp_path: Path) -> None:
-    """``--share`` alone listens on all addresses; the browser is opened with a ticket; logs have no token."""
-    script = tmp_path / "browser.sh"
-    script.write_text(f'#!/bin/sh\necho "$1" >> {tmp_path}/opened.txt\n')
-    script.chmod(0o755)
-    shared = serve("--share", BROWSER=f"{script} %s")
-    told = shared.process.stdout.readline()
-    other = re.search(r"for other machines: http://([\d.]+):", told)
-    if other is not None:  # (there is a network)
-        assert shared.token in told
-        connection = http.client.HTTPConnection(other[1], shared.port, timeout=60)
+def test_other_machines_can_connect_with_share(shared_studio: Served, open_tab: OpenTab) -> None:
+    """``--share`` alone listens on all addresses, opens a browser with a ticket, and logs no token."""
+    shared = shared_studio
+    line = shared.process.stdout.readline()
+    other = re.search(r"From other machines: http://([\d.]+):", line)
+    if other is not None:  # there is a network
+        assert shared.token in line
+        connection = http.client.HTTPConnection(other[1], shared.port, timeout=TIMEOUT_SECONDS)
         connection.request("GET", "/")
         assert connection.getresponse().status == 403
         connection.close()
-    assert asked(shared.port)[0] == 403
-    assert asked(shared.port, f"/?token={shared.token[:-1]}")[0] == 403
+    assert request(shared.port)[0] == 403
+    assert request(shared.port, f"/?token={shared.token[:-1]}")[0] == 403
     origin = {"Origin": f"http://127.0.0.1:{shared.port}"}
-    assert asked(shared.port, SOCKET, **socket_headers(**origin))[0] == 403
-    (address,) = (tmp_path / "opened.txt").read_text().split()
+    assert request(shared.port, SOCKET, **socket_headers(**origin))[0] == 403
+    (address,) = (shared.temporary / "opened.txt").read_text().split()
     assert address.startswith(f"{shared.base}?token=")
     assert shared.token not in address
     tab = open_tab(replace(shared, address=address))
     assert "token" not in tab.page.url
     tab.sample("noisy")
     np.testing.assert_array_equal(tab.grey("before"), io.read(io.sample("noisy")).pixels)
-    assert asked(shared.port, address.removeprefix(shared.base.rstrip("/")))[0] == 403
+    assert request(shared.port, address.removeprefix(shared.base.rstrip("/")))[0] == 403
     for secret in (shared.token, address.partition("token=")[2]):
         assert secret not in shared.log.read_text()
 
 
 @pytest.mark.parametrize(
-    ("options", "why"),
+    ("options", "message"),
     [
-        (Options(host="0.0.0.0"), "add --share"),
-        (Options(host="127.0.0.1", share=True), "from this machine alone"),
-        (Options(token="short"), "12 characters"),
-        (Options(token=""), "12 characters"),
+        (ServerOptions(host="0.0.0.0"), "add --share"),
+        (ServerOptions(host="127.0.0.1", share=True), "from this machine only"),
+        (ServerOptions(token="short"), "12 characters"),
+        (ServerOptions(token=""), "12 characters"),
     ],
-    ids=["no share", "share of nothing", "short token", "no token"],
+    ids=["no share", "local share", "short token", "empty token"],
 )
-def test_what_cannot_be_served_is_told(options: Options, why: str) -> None:
-    with pytest.raises(undula.ArgumentError, match=why):
+def test_invalid_options_are_refused(options: ServerOptions, message: str) -> None:
+    with pytest.raises(undula.ArgumentError, match=message):
         serve_here(options)
 
 
-# --- what a server may take, and what it leaves behind -------------------------------------------
-
-
-def test_a_killed_server_is_cleared_away_and_no_signal_is_lost(serve: Serve, tmp_path: Path) -> None:
-    killed = serve(temporary=tmp_path)
-    killed.process.kill()
-    killed.process.wait()
-    (left,) = tmp_path.glob("undula-studio-*")
-    assert left.stat().st_mode & 0o077 == 0
-    (left / "session-x").mkdir()
-    (left / "session-x" / "upload.png").write_bytes(b"x")
-    with private_folder_in(tmp_path) as living:
-        assert not left.exists()
-        ended = serve(temporary=tmp_path)
-        ended.process.send_signal(signal.SIGTERM)  # (it has said its address, and is not ready yet)
-        assert ended.process.wait(60) == 0
-        assert [*tmp_path.glob("undula-studio-*")] == [living]
+# --- resources of a server ------------------------------------------------------------------------
 
 
 @contextmanager
@@ -414,14 +382,14 @@ def private_folder_in(folder: Path) -> Iterator[Path]:
     before = tempfile.tempdir
     tempfile.tempdir = str(folder)
     try:
-        with private_folder() as own:
-            yield own
+        with private_folder() as created:
+            yield created
     finally:
         tempfile.tempdir = before
-    assert not own.exists()
+    assert not created.exists()
 
 
-def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
+def test_folders_of_others_are_left_run_async(tmp_path: Path) -> None:
     for name in ("undula-studio-odd", "undula-studio-older"):
         (tmp_path / name).mkdir()
     (tmp_path / "elsewhere").mkdir()
@@ -433,10 +401,11 @@ def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
         assert len([*tmp_path.glob("undula-studio-*")]) == 4
 
 
-def test_an_upload_that_breaks_off_leaves_nothing(noisy_tab: Tab, studio: Served) -> None:
+def test_an_interrupted_upload_leaves_no_file(noisy_tab: Tab, studio: Served) -> None:
     key, before = noisy_tab.js("undulaStudio.path"), studio.files()
-    cookie = next(one for one in noisy_tab.context.cookies() if one["name"].endswith(str(studio.port)))
-    with socket.create_connection(("127.0.0.1", studio.port), timeout=60) as connection:
+    cookies = noisy_tab.context.cookies()
+    cookie = next(each for each in cookies if each["name"].endswith(str(studio.port)))
+    with socket.create_connection(("127.0.0.1", studio.port), timeout=TIMEOUT_SECONDS) as connection:
         head = [
             f"POST /studio/upload/{key}?name=a.png HTTP/1.1",
             f"Host: 127.0.0.1:{studio.port}",
@@ -450,15 +419,15 @@ def test_an_upload_that_breaks_off_leaves_nothing(noisy_tab: Tab, studio: Served
 
 
 def wait_for(condition: Any) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
 def test_uploads_share_one_disk(tmp_path: Path) -> None:
-    """However many come at once, all of them together get no more than there is."""
-    room = ServerBudget(Limits(upload=600, disk=1000), tmp_path)
+    """Simultaneous uploads together cannot exceed the limit."""
+    room = ServerBudget(StudioLimits(upload=600, disk=1000), tmp_path)
 
     async def chunks(count: int) -> Any:
         for _ in range(count):
@@ -466,9 +435,9 @@ def test_uploads_share_one_disk(tmp_path: Path) -> None:
             yield bytes(100)
 
     async def send(name: str) -> None:
-        with arriving(room, tmp_path / name) as arrival:
-            await arrival.receive(chunks(6))
-            arrival.keep()
+        with receiving(room, tmp_path / name) as upload:
+            await upload.receive(chunks(6))
+            upload.keep()
 
     async def run() -> None:
         results = await asyncio.gather(*(send(str(k)) for k in range(8)), return_exceptions=True)
@@ -478,29 +447,29 @@ def test_uploads_share_one_disk(tmp_path: Path) -> None:
         assert stored == room.stored == 600 * results.count(None)
         with (
             pytest.raises(undula.FileError, match="--max-upload"),
-            arriving(ServerBudget(Limits(upload=600), tmp_path), tmp_path / "x") as arrival,
+            receiving(ServerBudget(StudioLimits(upload=600), tmp_path), tmp_path / "x") as upload,
         ):
-            await arrival.receive(chunks(7))
+            await upload.receive(chunks(7))
 
-    alone(run())
+    run_async(run())
 
 
-def test_a_strip_has_so_many_places(tmp_path: Path) -> None:
-    """Also for files that come at once, and are still on their way when the next one is looked at."""
+def test_the_number_of_inputs_is_limited(tmp_path: Path) -> None:
+    """The limit includes files that are being opened."""
     for number in range(3):
         (tmp_path / f"{number}.png").write_bytes(b"no picture")
 
     async def run() -> None:
         with ThreadPoolExecutor(1) as pool:
-            session = Session(ServerBudget(Limits(), tmp_path), pool)
-            session.inputs = [Camera() for _ in range(MOST_INPUTS - 1)]
-            work = [session.open(tmp_path / f"{k}.png", "x") for k in range(3)]
-            results = [str(one) for one in await asyncio.gather(*work, return_exceptions=True)]
-            assert sum("things are open already" in one for one in results) == 2
+            session = Session(ServerBudget(StudioLimits(), tmp_path), pool)
+            session.inputs = [Camera() for _ in range(MAX_INPUTS - 1)]
+            work = [session.open_file(tmp_path / f"{k}.png", "x") for k in range(3)]
+            results = [str(error) for error in await asyncio.gather(*work, return_exceptions=True)]
+            assert sum("files are open already" in text for text in results) == 2
             session.close()
             assert not session.folder.exists()
 
-    alone(run())
+    run_async(run())
 
 
 def test_memory_is_shared_and_waited_for(tmp_path: Path) -> None:
@@ -525,50 +494,73 @@ def test_memory_is_shared_and_waited_for(tmp_path: Path) -> None:
         memory.release(300 << 20)
         assert (memory.held, memory.working) == (0, 0)
 
-    alone(run())
+    run_async(run())
 
 
-def test_a_small_file_of_a_huge_picture_is_refused_before_it_is_there(tmp_path: Path) -> None:
-    """As a PNG of half a megabyte is, which has a hundred million pixels: each takes more than one byte."""
-    width = height = 4000
+def test_a_small_file_with_a_large_picture_is_refused(tmp_path: Path) -> None:
+    """Memory is accounted for by the size of the picture, before its pixels are received."""
+    width = height = 1200
     rows = zlib.compress(bytes((width + 1) * height), 9)
     (tmp_path / "flat.png").write_bytes(png(width, height, rows))
     assert (tmp_path / "flat.png").stat().st_size < 100_000
-    memory = MemoryBudget(400 << 20)
-    with pytest.raises(undula.FileError, match="to show it"):
-        opened(tmp_path / "flat.png", "flat", Limits(), memory=memory)
+    memory = MemoryBudget(40 << 20)
+    with pytest.raises(undula.FileError, match="showing it takes"):
+        open_input(tmp_path / "flat.png", "flat", StudioLimits(), memory=memory)
     assert memory.held == 0
-    memory = MemoryBudget(1 << 30)
-    own = opened(tmp_path / "flat.png", "flat", Limits(), memory=memory)
-    assert memory.held == own.held > 14 * width * height
-    own.close()
-    own.close()
+    memory = MemoryBudget(100 << 20)
+    flat = open_input(tmp_path / "flat.png", "flat", StudioLimits(), memory=memory)
+    assert memory.held == flat.held > 14 * width * height
+    flat.close()
+    flat.close()
     assert memory.held == 0
 
 
-@pytest.mark.parametrize("shifts", [0, 2])
-def test_filters_take_no_more_memory_than_is_said(shifts: int) -> None:
-    pipeline = Pipeline("db2", 4, [Shrink("bivariate")], invariant=shifts)
+def test_filters_take_no_more_memory_than_declared() -> None:
+    pipelines = [Pipeline("db2", 4, [Shrink("bivariate")], invariant=shifts) for shifts in (0, 2)]
     frame = np.zeros((1200, 1200, 3), np.uint8)
     code = f"""
 import resource, numpy as np
 from undula.filters import Pipeline
-from undula.studio.rendering import Settings, bands, compared, made
+from undula.studio.rendering import Settings, filter_frame, quality_figures, render_pyramids
 from undula.studio.inputs import Camera
 frame = np.random.default_rng(0).integers(0, 256, {frame.shape}).astype(np.uint8)
-pipeline, source, axis = Pipeline.from_json({pipeline.to_json()!r}), Camera(), -1
+source, axis = Camera(), -1
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-compared(made(frame[:64, :64], axis, pipeline, Settings()), None, source)
-bands(frame[:64, :64], axis, pipeline)
+pipelines = [Pipeline.from_json(text) for text in {[pipeline.to_json() for pipeline in pipelines]!r}]
+for pipeline in pipelines:
+    quality_figures(filter_frame(frame[:64, :64], axis, pipeline, Settings()), None, source)
+    render_pyramids(frame[:64, :64], axis, pipeline)
 before = peak()
-result = made(frame, axis, pipeline, Settings())
-print(peak() - before)
-compared(result, None, source)
-bands(frame, axis, pipeline)
-print(peak() - before)
+for pipeline in pipelines:
+    result = filter_frame(frame, axis, pipeline, Settings())
+    print(peak() - before)
+    quality_figures(result, None, source)
+    render_pyramids(frame, axis, pipeline)
+    print(peak() - before)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    filtered, looked = map(int, run.stdout.split())
-    slack = 128 << 20  # (a strip that is compared, and what every process has)
-    assert filtered < work_for(frame, pipeline) + slack
-    assert looked < max(work_for(frame, pipeline), work_for(frame, pipeline, True)) + slack
+    peaks = iter(map(int, run.stdout.split()))
+    slack = 128 << 20  # for a strip that is compared, and the memory of any process
+    for pipeline in pipelines:
+        needed = working_memory(frame, pipeline)
+        assert next(peaks) < needed + slack
+        assert next(peaks) < max(needed, working_memory(frame, pipeline, True)) + slack
+
+
+def test_leftovers_of_killed_servers_are_removed_and_no_signal_is_lost(
+    serve: Serve, shared_studio: Served
+) -> None:
+    """The last test that uses this Studio: it is killed."""
+    folder = shared_studio.temporary
+    shared_studio.process.kill()
+    shared_studio.process.wait()
+    (left,) = folder.glob("undula-studio-*")
+    assert left.stat().st_mode & 0o077 == 0
+    (left / "session-x").mkdir()
+    (left / "session-x" / "upload.png").write_bytes(b"x")
+    with private_folder_in(folder) as living:
+        assert not left.exists()
+        ended = serve(temporary=folder)
+        ended.process.send_signal(signal.SIGTERM)  # it has printed its address, and is not ready yet
+        assert ended.process.wait(TIMEOUT_SECONDS) == 0
+        assert [*folder.glob("undula-studio-*")] == [living]

@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from ..io import DEFAULT_MAX_PIXELS
-from ..studio import Limits, Options, serve
+from ..studio import ServerOptions, StudioLimits, serve
 from .common import app
 from .screen import print_text
 
@@ -66,7 +66,7 @@ def studio(
 
     Example: `undula studio` or `undula studio scan.dcm clip.mp4`
     """
-    limits = Limits(upload=max_upload * 1_000_000, pixels=max_pixels, disk=max_disk * 1_000_000)
+    limits = StudioLimits(upload=max_upload * 1_000_000, pixels=max_pixels, disk=max_disk * 1_000_000)
     if max_memory is not None:
         limits = replace(limits, total=max_memory << 20)
-    serve(Options(files or (), host, port, share, token, exports, limits, not no_browser), print_text)
+    serve(ServerOptions(files or (), host, port, share, token, exports, limits, not no_browser), print_text)

@@ -1,9 +1,9 @@
-"""What a visitor has set up: a pipeline whose stages can be switched off, and the way back to how it was."""
+"""The filter chain that a visitor edits: a pipeline whose stages can be disabled, with undo and redo."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
@@ -11,23 +11,23 @@ from typing import Any
 from ..filters import Contrast, FilterStage, Gain, Pipeline, Shrink, Unsharp
 from ..filters.verbs import Despeckling
 
-__all__ = ["PRESETS", "Chain", "History", "Link"]
+__all__ = ["PRESETS", "FilterChain", "History", "Link"]
 
-_numbers = count(1)
+_next_key = count(1)
 
 
 @dataclass(frozen=True)
 class Link:
-    """A stage in a chain, on or off; ``key`` tells it from others while the chain changes."""
+    """A stage of a chain; ``key`` identifies it while the chain is edited."""
 
     stage: FilterStage
-    on: bool = True
-    key: int = field(default_factory=lambda: next(_numbers), compare=False)
+    enabled: bool = True
+    key: int = field(default_factory=lambda: next(_next_key), compare=False)
 
 
 @dataclass(frozen=True)
-class Chain:
-    """A value: every change makes another one, so that nothing is ever half changed."""
+class FilterChain:
+    """An immutable filter chain: every edit returns a new one."""
 
     wavelet: str = "cdf97"
     level: int | None = 3
@@ -39,8 +39,8 @@ class Chain:
     links: tuple[Link, ...] = ()
 
     @classmethod
-    def of(cls, pipeline: Pipeline) -> Chain:
-        """The chain that does what a pipeline does."""
+    def from_pipeline(cls, pipeline: Pipeline) -> FilterChain:
+        """Return the chain equivalent to a pipeline."""
         wavelet = pipeline.wavelet if isinstance(pipeline.wavelet, str) else pipeline.wavelet.name
         return cls(
             wavelet,
@@ -54,11 +54,11 @@ class Chain:
         )
 
     def pipeline(self) -> Pipeline:
-        """What is run: the stages that are on."""
+        """Return the pipeline of the enabled stages."""
         return Pipeline(
             self.wavelet,
             self.level,
-            [link.stage for link in self.links if link.on],
+            [link.stage for link in self.links if link.enabled],
             mode=self.mode,
             invariant=self.invariant,
             color=self.color,
@@ -66,168 +66,152 @@ class Chain:
             looks=self.looks if self.speckle else None,
         )
 
-    def set(self, **told: Any) -> Chain:
-        """With other settings; thresholds of levels that are no longer there are left out."""
-        made = replace(self, **told)
-        if made.level is None:
-            return made
-        level, before = max(1, made.level), self.level
-        return made._each(lambda stage: _fitting(stage, level, before))
+    def configure(self, **settings: Any) -> FilterChain:
+        """Change settings other than the stages; stages are adapted to a new number of levels."""
+        chain = replace(self, **settings)
+        if chain.level is None:
+            return chain
+        level = max(1, chain.level)
+        return chain._map_links(lambda link: replace(link, stage=_fit_levels(link.stage, level, self.level)))
 
-    def fitting(self, shape: Sequence[int]) -> Chain:
-        """With no more levels than a picture of that shape can have."""
+    def fit_shape(self, shape: Sequence[int]) -> FilterChain:
+        """Limit the number of levels to what a picture of this shape allows."""
         deepest = math.ceil(math.log2(max(2, *shape[:2])))
-        return self if self.level is None or self.level <= deepest else self.set(level=deepest)
-
-    def _each(self, change: Any) -> Chain:
-        return replace(self, links=tuple(replace(link, stage=change(link.stage)) for link in self.links))
+        return self if self.level is None or self.level <= deepest else self.configure(level=deepest)
 
     def link(self, key: int) -> Link:
-        """A link by its key."""
+        """Return the link with this key."""
         return next(link for link in self.links if link.key == key)
 
-    def added(self, stage: FilterStage) -> Chain:
-        """With one more stage at the end."""
+    def append(self, stage: FilterStage) -> FilterChain:
+        """Add a stage at the end."""
         return replace(self, links=(*self.links, Link(stage)))
 
-    def removed(self, key: int) -> Chain:
-        """Without a stage."""
+    def remove(self, key: int) -> FilterChain:
+        """Remove a stage."""
         return replace(self, links=tuple(link for link in self.links if link.key != key))
 
-    def switched(self, key: int, on: bool) -> Chain:
-        """With a stage on or off."""
-        return replace(self, links=tuple(replace(n, on=on) if n.key == key else n for n in self.links))
+    def enable(self, key: int, enabled: bool) -> FilterChain:
+        """Enable or disable a stage."""
+        return self._map_links(lambda link: replace(link, enabled=enabled) if link.key == key else link)
 
-    def moved(self, key: int, by: int) -> Chain:
-        """With a stage earlier or later."""
+    def enable_all(self, enabled: bool) -> FilterChain:
+        """Enable or disable every stage."""
+        return self._map_links(lambda link: replace(link, enabled=enabled))
+
+    def move(self, key: int, offset: int) -> FilterChain:
+        """Move a stage by ``offset`` positions towards the end."""
         links = list(self.links)
-        place = next(k for k, link in enumerate(links) if link.key == key)
-        links.insert(max(0, place + by), links.pop(place))
+        index = next(k for k, link in enumerate(links) if link.key == key)
+        links.insert(max(0, index + offset), links.pop(index))
         return replace(self, links=tuple(links))
 
-    def ordered(self, keys: Iterable[int]) -> Chain:
-        """With the stages in this order."""
-        return replace(self, links=tuple(self.link(key) for key in keys))
+    def replace_stage(self, key: int, stage: FilterStage) -> FilterChain:
+        """Replace the stage of a link."""
+        return self._map_links(lambda link: replace(link, stage=stage) if link.key == key else link)
 
-    def changed(self, key: int, stage: FilterStage) -> Chain:
-        """With another stage in the place of one."""
-        return replace(self, links=tuple(replace(n, stage=stage) if n.key == key else n for n in self.links))
+    def _map_links(self, change: Callable[[Link], Link]) -> FilterChain:
+        return replace(self, links=tuple(change(link) for link in self.links))
 
 
-def _fitting(stage: FilterStage, level: int, before: int | None) -> FilterStage:
-    """A stage without what it says of levels that are gone; where each has a number, so have new ones."""
-    told: dict[str, Any] = {}
+def _fit_levels(stage: FilterStage, level: int, previous: int | None) -> FilterStage:
+    """Drop the settings of levels that no longer exist.
+
+    Where every previous level had a value of its own, new levels get the value of the coarsest one.
+    """
+    changes: dict[str, Any] = {}
     levels = getattr(stage, "levels", None)
     if levels is not None and max(levels, default=0) > level:
-        told["levels"] = tuple(n for n in levels if n <= level) or None
+        changes["levels"] = tuple(n for n in levels if n <= level) or None
     if isinstance(stage, Shrink) and isinstance(stage.threshold, tuple) and len(stage.threshold) > level:
-        told["threshold"] = stage.threshold[:level]
+        changes["threshold"] = stage.threshold[:level]
     for name in ("threshold", "gains"):
-        each = getattr(stage, name, None)
-        if isinstance(each, tuple) and before is not None and len(each) == before < level:
-            told[name] = (*each, *[each[-1]] * (level - before))
-    return replace(stage, **told) if told else stage
+        per_level = getattr(stage, name, None)
+        if isinstance(per_level, tuple) and previous is not None and len(per_level) == previous < level:
+            changes[name] = (*per_level, *[per_level[-1]] * (level - previous))
+    return replace(stage, **changes) if changes else stage
 
 
 class History:
-    """A chain, what it was before, and what was undone.
+    """The current chain, with the chains to return to by undo and redo.
 
     Examples
     --------
-    >>> history = History(Chain(level=3))
-    >>> history.do(Chain(level=4))
+    >>> history = History(FilterChain(level=3))
+    >>> history.record(FilterChain(level=4))
     >>> history.undo().level, history.redo().level
     (3, 4)
     """
 
-    MOST = 200
+    MAX_STEPS = 200
 
-    def __init__(self, chain: Chain) -> None:
-        self.now = chain
-        self._before: list[Chain] = []
-        self._after: list[Chain] = []
-        self._why: Any = None
+    def __init__(self, chain: FilterChain) -> None:
+        self.current = chain
+        self._undo: list[FilterChain] = []
+        self._redo: list[FilterChain] = []
+        self._gesture: Any = None
 
-    def do(self, chain: Chain, why: Any = None) -> None:
-        """Another chain; for the same reason as the last one, as while a slider is dragged, in one step."""
-        if chain == self.now:
+    def record(self, chain: FilterChain, gesture: Any = None) -> None:
+        """Make a chain the current one.
+
+        Consecutive changes by the same ``gesture``, such as a slider being dragged, are undone in one step.
+        """
+        if chain == self.current:
             return
-        if why is None or why != self._why:
-            self._before = [*self._before[-self.MOST :], self.now]
-        self.now, self._after, self._why = chain, [], why
+        if gesture is None or gesture != self._gesture:
+            self._undo = [*self._undo[-self.MAX_STEPS :], self.current]
+        self.current, self._redo, self._gesture = chain, [], gesture
 
-    def settle(self) -> None:
-        """What comes next is a step of its own."""
-        self._why = None
+    def end_gesture(self) -> None:
+        """Make the next change a step of its own."""
+        self._gesture = None
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is something before."""
-        return bool(self._before)
+        """Whether there is a step to undo."""
+        return bool(self._undo)
 
     @property
     def can_redo(self) -> bool:
-        """Whether something was undone."""
-        return bool(self._after)
+        """Whether there is a step to redo."""
+        return bool(self._redo)
 
-    def undo(self) -> Chain:
-        """As it was before; the chain that it is now."""
-        if self._before:
-            self._after.append(self.now)
-            self.now = self._before.pop()
-        self._why = None
-        return self.now
+    def undo(self) -> FilterChain:
+        """Undo one step, if there is one, and return the current chain."""
+        return self._step(self._undo, self._redo)
 
-    def redo(self) -> Chain:
-        """As it was before it was undone; the chain that it is now."""
-        if self._after:
-            self._before.append(self.now)
-            self.now = self._after.pop()
-        self._why = None
-        return self.now
+    def redo(self) -> FilterChain:
+        """Redo one step, if there is one, and return the current chain."""
+        return self._step(self._redo, self._undo)
 
-
-def _preset(**told: Any) -> Pipeline:
-    stages = told.pop("stages")
-    return Pipeline(told.pop("wavelet"), told.pop("level", None), stages, **told)
+    def _step(self, source: list[FilterChain], target: list[FilterChain]) -> FilterChain:
+        if source:
+            target.append(self.current)
+            self.current = source.pop()
+        self._gesture = None
+        return self.current
 
 
 PRESETS: dict[str, tuple[str, Pipeline]] = {
     "Ultrasound": (
-        "speckle of a scan as screens show it, with the texture of tissue kept",
+        "Reduce speckle in log-compressed scans, keeping tissue texture",
         Despeckling(kind="log", strength=0.5).pipeline(),
     ),
     "Photo": (
-        "noise of a camera, then edges a little steeper",
-        _preset(
-            wavelet="db2",
-            level=4,
-            invariant=2,
-            stages=[Shrink("bivariate"), Gain((1.15, 1.1, 1.0))],
-        ),
+        "Reduce camera noise, then sharpen slightly",
+        Pipeline("db2", 4, [Shrink("bivariate"), Gain((1.15, 1.1, 1.0))], invariant=2),
     ),
     "Microscopy": (
-        "noise, then weak structures at all scales",
-        _preset(
-            wavelet="sym4",
-            level=4,
-            stages=[Shrink("bayes"), Contrast(0.3, 2.5)],
-        ),
+        "Reduce noise, then enhance weak structures at all scales",
+        Pipeline("sym4", 4, [Shrink("bayes"), Contrast(0.3, 2.5)]),
     ),
     "Astronomy": (
-        "noise of the finest scales, then faint and wide structures",
-        _preset(
-            wavelet="bior4.4",
-            level=5,
-            stages=[Shrink("block", strength=1.2), Gain((1.0, 1.1, 1.4, 1.5, 1.3))],
-        ),
+        "Reduce noise at the finest scales, then enhance faint, extended structures",
+        Pipeline("bior4.4", 5, [Shrink("block", strength=1.2), Gain((1.0, 1.1, 1.4, 1.5, 1.3))]),
     ),
     "Plain shrinkage": (
-        "three levels, thresholds by band: the quick way",
-        _preset(wavelet="cdf97", level=3, stages=[Shrink("bayes")]),
+        "Three levels, one threshold per band: the fastest",
+        Pipeline("cdf97", 3, [Shrink("bayes")]),
     ),
-    "Sharpen": (
-        "an unsharp mask alone",
-        _preset(wavelet="cdf97", level=3, stages=[Unsharp(1.5, 0.8)]),
-    ),
+    "Sharpen": ("An unsharp mask only", Pipeline("cdf97", 3, [Unsharp(1.5, 0.8)])),
 }

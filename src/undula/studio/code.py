@@ -1,4 +1,4 @@
-"""The same work without the page: as a command line, and as Python."""
+"""Code that reproduces a result outside the Studio: a command line and a Python program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ __all__ = ["command_line", "python_code"]
 
 
 def command_line(pipeline: Pipeline, source: str, target: str) -> str:
-    """A command that filters a file as the page does; stages in words where there are words for all."""
+    """Return the ``undula filter`` command for a file.
+
+    Stages are written with ``-S`` if all of them have such a form, and as JSON otherwise.
+    """
     words = [format_stage(stage) for stage in pipeline.stages]
     plain = pipeline.mode == "symmetric" and pipeline.color == "ycbcr" and pipeline.speckle is None
     files = [source, target]
@@ -29,47 +32,45 @@ def command_line(pipeline: Pipeline, source: str, target: str) -> str:
 def python_code(
     pipeline: Pipeline, source: str, target: str, *, page: int | None = None, video: bool = False
 ) -> str:
-    """A program that filters a file as the page does.
+    """Return a Python program that filters a file.
 
     Parameters
     ----------
     pipeline : Pipeline
     source, target : str
-        Names of files; ``sample:camera`` is one of :func:`undula.io.samples`.
+        Names of files; ``sample:camera`` stands for ``undula.io.sample("camera")``.
     page : int, optional
-        Which of several pages or frames is shown.
-    video : bool
-        Whether it is one.
+        Index of the page or frame to filter, for files with several.
+    video : bool, default False
+        Whether the source is a video.
     """
-    name, _, sample = source.partition(":")
-    given = f"undula.io.sample({sample!r})" if name == "sample" else repr(source)
+    scheme, _, sample = source.partition(":")
+    source_code = f"undula.io.sample({sample!r})" if scheme == "sample" else repr(source)
     kinds = sorted({type(stage).__name__ for stage in pipeline.stages})
     lines = ["from itertools import islice", ""] if video else []
     lines += ["import undula"]
     lines += [f"from undula.filters import {', '.join(kinds)}"] * bool(kinds)
-    told = [f"{pipeline.wavelet!r}", f"{pipeline.level!r}"]
-    told += ["[" + "".join(f"\n        {stage!r}," for stage in pipeline.stages) + "\n    ]"]
-    told[-1] = told[-1] if pipeline.stages else "[]"
-    usual = Pipeline()
-    told += [
+    stages = "".join(f"\n        {stage!r}," for stage in pipeline.stages)
+    arguments = [f"{pipeline.wavelet!r}", f"{pipeline.level!r}", f"[{stages}\n    ]" if stages else "[]"]
+    default = Pipeline()
+    arguments += [
         f"{key}={getattr(pipeline, key)!r}"
         for key in ("mode", "invariant", "color", "speckle", "looks")
-        if getattr(pipeline, key) != getattr(usual, key)
+        if getattr(pipeline, key) != getattr(default, key)
     ]
-    lines += ["", "pipeline = undula.Pipeline(", *(f"    {part}," for part in told), ")"]
+    lines += ["", "pipeline = undula.Pipeline(", *(f"    {argument}," for argument in arguments), ")"]
     if video:
         lines += [
-            f"frames = undula.io.read_frames({given})",
-            f"frame = next(islice(frames, {page or 0}, None))  # all of them: pipeline.frames(frames)",
+            f"frames = undula.io.read_frames({source_code})",
+            f"frame = next(islice(frames, {page or 0}, None))  # for all frames: pipeline.frames(frames)",
             "result = pipeline(frame)",
         ]
+    elif page is None:
+        lines += [f"picture = undula.io.read({source_code})", "result = picture.filtered(pipeline)"]
     else:
-        lines += [f"picture = undula.io.read({given}){'' if page is None else '.for_screen()'}"]
-        if page is None:
-            lines += ["result = picture.filtered(pipeline)"]
-        else:
-            lines += [
-                "channels = None if picture.channel_axis is None else -1",
-                f"result = pipeline(picture.pixels[{page}], channel_axis=channels)",
-            ]
+        lines += [
+            f"picture = undula.io.read({source_code}).for_screen()",
+            "channels = None if picture.channel_axis is None else -1",
+            f"result = pipeline(picture.pixels[{page}], channel_axis=channels)",
+        ]
     return "\n".join([*lines, f"undula.io.write({target!r}, result)"]) + "\n"

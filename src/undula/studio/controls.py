@@ -1,74 +1,79 @@
-"""Which controls a stage has: only those that do something, with ranges that make sense for the picture."""
+"""The controls of each kind of stage, with ranges that suit the picture; inapplicable ones are left out."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..filters import METHODS, PLACES, RULES, Blur, Contrast, FilterStage, Gain, Laplace, Shrink, Unsharp
 
 __all__ = [
-    "TITLES",
+    "STAGE_TITLES",
     "Choice",
     "Control",
-    "Picks",
+    "MultiChoice",
+    "PerLevel",
     "Slider",
-    "changed",
+    "apply_control",
+    "control_value",
     "controls",
-    "titled",
-    "usual",
-    "value_of",
+    "is_advanced",
+    "reset_stage",
+    "stage_title",
 ]
 
-TITLES = {
-    "shrink": ("Shrink", "small details made smaller or nothing: what denoises", "grain"),
-    "gain": ("Gain", "details stronger or weaker, for each level", "equalizer"),
-    "contrast": ("Contrast", "weak details brought out at all scales", "contrast"),
-    "blur": ("Blur", "a Gaussian blur, in the image or in its pyramid", "blur_on"),
-    "unsharp": ("Unsharp", "sharper by what a blur takes away", "deblur"),
-    "laplace": ("Laplace", "sharper by differences from neighbours", "change_history"),
+STAGE_TITLES = {
+    "shrink": ("Shrink", "Reduce noise by shrinking small details", "grain"),
+    "gain": ("Gain", "Amplify or attenuate the details of each level", "equalizer"),
+    "contrast": ("Contrast", "Enhance weak details at all scales", "contrast"),
+    "blur": ("Blur", "Gaussian blur of the image or of its pyramid", "blur_on"),
+    "unsharp": ("Unsharp", "Sharpen with an unsharp mask", "deblur"),
+    "laplace": ("Laplace", "Sharpen with a Laplacian", "change_history"),
 }
 
 
-def titled(kind: str) -> tuple[str, str, str]:
-    """What a stage is called, what it does and its picture; of one that others brought along, its name."""
-    return TITLES.get(kind, (kind.capitalize(), "a stage of your own", "extension"))
+def stage_title(kind: str) -> tuple[str, str, str]:
+    """Return title, description and icon of a kind of stage, including kinds registered by the user."""
+    return STAGE_TITLES.get(kind, (kind.capitalize(), "Custom stage", "extension"))
 
 
-METHOD_WORDS = {
-    "bayes": "Bayes, for each band",
+METHOD_LABELS = {
+    "bayes": "Bayes, per band",
     "bivariate": "Bivariate, local",
     "block": "Block, local",
-    "sure": "SURE, for each band",
+    "sure": "SURE, per band",
     "hybrid": "Hybrid (SURE, universal)",
     "minimax": "Minimax",
     "universal": "Universal (VisuShrink)",
-    "given": "Given threshold",
+    "given": "Manual threshold",
 }
-RULE_WORDS = {
+RULE_LABELS = {
     "soft": "Soft",
     "hard": "Hard",
     "garrote": "Garrote",
     "firm": "Firm",
-    "greater": "Greater: what is large",
-    "less": "Less: what is small",
+    "greater": "Greater (keeps large values)",
+    "less": "Less (keeps small values)",
 }
-PLACE_WORDS = {
+PLACE_LABELS = {
     "image": "Image, before the transform",
     "approximation": "Approximations, between levels",
     "last": "Last approximation",
     "details": "Details",
 }
-BAND_WORDS = {"ad": "vertical edges", "da": "horizontal edges", "dd": "diagonals"}
-KERNEL_WORDS = {"cross": "4 neighbours", "diagonal": "8 neighbours"}
-NOISE_WORDS = {"white": "the same in all bands", "bands": "its own in each band"}
+BAND_LABELS = {"ad": "vertical edges", "da": "horizontal edges", "dd": "diagonals"}
+KERNEL_LABELS = {"cross": "4 neighbours", "diagonal": "8 neighbours"}
+NOISE_LABELS = {"white": "equal in all bands", "bands": "different in each band"}
 
 
 @dataclass(frozen=True)
 class Slider:
-    """A number; ``index`` is that of a level, where each has one; ``auto`` says what it is when left open."""
+    """A number.
+
+    ``index`` is the level that it belongs to, if each level has its own; ``auto`` labels the option to leave
+    the value to the filter.
+    """
 
     name: str
     label: str
@@ -77,177 +82,157 @@ class Slider:
     step: float
     index: int | None = None
     auto: str = ""
-    about: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several words."""
+    """One of several options."""
 
     name: str
     label: str
     options: dict[str, str]
-    about: str = ""
 
 
 @dataclass(frozen=True)
-class Picks:
-    """Some of several, or all of them, which is None."""
+class MultiChoice:
+    """Any number of several options; the value is None for all of them."""
 
     name: str
     label: str
     options: dict[Any, str]
-    about: str = ""
-
-
-def rare(control: Control) -> bool:
-    """Whether a control is for few: it is shown when asked for."""
-    return isinstance(control, Picks) or control.name in ("noise", "radius")
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Whether there is a number for each level, or one for all."""
+class PerLevel:
+    """Whether each level has its own number."""
 
     name: str
     label: str
-    levels: int
 
 
-Control = Slider | Choice | Picks | Spread
+Control = Slider | Choice | MultiChoice | PerLevel
 
 
-def _nice(x: float) -> float:
-    """The nearest of 1, 2 and 5 times a power of ten below."""
+def is_advanced(control: Control) -> bool:
+    """Whether a control is hidden until the visitor asks for more."""
+    return isinstance(control, MultiChoice) or control.name in ("noise", "radius")
+
+
+def _round_down(x: float) -> float:
+    """Round down to 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(x))
     return power * max(step for step in (1, 2, 5) if step * power <= x * 1.0001)
 
 
-def _numbers(
+def _level_sliders(
     name: str, label: str, value: Any, levels: int, low: float, high: float, step: float
 ) -> list[Control]:
-    """One slider, or one for each level."""
-    spread: list[Control] = [Spread(name, "one for each level", levels)] if levels > 1 else []
+    """One slider for all levels, or one for each, and the box that switches between the two."""
+    box: list[Control] = [PerLevel(name, "a separate value for each level")] if levels > 1 else []
     if not isinstance(value, tuple):
-        return [Slider(name, label, low, high, step), *spread]
-    own = [
+        return [Slider(name, label, low, high, step), *box]
+    sliders = [
         Slider(name, f"{label}, level {k + 1}{' (finest)' if k == 0 else ''}", low, high, step, index=k)
         for k in range(len(value))
     ]
-    return [*own, *spread]
+    return [*sliders, *box]
 
 
-def _levels(levels: int) -> list[Control]:
-    return [
-        Picks("levels", "Levels", {n: str(n) for n in range(1, levels + 1)}, "1 is the finest; none is all")
-    ]
+def _level_choice(levels: int) -> MultiChoice:
+    return MultiChoice("levels", "Levels", {n: str(n) for n in range(1, levels + 1)})
 
 
-def controls(stage: FilterStage, levels: int, span: float, places: int = 2) -> list[Control]:
-    """The controls of a stage.
+def controls(stage: FilterStage, levels: int, span: float) -> list[Control]:
+    """Return the controls of a stage.
 
     Parameters
     ----------
     stage : FilterStage
     levels : int
-        Of the chain.
-    span : number
-        From the darkest to the brightest sample that the picture can have.
+        Number of levels of the chain.
+    span : float
+        Difference between the largest and the smallest value that a sample can have.
     """
-    top = _nice(0.5 * span)
-    fine = _nice(top / 200)
-    noise = Slider(
-        "sigma",
-        "Noise σ",
-        0,
-        _nice(0.25 * span),
-        _nice(0.25 * span) / 200,
-        auto="estimated",
-        about="in grey levels",
-    )
+    max_threshold, max_sigma = _round_down(0.5 * span), _round_down(0.25 * span)
+    sigma = Slider("sigma", "Noise σ", 0, max_sigma, max_sigma / 200, auto="estimated", hint="in grey levels")
     if isinstance(stage, Shrink):
-        found: list[Control] = [Choice("method", "Method", {m: METHOD_WORDS[m] for m in METHODS})]
+        result: list[Control] = [Choice("method", "Method", {m: METHOD_LABELS[m] for m in METHODS})]
         local = stage.method in ("bivariate", "block")
         if not local:
-            found.append(Choice("rule", "Rule", {r: RULE_WORDS[r] for r in RULES}))
+            result.append(Choice("rule", "Rule", {r: RULE_LABELS[r] for r in RULES}))
         if stage.method == "given":
-            found += _numbers("threshold", "Threshold", stage.threshold, levels, 0, top, fine)
+            step = _round_down(max_threshold / 200)
+            result += _level_sliders(
+                "threshold", "Threshold", stage.threshold, levels, 0, max_threshold, step
+            )
         else:
-            found.append(Slider("strength", "Strength", 0, 3, 0.01, about="above 1 removes more"))
-            found += [noise, Choice("noise", "The noise is", NOISE_WORDS)]
+            result.append(Slider("strength", "Strength", 0, 3, 0.01, hint="values above 1 remove more"))
+            result += [sigma, Choice("noise", "Noise level", NOISE_LABELS)]
         if stage.rule == "firm" and not local:
-            found.append(Slider("second", "Lets pass from, × threshold", 1, 5, 0.05))
+            result.append(Slider("second", "Second threshold, × first", 1, 5, 0.05))
         if local:
-            found.append(Slider("radius", "Radius of the window", 1, 8, 1))
-        bands = Picks("bands", "Bands", BAND_WORDS, "none is all")
-        return [*found, *_levels(levels), bands]
+            result.append(Slider("radius", "Window radius", 1, 8, 1))
+        return [*result, _level_choice(levels), MultiChoice("bands", "Bands", BAND_LABELS)]
     if isinstance(stage, Gain):
-        return _numbers("gains", "Gain", stage.gains, levels, 0, 4, 0.01)
+        return _level_sliders("gains", "Gain", stage.gains, levels, 0, 4, 0.01)
     if isinstance(stage, Contrast):
-        return [
-            Slider("amount", "Amount", 0, 1, 0.01),
-            Slider("max_gain", "At most, ×", 1, 8, 0.05),
-            noise,
-        ]
-    found = []
+        return [Slider("amount", "Amount", 0, 1, 0.01), Slider("max_gain", "Maximum gain", 1, 8, 0.05), sigma]
+    result = []
     if isinstance(stage, Blur):
-        found = [Slider("sigma", "Radius σ", 0, 10, 0.05, about="in samples of where it is done")]
+        result = [Slider("sigma", "Radius σ", 0, 10, 0.05, hint="in samples of the blurred band")]
     elif isinstance(stage, Unsharp):
-        found = [Slider("sigma", "Radius σ", 0.3, 10, 0.05), Slider("amount", "Amount", 0, 5, 0.01)]
+        result = [Slider("sigma", "Radius σ", 0.3, 10, 0.05), Slider("amount", "Amount", 0, 5, 0.01)]
     elif isinstance(stage, Laplace):
-        found = [Slider("amount", "Amount", 0, 1, 0.005), Choice("kernel", "Kernel", KERNEL_WORDS)]
-    found.append(Choice("at", "Where", {place: PLACE_WORDS[place] for place in PLACES}))
-    return [*found, *(_levels(levels) if getattr(stage, "at", "") in ("approximation", "details") else [])]
+        result = [Slider("amount", "Amount", 0, 1, 0.005), Choice("kernel", "Kernel", KERNEL_LABELS)]
+    result.append(Choice("at", "Applied to", {place: PLACE_LABELS[place] for place in PLACES}))
+    return [*result, *[_level_choice(levels)] * (getattr(stage, "at", "") in ("approximation", "details"))]
 
 
-def value_of(stage: FilterStage, control: Control) -> Any:
-    """What a control shows."""
+def control_value(stage: FilterStage, control: Control) -> Any:
+    """Return the value that a control shows."""
     value = getattr(stage, control.name)
     if isinstance(control, Slider):
         if control.index is not None:
-            one = value[control.index]
-            return float(max(dict(one).values())) if isinstance(one, tuple) else float(one)
+            value = value[control.index]
+            return float(max(dict(value).values()) if isinstance(value, tuple) else value)
         return None if value is None else float(value)
-    if isinstance(control, Spread):
+    if isinstance(control, PerLevel):
         return isinstance(value, tuple)
     return list(value) if isinstance(value, tuple) else value
 
 
-def changed(stage: FilterStage, control: Control, value: Any, levels: int, span: float) -> FilterStage:
-    """The stage with what a control was set to."""
-    told: dict[str, Any] = {control.name: value}
+def apply_control(stage: FilterStage, control: Control, value: Any, levels: int, span: float) -> FilterStage:
+    """Return the stage after a control was set to a value."""
     old = getattr(stage, control.name)
-    if isinstance(control, Spread):
-        told = {control.name: _spread(old, value, levels)}
-    elif isinstance(control, Picks):
-        told = {control.name: tuple(sorted(value)) if value else None}
+    new = value
+    if isinstance(control, PerLevel):
+        new = _spread(old, levels) if value else old[0] if isinstance(old, tuple) else old
+    elif isinstance(control, MultiChoice):
+        new = tuple(sorted(value)) if value else None
     elif isinstance(control, Slider):
         if control.index is not None:
-            told = {control.name: tuple(float(value) if k == control.index else v for k, v in enumerate(old))}
+            new = tuple(float(value) if k == control.index else v for k, v in enumerate(old))
         elif value is not None:
-            told = {control.name: int(value) if control.name == "radius" else float(value)}
+            new = int(value) if control.name == "radius" else float(value)
+    changes: dict[str, Any] = {control.name: new}
     if isinstance(stage, Shrink) and control.name == "method":
-        own = stage.threshold if stage.threshold is not None else _nice(0.08 * span)
-        told["threshold"] = own if value == "given" else None
+        threshold = stage.threshold if stage.threshold is not None else _round_down(0.08 * span)
+        changes["threshold"] = threshold if value == "given" else None
     if control.name == "at" and value in ("image", "last"):
-        told["levels"] = None
-    return replace(stage, **told)
+        changes["levels"] = None
+    return replace(stage, **changes)
 
 
-def _spread(old: Any, each: bool, levels: int) -> Any:
-    if not each:
-        return old[0] if isinstance(old, tuple) else old
-    own: Sequence[Any] = old if isinstance(old, tuple) else [old]
-    return tuple((list(own) + [own[-1]] * levels)[:levels])
+def _spread(value: Any, levels: int) -> tuple[Any, ...]:
+    """A value for each level; levels without one get that of the coarsest level before them."""
+    values = list(value) if isinstance(value, tuple) else [value]
+    return tuple((values + [values[-1]] * levels)[:levels])
 
 
-def usual(stage: FilterStage) -> FilterStage:
-    """The stage as it is without a word said; what was chosen by name stays."""
-    keep = {
-        each.name: getattr(stage, each.name)
-        for each in fields(stage)
-        if each.name in ("method", "rule", "at")
-    }
+def reset_stage(stage: FilterStage) -> FilterStage:
+    """Return the stage with default values, except for the options that define what it does."""
+    kept = [each.name for each in fields(stage) if each.name in ("method", "rule", "at")]
     if isinstance(stage, Shrink) and stage.method == "given":
-        keep["threshold"] = stage.threshold
-    return type(stage)(**keep)
+        kept.append("threshold")
+    return type(stage)(**{name: getattr(stage, name) for name in kept})

@@ -1,9 +1,9 @@
-"""Files from strangers are decoded by a process of its own, with limits.
+"""Decoding of uploaded files in a separate process with limited resources.
 
     page ──request, a line of JSON──▶ worker ──a line of JSON, then pixels──▶ page
 
-A file that makes a decoder crash, take all memory or run for ever takes the worker with it, and no more. The
-worker writes no files; it has so much memory, and so much time for an answer.
+A file that makes a decoder crash, exhaust its memory or run for ever ends the worker process only. The worker
+cannot write files, has a memory limit, and must answer within a time limit.
 """
 
 from __future__ import annotations
@@ -29,39 +29,40 @@ from ..io.decoder import VideoReader
 from ..io.dicom import get_element
 from ..io.files import detect_kind
 
-__all__ = ["Decoder", "Limits", "installed_memory", "limit_memory"]
+__all__ = ["FileDecoder", "StudioLimits", "installed_memory", "limit_memory"]
 
 Array = NDArray[Any]
 Admit = Callable[[dict[str, Any]], None]
-LARGEST = 1e15  # of values; their squares are numbers, too
-ARENA_MAX = -8  # what glibc's mallopt calls the number of heaps
+MAX_MAGNITUDE = 1e15  # of samples: their squares must not overflow
+M_ARENA_MAX = -8  # the parameter of glibc's mallopt that sets the number of heaps
 
 
 def installed_memory() -> int:
-    """Bytes of memory of the machine; 8 GiB where nobody tells."""
+    """Return the bytes of physical memory, or 8 GiB where the system does not say."""
     with suppress(ValueError, OSError, AttributeError):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return 8 << 30
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What a file may take.
+class StudioLimits:
+    """Resources that visitors may use.
 
     Parameters
     ----------
-    upload : int
-        Bytes that a visitor may send as one file.
+    upload : int, default 512 MiB
+        Largest upload, in bytes.
     pixels : int
-        Of all pages of a picture together, or of a frame of a video.
-    memory : int
-        Bytes that the decoder may have.
-    seconds : number
-        Until an answer is there.
-    disk : int
-        Bytes of all that visitors have sent and have open.
-    total : int
-        Bytes of memory for what is open and for all work on it, besides the program itself.
+        Largest number of pixels, of all pages of a picture together or of one frame of a video.
+    memory : int, default 4 GiB
+        Memory of a decoding process, in bytes.
+    seconds : float, default 30
+        Time limit for each answer of a decoding process.
+    disk : int, default 8 GiB
+        Bytes of all uploads that are open.
+    total : int, optional
+        Bytes of memory for everything that is open and for all computations, not counting the program itself.
+        The default is half of the installed memory, and at most 8 GiB.
     """
 
     upload: int = 512 << 20
@@ -72,23 +73,28 @@ class Limits:
     total: int = field(default_factory=lambda: min(8 << 30, installed_memory() // 2))
 
 
-class Decoder:
-    """A file that is decoded by a worker, on request.
+class FileDecoder:
+    """A file decoded by a worker process.
+
+    Parameters
+    ----------
+    path : Path
+    limits : StudioLimits, optional
+    admit : callable, optional
+        Called with the description of the file before its pixels are received; it may raise an error.
 
     Attributes
     ----------
     about : dict
-        What it is: ``kind`` (picture or video), ``shape``, ``pages``, ``rate``, ``low`` and ``high``, …
+        Description: ``kind`` ("picture" or "video"), ``shape``, ``pages``, ``rate``, ``low``, ``high``, …
     pixels : array or None
-        All of a picture.
-
-    ``admit`` is called with what the worker says of the file before its pixels are taken, and may object.
+        All pixels of a picture, or the first frame of a video.
     """
 
-    def __init__(self, path: Path, limits: Limits | None = None, admit: Admit | None = None) -> None:
-        self._limits = limits or Limits()
+    def __init__(self, path: Path, limits: StudioLimits | None = None, admit: Admit | None = None) -> None:
+        self._limits = limits or StudioLimits()
         self._lock = threading.Lock()
-        self._asked: int | None = None  # a frame that is on the way
+        self._requested: int | None = None  # the frame that the worker is decoding ahead
         self._process = subprocess.Popen(
             [sys.executable, "-m", "undula.studio.decoding"],
             stdin=subprocess.PIPE,
@@ -97,8 +103,7 @@ class Decoder:
             pipesize=1 << 20,
         )
         try:
-            told = {"path": str(path), "pixels": self._limits.pixels, "memory": self._limits.memory}
-            self._ask(told)
+            self._request(path=str(path), pixels=self._limits.pixels, memory=self._limits.memory)
             self.about, self.pixels = self._answer(admit)
         except BaseException:
             self.close()
@@ -107,24 +112,24 @@ class Decoder:
             self.close()
 
     def frame(self, number: int, ahead: int | None = None) -> Array:
-        """A frame of a video; ``ahead`` is the one that will be asked for next."""
+        """Return a frame of a video; ``ahead`` is the number of the frame that will be needed next."""
         with self._lock:
-            if self._asked is not None and self._asked != number:
+            if self._requested is not None and self._requested != number:
                 with suppress(FileError):
-                    self._answer()  # (what was on the way is not wanted any more)
-                self._asked = None
-            if self._asked is None:
-                self._ask({"frame": number})
-            self._asked = None
+                    self._answer()  # Discard the frame that is no longer needed.
+                self._requested = None
+            if self._requested is None:
+                self._request(frame=number)
+            self._requested = None
             _, pixels = self._answer()
             if ahead is not None:
-                self._ask({"frame": ahead})
-                self._asked = ahead
+                self._request(frame=ahead)
+                self._requested = ahead
             assert pixels is not None
             return pixels
 
     def close(self) -> None:
-        """Ends the worker."""
+        """End the worker process."""
         process = self._process
         if process.poll() is None:
             process.kill()
@@ -134,101 +139,99 @@ class Decoder:
                 with suppress(OSError):
                     pipe.close()
 
-    def _ask(self, told: dict[str, Any]) -> None:
+    def _request(self, **request: Any) -> None:
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps(told).encode() + b"\n")
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
         except (OSError, ValueError):
-            raise FileError("the decoder has ended; open the file again") from None
+            raise FileError("the decoder process has ended; open the file again") from None
 
     def _answer(self, admit: Admit | None = None) -> tuple[dict[str, Any], Array | None]:
         assert self._process.stdout is not None
-        late = threading.Event()
+        timed_out = threading.Event()
 
         def stop() -> None:
-            late.set()
+            timed_out.set()
             self._process.kill()
 
         timer = threading.Timer(self._limits.seconds, stop)
         timer.start()
         try:
             line = self._process.stdout.readline()
-            told = json.loads(line) if line else {}
+            answer = json.loads(line) if line else {}
             pixels = None
-            if "bytes" in told:
+            if "bytes" in answer:
                 if admit is not None:
-                    admit(told)
-                data = bytearray(told["bytes"])
+                    admit(answer)
+                data = bytearray(answer["bytes"])
                 if self._process.stdout.readinto(data) == len(data):  # type: ignore[attr-defined]
-                    pixels = np.frombuffer(data, told["dtype"]).reshape(told["shape"])
+                    pixels = np.frombuffer(data, answer["dtype"]).reshape(answer["shape"])
                 else:
-                    told = {}
+                    answer = {}
         except ValueError:
-            told = {}
+            answer = {}
         finally:
             timer.cancel()
-        if late.is_set():
-            raise FileError(f"it takes more than {self._limits.seconds:g} seconds to decode this file")
-        if not told:
-            raise FileError("the decoder did not survive this file: it is broken, or needs too much memory")
-        if "error" in told:
-            raise FileError(told["error"])
-        return told, pixels
+        if timed_out.is_set():
+            raise FileError(f"decoding this file takes more than {self._limits.seconds:g} seconds")
+        if not answer:
+            raise FileError("the decoder crashed: the file is damaged, or decoding it needs too much memory")
+        if "error" in answer:
+            raise FileError(answer["error"])
+        return answer, pixels
 
 
-# --- the worker -----------------------------------------------------------------------------------
+# --- the worker process ---------------------------------------------------------------------------
 
 
-def limit_memory(most: int) -> None:
-    """Limits the memory of the process, where the system can."""
+def limit_memory(nbytes: int) -> None:
+    """Limit the address space of this process, where the system supports it."""
+    _limit_resource("RLIMIT_AS", nbytes)
+
+
+def _limit_resource(name: str, most: int) -> None:
     try:
         import resource
-    except ImportError:  # (there are no such limits on Windows)
+    except ImportError:  # Windows has no such limits.
         return
     with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        resource.setrlimit(getattr(resource, name), (most, most))
 
 
-def _limited(memory: int) -> None:
-    """No more memory than that, and no files written."""
+def limit_worker(memory: int) -> None:
+    """Limit the memory of this process, and keep it from writing files."""
     limit_memory(memory)
-    try:
-        import resource
-    except ImportError:
-        return
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit_resource("RLIMIT_FSIZE", 0)
+    _limit_resource("RLIMIT_CORE", 0)
 
 
-def _one_heap() -> None:
-    """All threads of a decoder share one heap, where the C library can be told so.
+def _use_one_heap() -> None:
+    """Make all threads share one heap, where the C library supports it.
 
-    By default each has its own, and FFmpeg starts new threads whenever a clip begins again: what they leave
-    behind grows by megabytes in an hour.
+    By default each thread has its own, and FFmpeg starts new threads whenever a clip is rewound; the heaps
+    that they leave behind grow by megabytes per hour.
     """
     with suppress(OSError, AttributeError, TypeError):
-        ctypes.CDLL(None).mallopt(ARENA_MAX, 1)
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
-def _range(pixels: Array) -> tuple[float, float]:
-    """What is shown as black and as white: all that bytes can be, and of others what there is."""
+def _display_range(pixels: Array) -> tuple[float, float]:
+    """Values displayed as black and white: the range of the type for 8 bits, and of the data otherwise."""
     if pixels.dtype == np.uint8:
         return 0.0, 255.0
     finite = pixels[np.isfinite(pixels)] if pixels.dtype.kind == "f" else pixels
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    if max(abs(low), abs(high)) > LARGEST:
+    magnitude = max(abs(low), abs(high))
+    if magnitude > MAX_MAGNITUDE:
         raise FileError(
-            f"its values reach {max(high, -low):.3g}, and nothing above {LARGEST:g} is filtered here"
+            f"its values reach {magnitude:.3g}; the Studio supports magnitudes up to {MAX_MAGNITUDE:g}"
         )
-    least = max(1e-30, 1e-12 * max(abs(low), abs(high)))
-    return (low, high) if high - low > least else (low, low + max(1.0, abs(low)))
+    return (low, high) if high - low > max(1e-30, 1e-12 * magnitude) else (low, low + max(1.0, abs(low)))
 
 
-def _window(dataset: Any, low: float, high: float) -> tuple[float, float]:
-    """The window that a DICOM file asks for, in stored values."""
+def _dicom_window(dataset: Any, low: float, high: float) -> tuple[float, float]:
+    """The display window of a DICOM file, in stored values; ``low`` and ``high`` if it has none."""
     with suppress(TypeError, ValueError, IndexError, ArithmeticError):
         center, width = get_element(dataset, "WindowCenter"), get_element(dataset, "WindowWidth")
         if center is None or width is None:
@@ -237,22 +240,22 @@ def _window(dataset: Any, low: float, high: float) -> tuple[float, float]:
             float(v[0] if hasattr(v, "__len__") and not isinstance(v, str) else v) for v in (center, width)
         )
         slope = float(get_element(dataset, "RescaleSlope", 1) or 1)
-        shift = float(get_element(dataset, "RescaleIntercept", 0))
-        ends = sorted(((center + side * width / 2) - shift) / slope for side in (-1, 1))
+        intercept = float(get_element(dataset, "RescaleIntercept", 0))
+        ends = sorted(((center + side * width / 2) - intercept) / slope for side in (-1, 1))
         if ends[1] > ends[0]:
             return ends[0], ends[1]
     return low, high
 
 
-def _picture(path: Path, limit: int) -> tuple[dict[str, Any], Array]:
+def _read_picture(path: Path, limit: int) -> tuple[dict[str, Any], Array]:
     picture = read(path, limit).for_screen()
     pixels = picture.pixels
     if pixels.dtype == np.bool_:
         pixels = pixels.astype(np.uint8) * 255
     pixels = np.ascontiguousarray(pixels.astype(pixels.dtype.newbyteorder("="), copy=False))
     valid = picture.stored.valid(pixels) if picture.stored is not None else None
-    low, high = _range(pixels if valid is None or not valid.any() else pixels[valid])
-    told: dict[str, Any] = {
+    low, high = _display_range(pixels if valid is None or not valid.any() else pixels[valid])
+    about: dict[str, Any] = {
         "kind": "picture",
         "format": picture.kind,
         "pages": len(pixels) if picture.pages else 0,
@@ -261,20 +264,20 @@ def _picture(path: Path, limit: int) -> tuple[dict[str, Any], Array]:
     dataset = picture.about.get("dataset")
     if dataset is not None:
         if picture.channel_axis is None:
-            low, high = _window(dataset, low, high)
-            told["invert"] = get_element(dataset, "PhotometricInterpretation") == "MONOCHROME1"
-        told["rate"] = _rate(dataset)
+            low, high = _dicom_window(dataset, low, high)
+            about["invert"] = get_element(dataset, "PhotometricInterpretation") == "MONOCHROME1"
+        about["rate"] = _dicom_rate(dataset)
     if picture.stored is not None:
-        told["stored"] = [picture.stored.low, picture.stored.high, picture.stored.padding]
-    durations = [d for d in picture.about.get("durations", []) if d]
+        about["stored"] = [picture.stored.low, picture.stored.high, picture.stored.padding]
+    durations = [duration for duration in picture.about.get("durations", []) if duration]
     if durations:
-        told["rate"] = 1000 / (sum(durations) / len(durations))
-    return told | {"low": low, "high": high}, pixels
+        about["rate"] = 1000 / (sum(durations) / len(durations))
+    return about | {"low": low, "high": high}, pixels
 
 
-def _rate(dataset: Any) -> float:
-    """Frames in a second, of a clip that tells; 0 for what is no clip."""
-    for name, make in (
+def _dicom_rate(dataset: Any) -> float:
+    """Frames per second of a DICOM clip; 0 for other DICOM files."""
+    for name, convert in (
         ("RecommendedDisplayFrameRate", float),
         ("CineRate", float),
         ("FrameTime", lambda value: 1000 / float(value)),
@@ -282,53 +285,51 @@ def _rate(dataset: Any) -> float:
         with suppress(TypeError, ValueError, ZeroDivisionError):
             value = get_element(dataset, name)
             if value is not None:
-                return make(value)
+                return convert(value)
     return 25.0 if get_element(dataset, "Modality") == "US" else 0.0
 
 
-def _reply(told: dict[str, Any], pixels: Array | None = None) -> None:
+def _reply(answer: dict[str, Any], pixels: Array | None = None) -> None:
     out = sys.stdout.buffer
     if pixels is not None:
-        told |= {"bytes": pixels.nbytes, "dtype": str(pixels.dtype), "shape": list(pixels.shape)}
-    out.write(json.dumps(told).encode() + b"\n")
+        answer |= {"bytes": pixels.nbytes, "dtype": str(pixels.dtype), "shape": list(pixels.shape)}
+    out.write(json.dumps(answer).encode() + b"\n")
     if pixels is not None:
         out.write(np.ascontiguousarray(pixels).data.cast("B"))
     out.flush()
 
 
-def _reason(error: BaseException, path: Path) -> str:
-    """What is wrong, without where the file is."""
-    text = (
-        str(error) if isinstance(error, UndulaError) else f"cannot read it: {error or type(error).__name__}"
-    )
-    return " ".join(text.replace(str(path), "the file").split())[:300]
+def _reply_error(error: Exception, path: Path) -> None:
+    """Report an error without revealing the path of the file."""
+    known = isinstance(error, UndulaError)
+    text = str(error) if known else f"cannot read it: {error or type(error).__name__}"
+    _reply({"error": " ".join(text.replace(str(path), "the file").split())[:300]})
 
 
-def _work() -> None:
-    """Answers requests until there are no more."""
-    told = json.loads(sys.stdin.buffer.readline())
-    path = Path(told["path"])
+def _main() -> None:
+    """Answer requests until the pipe is closed."""
+    request = json.loads(sys.stdin.buffer.readline())
+    path = Path(request["path"])
     try:
-        _limited(told["memory"])
-        _one_heap()
+        limit_worker(request["memory"])
+        _use_one_heap()
         if detect_kind(path) != "video":
-            _reply(*_picture(path, told["pixels"]))
+            _reply(*_read_picture(path, request["pixels"]))
             return
-        film = VideoReader(path, told["pixels"])
-        known = film.video
-        first = film.frame(0)
-        shape = {"width": int(first.shape[1]), "height": int(first.shape[0])}
+        reader = VideoReader(path, request["pixels"])
+        known = reader.video
+        first = reader.frame(0)
         about = {"kind": "video", "pages": max(1, known.frames), "rate": known.rate or 25.0, "color": True}
-        _reply(about | shape | {"low": 0.0, "high": 255.0, "format": known.codec}, first)
-    except Exception as error:  # whatever a decoder thinks of a broken file
-        _reply({"error": _reason(error, path)})
+        _reply(about | {"low": 0.0, "high": 255.0, "format": known.codec}, first)
+    except Exception as error:  # Decoders raise all kinds of errors for damaged files.
+        _reply_error(error, path)
         return
     for line in sys.stdin.buffer:
         try:
-            _reply({}, film.frame(int(json.loads(line)["frame"])))
-        except Exception as error:  # (likewise)
-            _reply({"error": _reason(error, path)})
+            _reply({}, reader.frame(int(json.loads(line)["frame"])))
+        except Exception as error:  # As above.
+            _reply_error(error, path)
 
 
 if __name__ == "__main__":
-    _work()
+    _main()

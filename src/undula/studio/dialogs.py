@@ -1,4 +1,4 @@
-"""Dialogs: code to copy, exports, keys, samples."""
+"""Dialogs: code to copy, exports, keyboard shortcuts."""
 
 from __future__ import annotations
 
@@ -7,284 +7,275 @@ import html
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from nicegui import ui
 
 from .. import io
 from ..errors import UndulaError
-from ..filters import Pipeline
+from .budget import working_memory
 from .code import command_line, python_code
-from .exporting import Export, Job, named_path, suffixes_for
-from .inputs import Camera
-from .panels import named
-from .rendering import layers
-from .room import work_for
+from .exporting import ExportJob, ExportProcess, export_path, export_suffixes
+from .inputs import Camera, Input
+from .panels import identify
+from .rendering import PYRAMID_VIEWS, render_pyramids, view_layers
 
 if TYPE_CHECKING:
     from .page import Page
 
-EXPORT_WORK = 256 << 20  # bytes that an export takes besides filtering
-EXPORT_ROOM = 4 << 30  # bytes besides what decoding takes: machine code, frames that wait
-
 __all__ = ["code_dialog", "export_dialog", "keys_dialog"]
+
+EXPORT_WORK_BYTES = 256 << 20  # memory of an export, besides filtering
+EXPORT_EXTRA_BYTES = 4 << 30  # address space of an export, besides decoding: machine code, queued frames
 
 KEYS = {
     "1 … 6": "result, before | after, side by side, difference, analysis, filtered analysis",
-    "+ − 0 9": "zoom in, zoom out, fit, one to one",
+    "+ − 0 9": "zoom in, zoom out, fit, actual size",
     "F": "full screen",
     "Space": "play or pause",
-    "← →": "one frame or slice back or on",
-    "Home End": "the first, the last",
-    "L": "loop or not",
+    "← →": "previous or next frame or slice",
+    "Home End": "first or last frame or slice",
+    "L": "loop on or off",
     "Ctrl+Z Ctrl+Y": "undo, redo",
     "O": "open files",
     "E": "export",
-    "C": "code to copy",
+    "C": "show code",
     "Ctrl+S": "save the pipeline",
-    "X": "switch all filters off or on",
+    "X": "all filters on or off",
     "H": "hide or show the side panels",
-    "D": "light or dark",
-    "?": "these keys",
+    "D": "light or dark theme",
+    "?": "this list",
 }
 
 
 def keys_dialog() -> Any:
-    """All keys."""
+    """Build the list of keyboard shortcuts."""
     with ui.dialog() as dialog, ui.card().classes("q-pa-md").props('data-testid="keys"'):
-        ui.label("Keys").classes("text-h6")
+        ui.label("Keyboard shortcuts").classes("text-h6")
         rows = "".join(
             "<div>"
             + " ".join(f"<kbd>{html.escape(k)}</kbd>" for k in keys.split())
-            + f"</div><div>{about}</div>"
-            for keys, about in KEYS.items()
+            + f"</div><div>{action}</div>"
+            for keys, action in KEYS.items()
         )
         ui.html(f'<div class="keys">{rows}</div>', sanitize=False)
-        ui.label("Drag to move the picture, turn the wheel or pinch to zoom, double-click to fit.").classes(
-            "hint"
-        )
+        ui.label("Drag to pan, scroll or pinch to zoom, double-click to fit.").classes("hint")
         with ui.row().classes("full-width justify-end"):
             ui.button("Close", on_click=dialog.close).props("flat")
     return dialog
+
+
+def _stem(shown: Input) -> str:
+    """The name of an input without its suffix, for file names."""
+    sample = shown.source.partition(":")[2] if shown.source.startswith("sample:") else ""
+    return sample or Path(shown.name).stem
 
 
 def code_dialog(page: Page) -> Any:
-    """The same work as a command and as a program."""
-    own, pipeline = page.session.current, page.session.fitting.pipeline()
-    source = own.source if own is not None and not isinstance(own, Camera) else "picture.png"
-    video = own is not None and own.video
-    plain = source.partition(":")[2] if source.startswith("sample:") else source
-    suffix = ".png"
-    if own is not None and own.first.dtype.name not in ("uint8", "uint16"):
-        suffix = ".npy"
-    target = f"{Path(plain).stem} filtered{suffix}".replace(" ", "-")
-    page_number = page.session.number if own is not None and own.pages else None
-    code = python_code(pipeline, source, target, page=page_number, video=video)
-    shown = (
-        own.path.name if own is not None and own.path is not None and source.startswith("sample:") else source
-    )
-    whole = f"{Path(plain).stem}-filtered{_suffix_of(own) if own is not None else '.png'}".replace(" ", "-")
-    command = command_line(pipeline, shown, whole)
+    """Show a command and a program that reproduce the result."""
+    session, shown = page.session, page.session.current
+    pipeline = session.fitted_chain.pipeline()
+    source = file_name = "picture.png"
+    suffix = file_suffix = ".png"
+    stem, number, video = "picture", None, False
+    if shown is not None:
+        if not isinstance(shown, Camera):
+            source = file_name = shown.source
+        if source.startswith("sample:"):
+            stem = source.partition(":")[2]
+            file_name = shown.path.name if shown.path is not None else source
+        else:
+            stem = Path(source).stem
+        suffix = ".png" if shown.first_frame.dtype.name in ("uint8", "uint16") else ".npy"
+        file_suffix = _file_suffix(shown)
+        number, video = (session.number if shown.pages else None), shown.video
+    target = f"{stem}-filtered".replace(" ", "-")
+    code = python_code(pipeline, source, target + suffix, page=number, video=video)
+    command = command_line(pipeline, file_name, target + file_suffix)
     with ui.dialog(value=True) as dialog, ui.card().style("width:min(820px,94vw);max-width:none"):
-        ui.label("The same without this page").classes("text-h6")
-        for title, text, test in (("Command line", command, "command"), ("Python", code, "python")):
+        ui.label("Code for this result").classes("text-h6")
+        for title, text, test_id in (("Command line", command, "command"), ("Python", code, "python")):
             with ui.row().classes("full-width items-center justify-between"):
                 ui.label(title).classes("card-title")
-                copy = ui.button("Copy", icon="content_copy", on_click=lambda text=text: _copied(text))
-                named(copy.props("flat dense size=sm"), f"Copy: {title}", f"copy-{test}")
+                copy = ui.button("Copy", icon="content_copy", on_click=lambda text=text: _copy(text))
+                identify(copy.props("flat dense size=sm"), f"Copy: {title}", f"copy-{test_id}")
             box = ui.html(html.escape(text), sanitize=False)
-            box.props('tabindex="0" role="region"').classes("code-box" + " wrapped" * (test == "command"))
-            named(box, title, test)
+            box.props('tabindex="0" role="region"').classes("code-box" + " wrapped" * (test_id == "command"))
+            identify(box, title, test_id)
         with ui.row().classes("full-width justify-end"):
             ui.button("Close", on_click=dialog.close).props("flat")
     return dialog
 
 
-def _copied(text: str) -> None:
+def _copy(text: str) -> None:
     ui.clipboard.write(text)
     ui.notify("copied")
 
 
-def _suffix_of(own: Any) -> str:
-    """The suffix that a whole result should have."""
-    known = suffixes_for(own.kind, str(own.first.dtype))
-    if own.format == "dicom":
+def _file_suffix(shown: Input) -> str:
+    """The suffix for a result with all frames."""
+    suffixes = export_suffixes(shown.kind, str(shown.first_frame.dtype))
+    if shown.format == "dicom":
         return ".dcm"
-    if own.format == "gif" and own.count > 1:
+    if shown.format == "gif" and shown.frame_count > 1:
         return ".gif"
-    given = own.path.suffix.lower() if own.path is not None else ""
-    return given if given in known else known[0]
+    suffix = shown.path.suffix.lower() if shown.path is not None else ""
+    return suffix if suffix in suffixes else suffixes[0]
 
 
-def save_pipeline(page: Page, name: str) -> Path:
-    """The pipeline under the folder of exports, as ``undula filter --pipeline`` reads it."""
-    folder = page.options.exports
-    folder.mkdir(parents=True, exist_ok=True)
-    path = named_path(folder, name if name.lower().endswith(".json") else f"{name}.json", (".json",))
-    page.chain.pipeline().save(path)
-    return path
-
-
-class _Exporting:
-    """What the dialog of exports does."""
+class _ExportDialog:
+    """The kinds of export, and how each is done."""
 
     def __init__(self, page: Page) -> None:
         self.page, self.session = page, page.session
-        self.own = self.session.current
-        self.export: Export | None = None
+        self.shown = self.session.current
+        self.process: ExportProcess | None = None
 
-    def names(self) -> dict[str, tuple[str, str, tuple[str, ...]]]:
-        """Kinds of exports: what each is, a name for it, and how names may end."""
-        own = self.own
-        found: dict[str, tuple[str, str, tuple[str, ...]]] = {}
-        if own is not None:
-            sample = own.source.partition(":")[2] if own.source.startswith("sample:") else ""
-            stem = sample or Path(own.name).stem
-            stem = "".join(c if c.isalnum() or c in " -_()+" else "-" for c in stem)[:80].strip() or "picture"
-            dtype = str(own.first.dtype)
-            frame = f" {self.session.number}" if own.count > 1 else ""
-            pictures = suffixes_for("picture", dtype)
-            found["picture"] = ("This result, as a picture", f"{stem} filtered{frame}{pictures[0]}", pictures)
-            found["view"] = (
-                "What the view shows",
-                f"{stem} {self.session.view}{frame}.png",
-                (".png", ".jpg", ".webp"),
-            )
-            if own.path is not None:
-                known = suffixes_for(own.kind, dtype)
-                if (own.format in ("dicom", "gif") and own.count > 1) or own.format == "dicom":
-                    known = (_suffix_of(own), *known)
-                about = {"video": "The whole video", "picture": "The file, with all it tells besides"}
-                title = about.get(own.kind, "All slices or frames, as one file")
-                found["whole"] = (title, f"{stem} filtered{_suffix_of(own)}", known)
-                if own.count > 1:
-                    found["frames"] = ("Every frame, as pictures in a folder", f"{stem} frames", ())
-        found["pipeline"] = ("The pipeline (JSON)", "pipeline.json", (".json",))
-        return found
+    def kinds(self) -> dict[str, tuple[str, str, tuple[str, ...]]]:
+        """Return title, proposed name and allowed suffixes of each kind of export."""
+        shown = self.shown
+        kinds: dict[str, tuple[str, str, tuple[str, ...]]] = {}
+        if shown is not None:
+            stem = "".join(c if c.isalnum() or c in " -_()+" else "-" for c in _stem(shown))[:80].strip()
+            stem = stem or "picture"
+            dtype = str(shown.first_frame.dtype)
+            frame = f" {self.session.number}" if shown.frame_count > 1 else ""
+            suffixes = export_suffixes("picture", dtype)
+            kinds["picture"] = ("This result, as an image", f"{stem} filtered{frame}{suffixes[0]}", suffixes)
+            view = f"{stem} {self.session.view}{frame}.png"
+            kinds["view"] = ("The current view", view, (".png", ".jpg", ".webp"))
+            if shown.path is not None:
+                suffixes = export_suffixes(shown.kind, dtype)
+                if shown.format == "dicom" or (shown.format == "gif" and shown.frame_count > 1):
+                    suffixes = (_file_suffix(shown), *suffixes)
+                titles = {"video": "The whole video", "picture": "The whole file, with its metadata"}
+                title = titles.get(shown.kind, "All slices or frames, as one file")
+                kinds["whole"] = (title, f"{stem} filtered{_file_suffix(shown)}", suffixes)
+                if shown.frame_count > 1:
+                    kinds["frames"] = ("Every frame, as images in a folder", f"{stem} frames", ())
+        kinds["pipeline"] = ("The pipeline (JSON)", "pipeline.json", (".json",))
+        return kinds
 
     async def run(self, kind: str, name: str, suffixes: tuple[str, ...], progress: Any) -> Path:
-        """Writes it; the path that it got."""
+        """Write an export, and return its path."""
         folder = self.page.options.exports
         folder.mkdir(parents=True, exist_ok=True)
+        if kind == "pipeline" and not name.lower().endswith(".json"):
+            name += ".json"
+        path = export_path(folder, name, suffixes)
         if kind == "pipeline":
-            return save_pipeline(self.page, name)
-        path = named_path(folder, name, suffixes)
-        own, session = self.own, self.session
-        assert own is not None
-        if kind == "picture":
-            result = await session.current_result()
+            self.page.chain.pipeline().save(path)
+        elif kind == "picture":
+            result = await self.session.current_result()
             await asyncio.to_thread(io.write, path, io.Picture(result.after))
         elif kind == "view":
-            await asyncio.to_thread(io.write, path, await self._view())
+            await asyncio.to_thread(io.write, path, await self._render_view())
         else:
-            pipeline: Pipeline = session.fitting.pipeline()
-            job = Job(
-                str(own.path),
-                str(path),
-                pipeline.to_json(),
-                session.settings.backend,
-                kind == "frames",
-                session.room.limits.pixels,
-                # (GPUs want more addresses than there is memory.)
-                session.room.limits.memory + EXPORT_ROOM if session.settings.backend == "cpu" else 0,
-            )
-            self.export = Export(job)
-            memory = session.room.memory
-            async with memory.lend(min(memory.total // 2, EXPORT_WORK + 2 * work_for(own.first, pipeline))):
-                await self.export.run(progress)
+            await self._run_process(path, kind == "frames", progress)
         return path
 
-    async def _view(self) -> Any:
-        import numpy as np
+    async def _run_process(self, path: Path, frames: bool, progress: Any) -> None:
+        session, shown = self.session, self.shown
+        assert shown is not None
+        pipeline, backend = session.fitted_chain.pipeline(), session.settings.backend
+        limits, memory = session.budget.limits, session.budget.memory
+        # GPU drivers reserve more address space than there is memory, so they cannot be limited.
+        address_space = limits.memory + EXPORT_EXTRA_BYTES if backend == "cpu" else 0
+        self.process = ExportProcess(
+            ExportJob(
+                str(shown.path), str(path), pipeline.to_json(), backend, frames, limits.pixels, address_space
+            )
+        )
+        nbytes = EXPORT_WORK_BYTES + 2 * working_memory(shown.first_frame, pipeline)
+        async with memory.lend(min(memory.total // 2, nbytes)):
+            await self.process.run(progress)
 
-        session, own = self.session, self.own
-        assert own is not None
+    async def _render_view(self) -> Any:
+        session, shown = self.session, self.shown
+        assert shown is not None
         result = await session.current_result()
-        pyramid = None
-        if session.view in ("analysis", "filtered"):
-            from .rendering import bands
-
-            pipeline = session.fitting.pipeline()
-            async with session.room.memory.lend(work_for(own.first, pipeline, True)):
-                found = await asyncio.to_thread(bands, result.before, own.channel_axis, pipeline, own.stored)
-            pyramid = found[:2]
-        parts = list(layers(session.view, result, own.screen, pyramid).values())
-        if len(parts) == 1:
-            return parts[0]
+        pyramids = None
+        if session.view in PYRAMID_VIEWS:
+            pipeline = session.fitted_chain.pipeline()
+            async with session.budget.memory.lend(working_memory(shown.first_frame, pipeline, True)):
+                pyramids = await asyncio.to_thread(
+                    render_pyramids, result.before, shown.channel_axis, pipeline, shown.stored
+                )
+        bitmaps = pyramids[:2] if pyramids is not None else None
+        layers = list(view_layers(session.view, result, shown.display, bitmaps).values())
+        if len(layers) == 1:
+            return layers[0]
         if session.view == "side":
-            return np.concatenate(parts, axis=1)
-        half = parts[0].shape[1] // 2
-        return np.concatenate([parts[0][:, :half], parts[1][:, half:]], axis=1)
+            return np.concatenate(layers, axis=1)
+        half = layers[0].shape[1] // 2
+        return np.concatenate([layers[0][:, :half], layers[1][:, half:]], axis=1)
 
 
 def export_dialog(page: Page, kind: str | None = None) -> Any:
-    """Results into files, under one folder."""
-    work = _Exporting(page)
-    names = work.names()
-    first = kind if kind in names else next(iter(names))
+    """Show the dialog for writing results to files; ``kind`` is the kind of export selected first."""
+    work = _ExportDialog(page)
+    kinds = work.kinds()
+    first = kind if kind in kinds else next(iter(kinds))
     with ui.dialog(value=True) as dialog, ui.card().style("width:min(520px,94vw)"):
         ui.label("Export").classes("text-h6")
-        what = ui.select({key: title for key, (title, *_) in names.items()}, value=first, label="What")
-        named(what.props("outlined dense").classes("full-width"), "What to export", "export-what")
-        name = named(
-            ui.input("Name", value=names[first][1]).props("outlined dense").classes("full-width"),
-            "Name",
-            "export-name",
-        )
+        what = ui.select({key: title for key, (title, *_) in kinds.items()}, value=first, label="What")
+        identify(what.props("outlined dense").classes("full-width"), "What to export", "export-what")
+        name = ui.input("Name", value=kinds[first][1]).props("outlined dense").classes("full-width")
+        identify(name, "Name", "export-name")
         hint = ui.label("").classes("hint")
-        folder = str(page.options.exports.absolute())
-        ui.label(f"It goes to {folder}").classes("hint").style("overflow-wrap:anywhere")
+        ui.label(f"Written to {page.options.exports.absolute()}").classes("hint").style(
+            "overflow-wrap:anywhere"
+        )
         bar = ui.linear_progress(0, show_value=False).props('aria-label="Progress"').classes("full-width")
         bar.set_visibility(False)
-        told = ui.label("").classes("hint").props('data-testid="export-told" role="status"')
+        status = ui.label("").classes("hint").props('data-testid="export-status" role="status"')
 
-        def chosen() -> None:
-            name.set_value(names[what.value][1])
-            ends = names[what.value][2]
-            hint.set_text(f"Names may end in {', '.join(ends)}" if ends else "A folder of that name is made")
+        def propose_name() -> None:
+            name.set_value(kinds[what.value][1])
+            suffixes = kinds[what.value][2]
+            hint.set_text(f"Allowed suffixes: {', '.join(suffixes)}" if suffixes else "Name of a new folder")
 
-        what.on_value_change(chosen)
-        chosen()
+        what.on_value_change(propose_name)
+        propose_name()
 
         def progress(done: int, total: int) -> None:
             bar.set_value(done / max(1, total))
-            told.set_text(f"{done} of {total}")
+            status.set_text(f"{done} of {total}")
 
-        async def go() -> None:
+        async def start_export() -> None:
             start.disable()
             link.set_visibility(False)
-            dialog.props("persistent")  # (nothing that runs is ended by a stray click)
+            dialog.props("persistent")  # A click beside the dialog must not end a running export.
             bar.set_visibility(what.value in ("whole", "frames"))
-            told.set_text("working …")
+            status.set_text("working …")
             try:
-                path = await work.run(what.value, name.value or "", names[what.value][2], progress)
+                path = await work.run(what.value, name.value or "", kinds[what.value][2], progress)
             except (UndulaError, OSError) as error:
-                told.set_text(" ".join(str(error).split()))
+                status.set_text(" ".join(str(error).split()))
                 bar.set_visibility(False)
                 return
             finally:
                 start.enable()
                 dialog.props(remove="persistent")
-            told.set_text(f"written: {path.name}")
+            status.set_text(f"written: {path.name}")
             if path.is_file():
-                number = len(work.session.exported) + 1
-                work.session.exported[number] = path
+                number = len(work.session.exports) + 1
+                work.session.exports[number] = path
                 link.props(
                     f'href="/studio/export/{work.session.key}/{number}" download="{html.escape(path.name)}"'
                 )
                 link.set_visibility(True)
 
-        async def leave() -> None:
-            if work.export is not None:
-                await work.export.cancel()
+        async def close() -> None:
+            if work.process is not None:
+                await work.process.cancel()
             dialog.close()
             dialog.clear()
 
         with ui.row().classes("full-width justify-end items-center"):
             link = ui.element("a").classes("text-primary q-mr-auto").props('data-testid="export-link"')
             with link:
-                ui.label("Download it, too")
+                ui.label("Download")
             link.set_visibility(False)
-            named(
-                ui.button("Close", on_click=leave).props("flat"), "Close, or cancel what runs", "export-close"
-            )
-            start = named(ui.button("Export", on_click=go), "Export", "export-go")
+            identify(ui.button("Close", on_click=close).props("flat"), "Close or cancel", "export-close")
+            start = identify(ui.button("Export", on_click=start_export), "Export", "export-go")
     return dialog

@@ -1,6 +1,6 @@
-"""Exports: under one folder, by names that cannot leave it; long ones by a process that can be ended.
+"""Exports into one folder; whole files are filtered by a process that can be cancelled.
 
-The process does what ``undula filter`` does, so that files keep all they had besides their pixels.
+The process does what ``undula filter`` does, so that files keep their metadata, sound and pages.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,43 +25,46 @@ from ..io.files import IMAGES, VIDEOS
 from ..io.filtering import filter_picture, filter_video
 from .decoding import limit_memory
 
-__all__ = ["Export", "Job", "named_path"]
+__all__ = ["ExportJob", "ExportProcess", "export_path", "export_suffixes", "run_job"]
+
+Progress = Callable[[int, int], None]
 
 
-def named_path(folder: Path, name: str, suffixes: tuple[str, ...] = ()) -> Path:
-    """A path under a folder by a name that somebody typed; one that is not taken yet.
+def export_path(folder: Path, name: str, suffixes: tuple[str, ...] = ()) -> Path:
+    """Return an unused path in a folder for a name that a visitor typed.
 
-    Nothing of the name can lead elsewhere: it is one name, of letters, digits and few signs.
+    Names cannot lead out of the folder: only letters, digits and a few other characters are allowed.
 
     Examples
     --------
-    >>> named_path(Path("exports"), "my picture.png").as_posix()
+    >>> export_path(Path("exports"), "my picture.png").as_posix()
     'exports/my picture.png'
-    >>> named_path(Path("exports"), "../../etc/passwd.png")
+    >>> export_path(Path("exports"), "../../passwd.png")
     Traceback (most recent call last):
         ...
-    undula.errors.ArgumentError: a name has letters, digits, spaces, - _ and ., got '../../etc/passwd.png'
+    undula.errors.ArgumentError: invalid file name '../../passwd.png': use letters, digits, spaces and -_.()+
     """
     clean = name.strip()
     if not re.fullmatch(r"[\w][\w \-.()+]{0,119}", clean) or ".." in clean or clean.endswith((".", " ")):
-        raise ArgumentError(f"a name has letters, digits, spaces, - _ and ., got {name!r}")
+        raise ArgumentError(f"invalid file name {name!r}: use letters, digits, spaces and -_.()+")
     if Path(clean).stem.upper() in ("CON", "PRN", "AUX", "NUL"):
-        raise ArgumentError(f"{name!r} is no name for a file")
+        raise ArgumentError(f"{name!r} is a reserved file name; choose another one")
     if suffixes and Path(clean).suffix.lower() not in suffixes:
-        raise ArgumentError(f"the name should end in {', '.join(suffixes)}; got {name!r}")
+        raise ArgumentError(f"the file name must end in {', '.join(suffixes)}; got {name!r}")
     path = folder / clean
     for number in range(2, 1000):
         if not path.exists():
             return path
         path = folder / f"{Path(clean).stem} {number}{Path(clean).suffix}"
-    raise ArgumentError(f"there are too many files called {name!r} already")
+    raise ArgumentError(f"there are too many files named like {name!r}; choose another name")
 
 
 @dataclass(frozen=True)
-class Job:
-    """A whole file, or all its frames, through a pipeline.
+class ExportJob:
+    """A file to filter completely.
 
-    ``target`` is a file, or a folder for ``frames``. The process may have ``memory`` bytes, if any.
+    ``target`` is a file, or a folder if ``frames`` are to be written separately. ``memory`` limits the
+    memory of the process, in bytes; 0 is no limit.
     """
 
     source: str
@@ -73,17 +76,16 @@ class Job:
     memory: int = 0
 
 
-class Export:
-    """A job that runs beside the page."""
+class ExportProcess:
+    """A job that runs in a process of its own."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ExportJob) -> None:
         self.job = job
-        self.done, self.total = 0, 0
-        self._process: asyncio.subprocess.Process | None = None
         self.cancelled = False
+        self._process: asyncio.subprocess.Process | None = None
 
-    async def run(self, progress: Callable[[int, int], None]) -> None:
-        """Until it is done; an error says what went wrong."""
+    async def run(self, progress: Progress) -> None:
+        """Run the job, reporting progress as ``progress(done, total)``."""
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -94,32 +96,35 @@ class Export:
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        told: dict[str, Any] = {}
+        reply: dict[str, Any] = {}
         try:
-            self._process.stdin.write(json.dumps(self.job.__dict__).encode() + b"\n")
+            self._process.stdin.write(json.dumps(asdict(self.job)).encode() + b"\n")
             await self._process.stdin.drain()
             self._process.stdin.close()
             async for line in self._process.stdout:
-                told = json.loads(line)
-                if "done" in told:
-                    self.done, self.total = told["done"], told["total"]
-                    progress(self.done, self.total)
+                reply = json.loads(line)
+                if "done" in reply:
+                    progress(reply["done"], reply["total"])
             await self._process.wait()
         finally:
-            await self.cancel(quietly=True)
+            await self._terminate()
         if self.cancelled:
-            raise FileError("the export was cancelled; nothing was left half done")
-        if "error" in told:
-            raise FileError(told["error"])
+            raise FileError("the export was cancelled; no incomplete file was left behind")
+        if "error" in reply:
+            raise FileError(reply["error"])
         if self._process.returncode:
-            raise FileError("the export ended before it was done")
+            raise FileError("the export process ended before it was finished")
 
-    async def cancel(self, quietly: bool = False) -> None:
-        """Ends it; what was not finished is not left behind."""
+    async def cancel(self) -> None:
+        """Cancel the job if it is running; incomplete files are removed."""
+        if self._process is not None and self._process.returncode is None:
+            self.cancelled = True
+            await self._terminate()
+
+    async def _terminate(self) -> None:
         process = self._process
         if process is None or process.returncode is not None:
             return
-        self.cancelled = self.cancelled or not quietly
         with suppress(ProcessLookupError):
             process.terminate()
         try:
@@ -129,16 +134,27 @@ class Export:
             await process.wait()
 
 
+def export_suffixes(kind: str, dtype: str) -> tuple[str, ...]:
+    """Return the file name suffixes that a result can be written with."""
+    if kind == "video":
+        return tuple(VIDEOS)
+    lossless = tuple(suffix for suffix, name in IMAGES.items() if name in ("tiff", "npy"))
+    if kind in ("volume", "clip"):
+        return lossless
+    common = {"uint8": (".png", ".jpg", ".webp"), "uint16": (".png",)}
+    return (*common.get(dtype, ()), *lossless)
+
+
 # --- the process ----------------------------------------------------------------------------------
 
 
-def _reply(**told: Any) -> None:
-    sys.stdout.write(json.dumps(told) + "\n")
+def _reply(**reply: Any) -> None:
+    sys.stdout.write(json.dumps(reply) + "\n")
     sys.stdout.flush()
 
 
-def _frames(job: Job, pipeline: Pipeline, progress: Callable[[int, int], None]) -> None:
-    """Every frame as a picture of its own."""
+def _export_frames(job: ExportJob, pipeline: Pipeline, progress: Progress) -> None:
+    """Write every frame as a picture."""
     source, target = Path(job.source), Path(job.target)
     target.mkdir(parents=True)
     if io.files.detect_kind(source) == "video":
@@ -163,47 +179,33 @@ def _frames(job: Job, pipeline: Pipeline, progress: Callable[[int, int], None]) 
         raise
 
 
-def _run(job: Job) -> None:
+def run_job(job: ExportJob, progress: Progress) -> None:
+    """Run a job in this process."""
     pipeline = Pipeline.from_json(job.pipeline)
     source, target = Path(job.source), Path(job.target)
-
-    def progress(done: int, total: int) -> None:
-        _reply(done=done, total=total)
-
+    options: dict[str, Any] = {"backend": job.backend, "max_pixels": job.pixels}
     if job.frames:
-        _frames(job, pipeline, progress)
+        _export_frames(job, pipeline, progress)
     elif io.files.detect_kind(source) == "video":
         total = io.probe(source, job.pixels).frames
-        filter_video(
-            source,
-            target,
-            pipeline,
-            backend=job.backend,
-            max_pixels=job.pixels,
-            progress=lambda done: progress(done, total),
-        )
+        filter_video(source, target, pipeline, progress=lambda done: progress(done, total), **options)
     else:
         filter_picture(
-            source,
-            target,
-            pipeline,
-            backend=job.backend,
-            max_pixels=job.pixels,
-            begin=lambda total: lambda done: progress(done, total),
+            source, target, pipeline, begin=lambda total: lambda done: progress(done, total), **options
         )
 
 
-def _stopped(number: int, frame: Any) -> None:
+def _interrupt(number: int, frame: Any) -> None:
     raise KeyboardInterrupt
 
 
-def _work() -> int:
-    signal.signal(signal.SIGTERM, _stopped)
-    job = Job(**json.loads(sys.stdin.readline()))
+def _main() -> int:
+    signal.signal(signal.SIGTERM, _interrupt)
+    job = ExportJob(**json.loads(sys.stdin.readline()))
     try:
         if job.memory:
             limit_memory(job.memory)
-        _run(job)
+        run_job(job, lambda done, total: _reply(done=done, total=total))
     except KeyboardInterrupt:
         return 130
     except (UndulaError, OSError, MemoryError) as error:
@@ -213,21 +215,5 @@ def _work() -> int:
     return 0
 
 
-def suffixes_for(kind: str, dtype: str) -> tuple[str, ...]:
-    """What a result can be written as."""
-    if kind == "video":
-        return tuple(VIDEOS)
-    deep = tuple(s for s, name in IMAGES.items() if name in ("tiff", "npy"))
-    if kind in ("volume", "clip"):
-        return deep
-    return (
-        (".png", *deep)
-        if dtype == "uint16"
-        else (".png", ".jpg", ".webp", *deep)
-        if dtype == "uint8"
-        else deep
-    )
-
-
 if __name__ == "__main__":
-    sys.exit(_work())
+    sys.exit(_main())

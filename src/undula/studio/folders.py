@@ -1,7 +1,7 @@
-"""The folder of a running server: nobody else may look into it, and it goes with the server.
+"""The private folder of a running server, removed when the server ends.
 
-A lock that dies with its process tells living servers from those that were killed, whose folders the next one
-clears.
+A lock that the system releases with the process tells running servers from killed ones, whose folders the
+next server removes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # (Windows, where nothing tells whether a server still lives)
+except ImportError:  # Windows has no such locks, so that folders of killed servers stay.
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["private_folder"]
@@ -27,30 +27,31 @@ LOCK = "lock"
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """A new folder that only this user may look into; it is locked while it is used, and gone afterwards.
+    """Create a folder that only this user can read, locked while in use and removed afterwards.
 
-    Folders of servers that were killed are cleared before.
+    Folders of servers that were killed are removed first.
     """
-    _clear_leftovers(Path(tempfile.gettempdir()))
+    _remove_leftovers(Path(tempfile.gettempdir()))
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     try:
         with (folder / f".{LOCK}").open("w") as file:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX)
-                (folder / f".{LOCK}").rename(folder / LOCK)  # (there is none that is not locked)
+                # The lock gets its final name only now, so that no other server sees it unlocked.
+                (folder / f".{LOCK}").rename(folder / LOCK)
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _clear_leftovers(base: Path) -> None:
-    """Removes folders whose server lives no more: nobody holds their lock."""
+def _remove_leftovers(base: Path) -> None:
+    """Remove the folders of servers that no longer run, which are those that nobody has locked."""
     if fcntl is None:
         return
     for folder in base.glob(f"{PREFIX}*"):
         with suppress(OSError):
-            known = folder.lstat()
-            if not stat.S_ISDIR(known.st_mode) or known.st_uid != os.getuid():
+            status = folder.lstat()
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
                 continue
             handle = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW)
             try:

@@ -1,4 +1,4 @@
-"""What a visitor looks at: pictures, volumes, clips, videos, a camera; each gives frames by number."""
+"""The inputs of a session: pictures, volumes, clips, videos and the camera, as numbered frames."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from numpy.typing import NDArray
 from ..errors import FileError
 from ..io.files import import_optional
 from ..io.stored import StoredRange
-from .decoding import Decoder, Limits
-from .room import MemoryBudget
+from .budget import MemoryBudget
+from .decoding import FileDecoder, StudioLimits
 
-__all__ = ["Camera", "Input", "Screen", "opened"]
+__all__ = ["Camera", "DisplayRange", "Input", "open_input"]
 
 Array = NDArray[Any]
-FILM = 160 << 20  # bytes that the decoder of a video has, besides frames
-BANDS = 12  # bytes for each byte of a plane: its bands before and after, as numbers and as pictures
-_numbers = count(1)
+VIDEO_DECODER_BYTES = 160 << 20  # memory of a video decoder, besides its frames
+VIDEO_DECODER_FRAMES = 16  # frames that a video decoder holds
+PYRAMID_BYTES_PER_BYTE = 12  # memory of both pyramids per byte of a plane, as numbers and as bitmaps
+_next_id = count(1)
 
 
 @dataclass(frozen=True)
-class Screen:
-    """How samples become the 8 bits of a screen: ``low`` is black, ``high`` is white."""
+class DisplayRange:
+    """The mapping from samples to 8 bits: ``low`` is displayed as black, ``high`` as white."""
 
     low: float = 0.0
     high: float = 255.0
@@ -37,61 +38,64 @@ class Screen:
 
     @property
     def span(self) -> float:
-        """From black to white."""
+        """Difference between white and black."""
         return self.high - self.low
 
-    def shown(self, x: Array) -> NDArray[np.uint8]:
-        """As a screen shows it: grey, or red, green and blue, and opacity if there is some."""
+    def to_uint8(self, x: Array) -> NDArray[np.uint8]:
+        """Convert to a grey, RGB or RGBA bitmap."""
         if x.ndim == 3 and x.shape[2] not in (3, 4):
             x = x[..., 0] if x.shape[2] < 3 else x[..., :3]
         if x.dtype == np.uint8 and (self.low, self.high, self.invert) == (0.0, 255.0, False):
             return np.ascontiguousarray(x)
-        kind = np.float32 if x.dtype.itemsize <= 2 else np.float64
-        scaled = (np.nan_to_num(x.astype(kind)) - kind(self.low)) * kind(255 / self.span)
-        made = np.clip(scaled + kind(0.5), 0, 255).astype(np.uint8)
-        if made.ndim == 3 and made.shape[2] == 4 and x.dtype.kind == "u":
-            made[..., 3] = x[..., 3] >> (8 * (x.dtype.itemsize - 1))
-        return np.asarray(255 - made if self.invert else made, np.uint8)
+        dtype = np.float32 if x.dtype.itemsize <= 2 else np.float64
+        scaled = (np.nan_to_num(x.astype(dtype)) - dtype(self.low)) * dtype(255 / self.span)
+        bitmap = np.clip(scaled + dtype(0.5), 0, 255).astype(np.uint8)
+        if bitmap.ndim == 3 and bitmap.shape[2] == 4 and x.dtype.kind == "u":
+            bitmap[..., 3] = x[..., 3] >> (8 * (x.dtype.itemsize - 1))
+        return np.asarray(255 - bitmap if self.invert else bitmap, np.uint8)
 
 
 class Input:
-    """Something in the strip.
+    """A file that is open in a session.
 
     Parameters
     ----------
     name : str
-        As the visitor knows it.
-    decoder : Decoder
+        Name to display.
+    decoder : FileDecoder
     source : str
-        What code and command lines call it: a name, or ``sample:camera``.
-    path : path, optional
+        Name to use in generated code: a file name, or ``sample:camera``.
+    path : Path, optional
         The file, for exports.
-    memory : MemoryBudget, optional
-        What it holds ``held`` bytes of until it is closed.
+
+    Attributes
+    ----------
+    memory : MemoryBudget or None
+        The budget from which ``held`` bytes are taken until the input is closed.
     """
 
     memory: MemoryBudget | None = None
     held = 0
 
-    def __init__(self, name: str, decoder: Decoder, source: str, path: Path | None) -> None:
+    def __init__(self, name: str, decoder: FileDecoder, source: str, path: Path | None) -> None:
         about = decoder.about
-        self.id = next(_numbers)
+        self.id = next(_next_id)
         self.name, self.source, self.path = name, source, path
         self._decoder = decoder
         self.format = str(about["format"])
         self.video = about["kind"] == "video"
         self.pages = int(about["pages"])
         self.rate = float(about.get("rate") or 0.0) if self.pages > 1 else 0.0
-        self.screen = Screen(about["low"], about["high"], bool(about.get("invert")))
-        self.stored = _stored(about.get("stored"))
+        self.display = DisplayRange(about["low"], about["high"], bool(about.get("invert")))
+        self.stored = _stored_range(about.get("stored"))
         assert decoder.pixels is not None
         self._pixels = decoder.pixels
-        self.first = self._pixels if self.video or not self.pages else self._pixels[0]
+        self.first_frame = self._pixels if self.video or not self.pages else self._pixels[0]
         self.color = bool(about["color"])
 
     @property
     def kind(self) -> str:
-        """In a word."""
+        """One of {"picture", "volume", "clip", "video", "camera"}."""
         if self.video:
             return "video"
         if self.pages > 1:
@@ -99,40 +103,46 @@ class Input:
         return "picture"
 
     @property
-    def count(self) -> int:
-        """How many frames there are."""
+    def frame_count(self) -> int:
+        """Number of frames or slices."""
         return max(1, self.pages)
 
     @property
     def channel_axis(self) -> int | None:
-        """Of a frame."""
+        """Channel axis of a frame; None for grey."""
         return -1 if self.color else None
 
     @property
-    def size(self) -> str:
-        """For people."""
-        height, width = self.first.shape[:2]
+    def size_text(self) -> str:
+        """Size, number of frames and sample type, for display."""
+        height, width = self.first_frame.shape[:2]
         words = [f"{width} × {height}"]
-        if self.count > 1:
-            words.append(f"{self.count} {'slices' if self.kind == 'volume' else 'frames'}")
-        if self.first.dtype != np.uint8:
-            words.append(str(self.first.dtype))
+        if self.frame_count > 1:
+            words.append(f"{self.frame_count} {'slices' if self.kind == 'volume' else 'frames'}")
+        if self.first_frame.dtype != np.uint8:
+            words.append(str(self.first_frame.dtype))
         return ", ".join(words)
 
     def frame(self, number: int, ahead: int | None = None) -> Array:
-        """A frame by number; ``ahead`` is the one that will be asked for next."""
+        """Return a frame; ``ahead`` is the number of the frame that will be needed next."""
         if self.video:
             return self._decoder.frame(number, ahead)
         return self._pixels[number] if self.pages else self._pixels
 
     @cached_property
     def thumbnail(self) -> str:
-        """A small picture, as a data URL."""
-        step = max(1, min(self.first.shape[:2]) // 256)
-        return _thumbnail(self.screen.shown(self.first[::step, ::step]), 96)
+        """A small preview, as a data URL."""
+        step = max(1, min(self.first_frame.shape[:2]) // 256)
+        image = import_optional("PIL.Image").fromarray(
+            self.display.to_uint8(self.first_frame[::step, ::step])
+        )
+        image.thumbnail((96, 96))
+        out = io.BytesIO()
+        image.convert("RGB").save(out, "JPEG", quality=85)
+        return "data:image/jpeg;base64," + base64.b64encode(out.getvalue()).decode()
 
     def close(self) -> None:
-        """Ends what is running for it, and gives its memory back."""
+        """End the decoder process and release the memory."""
         self._decoder.close()
         if self.memory is not None:
             self.memory.release(self.held)
@@ -140,77 +150,70 @@ class Input:
 
 
 class Camera(Input):
-    """What a browser's camera sees: always the newest frame."""
+    """The camera of the browser; every frame is the latest one."""
 
     def __init__(self) -> None:
-        self.id = next(_numbers)
+        self.id = next(_next_id)
         self.name = self.source = "Camera"
         self.path = None
         self.format, self.video, self.pages, self.rate = "camera", False, 0, 0.0
-        self.screen, self.color, self.stored = Screen(), True, None
-        self.first = np.zeros((480, 640, 3), np.uint8)
+        self.display, self.color, self.stored = DisplayRange(), True, None
+        self.first_frame = np.zeros((480, 640, 3), np.uint8)
 
     kind = "camera"
 
-    def see(self, data: bytes, width: int, height: int) -> None:
-        """A new frame, as red, green, blue and something else for each pixel."""
+    def set_frame(self, data: bytes, width: int, height: int) -> None:
+        """Set the latest frame from RGBA bytes; alpha is ignored."""
         if not (0 < width <= 2048 and 0 < height <= 2048 and len(data) == 4 * width * height):
-            raise FileError(f"a frame of {width} × {height} has {4 * width * height} bytes, got {len(data)}")
+            raise FileError(
+                f"camera frames are RGBA with sides up to 2048; got {len(data)} bytes for {width} × {height}"
+            )
         pixels = np.frombuffer(data, np.uint8).reshape(height, width, 4)
-        self.first = np.ascontiguousarray(pixels[..., :3])
+        self.first_frame = np.ascontiguousarray(pixels[..., :3])
 
     def frame(self, number: int, ahead: int | None = None) -> Array:
-        """What was seen last."""
-        return self.first
+        """Return the latest frame."""
+        return self.first_frame
 
     def close(self) -> None:
-        """Nothing runs for it here."""
+        """Do nothing: there is no decoder process."""
 
 
-def _stored(told: Any) -> StoredRange | None:
-    """The values that a file can store, as the decoder tells them."""
-    if told is None:
+def _stored_range(parts: Any) -> StoredRange | None:
+    """The range of values that the file format can store, as the decoder describes it."""
+    if parts is None:
         return None
-    low, high, padding = told
+    low, high, padding = parts
     return StoredRange(low, high, tuple(padding) if padding else None)
 
 
-def _thumbnail(shown: NDArray[np.uint8], side: int) -> str:
-    image_module = import_optional("PIL.Image")
-    image = image_module.fromarray(shown)
-    image.thumbnail((side, side))
-    out = io.BytesIO()
-    image.convert("RGB").save(out, "JPEG", quality=85)
-    return "data:image/jpeg;base64," + base64.b64encode(out.getvalue()).decode()
-
-
-def memory_for(about: dict[str, Any]) -> int:
-    """Bytes that something takes while it is open: its pixels, and of one frame the result and its bands."""
+def memory_while_open(about: dict[str, Any]) -> int:
+    """Return the bytes held by an open file: its pixels, and the result and the pyramids of one frame."""
     video = about["kind"] == "video"
     frame = about["bytes"] / (1 if video else max(1, about["pages"]))
     channels = about["shape"][-1] if about["color"] else 1
-    kept = 2 * frame + BANDS * frame / channels
-    # (Frames of a video are with its decoder, some at a time.)
-    return int(kept + (FILM + 16 * frame if video else about["bytes"]))
+    rendered = 2 * frame + PYRAMID_BYTES_PER_BYTE * frame / channels
+    pixels = VIDEO_DECODER_BYTES + VIDEO_DECODER_FRAMES * frame if video else about["bytes"]
+    return int(rendered + pixels)
 
 
-def opened(
-    path: Path, name: str, limits: Limits, source: str | None = None, memory: MemoryBudget | None = None
+def open_input(
+    path: Path, name: str, limits: StudioLimits, source: str | None = None, memory: MemoryBudget | None = None
 ) -> Input:
-    """A file, decoded by a worker, if there is memory for it."""
+    """Decode a file in a worker process, if its size fits into the memory budget."""
     held = 0
 
     def admit(about: dict[str, Any]) -> None:
         nonlocal held
         if memory is not None:
-            memory.hold(memory_for(about))
-            held = memory_for(about)
+            memory.hold(memory_while_open(about))
+            held = memory_while_open(about)
 
     try:
-        found = Input(name, Decoder(path, limits, admit), source or name, path)
+        opened = Input(name, FileDecoder(path, limits, admit), source or name, path)
     except BaseException:
         if memory is not None:
             memory.release(held)
         raise
-    found.memory, found.held = memory, held
-    return found
+    opened.memory, opened.held = memory, held
+    return opened

@@ -1,4 +1,4 @@
-"""The page: a stage in the middle, the chain on its left, figures on its right."""
+"""The page: the viewer in the middle, the chain on its left, figures on its right."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from nicegui import ui
 from .. import io
 from ..errors import UndulaError
 from ..filters import Pipeline
-from .chain import PRESETS, Chain, History
+from .chain import PRESETS, FilterChain, History
 from .dialogs import code_dialog, export_dialog, keys_dialog
 from .inputs import Camera, Input
-from .panels import ChainPanel, FiguresPanel, WaveletPanel, named
+from .panels import ChainPanel, FiguresPanel, WaveletPanel, identify
 from .rendering import VIEWS
 from .session import Session
 from .viewer import Viewer
 
 if TYPE_CHECKING:
-    from .server import Options
+    from .server import ServerOptions
 
 __all__ = ["Page"]
 
@@ -34,47 +34,45 @@ LOGO = (
     ' stroke-linecap="round" stroke-linejoin="round">'
     '<path d="M2 22c5 0 7-2 9-8s4-9 7-9 4 30 9 30 6-33 9-33 4 26 8 26 5-7 14-7"/></svg>'
 )
-ICONS = {
-    "picture": "image", "volume": "view_in_ar", "clip": "movie", "video": "movie", "camera": "videocam",
-}  # fmt: skip
 SAMPLE_ICONS = {"volume": "view_in_ar", "clip": "movie", "bunny": "movie", "ultrasound-clip": "movie"}
-MOST_STAGES = 40
+MAX_STAGES = 40
 SPEEDS = {0.25: "¼ ×", 0.5: "½ ×", 1.0: "1 ×", 2.0: "2 ×", 0.0: "max"}
 
 
 class Page:
-    """What one tab of a browser shows of a session."""
+    """The page of one browser tab."""
 
-    def __init__(self, session: Session, options: Options, devices: dict[str, str]) -> None:
+    def __init__(self, session: Session, options: ServerOptions, devices: dict[str, str]) -> None:
         self.session, self.options = session, options
         self.client = ui.context.client
         self.devices = devices
         self.wavelet_panel = WaveletPanel(self)
         self.chain_panel = ChainPanel(self)
         self.figures_panel = FiguresPanel(self)
-        self._strip_shown: Any = None
+        self._listed_inputs: Any = None
 
-    # --- what panels ask --------------------------------------------------------------------------
+    # --- state, for the panels --------------------------------------------------------------------
 
     @property
-    def chain(self) -> Chain:
-        """As it is now."""
+    def chain(self) -> FilterChain:
+        """The current chain."""
         return self.session.chain
 
     @property
     def history(self) -> History:
-        """Of the chain."""
+        """Undo and redo."""
         return self.session.history
 
     @property
     def _shape(self) -> tuple[int, int]:
-        own = self.session.current
-        return (512, 512) if own is None else (int(own.first.shape[0]), int(own.first.shape[1]))
+        shown = self.session.current
+        height, width = (512, 512) if shown is None else shown.first_frame.shape[:2]
+        return int(height), int(width)
 
     @property
     def levels(self) -> int:
-        """How many levels the chain has for what is shown."""
-        chain = self.session.fitting
+        """Number of levels of the chain for the current input."""
+        chain = self.session.fitted_chain
         try:
             return max(1, chain.pipeline().levels_for([n for n in self._shape if n > 1] or [1]))
         except UndulaError:
@@ -82,39 +80,39 @@ class Page:
 
     @property
     def deepest(self) -> int:
-        """The most levels that make sense."""
+        """Largest number of levels to offer."""
         return min(10, math.ceil(math.log2(max(4, *self._shape))))
 
     @property
     def span(self) -> float:
-        """From black to white."""
-        return self.session.current.screen.span if self.session.current is not None else 255.0
+        """Difference between the values displayed as white and black."""
+        return self.session.current.display.span if self.session.current is not None else 255.0
 
-    def noise(self, most: float) -> float:
-        """The noise that was estimated, to begin with."""
+    def initial_sigma(self, most: float) -> float:
+        """Return the estimated noise level, to start with when the estimate is switched off."""
         return min(most, round(self.session.figures.get("noise before", 0.04 * self.span), 3))
 
-    def do(self, chain: Chain, why: Any = None) -> None:
-        """Changes the chain."""
-        self.session.do(chain, why)
-        self._buttons()
+    def set_chain(self, chain: FilterChain, gesture: Any = None) -> None:
+        """Change the chain; changes by the same gesture are undone in one step."""
+        self.session.set_chain(chain, gesture)
+        self._update_undo()
 
-    def structure(self) -> None:
-        """Panels anew, when the chain was changed by something else than their controls."""
+    def rebuild_panels(self) -> None:
+        """Rebuild the panels after a change that was not made with their controls."""
         self.chain_panel.build.refresh()
         self.wavelet_panel.build.refresh()
         self.figures_panel.choices.refresh()
-        self._buttons()
+        self._update_undo()
 
     # --- building ---------------------------------------------------------------------------------
 
     def build(self) -> None:
-        """All of it."""
+        """Build the page."""
         ui.add_css(STATIC / "studio.css")
         ui.colors(primary="#0d9488", dark="#1c2227", dark_page="#14181c")
         self.dark = ui.dark_mode(value=None)
         with ui.header().classes("studio-header row").props("role=banner"):
-            self._header()
+            self._build_header()
         with ui.left_drawer(value=None).props(
             "width=300 bordered breakpoint=1023 aria-label='Filters'"
         ) as self.left:
@@ -128,33 +126,33 @@ class Page:
                 self.figures_panel.build()
         with ui.element("div").classes("stage").props("role=main"):
             with ui.row().classes("toolbar"):
-                self._toolbar()
+                self._build_toolbar()
             with ui.element("div").classes("stage-box"):
                 self.viewer = Viewer(self.session.key)
                 self.viewer.on("shortcut", lambda event: self._shortcut(event.args["key"]))
-                self.viewer.on("pipeline", lambda event: self._load(event.args))
-                self.viewer.on("camera", lambda event: self._camera_said(event.args))
-                self._trouble = ui.label("").classes("trouble").props('role="alert" data-testid="trouble"')
-                self._trouble.set_visibility(False)
-                self._welcome()
-            self._player()
-            with ui.row().classes("strip").props('role="list" aria-label="Inputs"') as self._strip_row:
-                pass
+                self.viewer.on("pipeline", lambda event: self._load_json(event.args))
+                self.viewer.on("sync", lambda event: self._sync(event.args))
+                self.viewer.on("camera", lambda event: self._camera_started(event.args))
+                self._error = ui.label("").classes("filter-error").props('role="alert" data-testid="error"')
+                self._error.set_visibility(False)
+                self._build_welcome()
+            self._build_player()
+            self._inputs_row = ui.row().classes("strip").props('role="list" aria-label="Inputs"')
         self._keys = keys_dialog()
-        self._strip()
-        self._buttons()
-        ui.timer(0.25, self._tick)
+        self._update_inputs()
+        self._update_undo()
+        ui.timer(0.25, self._update)
 
-    def _button(self, icon: str, label: str, test: str, do: Any, text: str = "") -> Any:
-        button = ui.button(text, icon=icon, on_click=do).props("flat dense size=md")
-        return named(button.classes("q-px-xs"), label, test).tooltip(label)
+    def _button(self, icon: str, label: str, test_id: str, action: Any, text: str = "") -> Any:
+        button = ui.button(text, icon=icon, on_click=action).props("flat dense size=md")
+        return identify(button.classes("q-px-xs"), label, test_id).tooltip(label)
 
-    def _header(self) -> None:
+    def _build_header(self) -> None:
         self._button("tune", "Filters panel", "toggle-left", lambda: self.left.toggle())
         ui.html(f'<span class="brand">{LOGO}Undula <em>Studio</em></span>', sanitize=False)
         self._button("folder_open", "Open files (O)", "open", lambda: self.viewer.run_method("pick"), "Open")
-        with ui.button("Samples", icon="collections").props("flat dense").classes("middling") as shelf:
-            named(shelf, "Samples", "samples")
+        with ui.button("Samples", icon="collections").props("flat dense").classes("middling") as samples:
+            identify(samples, "Samples", "samples")
             with ui.menu().props("auto-close"):
                 for name, title in io.samples().items():
                     item = ui.menu_item(title, on_click=lambda name=name: self.open_sample(name))
@@ -164,51 +162,48 @@ class Page:
         self._undo = self._button("undo", "Undo (Ctrl+Z)", "undo", self.undo)
         self._redo = self._button("redo", "Redo (Ctrl+Y)", "redo", self.redo)
         with ui.button("Presets", icon="auto_awesome").props("flat dense") as presets:
-            named(presets, "Presets", "presets")
+            identify(presets, "Presets", "presets")
             with ui.menu().props("auto-close"):
-                for name, (about, pipeline) in PRESETS.items():
-                    with ui.menu_item(on_click=lambda p=pipeline: self.take(p)).props(
+                for name, (description, pipeline) in PRESETS.items():
+                    with ui.menu_item(on_click=lambda p=pipeline: self.load_pipeline(p)).props(
                         f'data-testid="preset-{name}"'
                     ):
                         with ui.item_section():
                             ui.item_label(name)
-                            ui.item_label(about).props("caption")
+                            ui.item_label(description).props("caption")
                 ui.separator()
-                load = ui.menu_item(
-                    "Load a pipeline (JSON) …", on_click=lambda: self.viewer.run_method("pickJson")
-                )
-                load.props('data-testid="load-pipeline"')
-                ui.menu_item("Save this pipeline …", on_click=lambda: export_dialog(self, "pipeline")).props(
-                    'data-testid="save-pipeline"'
-                )
-        self._button("code", "Code to copy (C)", "code", lambda: code_dialog(self))
+                for text, test_id, action in (
+                    ("Load a pipeline (JSON) …", "load-pipeline", lambda: self.viewer.run_method("pickJson")),
+                    ("Save this pipeline …", "save-pipeline", lambda: export_dialog(self, "pipeline")),
+                ):
+                    ui.menu_item(text, on_click=action).props(f'data-testid="{test_id}"')
+        self._button("code", "Show code (C)", "code", lambda: code_dialog(self))
         self._button("download", "Export (E)", "export", lambda: export_dialog(self))
-        self._button("dark_mode", "Light or dark (D)", "dark", self._turn_dark)
-        self._button("help_outline", "Keys (?)", "help", lambda: self._keys.open())
+        self._button("dark_mode", "Light or dark theme (D)", "dark", self._toggle_dark)
+        self._button("help_outline", "Keyboard shortcuts (?)", "help", lambda: self._keys.open())
         self._button("analytics", "Figures panel", "toggle-right", lambda: self.right.toggle())
 
-    def _toolbar(self) -> None:
-        options = {name: title for name, (title, _) in VIEWS.items()}
+    def _build_toolbar(self) -> None:
         self._views = ui.toggle(
-            options, value=self.session.view, on_change=lambda event: self.show(event.value)
+            VIEWS, value=self.session.view, on_change=lambda event: self.show_view(event.value)
         )
-        named(self._views.props("flat dense no-caps toggle-color=primary"), "View", "views")
+        identify(self._views.props("flat dense no-caps toggle-color=primary"), "View", "views")
         ui.space()
-        for icon, label, test, method in (
+        for icon, label, test_id, method in (
             ("zoom_out", "Zoom out (−)", "zoom-out", ("zoom", 0.8)),
             ("zoom_in", "Zoom in (+)", "zoom-in", ("zoom", 1.25)),
             ("fit_screen", "Fit (0)", "fit", ("fit",)),
-            ("crop_free", "One to one (9)", "actual", ("actual",)),
+            ("crop_free", "Actual size (9)", "actual", ("actual",)),
         ):
-            self._button(icon, label, test, lambda method=method: self.viewer.run_method(*method))
-        # (Browsers go full screen for a click of their own, not for a server's word.)
+            self._button(icon, label, test_id, lambda method=method: self.viewer.run_method(*method))
+        # Browsers enter full screen only in response to a click, not to a message of the server.
         full = ui.button(icon="fullscreen").props("flat dense").classes("q-px-xs")
         full.on("click", js_handler="() => window.undulaStudio.fullscreen()")
-        named(full, "Full screen (F)", "fullscreen").tooltip("Full screen (F)")
+        identify(full, "Full screen (F)", "fullscreen").tooltip("Full screen (F)")
 
-    def _welcome(self) -> None:
-        with ui.element("div").classes("welcome").props('data-testid="welcome"') as self._hello:
-            ui.html("<h1>Drop a picture, a volume or a video here</h1>", sanitize=False)
+    def _build_welcome(self) -> None:
+        with ui.element("div").classes("welcome").props('data-testid="welcome"') as self._welcome:
+            ui.html("<h1>Drop an image, a volume or a video here</h1>", sanitize=False)
             with ui.row().classes("justify-center"):
                 ui.button("Open files", icon="folder_open", on_click=lambda: self.viewer.run_method("pick"))
                 ui.button(
@@ -226,262 +221,264 @@ class Page:
                         ui.icon(SAMPLE_ICONS.get(name, "image"), size="20px").style("color:var(--accent)")
                         ui.label(title)
 
-    def _player(self) -> None:
+    def _build_player(self) -> None:
         session = self.session
-        with ui.row().classes("player").props('role="group" aria-label="Playback"') as self._playing:
+        with ui.row().classes("player").props('role="group" aria-label="Playback"') as self._player:
             self._button("skip_previous", "First (Home)", "first", lambda: self.seek(0))
-            self._button("chevron_left", "Back (←)", "back", lambda: self.seek(session.number - 1))
+            self._button("chevron_left", "Previous (←)", "back", lambda: self.seek(session.number - 1))
             self._play = self._button("play_arrow", "Play or pause (Space)", "play", self.play)
-            self._button("chevron_right", "On (→)", "on", lambda: self.seek(session.number + 1))
+            self._button("chevron_right", "Next (→)", "on", lambda: self.seek(session.number + 1))
             self._loop = self._button("repeat", "Loop (L)", "loop", self.loop)
             self._scrub = ui.slider(
-                min=0, max=1, step=1, value=0, on_change=lambda event: self._scrubbed(event.value)
+                min=0, max=1, step=1, value=0, on_change=lambda event: self._scrub_to(event.value)
             )
-            named(self._scrub.props("dense"), "Frame or slice", "scrub")
-            self._scrub.on("pan", lambda event: self._held(event.args))
-            self._where = ui.label("").classes("where").props('data-testid="where"')
-            speed = ui.select(SPEEDS, value=session.playing.speed, on_change=lambda e: self._speed(e.value))
-            named(speed.props("dense borderless options-dense").style("width:58px"), "Speed", "speed")
+            identify(self._scrub.props("dense"), "Frame or slice", "scrub")
+            self._scrub.on("pan", lambda event: self._hold(event.args))
+            self._position = ui.label("").classes("where").props('data-testid="where"')
+            speed = ui.select(
+                SPEEDS, value=session.playback.speed, on_change=lambda e: self._set_speed(e.value)
+            )
+            identify(speed.props("dense borderless options-dense").style("width:58px"), "Speed", "speed")
 
-    def _strip(self) -> None:
-        """The inputs, anew where they changed."""
+    def _update_inputs(self) -> None:
+        """Rebuild the list of inputs if it changed."""
         session = self.session
-        shown = ([one.id for one in session.inputs], session.current.id if session.current else None)
-        if shown == self._strip_shown:
+        listed = ([each.id for each in session.inputs], session.current.id if session.current else None)
+        if listed == self._listed_inputs:
             return
-        self._strip_shown = shown
-        self._hello.set_visibility(session.current is None)
-        self._strip_row.set_visibility(bool(session.inputs))
-        self._strip_row.clear()
-        with self._strip_row:
-            for one in session.inputs:
-                self._thumb(one)
+        self._listed_inputs = listed
+        self._welcome.set_visibility(session.current is None)
+        self._inputs_row.set_visibility(bool(session.inputs))
+        self._inputs_row.clear()
+        with self._inputs_row:
+            for each in session.inputs:
+                self._build_thumbnail(each)
             add = ui.button(icon="add", on_click=lambda: self.viewer.run_method("pick")).props("flat")
-            named(add.classes("add"), "Open more files", "add-input")
-        self.structure()
+            identify(add.classes("add"), "Open more files", "add-input")
+        self.rebuild_panels()
         self.figures_panel.references.refresh()
         if not isinstance(session.current, Camera):
             self.viewer.run_method("stopCamera")
         if session.current is None:
             self.viewer.run_method("clear")
         else:
-            own = session.current
-            self.viewer.say(
-                f"{own.name}, {own.size}. Plus and minus zoom, arrow keys step, question mark shows all keys"
+            self.viewer.set_label(
+                f"{session.current.name}, {session.current.size_text}."
+                " Plus and minus zoom, arrow keys step, question mark lists all keys"
             )
 
-    def _thumb(self, one: Input) -> None:
-        now = one is self.session.current
+    def _build_thumbnail(self, shown: Input) -> None:
+        selected = shown is self.session.current
         with ui.element("div").classes("thumb-box").props('role="listitem"'):
             with (
                 ui.element("button")
-                .classes("thumb" + (" now" if now else ""))
-                .props(f'type="button" aria-pressed="{str(now).lower()}" data-testid="input-{one.id}"')
-                .on("click", lambda: self.choose(one))
+                .classes("thumb" + (" now" if selected else ""))
+                .props(f'type="button" aria-pressed="{str(selected).lower()}" data-testid="input-{shown.id}"')
+                .on("click", lambda: self.select(shown))
             ):
-                named(ui.context.slot.parent, f"{one.name}, {one.kind}, {one.size}")
-                if isinstance(one, Camera):
+                identify(ui.context.slot.parent, f"{shown.name}, {shown.kind}, {shown.size_text}")
+                if isinstance(shown, Camera):
                     ui.icon("videocam", size="26px").style("color:#fff;margin:15px")
                 else:
-                    ui.element("img").props(f'src="{one.thumbnail}" alt=""')
-                if one.kind != "picture":
-                    ui.html(f'<span class="kind">{one.kind}</span>', sanitize=False)
-                ui.tooltip(f"{one.name}: {one.size}")
-            shut = ui.button(icon="close", on_click=lambda: self.close(one)).props(
+                    ui.element("img").props(f'src="{shown.thumbnail}" alt=""')
+                if shown.kind != "picture":
+                    ui.html(f'<span class="kind">{shown.kind}</span>', sanitize=False)
+                ui.tooltip(f"{shown.name}: {shown.size_text}")
+            close = ui.button(icon="close", on_click=lambda: self.close(shown)).props(
                 "round dense size=6px color=grey-8"
             )
-            named(shut.classes("shut"), f"Close {one.name}", f"close-{one.id}")
+            identify(close.classes("shut"), f"Close {shown.name}", f"close-{shown.id}")
 
-    # --- news of the session ----------------------------------------------------------------------
+    # --- updates ----------------------------------------------------------------------------------
 
-    def news(self) -> None:
-        """Something happened that nobody clicked for."""
+    def refresh(self) -> None:
+        """Show changes of the session that were not made on this page."""
         if not self.client.is_deleted:
             with self.client:
-                self._strip()
-                self._tick()
+                self._update_inputs()
+                self._update()
 
-    def _tick(self) -> None:
+    def _update(self) -> None:
         session = self.session
-        own = session.current
-        self._trouble.set_text(session.trouble)
-        self._trouble.set_visibility(bool(session.trouble))
-        several = own is not None and own.count > 1
-        self._playing.set_visibility(several)
-        if own is not None and several:
-            self._scrub.props(f"max={own.count - 1}")
+        shown = session.current
+        self._error.set_text(session.error_message)
+        self._error.set_visibility(bool(session.error_message))
+        several = shown is not None and shown.frame_count > 1
+        self._player.set_visibility(several)
+        if shown is not None and several:
+            self._scrub.props(f"max={shown.frame_count - 1}")
             if self._scrub.value != session.number and not self._holding:
-                self._quiet = session.number
+                self._own_scrub_value = session.number
                 self._scrub.set_value(session.number)
-            unit = "slice" if own.kind == "volume" else "frame"
-            self._where.set_text(f"{unit} {session.number + 1} / {own.count}")
-            self._play.props(f"icon={'pause' if session.playing.on else 'play_arrow'}")
-            self._loop.props(f"color={'primary' if session.playing.loop else 'grey'}")
+            unit = "slice" if shown.kind == "volume" else "frame"
+            self._position.set_text(f"{unit} {session.number + 1} / {shown.frame_count}")
+            self._play.props(f"icon={'pause' if session.playback.on else 'play_arrow'}")
+            self._loop.props(f"color={'primary' if session.playback.loop else 'grey'}")
         self.figures_panel.update()
 
-    def _buttons(self) -> None:
+    def _update_undo(self) -> None:
         self._undo.set_enabled(self.history.can_undo)
         self._redo.set_enabled(self.history.can_redo)
 
-    # --- what can be done -------------------------------------------------------------------------
+    # --- actions ----------------------------------------------------------------------------------
 
     async def open_files(self, paths: Sequence[Path]) -> None:
-        """Files of whoever started the Studio."""
+        """Open the files that the Studio was started with."""
         for path in paths:
             await self._open(path, path.name, str(path))
 
     async def open_sample(self, name: str) -> None:
-        """A sample."""
-        path = await asyncio.to_thread(io.sample, name, self.session.room.folder / "samples")
+        """Open a sample."""
+        path = await asyncio.to_thread(io.sample, name, self.session.budget.folder / "samples")
         await self._open(path, io.samples()[name], f"sample:{name}")
 
     async def _open(self, path: Path, name: str, source: str) -> None:
         try:
-            await self.session.open(path, name, source)
+            await self.session.open_file(path, name, source)
         except UndulaError as error:
             ui.notify(f"{name}: {error}", type="negative", multi_line=True, close_button=True)
-        self.news()
+        self.refresh()
 
-    def choose(self, one: Input) -> None:
-        """Shows something of the strip."""
-        if isinstance(one, Camera):
+    def select(self, selected: Input) -> None:
+        """Show an input."""
+        if isinstance(selected, Camera):
             self.viewer.run_method("startCamera")
-        self.session.choose(one)
-        self.news()
+        self.session.select(selected)
+        self.refresh()
 
-    def close(self, one: Input) -> None:
-        """Takes something out of the strip."""
-        self.session.close_input(one)
-        self.news()
+    def close(self, closed: Input) -> None:
+        """Close an input."""
+        self.session.close_input(closed)
+        self.refresh()
 
-    def _camera_said(self, told: Any) -> None:
-        error = str(told.get("error", ""))[:300]
+    def _camera_started(self, event: Any) -> None:
+        error = str(event.get("error", ""))[:300]
         if error:
-            ui.notify(f"the camera cannot be used: {html.escape(error)}", type="warning")
+            ui.notify(f"cannot use the camera: {html.escape(error)}", type="warning")
             return
-        self.session.camera()
-        self.news()
+        self.session.show_camera()
+        self.refresh()
 
-    def show(self, view: str) -> None:
-        """Another view."""
+    def _sync(self, event: Any) -> None:
+        """Note that all events which the page sent before this one were handled."""
+        self.session.sync_mark = str(event["mark"])[:40]
+
+    def show_view(self, view: str) -> None:
+        """Show a view."""
         self.session.view = view
         self._views.set_value(view)
-        self.session.changed()
+        self.session.invalidate()
 
-    def take(self, pipeline: Pipeline) -> None:
-        """A whole pipeline."""
-        self.do(Chain.of(pipeline))
-        self.history.settle()
-        self.structure()
+    def load_pipeline(self, pipeline: Pipeline) -> None:
+        """Replace the chain by a pipeline."""
+        self.set_chain(FilterChain.from_pipeline(pipeline))
+        self.history.end_gesture()
+        self.rebuild_panels()
 
-    def _load(self, told: Any) -> None:
+    def _load_json(self, event: Any) -> None:
         try:
-            if told.get("error"):
-                raise UndulaError(str(told["error"])[:200])
-            pipeline = Pipeline.from_json(str(told["text"])[:200_000])
-            if len(pipeline.stages) > MOST_STAGES:
-                raise UndulaError(
-                    f"{len(pipeline.stages)} stages are more than a page can show ({MOST_STAGES})"
-                )
-            self.take(pipeline)
+            if event.get("error"):
+                raise UndulaError(str(event["error"])[:200])
+            pipeline = Pipeline.from_json(str(event["text"])[:200_000])
+            if len(pipeline.stages) > MAX_STAGES:
+                raise UndulaError(f"got {len(pipeline.stages)} stages; the page supports up to {MAX_STAGES}")
+            self.load_pipeline(pipeline)
         except (UndulaError, TypeError) as error:
-            ui.notify(f"{str(told.get('name', 'the file'))[:80]}: {error}", type="negative", multi_line=True)
+            name = str(event.get("name", "the file"))[:80]
+            ui.notify(f"{name}: {error}", type="negative", multi_line=True)
             return
-        ui.notify("the pipeline was loaded")
+        ui.notify("pipeline loaded")
 
     def undo(self) -> None:
-        """As it was before."""
+        """Undo one step."""
         self.history.undo()
-        self.session.changed()
-        self.structure()
+        self.session.invalidate()
+        self.rebuild_panels()
 
     def redo(self) -> None:
-        """As it was before it was undone."""
+        """Redo one step."""
         self.history.redo()
-        self.session.changed()
-        self.structure()
+        self.session.invalidate()
+        self.rebuild_panels()
 
     def play(self) -> None:
-        """Plays or pauses."""
-        self.session.play(not self.session.playing.on)
-        self._tick()
+        """Play or pause."""
+        self.session.play(not self.session.playback.on)
+        self._update()
 
     def loop(self) -> None:
-        """Again from the beginning, or not."""
-        self.session.playing.loop = not self.session.playing.loop
-        self._tick()
+        """Switch looping on or off."""
+        self.session.playback.loop = not self.session.playback.loop
+        self._update()
 
     def seek(self, number: int) -> None:
-        """Another frame."""
+        """Show a frame, and stop playback."""
         self.session.play(False)
         self.session.seek(number)
-        self._tick()
+        self._update()
 
-    _quiet: int | None = None
+    _own_scrub_value: int | None = None  # set by the server, not by the visitor
     _holding = False
     _resume = False
 
-    def _held(self, phase: Any) -> None:
-        """Somebody has the slider in hand: nothing plays until they let go."""
+    def _hold(self, phase: Any) -> None:
+        """Interrupt playback while the slider is dragged."""
         self._holding = phase == "start"
         if self._holding:
-            self._resume = self.session.playing.on
+            self._resume = self.session.playback.on
             self.session.play(False)
         elif self._resume:
             self.session.play(True)
 
-    def _scrubbed(self, value: float | None) -> None:
-        if value is None or int(value) == self._quiet:
-            self._quiet = None
+    def _scrub_to(self, value: float | None) -> None:
+        if value is None or int(value) == self._own_scrub_value:
+            self._own_scrub_value = None
             return
         self.session.seek(int(value))
 
-    def _speed(self, value: float) -> None:
-        self.session.playing.speed = value
+    def _set_speed(self, value: float) -> None:
+        self.session.playback.speed = value
         self.session.seek(self.session.number)
 
-    def choose_device(self, name: str) -> None:
-        """Where filters run."""
+    def set_device(self, name: str) -> None:
+        """Choose the device that filters run on."""
         self.session.settings = replace(self.session.settings, backend=name)
-        self.session.changed()
+        self.session.invalidate()
         self.wavelet_panel.build.refresh()
 
-    async def _turn_dark(self) -> None:
+    async def _toggle_dark(self) -> None:
         dark = await ui.run_javascript("document.body.classList.contains('body--dark')")
         self.dark.set_value(not dark)
 
     async def _shortcut(self, key: str) -> None:
-        own, session = self.session.current, self.session
-        last = own.count - 1 if own is not None else 0
-        views = list(VIEWS)
+        session = self.session
+        last = session.current.frame_count - 1 if session.current is not None else 0
         actions: dict[str, Any] = {
-            **{str(k + 1): (lambda name=name: self.show(name)) for k, name in enumerate(views)},
+            **{str(k): (lambda view=view: self.show_view(view)) for k, view in enumerate(VIEWS, 1)},
             " ": self.play,
             "arrowleft": lambda: self.seek(session.number - 1),
             "arrowright": lambda: self.seek(session.number + 1),
             "home": lambda: self.seek(0),
             "end": lambda: self.seek(last),
             "l": self.loop,
-            "d": self._turn_dark,
+            "d": self._toggle_dark,
             "?": lambda: self._keys.open(),
             "e": lambda: export_dialog(self),
             "c": lambda: code_dialog(self),
             "ctrl+s": lambda: export_dialog(self, "pipeline"),
             "ctrl+z": self.undo,
             "ctrl+y": self.redo,
-            "x": self._all_switched,
+            "x": self._toggle_filters,
             "h": lambda: (self.left.toggle(), self.right.toggle()),
         }
         if key in actions:
-            found = actions[key]()
-            if asyncio.iscoroutine(found):
-                await found
+            result = actions[key]()
+            if asyncio.iscoroutine(result):
+                await result
 
-    def _all_switched(self) -> None:
-        chain = self.chain
-        on = not any(link.on for link in chain.links)
-        for link in chain.links:
-            chain = chain.switched(link.key, on)
-        self.do(chain)
-        self.history.settle()
+    def _toggle_filters(self) -> None:
+        """Disable all filters, or enable them if none is enabled."""
+        enabled = any(link.enabled for link in self.chain.links)
+        self.set_chain(self.chain.enable_all(not enabled))
+        self.history.end_gesture()
         self.chain_panel.build.refresh()

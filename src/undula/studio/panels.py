@@ -1,10 +1,11 @@
-"""The panels beside the stage: the wavelet, the chain of filters, figures."""
+"""The panels beside the viewer: the wavelet, the filter chain and the figures."""
 
 from __future__ import annotations
 
 import html
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
@@ -16,420 +17,387 @@ from ..filters.speckle import KINDS
 from ..plans.boundary import MODES
 from ..schemes import SCHEMES, scheme
 from ..wavelets import wavelist
-from .chain import Link
+from .chain import FilterChain, Link
 from .controls import (
-    BAND_WORDS,
+    BAND_LABELS,
     Choice,
-    Picks,
+    Control,
+    PerLevel,
     Slider,
-    Spread,
-    changed,
+    apply_control,
+    control_value,
     controls,
-    rare,
-    titled,
-    usual,
-    value_of,
+    is_advanced,
+    reset_stage,
+    stage_title,
 )
-from .plots import COLORS, histogram, time_bar, wavelet_functions
-from .rendering import Settings
+from .plots import PHASE_COLORS, histogram, time_bar, wavelet_functions
 
 if TYPE_CHECKING:
     from .page import Page
 
-SPECKLE_WORDS = {
-    "intensity": "multiplied, of intensities",
-    "amplitude": "multiplied, of amplitudes",
-    "log": "of a scan as screens show it",
-}
+__all__ = ["ChainPanel", "FiguresPanel", "WaveletPanel", "identify", "select_box"]
 
-# What was typed into a list, unless the list has an option of its own for Enter: that which arrow keys chose.
-TYPED = """(event) => {
+SPECKLE_LABELS = {
+    "intensity": "multiplicative, intensities",
+    "amplitude": "multiplicative, amplitudes",
+    "log": "log-compressed, as displayed",
+}
+MAX_SHIFT_LEVELS = 6
+
+# On Enter, sends the text typed into a list, unless an option was selected with the arrow keys.
+SEND_TYPED_TEXT = """(event) => {
     if (!document.querySelector(".q-menu .q-manual-focusable--focused")) emit(event.target.value);
 }"""
 
-__all__ = ["ChainPanel", "FiguresPanel", "WaveletPanel"]
 
-
-def named(element: Any, label: str, test: str = "") -> Any:
-    """An element with a name for screen readers, and one for tests."""
+def identify(element: Any, label: str, test_id: str = "") -> Any:
+    """Give an element a label for screen readers, and an identifier for tests."""
     element.props["aria-label"] = label
-    if test:
-        element.props["data-testid"] = test
+    if test_id:
+        element.props["data-testid"] = test_id
     return element
 
 
-def number_text(value: float, step: float) -> str:
-    """A number with as many digits as its slider can tell."""
-    digits = max(0, -math.floor(math.log10(step) + 1e-9)) if step < 1 else 0
-    return f"{value:.{digits}f}"
+def select_box(
+    options: dict[Any, str],
+    value: Any,
+    label: str,
+    change: Callable[[Any], None],
+    test_id: str,
+    classes: str = "full-width",
+    title: str = "",
+    **more: Any,
+) -> Any:
+    """Add a list to choose from; ``title`` is shown in place of the label."""
+    box = ui.select(
+        options, value=value, label=title or label, on_change=lambda event: change(event.value), **more
+    )
+    return identify(box.props("dense outlined options-dense").classes(classes), label, test_id)
+
+
+def check_box(label: str, value: bool, change: Callable[[bool], None], test_id: str, name: str = "") -> None:
+    """Add a check box; ``name`` is for screen readers."""
+    box = ui.checkbox(label, value=value, on_change=lambda event: change(event.value))
+    identify(box.props("dense size=sm").classes("hint"), name or label, test_id)
 
 
 def slider_row(
     label: str,
-    low: float,
-    high: float,
-    step: float,
+    bounds: tuple[float, float, float],
     value: float,
     change: Callable[[float], None],
     settle: Callable[[], None],
-    test: str,
-    about: str = "",
-    text: Callable[[float], str] | None = None,
-) -> Any:
-    """A name, a value and a slider; it changes while it is dragged."""
-    told = text or (lambda x: number_text(x, step))
+    test_id: str,
+    hint: str = "",
+) -> None:
+    """Add a label, a value and a slider with ``bounds`` (low, high, step), which reports while dragged."""
+    low, high, step = bounds
+    digits = max(0, -math.floor(math.log10(step) + 1e-9)) if step < 1 else 0
     with ui.column().classes("control"):
         with ui.row().classes("full-width justify-between items-baseline no-wrap"):
             name = ui.label(label).classes("name")
-            if about:
-                name.tooltip(about)
-            shown = ui.label(told(value)).classes("value").props(f'data-testid="{test}-value"')
+            if hint:
+                name.tooltip(hint)
+            text = ui.label(f"{value:.{digits}f}").classes("value").props(f'data-testid="{test_id}-value"')
 
         def moved(event: Any) -> None:
             if event.value is not None:
-                shown.set_text(told(event.value))
+                text.set_text(f"{event.value:.{digits}f}")
                 change(event.value)
 
         slider = ui.slider(min=low, max=high, step=step, value=value, on_change=moved).props("dense")
-        named(slider, label, test)
+        identify(slider, label, test_id)
         slider.on("change", settle, args=[])
-    return slider
 
 
 class WaveletPanel:
-    """Which wavelet, how deep, how lines go on; how it is run, for the curious."""
+    """Wavelet, levels, boundary mode and colour; scheme and strategy."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self._open = False  # (what was opened stays so when the card is made anew)
+        self._schemes_open = False  # The section stays open when the card is rebuilt.
 
-    def _set(self, **told: Any) -> None:
-        self.page.do(self.page.chain.set(**told), ("wavelet", *told))
+    def _configure(self, **settings: Any) -> None:
+        self.page.set_chain(self.page.chain.configure(**settings), ("wavelet", *settings))
+
+    def _configure_once(self, **settings: Any) -> None:
+        """Change settings as a step of its own in the history."""
+        self._configure(**settings)
+        self.page.history.end_gesture()
 
     @ui.refreshable_method
     def build(self) -> None:
-        """The card."""
+        """Build the card."""
         chain, page = self.page.chain, self.page
+        settle = page.history.end_gesture
         with ui.element("section").classes("card column").props('aria-label="Wavelet"'):
             ui.html("<h2>Wavelet</h2>", sanitize=False)
-            names = {name: name for name in wavelist()}
-
-            def chosen(event: Any) -> None:
-                if event.value and event.value != self.page.chain.wavelet:
-                    self._set(wavelet=event.value)
-                    page.history.settle()
-                    self.build.refresh()
-
-            select = ui.select(names, value=chain.wavelet, with_input=True, on_change=chosen)
-            named(select.props("dense outlined options-dense").classes("full-width"), "Wavelet", "wavelet")
-            select.on("keydown.enter", self._typed, js_handler=TYPED)
+            select = ui.select(
+                {name: name for name in wavelist()},
+                value=chain.wavelet,
+                with_input=True,
+                on_change=lambda event: self._choose_wavelet(event.value),
+            )
+            identify(select.props("dense outlined options-dense").classes("full-width"), "Wavelet", "wavelet")
+            select.on("keydown.enter", self._find_wavelet, js_handler=SEND_TYPED_TEXT)
             ui.html(wavelet_functions(chain.wavelet), sanitize=False).classes("full-width")
-            most = page.deepest
-            usual_level = page.levels
-
-            def open_level(event: Any) -> None:
-                self._set(level=None if event.value else page.levels)
-                page.history.settle()
-                page.structure()
-
+            deepest = page.deepest
             if chain.level is not None:
-                slider_row(
-                    "Levels",
-                    1,
-                    most,
-                    1,
-                    min(max(1, chain.level), most),
-                    lambda value: self._level(int(value)),
-                    self._settled,
-                    "levels",
-                )
-            label = (
-                "as deep as is usual" if chain.level is not None else f"as deep as is usual: {usual_level}"
-            )
-            box = ui.checkbox(label, value=chain.level is None, on_change=open_level).props("dense size=sm")
-            named(box.classes("hint"), "Levels as usual", "levels-auto")
-            shifts = min(chain.invariant, most)
+                level = min(max(1, chain.level), deepest)
+                slider_row("Levels", (1, deepest, 1), level, self._set_level, settle, "levels")
+            label = "default number of levels" + ("" if chain.level is not None else f": {page.levels}")
+            check_box(label, chain.level is None, self._set_default_level, "levels-auto", "Default levels")
             slider_row(
-                "All shifts, finest levels",
-                0,
-                min(most, 6),
-                1,
-                min(shifts, 6),
-                lambda value: self._set(invariant=int(value)),
-                self._settled,
+                "Translation-invariant levels",
+                (0, min(deepest, MAX_SHIFT_LEVELS), 1),
+                min(chain.invariant, deepest, MAX_SHIFT_LEVELS),
+                lambda value: self._configure(invariant=int(value)),
+                settle,
                 "invariant",
-                "fewer artefacts at edges, at several times the work",
+                "averages all shifts of the finest levels: fewer artefacts at edges, several times the work",
             )
-            with ui.expansion("Borders, colour, speckle").props("dense").classes("full-width hint") as more:
-                named(more, "Borders, colour, speckle", "wavelet-more")
-                self._more()
-            with ui.expansion("Scheme and strategy, for the curious", value=self._open) as own:
-                own.props("dense").classes("full-width hint")
-                own.on_value_change(lambda event: setattr(self, "_open", bool(event.value)))
-                named(own, "Scheme and strategy", "curious")
-                self._curious()
+            with (
+                ui.expansion("Boundaries, colour, speckle").props("dense").classes("full-width hint") as more
+            ):
+                identify(more, "Boundaries, colour, speckle", "wavelet-more")
+                self._build_more()
+            with ui.expansion("Scheme and strategy", value=self._schemes_open) as section:
+                section.props("dense").classes("full-width hint")
+                section.on_value_change(lambda event: setattr(self, "_schemes_open", bool(event.value)))
+                identify(section, "Scheme and strategy", "schemes")
+                self._build_schemes()
 
-    def _typed(self, event: Any) -> None:
-        """Somebody typed a name, or how one begins, and pressed Enter."""
+    def _choose_wavelet(self, name: str | None) -> None:
+        if name and name != self.page.chain.wavelet:
+            self._configure_once(wavelet=name)
+            self.build.refresh()
+
+    def _find_wavelet(self, event: Any) -> None:
+        """Choose the wavelet whose name was typed, starts with the typed text or contains it."""
         text = str(event.args).strip().lower()[:40]
         if not text or text == self.page.chain.wavelet:
             return
         names = sorted(wavelist(), key=lambda name: (name != text, not name.startswith(text)))
         name = next((name for name in names if text in name), None)
         if name is None:
-            ui.notify(f"no wavelet is called {text!r}", type="warning")
-            return
-        self._set(wavelet=name)
-        self._settled()
-        self.build.refresh()
+            ui.notify(f"unknown wavelet {text!r}", type="warning")
+        else:
+            self._choose_wavelet(name)
 
-    def _settled(self) -> None:
-        self.page.history.settle()
-
-    def _level(self, value: int) -> None:
-        before = len(self.page.chain.links)
-        self._set(level=value)
-        if before:
+    def _set_level(self, value: float) -> None:
+        self._configure(level=int(value))
+        if self.page.chain.links:
             self.page.chain_panel.build.refresh()
         self.page.figures_panel.choices.refresh()
 
-    def _choice(self, label: str, options: dict[Any, str], value: Any, change: Any, test: str) -> None:
-        select = ui.select(options, value=value, label=label, on_change=lambda event: change(event.value))
-        named(select.props("dense outlined options-dense").classes("full-width q-mt-xs"), label, test)
+    def _set_default_level(self, default: bool) -> None:
+        self._configure_once(level=None if default else self.page.levels)
+        self.page.rebuild_panels()
 
-    def _more(self) -> None:
-        chain = self.page.chain
-
-        def settled(**told: Any) -> None:
-            self._set(**told)
-            self.page.history.settle()
-
-        self._choice("Borders", {m: m for m in MODES}, chain.mode, lambda v: settled(mode=v), "mode")
-        colors = {"ycbcr": "brightness and colour differences", "channels": "each channel by itself"}
-        self._choice("Colours are filtered as", colors, chain.color, lambda v: settled(color=v), "color")
-        self._choice(
-            "Speckle",
-            {"": "none", **{kind: SPECKLE_WORDS[kind] for kind in KINDS}},
+    def _build_more(self) -> None:
+        chain, set_once = self.page.chain, self._configure_once
+        classes = "full-width q-mt-xs"
+        select_box(
+            {m: m for m in MODES}, chain.mode, "Boundary mode", lambda v: set_once(mode=v), "mode", classes
+        )
+        colors = {"ycbcr": "luma and chroma", "channels": "separate channels"}
+        select_box(colors, chain.color, "Filter colours as", lambda v: set_once(color=v), "color", classes)
+        speckle = {"": "none", **{kind: SPECKLE_LABELS[kind] for kind in KINDS}}
+        select_box(
+            speckle,
             chain.speckle or "",
-            lambda v: settled(speckle=v or None, looks=None),
+            "Speckle",
+            lambda v: set_once(speckle=v or None, looks=None),
             "speckle",
+            classes,
         )
 
-    def _curious(self) -> None:
+    def _build_schemes(self) -> None:
         page, settings = self.page, self.page.session.settings
 
-        def change(**told: Any) -> None:
-            now = page.session.settings
-            own = {"strategy": now.strategy, "scheme": now.scheme, **told}
-            page.session.settings = Settings(now.backend, **own)
-            page.session.changed()
+        def change(**changes: str) -> None:
+            page.session.settings = replace(page.session.settings, **changes)
+            page.session.invalidate()
             self.build.refresh()
 
-        self._choice(
-            "Scheme",
-            {s: s for s in ("auto", *SCHEMES)},
-            settings.scheme,
-            lambda v: change(scheme=v),
-            "scheme",
-        )
-        self._choice(
-            "Strategy",
-            {s: s for s in STRATEGIES},
-            settings.strategy,
-            lambda v: change(strategy=v),
-            "strategy",
-        )
+        for label, names, value in (
+            ("Scheme", ("auto", *SCHEMES), settings.scheme),
+            ("Strategy", STRATEGIES, settings.strategy),
+        ):
+            key = label.lower()
+            select_box(
+                {name: name for name in names},
+                value,
+                label,
+                lambda v, key=key: change(**{key: v}),  # type: ignore[misc]
+                key,
+                "full-width q-mt-xs",
+            )
         name = "sweldens" if settings.scheme == "auto" else settings.scheme
         try:
-            found = scheme(page.chain.wavelet, name)
-            words = f"{name}: {found.barriers} barriers, {found.operations} operations for four samples"
+            chosen = scheme(page.chain.wavelet, name)
+            text = f"{name}: {chosen.barriers} barriers, {chosen.operations} operations per four samples"
         except UndulaError as error:
-            words = str(error)
-        ui.label(words).classes("hint q-mt-xs")
-        ui.label(
-            "All give the same picture. GPUs and OpenCL devices run them; the CPU has one way of its own."
-        ).classes("hint")
+            text = str(error)
+        ui.label(text).classes("hint q-mt-xs")
+        ui.label("For GPUs and OpenCL devices; results are equal up to rounding.").classes("hint")
 
 
 class ChainPanel:
-    """The stages: add, order, switch off, remove, and their controls."""
+    """The stages of the chain, with their controls."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
 
     @ui.refreshable_method
     def build(self) -> None:
-        """All cards."""
-        page = self.page
+        """Build the cards of all stages."""
+        links = self.page.chain.links
         with ui.row().classes("full-width items-center justify-between no-wrap"):
             ui.html("<h2 class='card-title'>Filter chain</h2>", sanitize=False)
-            with ui.row().classes("no-wrap").style("gap:2px"):
-                with ui.button(icon="add").props("flat dense round size=sm") as add:
-                    named(add, "Add a filter", "add").tooltip("Add a filter")
-                    with ui.menu().props("auto-close"):
-                        for kind in STAGES:
-                            self._offer(kind)
-        if not page.chain.links:
-            ui.label("No filter yet: the picture stays as it is. Add one, or take a preset.").classes("hint")
-        count = len(page.chain.links)
-        for place, link in enumerate(page.chain.links):
-            self._card(link, place, count)
+            with ui.button(icon="add").props("flat dense round size=sm") as add:
+                identify(add, "Add a filter", "add").tooltip("Add a filter")
+                with ui.menu().props("auto-close"):
+                    for kind in STAGES:
+                        self._build_menu_item(kind)
+        if not links:
+            ui.label("No filters: the image is unchanged. Add a filter, or choose a preset.").classes("hint")
+        for index, link in enumerate(links):
+            self._build_card(link, index, len(links))
 
-    def _offer(self, kind: str) -> None:
-        title, about, icon = titled(kind)
-        with ui.menu_item(on_click=lambda: self._add(kind)).props(f'data-testid="add-{kind}"'):
+    def _build_menu_item(self, kind: str) -> None:
+        title, description, icon = stage_title(kind)
+        with ui.menu_item(on_click=lambda: self._edit(self.page.chain.append(STAGES[kind]()))) as item:
+            item.props(f'data-testid="add-{kind}"')
             with ui.item_section().props("avatar"):
                 ui.icon(icon)
             with ui.item_section():
                 ui.item_label(title)
-                ui.item_label(about).props("caption")
+                ui.item_label(description).props("caption")
 
-    def _add(self, kind: str) -> None:
-        self._do(self.page.chain.added(STAGES[kind]()))
-
-    def _do(self, chain: Any) -> None:
-        self.page.do(chain)
-        self.page.history.settle()
+    def _edit(self, chain: FilterChain) -> None:
+        """Change the chain as a step of its own in the history."""
+        self.page.set_chain(chain)
+        self.page.history.end_gesture()
         self.build.refresh()
 
-    def _card(self, link: Link, place: int, count: int) -> None:
-        title, about, icon = titled(link.stage.kind)
-        page = self.page
+    def _build_card(self, link: Link, index: int, count: int) -> None:
+        title, description, icon = stage_title(link.stage.kind)
+        page, key = self.page, link.key
         with (
             ui.element("section")
-            .classes("card column" + ("" if link.on else " off"))
-            .props(f'aria-label="{title}, filter {place + 1}" data-testid="stage-{place}"')
+            .classes("card column" + ("" if link.enabled else " off"))
+            .props(f'aria-label="{title}, filter {index + 1}" data-testid="stage-{index}"')
         ):
             with ui.row().classes("full-width items-center no-wrap").style("gap:0"):
                 ui.icon(icon).classes("q-mr-xs").style("color:var(--accent)")
-                ui.html(f"<h2>{title}</h2>", sanitize=False).tooltip(about)
+                ui.html(f"<h2>{title}</h2>", sanitize=False).tooltip(description)
                 ui.space()
-                for label, name, by, allowed in (
-                    ("Earlier", "arrow_upward", -1, place > 0),
-                    ("Later", "arrow_downward", 1, place < count - 1),
+                for label, icon_name, allowed, edited in (
+                    ("Earlier", "arrow_upward", index > 0, lambda: page.chain.move(key, -1)),
+                    ("Later", "arrow_downward", index < count - 1, lambda: page.chain.move(key, 1)),
+                    ("Reset", "restart_alt", True, lambda: self._reset(key)),
+                    ("Remove", "close", True, lambda: page.chain.remove(key)),
                 ):
-                    move = ui.button(
-                        icon=name, on_click=lambda by=by: self._do(page.chain.moved(link.key, by))
-                    ).props("flat dense round size=xs")
-                    move.set_enabled(allowed)
-                    named(move, f"{title}: {label.lower()}", f"{label.lower()}-{place}").tooltip(label)
-                reset = ui.button(
-                    icon="restart_alt",
-                    on_click=lambda: self._do(
-                        page.chain.changed(link.key, usual(page.chain.link(link.key).stage))
-                    ),
-                ).props("flat dense round size=xs")
-                named(reset, f"{title}: reset", f"reset-{place}").tooltip("Reset")
-                remove = ui.button(
-                    icon="close", on_click=lambda: self._do(page.chain.removed(link.key))
-                ).props("flat dense round size=xs")
-                named(remove, f"{title}: remove", f"remove-{place}").tooltip("Remove")
-                on = ui.switch(
-                    value=link.on,
-                    on_change=lambda event: self._do(page.chain.switched(link.key, event.value)),
+                    button = ui.button(icon=icon_name, on_click=lambda edited=edited: self._edit(edited()))
+                    button.props("flat dense round size=xs").set_enabled(allowed)
+                    word = label.lower()
+                    identify(button, f"{title}: {word}", f"{word}-{index}").tooltip(label)
+                switch = ui.switch(
+                    value=link.enabled,
+                    on_change=lambda event: self._edit(page.chain.enable(key, event.value)),
                 ).props("dense size=xs")
-                named(on.classes("q-ml-xs"), f"{title}: on", f"on-{place}").tooltip("On or off")
-            if link.on:
-                found = controls(link.stage, page.levels, page.span)
-                for control in found:
-                    if not rare(control):
-                        self._control(link, control, place)
-                others = [control for control in found if rare(control)]
-                if others:
-                    own = any(value_of(link.stage, one) not in (None, "white", 3.0) for one in others)
-                    with ui.expansion("More", value=own).props("dense").classes("full-width hint") as more:
-                        named(more, f"{title}: more", f"more-{place}")
-                        for control in others:
-                            self._control(link, control, place)
+                identify(switch.classes("q-ml-xs"), f"{title}: on", f"on-{index}").tooltip("On or off")
+            if link.enabled:
+                self._build_controls(link, index, title)
 
-    def _change(self, link: Link, control: Any, value: Any) -> None:
-        """A control was moved."""
+    def _reset(self, key: int) -> FilterChain:
+        chain = self.page.chain
+        return chain.replace_stage(key, reset_stage(chain.link(key).stage))
+
+    def _build_controls(self, link: Link, index: int, title: str) -> None:
+        every = controls(link.stage, self.page.levels, self.page.span)
+        for control in every:
+            if not is_advanced(control):
+                self._build_control(link, control, index)
+        advanced = [control for control in every if is_advanced(control)]
+        if advanced:
+            changed = any(control_value(link.stage, each) not in (None, "white", 3.0) for each in advanced)
+            with ui.expansion("More", value=changed).props("dense").classes("full-width hint") as more:
+                identify(more, f"{title}: more", f"more-{index}")
+                for control in advanced:
+                    self._build_control(link, control, index)
+
+    def _change(self, link: Link, control: Control, value: Any) -> None:
+        """Apply a control that was moved, and rebuild the card if other controls apply now."""
         page = self.page
         stage = page.chain.link(link.key).stage
         try:
-            made = changed(stage, control, value, page.levels, page.span)
+            new_stage = apply_control(stage, control, value, page.levels, page.span)
         except UndulaError as error:
             ui.notify(str(error), type="warning")
             return
-        page.do(page.chain.changed(link.key, made), (link.key, control.name, getattr(control, "index", None)))
+        gesture = (link.key, control.name, getattr(control, "index", None))
+        page.set_chain(page.chain.replace_stage(link.key, new_stage), gesture)
         if not isinstance(control, Slider) or control.auto:
-            shape = [type(one).__name__ + one.name for one in controls(made, page.levels, page.span)]
-            before = [type(one).__name__ + one.name for one in controls(stage, page.levels, page.span)]
-            opened = isinstance(control, Slider) and (value is None) != (getattr(stage, control.name) is None)
-            if shape != before or opened:
-                page.history.settle()
+            before, after = (
+                [(type(each), each.name) for each in controls(each_stage, page.levels, page.span)]
+                for each_stage in (stage, new_stage)
+            )
+            switched = isinstance(control, Slider) and (value is None) != (
+                getattr(stage, control.name) is None
+            )
+            if before != after or switched:
+                page.history.end_gesture()
                 self.build.refresh()
 
-    def _control(self, link: Link, control: Any, place: int) -> None:
-        stage = link.stage
-        value = value_of(stage, control)
-        test = f"{control.name}-{place}"
+    def _build_control(self, link: Link, control: Control, index: int) -> None:
+        value = control_value(link.stage, control)
+        test_id = f"{control.name}-{index}"
 
-        def change(given: Any) -> None:
-            self._change(link, control, given)
+        def change(new_value: Any) -> None:
+            self._change(link, control, new_value)
 
-        settle = self.page.history.settle
         if isinstance(control, Slider):
-            test += f"-{control.index}" if control.index is not None else ""
+            test_id += f"-{control.index}" if control.index is not None else ""
             if control.auto:
-                box = ui.checkbox(
+                high = control.high
+                check_box(
                     f"{control.label} {control.auto}",
-                    value=value is None,
-                    on_change=lambda event: change(None if event.value else self.page.noise(control.high)),
-                ).props("dense size=sm")
-                named(box.classes("hint"), f"{control.label} {control.auto}", f"{test}-auto")
+                    value is None,
+                    lambda auto: change(None if auto else self.page.initial_sigma(high)),
+                    f"{test_id}-auto",
+                )
             if value is not None:
                 value = min(max(value, control.low), control.high)
-                slider_row(
-                    control.label,
-                    control.low,
-                    control.high,
-                    control.step,
-                    value,
-                    change,
-                    settle,
-                    test,
-                    control.about,
-                )
+                bounds = (control.low, control.high, control.step)
+                settle = self.page.history.end_gesture
+                slider_row(control.label, bounds, value, change, settle, test_id, control.hint)
+        elif isinstance(control, PerLevel):
+            check_box(control.label, value, change, f"{test_id}-each")
         elif isinstance(control, Choice):
-            select = ui.select(
-                control.options, value=value, label=control.label, on_change=lambda event: change(event.value)
-            )
-            named(select.props("dense outlined options-dense").classes("full-width"), control.label, test)
-        elif isinstance(control, Spread):
-            box = ui.checkbox(control.label, value=value, on_change=lambda event: change(event.value))
-            named(box.props("dense size=sm").classes("hint"), control.label, f"{test}-each")
-        elif isinstance(control, Picks):
-            select = ui.select(
-                control.options,
-                value=[one for one in value or [] if one in control.options],
-                label=f"{control.label}: {'some' if value else 'all'}",
-                multiple=True,
-                on_change=lambda event: change(event.value),
-            )
-            named(select.props("dense outlined options-dense").classes("full-width"), control.label, test)
+            select_box(control.options, value, control.label, change, test_id)
+        else:
+            chosen = [option for option in value or [] if option in control.options]
+            title = f"{control.label}: {'some' if value else 'all'}"
+            select_box(control.options, chosen, control.label, change, test_id, title=title, multiple=True)
 
 
 class FiguresPanel:
-    """What is known of the picture, and where the time went."""
+    """Device, times, quality figures and the histogram of a band."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
 
     def build(self) -> None:
-        """The cards."""
+        """Build the cards."""
         page = self.page
         with ui.element("section").classes("card column").props('aria-label="Figures"'):
-            known = {
+            devices = {
                 name: "CPU" if name == "cpu" else f"{name} {about}" for name, about in page.devices.items()
             }
-            device = ui.select(
-                known,
-                value=page.session.settings.backend,
-                label="Device",
-                on_change=lambda e: page.choose_device(e.value),
-            )
-            named(device.props("dense outlined options-dense").classes("full-width"), "Device", "device")
+            select_box(devices, page.session.settings.backend, "Device", page.set_device, "device")
             with ui.row().classes("full-width items-baseline justify-between no-wrap"):
                 ui.html("<h2>Figures</h2>", sanitize=False)
                 self._fps = ui.label("").classes("fps").props('data-testid="fps" aria-live="off"')
@@ -439,107 +407,96 @@ class FiguresPanel:
             ui.html("<h2>Histogram of a band</h2>", sanitize=False)
             self.choices()
             self._plot = ui.html("", sanitize=False).classes("full-width").props('data-testid="histogram"')
-            ui.label("grey before, line after the filter; logarithmic. Dashed: the threshold").classes("hint")
+            ui.label("Grey: before; line: after; dashed: threshold. Logarithmic scale.").classes("hint")
 
     @ui.refreshable_method
     def references(self) -> None:
-        """What the result is compared with."""
+        """Build the list of inputs that the result can be compared with."""
         session = self.page.session
-        own = session.current
-        same = [
-            one
-            for one in session.inputs
-            if own is not None
-            and one is not own
-            and one.first.shape == own.first.shape
-            and one.kind != "camera"
-        ]
-        if session.reference not in same:
+        shown = session.current
+        comparable = {
+            each.id: each
+            for each in session.inputs
+            if shown is not None
+            and each is not shown
+            and each.first_frame.shape == shown.first_frame.shape
+            and each.kind != "camera"
+        }
+        if session.reference not in comparable.values():
             session.reference = None
-        options = {0: "the original", **{one.id: one.name for one in same}}
 
-        def choose(event: Any) -> None:
-            session.reference = next((one for one in session.inputs if one.id == event.value), None)
-            session.changed()
+        def choose(input_id: int) -> None:
+            session.reference = next((each for each in session.inputs if each.id == input_id), None)
+            session.invalidate()
 
-        value = session.reference.id if session.reference else 0
-        select = ui.select(options, value=value, label="PSNR and SSIM against", on_change=choose)
-        named(
-            select.props("dense outlined options-dense").classes("full-width q-mt-xs"),
+        select_box(
+            {0: "the original", **{each.id: each.name for each in comparable.values()}},
+            session.reference.id if session.reference else 0,
             "Compare with",
+            choose,
             "reference",
+            "full-width q-mt-xs",
+            title="PSNR and SSIM against",
         )
 
     @ui.refreshable_method
     def choices(self) -> None:
-        """Which band."""
+        """Build the choice of a band."""
         session, page = self.page.session, self.page
 
         def choose(level: int | None = None, key: str | None = None) -> None:
             session.band = (level or session.band[0], key or session.band[1])
-            session.changed()
+            session.invalidate()
 
         with ui.row().classes("full-width no-wrap").style("gap:6px"):
             levels = {n: str(n) for n in range(1, page.levels + 1)}
-            level = min(session.band[0], page.levels)
-            one = ui.select(levels, value=level, label="Level", on_change=lambda e: choose(level=e.value))
-            named(
-                one.props("dense outlined options-dense").classes("col"),
-                "Level of the histogram",
-                "band-level",
-            )
-            two = ui.select(
-                BAND_WORDS, value=session.band[1], label="Band", on_change=lambda e: choose(key=e.value)
-            )
-            named(
-                two.props("dense outlined options-dense").classes("col-7"),
-                "Band of the histogram",
-                "band-key",
-            )
+            level, key = min(session.band[0], page.levels), session.band[1]
+            name = "Level of the histogram"
+            select_box(levels, level, name, lambda n: choose(level=n), "band-level", "col", title="Level")
+            name = "Band of the histogram"
+            select_box(BAND_LABELS, key, name, lambda k: choose(key=k), "band-key", "col-7", title="Band")
 
     def update(self) -> None:
-        """The newest numbers."""
-        session, page = self.page.session, self.page
-        own, painted = session.current, session.painted
+        """Show the newest figures."""
+        session = self.page.session
         fps = session.fps if session.moving else 0.0
         self._fps.set_text(f"{fps:.1f} fps" if fps else "")
-        if own is None:
+        if session.current is None:
             self._facts.set_content("")
             self._plot.set_content("")
             return
-        rows: list[tuple[str, str]] = [
-            ("Size", own.size),
-        ]
+        rows = [("Size", session.current.size_text)]
         bar = ""
-        if painted is not None:
-            times = painted.milliseconds
+        if session.last_sent is not None:
+            times = session.last_sent.milliseconds
             for name in ("forward", "filter", "inverse", "transfer"):
-                mark = f'<i class="dot" style="background:{COLORS[name]}"></i> '
+                mark = f'<i class="dot" style="background:{PHASE_COLORS[name]}"></i> '
                 if name != "transfer" or session.settings.backend != "cpu":
                     rows.append((mark + name.capitalize(), f"{times.get(name, 0.0):.1f} ms"))
-            rows.append(("All", f"{times.get('all', 0.0):.1f} ms"))
+            rows.append(("Total", f"{times.get('total', 0.0):.1f} ms"))
             bar = time_bar(times)
-        rows += _quality(session.figures)
+        rows += _quality_rows(session.figures)
         cells = "".join(f"<tr><td>{name}</td><td>{html.escape(value)}</td></tr>" for name, value in rows)
         self._facts.set_content(f'{bar}<table class="facts">{cells}</table>')
-        band, level = session.distribution, min(session.band[0], page.levels)
-        words = BAND_WORDS[session.band[1]]
-        self._plot.set_content("" if band is None else histogram(band, level, words))
+        level, key = min(session.band[0], self.page.levels), session.band[1]
+        counts = session.histogram
+        self._plot.set_content("" if counts is None else histogram(counts, level, BAND_LABELS[key]))
 
 
-def _short(value: float) -> str:
+def _sigma_text(value: float) -> str:
     return f"{value:.2f}" if 0.1 <= value < 10_000 or value == 0 else f"{value:.2e}"
 
 
-def _quality(found: dict[str, float]) -> list[tuple[str, str]]:
+def _quality_rows(figures: dict[str, float]) -> list[tuple[str, str]]:
     rows = []
-    if "noise before" in found:
-        rows.append(("Noise σ", " → ".join(_short(found[f"noise {when}"]) for when in ("before", "after"))))
-    if "psnr" in found:
-        text = "∞" if math.isinf(found["psnr"]) else f"{found['psnr']:.2f} dB"
-        if "psnr before" in found:
-            text = f"{found['psnr before']:.2f} → {text}"
+    if "noise before" in figures:
+        sigmas = [_sigma_text(figures[f"noise {when}"]) for when in ("before", "after")]
+        rows.append(("Noise σ", " → ".join(sigmas)))
+    if "psnr" in figures:
+        text = "∞" if math.isinf(figures["psnr"]) else f"{figures['psnr']:.2f} dB"
+        if "psnr before" in figures:
+            text = f"{figures['psnr before']:.2f} → {text}"
         rows.append(("PSNR", text))
-    if "ssim" in found:
-        rows.append(("SSIM", f"{found['ssim']:.4f}"))
+    if "ssim" in figures:
+        rows.append(("SSIM", f"{figures['ssim']:.4f}"))
     return rows

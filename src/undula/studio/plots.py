@@ -1,4 +1,4 @@
-"""Small drawings as SVG: a wavelet's functions, the histogram of a band, where the time went."""
+"""Plots as SVG: scaling function and wavelet, the histogram of a band, the time of each phase."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..wavelets import as_wavelet
-from .rendering import Band
+from .rendering import BandHistogram
 
-__all__ = ["histogram", "time_bar", "wavelet_functions"]
+__all__ = ["PHASE_COLORS", "histogram", "time_bar", "wavelet_functions"]
 
 
-def _line(x: Any, y: Any, box: tuple[float, float, float, float], color: str) -> str:
+def _curve(x: Any, y: Any, box: tuple[float, float, float, float], color: str) -> str:
     left, top, width, height = box
     low, high = float(np.min(y)), float(np.max(y))
     span = (high - low) or 1.0
@@ -32,20 +32,15 @@ def _line(x: Any, y: Any, box: tuple[float, float, float, float], color: str) ->
 
 @lru_cache(maxsize=256)
 def wavelet_functions(name: str) -> str:
-    """The scaling function and the wavelet, of the analysis; of the synthesis behind them, if they differ."""
+    """Plot scaling function and wavelet of the analysis, with the synthesis functions behind if different."""
     wavelet = as_wavelet(name)
-    found = wavelet.wavefun(level=7)
-    x = np.asarray(found[-1], float)
-    curves = [np.asarray(part, float) for part in found[:-1]]
-    phi, psi = curves[0], curves[1]
+    *curves, x = (np.asarray(samples, float) for samples in wavelet.wavefun(level=7))
     body = []
-    for number, (y, color, label) in enumerate(
-        ((phi, "var(--accent)", "scaling φ"), (psi, "var(--hot)", "wavelet ψ"))
-    ):
+    for number, (color, label) in enumerate((("var(--accent)", "scaling φ"), ("var(--hot)", "wavelet ψ"))):
         left = 4 + 136 * number
         if len(curves) == 4:
-            body.append(_line(x, curves[2 + number], (left, 18, 124, 62), "var(--line)"))
-        body.append(_line(x, y, (left, 18, 124, 62), color))
+            body.append(_curve(x, curves[2 + number], (left, 18, 124, 62), "var(--line)"))
+        body.append(_curve(x, curves[number], (left, 18, 124, 62), color))
         body.append(f'<text x="{left}" y="11">{label}</text>')
     title = f"Scaling function and wavelet of {wavelet.name}"
     return (
@@ -54,11 +49,11 @@ def wavelet_functions(name: str) -> str:
     )
 
 
-def histogram(band: Band, level: int, name: str) -> str:
-    """Counts on a logarithmic scale, before and after; thresholds as lines."""
+def histogram(band: BandHistogram, level: int, name: str) -> str:
+    """Plot the histograms of a band before and after filtering, with its thresholds as dashed lines."""
     width, height, base = 268.0, 96.0, 84.0
-    bins = len(band.counts)
-    top = math.log1p(max(max(band.counts), 1))
+    bins = len(band.before)
+    top = math.log1p(max(max(band.before), 1))
 
     def bars(counts: Sequence[int], style: str) -> str:
         step = width / bins
@@ -70,20 +65,21 @@ def histogram(band: Band, level: int, name: str) -> str:
         return f'<path d="{"".join(parts)}" {style}/>'
 
     lines = ""
-    for limit in [limit for limit in band.thresholds if limit <= band.limit]:
+    for threshold in [threshold for threshold in band.thresholds if threshold <= band.limit]:
         for side in (-1, 1):
-            at = width * (0.5 + side * limit / (2 * band.limit))
+            at = width * (0.5 + side * threshold / (2 * band.limit))
             lines += (
                 f'<line class="threshold" x1="{at:.1f}" x2="{at:.1f}" y1="2" y2="{base}" stroke="var(--hot)"'
                 ' stroke-width="1.6" stroke-dasharray="4 2"/>'
             )
-    told = ", ".join(f"{limit:.3g}" for limit in band.thresholds)
-    words = f"threshold {told}" if told else "no threshold of its own"
-    title = f"Histogram of {name}, level {level}; {words}"
+    thresholds = ", ".join(f"{threshold:.3g}" for threshold in band.thresholds)
+    title = (
+        f"Histogram of {name}, level {level}; {f'threshold {thresholds}' if thresholds else 'no threshold'}"
+    )
     return (
         f'<svg class="plot" viewBox="0 0 {width} {height}" role="img" aria-label="{title}">'
         + f"<title>{title}</title>"
-        + bars(band.counts, 'fill="var(--soft)" opacity="0.45"')
+        + bars(band.before, 'fill="var(--soft)" opacity="0.45"')
         + bars(band.after, 'fill="none" stroke="var(--accent)" stroke-width="0.9"')
         + lines
         + f'<text x="0" y="95">−{band.limit:.3g}</text>'
@@ -92,7 +88,7 @@ def histogram(band: Band, level: int, name: str) -> str:
     )
 
 
-COLORS = {
+PHASE_COLORS = {
     "forward": "#0d9488",
     "filter": "#ea580c",
     "inverse": "#2563eb",
@@ -102,10 +98,10 @@ COLORS = {
 
 
 def time_bar(milliseconds: dict[str, float]) -> str:
-    """Where the time went, as one bar."""
-    whole = milliseconds.get("all") or 1.0
+    """Plot the share of each phase in the total time as a bar."""
+    total = milliseconds.get("total") or 1.0
     parts = "".join(
-        f'<i style="width:{100 * milliseconds.get(name, 0.0) / whole:.1f}%;background:{color}"></i>'
-        for name, color in COLORS.items()
+        f'<i style="width:{100 * milliseconds.get(name, 0.0) / total:.1f}%;background:{color}"></i>'
+        for name, color in PHASE_COLORS.items()
     )
     return f'<div class="bar" aria-hidden="true">{parts}</div>'

@@ -1,12 +1,12 @@
-"""What a page of the Studio may do in a browser: its Content-Security-Policy.
+"""The Content-Security-Policy of the page.
 
-Everything comes from this server, and goes nowhere else. Exceptions, and why:
+The page loads from this server only, and connects to no other. Exceptions, with their reasons:
 
-script-src 'nonce-…'       NiceGUI's page has inline scripts; each answer has a nonce of its own. What
-                           visitors open and type reaches the page later, over a socket, and never gets one
-script-src 'unsafe-eval'   NiceGUI evaluates what its server sends, and Vue compiles templates in the browser
-style-src 'unsafe-inline'  widths of bars, colours of marks and the theme are written as styles of elements
-img-src data:              thumbnails of the strip
+script-src 'nonce-…'       NiceGUI's page has inline scripts; every response has a new nonce. Names and files
+                           of visitors reach the page later, over a socket, and never get a nonce
+script-src 'unsafe-eval'   NiceGUI evaluates code from its server, and Vue compiles templates in the browser
+style-src 'unsafe-inline'  bar widths, colours and the theme are set as styles of elements
+img-src data:              thumbnails of the inputs
 """
 
 from __future__ import annotations
@@ -29,31 +29,32 @@ RULES = {
     "form-action": "'none'",
     "frame-ancestors": "'none'",
 }
-TEXT = "; ".join(f"{name} {sources}" for name, sources in RULES.items())
+POLICY = "; ".join(f"{name} {sources}" for name, sources in RULES.items())
 
 
 class Policy:
-    """Stands before an ASGI application, gives scripts of its pages a nonce, and all answers the policy."""
+    """ASGI middleware that adds the policy to every response, and a nonce to the scripts of pages."""
 
     def __init__(self, app: Any) -> None:
         self.app = app
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Passes a request on, and its answer back."""
+        """Handle a request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        if not scope["path"].startswith("/_nicegui/"):  # (a page is written into: it must not be compressed)
+        # Nonces are inserted into pages, so these must not be compressed.
+        if not scope["path"].startswith("/_nicegui/"):
             scope = {**scope, "headers": [h for h in scope["headers"] if h[0].lower() != b"accept-encoding"]}
         nonce = secrets.token_urlsafe(16)
-        start: Any = None  # of a page, which waits until all of it is there
+        start: Any = None  # the start of a page, held back until the page is complete
         page = bytearray()
 
-        async def answered(message: Any) -> None:
+        async def send_with_policy(message: Any) -> None:
             nonlocal start
             if message["type"] == "http.response.start":
                 headers = list(message.get("headers", []))
-                headers.append((b"content-security-policy", TEXT.format(nonce=nonce).encode()))
+                headers.append((b"content-security-policy", POLICY.format(nonce=nonce).encode()))
                 message = {**message, "headers": headers}
                 kind = next((value for name, value in headers if name.lower() == b"content-type"), b"")
                 if kind.startswith(b"text/html"):
@@ -63,11 +64,11 @@ class Policy:
                 page.extend(message.get("body", b""))
                 if message.get("more_body"):
                     return
-                whole = bytes(page).replace(b"<script", f'<script nonce="{nonce}"'.encode())
+                html = bytes(page).replace(b"<script", f'<script nonce="{nonce}"'.encode())
                 others = [h for h in start["headers"] if h[0].lower() != b"content-length"]
-                length = (b"content-length", str(len(whole)).encode())
+                length = (b"content-length", str(len(html)).encode())
                 await send({**start, "headers": [*others, length]})
-                message = {"type": "http.response.body", "body": whole}
+                message = {"type": "http.response.body", "body": html}
             await send(message)
 
-        await self.app(scope, receive, answered)
+        await self.app(scope, receive, send_with_policy)

@@ -1,4 +1,4 @@
-"""From a frame and a chain to what a view shows, with figures; nothing here knows of pages or browsers."""
+"""Filtering of a frame, the bitmaps of each view, and quality figures; independent of pages and browsers."""
 
 from __future__ import annotations
 
@@ -19,132 +19,137 @@ from ..filters.planes import ImagePlanes
 from ..filters.trace import RunOptions
 from ..io.stored import StoredRange
 from ..measures import psnr, ssim
-from .inputs import Input, Screen
+from .inputs import DisplayRange, Input
 
-__all__ = ["VIEWS", "Band", "Made", "Place", "Settings", "bands", "compared", "layers", "made"]
+__all__ = [
+    "VIEWS",
+    "BandHistogram",
+    "FilteredFrame",
+    "Settings",
+    "filter_frame",
+    "quality_figures",
+    "render_difference",
+    "render_pyramids",
+    "view_layers",
+]
 
 Array = NDArray[Any]
-Shown = NDArray[np.uint8]
+Bitmap = NDArray[np.uint8]
 
 VIEWS = {
-    "synthesis": ("Result", "the filtered picture (synthesis)"),
-    "divider": ("Before | After", "both, with a divider to drag"),
-    "side": ("Side by side", "the original and the result"),
-    "difference": ("Difference", "what the filter changed, around mid-grey"),
-    "analysis": ("Analysis", "the wavelet pyramid, details at mid-grey"),
-    "filtered": ("Filtered", "the pyramid after the filter (filtered analysis)"),
+    "synthesis": "Result",
+    "divider": "Before | After",
+    "side": "Side by side",
+    "difference": "Difference",
+    "analysis": "Analysis",
+    "filtered": "Filtered",
 }
-PYRAMIDS = ("analysis", "filtered")
+PYRAMID_VIEWS = ("analysis", "filtered")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Where, and how, a chain is run."""
+    """The device that runs a chain, and how."""
 
     backend: str = "cpu"
     strategy: str = "auto"
     scheme: str = "auto"
 
 
-@dataclass(frozen=True)
-class Place:
-    """A device for arrays: those of an array library, where one is installed for it."""
-
-    backend: str
-
-    def _library(self) -> Any:
-        """CuPy or PyTorch, if either is there and knows the GPU."""
-        if not self.backend.startswith("cuda"):
-            return None
-        for name in ("cupy", "torch"):
-            try:
-                module = sys.modules.get(name) or __import__(name)
-                if name == "cupy" or module.cuda.is_available():
-                    return module
-            except ImportError:
-                continue
+def _array_library(backend: str) -> Any:
+    """CuPy or PyTorch, if one of them is installed and supports the device."""
+    if not backend.startswith("cuda"):
         return None
+    for name in ("cupy", "torch"):
+        try:
+            module = sys.modules.get(name) or __import__(name)
+            if name == "cupy" or module.cuda.is_available():
+                return module
+        except ImportError:
+            continue
+    return None
 
-    def put(self, x: Array) -> tuple[Any, str]:
-        """The array there, and the backend to ask for; NumPy's stay, and transforms bring them there."""
-        library = self._library()
-        number = int(self.backend.partition(":")[2] or 0)
-        if library is None:
-            return x, self.backend
-        if library.__name__ == "cupy":
-            with library.cuda.Device(number):
-                there = library.asarray(x)
-                library.cuda.get_current_stream().synchronize()
-            return there, "auto"
-        if x.dtype in (np.uint16, np.uint32, np.uint64):
-            x = x.astype(np.int64 if x.dtype == np.uint64 else f"i{2 * x.dtype.itemsize}")
-        there = library.from_numpy(np.ascontiguousarray(x)).to(f"cuda:{number}")
-        library.cuda.synchronize(number)
-        return there, "auto"
+
+def _upload(x: Array, backend: str) -> tuple[Any, str]:
+    """Copy an array to a device with CuPy or PyTorch, and return it with the backend to use.
+
+    Without these libraries the array stays on the host, and the transforms copy it.
+    """
+    library = _array_library(backend)
+    if library is None:
+        return x, backend
+    number = int(backend.partition(":")[2] or 0)
+    if library.__name__ == "cupy":
+        with library.cuda.Device(number):
+            uploaded = library.asarray(x)
+            library.cuda.get_current_stream().synchronize()
+        return uploaded, "auto"
+    if x.dtype in (np.uint16, np.uint32, np.uint64):  # PyTorch has no arithmetic for these.
+        x = x.astype(np.int64 if x.dtype == np.uint64 else f"i{2 * x.dtype.itemsize}")
+    uploaded = library.from_numpy(np.ascontiguousarray(x)).to(f"cuda:{number}")
+    library.cuda.synchronize(number)
+    return uploaded, "auto"
 
 
 @dataclass
-class Made:
-    """A result, and how long it took."""
+class FilteredFrame:
+    """A frame before and after filtering, and the milliseconds of each phase."""
 
     before: Array
     after: Array
     milliseconds: dict[str, float] = field(default_factory=dict)
-    trace: Trace | None = None
 
 
-def made(
+def filter_frame(
     frame: Array,
     channel_axis: int | None,
     pipeline: Pipeline,
     settings: Settings,
     stored: StoredRange | None = None,
-) -> Made:
-    """A frame, filtered; with values that its file can store."""
+) -> FilteredFrame:
+    """Filter a frame; results are limited to the values that the file format can store."""
     begin = time.perf_counter()
     valid = stored.valid(frame) if stored is not None else None
     if valid is not None and not valid.any():
-        return Made(frame, frame, {"all": 0.0})
+        return FilteredFrame(frame, frame, {"total": 0.0})
     trace = Trace()
-    told: dict[str, Any] = {"channel_axis": channel_axis, "trace": trace}
-    if settings.backend == "cpu":  # (which has one way of its own, whatever the scheme)
-        result = pipeline(frame, mask=valid, **told)
-        moved = 0.0
+    options: dict[str, Any] = {"channel_axis": channel_axis, "trace": trace}
+    if settings.backend == "cpu":  # The CPU engine has no choice of schemes and strategies.
+        result = pipeline(frame, mask=valid, **options)
+        transfer = 0.0
     else:
-        place = Place(settings.backend)
-        there, backend = place.put(frame)
-        told["mask"] = None if valid is None else place.put(valid)[0]
-        up = time.perf_counter()
-        result = pipeline(there, backend=backend, strategy=settings.strategy, scheme=settings.scheme, **told)
-        down = time.perf_counter()
+        uploaded, backend = _upload(frame, settings.backend)
+        options["mask"] = None if valid is None else _upload(valid, settings.backend)[0]
+        uploaded_at = time.perf_counter()
+        result = pipeline(
+            uploaded, backend=backend, strategy=settings.strategy, scheme=settings.scheme, **options
+        )
+        filtered_at = time.perf_counter()
         result = np.asarray(to_numpy(result)).astype(frame.dtype, copy=False)
-        moved = (up - begin) + (time.perf_counter() - down)
+        transfer = (uploaded_at - begin) + (time.perf_counter() - filtered_at)
     if stored is not None:
         result = stored.fitted(result, frame)
-    whole = time.perf_counter() - begin
-    moved += trace.seconds.pop("transfer")
-    parts = {name: 1e3 * seconds for name, seconds in trace.seconds.items()}
-    rest = 1e3 * whole - sum(parts.values()) - 1e3 * moved
-    return Made(
-        frame,
-        result,
-        {**parts, "transfer": 1e3 * moved, "colour and rounding": max(0.0, rest), "all": 1e3 * whole},
-    )
+    total = time.perf_counter() - begin
+    transfer += trace.seconds.pop("transfer")
+    seconds = {**trace.seconds, "transfer": transfer}
+    seconds["colour and rounding"] = max(0.0, total - sum(seconds.values()))
+    seconds["total"] = total
+    return FilteredFrame(frame, result, {name: 1e3 * value for name, value in seconds.items()})
 
 
-def bands(
+def render_pyramids(
     frame: Array, channel_axis: int | None, pipeline: Pipeline, stored: StoredRange | None = None
-) -> tuple[Shown, Shown, Trace]:
-    """The pyramid before and after the filter, as pictures, and what was seen of it.
+) -> tuple[Bitmap, Bitmap, Trace]:
+    """Return the pyramid before and after filtering as bitmaps, and the trace with the coefficients.
 
-    It is that of brightness, where there are colours, and of one shift, also where the chain has all of them.
+    For colour it is the pyramid of the luma, and for translation-invariant chains that without shifts.
     """
-    seen = stored.valid(frame) if stored is not None else None
-    subject = ImagePlanes(frame, channel_axis, None, pipeline.colors, seen)
+    mask = stored.valid(frame) if stored is not None else None
+    subject = ImagePlanes(frame, channel_axis, None, pipeline.colors, mask)
     if subject.ndim != 2:
-        raise ArgumentError("there are pyramids of pictures with two axes")
+        raise ArgumentError("the pyramid can be shown for two-dimensional images only")
     if pipeline.levels_for(subject.planes.shape[1:]) == 0:
-        raise ArgumentError("there is no pyramid without a level; choose one or more")
+        raise ArgumentError("there is no pyramid with 0 levels; choose at least one level")
     trace = Trace(keep=True)
     planes = subject.planes[:1] if subject.mixed else subject.planes
     valid = subject.valid[:1] if subject.valid is not None and subject.mixed else subject.valid
@@ -159,98 +164,101 @@ def bands(
 
 
 @dataclass(frozen=True)
-class Band:
-    """Coefficients of one band, counted, and the thresholds of stages in it."""
+class BandHistogram:
+    """Histograms of a band before and after filtering, from -``limit`` to ``limit``, and its thresholds."""
 
-    counts: tuple[int, ...]
+    before: tuple[int, ...]
     limit: float
     thresholds: tuple[float, ...]
     after: tuple[int, ...]
 
     @classmethod
-    def of(cls, trace: Trace, level: int, key: str, bins: int = 121) -> Band:
-        """A band of a trace, by level from 1, the finest, and key."""
+    def from_trace(cls, trace: Trace, level: int, key: str, bins: int = 121) -> BandHistogram:
+        """Count the coefficients of a band; level 1 is the finest."""
         assert trace.before is not None
         assert trace.after is not None
         level = min(level, len(trace.before[1]))
-        found = np.asarray(trace.before[1][level - 1][key])[0].ravel()
-        kept = np.asarray(trace.after[1][level - 1][key])[0].ravel()
-        limits = [float(one[level - 1, key][0]) for one in trace.limits.values() if (level - 1, key) in one]
-        wide = max(float(np.quantile(np.abs(found), 0.995)) if found.size else 0.0, 1e-9)
-        top = max(wide, min(1.15 * max(limits, default=0.0), 3 * wide))
-        edges = np.linspace(-top, top, bins + 1)
-        counts, after = (np.histogram(x, edges)[0] for x in (found, kept))
-        return cls(tuple(map(int, counts)), top, tuple(limits), tuple(map(int, after)))
+        before, after = (
+            np.asarray(pyramid[1][level - 1][key])[0].ravel() for pyramid in (trace.before, trace.after)
+        )
+        band = (level - 1, key)
+        thresholds = [float(limits[band][0]) for limits in trace.limits.values() if band in limits]
+        # Rare outliers are cut off, but thresholds are shown if they are not far outside.
+        spread = max(float(np.quantile(np.abs(before), 0.995)) if before.size else 0.0, 1e-9)
+        limit = max(spread, min(1.15 * max(thresholds, default=0.0), 3 * spread))
+        edges = np.linspace(-limit, limit, bins + 1)
+        counts = [tuple(map(int, np.histogram(x, edges)[0])) for x in (before, after)]
+        return cls(counts[0], limit, tuple(thresholds), counts[1])
 
 
-def layers(
-    view: str, own: Made, screen: Screen, pyramid: tuple[Shown, Shown] | None = None
-) -> dict[str, Shown]:
-    """The pictures that a view is made of, by name."""
-    if view in PYRAMIDS:
-        assert pyramid is not None
-        return {view: pyramid[PYRAMIDS.index(view)]}
+def view_layers(
+    view: str, result: FilteredFrame, display: DisplayRange, pyramids: tuple[Bitmap, Bitmap] | None = None
+) -> dict[str, Bitmap]:
+    """Return the bitmaps that a view consists of, by name."""
+    if view in PYRAMID_VIEWS:
+        assert pyramids is not None
+        return {view: pyramids[PYRAMID_VIEWS.index(view)]}
     if view == "difference":
-        return {"difference": difference(own, screen)[0]}
-    after = {"after": screen.shown(own.after)}
-    return {"before": screen.shown(own.before), **after} if view in ("divider", "side") else after
+        return {"difference": render_difference(result, display)[0]}
+    after = {"after": display.to_uint8(result.after)}
+    return {"before": display.to_uint8(result.before), **after} if view in ("divider", "side") else after
 
 
-def difference(own: Made, screen: Screen) -> tuple[Shown, float]:
-    """What the filter changed, around mid-grey, and how much that was brought out."""
-    kind = np.float32 if own.before.dtype.itemsize <= 2 else np.float64
-    change = own.after.astype(kind) - own.before.astype(kind)
+def render_difference(result: FilteredFrame, display: DisplayRange) -> tuple[Bitmap, float]:
+    """Return the change by the filter around mid-grey, and the gain it was amplified with."""
+    dtype = np.float32 if result.before.dtype.itemsize <= 2 else np.float64
+    change = result.after.astype(dtype) - result.before.astype(dtype)
     if change.ndim == 3 and change.shape[2] != 3:
         change = change[..., :3] if change.shape[2] > 3 else change[..., 0]
-    scaled = np.nan_to_num(change) * change.dtype.type(255 / screen.span)
+    scaled = np.nan_to_num(change) * change.dtype.type(255 / display.span)
     spread = 2.5 * float(np.sqrt(np.mean(scaled * scaled, dtype=np.float64)))
     gain = 2.0 ** min(5, max(0, math.floor(math.log2(128 / spread)))) if 0 < spread < math.inf else 1.0
     return np.asarray(np.clip(gain * scaled + 128, 0, 255), np.uint8), gain
 
 
-def compared(own: Made, reference: Array | None, source: Input) -> dict[str, float]:
-    """How noisy both are, and how near the result is to the original or to a reference."""
-    found: dict[str, float] = {}
-    if min(own.before.shape[:2]) > 4:
-        valid = source.stored.valid(own.before) if source.stored is not None else None
-        found["noise before"], found["noise after"] = (_noise(x, valid) for x in (own.before, own.after))
-    against = own.before if reference is None else reference
-    if against.shape != own.after.shape:
-        return found
-    span, axis = source.screen.span, source.channel_axis
-    found["psnr"] = _psnr(against, own.after, span)
-    if min(own.after.shape[:2]) >= 7:
-        # (Windows are 7 high: strips of a picture, with three rows more at both ends, have all of them once.)
-        strips = _strips(against, 3)
-        parts = [(s.stop - s.start - 6) * ssim(against[s], own.after[s], span, axis) for s in strips]
-        found["ssim"] = sum(parts) / (len(against) - 6)
+def quality_figures(result: FilteredFrame, reference: Array | None, source: Input) -> dict[str, float]:
+    """Return noise levels, and PSNR and SSIM against the original or a reference."""
+    before, after = result.before, result.after
+    figures: dict[str, float] = {}
+    if min(before.shape[:2]) > 4:
+        valid = source.stored.valid(before) if source.stored is not None else None
+        figures["noise before"], figures["noise after"] = (_noise(x, valid) for x in (before, after))
+    expected = before if reference is None else reference
+    if expected.shape != after.shape:
+        return figures
+    span, axis = source.display.span, source.channel_axis
+    figures["psnr"] = _psnr(expected, after, span)
+    if min(after.shape[:2]) >= 7:
+        # Windows are 7 rows high: strips with a margin of 3 rows contain each of them once.
+        strips = _strips(expected, 3)
+        parts = [(s.stop - s.start - 6) * ssim(expected[s], after[s], span, axis) for s in strips]
+        figures["ssim"] = sum(parts) / (len(expected) - 6)
     if reference is not None:
-        found["psnr before"] = _psnr(against, own.before, span)
-    return {name: value for name, value in found.items() if not math.isnan(value)}
+        figures["psnr before"] = _psnr(expected, before, span)
+    return {name: value for name, value in figures.items() if not math.isnan(value)}
 
 
-STRIP = 1 << 20  # samples that are compared at once: figures are numbers of eight bytes, and many for each
+STRIP_SAMPLES = 1 << 20  # samples compared at once: figures take many float64 arrays of that size
 
 
 def _strips(x: Array, margin: int = 0) -> list[slice]:
-    """Rows of a picture, by parts of about one size, with so many more at both ends."""
-    count = max(1, min(x.size // STRIP, (len(x) - 2 * margin) // (2 * margin + 1)))
+    """Split the rows of a picture into strips of similar size that overlap by twice the margin."""
+    count = max(1, min(x.size // STRIP_SAMPLES, (len(x) - 2 * margin) // (2 * margin + 1)))
     ends = np.linspace(margin, len(x) - margin, count + 1).astype(int).tolist()
     return [slice(a - margin, b + margin) for a, b in pairwise(ends)]
 
 
 def _psnr(a: Array, b: Array, span: float) -> float:
-    """The PSNR, by parts."""
+    """The PSNR, computed strip by strip."""
     error = sum((s.stop - s.start) * 10 ** (-psnr(a[s], b[s], span) / 10) for s in _strips(a)) / len(a)
     return math.inf if error == 0 else -10 * math.log10(error)
 
 
 def _noise(x: Array, valid: NDArray[np.bool_] | None) -> float:
     grey = x.astype(np.float32)
-    if valid is not None:  # (what is no number is left out)
+    if valid is not None:  # The estimate ignores NaNs.
         return float(estimate_sigma(np.where(valid, grey, np.float32(np.nan))))
     if grey.ndim == 3:
-        grey = (
-            grey[..., :3] @ np.array([0.299, 0.587, 0.114], np.float32) if x.shape[2] >= 3 else grey[..., 0]
-        )
+        luma = np.array([0.299, 0.587, 0.114], np.float32)
+        grey = grey[..., :3] @ luma if x.shape[2] >= 3 else grey[..., 0]
     return float(estimate_sigma(np.nan_to_num(grey)))

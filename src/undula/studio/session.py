@@ -1,10 +1,10 @@
-"""One visitor's work: inputs, the chain, what is shown, and the loop that paints it.
+"""The session of a tab: its inputs, its chain, and the loop that renders and sends pictures.
 
-    a change ─▶ the newest state is rendered by a thread ─▶ sent ─▶ drawn, and told so
+    a change ─▶ the newest state is rendered by a thread ─▶ sent ─▶ drawn and acknowledged by the page
 
-What changed while a picture was made is in the next one; nothing piles up. Large pictures come as JPEG first,
-which is sooner there, and as they are when nothing changes any more. While something plays, frames are
-rendered when they are due, and left out when it is too late for them.
+Changes made while a picture is rendered are part of the next one, so that no queue builds up. Of large
+pictures a JPEG preview is sent first, and the exact picture once nothing changes any more. During playback,
+frames are rendered when they are due, and dropped when they are late.
 """
 
 from __future__ import annotations
@@ -24,71 +24,81 @@ from typing import Any
 
 from ..errors import ArgumentError, UndulaError
 from ..filters import Pipeline, Trace
-from .chain import PRESETS, Chain, History
-from .encoding import encoded, message
-from .inputs import Camera, Input, opened
-from .rendering import PYRAMIDS, Band, Made, Settings, Shown, bands, compared, difference, layers, made
-from .room import SAMPLE, ServerBudget, work_for
+from .budget import BYTES_PER_SAMPLE, ServerBudget, working_memory
+from .chain import PRESETS, FilterChain, History
+from .encoding import encode_layers, pack_message
+from .inputs import Camera, Input, open_input
+from .rendering import (
+    PYRAMID_VIEWS,
+    BandHistogram,
+    Bitmap,
+    FilteredFrame,
+    Settings,
+    filter_frame,
+    quality_figures,
+    render_difference,
+    render_pyramids,
+    view_layers,
+)
 
-__all__ = ["Painted", "Session"]
+__all__ = ["SentPicture", "Session"]
 
 Send = Callable[[bytes], Awaitable[None]]
-SMALL = 1_500_000  # bytes that are sent as they are at once
-LARGE = 24_000_000  # bytes of a picture that are sent as they are when it is looked at from near
-UNKNOWN = 0.5  # until a page tells its scale
-REST = 0.1  # seconds without a change after which others are, too
-AHEAD = 2  # pictures that are on their way before one was drawn
-LATE = 0.3  # seconds after which frames are left out
-MOST_INPUTS = 24
+MAX_EXACT_BYTES = 1_500_000  # larger pictures are sent as a preview first
+MAX_ZOOMED_OUT_BYTES = 24_000_000  # larger pictures are sent exactly only when zoomed in
+UNKNOWN_SCALE = 0.5  # until the page reports its scale
+QUIET_SECONDS = 0.1  # without a change, before the exact picture follows a preview
+FIGURES_DELAY_SECONDS = 0.15  # without a change, before figures are computed
+MAX_PICTURES_IN_FLIGHT = 2
+MAX_DELAY_SECONDS = 0.3  # during playback, before frames are dropped
+MAX_INPUTS = 24
 
 
 @dataclass(frozen=True)
-class Painted:
-    """What went to the page, and what is known of it."""
+class SentPicture:
+    """The state of the session that a picture shows, and the milliseconds of its phases."""
 
-    id: int
     version: int
-    number: int
     milliseconds: dict[str, float]
-    shown: tuple[str, ...]
 
 
 @dataclass
-class Playing:
-    """How something plays; ``speed`` is 0 for as fast as it goes."""
+class Playback:
+    """State of playback; ``speed`` 0 is as fast as possible."""
 
     on: bool = False
     loop: bool = True
     speed: float = 1.0
-    _began: float = 0.0
-    _from: int = 0
+    _start_time: float = 0.0
+    _start_frame: int = 0
 
     def start(self, number: int) -> None:
-        """From this frame on, from now on."""
-        self._began, self._from = time.perf_counter(), number
+        """Start the clock at a frame."""
+        self._start_time, self._start_frame = time.perf_counter(), number
 
-    def due(self, number: int, rate: float) -> float:
-        """Seconds until a frame is to be shown; negative if it is late."""
+    def seconds_until(self, number: int, rate: float) -> float:
+        """Return the seconds until a frame is due; negative if it is late."""
         if self.speed == 0:
             return 0.0
-        return self._began + (number - self._from) / (rate * self.speed) - time.perf_counter()
+        elapsed = time.perf_counter() - self._start_time
+        return (number - self._start_frame) / (rate * self.speed) - elapsed
 
 
 @dataclass
 class Session:
-    """A tab of a visitor's browser.
+    """The state of a browser tab.
 
     Parameters
     ----------
-    room : ServerBudget
-        What it shares with others.
-    pool : executor
-        Where pictures are made.
-    raw : bool
-        Whether pictures are sent as they are, which is fastest on one machine, or as PNG.
+    budget : ServerBudget
+        Resources shared with other sessions.
+    pool : ThreadPoolExecutor
+        Threads that render pictures.
+    raw : bool, default True
+        Whether exact pixels are sent uncompressed, which is fastest on one machine, instead of as PNG.
     """
 
-    room: ServerBudget
+    budget: ServerBudget
     pool: ThreadPoolExecutor
     raw: bool = True
     key: str = field(default_factory=lambda: secrets.token_urlsafe(32))
@@ -99,414 +109,405 @@ class Session:
     settings: Settings = field(default_factory=Settings)
     reference: Input | None = None
     band: tuple[int, str] = (1, "dd")
-    histogram: bool = True
-    playing: Playing = field(default_factory=Playing)
-    drawn: deque[float] = field(default_factory=lambda: deque(maxlen=100))
+    playback: Playback = field(default_factory=Playback)
+    draw_times: deque[float] = field(default_factory=lambda: deque(maxlen=100))
     figures: dict[str, float] = field(default_factory=dict)
-    trouble: str = ""
-    scale: float = UNKNOWN  # pixels of the screen for one of the picture
+    histogram: BandHistogram | None = None
+    error_message: str = ""
+    scale: float = UNKNOWN_SCALE  # screen pixels per pixel of the picture
 
     def __post_init__(self) -> None:
-        self.history = History(Chain.of(PRESETS["Plain shrinkage"][1]))
-        self.folder = Path(tempfile.mkdtemp(prefix="session-", dir=self.room.folder))
+        self.history = History(FilterChain.from_pipeline(PRESETS["Plain shrinkage"][1]))
+        self.folder = Path(tempfile.mkdtemp(prefix="session-", dir=self.budget.folder))
         self.closed = False
-        self._arriving = 0  # what has a place in the strip already
         self.version = 0
-        self.painted: Painted | None = None
+        self.last_sent: SentPicture | None = None
+        self.sync_mark = ""  # the newest one that the page has sent
         self.page: Any = None
-        self.exported: dict[int, Path] = {}
+        self.exports: dict[int, Path] = {}
+        self._reserved_slots = 0
         self._send: Send | None = None
-        self._wanted = asyncio.Event()
-        self._acked = asyncio.Event()
-        self._sent = self._drawn = 0
-        self._kept: tuple[Any, Made] | None = None
-        self._pyramid: tuple[Any, tuple[Shown, Shown, Trace]] | None = None
-        self._histogram: Band | None = None
-        self._before_sent: Any = None
-        self._rough = False
-        self._measured: Any = None
-        self._seen = 0
-        self._loop = asyncio.create_task(self._painting())
+        self._change_event = asyncio.Event()
+        self._drawn_event = asyncio.Event()
+        self._sent_id = self._drawn_id = 0
+        self._result_cache: tuple[Any, FilteredFrame] | None = None
+        self._pyramid_cache: tuple[Any, tuple[Bitmap, Bitmap, Trace]] | None = None
+        self._sent_before: Any = None  # the frame whose original the page has
+        self._preview_shown = False
+        self._measured_state: Any = None
+        self._camera_frames = 0
+        self._loop = asyncio.create_task(self._paint_loop())
 
-    # --- what can be done -------------------------------------------------------------------------
-
-    @property
-    def chain(self) -> Chain:
-        """As it is now."""
-        return self.history.now
+    # --- actions ----------------------------------------------------------------------------------
 
     @property
-    def fitting(self) -> Chain:
-        """The chain, with no more levels than what is shown can have."""
-        return self.chain if self.current is None else self.chain.fitting(self.current.first.shape)
+    def chain(self) -> FilterChain:
+        """The current chain."""
+        return self.history.current
 
-    def do(self, chain: Chain, why: Any = None) -> None:
-        """Changes the chain; dragging, with the same ``why``, is one step to undo."""
-        self.history.do(chain, why)
-        self.changed()
+    @property
+    def fitted_chain(self) -> FilterChain:
+        """The current chain, with no more levels than the current input allows."""
+        return self.chain if self.current is None else self.chain.fit_shape(self.current.first_frame.shape)
 
-    def told(self) -> None:
-        """There is news for the page."""
+    def set_chain(self, chain: FilterChain, gesture: Any = None) -> None:
+        """Change the chain; changes by the same gesture are undone in one step."""
+        self.history.record(chain, gesture)
+        self.invalidate()
+
+    def notify_page(self) -> None:
+        """Refresh the page, if it is open."""
         if self.page is not None:
-            self.page.news()
+            self.page.refresh()
 
-    def changed(self) -> None:
-        """Something about what is shown is other than before."""
+    def invalidate(self) -> None:
+        """Render again, because something about the picture changed."""
         self.version += 1
-        self._wanted.set()
+        self._change_event.set()
 
     @contextmanager
-    def place(self) -> Iterator[None]:
-        """A place in the strip for what is on its way, however many come at once."""
-        if len(self.inputs) + self._arriving >= MOST_INPUTS:
-            raise ArgumentError(f"{MOST_INPUTS} things are open already; close one first")
-        self._arriving += 1
+    def reserve_slot(self) -> Iterator[None]:
+        """Reserve a slot for an input while it is opened."""
+        if len(self.inputs) + self._reserved_slots >= MAX_INPUTS:
+            raise ArgumentError(f"{MAX_INPUTS} files are open already; close one first")
+        self._reserved_slots += 1
         try:
             yield
         finally:
-            self._arriving -= 1
+            self._reserved_slots -= 1
 
-    async def open(self, path: Path, name: str, source: str | None = None) -> Input:
-        """A file for the strip, decoded by a worker; it is shown."""
-        with self.place():
-            return await self.opened(path, name, source)
+    async def open_file(self, path: Path, name: str, source: str | None = None) -> Input:
+        """Open a file and show it."""
+        with self.reserve_slot():
+            return await self.open_in_slot(path, name, source)
 
-    async def opened(self, path: Path, name: str, source: str | None = None) -> Input:
-        """A file, for the place that it has already."""
-        memory = self.room.memory
-        limits = replace(self.room.limits, memory=min(self.room.limits.memory, memory.total // 2))
-        run = asyncio.get_running_loop().run_in_executor
+    async def open_in_slot(self, path: Path, name: str, source: str | None = None) -> Input:
+        """Open a file in a slot that is already reserved, and show it."""
+        memory = self.budget.memory
+        limits = replace(self.budget.limits, memory=min(self.budget.limits.memory, memory.total // 2))
         async with memory.lend(limits.memory):
-            found = await run(None, lambda: opened(path, name, limits, source, memory))
+            new_input = await asyncio.to_thread(open_input, path, name, limits, source, memory)
         if self.closed:
-            found.close()
-            raise ArgumentError("this page is no longer known; load it again")
-        self.inputs.append(found)
-        self.choose(found)
-        return found
+            new_input.close()
+            raise ArgumentError("this session has expired; reload the page")
+        self.inputs.append(new_input)
+        self.select(new_input)
+        return new_input
 
-    def camera(self) -> Camera:
-        """The camera, in the strip; it is shown."""
-        own = next((one for one in self.inputs if isinstance(one, Camera)), None)
-        if own is None:
-            with self.place():
-                own = Camera()
-                self.inputs.append(own)
-        self.choose(own)
-        return own
+    def show_camera(self) -> None:
+        """Show the camera, and add it to the inputs if needed."""
+        camera = next((each for each in self.inputs if isinstance(each, Camera)), None)
+        if camera is None:
+            with self.reserve_slot():
+                camera = Camera()
+                self.inputs.append(camera)
+        self.select(camera)
 
-    def choose(self, own: Input | None) -> None:
-        """Shows something of the strip, or nothing."""
-        self.current, self.number = own, 0
-        self.playing.on = False
-        self.figures, self._histogram, self.trouble = {}, None, ""
-        self._kept = self._pyramid = self._measured = self.painted = None  # (they tell of something else)
-        self.drawn.clear()
-        self.changed()
+    def select(self, selected: Input | None) -> None:
+        """Show an input, or nothing."""
+        self.current, self.number = selected, 0
+        self.playback.on = False
+        self.figures, self.histogram, self.error_message = {}, None, ""
+        self._result_cache = self._pyramid_cache = self._measured_state = self.last_sent = None
+        self.draw_times.clear()
+        self.invalidate()
 
-    def close_input(self, own: Input) -> None:
-        """Takes something out of the strip."""
-        place = self.inputs.index(own)
-        self.inputs.remove(own)
-        if self.reference is own:
+    def close_input(self, closed: Input) -> None:
+        """Close an input; if it is shown, show its neighbour."""
+        index = self.inputs.index(closed)
+        self.inputs.remove(closed)
+        if self.reference is closed:
             self.reference = None
-        if self.current is own:
-            left = self.inputs
-            self.choose(left[min(place, len(left) - 1)] if left else None)
-        own.close()
-        if own.path is not None and own.path.parent == self.folder:
-            self.room.discard(own.path.stat().st_size)
-            own.path.unlink()
+        if self.current is closed:
+            self.select(self.inputs[min(index, len(self.inputs) - 1)] if self.inputs else None)
+        closed.close()
+        if closed.path is not None and closed.path.parent == self.folder:
+            self.budget.discard(closed.path.stat().st_size)
+            closed.path.unlink()
 
     @property
     def rate(self) -> float:
-        """Frames in a second at which it plays."""
+        """Frames per second of playback."""
         assert self.current is not None
         return self.current.rate or 10.0
 
     def play(self, on: bool) -> None:
-        """Plays or pauses."""
-        own = self.current
-        if own is None or own.count < 2:
+        """Play or pause."""
+        if self.current is None or self.current.frame_count < 2:
             return
-        if on and self.number >= own.count - 1 and not self.playing.loop:
+        if on and self.number >= self.current.frame_count - 1 and not self.playback.loop:
             self.number = 0
-        self.playing.on = on
-        self.playing.start(self.number)
-        self.drawn.clear()
-        self.changed()
+        self.playback.on = on
+        self.playback.start(self.number)
+        self.draw_times.clear()
+        self.invalidate()
 
     def seek(self, number: int) -> None:
-        """Shows a frame or slice."""
+        """Show a frame or slice."""
         if self.current is not None:
-            self.number = int(min(max(0, number), self.current.count - 1))
-            self.playing.start(self.number)
-            self.changed()
+            self.number = int(min(max(0, number), self.current.frame_count - 1))
+            self.playback.start(self.number)
+            self.invalidate()
 
-    # --- the page ---------------------------------------------------------------------------------
+    # --- connection to the page -------------------------------------------------------------------
 
     def attach(self, send: Send) -> None:
-        """Where pictures go."""
+        """Send pictures to a page from now on."""
         self._send = send
-        self._sent = self._drawn = 0
-        self._before_sent = None
-        self.scale = UNKNOWN
-        self.changed()
+        self._sent_id = self._drawn_id = 0
+        self._sent_before = None
+        self.scale = UNKNOWN_SCALE
+        self.invalidate()
 
     def detach(self, send: Send) -> None:
-        """That page is gone; another one may have come already."""
+        """Stop sending to a page, unless another one was attached in the meantime."""
         if self._send == send:
             self._send = None
 
-    def acknowledged(self, number: int) -> None:
-        """The page has drawn a picture."""
-        self._drawn = max(self._drawn, number)
-        self.drawn.append(time.perf_counter())
-        self._acked.set()
+    def acknowledge(self, number: int) -> None:
+        """Note that the page has drawn a picture."""
+        self._drawn_id = max(self._drawn_id, number)
+        self.draw_times.append(time.perf_counter())
+        self._drawn_event.set()
 
-    def saw(self, data: bytes, width: int, height: int) -> None:
-        """The browser's camera has a new frame."""
+    def add_camera_frame(self, data: bytes, width: int, height: int) -> None:
+        """Show a new frame of the camera."""
+        self._camera_frames += 1
         if isinstance(self.current, Camera):
-            self.current.see(data, width, height)
-            self._seen += 1
-            self._wanted.set()
+            self.current.set_frame(data, width, height)
+            self._change_event.set()
 
     @property
     def fps(self) -> float:
-        """Pictures in a second that the page has drawn lately; 0 when nothing moves."""
+        """Pictures per second that the page has drawn recently; 0 when nothing moves."""
         now = time.perf_counter()
-        lately = [moment for moment in self.drawn if now - moment < 3.0]
-        if len(lately) < 2 or now - lately[-1] > 1.0:
+        recent = [moment for moment in self.draw_times if now - moment < 3.0]
+        if len(recent) < 2 or now - recent[-1] > 1.0:
             return 0.0
-        return (len(lately) - 1) / (lately[-1] - lately[0])
+        return (len(recent) - 1) / (recent[-1] - recent[0])
 
     @property
     def moving(self) -> bool:
-        """Whether pictures come by themselves."""
-        return self.playing.on or isinstance(self.current, Camera)
+        """Whether new pictures come without a change by the visitor."""
+        return self.playback.on or isinstance(self.current, Camera)
 
-    async def _painting(self) -> None:
+    async def _paint_loop(self) -> None:
         while True:
-            exact = not self.playing.on and not await self._changed()
-            self._wanted.clear()
+            exact = not self.playback.on and not await self._wait_for_change()
+            self._change_event.clear()
             if self._send is None or self.current is None:
-                if self.playing.on:
-                    await self._wanted.wait()
+                if self.playback.on:
+                    await self._change_event.wait()
                 continue
-            await self._room()
-            if self.playing.on and not await self._next():
+            await self._wait_for_page()
+            if self.playback.on and not await self._advance():
                 continue
             try:
                 await self._paint(exact)
             except asyncio.CancelledError:
                 raise
-            except Exception as error:  # (the page lives on, whatever a filter does)
-                self._failed(error)
-                self.playing.on = False
-                self.told()
-                await self._nothing()
+            except Exception as error:  # The session survives any failure of a filter.
+                text = str(error) if isinstance(error, UndulaError) else f"{type(error).__name__}: {error}"
+                self.error_message = " ".join(text.split())[:400] or type(error).__name__
+                self.playback.on = False
+                self.notify_page()
+                await self._send_empty()
 
-    async def _changed(self) -> bool:
-        """Until something changes; False when nothing does, and what is shown is not exact yet."""
+    async def _wait_for_change(self) -> bool:
+        """Wait for a change; False if there is none for a while and the page shows a preview."""
         try:
-            rest = REST if self._rough and self._near else None
-            await asyncio.wait_for(self._wanted.wait(), rest)
+            timeout = QUIET_SECONDS if self._preview_shown and self._shows_exact else None
+            await asyncio.wait_for(self._change_event.wait(), timeout)
         except TimeoutError:
             return False
         return True
 
     @property
-    def _near(self) -> bool:
-        """Whether single pixels can be seen, or there are so few that all are sent anyway."""
-        return self.scale > 0.6 or self.current is None or self.current.first.nbytes <= LARGE
+    def _shows_exact(self) -> bool:
+        """Whether the exact picture follows a preview: it is zoomed in, or not too large."""
+        return (
+            self.scale > 0.6
+            or self.current is None
+            or self.current.first_frame.nbytes <= MAX_ZOOMED_OUT_BYTES
+        )
 
-    def zoomed(self, scale: float) -> None:
-        """So many pixels of the screen are one of the picture now."""
+    def set_scale(self, scale: float) -> None:
+        """Set the number of screen pixels per pixel of the picture."""
         self.scale = min(64.0, max(0.01, scale))
-        if self._rough and self._near:
-            self._wanted.set()
+        if self._preview_shown and self._shows_exact:
+            self._change_event.set()
 
-    async def _room(self) -> None:
-        """Until the page has drawn what it got."""
-        while self._sent - self._drawn >= AHEAD:
-            self._acked.clear()
+    async def _wait_for_page(self) -> None:
+        """Wait until the page has drawn the pictures that it received."""
+        while self._sent_id - self._drawn_id >= MAX_PICTURES_IN_FLIGHT:
+            self._drawn_event.clear()
             try:
-                await asyncio.wait_for(self._acked.wait(), 5.0)
-            except TimeoutError:  # (a tab that nobody looks at does not draw)
-                self._drawn = self._sent
+                await asyncio.wait_for(self._drawn_event.wait(), 5.0)
+            except TimeoutError:  # Tabs in the background do not draw.
+                self._drawn_id = self._sent_id
 
-    async def _next(self) -> bool:
-        """The next frame, when it is due; False if something else came in between."""
+    async def _advance(self) -> bool:
+        """Go to the next frame when it is due; False if something changed in the meantime."""
         assert self.current is not None
         number = self.number + 1
-        late = -self.playing.due(number, self.rate)
-        if self.playing.speed and late > LATE:  # (a little is caught up)
-            number += int(late * self.rate * self.playing.speed)
-        if number >= self.current.count:
-            if not self.playing.loop:
-                self.playing.on = False
-                self.number = self.current.count - 1
-                self.told()
+        delay = -self.playback.seconds_until(number, self.rate)
+        if self.playback.speed and delay > MAX_DELAY_SECONDS:
+            number += int(delay * self.rate * self.playback.speed)
+        if number >= self.current.frame_count:
+            if not self.playback.loop:
+                self.playback.on = False
+                self.number = self.current.frame_count - 1
+                self.notify_page()
                 return True
             number = 0
-            self.playing.start(0)
-        wait = self.playing.due(number, self.rate)
+            self.playback.start(0)
+        wait = self.playback.seconds_until(number, self.rate)
         if wait > 0:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wanted.wait(), wait)
-                return not self.playing.on  # (something was changed: look again)
+                await asyncio.wait_for(self._change_event.wait(), wait)
+                return not self.playback.on
         self.number = number
         return True
 
     async def _paint(self, exact: bool) -> None:
-        own, number, version, view = self.current, self.number, self.version, self.view
-        assert own is not None
+        shown, number, version, view = self.current, self.number, self.version, self.view
+        assert shown is not None
         moving = self.moving
-        pipeline, settings = self.fitting.pipeline(), self.settings
+        pipeline, settings = self.fitted_chain.pipeline(), self.settings
         run = asyncio.get_running_loop().run_in_executor
-        ahead = number + 1 if moving and number + 1 < own.count else None
-        need = max(work_for(own.first, pipeline), work_for(own.first, pipeline, True) * (view in PYRAMIDS))
-        async with self.room.memory.lend(need):
-            key, result, shown, note = await run(
-                self.pool, lambda: self._rendered(own, number, ahead, pipeline, settings, view)
+        ahead = number + 1 if moving and number + 1 < shown.frame_count else None
+        nbytes = working_memory(shown.first_frame, pipeline)
+        if view in PYRAMID_VIEWS:
+            nbytes = max(nbytes, working_memory(shown.first_frame, pipeline, True))
+        async with self.budget.memory.lend(nbytes):
+            key, result, layers, note = await run(
+                self.pool, lambda: self._render(shown, number, ahead, pipeline, settings, view)
             )
-            self._recovered()
-            if "before" in shown and self._before_sent == key[0]:
-                del shown["before"]  # (the page has it)
-            quick = moving or (not exact and sum(one.nbytes for one in shown.values()) > SMALL)
-            self._rough = quick and not moving
-            parts = await run(self.pool, lambda: encoded(shown, quick, self.raw, self.scale))
-        if self.current is not own:
+            if self.error_message:
+                self.error_message = ""
+                self.notify_page()
+            if "before" in layers and self._sent_before == key[0]:
+                del layers["before"]  # The page has it already.
+            preview = moving or (
+                not exact and sum(bitmap.nbytes for bitmap in layers.values()) > MAX_EXACT_BYTES
+            )
+            self._preview_shown = preview and not moving
+            parts = await run(self.pool, lambda: encode_layers(layers, preview, self.raw, self.scale))
+        if self.current is not shown:
             return
-        if "before" in shown:
-            self._before_sent = None if quick else key[0]
-        self._sent += 1
+        if "before" in layers:
+            self._sent_before = None if preview else key[0]
+        self._sent_id += 1
         head = {
-            "id": self._sent,
+            "id": self._sent_id,
             "version": version,
             "view": view,
-            "number": number,
-            "input": own.id,
-            "exact": not quick,
+            "number": key[0][2] if isinstance(shown, Camera) else number,
+            "input": shown.id,
+            "exact": not preview,
             "note": note,
         }
-        send = self._send
-        if send is not None:
-            await send(message(head, parts))
-        if self.current is not own:
+        if self._send is not None:
+            await self._send(pack_message(head, parts))
+        if self.current is not shown:
             return
-        self.painted = Painted(self._sent, version, number, result.milliseconds, tuple(shown))
-        if self.version == version and not moving and (not quick or not self._near):
-            await self._look(own, key, result, pipeline)
+        self.last_sent = SentPicture(version, result.milliseconds)
+        if self.version == version and not moving and (not preview or not self._shows_exact):
+            await self._measure(shown, key, result, pipeline)
         if not moving:
-            self.told()
+            self.notify_page()
 
-    async def _nothing(self) -> None:
-        """What could not be made is not shown as something else."""
+    async def _send_empty(self) -> None:
+        """Clear the page, rather than show the picture of an earlier state."""
         if self._send is not None and self.current is not None:
-            with suppress(Exception):  # (a page that is gone)
-                await self._send(message({"input": self.current.id, "version": self.version}, []))
+            with suppress(Exception):  # The page may be gone.
+                await self._send(pack_message({"input": self.current.id, "version": self.version}, []))
 
-    def _failed(self, error: Exception) -> None:
-        text = str(error) if isinstance(error, UndulaError) else f"{type(error).__name__}: {error}"
-        self.trouble = " ".join(text.split())[:400] or type(error).__name__
+    # --- rendering, in a thread -------------------------------------------------------------------
 
-    def _recovered(self) -> None:
-        if self.trouble:
-            self.trouble = ""
-            self.told()
-
-    # --- by a thread ------------------------------------------------------------------------------
-
-    def _rendered(
+    def _render(
         self,
-        own: Input,
+        shown: Input,
         number: int,
         ahead: int | None,
         pipeline: Pipeline,
         settings: Settings,
         view: str,
-    ) -> tuple[Any, Made, dict[str, Shown], str]:
-        """The result, the layers of a view, and a word about them; for the same state it is made once."""
-        what = (own.id, number, self._seen if isinstance(own, Camera) else 0)
-        key = (what, pipeline, settings)
-        kept = self._kept
-        if kept is None or kept[0] != key:
-            frame = own.frame(number, ahead)
-            self._kept = kept = (key, made(frame, own.channel_axis, pipeline, settings, own.stored))
-        result = kept[1]
-        pyramid = None
-        if view in PYRAMIDS:
-            pyramid = self._bands(key, result, own, pipeline)[:2]
+    ) -> tuple[Any, FilteredFrame, dict[str, Bitmap], str]:
+        """Return a key of the state, the filtered frame, the layers of the view and a note."""
+        frame_key = (shown.id, number, self._camera_frames if isinstance(shown, Camera) else 0)
+        key = (frame_key, pipeline, settings)
+        cache = self._result_cache
+        if cache is None or cache[0] != key:
+            frame = shown.frame(number, ahead)
+            result = filter_frame(frame, shown.channel_axis, pipeline, settings, shown.stored)
+            self._result_cache = cache = (key, result)
+        result = cache[1]
         if view == "difference":
-            found, gain = difference(result, own.screen)
-            return key, result, {view: found}, f"difference × {gain:g}, around mid-grey"
-        return key, result, layers(view, result, own.screen, pyramid), ""
+            bitmap, gain = render_difference(result, shown.display)
+            return key, result, {view: bitmap}, f"difference × {gain:g}, around mid-grey"
+        pyramids = self._pyramids(key, result, shown, pipeline)[:2] if view in PYRAMID_VIEWS else None
+        return key, result, view_layers(view, result, shown.display, pyramids), ""
 
-    def _bands(self, key: Any, result: Made, own: Input, pipeline: Pipeline) -> tuple[Shown, Shown, Trace]:
-        pyramid = self._pyramid
-        if pyramid is None or pyramid[0] != key:
-            self._pyramid = pyramid = (key, bands(result.before, own.channel_axis, pipeline, own.stored))
-        return pyramid[1]
+    def _pyramids(
+        self, key: Any, result: FilteredFrame, shown: Input, pipeline: Pipeline
+    ) -> tuple[Bitmap, Bitmap, Trace]:
+        cache = self._pyramid_cache
+        if cache is None or cache[0] != key:
+            pyramids = render_pyramids(result.before, shown.channel_axis, pipeline, shown.stored)
+            self._pyramid_cache = cache = (key, pyramids)
+        return cache[1]
 
-    # --- figures, when there is time --------------------------------------------------------------
+    # --- figures ----------------------------------------------------------------------------------
 
-    async def _look(self, own: Input, key: Any, result: Made, pipeline: Pipeline) -> None:
-        """Figures, and a histogram if there is memory for it, when nothing else is wanted any more."""
-        asked = (key, self.reference.id if self.reference else None, self.band, self.histogram)
-        if asked == self._measured:
+    async def _measure(self, shown: Input, key: Any, result: FilteredFrame, pipeline: Pipeline) -> None:
+        """Compute the figures, and the histogram if memory allows, unless something changes first."""
+        state = (key, self.reference.id if self.reference else None, self.band)
+        if state == self._measured_state:
             return
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._wanted.wait(), 0.15)
+            await asyncio.wait_for(self._change_event.wait(), FIGURES_DELAY_SECONDS)
             return
-        run = asyncio.get_running_loop().run_in_executor
-        need = work_for(own.first, pipeline, True)
-        histogram = self.histogram and self.room.memory.has(need)
+        nbytes = working_memory(shown.first_frame, pipeline, True)
+        with_histogram = self.budget.memory.can_lend(nbytes)
 
-        def look() -> tuple[dict[str, float], Band | None]:
-            other = (
-                self.reference.frame(self.number if self.reference.count > 1 else 0)
-                if self.reference
-                else None
-            )
-            found = compared(result, other, own)
-            if not histogram or min(result.before.shape[:2]) < 2 or pipeline.level == 0:
-                return found, None
-            return found, Band.of(self._bands(key, result, own, pipeline)[2], *self.band)
+        def measure() -> tuple[dict[str, float], BandHistogram | None]:
+            reference = self.reference
+            expected = None
+            if reference is not None:
+                expected = reference.frame(self.number if reference.frame_count > 1 else 0)
+            figures = quality_figures(result, expected, shown)
+            if not with_histogram or min(result.before.shape[:2]) < 2 or pipeline.level == 0:
+                return figures, None
+            trace = self._pyramids(key, result, shown, pipeline)[2]
+            return figures, BandHistogram.from_trace(trace, *self.band)
 
-        async with self.room.memory.lend(need if histogram else SAMPLE * own.first.size):
-            figures, band = await run(self.pool, look)
-        if self.current is own:
-            self.figures, self._histogram, self._measured = figures, band, asked
+        async with self.budget.memory.lend(
+            nbytes if with_histogram else BYTES_PER_SAMPLE * shown.first_frame.size
+        ):
+            figures, histogram = await asyncio.get_running_loop().run_in_executor(self.pool, measure)
+        if self.current is shown:
+            self.figures, self.histogram, self._measured_state = figures, histogram, state
 
-    @property
-    def distribution(self) -> Band | None:
-        """The histogram of the band that was chosen."""
-        return self._histogram
+    async def current_result(self) -> FilteredFrame:
+        """Filter the current frame with the current chain."""
+        shown, pipeline = self.current, self.fitted_chain.pipeline()
+        if shown is None:
+            raise ArgumentError("no file is open")
 
-    @property
-    def result(self) -> Made | None:
-        """What was made last."""
-        return self._kept[1] if self._kept is not None else None
+        def filtered() -> FilteredFrame:
+            frame = shown.frame(self.number)
+            return filter_frame(frame, shown.channel_axis, pipeline, self.settings, shown.stored)
 
-    async def current_result(self) -> Made:
-        """The result of what is set up now."""
-        own, pipeline = self.current, self.fitting.pipeline()
-        if own is None:
-            raise ArgumentError("nothing is open")
-        run = asyncio.get_running_loop().run_in_executor
-        async with self.room.memory.lend(work_for(own.first, pipeline)):
-            frame = await run(self.pool, lambda: own.frame(self.number))
-            return await run(
-                self.pool, lambda: made(frame, own.channel_axis, pipeline, self.settings, own.stored)
-            )
+        async with self.budget.memory.lend(working_memory(shown.first_frame, pipeline)):
+            return await asyncio.get_running_loop().run_in_executor(self.pool, filtered)
 
     def close(self) -> None:
-        """Ends everything, and leaves no file behind."""
+        """Close all inputs and remove all files of the session."""
         self.closed = True
         self._loop.cancel()
         self._send = None
-        for own in [*self.inputs]:
-            self.close_input(own)
-        self._kept = self._pyramid = None
+        for each in [*self.inputs]:
+            self.close_input(each)
+        self._result_cache = self._pyramid_cache = None
         shutil.rmtree(self.folder, ignore_errors=True)

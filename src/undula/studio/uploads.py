@@ -1,4 +1,4 @@
-"""Files that visitors send: no longer than allowed, and gone again unless they could be opened."""
+"""Files that visitors upload: limited in size, and removed unless they can be opened."""
 
 from __future__ import annotations
 
@@ -8,54 +8,52 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import FileError
-from .room import ServerBudget
+from .budget import ServerBudget
 
-__all__ = ["Arrival", "TooLongError", "arriving"]
+__all__ = ["Upload", "UploadTooLargeError", "receiving"]
 
 
-class TooLongError(FileError):
-    """A file is larger than a visitor may send."""
+class UploadTooLargeError(FileError):
+    """An upload is larger than this Studio allows."""
 
 
 @dataclass
-class Arrival:
-    """A file on its way; the disk that it takes is counted while it comes."""
+class Upload:
+    """A file that is being received; its disk space is accounted for as it arrives."""
 
-    room: ServerBudget
+    budget: ServerBudget
     path: Path
-    taken: int = 0
+    received: int = 0
     kept: bool = False
 
     async def receive(self, chunks: AsyncIterator[bytes], length: int = 0) -> None:
-        """Writes what comes, as long as it is not too long; ``length`` is how long it says that it is."""
-        most = self.room.limits.upload
-        wrong = TooLongError(
-            f"it is larger than {most / 1e6:,.0f} MB, which is the limit of this Studio (--max-upload)"
-        )
-        if length > most:
-            raise wrong
+        """Write the chunks to the file; ``length`` is the declared number of bytes, if any."""
+        limit = self.budget.limits.upload
+        too_large = UploadTooLargeError(f"it is larger than {limit / 1e6:,.0f} MB, the limit of --max-upload")
+        if length > limit:
+            raise too_large
         with self.path.open("wb") as file:
             async for chunk in chunks:
-                if self.taken + len(chunk) > most:
-                    raise wrong
-                self.room.store(len(chunk))
-                self.taken += len(chunk)
+                if self.received + len(chunk) > limit:
+                    raise too_large
+                self.budget.store(len(chunk))
+                self.received += len(chunk)
                 file.write(chunk)
-        if self.taken == 0:
+        if self.received == 0:
             raise FileError("the file is empty")
 
     def keep(self) -> None:
-        """It is open: whoever has it removes it."""
+        """Keep the file: from now on the session removes it."""
         self.kept = True
 
 
 @contextmanager
-def arriving(room: ServerBudget, path: Path) -> Iterator[Arrival]:
-    """A file that is removed, with all it has taken, if anything keeps it from being opened."""
-    arrival = Arrival(room, path)
+def receiving(budget: ServerBudget, path: Path) -> Iterator[Upload]:
+    """Receive an upload; unless it is kept, the file is removed and its disk space released."""
+    upload = Upload(budget, path)
     try:
-        yield arrival
+        yield upload
     finally:
-        if not arrival.kept:
+        if not upload.kept:
             path.unlink(missing_ok=True)
-            room.discard(arrival.taken)
+            budget.discard(upload.received)

@@ -1,4 +1,4 @@
-"""The stage as an element of the page."""
+"""The viewer as an element of the page."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ __all__ = ["Viewer"]
 
 
 class Viewer(Element, component="static/viewer.js"):
-    """A canvas that gets its pictures by a WebSocket of its own; ``path`` is the session's secret key.
+    """A canvas that receives pictures over its own WebSocket; ``path`` is the secret key of the session.
 
-    Events: ``shortcut`` (a key that somebody pressed), ``pipeline`` (a file with one), ``camera``.
+    Events: ``shortcut`` (a key was pressed), ``pipeline`` (a pipeline file was chosen), ``camera`` (the
+    camera was started, or failed), ``sync`` (a mark that the state of the session then reports).
     """
 
     def __init__(self, path: str) -> None:
         super().__init__()
         self._props["path"] = path
         self._props["label"] = (
-            "Picture. Plus and minus zoom, 0 fits, arrow keys step, question mark shows all keys"
+            "Image. Plus and minus zoom, 0 fits, arrow keys step, question mark lists all keys"
         )
 
-    def say(self, label: str) -> None:
-        """What a screen reader says of the picture."""
+    def set_label(self, label: str) -> None:
+        """Set the description that screen readers speak."""
         self._props["label"] = label
         self.update()

@@ -1,4 +1,4 @@
-"""The application: a page, a WebSocket for pictures, a way in for files and a way out for exports."""
+"""The web application: the page, a WebSocket for pictures, uploads and downloads."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from starlette.requests import ClientDisconnect
 from ..errors import UndulaError
 from .guard import visitor_of
 from .page import Page
-from .server import Options
+from .server import ServerOptions
 from .session import Session
-from .shelf import Shelf
-from .uploads import TooLongError, arriving
+from .sessions import SessionRegistry
+from .uploads import UploadTooLargeError, receiving
 
 __all__ = ["application"]
 
 STATIC = Path(__file__).parent / "static"
 
 
-def application(options: Options, shelf: Shelf) -> Any:
-    """The application, without its guard."""
+def application(options: ServerOptions, sessions: SessionRegistry) -> Any:
+    """Return the ASGI application, without access control."""
 
     @asynccontextmanager
     async def lifespan(_: Any) -> Any:
-        tidying = asyncio.create_task(_tidying(shelf))
+        cleaning = asyncio.create_task(_clean_up(sessions))
         yield
-        tidying.cancel()
-        shelf.close()
+        cleaning.cancel()
+        sessions.close()
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
 
     async def pictures(websocket: WebSocket, key: str) -> None:
-        session = shelf.by_key(visitor_of(websocket.scope), key)
+        session = sessions.by_key(visitor_of(websocket.scope), key)
         if session is None:
             await websocket.close(4404)
             return
@@ -51,7 +51,7 @@ def application(options: Options, shelf: Shelf) -> Any:
         session.attach(send)
         try:
             while True:
-                _heard(session, await websocket.receive())
+                _handle_message(session, await websocket.receive())
         except (WebSocketDisconnect, RuntimeError):
             pass
         finally:
@@ -59,41 +59,43 @@ def application(options: Options, shelf: Shelf) -> Any:
 
     app.add_api_websocket_route("/studio/pictures/{key}", pictures)
 
-    async def upload(request: Request, key: str, name: str = "file") -> JSONResponse:
-        session = shelf.by_key(visitor_of(request.scope), key)
+    async def receive_upload(request: Request, key: str, name: str = "file") -> JSONResponse:
+        session = sessions.by_key(visitor_of(request.scope), key)
         if session is None:
-            return JSONResponse({"error": "this page is no longer known; load it again"}, 404)
+            return JSONResponse({"error": "this session has expired; reload the page"}, 404)
         path = session.folder / f"{secrets.token_hex(8)}{_suffix(name)}"
         length = int(request.headers.get("content-length") or 0)
         try:
-            with session.place(), arriving(shelf.room, path) as arrival:
-                await arrival.receive(request.stream(), length)
-                await session.opened(path, name[-120:])
-                arrival.keep()
+            with session.reserve_slot(), receiving(sessions.budget, path) as upload:
+                await upload.receive(request.stream(), length)
+                await session.open_in_slot(path, name[-120:])
+                upload.keep()
         except ClientDisconnect:
             return JSONResponse({"error": "the upload was aborted"}, 400)
         except (UndulaError, OSError) as error:
-            long = isinstance(error, TooLongError)
-            return JSONResponse({"error": " ".join(str(error).split())}, 413 if long else 422)
-        session.told()
+            status = 413 if isinstance(error, UploadTooLargeError) else 422
+            return JSONResponse({"error": " ".join(str(error).split())}, status)
+        session.notify_page()
         return JSONResponse({"name": name})
 
-    app.add_api_route("/studio/upload/{key}", upload, methods=["POST"], response_model=None)
+    app.add_api_route("/studio/upload/{key}", receive_upload, methods=["POST"], response_model=None)
 
-    async def exported(request: Request, key: str, number: int) -> Any:
-        session = shelf.by_key(visitor_of(request.scope), key)
-        path = session.exported.get(number) if session is not None else None
+    async def download_export(request: Request, key: str, number: int) -> Any:
+        session = sessions.by_key(visitor_of(request.scope), key)
+        path = session.exports.get(number) if session is not None else None
         if path is None or not path.is_file():
-            return JSONResponse({"error": "there is no such export"}, 404)
+            return JSONResponse({"error": "no such export"}, 404)
         return FileResponse(path, filename=path.name)
 
-    app.add_api_route("/studio/export/{key}/{number}", exported, methods=["GET"], response_model=None)
+    app.add_api_route("/studio/export/{key}/{number}", download_export, methods=["GET"], response_model=None)
 
     async def state(request: Request, key: str) -> JSONResponse:
-        session = shelf.by_key(visitor_of(request.scope), key)
+        session = sessions.by_key(visitor_of(request.scope), key)
         if session is None:
-            return JSONResponse({"error": "this page is no longer known; load it again"}, 404)
-        return JSONResponse({"version": session.version, "playing": session.playing.on})
+            return JSONResponse({"error": "this session has expired; reload the page"}, 404)
+        return JSONResponse(
+            {"version": session.version, "playing": session.playback.on, "mark": session.sync_mark}
+        )
 
     app.add_api_route("/studio/state/{key}", state, methods=["GET"], response_model=None)
 
@@ -102,16 +104,16 @@ def application(options: Options, shelf: Shelf) -> Any:
         client = ui.context.client
         await client.connected(timeout=20)
         try:
-            session, new = shelf.session(visitor_of(request.scope), client.tab_id or client.id)
+            session, new = sessions.session(visitor_of(request.scope), client.tab_id or client.id)
         except UndulaError as error:
             ui.label(str(error)).classes("text-h6 q-pa-lg")
             return
-        own = Page(session, options, await asyncio.wrap_future(shelf.devices))
-        own.build()
-        client.on_delete(lambda: shelf.leave(session, own))
-        session.page = own
+        studio_page = Page(session, options, await asyncio.wrap_future(sessions.devices))
+        studio_page.build()
+        client.on_delete(lambda: sessions.leave(session, studio_page))
+        session.page = studio_page
         if new:
-            await own.open_files(options.files)
+            await studio_page.open_files(options.files)
 
     ui.run_with(
         app,
@@ -125,31 +127,31 @@ def application(options: Options, shelf: Shelf) -> Any:
     return app
 
 
-async def _tidying(shelf: Shelf) -> None:
+async def _clean_up(sessions: SessionRegistry) -> None:
     while True:
         await asyncio.sleep(30)
-        shelf.tidy()
+        sessions.remove_abandoned()
 
 
 def _suffix(name: str) -> str:
-    """The suffix of a name that somebody sent, if it is a plain one."""
-    found = re.search(r"\.[A-Za-z0-9]{1,8}$", name)
-    return found[0].lower() if found else ""
+    """The suffix of a file name sent by a visitor, if it is a plain one."""
+    match = re.search(r"\.[A-Za-z0-9]{1,8}$", name)
+    return match[0].lower() if match else ""
 
 
-def _heard(session: Session, message: Any) -> None:
-    """What a page says: that it has drawn something, or what its camera sees."""
+def _handle_message(session: Session, message: Any) -> None:
+    """Handle a message of the page: a picture was drawn, the zoom changed, or the camera has a new frame."""
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message.get("code", 1000))
     with suppress(ValueError, KeyError, TypeError, struct.error, UndulaError):
         if message.get("text"):
-            told = json.loads(message["text"])
-            if "ack" in told:
-                session.acknowledged(int(told["ack"]))
-            if "scale" in told:
-                session.zoomed(float(told["scale"]))
+            content = json.loads(message["text"])
+            if "ack" in content:
+                session.acknowledge(int(content["ack"]))
+            if "scale" in content:
+                session.set_scale(float(content["scale"]))
         elif message.get("bytes"):
             data = message["bytes"]
             (length,) = struct.unpack_from("<I", data)
             head = json.loads(data[4 : 4 + min(length, 1000)])
-            session.saw(data[4 + length :], int(head["width"]), int(head["height"]))
+            session.add_camera_frame(data[4 + length :], int(head["width"]), int(head["height"]))

@@ -1,13 +1,13 @@
-// The stage: pictures that arrive over a WebSocket of their own, drawn on one canvas; zoom, pan and the divider
-// are the browser's business alone. Nothing here filters anything.
+// The viewer: draws pictures that arrive over a WebSocket on a canvas. Zoom, pan and the divider are handled here
+// only; filtering is done by the server.
 
 const VIEWS = { divider: ["before", "after"], side: ["before", "after"] };
-const LARGEST = 64; // screen pixels for one of the picture
+const MAX_SCALE = 64; // screen pixels per pixel of the picture
 
 export default {
   template: `
     <div class="stage-canvas" :class="{grabbing: dragging, empty: !shown}" tabindex="0" role="application"
-         aria-roledescription="picture viewer" :aria-label="label"
+         aria-roledescription="image viewer" :aria-label="label"
          @wheel.prevent="wheel" @pointerdown="down" @pointermove="move" @pointerup="up" @pointercancel="up"
          @pointerleave="readout = ''" @dblclick="fit">
       <canvas ref="canvas" aria-hidden="true"></canvas>
@@ -22,12 +22,12 @@ export default {
       <div v-if="shown && view === 'side'" class="middle"></div>
       <div v-if="readout" class="readout">{{ readout }}</div>
       <div class="zoom" v-if="shown">{{ zoomed }}</div>
-      <div v-if="dropping" class="drop"><span>Drop pictures, volumes or video here</span></div>
+      <div v-if="dropping" class="drop"><span>Drop images, volumes or videos here</span></div>
       <div class="uploads" role="status" aria-live="polite">
-        <div v-for="one in uploads" :key="one.id" :class="{failed: one.error}">
-          <b>{{ one.name }}</b><span>{{ one.error || (one.share < 1 ? Math.round(100 * one.share) + ' %' : 'decoding …') }}</span>
-          <button v-if="one.error" @click="forget(one)" aria-label="Dismiss">×</button>
-          <i v-else :style="{width: 100 * one.share + '%'}"></i>
+        <div v-for="upload in uploads" :key="upload.id" :class="{failed: upload.error}">
+          <b>{{ upload.name }}</b><span>{{ upload.error || (upload.share < 1 ? Math.round(100 * upload.share) + ' %' : 'decoding …') }}</span>
+          <button v-if="upload.error" @click="forget(upload)" aria-label="Dismiss">×</button>
+          <i v-else :style="{width: 100 * upload.share + '%'}"></i>
         </div>
       </div>
       <input ref="files" type="file" multiple hidden aria-hidden="true" data-testid="file-input" @change="picked">
@@ -45,15 +45,16 @@ export default {
   },
 
   mounted() {
-    this.layers = {}; // name → what is drawn
-    this.sizes = {}; // name → of the picture; what is drawn may be smaller while something changes
+    this.layers = {}; // name → canvas or bitmap
+    this.sizes = {}; // name → size of the picture; previews may be smaller
     this.painted = { id: 0, version: 0, number: 0, at: 0 };
+    this.cameraFrames = 0;
     this.times = [];
     this.at = { scale: 1, x: 0, y: 0, fit: true };
     this.fingers = new Map();
     this.queue = Promise.resolve();
     this.context = this.$refs.canvas.getContext("2d", { alpha: false });
-    // (Asking for sizes and styles at every picture would have the browser lay out the page each time.)
+    // Sizes and styles are read here only: reading them for every picture would force a layout each time.
     this.resized = new ResizeObserver(() => { this.measure(); this.draw(); });
     this.resized.observe(this.$el);
     this.dark = new MutationObserver(() => { this.measure(); this.draw(); });
@@ -86,7 +87,7 @@ export default {
       const scheme = location.protocol === "https:" ? "wss" : "ws";
       this.socket = new WebSocket(`${scheme}://${location.host}/studio/pictures/${this.path}`);
       this.socket.binaryType = "arraybuffer";
-      this.told = 0; // (the scale that the server knows of)
+      this.sentScale = 0; // the scale that the server knows
       this.socket.onmessage = (message) => { this.queue = this.queue.then(() => this.receive(message.data)).catch(console.error); };
       this.socket.onclose = () => { if (!this.closed) setTimeout(() => this.connect(), 1000); };
     },
@@ -95,7 +96,7 @@ export default {
       const length = new DataView(data).getUint32(0, true);
       const head = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 4, length)));
       let offset = 4 + length;
-      if (!head.layers.length) { // (it could not be made)
+      if (!head.layers.length) { // the server could not render it
         if (head.input !== this.painted.input) this.clear();
         return;
       }
@@ -117,7 +118,7 @@ export default {
       this.waiting?.();
     },
 
-    // A layer is a canvas of its own; while pictures come one after the other, what a decoder made, as it is.
+    // Exact layers are drawn into canvases, to read their pixels; previews stay bitmaps.
     async fill(layer, bytes) {
       const old = this.layers[layer.name];
       this.sizes[layer.name] = { width: layer.width, height: layer.height };
@@ -144,7 +145,7 @@ export default {
       const count = layer.width * layer.height;
       if (layer.channels === 4) image.data.set(bytes);
       else {
-        const out = new Uint32Array(image.data.buffer); // (little-endian, as all browsers' machines are)
+        const out = new Uint32Array(image.data.buffer); // little-endian
         if (layer.channels === 1) for (let i = 0; i < count; i++) out[i] = 0xff000000 | (bytes[i] * 0x10101);
         else for (let i = 0, k = 0; i < count; i++, k += 3) out[i] = 0xff000000 | (bytes[k + 2] << 16) | (bytes[k + 1] << 8) | bytes[k];
       }
@@ -158,15 +159,15 @@ export default {
       return canvas;
     },
 
-    // Pixels of a layer, as bytes.
+    // The RGBA bytes of a layer.
     pixels(name, x, y, width, height) {
-      let own = this.layers[name];
-      if (!own.getContext) {
-        const canvas = this.canvasOf(own.width, own.height);
-        canvas.getContext("2d", { willReadFrequently: true }).drawImage(own, 0, 0);
-        own = canvas;
+      let layer = this.layers[name];
+      if (!layer.getContext) {
+        const canvas = this.canvasOf(layer.width, layer.height);
+        canvas.getContext("2d", { willReadFrequently: true }).drawImage(layer, 0, 0);
+        layer = canvas;
       }
-      return own.getContext("2d").getImageData(x ?? 0, y ?? 0, width ?? own.width, height ?? own.height).data;
+      return layer.getContext("2d").getImageData(x ?? 0, y ?? 0, width ?? layer.width, height ?? layer.height).data;
     },
 
     clear() {
@@ -191,7 +192,7 @@ export default {
       this.ground = getComputedStyle(this.$el).getPropertyValue("--stage").trim() || "#15191d";
     },
 
-    // Quickly while something changes; as well as browsers can when nothing does any more.
+    // Draws with low quality while something changes, and with high quality afterwards.
     draw(quick = false) {
       clearTimeout(this.refining);
       if (quick && this.at.scale < 1) this.refining = setTimeout(() => this.draw(), 200);
@@ -206,29 +207,29 @@ export default {
       context.fillRect(0, 0, width, height);
       const layers = this.names().map((name) => this.layers[name]);
       if (!this.shown || layers.some((layer) => !layer)) return;
-      const own = this.sizes[this.names()[0]], side = this.view === "side";
+      const size = this.sizes[this.names()[0]], side = this.view === "side";
       const pane = side ? Math.floor(width / 2) : width;
       if (this.at.fit) {
-        const scale = Math.min(pane / own.width, height / own.height);
-        this.at = { scale: Math.min(scale, 8 * dpr), x: own.width / 2, y: own.height / 2, fit: true };
+        const scale = Math.min(pane / size.width, height / size.height);
+        this.at = { scale: Math.min(scale, 8 * dpr), x: size.width / 2, y: size.height / 2, fit: true };
       }
-      if (this.socket?.readyState === 1 && Math.abs(this.at.scale / this.told - 1) > 0.01) {
-        this.told = this.at.scale;
-        this.socket.send(JSON.stringify({ scale: this.told }));
+      if (this.socket?.readyState === 1 && Math.abs(this.at.scale / this.sentScale - 1) > 0.01) {
+        this.sentScale = this.at.scale;
+        this.socket.send(JSON.stringify({ scale: this.sentScale }));
       }
       this.zoomed = Math.round((100 * this.at.scale) / dpr) + " %";
       if (side) {
-        this.paint(layers[0], own, 0, pane, pane, height);
-        this.paint(layers[1], own, width - pane, pane, pane, height);
+        this.paint(layers[0], size, 0, pane, pane, height);
+        this.paint(layers[1], size, width - pane, pane, pane, height);
       } else if (this.view === "divider") {
         const cut = Math.round(this.split * width);
-        this.paint(layers[0], own, 0, cut, width, height);
-        this.paint(layers[1], own, 0, width, width, height, cut);
-      } else this.paint(layers[0], own, 0, width, width, height);
+        this.paint(layers[0], size, 0, cut, width, height);
+        this.paint(layers[1], size, 0, width, width, height, cut);
+      } else this.paint(layers[0], size, 0, width, width, height);
     },
 
-    // One picture into a pane that begins at `left` and is `pane` wide, from `begin` to `end` of it.
-    paint(layer, own, left, end, pane, height, begin = 0) {
+    // Draws a layer into the pane at `left` with width `pane`, clipped to its columns from `begin` to `end`.
+    paint(layer, size, left, end, pane, height, begin = 0) {
       const context = this.context, { scale, x, y } = this.at;
       context.save();
       context.beginPath();
@@ -238,13 +239,13 @@ export default {
       context.imageSmoothingQuality = this.quality;
       context.translate(left + pane / 2, height / 2);
       context.scale(scale, scale);
-      context.drawImage(layer, -x, -y, own.width, own.height);
+      context.drawImage(layer, -x, -y, size.width, size.height);
       context.restore();
     },
 
     // --- zoom, pan, divider --------------------------------------------------------------------------
 
-    // Of a place on the screen: that of the picture, and how far it is from the middle of its pane.
+    // Converts screen coordinates to those of the picture (x, y), and to the offset from the centre of the pane.
     place(clientX, clientY) {
       const box = this.$el.getBoundingClientRect(), dpr = window.devicePixelRatio || 1;
       let px = (clientX - box.left) * dpr, width = box.width * dpr;
@@ -262,9 +263,9 @@ export default {
       if (!this.shown) return;
       const box = this.$el.getBoundingClientRect();
       const spot = this.place(clientX ?? box.left + box.width / 2, clientY ?? box.top + box.height / 2);
-      const own = this.sizes[this.names()[0]], dpr = window.devicePixelRatio || 1;
-      const least = Math.min(0.5, 100 / Math.max(own.width, own.height)) * dpr;
-      const scale = Math.min(LARGEST * dpr, Math.max(least, this.at.scale * factor));
+      const size = this.sizes[this.names()[0]], dpr = window.devicePixelRatio || 1;
+      const least = Math.min(0.5, 100 / Math.max(size.width, size.height)) * dpr;
+      const scale = Math.min(MAX_SCALE * dpr, Math.max(least, this.at.scale * factor));
       this.at = { scale, x: spot.x - spot.px / scale, y: spot.y - spot.py / scale, fit: false };
       this.draw(true);
     },
@@ -280,7 +281,7 @@ export default {
     down(e) {
       if (e.button > 1 || !this.shown || e.target.closest("button")) return;
       this.fingers.set(e.pointerId, [e.clientX, e.clientY]);
-      try { this.$el.setPointerCapture(e.pointerId); } catch { /* (a pointer that is gone already) */ }
+      try { this.$el.setPointerCapture(e.pointerId); } catch { /* the pointer is gone already */ }
       this.dragging = true;
     },
 
@@ -326,10 +327,10 @@ export default {
     },
 
     look(e) {
-      const names = this.names(), own = this.layers[names[0]];
-      if (!this.shown || !own?.getContext || e.pointerType === "touch") { this.readout = ""; return; }
+      const names = this.names(), layer = this.layers[names[0]];
+      if (!this.shown || !layer?.getContext || e.pointerType === "touch") { this.readout = ""; return; }
       const { x, y } = this.place(e.clientX, e.clientY), px = Math.floor(x), py = Math.floor(y);
-      if (px < 0 || py < 0 || px >= own.width || py >= own.height) { this.readout = ""; return; }
+      if (px < 0 || py < 0 || px >= layer.width || py >= layer.height) { this.readout = ""; return; }
       const value = (name) => {
         const [r, g, b] = this.pixels(name, px, py, 1, 1);
         return r === g && g === b ? `${r}` : `${r} ${g} ${b}`;
@@ -344,18 +345,18 @@ export default {
       if (target.closest?.("input, textarea, [contenteditable], .q-select, .q-menu, .q-dialog")) return;
       const name = (e.ctrlKey || e.metaKey ? "ctrl+" : "") + (e.shiftKey && e.key.length > 1 ? "shift+" : "") + e.key.toLowerCase();
       const slider = target.closest?.("[role=slider]");
-      const here = {
+      const local = {
         "+": () => this.zoom(1.25), "=": () => this.zoom(1.25), "-": () => this.zoom(0.8), 0: () => this.fit(),
         9: () => this.actual(), f: () => this.fullscreen(), o: () => this.pick(),
       }[name];
-      const there = ["1", "2", "3", "4", "5", "6", " ", "arrowleft", "arrowright", "home", "end", "l", "d", "?", "e", "c",
+      const remote = ["1", "2", "3", "4", "5", "6", " ", "arrowleft", "arrowright", "home", "end", "l", "d", "?", "e", "c",
         "h", "ctrl+z", "ctrl+y", "ctrl+s", "x"];
       if (slider && name.startsWith("arrow")) return;
       if (slider && slider.dataset.testid !== "scrub" && (name === "home" || name === "end")) return;
       if (target.closest?.("button, [role=button], [role=switch], [role=tab]") && name === " ") return;
       const redo = name === "ctrl+z" && e.shiftKey ? "ctrl+y" : name;
-      if (here) { e.preventDefault(); here(); }
-      else if (there.includes(redo)) { e.preventDefault(); this.$emit("shortcut", { key: redo }); }
+      if (local) { e.preventDefault(); local(); }
+      else if (remote.includes(redo)) { e.preventDefault(); this.$emit("shortcut", { key: redo }); }
     },
 
     fullscreen() {
@@ -373,7 +374,7 @@ export default {
       const [file] = e.target.files;
       e.target.value = "";
       if (!file) return;
-      if (file.size > 200000) this.$emit("pipeline", { error: `${file.name} is too long for a pipeline` });
+      if (file.size > 200000) this.$emit("pipeline", { error: `${file.name} is too large for a pipeline` });
       else this.$emit("pipeline", { name: file.name, text: await file.text() });
     },
 
@@ -389,34 +390,34 @@ export default {
 
     upload(file) {
       this.uploads.push({ id: Math.random(), name: file.name, share: 0, error: "" });
-      const one = this.uploads.at(-1);
+      const upload = this.uploads.at(-1);
       return new Promise((done) => {
         const request = new XMLHttpRequest();
         request.open("POST", `/studio/upload/${this.path}?name=${encodeURIComponent(file.name)}`);
-        request.upload.onprogress = (e) => { one.share = e.total ? e.loaded / e.total : 0; };
+        request.upload.onprogress = (e) => { upload.share = e.total ? e.loaded / e.total : 0; };
         const finish = (error) => {
-          if (error) one.error = error;
-          else this.forget(one);
+          if (error) upload.error = error;
+          else this.forget(upload);
           done();
         };
         request.onload = () => {
-          let told = {};
-          try { told = JSON.parse(request.responseText); } catch { /* (not of ours) */ }
-          finish(request.status === 200 ? "" : told.error || `the server refused it (${request.status})`);
+          let answer = {};
+          try { answer = JSON.parse(request.responseText); } catch { /* not an answer of the Studio */ }
+          finish(request.status === 200 ? "" : answer.error || `the server refused the upload (${request.status})`);
         };
-        request.onerror = () => finish("the connection broke; it may be larger than the server allows");
+        request.onerror = () => finish("the connection was lost; the file may be larger than the server allows");
         request.send(file);
       });
     },
 
-    forget(one) { this.uploads = this.uploads.filter((other) => other.id !== one.id); },
+    forget(upload) { this.uploads = this.uploads.filter((other) => other.id !== upload.id); },
 
     // --- camera --------------------------------------------------------------------------------------
 
     async startCamera() {
       if (this.camera) return;
       try {
-        if (!navigator.mediaDevices) throw new Error("browsers lend cameras to pages of this machine or of https alone");
+        if (!navigator.mediaDevices) throw new Error("browsers allow cameras only for pages of this machine, or over https");
         this.stream = await navigator.mediaDevices.getUserMedia({ video: { width: { ideal: 640 }, height: { ideal: 480 } }, audio: false });
       } catch (error) {
         this.$emit("camera", { error: error.message || String(error) });
@@ -444,6 +445,7 @@ export default {
           message.set(head, 4);
           message.set(pixels, 4 + head.length);
           this.sent = pixels;
+          this.cameraFrames += 1;
           const answered = new Promise((go) => { this.waiting = go; setTimeout(go, 500); });
           this.socket.send(message);
           await answered;
