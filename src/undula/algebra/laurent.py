@@ -296,7 +296,13 @@ class Laurent:
                 slice(start - low, start - low + n)
                 for start, low, n in zip(term._lowest, lowest, term._array.shape, strict=True)
             )
-            total[place] += term._array if exact else term._float()
+            if exact:
+                # Sums of Fractions take long, so they are formed only where terms overlap.
+                overlap = total[place].astype(bool)
+                total[place] = np.where(overlap, total[place], term._array)
+                total[place][overlap] += term._array[overlap]
+            else:
+                total[place] += term._float()
         return Laurent._make(lowest, total)
 
     def __mul__(self, other: Any) -> Laurent:
@@ -311,15 +317,11 @@ class Laurent:
             return Laurent._make((0,) * self.variables, _zeros((0,) * self.variables, exact))
         taps, body = (small._array, large._array) if exact else (small._float(), large._float())
         lowest = tuple(map(add, small._lowest, large._lowest))
-        if all(1 in lengths for lengths in zip(taps.shape, body.shape, strict=True)):
+        if taps.size == 1 or (not exact and all(1 in n for n in zip(taps.shape, body.shape, strict=True))):
             # A number times a polynomial, or a horizontal one times a vertical one: an outer product.
             return Laurent._make(lowest, taps * body, exact)
-        result = _zeros(tuple(a + b - 1 for a, b in zip(taps.shape, body.shape, strict=True)), exact)
-        for index in zip(*(axis.tolist() for axis in np.nonzero(taps)), strict=True):
-            place = tuple(slice(i, i + n) for i, n in zip(index, body.shape, strict=True))
-            result[place] += taps[index] * body
         # Borders of a product are products of borders, and products of exact numbers never vanish.
-        return Laurent._make(lowest, result, exact)
+        return Laurent._make(lowest, (_exact_convolution if exact else _convolution)(taps, body), exact)
 
     __radd__ = __add__
     __rmul__ = __mul__
@@ -468,6 +470,41 @@ def _trimmed(lowest: tuple[int, ...], array: NDArray[Any]) -> tuple[tuple[int, .
 
 def _zeros(shape: tuple[int, ...], exact: bool) -> NDArray[Any]:
     return np.full(shape, Fraction(0), dtype=object) if exact else np.zeros(shape)
+
+
+def _convolution(taps: NDArray[Any], body: NDArray[Any]) -> NDArray[Any]:
+    """Convolve two arrays of one dtype."""
+    shape = tuple(a + b - 1 for a, b in zip(taps.shape, body.shape, strict=True))
+    total = np.zeros(shape, taps.dtype)
+    for index in zip(*(axis.tolist() for axis in np.nonzero(taps)), strict=True):
+        place = tuple(slice(i, i + n) for i, n in zip(index, body.shape, strict=True))
+        total[place] += taps[index] * body
+    return total
+
+
+def _exact_convolution(taps: NDArray[Any], body: NDArray[Any]) -> NDArray[Any]:
+    """Convolve two arrays of exact numbers: Fractions as integers, which is much faster."""
+    if not all(type(value) is Fraction for array in (taps, body) for value in array.flat):
+        total: NDArray[Any] = _convolution(taps, body) + Fraction(0)  # np.zeros holds integer zeros.
+        return total
+    numerators, denominators = zip(*map(_numerators, (taps, body)), strict=True)
+    denominator = math.prod(denominators)
+    bound = math.prod(max(map(abs, array.flat)) for array in numerators) * taps.size
+    if bound < 2**63:
+        numerators = tuple(array.astype(np.int64) for array in numerators)
+    product = _convolution(*numerators)
+    fractions = np.empty(product.size, object)
+    fractions[:] = [Fraction(value, denominator) for value in product.ravel().tolist()]
+    return fractions.reshape(product.shape)
+
+
+def _numerators(array: NDArray[Any]) -> tuple[NDArray[Any], int]:
+    """The numerators of Fractions over their common denominator, and that denominator."""
+    values = array.ravel().tolist()
+    denominator = math.lcm(*(value.denominator for value in values))
+    numerators = np.empty(array.size, object)
+    numerators[:] = [value.numerator * (denominator // value.denominator) for value in values]
+    return numerators.reshape(array.shape), denominator
 
 
 def _number(value: Number) -> str:
