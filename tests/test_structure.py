@@ -24,7 +24,6 @@ structure = _tool("structure")
 UNFINISHED = {
     "backends/cpu",
     "backends/reference",
-    "experiments",
     "plans",
     "transforms",
 }

@@ -88,10 +88,10 @@ def _details(x: Array, plan: Plan, axes: tuple[int, ...]) -> tuple[float, str]:
         except ImportError:
             pass
         else:
-            theirs = pywt.Wavelet("theirs", filter_bank=[list(f) for f in wavelet.filter_bank])
-            return float(np.abs(pywt.dwt2(wide, theirs, mode, axes)[1][0]).sum()), "PyWavelets"
-    one = Plan(x.shape, wavelet, level=1, mode=mode, axes=axes)
-    return float(np.abs(one.forward(wide)[1][0]).sum()), "the CPU in float64"
+            bank = pywt.Wavelet("bank", filter_bank=[list(f) for f in wavelet.filter_bank])
+            return float(np.abs(pywt.dwt2(wide, bank, mode, axes)[1][0]).sum()), "PyWavelets"
+    level = Plan(x.shape, wavelet, level=1, mode=mode, axes=axes)
+    return float(np.abs(level.forward(wide)[1][0]).sum()), "the CPU in float64"
 
 
 class Bench:
@@ -222,32 +222,33 @@ class Bench:
                 return seconds / count
             count = min(64, count * max(2, math.ceil(BATCH_SECONDS / max(seconds, 1e-6))))
 
-    def _check_sums(self, what: str, there: Resident, plan: Plan, images: list[Array]) -> None:
+    def _check_sums(self, label: str, resident: Resident, plan: Plan, images: list[Array]) -> None:
         """Compare a sum of coefficients with an independent computation, and the reconstruction with the image."""
         image = images[-1]
-        there.upload(image)
-        there.forward()
-        there.inverse()
-        there.finish()
-        # The horizontal details of the finest level: a band that every step has a part in.
-        band, axes, samples = there.download()[-2], plan.axes, image
-        if plan.padded_shape != plan.shape:  # (with zeros around)
+        resident.upload(image)
+        resident.forward()
+        resident.inverse()
+        resident.finish()
+        # The horizontal details of the finest level depend on every step.
+        band, axes, samples = resident.download()[-2], plan.axes, image
+        if plan.padded_shape != plan.shape:
             samples = np.zeros(plan.padded_shape, image.dtype)
             samples[tuple(slice(n) for n in image.shape)] = image
         if axes == (1, 2):
             band, samples, axes = band[0], samples[0], (0, 1)
-        own = float(np.abs(band, dtype=np.float64).sum())
+        total = float(np.abs(band, dtype=np.float64).sum())
         key = ("details", samples.shape, str(samples.dtype), repr(plan.spec), axes, plan.shape)
-        total, whose = self.cpu.once(key, lambda: _details(samples, plan, axes))
-        loose = 2e-2 if plan.dtype == np.float16 else 1e-4
-        restored = float(np.abs(there.download_samples().astype(np.float64) - image).max())
-        scale = float(np.abs(image).max())
-        if abs(own - total) > loose * total or restored > loose * 10 * scale:
+        expected, source = self.cpu.once(key, lambda: _details(samples, plan, axes))
+        tolerance = 2e-2 if plan.dtype == np.float16 else 1e-4
+        deviation = abs(total - expected) / expected
+        error = float(np.abs(resident.download_samples().astype(np.float64) - image).max())
+        if deviation > tolerance or error > 10 * tolerance * float(np.abs(image).max()):
             raise AssertionError(
-                f"{what} on {self.title}: sums {own} and {total}, back with an error of {restored}"
+                f"{label} on {self.title}: sums {total} and {expected}, reconstruction error {error}"
             )
-        off = abs(own - total) / total
-        self.checks.append(f"{what}: sum as by {whose} to {off:.0e}, largest error back {restored:.1e}")
+        self.checks.append(
+            f"{label}: sum as by {source} to {deviation:.0e}, reconstruction error {error:.1e}"
+        )
 
     def compare_with_model(self, label: str, plan: Plan, seconds: float, transfers: bool = False) -> None:
         """Record the prediction for a plan beside its measured time."""

@@ -108,9 +108,7 @@ def _in_caches(bench: Bench, wavelet: str, name: str, n: int) -> float | None:
             plan = bench.plan((side, side), wavelet, 1, dtype="float32", mode="symmetric", scheme=name)
         except UndulaError:
             return None
-        stages = plan.stages
-        count = (n // side) ** 2
-        level = stages[0]
+        count, level = (n // side) ** 2, plan.stages[0]
         tasks = tuple(task._replace(axis=task.axis + 1) for task in level.tasks)
         shapes = {key: (count, *shape) for key, shape in level.shapes.items()}
         batch = DeviceLevel((count, *level.shape), tasks, shapes)
