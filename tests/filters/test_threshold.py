@@ -155,6 +155,14 @@ def test_zeros_are_kept_by_a_threshold_of_zero() -> None:
         )
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_the_smallest_magnitudes(dtype: str) -> None:
+    """No overflow occurs: warnings are errors in tests."""
+    data = np.array([np.finfo(dtype).smallest_subnormal, 4], dtype)
+    np.testing.assert_array_equal(threshold(data, 2, "soft"), [0, 2])
+    np.testing.assert_array_equal(threshold_firm(data, 1, 3), [0, 4])
+
+
 def test_complex_substitutes_of_floats() -> None:
     for mode in MODES:
         mine = threshold(np.array([1, 5], "f4"), 3, mode, 1 + 2j)

@@ -31,7 +31,7 @@ class ThresholdRule:
     Parameters
     ----------
     gain : callable, optional
-        Takes the array namespace, magnitudes without zeros, and the first and second thresholds; returns the
+        Takes the array namespace, magnitudes above 0, and the first and second thresholds; returns the
         factor of the coefficients that are kept. They stay unchanged if it is None.
     dropped : callable, optional
         Takes values and thresholds; returns where values are dropped. Magnitudes below the threshold are
@@ -90,8 +90,10 @@ def apply_rule(xp: Any, name: str, x: Any, low: Any, high: Any = None) -> tuple[
     if rule.gain is None:
         return x, magnitude < low
     low, high = like(xp, low, magnitude), None if high is None else like(xp, high, magnitude)
-    divisor = xp.where(magnitude == 0, xp.ones_like(magnitude), magnitude)
-    return x * rule.gain(xp, divisor, low, high), magnitude < low
+    dropped = magnitude < low
+    # Ratios to small magnitudes would overflow. They do not matter where coefficients are dropped.
+    divisor = xp.where(dropped | (magnitude == 0), xp.ones_like(magnitude), magnitude)
+    return x * rule.gain(xp, divisor, low, high), dropped
 
 
 def _magnitude(xp: Any, x: Any) -> Any:
