@@ -1,4 +1,4 @@
-"""The loops of filters, against NumPy, SciPy and PyWavelets."""
+"""Array operations of filters, compared with NumPy, SciPy and PyWavelets."""
 
 import numpy as np
 import pytest
@@ -21,17 +21,17 @@ OTHER = ArrayApi(np)
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("rule", RULES)
-def test_rules_are_those_of_pywavelets(rule: str, dtype: str) -> None:
+def test_rules_match_pywavelets(rule: str, dtype: str) -> None:
     x = np.random.default_rng(0).standard_normal((2, 70, 61)).astype(dtype)
     low, high = 0.4, 1.1
-    wanted = pywt.threshold_firm(x, low, high) if rule == "firm" else pywt.threshold(x, low, rule)
+    expected = pywt.threshold_firm(x, low, high) if rule == "firm" else pywt.threshold(x, low, rule)
     for arrays in (HOST, OTHER):
-        made = arrays.shrink([x], rule, [low], [high])[0]
-        assert made.dtype == x.dtype
-        np.testing.assert_allclose(made, wanted, rtol=1e-5 if dtype == "f4" else 1e-12, atol=1e-6)
-    own = x.copy()
+        result = arrays.shrink([x], rule, [low], [high])[0]
+        assert result.dtype == x.dtype
+        np.testing.assert_allclose(result, expected, rtol=1e-5 if dtype == "f4" else 1e-12, atol=1e-6)
+    copy = x.copy()
     np.testing.assert_array_equal(
-        HOST.shrink([own], rule, [low], [high], overwrite=True)[0], HOST.shrink([x], rule, [low], [high])[0]
+        HOST.shrink([copy], rule, [low], [high], overwrite=True)[0], HOST.shrink([x], rule, [low], [high])[0]
     )
 
 
@@ -43,21 +43,21 @@ def test_every_engine_has_the_same_rules() -> None:
 def test_each_item_has_its_own_threshold() -> None:
     x = np.random.default_rng(1).standard_normal((3, 9, 8))
     lows = np.array([0.1, 0.5, 2.0])
-    wanted = np.stack([pywt.threshold(item, t, "soft") for item, t in zip(x, lows, strict=True)])
+    expected = np.stack([pywt.threshold(item, t, "soft") for item, t in zip(x, lows, strict=True)])
     for arrays in (HOST, OTHER):
-        np.testing.assert_allclose(arrays.shrink([x], "soft", [lows], [lows])[0], wanted, atol=1e-12)
+        np.testing.assert_allclose(arrays.shrink([x], "soft", [lows], [lows])[0], expected, atol=1e-12)
 
 
 @given(st.integers(1, 400), st.sampled_from(["f4", "f8"]), st.integers(-30, 30), st.integers(0, 2**32 - 1))
-def test_medians_leave_out_zeros_and_what_is_no_number(count: int, dtype: str, scale: int, seed: int) -> None:
+def test_medians_ignore_zeros_and_nans(count: int, dtype: str, scale: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = (rng.standard_normal(count) * 2.0**scale).astype(dtype)
     x[rng.random(count) < 0.2] = 0
     x[rng.random(count) < 0.1] = np.nan
     x[rng.random(count) < 0.1] = -np.inf
     left = np.abs(x[np.isfinite(x) & (x != 0)]).astype("f8")
-    wanted = np.median(left) if left.size else 0.0
-    assert median_magnitude(x) == pytest.approx(wanted, rel=1e-7)
+    expected = np.median(left) if left.size else 0.0
+    assert median_magnitude(x) == pytest.approx(expected, rel=1e-7)
 
 
 def test_medians_of_large_arrays() -> None:
@@ -79,20 +79,20 @@ def test_medians_of_large_arrays() -> None:
         ("f8", "u4"),
     ],
 )
-def test_floats_become_integers(kind: str, dtype: str) -> None:
+def test_floats_are_rounded_to_integers(kind: str, dtype: str) -> None:
     info = np.iinfo(dtype)
     x = np.array([-1e30, -0.5, 0.49, 0.5, 1.5, 2.5, 100.51, float(info.max), 1e30], kind)
     x = np.concatenate([x, np.random.default_rng(0).uniform(info.min, info.max, 5000).astype(kind)])
-    wanted = np.clip(np.rint(x), info.min, info.max).astype(dtype)
-    np.testing.assert_array_equal(rounded(x, np.dtype(dtype)), wanted)
+    expected = np.clip(np.rint(x), info.min, info.max).astype(dtype)
+    np.testing.assert_array_equal(rounded(x, np.dtype(dtype)), expected)
 
 
 def test_energies() -> None:
     rng = np.random.default_rng(0)
     bands = [rng.standard_normal((2, 300, 211)).astype("f4"), rng.standard_normal((2, 5, 3)).astype("f4")]
     for arrays in (HOST, OTHER):
-        for band, found in zip(bands, arrays.energies(bands), strict=True):
-            np.testing.assert_allclose(found, (band.astype("f8") ** 2).sum(axis=(1, 2)), rtol=1e-5)
+        for band, sums in zip(bands, arrays.energies(bands), strict=True):
+            np.testing.assert_allclose(sums, (band.astype("f8") ** 2).sum(axis=(1, 2)), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -100,51 +100,51 @@ def test_energies() -> None:
 )
 @pytest.mark.parametrize("radius", [1, 3, 4])
 @pytest.mark.parametrize("bivariate", [True, False])
-def test_local_shrinkage_is_what_it_says(sizes: tuple[int, ...], radius: int, bivariate: bool) -> None:
+def test_local_shrinkage_matches_its_formula(sizes: tuple[int, ...], radius: int, bivariate: bool) -> None:
     rows, columns, above, left, offset = sizes
     rng = np.random.default_rng(0)
     x, parents = rng.standard_normal((2, 3, rows, columns)), rng.standard_normal((2, 3, above, left))
     noise = np.array([0.5, 0.7])
     window = LocalWindow(radius, 1.3, 0.8, offset, bivariate)
     for coarser in (parents, None):
-        found, wanted = (arrays.shrink_locally(x, coarser, noise, window, 2) for arrays in (HOST, OTHER))
-        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+        actual, expected = (arrays.shrink_locally(x, coarser, noise, window, 2) for arrays in (HOST, OTHER))
+        np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("sigma", [0.3, 1, 2.5, 20])
-def test_blurs_are_those_of_scipy(sigma: float) -> None:
+def test_blurs_match_scipy(sigma: float) -> None:
     x = np.random.default_rng(0).standard_normal((2, 40, 33))
-    wanted = np.stack([scipy.ndimage.gaussian_filter(p, sigma, mode="reflect") for p in x])
-    np.testing.assert_allclose(HOST.convolve(x, gaussian(sigma), 2), wanted, atol=1e-12)
-    np.testing.assert_allclose(OTHER.convolve(x, gaussian(sigma), 2), wanted, atol=1e-12)
+    expected = np.stack([scipy.ndimage.gaussian_filter(p, sigma, mode="reflect") for p in x])
+    np.testing.assert_allclose(HOST.convolve(x, gaussian(sigma), 2), expected, atol=1e-12)
+    np.testing.assert_allclose(OTHER.convolve(x, gaussian(sigma), 2), expected, atol=1e-12)
     volume = np.random.default_rng(0).standard_normal((1, 12, 13, 14))
-    wanted = scipy.ndimage.gaussian_filter(volume[0], sigma, mode="reflect")
-    np.testing.assert_allclose(HOST.convolve(volume, gaussian(sigma), 3)[0], wanted, atol=1e-12)
+    expected = scipy.ndimage.gaussian_filter(volume[0], sigma, mode="reflect")
+    np.testing.assert_allclose(HOST.convolve(volume, gaussian(sigma), 3)[0], expected, atol=1e-12)
 
 
-def test_sure_is_least_where_it_says() -> None:
+def test_sure_selects_the_least_risk() -> None:
     rng = np.random.default_rng(3)
     band = rng.standard_normal((1, 20, 20)) + (rng.random((1, 20, 20)) < 0.1) * 8
-    found = select_thresholds(HOST, "sure", [band], [np.array([1.0])], 400, [1.0])[0][0]
+    actual = select_thresholds(HOST, "sure", [band], [np.array([1.0])], 400, [1.0])[0][0]
     sizes = np.abs(band).ravel()
 
     def risk(t: float) -> float:
         return float(sizes.size - 2 * (sizes <= t).sum() + np.minimum(sizes, t).__pow__(2).sum())
 
     limit = np.sqrt(2 * np.log(sizes.size))
-    assert risk(found) == pytest.approx(min(risk(t) for t in sizes if t <= limit))
+    assert risk(actual) == pytest.approx(min(risk(t) for t in sizes if t <= limit))
     quiet = rng.standard_normal((1, 20, 20))
     assert select_thresholds(HOST, "hybrid", [quiet], [np.array([1.0])], 400, [1.0])[0][0] == pytest.approx(
         limit
     )
     for method in ("universal", "minimax", "bayes", "sure", "hybrid"):
-        mine = select_thresholds(HOST, method, [band], [np.array([0.8])], 400, [1.0])[0]
+        ours = select_thresholds(HOST, method, [band], [np.array([0.8])], 400, [1.0])[0]
         np.testing.assert_allclose(
-            mine, select_thresholds(OTHER, method, [band], [np.array([0.8])], 400, [1.0])[0]
+            ours, select_thresholds(OTHER, method, [band], [np.array([0.8])], 400, [1.0])[0]
         )
 
 
-def test_norms_are_what_noise_has_in_bands() -> None:
+def test_band_norms_match_the_noise_in_bands() -> None:
     noise = np.random.default_rng(0).standard_normal((3000, 512))
     for name in ("haar", "bior4.4", "cdf53", "rbio3.1"):
         low, *details = pywt.wavedec(noise, "bior2.2" if name == "cdf53" else name, level=3)

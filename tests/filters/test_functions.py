@@ -1,4 +1,4 @@
-"""Denoising, against scikit-image, and what users do to it."""
+"""Filters as functions, compared with scikit-image, and with unusual arguments."""
 
 import warnings
 from collections.abc import Callable
@@ -21,63 +21,63 @@ def noisy(image: np.ndarray[Any, Any], sigma: float, seed: int = 0) -> np.ndarra
 CAMERA = skimage.data.camera()[:256, 100:356] / np.float32(255)
 
 
-def psnr(x: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any] = CAMERA) -> float:
-    return float(peak_signal_noise_ratio(wanted, x, data_range=1))
+def psnr(x: np.ndarray[Any, Any], expected: np.ndarray[Any, Any] = CAMERA) -> float:
+    return float(peak_signal_noise_ratio(expected, x, data_range=1))
 
 
-# --- as scikit-image does it ----------------------------------------------------------------------
+# --- compared with scikit-image -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["BayesShrink", "VisuShrink"])
 @pytest.mark.parametrize("mode", ["soft", "hard"])
 @pytest.mark.parametrize("wavelet", ["db1", "sym4", "db6"])
-def test_the_same_as_scikit_image(method: str, mode: str, wavelet: str) -> None:
+def test_denoise_wavelet_matches_scikit_image(method: str, mode: str, wavelet: str) -> None:
     for dtype in ("f4", "f8"):
         x = noisy(CAMERA.astype(dtype), 0.1)[:, :199]
         for sigma in (None, 0.08):
-            told = {"method": method, "mode": mode, "wavelet": wavelet, "sigma": sigma}
-            mine = undula.denoise_wavelet(x, **told)
-            wanted = skimage.restoration.denoise_wavelet(x, **told)
-            assert mine.dtype == wanted.dtype
-            np.testing.assert_allclose(mine, wanted, atol=1e-5 if dtype == "f4" else 1e-12)
+            options = {"method": method, "mode": mode, "wavelet": wavelet, "sigma": sigma}
+            ours = undula.denoise_wavelet(x, **options)
+            expected = skimage.restoration.denoise_wavelet(x, **options)
+            assert ours.dtype == expected.dtype
+            np.testing.assert_allclose(ours, expected, atol=1e-5 if dtype == "f4" else 1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["u1", "u2", "i2", "f2"])
-def test_dtypes_of_scikit_image(dtype: str) -> None:
+def test_dtypes_match_scikit_image(dtype: str) -> None:
     x = noisy(CAMERA, 0.1).clip(0, 1)
     x = (x if dtype == "f2" else x * np.iinfo(dtype).max).astype(dtype)
     for sigma in (None, 20.0):
-        mine = undula.denoise_wavelet(x, sigma)
-        wanted = skimage.restoration.denoise_wavelet(x, sigma)
-        assert mine.dtype == wanted.dtype
-        np.testing.assert_allclose(mine, wanted, atol=1e-5 if dtype == "f2" else 1e-10)
+        ours = undula.denoise_wavelet(x, sigma)
+        expected = skimage.restoration.denoise_wavelet(x, sigma)
+        assert ours.dtype == expected.dtype
+        np.testing.assert_allclose(ours, expected, atol=1e-5 if dtype == "f2" else 1e-10)
 
 
 @pytest.mark.parametrize("convert", [False, True])
 @pytest.mark.parametrize("axis", [-1, 0])
-def test_channels_of_scikit_image(convert: bool, axis: int) -> None:
+def test_channels_match_scikit_image(convert: bool, axis: int) -> None:
     x = noisy(skimage.data.astronaut()[:90, :101] / 255.0, 0.1)
     for sigma in (None, 0.1, [0.1, 0.05, 0.2]):
-        wanted = skimage.restoration.denoise_wavelet(x, sigma, convert2ycbcr=convert, channel_axis=-1)
-        mine = undula.denoise_wavelet(
+        expected = skimage.restoration.denoise_wavelet(x, sigma, convert2ycbcr=convert, channel_axis=-1)
+        ours = undula.denoise_wavelet(
             np.moveaxis(x, -1, axis), sigma, convert2ycbcr=convert, channel_axis=axis
         )
-        np.testing.assert_allclose(np.moveaxis(mine, axis, -1), wanted, atol=1e-6)
+        np.testing.assert_allclose(np.moveaxis(ours, axis, -1), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(300,), (20, 24, 22)])
-def test_lines_and_volumes_of_scikit_image(shape: tuple[int, ...]) -> None:
+def test_lines_and_volumes_match_scikit_image(shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).standard_normal(shape) + 5
     np.testing.assert_allclose(undula.denoise_wavelet(x), skimage.restoration.denoise_wavelet(x), atol=1e-12)
 
 
-def test_noise_is_estimated_as_scikit_image_does() -> None:
+def test_estimated_noise_matches_scikit_image() -> None:
     x = noisy(CAMERA, 0.07)
     assert undula.estimate_sigma(x) == pytest.approx(skimage.restoration.estimate_sigma(x), rel=1e-4)
     color = noisy(skimage.data.astronaut() / 255.0, 0.1)
-    wanted = skimage.restoration.estimate_sigma(color, channel_axis=-1)
-    np.testing.assert_allclose(undula.estimate_sigma(color, channel_axis=-1), wanted)
-    np.testing.assert_allclose(undula.estimate_sigma(color, True, channel_axis=-1), np.mean(wanted))
+    expected = skimage.restoration.estimate_sigma(color, channel_axis=-1)
+    np.testing.assert_allclose(undula.estimate_sigma(color, channel_axis=-1), expected)
+    np.testing.assert_allclose(undula.estimate_sigma(color, True, channel_axis=-1), np.mean(expected))
     volume = np.random.default_rng(0).standard_normal((20, 30, 40))
     assert undula.estimate_sigma(volume) == pytest.approx(skimage.restoration.estimate_sigma(volume))
     with pytest.warns(UserWarning, match="channel_axis=-1"):
@@ -90,18 +90,18 @@ def test_noise_is_estimated_as_scikit_image_does() -> None:
 # --- denoise --------------------------------------------------------------------------------------
 
 
-def test_the_usual_is_better_than_what_others_have() -> None:
+def test_defaults_outperform_scikit_image() -> None:
     x = noisy(CAMERA, 0.1)
-    mine = psnr(undula.denoise(x))
-    assert mine > psnr(skimage.restoration.denoise_wavelet(x)) + 1
+    ours = psnr(undula.denoise(x))
+    assert ours > psnr(skimage.restoration.denoise_wavelet(x)) + 1
     nl = skimage.restoration.denoise_nl_means(x, h=0.08, sigma=0.1, fast_mode=True, patch_size=5)
-    assert mine > psnr(nl)
-    assert mine > psnr(undula.denoise(x, invariant=False)) > psnr(x) + 6
+    assert ours > psnr(nl)
+    assert ours > psnr(undula.denoise(x, invariant=False)) > psnr(x) + 6
 
 
 @pytest.mark.parametrize("method", ["bivariate", "block", "bayes", "sure", "hybrid", "minimax", "universal"])
 @pytest.mark.parametrize("invariant", [False, 2, True])
-def test_every_method_takes_noise_out(method: str, invariant: bool) -> None:
+def test_every_method_removes_noise(method: str, invariant: bool) -> None:
     x = noisy(CAMERA, 0.1)
     assert psnr(undula.denoise(x, method=method, invariant=invariant)) > psnr(x) + 3
     assert psnr(undula.denoise(x, 0.1, method=method, invariant=invariant)) > psnr(x) + 3
@@ -110,108 +110,108 @@ def test_every_method_takes_noise_out(method: str, invariant: bool) -> None:
 @pytest.mark.parametrize(
     "wavelet", ["haar", "db8", "sym8", "coif3", "bior2.2", "bior6.8", "rbio4.4", "cdf97", "dd137"]
 )
-def test_every_wavelet_takes_noise_out(wavelet: str) -> None:
+def test_every_wavelet_removes_noise(wavelet: str) -> None:
     assert psnr(undula.denoise(noisy(CAMERA, 0.1), wavelet=wavelet)) > 26.5
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "i8", "f2", "f4", "f8", ">u2", ">f4"])
-def test_every_dtype_comes_back(dtype: str) -> None:
+def test_every_dtype_is_preserved(dtype: str) -> None:
     kind = np.dtype(dtype)
     high = 1.0 if kind.kind == "f" else min(float(np.iinfo(kind).max), 1e6)
     x = (noisy(CAMERA, 0.1).clip(0, 1) * high).astype(kind)
-    made = undula.denoise(x)
-    assert made.dtype == kind.newbyteorder("=")
-    assert psnr(made.astype("f8") / high) > 27
+    result = undula.denoise(x)
+    assert result.dtype == kind.newbyteorder("=")
+    assert psnr(result.astype("f8") / high) > 27
 
 
 @pytest.mark.parametrize(
     "shape", [(1,), (7,), (300,), (1, 1), (2, 3), (5, 64), (63, 65), (9, 10, 11), (40, 33, 3), (30, 31, 4)]
 )
-def test_every_shape(shape: tuple[int, ...]) -> None:
+def test_every_shape_is_preserved(shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).standard_normal(shape).astype("f4")
     for invariant in (False, 1, True):
-        made = undula.denoise(x, invariant=invariant)
-        assert made.shape == shape
-        assert np.isfinite(made).all()
+        result = undula.denoise(x, invariant=invariant)
+        assert result.shape == shape
+        assert np.isfinite(result).all()
 
 
-def test_colours_and_opacity() -> None:
+def test_colours_and_alpha() -> None:
     image = skimage.data.astronaut()[:128, :120]
     rough = np.clip(image + 20 * np.random.default_rng(0).standard_normal(image.shape), 0, 255).astype("u1")
-    made = undula.denoise(rough)
-    assert made.dtype == np.uint8
-    assert psnr(made / 255, image / 255) > psnr(rough / 255, image / 255) + 5
+    result = undula.denoise(rough)
+    assert result.dtype == np.uint8
+    assert psnr(result / 255, image / 255) > psnr(rough / 255, image / 255) + 5
     planar = undula.denoise(np.moveaxis(rough, -1, 0), channel_axis=0)
-    np.testing.assert_array_equal(np.moveaxis(planar, 0, -1), made)
+    np.testing.assert_array_equal(np.moveaxis(planar, 0, -1), result)
     opaque = np.concatenate([rough, np.full((128, 120, 1), 77, "u1")], axis=-1)
     with_opacity = undula.denoise(opaque)
     np.testing.assert_array_equal(with_opacity[..., 3], 77)
-    np.testing.assert_allclose(with_opacity[..., :3].astype(int), made.astype(int), atol=1)
+    np.testing.assert_allclose(with_opacity[..., :3].astype(int), result.astype(int), atol=1)
     floats = undula.denoise(rough.astype("f8"))
-    np.testing.assert_allclose(np.clip(np.round(floats), 0, 255), made, atol=1)
+    np.testing.assert_allclose(np.clip(np.round(floats), 0, 255), result, atol=1)
     apart = undula.denoise(rough, color="channels")
     np.testing.assert_array_equal(apart[..., 1], undula.denoise(np.ascontiguousarray(rough[..., 1])))
     known = undula.denoise(rough, [20, 20, 20])
     np.testing.assert_array_equal(known, undula.denoise(rough, 20))
 
 
-def test_a_batch_is_its_images() -> None:
+def test_a_batch_is_filtered_as_its_images() -> None:
     x = np.stack([noisy(CAMERA, sigma, k) for k, sigma in enumerate((0.05, 0.2, 0.1))])
-    made = undula.denoise(x, axes=(1, 2))
-    for one, whole in zip(x, made, strict=True):
-        np.testing.assert_allclose(undula.denoise(one), whole, atol=1e-6)
+    result = undula.denoise(x, axes=(1, 2))
+    for image, denoised in zip(x, result, strict=True):
+        np.testing.assert_allclose(undula.denoise(image), denoised, atol=1e-6)
     turned = undula.denoise(np.moveaxis(x, 0, -1), axes=(0, 1), channel_axis=None)
-    np.testing.assert_allclose(np.moveaxis(turned, -1, 0), made, atol=1e-6)
+    np.testing.assert_allclose(np.moveaxis(turned, -1, 0), result, atol=1e-6)
 
 
-def test_results_do_not_depend_on_where_an_image_begins() -> None:
+def test_invariant_results_do_not_depend_on_the_first_sample() -> None:
     x = noisy(CAMERA, 0.1)
     pipeline = undula.Pipeline("haar", 3, [undula.filters.Shrink("given", threshold=0.2)], invariant=True)
-    whole, part = pipeline(x), pipeline(np.ascontiguousarray(x[3:, 5:]))
-    np.testing.assert_allclose(part[32:-32, 32:-32], whole[35:-32, 37:-32], atol=1e-5)
+    full, part = pipeline(x), pipeline(np.ascontiguousarray(x[3:, 5:]))
+    np.testing.assert_allclose(part[32:-32, 32:-32], full[35:-32, 37:-32], atol=1e-5)
     plain = undula.Pipeline("haar", 3, [undula.filters.Shrink("given", threshold=0.2)])
     assert np.abs(plain(x[3:, 5:])[32:-32, 32:-32] - plain(x)[35:-32, 37:-32]).max() > 0.05
 
 
-def test_all_shifts_are_those_of_a_spinning_image() -> None:
+def test_all_shifts_match_cycle_spinning() -> None:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((32, 32))
     stage = undula.filters.Shrink("given", threshold=1.0)
     spun = undula.filters.cycle_spin(x, undula.Pipeline("haar", 2, [stage]), 3)
-    made = undula.Pipeline("haar", 2, [stage], invariant=True)(x)
-    np.testing.assert_allclose(made[8:-8, 8:-8], spun[8:-8, 8:-8], atol=1e-12)
+    result = undula.Pipeline("haar", 2, [stage], invariant=True)(x)
+    np.testing.assert_allclose(result[8:-8, 8:-8], spun[8:-8, 8:-8], atol=1e-12)
 
 
-def test_holes_stay_and_stay_out_of_it() -> None:
+def test_invalid_samples_stay_unchanged_and_do_not_count() -> None:
     x = noisy(CAMERA, 0.1)
     holes = x.copy()
     holes[40:60, 50:90] = np.nan
     holes[100, ::3] = np.inf
     hole = ~np.isfinite(holes)
     for invariant in (False, True):
-        made = undula.denoise(holes, invariant=invariant)
-        assert (np.isfinite(made) == ~hole).all()
-        np.testing.assert_array_equal(made[hole], holes[hole])
-        assert psnr(np.where(hole, CAMERA, made)) > psnr(x) + 6
+        result = undula.denoise(holes, invariant=invariant)
+        assert (np.isfinite(result) == ~hole).all()
+        np.testing.assert_array_equal(result[hole], holes[hole])
+        assert psnr(np.where(hole, CAMERA, result)) > psnr(x) + 6
     marked = x.copy()
     marked[hole] = 1e6
-    made = undula.denoise(marked, mask=~hole)
-    np.testing.assert_array_equal(made[hole], 1e6)
-    np.testing.assert_allclose(made[~hole], undula.denoise(holes)[~hole], atol=1e-5)
+    result = undula.denoise(marked, mask=~hole)
+    np.testing.assert_array_equal(result[hole], 1e6)
+    np.testing.assert_allclose(result[~hole], undula.denoise(holes)[~hole], atol=1e-5)
     color = np.stack([holes] * 3, axis=-1)
     assert (np.isfinite(undula.denoise(color)) == np.isfinite(color)).all()
 
 
-def test_noise_that_differs_over_an_image() -> None:
+def test_noise_that_varies_over_an_image() -> None:
     rise = np.linspace(0.02, 0.3, 256, dtype="f4")[None, :] * np.ones((256, 1), "f4")
     x = CAMERA + rise * np.random.default_rng(0).standard_normal(CAMERA.shape).astype("f4")
-    plain, known, found = undula.denoise(x), undula.denoise(x, rise), undula.denoise(x, regions=64)
+    plain, known, regional = undula.denoise(x), undula.denoise(x, rise), undula.denoise(x, regions=64)
     assert psnr(known) > psnr(plain) + 1
-    assert psnr(found) > psnr(plain) + 0.7
+    assert psnr(regional) > psnr(plain) + 0.7
     assert undula.denoise((x.clip(0, 1) * 255).astype("u1"), regions=64).dtype == np.uint8
 
 
-def test_nothing_to_do() -> None:
+def test_images_without_noise_stay_unchanged() -> None:
     flat = np.full((40, 50), 7.25)
     np.testing.assert_allclose(undula.denoise(flat), flat, atol=1e-12)
     np.testing.assert_allclose(undula.denoise_wavelet(flat), flat, atol=1e-12)
@@ -257,7 +257,7 @@ BAD: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("call", "message"), BAD, ids=[message for _, message in BAD])
-def test_bad_arguments_are_named(call: Callable[[], Any], message: str) -> None:
+def test_errors_name_invalid_arguments(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(undula.UndulaError, match=message):
         call()
 
@@ -265,7 +265,7 @@ def test_bad_arguments_are_named(call: Callable[[], Any], message: str) -> None:
 # --- speckle, edges, contrast ---------------------------------------------------------------------
 
 
-def test_functions_of_the_noise_of_logarithms() -> None:
+def test_digamma_and_trigamma_match_scipy() -> None:
     scipy = pytest.importorskip("scipy.special")
     for x in (0.1, 0.5, 1, 3.7, 20, 1000):
         assert digamma(x) == pytest.approx(scipy.digamma(x), rel=1e-9)
@@ -275,27 +275,27 @@ def test_functions_of_the_noise_of_logarithms() -> None:
 
 @pytest.mark.parametrize("kind", ["intensity", "amplitude"])
 @pytest.mark.parametrize("looks", [None, 4])
-def test_speckle_is_taken_out_without_a_bias(kind: str, looks: int | None) -> None:
+def test_speckle_is_removed_without_bias(kind: str, looks: int | None) -> None:
     rng = np.random.default_rng(0)
     clean = 20 + 200 * CAMERA.astype("f8")
     grains = rng.gamma(4, 1 / 4, clean.shape)
     speckled = clean * (grains if kind == "intensity" else np.sqrt(grains))
-    made = undula.despeckle(speckled, kind=kind, looks=looks)
-    assert np.log(made / clean).std() < 0.55 * np.log(speckled / clean).std()
-    assert made.mean() == pytest.approx(speckled.mean(), rel=0.05)
+    result = undula.despeckle(speckled, kind=kind, looks=looks)
+    assert np.log(result / clean).std() < 0.55 * np.log(speckled / clean).std()
+    assert result.mean() == pytest.approx(speckled.mean(), rel=0.05)
     plain = undula.denoise(speckled)
-    assert np.log(made / clean).std() < np.log(np.maximum(plain, 1) / clean).std()
+    assert np.log(result / clean).std() < np.log(np.maximum(plain, 1) / clean).std()
 
 
-def test_zeros_have_no_logarithm() -> None:
+def test_zeros_stay_zeros() -> None:
     x = np.random.default_rng(0).gamma(4, 25, (64, 64))
     x[10:20, :] = 0
-    made = undula.despeckle(x)
-    assert (made[10:20] == 0).all()
-    assert (made[30:] > 50).all()
-    whole = undula.despeckle(x.astype("u1"))
-    assert whole.dtype == np.uint8
-    assert (whole[10:20] == 0).all()
+    result = undula.despeckle(x)
+    assert (result[10:20] == 0).all()
+    assert (result[30:] > 50).all()
+    integers = undula.despeckle(x.astype("u1"))
+    assert integers.dtype == np.uint8
+    assert (integers[10:20] == 0).all()
 
 
 def test_speckle_larger_than_pixels() -> None:
@@ -309,32 +309,32 @@ def test_speckle_larger_than_pixels() -> None:
     assert np.std(bands - (x - grains)) < np.std(grains)
 
 
-def test_edges_get_steeper() -> None:
+def test_sharpening_matches_scipy() -> None:
     import scipy.ndimage
 
     x = CAMERA.astype("f8")
     blur = scipy.ndimage.gaussian_filter(x, 1.5, mode="reflect")
     np.testing.assert_allclose(undula.sharpen(x, 0.7, sigma=1.5), x + 0.7 * (x - blur), atol=1e-12)
-    wanted = x - 0.1 * scipy.ndimage.laplace(x, mode="reflect")
-    np.testing.assert_allclose(undula.sharpen(x, method="laplace"), wanted, atol=1e-12)
+    expected = x - 0.1 * scipy.ndimage.laplace(x, mode="reflect")
+    np.testing.assert_allclose(undula.sharpen(x, method="laplace"), expected, atol=1e-12)
     eight = scipy.ndimage.convolve(x, np.ones((3, 3)), mode="reflect") - 9 * x
     np.testing.assert_allclose(undula.sharpen(x, method="diagonal"), x - 0.1 * eight, atol=1e-12)
     for method in ("unsharp", "laplace", "diagonal", "wavelet"):
-        made = undula.sharpen((x * 255).astype("u1"), method=method)
-        assert made.dtype == np.uint8
+        result = undula.sharpen((x * 255).astype("u1"), method=method)
+        assert result.dtype == np.uint8
         assert (
-            np.abs(np.diff(made.astype(int), axis=1)).mean()
+            np.abs(np.diff(result.astype(int), axis=1)).mean()
             > np.abs(np.diff((x * 255).astype("u1").astype(int), axis=1)).mean()
         )
     np.testing.assert_allclose(undula.sharpen(x, 0), x, atol=1e-12)
 
 
-def test_weak_details_come_out() -> None:
+def test_weak_details_are_enhanced() -> None:
     rows = np.arange(256)
     weak = 100 + 2 * np.sin(rows / 2)[:, None] * np.ones((1, 256))
     weak[:, 128:] += 60 * np.sign(np.sin(rows / 10))[:, None]
-    made = undula.enhance(weak, denoise=False)
-    assert made[:, 20:100].std() > 1.3 * weak[:, 20:100].std()
+    result = undula.enhance(weak, denoise=False)
+    assert result[:, 20:100].std() > 1.3 * weak[:, 20:100].std()
     rough = weak + 0.5 * np.random.default_rng(0).standard_normal(weak.shape)
     assert np.std(undula.enhance(rough)[:, 20:100].mean(axis=1)) > np.std(weak[:, 20:100].mean(axis=1))
     np.testing.assert_allclose(undula.enhance(weak, 0, denoise=False), weak, atol=1e-9)
@@ -354,7 +354,7 @@ def test_no_warnings() -> None:
                 work(image)
 
 
-# --- what a trial found ---------------------------------------------------------------------------
+# --- unusual images -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -362,26 +362,23 @@ def test_no_warnings() -> None:
 @pytest.mark.parametrize("method", ["bivariate", "block", "bayes", "sure"])
 def test_units_do_not_matter(method: str, scale: float, dtype: str) -> None:
     x = noisy(CAMERA, 0.1).astype(dtype)
-    wanted = undula.denoise(x.astype("f8"), method=method)
-    made = undula.denoise((x * dtype_of(scale, dtype)).astype(dtype), method=method) / dtype_of(scale, dtype)
-    np.testing.assert_allclose(made, wanted, atol=2e-3)
-    made = undula.enhance((x * dtype_of(scale, dtype)).astype(dtype)) / dtype_of(scale, dtype)
-    np.testing.assert_allclose(made, undula.enhance(x.astype("f8")), atol=2e-3)
+    expected = undula.denoise(x.astype("f8"), method=method)
+    unit = np.dtype(dtype).type(scale)
+    result = undula.denoise((x * unit).astype(dtype), method=method) / unit
+    np.testing.assert_allclose(result, expected, atol=2e-3)
+    result = undula.enhance((x * unit).astype(dtype)) / unit
+    np.testing.assert_allclose(result, undula.enhance(x.astype("f8")), atol=2e-3)
 
 
-def dtype_of(scale: float, dtype: str) -> Any:
-    return np.dtype(dtype).type(scale)
-
-
-def test_axes_of_one_sample_are_none() -> None:
+def test_axes_of_one_sample_are_ignored() -> None:
     x = noisy(CAMERA, 0.1)
-    wanted = undula.denoise(x)
+    expected = undula.denoise(x)
     for shape in ((256, 256, 1), (1, 256, 256)):
-        np.testing.assert_array_equal(undula.denoise(x.reshape(shape)), wanted.reshape(shape))
+        np.testing.assert_array_equal(undula.denoise(x.reshape(shape)), expected.reshape(shape))
         assert undula.estimate_sigma(x.reshape(shape), channel_axis=None) == undula.estimate_sigma(x)
 
 
-def test_spinning_integers() -> None:
+def test_cycle_spinning_of_integers() -> None:
     flat = np.full((8, 8), 200, "u1")
     np.testing.assert_array_equal(undula.filters.cycle_spin(flat, lambda part: part, 1), 200)
     with pytest.raises(undula.ArgumentError, match="keep the shape"):
@@ -397,19 +394,19 @@ def test_a_map_of_noise_leaves_no_seam() -> None:
 def test_amplitudes_keep_their_mean() -> None:
     waves = 100 * np.sqrt(np.random.default_rng(0).gamma(1, 1, (256, 256)))
     for looks in (None, 1):
-        made = undula.despeckle(waves, kind="amplitude", looks=looks)
-        assert made.mean() == pytest.approx(waves.mean(), rel=0.02)
+        result = undula.despeckle(waves, kind="amplitude", looks=looks)
+        assert result.mean() == pytest.approx(waves.mean(), rel=0.02)
 
 
 def test_zeros_do_not_make_their_neighbours_darker() -> None:
     x = 100 * np.random.default_rng(0).gamma(4, 1 / 4, (256, 256))
     x[:100] = 0
-    made = undula.despeckle(x)
-    assert made[100:104].mean() == pytest.approx(100, rel=0.04)
-    assert made[150:].mean() == pytest.approx(100, rel=0.02)
+    result = undula.despeckle(x)
+    assert result[100:104].mean() == pytest.approx(100, rel=0.04)
+    assert result[150:].mean() == pytest.approx(100, rel=0.02)
 
 
-def test_black_around_a_sector_says_nothing_about_speckle() -> None:
+def test_dark_background_does_not_count_as_speckle() -> None:
     import scipy.ndimage
 
     rng = np.random.default_rng(0)
@@ -417,20 +414,20 @@ def test_black_around_a_sector_says_nothing_about_speckle() -> None:
     wide = rng.integers(0, 3, (256, 256)).astype(float)
     wide[96:160, 96:160] = tissue
     alone = undula.despeckle(tissue, kind="log")
-    made = undula.despeckle(wide, kind="log")[96:160, 96:160]
-    assert made[8:-8, 8:-8].std() < 0.75 * tissue[8:-8, 8:-8].std()
-    assert made[8:-8, 8:-8].std() == pytest.approx(alone[8:-8, 8:-8].std(), rel=0.25)
+    result = undula.despeckle(wide, kind="log")[96:160, 96:160]
+    assert result[8:-8, 8:-8].std() < 0.75 * tissue[8:-8, 8:-8].std()
+    assert result[8:-8, 8:-8].std() == pytest.approx(alone[8:-8, 8:-8].std(), rel=0.25)
 
 
-def test_masked_arrays_are_masked() -> None:
+def test_masked_arrays_match_masks() -> None:
     x = noisy(CAMERA, 0.1)
     hidden = np.zeros(x.shape, bool)
     hidden[50:60] = True
-    made = undula.denoise(np.ma.masked_array(x, hidden))
-    np.testing.assert_array_equal(made, undula.denoise(x, mask=~hidden))
+    result = undula.denoise(np.ma.masked_array(x, hidden))
+    np.testing.assert_array_equal(result, undula.denoise(x, mask=~hidden))
 
 
-def test_a_wavelet_of_a_known_name_is_that_name() -> None:
+def test_built_in_wavelets_are_written_by_name() -> None:
     pipeline = undula.Pipeline(undula.Wavelet("db3"), 2, ["Shrink"])
     assert undula.Pipeline.from_json(pipeline.to_json()) == pipeline
 
@@ -456,6 +453,6 @@ MORE_BAD: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("call", "message"), MORE_BAD, ids=[message for _, message in MORE_BAD])
-def test_more_bad_arguments_are_named(call: Callable[[], Any], message: str) -> None:
+def test_more_errors_name_invalid_arguments(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(undula.UndulaError, match=message):
         call()

@@ -1,4 +1,4 @@
-"""Samples that are not valid say nothing about those that are: in other channels, in other images."""
+"""Invalid samples do not influence valid ones, in the same or in other channels and images."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
 
 
 def _image(channels: int = 3, seed: int = 0) -> Array:
-    """Edges and noise, nowhere dark."""
+    """Return an image with edges and noise, without dark samples."""
     rng = np.random.default_rng(seed)
     rows, columns = np.mgrid[:48, :40]
     clean = 100 + 60 * ((rows // 6 + columns // 6) % 2)
@@ -45,101 +45,101 @@ def act(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.parametrize("channels", [3, 4])
-def test_a_channel_without_numbers(name: str, channels: int) -> None:
+def test_a_channel_of_nans(name: str, channels: int) -> None:
     x, act = _image(channels), FILTERS[name]
-    tolerance = 1e-2 if "regions" in name else 1e-9  # (noise is stepped through for all channels at once)
+    tolerance = 1e-2 if "regions" in name else 1e-9  # The noise steps are common to all channels.
     x[..., 1] = np.nan
-    made = act(x)
-    assert np.isnan(made[..., 1]).all()
+    result = act(x)
+    assert np.isnan(result[..., 1]).all()
     for k in (0, 2):
-        np.testing.assert_allclose(made[..., k], act(x[..., k]), rtol=tolerance)
+        np.testing.assert_allclose(result[..., k], act(x[..., k]), rtol=tolerance)
 
 
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.parametrize("dtype", ["f4", "u1", "u2"])
-def test_a_mask_without_a_channel(name: str, dtype: str) -> None:
+def test_a_mask_that_excludes_a_channel(name: str, dtype: str) -> None:
     x, act = _image().astype(dtype), FILTERS[name]
     tolerance = 1e-2 if "regions" in name else 1e-4
     mask = np.ones(x.shape, bool)
     mask[..., 2] = False
-    made = act(x, mask=mask)
-    np.testing.assert_array_equal(made[..., 2], x[..., 2])
+    result = act(x, mask=mask)
+    np.testing.assert_array_equal(result[..., 2], x[..., 2])
     for k in (0, 1):
-        # (Integers may be rounded to either side where they lie between two.)
+        # Integers halfway between two may be rounded either way.
         np.testing.assert_allclose(
-            made[..., k], act(x[..., k]), rtol=tolerance, atol=0 if dtype == "f4" else 1
+            result[..., k], act(x[..., k]), rtol=tolerance, atol=0 if dtype == "f4" else 1
         )
 
 
 def test_a_hole_in_one_channel_leaves_the_others_alone(act: Callable[..., Any]) -> None:
-    """Edges in the other channels stay what they are; a smooth surface would be off by 30."""
+    """Edges in the other channels are preserved; a smooth surface would be off by 30."""
     x = _image()
     without = act(x)
     alone = [act(x[..., k]) for k in range(3)]
     hole = (slice(10, 30), slice(10, 30))
     x[(*hole, 1)] = np.nan
-    made = act(x)
-    assert np.isnan(made[(*hole, 1)]).all()
+    result = act(x)
+    assert np.isnan(result[(*hole, 1)]).all()
     for k in (0, 2):
-        assert np.abs(made[..., k] - alone[k])[hole].max() < 3
-    assert np.abs(made - without)[40:].max() < 6
+        assert np.abs(result[..., k] - alone[k])[hole].max() < 3
+    assert np.abs(result - without)[40:].max() < 6
 
 
 def test_one_missing_sample_does_not_change_how_colours_are_filtered() -> None:
     x = _image()
-    whole = undula.denoise(x)
+    complete = undula.denoise(x)
     x[3, 3, 0] = np.nan
-    np.testing.assert_allclose(undula.denoise(x)[16:], whole[16:], atol=0.2)
+    np.testing.assert_allclose(undula.denoise(x)[16:], complete[16:], atol=0.2)
 
 
 @given(st.sampled_from([0.2, 0.5, 0.9]), st.integers(0, 99), st.sampled_from(["f4", "f8", "u1"]))
-def test_valid_samples_stay_near_what_they_were(share: float, seed: int, dtype: str) -> None:
+def test_valid_samples_keep_their_level(share: float, seed: int, dtype: str) -> None:
     rng = np.random.default_rng(seed)
     x = (100 + 3 * rng.standard_normal((24, 20, 3))).astype(dtype)
     mask = rng.random(x.shape) < share
-    made = undula.denoise(x, mask=mask)
-    np.testing.assert_array_equal(made[~mask], x[~mask])
-    assert np.abs(made[mask].astype(float) - 100).max() < 20
+    result = undula.denoise(x, mask=mask)
+    np.testing.assert_array_equal(result[~mask], x[~mask])
+    assert np.abs(result[mask].astype(float) - 100).max() < 20
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_channels_along_any_axis(axis: int) -> None:
     x = _image()
     x[..., 1] = np.nan
-    made = undula.denoise(np.moveaxis(x, -1, axis), channel_axis=axis)
-    np.testing.assert_allclose(np.moveaxis(made, axis, -1), undula.denoise(x), rtol=1e-9)
+    result = undula.denoise(np.moveaxis(x, -1, axis), channel_axis=axis)
+    np.testing.assert_allclose(np.moveaxis(result, axis, -1), undula.denoise(x), rtol=1e-9)
 
 
-def test_images_of_a_batch_without_common_pixels() -> None:
+def test_batches_with_a_channel_of_nans_in_one_image() -> None:
     x = np.stack([_image(seed=k) for k in range(2)])
     x[1, ..., 1] = np.nan
-    made = undula.denoise(x, channel_axis=-1, axes=(1, 2))
-    assert np.isnan(made[1, ..., 1]).all()
-    np.testing.assert_allclose(made[1, ..., 0], undula.denoise(x[1, ..., 0]), rtol=1e-9)
+    result = undula.denoise(x, channel_axis=-1, axes=(1, 2))
+    assert np.isnan(result[1, ..., 1]).all()
+    np.testing.assert_allclose(result[1, ..., 0], undula.denoise(x[1, ..., 0]), rtol=1e-9)
 
 
 @pytest.mark.parametrize("method", ["bayes", "bivariate"])
-def test_statistics_of_an_item_are_its_own(method: str) -> None:
-    """However much of another channel or image is masked."""
+def test_statistics_are_per_item(method: str) -> None:
+    """The mask of one item does not change the others."""
     x = np.stack([_image(1, seed=k)[..., 0] for k in range(3)])
     mask = np.ones(x.shape, bool)
     mask[1, 4:] = False
-    made = undula.denoise(x, axes=(1, 2), mask=mask, method=method, channel_axis=None)
-    np.testing.assert_allclose(made[0], undula.denoise(x[0], method=method), rtol=1e-9)
+    result = undula.denoise(x, axes=(1, 2), mask=mask, method=method, channel_axis=None)
+    np.testing.assert_allclose(result[0], undula.denoise(x[0], method=method), rtol=1e-9)
 
 
-def test_masked_values_say_nothing_about_the_noise_of_their_region() -> None:
+def test_masked_values_do_not_influence_regional_noise() -> None:
     x = _image(1)[..., 0]
     mask = np.ones(x.shape, bool)
     mask[5:25, 5:25] = False
-    made = []
+    result = []
     for value in (0.0, 1e6 * np.random.default_rng(0).standard_normal((20, 20))):
         x[5:25, 5:25] = value
-        made.append(undula.denoise(x, regions=16, mask=mask)[mask])
-    np.testing.assert_allclose(made[0], made[1], rtol=1e-9)
+        result.append(undula.denoise(x, regions=16, mask=mask)[mask])
+    np.testing.assert_allclose(result[0], result[1], rtol=1e-9)
 
 
-def test_views_of_images_with_a_channel_without_numbers() -> None:
+def test_views_of_images_with_nans_in_one_channel() -> None:
     x = _image()
     x[10:20, 10:20, 1] = np.nan
     pipeline = Pipeline("db2", 2, ["shrink"])
@@ -148,41 +148,41 @@ def test_views_of_images_with_a_channel_without_numbers() -> None:
 
 @pytest.mark.parametrize("value", [0.0, 7.0])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_contrast_of_even_images(value: float, dtype: str) -> None:
-    """Warnings are errors here."""
+def test_contrast_of_constant_images(value: float, dtype: str) -> None:
+    """No division by zero occurs: warnings are errors in tests."""
     x = np.full((32, 32), value, dtype)
     np.testing.assert_allclose(Pipeline("db2", 2, [Contrast(0.5, sigma=3.0)])(x), x, atol=1e-5)
     np.testing.assert_allclose(undula.enhance(x), x, atol=1e-5)
 
 
-def test_contrast_of_an_item_is_its_own() -> None:
+def test_contrast_is_per_item() -> None:
     x = np.stack([_image(1, seed=k)[..., 0] for k in range(3)])
     mask = np.ones(x.shape, bool)
     mask[1, 4:] = False
-    made = undula.enhance(x, axes=(1, 2), mask=mask, channel_axis=None)
-    np.testing.assert_allclose(made[0], undula.enhance(x[0]), rtol=1e-9)
+    result = undula.enhance(x, axes=(1, 2), mask=mask, channel_axis=None)
+    np.testing.assert_allclose(result[0], undula.enhance(x[0]), rtol=1e-9)
 
 
-def test_masks_of_one_image_for_all_of_a_batch() -> None:
-    """Whichever axis counts the images, also where all axes are of one length."""
+def test_masks_of_one_image_apply_to_a_whole_batch() -> None:
+    """This holds for any axis of images, even if all axes have the same length."""
     rng = np.random.default_rng(0)
     x = 100 + 4 * rng.standard_normal((32, 32, 32))
     x[:2, :, :] = 0  # black around a scan
     mask = np.ones((32, 32), bool)
     mask[20:, :5] = False
-    wanted = undula.despeckle(
+    expected = undula.despeckle(
         x, kind="log", axes=(0, 1), mask=np.repeat(mask[..., None], 32, -1), channel_axis=None
     )
-    made = undula.despeckle(x, kind="log", axes=(0, 1), mask=mask, channel_axis=None)
-    np.testing.assert_array_equal(made, wanted)
-    np.testing.assert_array_equal(made[20:, :5], x[20:, :5])
+    result = undula.despeckle(x, kind="log", axes=(0, 1), mask=mask, channel_axis=None)
+    np.testing.assert_array_equal(result, expected)
+    np.testing.assert_array_equal(result[20:, :5], x[20:, :5])
 
 
-def test_masks_of_pixels_beside_masked_arrays() -> None:
+def test_masks_combine_with_masked_arrays() -> None:
     x = _image()
     hidden = np.zeros(x.shape, bool)
     hidden[5:9, 5:9] = True
     mask = np.ones(x.shape[:2], bool)
     mask[20:30, 3:8] = False
-    made = undula.denoise(np.ma.masked_array(x, hidden), mask=mask)
-    np.testing.assert_array_equal(made, undula.denoise(x, mask=mask[..., None] & ~hidden))
+    result = undula.denoise(np.ma.masked_array(x, hidden), mask=mask)
+    np.testing.assert_array_equal(result, undula.denoise(x, mask=mask[..., None] & ~hidden))

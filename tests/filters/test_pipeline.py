@@ -1,4 +1,4 @@
-"""Pipelines: values that are printed, written down, read again, and do the same everywhere."""
+"""Pipelines as values, in JSON, on all backends, and traced."""
 
 from pathlib import Path
 from typing import Any
@@ -57,15 +57,15 @@ def shrinks(draw: Any) -> FilterStage:
 @st.composite
 def spatial(draw: Any) -> FilterStage:
     at = draw(st.sampled_from(PLACES))
-    own = {"at": at}
+    keywords = {"at": at}
     if at in ("approximation", "details"):
-        own["levels"] = draw(levels)
+        keywords["levels"] = draw(levels)
     kind = draw(st.sampled_from(["blur", "unsharp", "laplace"]))
     if kind == "blur":
-        return Blur(draw(st.floats(0, 3)), **own)
+        return Blur(draw(st.floats(0, 3)), **keywords)
     if kind == "unsharp":
-        return Unsharp(draw(st.floats(0.1, 3)), draw(positive), **own)
-    return Laplace(draw(st.floats(0, 1)), draw(st.sampled_from(["cross", "diagonal"])), **own)
+        return Unsharp(draw(st.floats(0.1, 3)), draw(positive), **keywords)
+    return Laplace(draw(st.floats(0, 1)), draw(st.sampled_from(["cross", "diagonal"])), **keywords)
 
 
 stages = (
@@ -86,27 +86,27 @@ stages = (
     st.none() | positive,
 )
 @settings(max_examples=200)
-def test_what_is_written_down_is_read_again(
+def test_json_round_trip(
     wavelet: str,
     level: int | None,
-    some: list[FilterStage],
+    chosen: list[FilterStage],
     mode: str,
     invariant: bool,
     speckle: str | None,
     looks: float | None,
 ) -> None:
     looks = looks if speckle else None
-    pipeline = Pipeline(wavelet, level, some, mode=mode, invariant=invariant, speckle=speckle, looks=looks)
+    pipeline = Pipeline(wavelet, level, chosen, mode=mode, invariant=invariant, speckle=speckle, looks=looks)
     again = Pipeline.from_json(pipeline.to_json())
     assert again == pipeline
     assert hash(again) == hash(pipeline)
     assert str(again) == str(pipeline)
 
 
-def test_files(tmp_path: Path) -> None:
+def test_saving_and_loading(tmp_path: Path) -> None:
     pipeline = Pipeline("cdf97", 3, [Shrink("given", "hard", [30, 20, 10]), "gain"])
-    pipeline.save(tmp_path / "some.json")
-    assert Pipeline.load(tmp_path / "some.json") == pipeline
+    pipeline.save(tmp_path / "pipeline.json")
+    assert Pipeline.load(tmp_path / "pipeline.json") == pipeline
     assert "hard" in str(pipeline)
     assert Pipeline("db2", 2, "contrast").stages == (Contrast(),)
     assert Pipeline("db2", 2, [{"stage": "blur", "sigma": 2}]).stages == (Blur(2),)
@@ -118,8 +118,8 @@ def test_former_names_still_work() -> None:
     with pytest.warns(DeprecationWarning, match="max_gain"):
         assert Contrast(max_gain=2.0).most == 2.0
     with pytest.warns(DeprecationWarning, match="max_gain"):
-        found = undula.enhance(IMAGE, most=2.0)
-    np.testing.assert_array_equal(found, undula.enhance(IMAGE, max_gain=2.0))
+        result = undula.enhance(IMAGE, most=2.0)
+    np.testing.assert_array_equal(result, undula.enhance(IMAGE, max_gain=2.0))
     with pytest.warns(DeprecationWarning, match="FilterStage"):
         assert undula.filters.Stage is FilterStage
     assert Pipeline("db2", 2, [{"stage": "contrast", "most": 2.0}]).stages == (Contrast(max_gain=2.0),)
@@ -149,7 +149,7 @@ def test_former_names_still_work() -> None:
         ('{"invariant": -1}', "number of levels"),
     ],
 )
-def test_what_cannot_be_read(text: str, message: str) -> None:
+def test_invalid_json(text: str, message: str) -> None:
     with pytest.raises(undula.UndulaError, match=message):
         Pipeline.from_json(text)
 
@@ -157,7 +157,7 @@ def test_what_cannot_be_read(text: str, message: str) -> None:
 # --- places ---------------------------------------------------------------------------------------
 
 
-def test_filters_at_the_four_places() -> None:
+def test_stages_at_the_four_places() -> None:
     import scipy.ndimage
 
     x = IMAGE.astype("f8")
@@ -167,14 +167,14 @@ def test_filters_at_the_four_places() -> None:
     def blur(band: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return scipy.ndimage.gaussian_filter(band, 1.5, mode="reflect")
 
-    low, (two, one) = (parts := undula.wavedec2(x, "db2", level=2))[0], parts[1:]
-    wanted = undula.waverec2([blur(low), two, one], "db2")
-    np.testing.assert_allclose(Pipeline("db2", 2, [Blur(1.5, at="last")])(x), wanted)
-    wanted = undula.waverec2([low, two, tuple(map(blur, one))], "db2")
-    np.testing.assert_allclose(Pipeline("db2", 2, [Blur(1.5, at="details", levels=[1])])(x), wanted)
+    low, (coarse, fine) = (parts := undula.wavedec2(x, "db2", level=2))[0], parts[1:]
+    expected = undula.waverec2([blur(low), coarse, fine], "db2")
+    np.testing.assert_allclose(Pipeline("db2", 2, [Blur(1.5, at="last")])(x), expected)
+    expected = undula.waverec2([low, coarse, tuple(map(blur, fine))], "db2")
+    np.testing.assert_allclose(Pipeline("db2", 2, [Blur(1.5, at="details", levels=[1])])(x), expected)
     middle, finest = undula.dwt2(x, "db2")
-    wanted = undula.waverec2([*undula.wavedec2(blur(middle), "db2", level=1), finest], "db2")
-    np.testing.assert_allclose(Pipeline("db2", 2, [Blur(1.5, at="approximation")])(x), wanted[: x.shape[0]])
+    expected = undula.waverec2([*undula.wavedec2(blur(middle), "db2", level=1), finest], "db2")
+    np.testing.assert_allclose(Pipeline("db2", 2, [Blur(1.5, at="approximation")])(x), expected[: x.shape[0]])
     for at in PLACES:
         spun = Pipeline("db2", 2, [Blur(1.5, at=at)], invariant=True)(x)
         assert 0.1 < np.abs(spun - x).max()
@@ -184,21 +184,21 @@ def test_thresholds_of_levels_and_bands() -> None:
     x = IMAGE.astype("f8")
     coeffs = undula.wavedecn(x, "bior4.4", level=3)
     levels_ = [{"ad": 10.0, "da": 20.0, "dd": 30.0}, 5.0]
-    for level, found in enumerate(reversed(coeffs[1:])):
-        for key in found:
+    for level, bands in enumerate(reversed(coeffs[1:])):
+        for key in bands:
             t = levels_[0][key] if level == 0 else 5.0  # type: ignore[index]
-            found[key] = undula.threshold(found[key], t, "hard")
-    made = Pipeline("bior4.4", 3, [Shrink("given", "hard", levels_)])(x)
-    np.testing.assert_allclose(made, undula.waverecn(coeffs, "bior4.4"), atol=1e-10)
+            bands[key] = undula.threshold(bands[key], t, "hard")
+    result = Pipeline("bior4.4", 3, [Shrink("given", "hard", levels_)])(x)
+    np.testing.assert_allclose(result, undula.waverecn(coeffs, "bior4.4"), atol=1e-10)
     with pytest.raises(undula.ArgumentError, match="no band 'da'"):
         Pipeline("db2", 2, [Shrink("given", threshold=[{"ad": 1}])])(x)
-    some = Pipeline("bior4.4", 3, [Shrink("given", "hard", 1e9, levels=[2], bands=["dd"])])(x)
+    selected = Pipeline("bior4.4", 3, [Shrink("given", "hard", 1e9, levels=[2], bands=["dd"])])(x)
     coeffs = undula.wavedecn(x, "bior4.4", level=3)
     coeffs[-2]["dd"][...] = 0
-    np.testing.assert_allclose(some, undula.waverecn(coeffs, "bior4.4"), atol=1e-10)
+    np.testing.assert_allclose(selected, undula.waverecn(coeffs, "bior4.4"), atol=1e-10)
 
 
-def test_nothing_changes_without_stages() -> None:
+def test_neutral_stages_change_nothing() -> None:
     for invariant in (False, True):
         pipeline = Pipeline("db4", 3, [Gain(1.0)], invariant=invariant)
         np.testing.assert_array_equal(pipeline(IMAGE), IMAGE)
@@ -208,7 +208,7 @@ def test_nothing_changes_without_stages() -> None:
     np.testing.assert_array_equal(before, IMAGE)
 
 
-def test_frames_come_one_by_one() -> None:
+def test_frames_are_filtered_in_order() -> None:
     pipeline = Pipeline("db2", 2, [Shrink()])
     source = iter([IMAGE, IMAGE[::-1]])
     frames = pipeline.frames(source)
@@ -221,17 +221,17 @@ def test_frames_come_one_by_one() -> None:
             taken.append(number)
             yield np.roll(IMAGE, number, axis=0)
 
-    made = pipeline.frames(many(), workers=3)
+    result = pipeline.frames(many(), workers=3)
     for number in range(20):
-        np.testing.assert_array_equal(next(made), pipeline(np.roll(IMAGE, number, axis=0)))
+        np.testing.assert_array_equal(next(result), pipeline(np.roll(IMAGE, number, axis=0)))
         assert len(taken) <= number + 5
     with pytest.raises(StopIteration):
-        next(made)
+        next(result)
     with pytest.raises(undula.ArgumentError, match="workers"):
         next(pipeline.frames([IMAGE], workers=0))
 
 
-def test_three_views() -> None:
+def test_views() -> None:
     pipeline = Pipeline("bior4.4", 3, [Shrink("universal", "hard", strength=4)], invariant=True)
     analysis, filtered, synthesis = pipeline.views(IMAGE)
     assert analysis.shape == filtered.shape == synthesis.shape == IMAGE.shape
@@ -249,7 +249,7 @@ def test_three_views() -> None:
         pipeline.views(np.zeros((8, 8, 8)))
 
 
-# --- everywhere the same --------------------------------------------------------------------------
+# --- on all backends ------------------------------------------------------------------------------
 
 EVERY = [
     *(Shrink(method) for method in METHODS if method != "given"),
@@ -265,14 +265,14 @@ EVERY = [
 
 
 @pytest.mark.parametrize("stage", EVERY, ids=str)
-def test_devices_filter_as_the_host_does(stage: FilterStage, target: str) -> None:
+def test_stages_match_on_devices(stage: FilterStage, target: str) -> None:
     x = IMAGE.astype("f4")
     pipeline = Pipeline("bior4.4", 2, [stage])
     np.testing.assert_allclose(pipeline(x, backend=target), pipeline(x), atol=2e-3)
 
 
 @pytest.mark.parametrize("work", [undula.denoise, undula.despeckle, undula.sharpen, undula.enhance])
-def test_functions_on_devices(work: Any, target: str) -> None:
+def test_functions_match_on_devices(work: Any, target: str) -> None:
     x = IMAGE + np.float32(1)
     np.testing.assert_allclose(work(x, backend=target), work(x), rtol=1e-4, atol=5e-2)
     color = np.stack([IMAGE, IMAGE[::-1], IMAGE.T[:128, :1] + 0 * IMAGE], axis=-1)
@@ -281,18 +281,18 @@ def test_functions_on_devices(work: Any, target: str) -> None:
 
 @pytest.mark.parametrize("rule", [*RULES, "gain"])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_plans_shrink_details_on_the_way_back(rule: str, dtype: str, target: str) -> None:
+def test_plans_apply_rules_in_the_inverse(rule: str, dtype: str, target: str) -> None:
     x = np.random.default_rng(0).standard_normal((2, 150, 133)).astype(dtype)
     limits = np.random.default_rng(1).uniform(0.1, 1, (3, 2, 3)).astype(dtype)
     limits[:, 1] += 1
     plans = [
         undula.Plan(x.shape, "bior4.4", level=3, axes=(1, 2), dtype=dtype, backend=b) for b in ("cpu", target)
     ]
-    made = [plan.inverse(plan.forward(x), rule=rule, limits=limits) for plan in plans]
-    np.testing.assert_allclose(made[1], made[0], atol=2e-4 if dtype == "f4" else 1e-9)
+    result = [plan.inverse(plan.forward(x), rule=rule, limits=limits) for plan in plans]
+    np.testing.assert_allclose(result[1], result[0], atol=2e-4 if dtype == "f4" else 1e-9)
     coeffs = plans[0].forward(x)
     for level, details in enumerate(reversed(coeffs[1:])):
-        for place, band in zip((1, 0, 2), details, strict=True):  # (cH is "da")
+        for place, band in zip((1, 0, 2), details, strict=True):  # cH has the key "da".
             low, high = limits[level, :, place]
             if rule == "gain":
                 band *= low
@@ -300,97 +300,97 @@ def test_plans_shrink_details_on_the_way_back(rule: str, dtype: str, target: str
                 band[...] = undula.threshold_firm(band, low, high)
             else:
                 band[...] = undula.threshold(band, low, rule)
-    np.testing.assert_allclose(made[0], plans[0].inverse(coeffs), atol=1e-4 if dtype == "f4" else 1e-9)
+    np.testing.assert_allclose(result[0], plans[0].inverse(coeffs), atol=1e-4 if dtype == "f4" else 1e-9)
 
 
-def test_rules_and_limits_belong_together() -> None:
+def test_rules_need_limits() -> None:
     plan = undula.Plan((16, 16), "db2", level=2)
     coeffs = plan.forward(np.zeros((16, 16)))
-    for told, message in (
+    for options, message in (
         ({"rule": "soft"}, "belong together"),
         ({"rule": "softly", "limits": np.zeros((2, 2, 3))}, "soft"),
         ({"rule": "soft", "limits": np.zeros((1, 2, 3))}, r"\(2, 2, 3\)"),
     ):
         with pytest.raises(undula.UndulaError, match=message):
-            plan.inverse(coeffs, **told)
+            plan.inverse(coeffs, **options)
 
 
 @pytest.mark.cuda
 @pytest.mark.parametrize("library", ["torch", "cupy", "jax"])
 @pytest.mark.parametrize("stage", EVERY, ids=str)
-def test_filters_where_arrays_are(stage: FilterStage, library: str) -> None:
+def test_stages_match_on_arrays_of_other_libraries(stage: FilterStage, library: str) -> None:
     xp = pytest.importorskip({"jax": "jax.numpy"}.get(library, library))
     x = IMAGE.astype("f4")
-    there = xp.asarray(x, device="cuda") if library == "torch" else xp.asarray(x)
-    made = Pipeline("bior4.4", 2, [stage])(there)
-    assert type(made) is type(there)
-    np.testing.assert_allclose(on_host(made), Pipeline("bior4.4", 2, [stage])(x), atol=5e-3)
+    array = xp.asarray(x, device="cuda") if library == "torch" else xp.asarray(x)
+    result = Pipeline("bior4.4", 2, [stage])(array)
+    assert type(result) is type(array)
+    np.testing.assert_allclose(to_numpy(result), Pipeline("bior4.4", 2, [stage])(x), atol=5e-3)
 
 
 @pytest.mark.cuda
 @pytest.mark.parametrize("library", ["torch", "cupy", "jax"])
 @pytest.mark.parametrize("work", [undula.denoise, undula.despeckle, undula.sharpen, undula.enhance])
-def test_functions_where_arrays_are(work: Any, library: str) -> None:
+def test_functions_match_on_arrays_of_other_libraries(work: Any, library: str) -> None:
     xp = pytest.importorskip({"jax": "jax.numpy"}.get(library, library))
     for x in (IMAGE, np.stack([IMAGE, IMAGE[::-1], 0 * IMAGE + 9], axis=-1), IMAGE.astype("f4")):
-        there = xp.asarray(x, device="cuda") if library == "torch" else xp.asarray(x)
-        made = on_host(work(there))
-        assert made.dtype == x.dtype
+        array = xp.asarray(x, device="cuda") if library == "torch" else xp.asarray(x)
+        result = to_numpy(work(array))
+        assert result.dtype == x.dtype
         np.testing.assert_allclose(
-            made.astype("f8"), work(x).astype("f8"), atol=1 if x.dtype == np.uint8 else 0.05
+            result.astype("f8"), work(x).astype("f8"), atol=1 if x.dtype == np.uint8 else 0.05
         )
 
 
 @pytest.mark.cuda
 @pytest.mark.parametrize("library", ["torch", "cupy", "jax"])
-def test_thresholds_where_arrays_are(library: str) -> None:
+def test_thresholds_match_on_arrays_of_other_libraries(library: str) -> None:
     xp = pytest.importorskip({"jax": "jax.numpy"}.get(library, library))
     x = np.random.default_rng(0).standard_normal((20, 30)).astype("f4")
-    there = xp.asarray(x, device="cuda") if library == "torch" else xp.asarray(x)
+    array = xp.asarray(x, device="cuda") if library == "torch" else xp.asarray(x)
     for mode in ("soft", "hard", "garrote", "greater", "less"):
-        made = on_host(undula.threshold(there, 0.5, mode, 0.25))
-        np.testing.assert_allclose(made, undula.threshold(x, 0.5, mode, 0.25), atol=1e-6)
+        result = to_numpy(undula.threshold(array, 0.5, mode, 0.25))
+        np.testing.assert_allclose(result, undula.threshold(x, 0.5, mode, 0.25), atol=1e-6)
     np.testing.assert_allclose(
-        on_host(undula.threshold_firm(there, 0.5, 1)), undula.threshold_firm(x, 0.5, 1), atol=1e-6
+        to_numpy(undula.threshold_firm(array, 0.5, 1)), undula.threshold_firm(x, 0.5, 1), atol=1e-6
     )
 
 
-def on_host(x: Any) -> np.ndarray[Any, Any]:
+def to_numpy(x: Any) -> np.ndarray[Any, Any]:
     return np.asarray(x.get() if hasattr(x, "get") else x.cpu() if hasattr(x, "cpu") else x)
 
 
-def test_a_trace_sees_times_coefficients_and_thresholds() -> None:
-    seen = Trace(keep=True)
+def test_traces_record_times_coefficients_and_thresholds() -> None:
+    trace = Trace(keep=True)
     pipeline = Pipeline("bior4.4", 2, [Shrink("given", "hard", [30, 20]), Gain(2.0)])
-    made = pipeline(IMAGE, trace=seen)
-    np.testing.assert_array_equal(made, pipeline(IMAGE))
-    assert set(seen.seconds) == {"forward", "filter", "inverse", "transfer"}
-    assert all(value > 0 for name, value in seen.seconds.items() if name != "transfer")
-    assert seen.seconds["transfer"] == 0
+    result = pipeline(IMAGE, trace=trace)
+    np.testing.assert_array_equal(result, pipeline(IMAGE))
+    assert set(trace.seconds) == {"forward", "filter", "inverse", "transfer"}
+    assert all(value > 0 for name, value in trace.seconds.items() if name != "transfer")
+    assert trace.seconds["transfer"] == 0
     coeffs = undula.wavedecn(IMAGE.astype(np.float32), "bior4.4", level=2)
-    assert seen.before is not None
-    assert seen.after is not None
-    for (_, found), (_, kept) in ((seen.before, seen.after),):
+    assert trace.before is not None
+    assert trace.after is not None
+    for (_, before), (_, after) in ((trace.before, trace.after),):
         for level, key in ((0, "ad"), (1, "dd")):
-            np.testing.assert_allclose(found[level][key][0], coeffs[-1 - level][key], atol=1e-3)
-            wanted = 2 * undula.threshold(coeffs[-1 - level][key], (30, 20)[level], "hard")
-            np.testing.assert_allclose(kept[level][key][0], wanted, atol=1e-3)
-    assert {place: low.tolist() for place, low in seen.limits[0].items()} == {
+            np.testing.assert_allclose(before[level][key][0], coeffs[-1 - level][key], atol=1e-3)
+            expected = 2 * undula.threshold(coeffs[-1 - level][key], (30, 20)[level], "hard")
+            np.testing.assert_allclose(after[level][key][0], expected, atol=1e-3)
+    assert {place: low.tolist() for place, low in trace.limits[0].items()} == {
         (level, key): [(30.0, 20.0)[level]] for level in (0, 1) for key in ("ad", "da", "dd")
     }
-    assert 1 not in seen.limits
+    assert 1 not in trace.limits
 
 
-@pytest.mark.parametrize("how", [{"strategy": "rowcolumn"}, {"scheme": "monolithic*"}], ids=str)
-def test_strategies_and_schemes_make_the_same_picture(target: str, how: dict[str, str]) -> None:
+@pytest.mark.parametrize("choice", [{"strategy": "rowcolumn"}, {"scheme": "monolithic*"}], ids=str)
+def test_strategies_and_schemes_do_not_change_results(target: str, choice: dict[str, str]) -> None:
     pipeline = Pipeline("cdf97", 2, [Shrink("bayes")])
-    found = pipeline(IMAGE.astype(np.float32), backend=f"{target}:0", **how)
-    np.testing.assert_allclose(found, pipeline(IMAGE.astype(np.float32)), atol=2e-2)
-    seen = Trace()
-    pipeline(IMAGE, backend=target, trace=seen, **how)
-    assert all(value > 0 for value in seen.seconds.values())
+    result = pipeline(IMAGE.astype(np.float32), backend=f"{target}:0", **choice)
+    np.testing.assert_allclose(result, pipeline(IMAGE.astype(np.float32)), atol=2e-2)
+    trace = Trace()
+    pipeline(IMAGE, backend=target, trace=trace, **choice)
+    assert all(value > 0 for value in trace.seconds.values())
     with pytest.raises(undula.ArgumentError, match="are for backends"):
-        pipeline(IMAGE, **how)
+        pipeline(IMAGE, **choice)
 
 
 @pytest.mark.parametrize(
@@ -406,14 +406,14 @@ def test_strategies_and_schemes_make_the_same_picture(target: str, how: dict[str
         ("blr:2", "'blur'"),
     ],
 )
-def test_words_that_say_too_much(text: str, message: str) -> None:
+def test_invalid_words(text: str, message: str) -> None:
     with pytest.raises(undula.ArgumentError, match=message):
         parse_stage(text)
 
 
 def test_integers_of_64_bits_are_filtered_in_float64() -> None:
-    """Exactly up to 2^53, and nearly beyond."""
+    """Integers up to 2^53 stay exact; larger ones are rounded."""
     x = np.array([[2**53 - 1, 2**53 + 1, 2**62 + 1, -(2**53)]] * 4)
-    made = Pipeline("haar", 0)(x)
-    assert made.dtype == x.dtype
-    np.testing.assert_array_equal(made, x.astype(np.float64).astype(np.int64))
+    result = Pipeline("haar", 0)(x)
+    assert result.dtype == x.dtype
+    np.testing.assert_array_equal(result, x.astype(np.float64).astype(np.int64))

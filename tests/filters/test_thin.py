@@ -30,14 +30,14 @@ def test_thin_images(name: str, shape: tuple[int, ...], axis: int, dtype: str) -
 
 
 @pytest.mark.parametrize("name", WORK)
-def test_along_one_axis(name: str) -> None:
+def test_filters_along_one_axis(name: str) -> None:
     x = np.random.default_rng(4).integers(20, 200, (5, 40, 3)).astype("u1")
     result = WORK[name](x, channel_axis=-1, axes=(1,))
     floats = WORK[name](x.astype("f4"), channel_axis=-1, axes=(1,))
     assert np.abs(result - np.clip(floats, 0, 255)).max() <= 0.51
 
 
-def test_one_pixel() -> None:
+def test_images_of_one_pixel() -> None:
     x = np.array([[[10, 200, 30]]], "u1")
     np.testing.assert_array_equal(undula.denoise(x), x)
     assert undula.Pipeline("db2", 0, ["unsharp"])(x).shape == x.shape
