@@ -83,20 +83,20 @@ def check_declared(path: Path, kind: str, max_pixels: int | None) -> None:
 
 def _png_chunks(data: Data) -> Iterator[tuple[bytes, int, int]]:
     """The name, start and length of each chunk of a PNG."""
-    place = 8
-    while place + 8 <= len(data):
-        (length,) = struct.unpack_from(">I", data, place)
-        yield data[place + 4 : place + 8], place + 8, length
-        place += length + 12
+    offset = 8
+    while offset + 8 <= len(data):
+        (length,) = struct.unpack_from(">I", data, offset)
+        yield data[offset + 4 : offset + 8], offset + 8, length
+        offset += length + 12
 
 
 def _png(data: Data) -> DeclaredSize | None:
     width, height, depth, colors = struct.unpack_from(">IIBB", data, 16)
     samples = {0: 1, 2: 3, 3: 4, 4: 4, 6: 4}.get(colors, 4)  # Palettes and grey with alpha become RGBA.
     frames = 1
-    for name, place, length in _png_chunks(data):
+    for name, offset, length in _png_chunks(data):
         if name == b"acTL" and length >= 4:
-            frames = max(1, struct.unpack_from(">I", data, place)[0])
+            frames = max(1, struct.unpack_from(">I", data, offset)[0])
         if name == b"IDAT":
             break
     return DeclaredSize(width, height, samples, 2 if depth == 16 else 1, frames)
@@ -104,10 +104,10 @@ def _png(data: Data) -> DeclaredSize | None:
 
 def _check_png_texts(path: Path, data: Data) -> None:
     """Raise an error if a compressed profile or text is too large; some decoders decompress all of them."""
-    for name, place, length in _png_chunks(data):
+    for name, offset, length in _png_chunks(data):
         if name in (b"iCCP", b"zTXt", b"iTXt") and length * MAX_DEFLATE_RATIO > MAX_METADATA_BYTES:
-            start = data.find(b"\0", place, place + 80) + 2
-            if inflates_beyond(data[start : place + length], MAX_METADATA_BYTES):
+            start = data.find(b"\0", offset, offset + 80) + 2
+            if inflates_beyond(data[start : offset + length], MAX_METADATA_BYTES):
                 raise FileError(
                     f"{path} contains a profile or text that decompresses to more than"
                     f" {MAX_METADATA_BYTES:,} bytes"
@@ -116,51 +116,51 @@ def _check_png_texts(path: Path, data: Data) -> None:
 
 def _jpeg(data: Data) -> DeclaredSize | None:
     """Read the frame header of a JPEG or JPEG-LS codestream."""
-    place = 2
-    while place + 9 <= len(data):
-        if data[place] != 0xFF:
-            place += 1
+    offset = 2
+    while offset + 9 <= len(data):
+        if data[offset] != 0xFF:
+            offset += 1
             continue
-        marker = data[place + 1]
+        marker = data[offset + 1]
         if marker in (0xFF, 0x00, 0x01) or 0xD0 <= marker <= 0xD8:  # These have no length.
-            place += 1 if marker == 0xFF else 2
+            offset += 1 if marker == 0xFF else 2
             continue
-        (length,) = struct.unpack_from(">H", data, place + 2)
+        (length,) = struct.unpack_from(">H", data, offset + 2)
         if (0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC)) or marker == 0xF7:
-            depth, height, width, samples = struct.unpack_from(">BHHB", data, place + 4)
+            depth, height, width, samples = struct.unpack_from(">BHHB", data, offset + 4)
             return DeclaredSize(width, height, samples, 1 if depth <= 8 else 2)
         if marker == 0xDA:
             return None
-        place += 2 + length
+        offset += 2 + length
     return None
 
 
 def _jpeg2000(data: Data) -> DeclaredSize | None:
     """Read the header of the codestream, which is decoded whatever the boxes around it declare."""
-    place = data.find(b"\xff\x4f\xff\x51")
-    if place < 0:
+    offset = data.find(b"\xff\x4f\xff\x51")
+    if offset < 0:
         return None
-    x1, y1, x0, y0 = struct.unpack_from(">IIII", data, place + 8)
-    samples, depth = struct.unpack_from(">HB", data, place + 40)
+    x1, y1, x0, y0 = struct.unpack_from(">IIII", data, offset + 8)
+    samples, depth = struct.unpack_from(">HB", data, offset + 40)
     return DeclaredSize(max(0, x1 - x0), max(0, y1 - y0), samples, 1 + ((depth & 0x7F) >= 8))
 
 
 def _gif(data: Data) -> DeclaredSize | None:
     """Read all frames, since they may extend beyond the logical screen."""
     width, height, flags = struct.unpack_from("<HHB", data, 6)
-    place = 13 + (3 << (1 + (flags & 7)) if flags & 0x80 else 0)
+    offset = 13 + (3 << (1 + (flags & 7)) if flags & 0x80 else 0)
     frames = 0
-    while place < len(data) and data[place] in (0x21, 0x2C):
-        if data[place] == 0x2C:
-            left, top, frame_width, frame_height, flags = struct.unpack_from("<HHHHB", data, place + 1)
+    while offset < len(data) and data[offset] in (0x21, 0x2C):
+        if data[offset] == 0x2C:
+            left, top, frame_width, frame_height, flags = struct.unpack_from("<HHHHB", data, offset + 1)
             width, height = max(width, left + frame_width), max(height, top + frame_height)
             frames += 1
-            place += 11 + (3 << (1 + (flags & 7)) if flags & 0x80 else 0)
+            offset += 11 + (3 << (1 + (flags & 7)) if flags & 0x80 else 0)
         else:
-            place += 2
-        while place < len(data) and data[place]:
-            place += 1 + data[place]
-        place += 1
+            offset += 2
+        while offset < len(data) and data[offset]:
+            offset += 1 + data[offset]
+        offset += 1
     return DeclaredSize(width, height, 4, 1, max(1, frames))
 
 
@@ -174,11 +174,11 @@ def _webp(data: Data) -> DeclaredSize | None:
     kind = data[12:16]
     if kind == b"VP8X":
         width, height = (int.from_bytes(data[24 + k : 27 + k], "little") + 1 for k in (0, 3))
-        frames, place = 0, 30
-        while place + 8 <= len(data):
-            name, (length,) = data[place : place + 4], struct.unpack_from("<I", data, place + 4)
+        frames, offset = 0, 30
+        while offset + 8 <= len(data):
+            name, (length,) = data[offset : offset + 4], struct.unpack_from("<I", data, offset + 4)
             frames += name == b"ANMF"
-            place += 8 + length + length % 2
+            offset += 8 + length + length % 2
         return DeclaredSize(width, height, 4, 1, max(1, frames))
     if kind == b"VP8L":
         (bits,) = struct.unpack_from("<I", data, 21)
