@@ -25,7 +25,7 @@ def _guarded() -> Any:
     def scratch(size: int) -> Any:
         memory = np.full(size + 64 + 2 * GUARD, 0xAB, np.uint8)
         regions.append((memory, size))
-        return memory[GUARD : GUARD + size + 64]
+        return memory, -(-(memory.ctypes.data + GUARD) // 64) * 64
 
     def check() -> None:
         memory, size = regions.pop()

@@ -75,12 +75,9 @@ def test_arrays_in_another_order_are_transformed_as_their_transpose(order: Any, 
     turned = np.empty([shape[axis] for axis in order], dtype).transpose(np.argsort(order))
     turned[...] = plain
     for axes in (None, (-2, -1), (0,)):
-        ours, theirs = (
-            undula.wavedecn(turned, "db3", level=1, axes=axes),
-            pywt.wavedecn(plain, "db3", level=1, axes=axes),
-        )
-        assert_same(ours, theirs)
-        assert_same(undula.waverecn(ours, "db3", axes=axes), plain)
+        ours = undula.wavedecn(turned, "db3", level=1, axes=axes)
+        assert_same(ours, pywt.wavedecn(plain, "db3", level=1, axes=axes))
+        assert_same(undula.waverecn(ours, "db3", axes=axes, shape=shape), plain)
         assert ours[0].strides != np.ascontiguousarray(ours[0]).strides  # no copy was made
 
 

@@ -130,11 +130,19 @@ def _backward(
     """
     key = None
     if flat is not None and shape is None and out is None and backend == "auto":
-        layouts = [None if a is None else (a.shape, a.strides, a.dtype, a.flags.aligned) for a in flat]
-        key = (form.name, tuple(layouts), wavelet, mode, axes, type(mode), type(axes))
-        call = _remembered(key)
-        if call is not None:
-            return call(flat)  # type: ignore[no-any-return]
+        entries = [form.name, wavelet, mode, axes, type(mode), type(axes)]
+        for band in flat:
+            if type(band) is np.ndarray:
+                entries += (band.shape, band.strides, band.dtype)
+            elif band is None:
+                entries.append(None)
+            else:
+                break
+        else:
+            key = tuple(entries)
+            call = _remembered(key)
+            if call is not None:
+                return call(flat)  # type: ignore[no-any-return]
     spec, keyed, sample = read()
     device = engine(arrays_of(keyed), backend)
     given = [band for band in arrays_of(keyed) if band is not None]
@@ -169,11 +177,6 @@ def _compiled_back(spec: TransformSpec, keyed: list[Any], flat: Sequence[Any]) -
     if order == [None if band is None else k for k, band in enumerate(bands)]:
         return call
     return lambda given: call([None if k is None else given[k] for k in order])
-
-
-def _plain(bands: list[Any]) -> list[Any] | None:
-    """Return the bands if all are None or arrays of NumPy."""
-    return bands if all(band is None or type(band) is np.ndarray for band in bands) else None
 
 
 def _band(band: Any, what: str) -> Any:
@@ -244,7 +247,7 @@ def idwtn(
     """
     if not isinstance(coeffs, Mapping):
         raise ArgumentTypeError(f"bands are given by key, such as {{'aa': …}}, got {type(coeffs).__name__}")
-    flat = _plain(list(coeffs.values()))
+    flat = list(coeffs.values())
     key_axes = (axes, *coeffs) if isinstance(axes, (int, tuple, type(None))) else axes
     return _backward(
         DWTN, coeffs, flat, wavelet, mode, key_axes, shape, out, backend,
@@ -324,11 +327,11 @@ def _waverecn(
     flat, key_axes = None, axes
     if type(coeffs) in (list, tuple):
         if form is WAVEDEC:
-            flat = _plain(list(coeffs))
+            flat = list(coeffs)
         elif form is WAVEDEC2 and all(type(part) is tuple and len(part) == 3 for part in coeffs[1:]):
-            flat = _plain([*coeffs[:1], *(band for part in coeffs[1:] for band in part)])
+            flat = [*coeffs[:1], *(band for part in coeffs[1:] for band in part)]
         elif form is WAVEDECN and all(type(part) is dict for part in coeffs[1:]):
-            flat = _plain([*coeffs[:1], *(band for part in coeffs[1:] for band in part.values())])
+            flat = [*coeffs[:1], *(band for part in coeffs[1:] for band in part.values())]
             if isinstance(axes, (int, tuple, type(None))):
                 key_axes = (axes, *(tuple(part) for part in coeffs[1:]))
     return _backward(
@@ -407,7 +410,7 @@ def idwt(
     [1.0, 2.0, 3.0]
     """
     return _backward(
-        DWT, None, _plain([cA, cD]), wavelet, mode, axis, shape, out, backend,
+        DWT, None, [cA, cD], wavelet, mode, axis, shape, out, backend,
         lambda: _read_bands({"a": cA, "d": cD}, wavelet, mode, DWT.axes(axis)),
     )  # fmt: skip
 
@@ -475,7 +478,7 @@ def idwt2(
         raise ArgumentError(f"coefficients are a pair (cA, (cH, cV, cD)), got {type(coeffs).__name__}")
     bands = {"aa": keyed[0], **keyed[1]}
     return _backward(
-        DWT2, coeffs, _plain(list(bands.values())) if len(bands) == 4 else None, wavelet, mode, axes, shape,
+        DWT2, coeffs, list(bands.values()) if len(bands) == 4 else None, wavelet, mode, axes, shape,
         out, backend, lambda: _read_bands(bands, wavelet, mode, DWT2.axes(axes)),
     )  # fmt: skip
 

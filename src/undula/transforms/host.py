@@ -13,7 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..backends import cpu
-from ..backends.cpu import FIRST_ARRAY, ArrayView, Executable, UnfollowedStridesError, address, empty
+from ..backends.cpu import (
+    ERROR,
+    FIRST_ARRAY,
+    RESULT,
+    ArrayView,
+    Executable,
+    UnfollowedStridesError,
+    address,
+    empty,
+    scratch_memory,
+)
 from ..errors import ArgumentError
 from ..plans.growth import Growth, gains_back, growth
 from ..plans.mixing import Mixing
@@ -115,31 +125,43 @@ class ForwardCall:
     def __init__(
         self, tree: BandTree, dtype: np.dtype[Any], strides: Shape, nest: Callable[[list[Array]], Any]
     ) -> None:
-        self._dtype, self._nest = dtype, nest
+        self._tree, self._dtype, self._nest = tree, dtype, nest
         self._shapes = tree.flat_shapes
         ends = np.cumsum([0, *map(math.prod, self._shapes)]).tolist()
         size = dtype.itemsize
-        self._items = ends[-1]
-        self._joint = self._items * size <= MAX_JOINT_BYTES
-        self._places = [slice(a, b) for a, b in pairwise(ends)]
-        self._lines = all(len(shape) == 1 for shape in self._shapes)
+        self._items, self._unaligned = ends[-1], dtype.alignment - 1
+        joint = self._items * size <= MAX_JOINT_BYTES
         views: list[ArrayView | None] = [ArrayView(FIRST_ARRAY, tree.sample_shapes[0], strides)]
         for number, (shape, start) in enumerate(zip(self._shapes, ends[:-1], strict=True)):
-            buffer, offset = (1, start * size) if self._joint else (1 + number, 0)
+            buffer, offset = (1, start * size) if joint else (1 + number, 0)
             views.append(ArrayView.contiguous(FIRST_ARRAY + buffer, shape, size, offset))
-        self._run = cpu.compile_transform(False, dtype, tree.level_lines(dtype), views).run_at
+        lines = tree.level_lines(dtype)
+        self._executable = cpu.compile_transform(False, dtype, lines, views, 2 if joint else None)
+        self._run = self._executable.run_at
+        self._small = self._executable.small() if joint else None
+        self._places = [slice(a, b) for a, b in pairwise(ends)]
+        self._lines = all(len(shape) == 1 for shape in self._shapes)
 
     def __call__(self, x: Array) -> Any:
         """Return the coefficients."""
-        if self._joint:
-            memory = np.empty(self._items, self._dtype)
-            self._run(address(x), address(memory))
-            bands = [memory[place] for place in self._places]
-            if not self._lines:
-                bands = [band.reshape(shape) for band, shape in zip(bands, self._shapes, strict=True)]
+        start = address(x)
+        if start & self._unaligned:
+            bands = [empty(shape, self._dtype) for shape in self._shapes]
+            run(False, self._tree, [x, *bands], self._dtype)
             return self._nest(bands)
-        bands = [empty(shape, self._dtype) for shape in self._shapes]
-        self._run(address(x), *map(address, bands))
+        if self._small is None:
+            bands = [empty(shape, self._dtype) for shape in self._shapes]
+            self._run(start, *map(address, bands))
+            return self._nest(bands)
+        # Small results share one piece of memory, and everything is one call.
+        play, tape, size, temporary, pack = self._small
+        results = np.empty(self._items, self._dtype)
+        scratch = scratch_memory(size)
+        first = scratch[1]
+        play(RESULT, ERROR, tape, pack(first, first + temporary, start, address(results)), 0)
+        bands = [results[place] for place in self._places]
+        if not self._lines:
+            bands = [band.reshape(shape) for band, shape in zip(bands, self._shapes, strict=True)]
         return self._nest(bands)
 
 
@@ -147,13 +169,30 @@ class InverseCall:
     """A transform back of arrays of known shapes, dtype and strides into a new array."""
 
     def __init__(self, tree: BandTree, dtype: np.dtype[Any], layouts: Sequence[Layout]) -> None:
-        self._shape, self._dtype = tree.sample_shapes[0], dtype
-        self._run = executable(True, tree, dtype, ((), *layouts)).run_at
+        self._tree, self._shape, self._dtype = tree, tree.sample_shapes[0], dtype
+        self._unaligned = dtype.alignment - 1
+        self._executable = executable(True, tree, dtype, ((), *layouts))
+        self._run = self._executable.run_at
+        small = math.prod(self._shape) * dtype.itemsize <= MAX_JOINT_BYTES
+        self._small = self._executable.small() if small else None
 
     def __call__(self, bands: Sequence[Array | None]) -> Array:
         """Return the samples; bands are in flat order."""
-        x = empty(self._shape, self._dtype)
-        self._run(address(x), *[0 if band is None else address(band) for band in bands])
+        addresses = [0 if band is None else address(band) for band in bands]
+        for start in addresses:
+            if start & self._unaligned:
+                x = empty(self._shape, self._dtype)
+                run(True, self._tree, [x, *bands], self._dtype)
+                return x
+        if self._small is None:
+            x = empty(self._shape, self._dtype)
+            self._run(address(x), *addresses)
+            return x
+        play, tape, size, temporary, pack = self._small
+        x = np.empty(self._shape, self._dtype)
+        scratch = scratch_memory(size)
+        first = scratch[1]
+        play(RESULT, ERROR, tape, pack(first, first + temporary, address(x), *addresses), 0)
         return x
 
 

@@ -10,13 +10,24 @@ from numpy.typing import NDArray
 
 from .compile import compile_mixed, compile_rows, compile_transform, mixes
 from .compiled import kernel
-from .executable import FIRST_ARRAY, ArrayView, Executable, UnfollowedStridesError, address
+from .executable import (
+    ERROR,
+    FIRST_ARRAY,
+    RESULT,
+    ArrayView,
+    Executable,
+    UnfollowedStridesError,
+    address,
+    scratch_memory,
+)
 from .memory import empty, keep_memory, kept_memory
 from .mixing import join_channels, mix_planes
 from .threads import get_num_threads, run, set_num_threads, workers
 
 __all__ = [
+    "ERROR",
     "FIRST_ARRAY",
+    "RESULT",
     "ArrayView",
     "Executable",
     "UnfollowedStridesError",
@@ -33,6 +44,7 @@ __all__ = [
     "largest_of",
     "mix_planes",
     "mixes",
+    "scratch_memory",
     "set_num_threads",
 ]
 

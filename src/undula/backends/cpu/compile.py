@@ -162,7 +162,11 @@ class _Builder:
 
 
 def compile_transform(
-    back: bool, dtype: np.dtype[Any], levels: Sequence[Level], arrays: Sequence[ArrayView | None]
+    back: bool,
+    dtype: np.dtype[Any],
+    levels: Sequence[Level],
+    arrays: Sequence[ArrayView | None],
+    buffers: int | None = None,
 ) -> Executable:
     """Compile some levels of a transform.
 
@@ -177,6 +181,8 @@ def compile_transform(
     arrays : sequence of ArrayView or None
         The samples, the approximation, and the details, coarsest level first, in the order of their keys;
         None for details, or an approximation, that are zero.
+    buffers : int, optional
+        How many buffers they are in, if not each in its own.
     """
     if dtype.kind == "c":
         dtype = np.empty(0, dtype).real.dtype
@@ -194,7 +200,7 @@ def compile_transform(
     else:
         assert approximation is not None
         _add_levels(builder, x, approximation, of_level, levels, passes)
-    return builder.executable(len(arrays))
+    return builder.executable(buffers or len(arrays))
 
 
 def mixes(shape: Shape, dtype: np.dtype[Any], lines: Lines) -> bool:

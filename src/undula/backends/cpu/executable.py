@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import ctypes
 import math
+import struct
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -26,13 +27,24 @@ from ...plans.boundary import TERMS
 from ...plans.line import Line
 from ..strides import contiguous, plane_strides
 from . import program
-from .compiled import kernel, kernel_address
+from .compiled import LIKE, kernel_address
 from .layout import BANDS, BLOCK, BUFFER, CHUNK, SCRATCH, STRIP, X
 from .memory import empty
 from .program import Program
-from .threads import ranges, run, workers
+from .threads import WORTHWHILE, ranges, run, workers
 
-__all__ = ["ArrayView", "AxisPass", "Executable", "KernelCall", "Step", "address", "fused_calls"]
+__all__ = [
+    "ERROR",
+    "RESULT",
+    "ArrayView",
+    "AxisPass",
+    "Executable",
+    "KernelCall",
+    "Step",
+    "address",
+    "fused_calls",
+    "scratch_memory",
+]
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -408,9 +420,8 @@ class Executable:
         self.temporary_bytes = temporary_bytes
         self.samples = max((step.samples for step in steps), default=0)
         self.has_functions = any(step.function is not None for step in steps)
-        self._buffers = ctypes.c_int64 * (FIRST_ARRAY + arrays)
+        self._pack = struct.Struct(f"{FIRST_ARRAY + arrays}q").pack
         self._tapes: dict[int, list[Any]] = {}
-        self._play = kernel("play", str(dtype)) if dtype.itemsize < 8 or dtype.kind == "f" else None
         small = temporary_bytes <= MAX_SCRATCH_TEMPORARY_BYTES
         self._scratch_total = self.scratch_bytes + (temporary_bytes if small else 0)
         self._temporary_in_scratch = small
@@ -454,10 +465,32 @@ class Executable:
 
     def run_tape(self, tape: Array, temporary: int, addresses: tuple[int, ...]) -> None:
         """Run the calls of a tape in this thread."""
-        memory = scratch_memory(self._scratch_total)
-        start = _rounded(address(memory))
-        buffers = self._buffers(start, temporary or start + self.scratch_bytes, *addresses)
-        self._play(address(tape), ctypes.addressof(buffers))  # type: ignore[misc]
+        memory, start = scratch_memory(self._scratch_total)
+        buffers = self._pack(start, temporary or start + self.scratch_bytes, *addresses)
+        player(self.dtype)(RESULT, ERROR, address(tape), buffers, 0)
+        del memory  # It had to stay until here.
+
+    def small(self) -> tuple[Any, int, int, int, Callable[..., bytes]] | None:
+        """Return what runs the executable in one call, if it is so small that no threads are worthwhile.
+
+        Returns
+        -------
+        play : function
+            To be called with ``RESULT``, ``ERROR``, the tape, the packed addresses of all buffers, and 0.
+        tape : int
+            Its address.
+        scratch_bytes, temporary : int
+            Bytes of scratch, and where intermediate results begin in it.
+        pack : function
+            Of the addresses.
+        """
+        if self.has_functions or self.samples >= WORTHWHILE or not self._temporary_in_scratch:
+            return None
+        parts = self._compiled(1)
+        if len(parts) != 1 or len(parts[0]) != 1:
+            return None
+        tape = address(parts[0][0])  # The executable keeps it.
+        return player(self.dtype), tape, self._scratch_total, self.scratch_bytes, self._pack
 
     def run(self, arrays: Sequence[Array | None]) -> None:
         """Run on arrays; None for those that the executable was compiled without."""
@@ -484,12 +517,30 @@ def _tape(calls: Sequence[KernelCall]) -> Array:
     return np.array([len(calls), *(word for call in calls for word in call.tape())], np.int64)
 
 
-_local = threading.local()
+@cache
+def player(dtype: np.dtype[Any]) -> Any:
+    """Return the kernel ``play`` as a function; it reads the addresses of buffers from bytes."""
+    # Numba's convention: where to put a result and an error, which kernels do not have, come first.
+    name = str(dtype)
+    kinds = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, LIKE[name]
+    return ctypes.CFUNCTYPE(ctypes.c_int32, *kinds)(kernel_address("play", name))
 
 
-def scratch_memory(size: int) -> Array:
-    """Return memory that this thread works in, kept for the next time."""
-    memory: Array | None = getattr(_local, "scratch", None)
-    if memory is None or memory.nbytes < size + 64:
-        memory = _local.scratch = np.empty(size + 64, np.uint8)
-    return memory
+_nothing = (ctypes.c_int64 * 2)()
+RESULT, ERROR = ctypes.addressof(_nothing), ctypes.addressof(_nothing) + 8
+
+
+class _Local(threading.local):
+    scratch: tuple[Any, int] = (None, 0)
+    size = -1
+
+
+_local = _Local()
+
+
+def scratch_memory(size: int) -> tuple[Any, int]:
+    """Return memory that this thread works in, kept for the next time, and its first aligned address."""
+    if _local.size < size:
+        memory = np.empty(size + 64, np.uint8)
+        _local.scratch, _local.size = (memory, _rounded(address(memory))), size
+    return _local.scratch
