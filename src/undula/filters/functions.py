@@ -106,8 +106,8 @@ def denoise(
 def _denoise_by_map(pipeline: Pipeline, image: Any, noise_map: NDArray[Any], options: dict[str, Any]) -> Any:
     """Denoise for several amounts of noise, and interpolate between the results at each sample."""
     layout = (options["channel_axis"], options["axes"], "channels")
-    subject = ImagePlanes(image, *layout, options["mask"])
-    valid_noise = noise_map if subject.sample_mask is None else noise_map[subject.sample_mask]
+    planar = ImagePlanes(image, *layout, options["mask"])
+    valid_noise = noise_map if planar.sample_mask is None else noise_map[planar.sample_mask]
     largest = float(valid_noise.max())
     least = max(float(valid_noise.min()), 1e-6 * largest, 1e-300)
     if largest <= 0:
@@ -116,14 +116,14 @@ def _denoise_by_map(pipeline: Pipeline, image: Any, noise_map: NDArray[Any], opt
     if largest > least:  # Two steps for each doubling of the noise.
         count = min(MAX_NOISE_STEPS, 1 + math.ceil(2 * math.log2(largest / least) - 1e-9))
     sigmas = np.geomspace(least, largest, count)
-    floats = ImagePlanes(image, *layout).image.astype(subject.working_dtype)
+    floats = ImagePlanes(image, *layout).image.astype(planar.working_dtype)
     position = np.interp(np.log(np.maximum(noise_map, least)), np.log(sigmas), np.arange(count))
-    total = np.zeros(noise_map.shape, subject.working_dtype)
+    total = np.zeros(noise_map.shape, planar.working_dtype)
     for step, sigma in enumerate(sigmas):
-        weight = np.clip(1 - np.abs(position - step), 0, 1).astype(subject.working_dtype)
+        weight = np.clip(1 - np.abs(position - step), 0, 1).astype(planar.working_dtype)
         if weight.any():
             total += weight * np.nan_to_num(pipeline(floats, sigma=float(sigma), **options))
-    return subject.restore(total)
+    return planar.restore(total)
 
 
 def _noise_map(
@@ -149,17 +149,17 @@ def _noise_map(
     integer = isinstance(regions, (int, np.integer)) and not isinstance(regions, bool)
     if regions is None or not integer or regions < MIN_REGION_SAMPLES:
         raise ArgumentError(f"regions must be an integer of at least {MIN_REGION_SAMPLES}, got {regions!r}")
-    subject = ImagePlanes(image, channel_axis, axes, "channels", mask)
-    return np.asarray(subject.in_image_layout(_regional_noise(subject, int(regions))))
+    planar = ImagePlanes(image, channel_axis, axes, "channels", mask)
+    return np.asarray(planar.in_image_layout(_regional_noise(planar, int(regions))))
 
 
-def _regional_noise(subject: ImagePlanes, size: int) -> NDArray[Any]:
+def _regional_noise(planar: ImagePlanes, size: int) -> NDArray[Any]:
     """Estimate the noise of regions, and interpolate linearly between their centres."""
-    ndim = subject.ndim
-    band = np.abs(dwtn(subject.planes, "db2", axes=tuple(range(1, 1 + ndim)))["d" * ndim])
-    if subject.valid is not None:  # Zeros are not counted.
-        band *= valid_coefficients(HOST, subject.valid, [{"d": band}], ndim, as_wavelet("db2"), False)[0]
-    shape = subject.planes.shape[1:]
+    ndim = planar.ndim
+    band = np.abs(dwtn(planar.planes, "db2", axes=tuple(range(1, 1 + ndim)))["d" * ndim])
+    if planar.valid is not None:  # Zeros are not counted.
+        band *= valid_coefficients(HOST, planar.valid, [{"d": band}], ndim, as_wavelet("db2"), False)[0]
+    shape = planar.planes.shape[1:]
     counts = [max(1, round(n / size)) for n in shape]
     noise = np.empty((band.shape[0], *counts))
     for index in np.ndindex(*noise.shape):
@@ -169,7 +169,7 @@ def _regional_noise(subject: ImagePlanes, size: int) -> NDArray[Any]:
         )
         coefficients = np.ascontiguousarray(band[(index[0], *region)])
         noise[index] = robust_sigma(HOST, coefficients[None])[0]
-        if subject.valid is not None and not coefficients.any():
+        if planar.valid is not None and not coefficients.any():
             noise[index] = np.nan
     for item in noise:  # Regions without valid samples get the median of the others.
         unknown = np.isnan(item)

@@ -248,29 +248,29 @@ class Pipeline:
             mask, bright = scan_masks(x, channel_axis, axes, mask)
             if bright is not None:
                 counted = bright if counted is None else counted & bright
-        subject = ImagePlanes(x, channel_axis, axes, self.colors, mask)
-        valid = subject.valid
+        planar = ImagePlanes(x, channel_axis, axes, self.colors, mask)
+        valid = planar.valid
         if counted is not None:
-            counted_planes = subject.arrange(counted)
+            counted_planes = planar.arrange(counted)
             valid = counted_planes if valid is None else valid & counted_planes
         planes = self.on_planes(
-            subject.arrays,
-            subject.planes,
-            subject.ndim,
-            subject.item_sigmas(sigma),
+            planar.arrays,
+            planar.planes,
+            planar.ndim,
+            planar.item_sigmas(sigma),
             valid,
             RunOptions(backend, strategy, scheme, trace),
         )
         options = {"backend": backend, "strategy": strategy, "scheme": scheme, "counted": counted}
         options |= {"sigma": sigma, "channel_axis": channel_axis, "axes": axes, "mask": mask}
-        return self._complete(subject, planes, x, options)
+        return self._complete(planar, planes, x, options)
 
-    def _complete(self, subject: ImagePlanes, planes: Any, x: Any, options: dict[str, Any]) -> Any:
+    def _complete(self, planar: ImagePlanes, planes: Any, x: Any, options: dict[str, Any]) -> Any:
         """Convert planes to an image; pixels that lack some channels are filtered again, by channel."""
-        image = subject.to_image(planes)
-        if not subject.uneven:
+        image = planar.to_image(planes)
+        if not planar.uneven:
             return image
-        return subject.join(image, replace(self, color="channels")(x, **options))
+        return planar.join(image, replace(self, color="channels")(x, **options))
 
     def frames(self, frames: Iterable[Any], *, workers: int | None = None, **options: Any) -> Iterator[Any]:
         """Filter frames in their order, several at a time, in constant memory.
@@ -322,15 +322,15 @@ class Pipeline:
         Details are shown around a mid-grey. The pictures have the size of the image. The arguments are those
         of a call.
         """
-        subject = ImagePlanes(x, channel_axis, axes, self.colors, mask)
-        if subject.ndim != 2:
-            raise ArgumentError(f"views need an image with 2 axes, got {subject.ndim}")
-        shape = subject.planes.shape[1:]
+        planar = ImagePlanes(x, channel_axis, axes, self.colors, mask)
+        if planar.ndim != 2:
+            raise ArgumentError(f"views need an image with 2 axes, got {planar.ndim}")
+        shape = planar.planes.shape[1:]
         if self.levels_for(shape) == 0:
             raise ArgumentError("without a level there is nothing to see; pass level=1 or more")
         backend = backend or "auto"
         trace = Trace(keep=True)
-        arguments = (subject.arrays, subject.planes, 2, subject.item_sigmas(sigma), subject.valid)
+        arguments = (planar.arrays, planar.planes, 2, planar.item_sigmas(sigma), planar.valid)
         decimated = replace(self, invariant=False)
         planes = decimated.on_planes(*arguments, RunOptions(backend, trace=trace))
         if self.invariant:
@@ -338,11 +338,11 @@ class Pipeline:
         assert trace.before is not None
         assert trace.after is not None
         pictures = [picture(*coefficients, shape) for coefficients in (trace.before, trace.after)]
-        if subject.mixed:  # Of colours, show the luma alone.
-            pictures = [planes_[:1] for planes_ in pictures]
+        if planar.mixed:  # Of colours, show the luma alone.
+            pictures = [channels[:1] for channels in pictures]
         analysis, filtered = (p[0] if p.shape[0] == 1 else p for p in pictures)
         options = {"sigma": sigma, "channel_axis": channel_axis, "axes": axes, "mask": mask}
-        return Views(analysis, filtered, self._complete(subject, planes, x, {**options, "backend": backend}))
+        return Views(analysis, filtered, self._complete(planar, planes, x, {**options, "backend": backend}))
 
     def levels_for(self, shape: Sequence[int]) -> int:
         """Return the number of levels for an image of this shape."""
