@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +69,9 @@ def filter_video(
     progress: Progress | None = None,
 ) -> int:
     """Filter every frame of a video, plane by plane; return the number of frames."""
-    encoding = encoding or Encoding()
-    luma = encoding.luma and not probe(source, max_pixels).is_rgb  # RGB frames have no luma plane.
+    options = asdict(encoding or Encoding())
+    luma = options.pop("luma") and not probe(source, max_pixels).is_rgb  # RGB frames have no luma plane.
+    options["count"] = options.pop("frames")
 
     def filter_plane(x: np.ndarray[Any, Any]) -> Any:
         return work(x, sigma=sigma, channel_axis=None, backend=backend)
@@ -78,17 +79,4 @@ def filter_video(
     def filter_planes(planes: Planes) -> Planes:
         return [filter_plane(planes[0]), *(planes[1:] if luma else map(filter_plane, planes[1:]))]
 
-    return process(
-        source,
-        target,
-        filter_planes,
-        over_time=encoding.over_time,
-        workers=encoding.workers,
-        progress=progress,
-        codec=encoding.codec,
-        quality=encoding.quality,
-        preset=encoding.preset,
-        audio=encoding.audio,
-        count=encoding.frames,
-        max_pixels=max_pixels,
-    )
+    return process(source, target, filter_planes, progress=progress, max_pixels=max_pixels, **options)
