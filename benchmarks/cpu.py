@@ -1,11 +1,11 @@
-"""The CPU engine beside a copy of the same bytes, PyWavelets, ndwt and ptwt (each if installed).
+"""The CPU engine compared with a copy of the same bytes, PyWavelets, ndwt and ptwt (each if installed).
 
-    python benchmarks/cpu.py            everything, a few minutes
-    python benchmarks/cpu.py --quick    the headline figures
-    python benchmarks/cpu.py --save     keep the figures in benchmarks/results/, and draw the plot of the docs
+    python benchmarks/cpu.py            run everything, a few minutes
+    python benchmarks/cpu.py --quick    run the headline figures
+    python benchmarks/cpu.py --save     save the figures to benchmarks/results/, and draw the plot of the docs
 
-All figures of a row are taken in one run, in turns, and are the best of several; what counts are their
-ratios. The floor is the same bytes copied by as many threads as the transform uses.
+The figures of a row are measured alternately in one run; each is the best of several, and only their ratios
+matter. The lower bound is a copy of the same bytes by as many threads as the transform uses.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import undula
 ROOT = Path(__file__).parent
 Array = NDArray[Any]
 WAVELETS = {"CDF 9/7": "bior4.4", "CDF 5/3": "bior2.2", "db2": "db2", "db8": "db8", "coif3": "coif3"}
-THEIR_NAMES = {  # in ndwt
+NDWT_NAMES = {
     "bior4.4": "CDF9_7",
     "bior2.2": "CDF5_3",
     "db2": "Daubechies2",
@@ -40,11 +40,11 @@ THEIR_NAMES = {  # in ndwt
     "coif3": "Coiflet3",
 }
 FLOOR = ThreadPoolExecutor(max(1, undula.get_num_threads()))
-BUDGET = 1.0  # Seconds for the figures of one row, roughly; slow peers run once.
+BUDGET_S = 1.0  # Approximate time for a row; slow packages run once.
 
 
 def module(name: str) -> Any:
-    """A peer, or None where it is not installed."""
+    """Import a package, or return None if it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -55,16 +55,16 @@ pywt, ndwt, ptwt = module("pywt"), module("ndwt"), module("ptwt")
 
 
 def in_turns(works: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """The best time of each, in milliseconds; they take turns, so that all have the same weather."""
+    """The best time of each, in milliseconds, measured alternately under the same conditions."""
     best = dict.fromkeys(works, math.inf)
     spent = dict.fromkeys(works, 0.0)
     for name, work in works.items():
         if name != "PyWavelets":
-            work()  # (compiles, and touches memory)
+            work()  # Compile, and touch the memory.
     for _ in range(20):
         for name, work in works.items():
-            for _ in range(3):  # (so that nobody starts with the caches of another)
-                if spent[name] > BUDGET / 3 and best[name] < math.inf:
+            for _ in range(3):  # Only the first run finds the caches of another package.
+                if spent[name] > BUDGET_S / 3 and best[name] < math.inf:
                     continue
                 start = time.perf_counter()
                 work()
@@ -74,7 +74,7 @@ def in_turns(works: dict[str, Callable[[], Any]]) -> dict[str, float]:
 
 
 def copy(x: Array, target: Array) -> Callable[[], None]:
-    """The same bytes from one array to another, by all threads."""
+    """Copy an array to another one with all threads."""
     pieces = undula.get_num_threads()
     lines, copies = x.reshape(-1), target.reshape(-1)
     cuts = [slice(x.size * k // pieces, x.size * (k + 1) // pieces) for k in range(pieces)]
@@ -99,14 +99,14 @@ def torch_ptwt() -> tuple[Any, Any] | None:
 def image(
     size: tuple[int, ...], wavelet: str, levels: int, dtype: str, back: bool, peers: bool = True
 ) -> dict[str, float]:
-    """One shape, one wavelet: ours with arrays given and without, the floor, and the peers."""
+    """Measure one shape and wavelet: Undula, also with preallocated arrays, a copy, and other packages."""
     x = np.random.default_rng(0).random(size).astype(dtype)
     axes = tuple(range(-min(len(size), 3 if len(size) == 3 and size[-1] > 4 else 2), 0))
     if len(size) == 3 and size[-1] <= 4:
         axes = (0, 1)
     plan = undula.Plan(size, wavelet, level=levels, axes=axes, dtype=dtype)
     coeffs = plan.forward(x)
-    made, samples, target = plan.empty(), np.empty_like(x), np.empty_like(x)
+    preallocated, samples, target = plan.empty(), np.empty_like(x), np.empty_like(x)
     form = {1: "wavedec", 2: "wavedec2"}.get(len(axes), "wavedecn")
     options: dict[str, Any] = {"axis": axes[0]} if len(axes) == 1 else {"axes": axes}
     works: dict[str, Callable[[], Any]] = {"copy": copy(x, target)}
@@ -117,7 +117,7 @@ def image(
         if pywt and peers:
             works["PyWavelets"] = lambda: getattr(pywt, rec)(coeffs, wavelet, **options)
     else:
-        works["undula, out="] = lambda: plan.forward(x, out=made)
+        works["undula, out="] = lambda: plan.forward(x, out=preallocated)
         works["undula"] = lambda: getattr(undula, form)(x, wavelet, level=levels, **options)
         if pywt and peers:
             works["PyWavelets"] = lambda: getattr(pywt, form)(x, wavelet, level=levels, **options)
@@ -129,35 +129,35 @@ def image(
 def add_ndwt(
     works: dict[str, Callable[[], Any]], x: Array, wavelet: str, levels: int, axes: tuple[int, ...]
 ) -> None:
-    """Its lifting transform, where it has the wavelet."""
+    """Add the lifting transform of ndwt, if it has the wavelet."""
     if ndwt is None or len(axes) != 2 or x.ndim != 2:
         return
-    own = getattr(ndwt.Wavelet, THEIR_NAMES.get(wavelet, ""), None)
-    if own is not None:
-        works["ndwt"] = lambda: ndwt.lwt(own, x, level=levels)
+    theirs = getattr(ndwt.Wavelet, NDWT_NAMES.get(wavelet, ""), None)
+    if theirs is not None:
+        works["ndwt"] = lambda: ndwt.lwt(theirs, x, level=levels)
 
 
 def add_ptwt(
     works: dict[str, Callable[[], Any]], x: Array, wavelet: str, levels: int, axes: tuple[int, ...]
 ) -> None:
-    found = torch_ptwt() if len(axes) == 2 and x.ndim == 2 else None
-    if found is None or pywt is None:
+    packages = torch_ptwt() if len(axes) == 2 and x.ndim == 2 else None
+    if packages is None or pywt is None:
         return
-    torch, transforms = found
+    torch, transforms = packages
     tensor = torch.from_numpy(x)[None]
-    own = pywt.Wavelet(wavelet)
-    works["ptwt"] = lambda: transforms.wavedec2(tensor, own, level=levels, mode="symmetric")
+    theirs = pywt.Wavelet(wavelet)
+    works["ptwt"] = lambda: transforms.wavedec2(tensor, theirs, level=levels, mode="symmetric")
 
 
 # --- rows of the table ----------------------------------------------------------------------------
 
 
 def rows(quick: bool) -> list[dict[str, Any]]:
-    """What is measured: label, arguments."""
-    found: list[dict[str, Any]] = []
+    """The rows to measure, as arguments of :func:`measure`."""
+    selection: list[dict[str, Any]] = []
 
     def row(shape: tuple[int, ...], name: str, levels: int = 1, dtype: str = "f4", **more: Any) -> None:
-        found.append({"shape": shape, "wavelet": name, "levels": levels, "dtype": dtype, **more})
+        selection.append({"shape": shape, "wavelet": name, "levels": levels, "dtype": dtype, **more})
 
     sizes = (64, 512, 4096) if quick else (64, 128, 256, 512, 1024, 2048, 4096, 8192)
     for n in sizes:
@@ -170,7 +170,7 @@ def rows(quick: bool) -> list[dict[str, Any]]:
     row((1080, 1920, 3), "CDF 9/7", 3)
     row((256, 256, 256), "CDF 9/7")
     if quick:
-        return found
+        return selection
     for threads in (1,):
         for back in (False, True):
             row((4096, 4096), "CDF 9/7", back=back, threads=threads)
@@ -184,7 +184,7 @@ def rows(quick: bool) -> list[dict[str, Any]]:
     row((10_000_000,), "CDF 9/7", 5)
     row((10_000, 1000), "CDF 9/7", lines=True)
     row((2000, 64, 64), "CDF 9/7", batch=True)
-    return found
+    return selection
 
 
 def measure(row: dict[str, Any]) -> dict[str, float]:
@@ -200,15 +200,15 @@ def measure(row: dict[str, Any]) -> dict[str, float]:
 
 
 def many(shape: tuple[int, ...], wavelet: str, dtype: str) -> dict[str, float]:
-    """Many short lines, or many small images, at once."""
+    """Measure a batch of short lines or small images."""
     x = np.random.default_rng(0).random(shape).astype(dtype)
     target = np.empty_like(x)
     axes = (-1,) if len(shape) == 2 else (-2, -1)
     plan = undula.Plan(shape, wavelet, level=1, axes=axes, dtype=dtype)
-    made = plan.empty()
+    preallocated = plan.empty()
     works: dict[str, Callable[[], Any]] = {
         "copy": copy(x, target),
-        "undula, out=": lambda: plan.forward(x, out=made),
+        "undula, out=": lambda: plan.forward(x, out=preallocated),
         "undula": lambda: undula.dwtn(x, wavelet, axes=axes),
     }
     if pywt:
@@ -241,7 +241,7 @@ def line(row: dict[str, Any], times: dict[str, float]) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """Where the figures come from."""
+    """Describe the machine and the versions."""
     processor = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -264,7 +264,7 @@ def machine() -> dict[str, Any]:
 
 
 def draw(results: list[dict[str, Any]], where: dict[str, Any], target: Path) -> None:
-    """Time per sample over the size of an image: copy, ours, PyWavelets, ndwt, ptwt."""
+    """Plot the time per sample over the size of the image."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -314,25 +314,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="only the headline figures")
-    parser.add_argument("--save", action="store_true", help="keep the figures and draw the plot of the docs")
-    chosen = parser.parse_args()
+    parser.add_argument("--quick", action="store_true", help="run only the headline figures")
+    parser.add_argument("--save", action="store_true", help="save the figures and draw the plot of the docs")
+    arguments = parser.parse_args()
     warnings.filterwarnings("ignore", "Level value")
     where = machine()
     print(", ".join(f"{key} {value}" for key, value in where.items()))
     print(f"milliseconds, best of several\n{HEAD}")
     results = []
-    for row in rows(chosen.quick):
+    for row in rows(arguments.quick):
         times = measure(row)
         results.append({**row, "times": times})
         print(line(row, times), flush=True)
-    if chosen.save:
+    if arguments.save:
         (ROOT / "results").mkdir(exist_ok=True)
         file = ROOT / "results" / "cpu.json"
         file.write_text(json.dumps({"machine": where, "results": results}, indent=1) + "\n", encoding="utf-8")
         picture = ROOT.parent / "docs" / "images" / "cpu.png"
         draw(results, where, picture)
-        print(f"kept in {file.relative_to(ROOT.parent)}, drawn in {picture.relative_to(ROOT.parent)}")
+        print(f"saved to {file.relative_to(ROOT.parent)}, drawn in {picture.relative_to(ROOT.parent)}")
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ def frames() -> list[Row]:
             plan.forward(x, out=c)
             plan.inverse(c, out=y, rule="soft", limits=limits)
 
-        whole = best(work, 200)
+        frame_ms = best(work, 200)
         pipeline = Pipeline("bior4.4", 3, [Shrink("given", threshold=20.0)])
         many = [x] * max(20, (1 << 24) // (n * n))
         list(pipeline.frames(many[:4]))
@@ -130,8 +130,8 @@ def frames() -> list[Row]:
         for _ in pipeline.frames(many):
             pass
         fps = len(many) / (time.perf_counter() - start)
-        rows.append({"n": n, "plan": 1e3 / whole, "pipeline": fps})
-        print(f"{n}²: a plan {1e3 / whole:.0f} frames/s, Pipeline.frames {fps:.0f} frames/s")
+        rows.append({"n": n, "plan": 1e3 / frame_ms, "pipeline": fps})
+        print(f"{n}²: a plan {1e3 / frame_ms:.0f} frames/s, Pipeline.frames {fps:.0f} frames/s")
     return rows
 
 
@@ -144,18 +144,18 @@ def speckle() -> list[Row]:
         x = clean * np.random.default_rng(0).gamma(4, 1 / 4, clean.shape)
         edges = scipy.ndimage.laplace(scipy.ndimage.gaussian_filter(clean, 1))
         row: Row = {"image": name}
-        for what, made in (
+        for what, filtered in (
             ("speckled", x),
             ("undula denoise", undula.denoise(x)),
             ("undula despeckle", undula.despeckle(x)),
             ("undula despeckle, 4 looks", undula.despeckle(x, looks=4)),
         ):
-            own = scipy.ndimage.laplace(scipy.ndimage.gaussian_filter(made, 1))
+            own = scipy.ndimage.laplace(scipy.ndimage.gaussian_filter(filtered, 1))
             row[what] = {
-                "looks": float(np.mean(made[region]) ** 2 / np.var(made[region] - clean[region])),
+                "looks": float(np.mean(filtered[region]) ** 2 / np.var(filtered[region] - clean[region])),
                 "edges": float(np.corrcoef(own.ravel(), edges.ravel())[0, 1]),
-                "psnr": float(peak_signal_noise_ratio(clean, made, data_range=255)),
-                "mean": float(made.mean() / x.mean()),
+                "psnr": float(peak_signal_noise_ratio(clean, filtered, data_range=255)),
+                "mean": float(filtered.mean() / x.mean()),
             }
         rows.append(row)
         print(name, *(f"{k}: {v}" for k, v in row.items() if isinstance(v, dict)), sep="\n   ")
@@ -171,7 +171,7 @@ def main() -> None:
     )
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    found = {
+    results = {
         "machine": f"{platform.machine()}, {undula.get_num_threads()} threads",
         "date": date.today().isoformat(),
         "undula": undula.__version__,
@@ -182,12 +182,12 @@ def main() -> None:
         "quality": quality(),
     }
     means = {
-        what: np.mean([row[what]["psnr"] for row in found["quality"]]) for what in ("noisy", *methods(0.1))
+        what: np.mean([row[what]["psnr"] for row in results["quality"]]) for what in ("noisy", *methods(0.1))
     }
     print("mean PSNR:", *(f"{what} {value:.2f}" for what, value in means.items()))
     if given.save:
         given.save.parent.mkdir(exist_ok=True)
-        given.save.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        given.save.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

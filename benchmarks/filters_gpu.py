@@ -1,9 +1,9 @@
-"""Analysis, shrinkage and synthesis of frames that are on a GPU, beside a copy of them.
+"""Decomposition, shrinkage and reconstruction of frames on a GPU, compared with a copy.
 
-    python benchmarks/filters_gpu.py               a table, about a minute
-    python benchmarks/filters_gpu.py --save FILE   keep the figures
+    python benchmarks/filters_gpu.py               print a table, about a minute
+    python benchmarks/filters_gpu.py --save FILE   save the figures
 
-Three levels of CDF 9/7 and soft thresholds, as Nielsen (NTNU, 2007) filters ultrasound; then whole functions.
+Three levels of CDF 9/7 and soft thresholds, as Nielsen (NTNU, 2007) filters ultrasound; and public functions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 
 def frames(n: int, dtype: str = "float32") -> Row:
-    """One frame after the other through a plan, into arrays that exist."""
+    """Measure a plan, frame by frame, into preallocated arrays."""
     x = gpu.noise((n, n), getattr(torch, dtype))
     plan = undula.Plan((n, n), "bior4.4", level=3, dtype=dtype, backend="cuda")
     limits = torch.full((3, 2, 3), 20.0, device="cuda")
@@ -37,7 +37,7 @@ def frames(n: int, dtype: str = "float32") -> Row:
         plan.forward(x, out=coeffs)
         plan.inverse(coeffs, out=y, rule="soft", limits=limits)
 
-    floor, whole = gpu.copied(x), gpu.median(work, ahead=300_000)
+    floor, filtered = gpu.copied(x), gpu.median(work, ahead=300_000)
     apart = gpu.median(lambda: (plan.forward(x, out=coeffs), plan.inverse(coeffs, out=y)), ahead=300_000)
     for _ in range(20):
         work()
@@ -48,16 +48,16 @@ def frames(n: int, dtype: str = "float32") -> Row:
     torch.cuda.synchronize()
     each = (time.perf_counter() - start) / 500
     print(
-        f"{n:5}² {dtype}: copy {floor:6.1f} µs, three stages {whole:6.1f} µs ({whole / floor:.2f} ×),"
+        f"{n:5}² {dtype}: copy {floor:6.1f} µs, three stages {filtered:6.1f} µs ({filtered / floor:.2f} ×),"
         f" without thresholds {apart:6.1f}; {1 / each:,.0f} frames/s"
     )
-    return {"n": n, "dtype": dtype, "copy": floor, "whole": whole, "plain": apart, "fps": 1 / each}
+    return {"n": n, "dtype": dtype, "copy": floor, "whole": filtered, "plain": apart, "fps": 1 / each}
 
 
 def functions(n: int) -> list[Row]:
-    """Whole functions on one image."""
+    """Measure public functions on one image."""
     x = gpu.noise((n, n))
-    found = []
+    rows = []
     works = {
         "Pipeline, given thresholds": Pipeline("bior4.4", 3, [Shrink("given", threshold=20.0)]),
         "Pipeline, Bayes": Pipeline("bior4.4", 3, [Shrink("bayes")]),
@@ -74,18 +74,18 @@ def functions(n: int) -> list[Row]:
         torch.cuda.synchronize()
         each = 1e3 * (time.perf_counter() - start) / 20
         print(f"{n:5}² {name:28} {each:8.2f} ms")
-        found.append({"n": n, "what": name, "ms": each})
-    return found
+        rows.append({"n": n, "what": name, "ms": each})
+    return rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--save", type=Path, help="keep the figures")
-    given = parser.parse_args()
+    parser.add_argument("--save", type=Path, help="save the figures")
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    found = {
+    results = {
         "machine": torch.cuda.get_device_name(),
         "date": date.today().isoformat(),
         "undula": undula.__version__,
@@ -95,8 +95,8 @@ def main() -> None:
         ],
         "functions": [*functions(512), *functions(2048)],
     }
-    if given.save:
-        given.save.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if arguments.save:
+        arguments.save.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

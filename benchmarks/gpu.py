@@ -1,12 +1,11 @@
-"""The GPU engine beside a copy of the same bytes on the device, and the packages of PyTorch (if installed).
+"""The GPU engine compared with a copy of the same bytes on the device, and with packages for PyTorch.
 
-    python benchmarks/gpu.py            everything, about two minutes
-    python benchmarks/gpu.py --quick    the headline figures
-    python benchmarks/gpu.py --save     keep the figures in benchmarks/results/gpu.json
+    python benchmarks/gpu.py            run everything, about two minutes
+    python benchmarks/gpu.py --quick    run the headline figures
+    python benchmarks/gpu.py --save     save the figures to benchmarks/results/gpu.json
 
-Needs an NVIDIA GPU and PyTorch, which allocates and measures here. Every figure is the median of many runs
-between two events of the device, all data on the device; what counts is the ratio to the copy, which is taken
-beside it in the same run.
+This needs an NVIDIA GPU, and PyTorch for allocation and timing. Every figure is the median of many runs
+between two events, with all data on the device. Only the ratio to a copy in the same run matters.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ Row = dict[str, Any]
 
 
 def median(work: Callable[[], Any], runs: int = 41, ahead: int = 100_000) -> float:
-    """Microseconds between two events of the device; ``ahead`` cycles are for the host to queue the work."""
+    """Median microseconds between two events; the device sleeps ``ahead`` cycles while the host queues."""
     for _ in range(5):
         work()
     times = []
     for _ in range(runs):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda._sleep(ahead)  # the host gets ahead, so that the device never waits for it
+        torch.cuda._sleep(ahead)  # The host gets ahead, so that the device never waits for it.
         begin.record()
         work()
         end.record()
@@ -52,13 +51,13 @@ def noise(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> torch.T
 
 
 def copied(x: torch.Tensor) -> float:
-    """The floor: as many bytes read and written."""
+    """Median microseconds of a copy, the lower bound."""
     target = torch.empty_like(x)
     return median(lambda: target.copy_(x))
 
 
 def both(shape: tuple[int, ...], name: str, level: int, **options: Any) -> tuple[float, float]:
-    """A plan forward and back, into arrays that exist."""
+    """Median microseconds of a plan, forward and inverse, into preallocated arrays."""
     dtype = options.pop("dtype", "float32")
     x = noise(shape, getattr(torch, dtype))
     with warnings.catch_warnings():
@@ -71,10 +70,10 @@ def both(shape: tuple[int, ...], name: str, level: int, **options: Any) -> tuple
 
 
 def row(what: str, shape: tuple[int, ...], name: str, level: int, **options: Any) -> Row:
-    """One line of the table."""
+    """Measure one row of the table."""
     floor = copied(noise(shape, getattr(torch, options.get("dtype", "float32"))))
     forward, back = both(shape, name, level, **options)
-    made = {
+    record = {
         "what": what, "shape": list(shape), "wavelet": name, "level": level, "copy": floor,
         "forward": forward, "back": back, "ratio": floor / forward, "ratio_back": floor / back,
     }  # fmt: skip
@@ -83,7 +82,7 @@ def row(what: str, shape: tuple[int, ...], name: str, level: int, **options: Any
         f" ({floor / forward:.2f})  back {back:8.1f} ({floor / back:.2f})",
         flush=True,
     )
-    return made
+    return record
 
 
 def sizes(quick: bool) -> list[Row]:
@@ -206,21 +205,21 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="the headline figures only")
     parser.add_argument("--save", type=Path, nargs="?", const=ROOT / "results" / "gpu.json", help="keep them")
     given = parser.parse_args()
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         "machine": torch.cuda.get_device_name(),
         "date": date.today().isoformat(),
         "undula": undula.__version__,
         "torch": torch.__version__,
     }
-    print(found)
-    found["sizes"] = sizes(given.quick)
-    found["host"] = host_times()
+    print(results)
+    results["sizes"] = sizes(given.quick)
+    results["host"] = host_times()
     if not given.quick:
-        found["strategies"] = strategies()
-        found["peers"] = peers()
+        results["strategies"] = strategies()
+        results["peers"] = peers()
     if given.save:
         given.save.parent.mkdir(exist_ok=True)
-        given.save.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        given.save.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Integers and colour: reversible transforms beside floats and a copy, colour in one pass beside two.
+"""Integers and colour: reversible transforms compared with floats and a copy, colour in one pass with two.
 
-    python benchmarks/integers.py           everything, about half a minute
-    python benchmarks/integers.py --save    keep the figures in benchmarks/results/integers.json
+    python benchmarks/integers.py           run everything, about half a minute
+    python benchmarks/integers.py --save    save the figures to benchmarks/results/integers.json
 
-With an NVIDIA GPU and PyTorch, the same there. The table of Crandall and Klivington (Apple, 1999) is made
-again from the colour images that come with scikit-image.
+With an NVIDIA GPU and PyTorch, the GPU is measured as well. The table of Crandall and Klivington (1999) is
+reproduced from the colour images of scikit-image.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from undula import color
 
 ROOT = Path(__file__).parent
 PHOTOS = ("astronaut", "chelsea", "coffee", "rocket", "retina", "hubble_deep_field", "immunohistochemistry")
-LONG = 1_500_000  # cycles, more than the host takes to prepare a call that is no plan's
+HOST_CYCLES = 1_500_000  # GPU cycles, more than the host takes to prepare a call without a plan.
 Row = dict[str, Any]
 
 
 def best(work: Callable[[], Any], runs: int = 15) -> float:
-    """Milliseconds, the best of some runs."""
+    """Milliseconds, the best of several runs."""
     work()
     times = []
     for _ in range(runs):
@@ -41,7 +41,7 @@ def best(work: Callable[[], Any], runs: int = 15) -> float:
 
 
 def transforms(n: int = 4096) -> list[Row]:
-    """Forward and back of one level on the CPU, into arrays that exist."""
+    """Forward and inverse of one level on the CPU, into preallocated arrays."""
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 256, (n, n))
     rows = []
@@ -56,21 +56,21 @@ def transforms(n: int = 4096) -> list[Row]:
         x = pixels.astype(dtype)
         target = np.empty_like(x)
         copy = best(lambda x=x, target=target: np.copyto(target, x))
-        kept = {"dtype": dtype} if dtype.startswith("int") else {}
-        out = undula.lwt2(x, name, **kept)
-        there = best(lambda x=x, out=out, name=name, kept=kept: undula.lwt2(x, name, out=out, **kept))
+        options = {"dtype": dtype} if dtype.startswith("int") else {}
+        out = undula.lwt2(x, name, **options)
+        forward = best(lambda x=x, out=out, name=name, o=options: undula.lwt2(x, name, out=out, **o))
         back = best(lambda out=out, target=target, name=name: undula.ilwt2(out, name, out=target))
-        rows.append({"what": what, "dtype": dtype, "n": n, "copy": copy, "forward": there, "back": back})
-        print(f"{what:20} {dtype:8} {n}²  copy {copy:6.2f}  forward {there:6.2f}  back {back:6.2f} ms")
+        rows.append({"what": what, "dtype": dtype, "n": n, "copy": copy, "forward": forward, "back": back})
+        print(f"{what:20} {dtype:8} {n}²  copy {copy:6.2f}  forward {forward:6.2f}  inverse {back:6.2f} ms")
     return rows
 
 
 def colours() -> list[Row]:
-    """1080p, 8 bits, three levels: in one call, and conversion and transform apart."""
+    """1080p, 8 bits, three levels: in one call, and as conversion and transform."""
     image = np.random.default_rng(0).integers(0, 256, (1080, 1920, 3)).astype(np.uint8)
     rows = []
     for space, wavelet in (("rct", "cdf53"), ("ict", "cdf97")):
-        whole = best(lambda space=space, wavelet=wavelet: color.forward(image, wavelet, 3, color=space))
+        one_call = best(lambda space=space, wavelet=wavelet: color.forward(image, wavelet, 3, color=space))
         mixed = best(lambda space=space: color.to_planes(image, space))
         planes = color.to_planes(image, space)
         kept = {"dtype": "int16"} if space == "rct" else {}
@@ -80,17 +80,17 @@ def colours() -> list[Row]:
         coeffs = color.forward(image, wavelet, 3, color=space)
         back = best(lambda c=coeffs, space=space, wavelet=wavelet: color.inverse(c, wavelet, color=space))
         rows.append(
-            {"color": space, "wavelet": wavelet, "one": whole, "mix": mixed, "lwt": apart, "back": back}
+            {"color": space, "wavelet": wavelet, "one": one_call, "mix": mixed, "lwt": apart, "back": back}
         )
         print(
-            f"1080p {space} + {wavelet}, 3 levels: one call {whole:.2f} ms, apart {mixed:.2f} + {apart:.2f};"
-            f" back {back:.2f}"
+            f"1080p {space} + {wavelet}, 3 levels: one call {one_call:.2f} ms, two calls {mixed:.2f} +"
+            f" {apart:.2f}; inverse {back:.2f}"
         )
     return rows
 
 
 def paper() -> list[Row]:
-    """The errors of both pipelines of 1999, on photographs of the paper's sizes, and what they take."""
+    """Errors and times of both pipelines of 1999, on photographs of the sizes of the paper."""
     import skimage.data
     import skimage.transform
 
@@ -128,7 +128,7 @@ def paper() -> list[Row]:
 
 
 def on_gpu() -> list[Row]:
-    """8192² on a GPU, microseconds between events of the device, beside a copy; nothing without one."""
+    """8192² on a GPU and a copy, in microseconds between events; empty without a GPU."""
     try:
         import torch
     except ImportError:
@@ -149,8 +149,10 @@ def on_gpu() -> list[Row]:
         kept = {} if dtype is torch.float32 else {"dtype": str(dtype)[6:]}
         out = undula.lwt2(x, name, **kept)
         back = torch.empty_like(x)
-        there = gpu.median(lambda x=x, n=name, k=kept, o=out: undula.lwt2(x, n, out=o, **k), ahead=LONG)
-        again = gpu.median(lambda n=name, o=out, b=back: undula.ilwt2(o, n, out=b), ahead=LONG)
+        there = gpu.median(
+            lambda x=x, n=name, k=kept, o=out: undula.lwt2(x, n, out=o, **k), ahead=HOST_CYCLES
+        )
+        again = gpu.median(lambda n=name, o=out, b=back: undula.ilwt2(o, n, out=b), ahead=HOST_CYCLES)
         assert (back == x).all() or dtype is torch.float32
         rows.append(
             {"what": what, "dtype": str(dtype)[6:], "n": 8192, "copy": floor, "forward": there, "back": again}
@@ -162,8 +164,10 @@ def on_gpu() -> list[Row]:
     image = torch.randint(0, 256, (1080, 1920, 3), device="cuda").to(torch.uint8)
     for space, wavelet in (("rct", "cdf53"), ("ict", "cdf97")):
         coeffs = color.forward(image, wavelet, 3, color=space)
-        there = gpu.median(lambda s=space, w=wavelet: color.forward(image, w, 3, color=s), ahead=LONG)
-        again = gpu.median(lambda c=coeffs, s=space, w=wavelet: color.inverse(c, w, color=s), ahead=LONG)
+        there = gpu.median(lambda s=space, w=wavelet: color.forward(image, w, 3, color=s), ahead=HOST_CYCLES)
+        again = gpu.median(
+            lambda c=coeffs, s=space, w=wavelet: color.inverse(c, w, color=s), ahead=HOST_CYCLES
+        )
         rows.append({"what": f"1080p {space} + {wavelet}, 3 levels", "forward": there, "back": again})
         print(f"1080p {space} + {wavelet}, 3 levels: forward {there:.1f}, back {again:.1f} µs")
     return rows
@@ -174,10 +178,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--save", type=Path, nargs="?", const=ROOT / "results" / "integers.json", help="keep the figures"
+        "--save", type=Path, nargs="?", const=ROOT / "results" / "integers.json", help="save the figures"
     )
     given = parser.parse_args()
-    found = {
+    results = {
         "machine": f"{platform.machine()}, {undula.get_num_threads()} threads",
         "date": date.today().isoformat(),
         "undula": undula.__version__,
@@ -188,7 +192,7 @@ def main() -> None:
     }
     if given.save:
         given.save.parent.mkdir(exist_ok=True)
-        given.save.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        given.save.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

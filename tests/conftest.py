@@ -62,11 +62,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Compiles the kernels of the CPU once, on all cores, before every worker needs all of them at once."""
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         return
-    wanted = [
+    kernels = [
         (name, kind) for kind in LIKE for name in ADDRESSES if name != "mix_planes" or kind != "float64"
     ]
-    wanted.sort(key=lambda each: not each[0].endswith("planes"))  # the longest first
-    halves = [wanted[k :: os.cpu_count() or 1] for k in range(os.cpu_count() or 1)]
+    kernels.sort(key=lambda each: not each[0].endswith("planes"))  # the longest first
+    halves = [kernels[k :: os.cpu_count() or 1] for k in range(os.cpu_count() or 1)]
     code = "from undula.backends.cpu.compiled import kernel\nfor each in {}: kernel(*each)"
     waiting = [subprocess.Popen([sys.executable, "-c", code.format(half)]) for half in halves]
     assert not any(process.wait() for process in waiting)

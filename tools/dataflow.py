@@ -88,12 +88,12 @@ def _kind(factor: Factor, i: int, j: int) -> str:
 
 def places(scheme: Scheme) -> tuple[Place, ...]:
     """Where in the image the four samples of quadruple (0, 0) lie: column and row of each component."""
-    found = []
+    coordinates = []
     for row in scheme.before.rows:
         ((phase, entry),) = ((j, entry) for j, entry in enumerate(row) if entry)
         (((m, n), _),) = entry.items()
-        found.append((2 * m + phase % 2, 2 * n + phase // 2))
-    return tuple(found)
+        coordinates.append((2 * m + phase % 2, 2 * n + phase // 2))
+    return tuple(coordinates)
 
 
 def number(value: object) -> str:
@@ -237,19 +237,19 @@ def _free_way(
 def _spread(angles: dict[Term, float], least: float) -> dict[Term, float]:
     """The angles moved apart until no two are nearer than ``least``, in their order around the circle."""
     order = sorted(angles, key=lambda term: angles[term] % math.tau)
-    found, least = dict(angles), min(least, 0.97 * math.tau / max(1, len(angles)))
+    spread, least = dict(angles), min(least, 0.97 * math.tau / max(1, len(angles)))
     for _ in range(300):
         pushes = dict.fromkeys(order, 0.0)
         for first, second in zip(order, order[1:] + order[:1], strict=True):
-            gap = (found[second] - found[first]) % math.tau
+            gap = (spread[second] - spread[first]) % math.tau
             if first is not second and gap < least - 1e-6:
                 pushes[first] -= (least - gap) / 3
                 pushes[second] += (least - gap) / 3
         if not any(pushes.values()):
             break
         for term, push in pushes.items():
-            found[term] += push
-    return found
+            spread[term] += push
+    return spread
 
 
 # --- panels: one factor, or one row of it -----------------------------------------------------------
@@ -297,17 +297,19 @@ class Panel:
         return least
 
 
-def panel(title: str, scheme: Scheme, found: Sequence[Term], style: Style = PLAIN) -> Panel:
+def panel(title: str, scheme: Scheme, drawn: Sequence[Term], style: Style = PLAIN) -> Panel:
     """Lays out terms around the quadruple they change."""
     at = places(scheme)
 
     def place(component: int, offset: Place = (0, 0)) -> Place:
         return at[component][0] + 2 * offset[0], at[component][1] + 2 * offset[1]
 
-    goals = {place(term.target) for term in found}
-    read = {place(term.source, term.offset) for term in found}
-    own = {place(component) for component in range(4)}
-    columns, rows = ((min(p[axis] for p in read | own), max(p[axis] for p in read | own)) for axis in (0, 1))
+    goals = {place(term.target) for term in drawn}
+    read = {place(term.source, term.offset) for term in drawn}
+    centre = {place(component) for component in range(4)}
+    columns, rows = (
+        (min(p[axis] for p in read | centre), max(p[axis] for p in read | centre)) for axis in (0, 1)
+    )
     nodes = {
         (x, y): next(c for c in range(4) if (x - at[c][0]) % 2 == 0 and (y - at[c][1]) % 2 == 0)
         for y in range(rows[0], rows[1] + 1)
@@ -316,11 +318,11 @@ def panel(title: str, scheme: Scheme, found: Sequence[Term], style: Style = PLAI
     points = {p: (p[0] * style.pitch, p[1] * style.pitch) for p in nodes}
     arrows: list[Arrow] = []
     for component in range(4):
-        mine = [term for term in found if term.target == component]
+        mine = [term for term in drawn if term.target == component]
         sources = {term: points[place(term.source, term.offset)] for term in mine}
         if mine:
             arrows += route(style, points[place(component)], sources, points.values())
-    left, top = min(x for x, _ in own), min(y for _, y in own)
+    left, top = min(x for x, _ in centre), min(y for _, y in centre)
     boxes = [(left, top, left + 1, top + 1)]
     for y in range(top - 2 * ((top - rows[0] + 1) // 2), rows[1] + 1, 2):
         for x in range(left - 2 * ((left - columns[0] + 1) // 2), columns[1] + 1, 2):
@@ -350,18 +352,18 @@ def panels(scheme: Scheme) -> list[list[list[Panel]]]:
         columns: list[list[Panel]] = []
         waiting = False
         for factor in stage.factors:
-            found = terms(factor)
-            if len(found) > SPLIT_ABOVE:
-                for target in sorted({term.target for term in found}):
-                    mine = [term for term in found if term.target == target]
+            factor_terms = terms(factor)
+            if len(factor_terms) > SPLIT_ABOVE:
+                for target in sorted({term.target for term in factor_terms}):
+                    mine = [term for term in factor_terms if term.target == target]
                     style = DENSE if len(mine) <= STUBS_ABOVE else CROWDED
                     columns.append([panel(f"{factor.label} → {COMPONENTS[target]}", scheme, mine, style)])
                 waiting = False
             elif factor.local and waiting:
-                columns[-1].append(panel(factor.label, scheme, found))
+                columns[-1].append(panel(factor.label, scheme, factor_terms))
                 waiting = False
             else:
-                columns.append([panel(factor.label, scheme, found)])
+                columns.append([panel(factor.label, scheme, factor_terms)])
                 waiting = factor.local
         stages.append(columns)
     return stages
@@ -471,13 +473,13 @@ def _draw_arrow(arrow: Arrow, move: Point, largest: float, style: Style) -> str:
     return f'<g class="arrow">{title}{shaft}{_head(moved(arrow.tip), moved(c), style.head, colour)}</g>'
 
 
-def _draw_box(given: Panel, box: tuple[int, int, int, int], move: Point, own: bool) -> str:
+def _draw_box(given: Panel, box: tuple[int, int, int, int], move: Point, centre: bool) -> str:
     """A quadruple: a box, open towards samples that are not shown."""
     p, pad = given.style.pitch, given.style.pad
     left, top, right, bottom = box
     x0, x1 = move[0] + left * p - pad, move[0] + right * p + pad
     y0, y1 = move[1] + top * p - pad, move[1] + bottom * p + pad
-    if own:
+    if centre:
         return _rect(x0, y0, x1 - x0, y1 - y0, rx=9, stroke_width=1.6)
     cut = [left < given.columns[0], right > given.columns[1], top < given.rows[0], bottom > given.rows[1]]
     x0 = move[0] + given.columns[0] * p - pad - 3 if cut[0] else x0
@@ -500,7 +502,7 @@ DOTTED = 'stroke-opacity="0.5" stroke-dasharray="1.5 3.5" stroke-linecap="round"
 def _draw_panel(given: Panel, move: Point, largest: float) -> list[str]:
     """A panel with the place (0, 0) at ``move``."""
     p, style = given.style.pitch, given.style
-    body = [_draw_box(given, box, move, own=not k) for k, box in enumerate(given.boxes)]
+    body = [_draw_box(given, box, move, centre=not k) for k, box in enumerate(given.boxes)]
     for place, component in given.nodes.items():
         at = (move[0] + place[0] * p, move[1] + place[1] * p)
         changed, faint = place in given.changed, place not in given.marked
@@ -575,9 +577,9 @@ def _rows(
     x = width = 0.0
     for stage, columns in zip(scheme.stages, stages, strict=True):
         for k, column in enumerate(columns):
-            own = max(given.size[0] for given in column)
+            column_width = max(given.size[0] for given in column)
             lead = WALL if stage.barrier and k == 0 else GAP if rows[-1] else 0.0
-            if rows[-1] and x + lead + own > WIDTH:
+            if rows[-1] and x + lead + column_width > WIDTH:
                 rows.append([])
                 x, lead = 0.0, WALL if stage.barrier else 0.0
             if stage.barrier and k == 0:
@@ -585,7 +587,7 @@ def _rows(
             elif stage.barrier and walls[-1][0] == WALL / 2:
                 walls[-1] = (*walls[-1][:2], len(rows) - 1)  # a stage of several rows
             rows[-1].append((x + lead, column))
-            x += lead + own
+            x += lead + column_width
             width = max(width, x)
     return rows, walls, width
 
@@ -616,7 +618,7 @@ def _draw_row(row: Row, y: float, largest: float) -> tuple[list[str], float]:
 
 def _legend(drawn: Sequence[Panel], walls: bool, y: float) -> tuple[list[str], float]:
     """What colours and lines mean, in two lines, and the width of them."""
-    found = [arrow for given in drawn for arrow in given.arrows]
+    drawn_arrows = [arrow for given in drawn for arrow in given.arrows]
     words = {
         "predict": "predict: low to high",
         "update": "update: high to low",
@@ -625,17 +627,17 @@ def _legend(drawn: Sequence[Panel], walls: bool, y: float) -> tuple[list[str], f
     }
     body: list[str] = []
     x = 2.0
-    for kind in (kind for kind in KINDS if any(arrow.term.kind == kind for arrow in found)):
+    for kind in (kind for kind in KINDS if any(arrow.term.kind == kind for arrow in drawn_arrows)):
         body.append(_line((x, y), (x + 20, y), stroke=KINDS[kind], stroke_width=2))
         body.append(_head((x + 27, y), (x, y), 8, KINDS[kind]))
         body.append(_text(x + 34, y + 4.5, words[kind], "start"))
         x += 50 + 7.2 * len(words[kind])
-    rings = [arrow for arrow in found if arrow.control is None]
+    rings = [arrow for arrow in drawn_arrows if arrow.control is None]
     if rings:
         body.append(_circle((x + 9, y), 8, stroke=KINDS[rings[0].term.kind], stroke_width=2))
         body.append(_text(x + 25, y + 4.5, "the sample itself", "start"))
         x += 41 + 7.2 * 17
-    if any(arrow.stub for arrow in found):
+    if any(arrow.stub for arrow in drawn_arrows):
         body.append(_text(x, y + 4.5, "a short arrow points to where it leads", "start"))
         x += 7.2 * 38
     width, x, y = x, 2.0, y + 26
@@ -727,14 +729,14 @@ def _flow(a: Point, b: Point, edges: Point, radius: float, colour: str, weight: 
     dashes = None if cut == start[0] else "4 4"
     if dashes:
         start = (cut, start[1] + (cut - start[0]) * (tip[1] - start[1]) / (tip[0] - start[0]))
-    found = [
+    parts = [
         _line(start, _toward(tip, start, 6), stroke=colour, stroke_width=1.8, stroke_dasharray=dashes),
         _head(tip, start, 8, colour),
     ]
     if weight:
         x, y = start[0] + 0.68 * (tip[0] - start[0]), start[1] + 0.27 * (tip[1] - start[1])
-        found.append(_text(x, y + 2, weight, fill=colour))
-    return found
+        parts.append(_text(x, y + 2, weight, fill=colour))
+    return parts
 
 
 def draw_ladder(wavelet: undula.Wavelet | str) -> str:
@@ -1007,17 +1009,19 @@ def pictures() -> dict[str, str]:
 
 def main() -> int:
     """Writes the diagrams, or compares them with those that are there."""
-    made = pictures()
+    diagrams = pictures()
     if "--check" in sys.argv[1:]:
-        there = {name: TARGET / name for name in made if (TARGET / name).is_file()}
-        stale = [name for name in made if name not in there or there[name].read_text("utf-8") != made[name]]
+        there = {name: TARGET / name for name in diagrams if (TARGET / name).is_file()}
+        stale = [
+            name for name in diagrams if name not in there or there[name].read_text("utf-8") != diagrams[name]
+        ]
         for name in stale:
             print(f"{name} is out of date: run python tools/dataflow.py")
         return int(bool(stale))
     TARGET.mkdir(parents=True, exist_ok=True)
-    for name, text in made.items():
+    for name, text in diagrams.items():
         (TARGET / name).write_text(text, encoding="utf-8", newline="\n")
-    print(f"{len(made)} diagrams in {TARGET}")
+    print(f"{len(diagrams)} diagrams in {TARGET}")
     return 0
 
 

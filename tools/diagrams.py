@@ -1,7 +1,7 @@
-"""Draws the diagrams of ``docs/`` that tell how the code is laid out, from the code itself.
+"""Draw the diagrams of the structure of the code in ``docs/`` from the code.
 
-python tools/diagrams.py            writes them to docs/images/diagrams/
-python tools/diagrams.py --check    tells whether they are up to date
+python tools/diagrams.py            write them to docs/images/diagrams/
+python tools/diagrams.py --check    fail if they are out of date
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images" / "diagrams"
 
-# The first layer of each group, its colour, and what it is about; a group goes on up to the next one.
+# The first layer of each group, with the colour and the label of the group.
 GROUPS = {
     "errors": ("currentColor", "errors: everybody's"),
     "algebra": ("#7048e8", "algebra: exact values, no device, no shape"),
@@ -23,28 +23,28 @@ GROUPS = {
     "studio": ("#2f9e44", "front ends: on the applications"),
 }
 WIDTH = 800
-BOX = (94, 27)  # of a layer: width, height
-PITCH = 37  # from one row to the next
-SIZE = 13.5  # of letters
-BUS = 16  # from the left of a box to the line that leads to it
+BOX = (94, 27)  # Width and height of a layer.
+PITCH = 37  # Distance between rows.
+SIZE = 13.5  # Font size.
+BUS = 16  # Distance from the left edge of a box to its vertical line.
 
 
 def imports() -> dict[str, list[str]]:
-    """For each layer, left to right, those it imports from: what the test of the layers sees."""
+    """The layers that each layer imports, as the test of the layers finds them."""
     test: dict[str, Any] = runpy.run_path(str(ROOT / "tests" / "test_layers.py"))
     layers, walk = test["LAYERS"], test["imported_layers"]
-    found: dict[str, set[str]] = {layer: set() for layer in layers}
+    imported: dict[str, set[str]] = {layer: set() for layer in layers}
     for path in test["MODULES"]:
         layer = path.relative_to(test["ROOT"]).parts[0].removesuffix(".py")
-        if layer in found:
-            found[layer] |= walk(path) - {layer}
-    return {layer: sorted(found[layer], key=layers.index) for layer in layers}
+        if layer in imported:
+            imported[layer] |= walk(path) - {layer}
+    return {layer: sorted(imported[layer], key=layers.index) for layer in layers}
 
 
 def layers() -> str:
-    """Layers down the diagonal; a dot where one imports from another, an arrow at what is imported."""
-    found = imports()
-    names = list(found)
+    """Draw the layers along the diagonal, with a dot for each import and an arrow at the imported layer."""
+    imported = imports()
+    names = list(imported)
     step = (WIDTH - BOX[0] - 8) / max(1, len(names) - 1)
     place = {name: (4 + k * step, 4 + k * PITCH) for k, name in enumerate(names)}
     colors, current = {}, "currentColor"
@@ -53,22 +53,22 @@ def layers() -> str:
         colors[name] = current
     height = 8 + (len(names) - 1) * PITCH + BOX[1]
     said = f"{len(names)} layers of Undula and what each imports: " + "; ".join(
-        f"{name} from {', '.join(others)}" for name, others in found.items() if others
+        f"{name} from {', '.join(others)}" for name, others in imported.items() if others
     )
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}"'
         f' viewBox="0 0 {WIDTH} {height}" font-family="inherit" font-size="{SIZE}" fill="none" role="img">',
         f"<title>{said}</title>",
     ]
-    for name, (x, y) in place.items():  # down from what is imported to the last who does
-        rows = [place[other][1] for other, theirs in found.items() if name in theirs]
+    for name, (x, y) in place.items():  # Down from the imported layer to the last importing one.
+        rows = [place[other][1] for other, theirs in imported.items() if name in theirs]
         if rows:
             column, top, bottom = x + BUS, y + BOX[1], max(rows) + BOX[1] / 2
             parts.append(
                 f'<path d="{_moved(column, top)}V{bottom:g}" stroke="currentColor" stroke-opacity="0.4"/>'
                 f'<path d="{_moved(column, top)}l-4 7h8z" fill="currentColor"/>'
             )
-    for name, others in found.items():  # along from who imports to the farthest that is imported
+    for name, others in imported.items():  # Along from the importing layer to the farthest imported one.
         if others:
             x, y = place[name]
             row = y + BOX[1] / 2

@@ -261,9 +261,9 @@ def samples(folder: Path) -> dict[str, bytes]:
 # --- and files that are not -----------------------------------------------------------------------
 
 
-def mutated(whole: bytes, rng: np.random.Generator) -> bytes:
+def mutated(original: bytes, rng: np.random.Generator) -> bytes:
     """A file with something wrong."""
-    data = bytearray(whole)
+    data = bytearray(original)
     for _ in range(int(rng.integers(1, 4))):
         what = int(rng.integers(0, 7))
         if what == 0 and data:  # bits flipped, most of them near the start
@@ -381,7 +381,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="formats whose names contain this")
     parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"), help="a folder for what fails")
     given = parser.parse_args()
-    found: Counter[str] = Counter()
+    statuses: Counter[str] = Counter()
     slowest, largest = (0.0, ""), (0, "")
     bad, refused = [], []
     with tempfile.TemporaryDirectory() as place:
@@ -399,14 +399,14 @@ def main() -> None:
                 worker = Worker(folder)
                 for one in sorted((folder / "samples").iterdir()):  # (what is loaded once is not counted)
                     worker.run(one, "coefficients" in one.name)
-            told = worker.run(path, "coefficients" in name)
-            if told and float(told[-3]) > SECONDS:  # (a kernel that was compiled is there the second time)
-                told = worker.run(path, "coefficients" in name)
-            if not told:
-                told = ["99", "99", "0", "0", repr(worker.last_words())]
-            *codes, seconds, peak, wrong = told
+            reply = worker.run(path, "coefficients" in name)
+            if reply and float(reply[-3]) > SECONDS:  # (a kernel that was compiled is there the second time)
+                reply = worker.run(path, "coefficients" in name)
+            if not reply:
+                reply = ["99", "99", "0", "0", repr(worker.last_words())]
+            *codes, seconds, peak, wrong = reply
             if number >= 0:
-                found[" ".join(codes)] += 1
+                statuses[" ".join(codes)] += 1
             elif "0" not in codes:
                 refused.append(name)
             slowest = max(slowest, (float(seconds), name))
@@ -427,7 +427,7 @@ def main() -> None:
         print("not read here, broken or not:", *refused)
     print(
         f"{given.count} files of {len(files)} kinds, {len(bad)} failed; slowest {slowest[0]:.1f} s"
-        f" ({slowest[1]}), largest {largest[0] / 1e6:.0f} MB ({largest[1]}); exit statuses {dict(found)}"
+        f" ({slowest[1]}), largest {largest[0] / 1e6:.0f} MB ({largest[1]}); exit statuses {dict(statuses)}"
     )
     sys.exit(bool(bad))
 
