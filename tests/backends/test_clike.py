@@ -193,6 +193,21 @@ WAYS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.parametrize("language", DIALECTS)
+@pytest.mark.parametrize("mode", ["antisymmetric", "antireflect"])
+def test_long_borders_are_out_of_line(mode: str, language: str) -> None:
+    """Inlined for each column of each load, they made kernels fifteen times as large."""
+    text = program(DIALECTS[language], mode=mode, strategy="sliding").source
+    dialect = DIALECTS[language]
+    assert f"{dialect.outlined_function} number along_beyond(" in text
+    assert f"{dialect.outlined_function} int wrapped(" in text
+    head, _, rest = text.partition("number along_beyond(")
+    body, _, loads = rest.partition("}\n\n")
+    assert "along_weight(" in head
+    assert "along_weight(" in body
+    assert "along_weight(" not in loads
+
+
 COMPILED: set[tuple[str, str]] = set()
 
 

@@ -92,6 +92,11 @@ class Border:
         return self.kind not in ("zero", "folded high", "wrapped")
 
     @property
+    def is_long(self) -> bool:
+        """Whether the functions are so long that copies of them dominate a kernel."""
+        return self.kind in ("antisymmetric", "antireflect")
+
+    @property
     def folded(self) -> bool:
         """Whether places are folded on the line of samples, not on that of coefficients."""
         return self.kind in ("folded low", "folded high")

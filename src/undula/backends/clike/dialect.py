@@ -16,6 +16,8 @@ class Dialect:
     name : str
     kernel, function : str
         Qualifiers of a kernel, with a field for the work items of a group, and of a function.
+    outlined_function : str
+        Qualifiers of a function that is not inlined, if the language has such.
     global_memory, shared_memory : str
         Address space of arrays, and of the memory that a group shares.
     restrict : str
@@ -43,6 +45,7 @@ class Dialect:
     name: str
     kernel: str
     function: str
+    outlined_function: str
     global_memory: str
     shared_memory: str
     restrict: str
@@ -62,6 +65,7 @@ CUDA = Dialect(
     name="cuda",
     kernel='extern "C" __global__ void __launch_bounds__({items})',
     function="static __device__ __forceinline__",
+    outlined_function="static __device__ __noinline__",
     global_memory="",
     shared_memory="__shared__ ",
     restrict="__restrict__",
@@ -86,6 +90,7 @@ OPENCL = Dialect(
     name="opencl",
     kernel="__kernel __attribute__((reqd_work_group_size({items}, 1, 1))) void",
     function="static inline",
+    outlined_function="static inline",
     global_memory="__global ",
     shared_memory="__local ",
     restrict="restrict",

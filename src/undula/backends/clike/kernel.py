@@ -174,8 +174,11 @@ class Kernel:
         return tuple(name for name, _ in self.integers)
 
 
-def emit_prelude(text: Text, dialect: Dialect, spec: KernelSpec) -> None:
-    """Append the types and functions that every kernel begins with."""
+def emit_prelude(text: Text, dialect: Dialect, spec: KernelSpec, outlined: bool = False) -> None:
+    """Append the types and functions that every kernel begins with.
+
+    ``outlined`` keeps those that fold places at the ends of a line out of line.
+    """
     if dialect.prelude:
         text(*dialect.prelude.split("\n"))
     text(f"typedef {spec.number} number;", "")
@@ -192,7 +195,8 @@ def emit_prelude(text: Text, dialect: Dialect, spec: KernelSpec) -> None:
             text(*dialect.half_value.split("\n"))
         with text.block(f"{dialect.function} ushort value_half(float value)"):
             text(*dialect.value_half.split("\n"))
-    text(*FOLDS.format(function=dialect.function).split("\n"))
+    function = dialect.outlined_function if outlined else dialect.function
+    text(*FOLDS.format(function=function).split("\n"))
 
 
 def load_expr(spec: KernelSpec, value: str) -> str:
@@ -319,14 +323,25 @@ def take_expr(spec: KernelSpec, component: int, m: str) -> str:
     return f"take_{array}({array}, {array}_row, {m} + {shift}, {count}, {extent})"
 
 
-def emit_beyond(text: Text, border: Border, name: str, target: str, p: str, extent: str, value: str) -> None:
+def emit_beyond(
+    text: Text,
+    border: Border,
+    name: str,
+    target: str,
+    p: str,
+    extent: str,
+    value: str,
+    outlined: bool = False,
+) -> None:
     """Append the declaration of ``target``: the weighted sum at place ``p`` beyond the ends of a line.
 
-    ``value`` is an expression that reads the place ``%s``.
+    ``value`` is an expression that reads the place ``%s``; ``outlined`` keeps the loop over differences.
     """
     place = f"{name}_place({p}, {extent}, %s)"
     text(f"number {target} = {name}_weight({p}, {extent}, 0) * {value % (place % '0')};")
     if border.differences:
+        if outlined:
+            text("#pragma unroll 1")
         with text.block(f"for (int t = 1; t <= {border.differences}; ++t)"):
             plus, minus = (value % (place % t) for t in ("2 * t - 1", "2 * t"))
             text(f"const number rise = {plus} - {minus};")

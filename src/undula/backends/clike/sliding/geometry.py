@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ....plans.flow import Flow
+from ..borders import Border
 from ..dialect import Dialect
 from ..kernel import ELEMENTS, KernelSpec
 
@@ -161,8 +162,16 @@ class Lanes:
     @property
     def raw(self) -> bool:
         """Whether rows stay unconverted in registers until they are used; weighted borders rule this out."""
-        axes = [axis for axis in (self.spec.down, self.spec.along) if axis]
-        return not any(border.weighted for axis in axes for border in axis.borders)
+        return not any(border.weighted for border in self._borders)
+
+    @property
+    def has_long_borders(self) -> bool:
+        """Whether functions of borders are kept out of line."""
+        return any(border.is_long for border in self._borders)
+
+    @property
+    def _borders(self) -> list[Border]:
+        return [border for axis in (self.spec.down, self.spec.along) if axis for border in axis.borders]
 
     @property
     def register_type(self) -> str:

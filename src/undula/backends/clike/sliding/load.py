@@ -24,6 +24,22 @@ def emit_borders(text: Text, lanes: Lanes) -> None:
         for band, border in enumerate(axis.borders):
             text("")
             border.emit(text, lanes.dialect, lanes.border_name(name, band), "number")
+            if name == "along" and border.is_long:
+                _emit_value_beyond(text, lanes, border, lanes.border_name(name, band))
+
+
+def _emit_value_beyond(text: Text, lanes: Lanes, border: Border, name: str) -> None:
+    """Append a function that returns a value beyond the ends of a row.
+
+    Rows are loaded in dozens of places, each with all columns of a lane. Inlined everywhere, this function
+    took most of the time to compile a kernel, and most of its machine code.
+    """
+    spec, dialect = lanes.spec, lanes.dialect
+    kind = f"{dialect.global_memory}const {ELEMENTS[spec.source]} *"
+    with text.block(f"{dialect.outlined_function} number {name}_beyond({kind}line, int p, int extent)"):
+        value = load_expr(spec, f"line[%s * {spec.channels}]")
+        emit_beyond(text, border, name, "sum", "p", "extent", value, outlined=True)
+        text("return sum;")
 
 
 def emit_loads(text: Text, lanes: Lanes) -> None:
@@ -74,6 +90,8 @@ def _emit_weighted_row(
     with text.unrolled("j", lanes.size):
         text(f"v[j] *= {name}_weight(p, {extent}, 0);")
     if border.differences:
+        if border.is_long:
+            text("#pragma unroll 1")
         with text.block(f"for (int t = 1; t <= {border.differences}; ++t)"):
             text(f"number plus[{lanes.size}], minus[{lanes.size}];")
             text(f"int q = {name}_place(p, {extent}, 2 * t - 1);", load_row % "plus")
@@ -133,6 +151,9 @@ def _emit_load_at_end(
             name = lanes.border_name("along", piece.sequence)
             with text.block(f"if (p < 0 || p >= {count})"):
                 for channel, slot in enumerate(slots):
+                    if border.is_long:
+                        text(f"v[{slot}] = {name}_beyond({line} + {channel}, p, {extent});")
+                        continue
                     value = load_expr(spec, f"{line}[%s * {channels} + {channel}]")
                     with text.block():
                         emit_beyond(text, border, name, "sum", "p", extent, value)

@@ -42,7 +42,7 @@ def emit(spec: KernelSpec, geometry: LaneGeometry, dialect: Dialect) -> Kernel:
     items = geometry.lanes * geometry.warps
     parameters, arrays, integers = parameter_list(spec, dialect, EXTENTS)
     name = f"sliding_{'back' if spec.back else 'forward'}"
-    emit_prelude(text, dialect, spec)
+    emit_prelude(text, dialect, spec, at_ends.has_long_borders)
     emit_borders(text, at_ends)
     if geometry.apart:
         emit_loads(text, inside)
