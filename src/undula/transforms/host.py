@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -30,7 +31,7 @@ from ..plans.mixing import Mixing
 from ..plans.spec import NO_COEFFICIENTS, BandTree, TransformSpec
 from .arrays import check_out, result_dtype
 
-__all__ = ["ForwardCall", "InverseCall", "decompose", "recompose", "run"]
+__all__ = ["DirectCall", "ForwardCall", "InverseCall", "decompose", "recompose", "run"]
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -195,6 +196,69 @@ class InverseCall:
         play(RESULT, ERROR, tape, pack(first, first + temporary, address(x), *addresses), 0)
         return x
 
+
+class DirectCall:
+    """A transform of arrays in C order into arrays of the caller; nothing is remembered of them.
+
+    Parameters
+    ----------
+    back : bool
+        From coefficients to samples.
+    tree : BandTree
+    dtype : dtype
+    """
+
+    def __init__(self, back: bool, tree: BandTree, dtype: np.dtype[Any]) -> None:
+        self._back, self._dtype, self._unaligned = back, dtype, dtype.alignment - 1
+        self._shapes = _shapes(tree)
+        self._sizes = [math.prod(shape) * dtype.itemsize for shape in self._shapes]
+        self._executable = executable(back, tree, dtype, ((),) * len(self._shapes))
+        self._small = self._executable.small()
+
+    def __call__(self, arrays: Sequence[Any]) -> bool:
+        """Run on the samples and bands in flat order.
+
+        Returns
+        -------
+        bool
+            False if nothing was done, because an array has another shape, dtype or layout, or shares memory
+            with another one.
+        """
+        if len(arrays) != len(self._shapes):
+            return False
+        addresses: list[int] = []
+        together, dtype = 0, self._dtype
+        for array, shape in zip(arrays, self._shapes, strict=True):
+            if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
+                return False
+            try:
+                # Only arrays in C order that can be written to are buffers of this kind.
+                start = ctypes.addressof(_CHARACTER(array))  # type: ignore[arg-type]
+            except (TypeError, ValueError, BufferError):
+                written = (len(addresses) == 0) == self._back
+                if written or not array.flags.c_contiguous:
+                    return False
+                start = address(array)
+            addresses.append(start)
+            together |= start
+        if together & self._unaligned:
+            return False
+        end = 0
+        for start, size in sorted(zip(addresses, self._sizes, strict=True)):
+            if start < end:
+                return False
+            end = start + size
+        if self._small is None:
+            self._executable.run_at(*addresses)
+            return True
+        play, tape, size, temporary, pack = self._small
+        scratch = scratch_memory(size)
+        first = scratch[1]
+        play(RESULT, ERROR, tape, pack(first, first + temporary, *addresses), 0)
+        return True
+
+
+_CHARACTER = ctypes.c_char.from_buffer
 
 # --- forward --------------------------------------------------------------------------------------
 

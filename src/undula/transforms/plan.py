@@ -8,12 +8,10 @@ kernels, and to see what a transform costs.
 from __future__ import annotations
 
 import copy
-import ctypes
 import math
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ..backends import reference
 from ..backends.ceilings import Ceilings, seconds_of
-from ..backends.cpu import FIRST_ARRAY, ArrayView, Executable, address, compile_transform, empty
+from ..backends.cpu import empty
 from ..backends.cpu.filters import RULES, shrink
 from ..backends.devices import disk
 from ..backends.devices.launches import Knobs, UnfusedError
@@ -39,7 +37,7 @@ from ..wavelets import Wavelet
 from . import model, ondevice
 from .arrays import as_array, check_out, given_array, nested, result_dtype
 from .frames import frames
-from .host import checked_targets, decompose, recompose
+from .host import DirectCall, checked_targets, decompose, recompose
 from .model import PlanCost, Prediction
 from .resident import Resident
 
@@ -162,7 +160,7 @@ class Plan:
         self._form = {1: "wavedec", 2: "wavedec2"}.get(len(self.axes), "wavedecn")
         self.tree = BandTree.of_samples(self.spec, self.padded_shape, self.level)
         self._shapes: list[Any] = self.tree.shapes if self.level else [self.padded_shape]
-        self._direct: dict[bool, Executable] = {}
+        self._direct: dict[bool, DirectCall] = {}
         if self.on_device:
             self.host: Library = ondevice.host(backend)
             self.source_dtype = str(dtype.newbyteorder("="))
@@ -229,12 +227,12 @@ class Plan:
 
     def forward(self, x: Any, out: Sequence[Any] | None = None) -> list[Any]:
         """The coefficients, as ``wavedec``, ``wavedec2`` or ``wavedecn`` would give them for so many axes."""
+        if out is not None and not self.on_device and self._run_directly(False, x, out):
+            return list(out)
         keyed = None if out is None else keyed_as(out, self._form)
         targets = None if keyed is None else self._in_order(keyed)
-        if out is not None and targets is not None:
-            again = self._again if self.on_device else self._run_directly
-            if again(False, [x, *targets]):
-                return list(out)
+        if out is not None and targets is not None and self.on_device and self._again(False, [x, *targets]):
+            return list(out)
         if self.on_device:
             x = given_array(x)
             library = self._library([x])
@@ -267,54 +265,31 @@ class Plan:
             coeffs = decompose(self.spec, array, self.level, keyed)
         return list(out) if out is not None else from_keys(coeffs, self._form)
 
-    def _run_directly(self, back: bool, arrays: Sequence[Any], rule: str | None = None) -> bool:
-        """Run on arrays of the CPU in C order, if they are such and results share no memory with others.
-
-        Nothing is remembered of the arrays; everything else is left to the checks of the ordinary way.
-        """
-        if self.backend != "cpu" or self.square or rule is not None:
+    def _run_directly(self, back: bool, x: Any, coeffs: Any) -> bool:
+        """Run on arrays of the CPU in C order; False where something has to be checked or converted first."""
+        call = self._direct.get(back)
+        if call is None:
+            if self.backend != "cpu" or self.square or not self._runs:
+                return False
+            call = self._direct[back] = DirectCall(back, self.tree, self.dtype)
+        arrays = [x]
+        try:
+            if self._form == "wavedec":
+                arrays += coeffs
+            elif self._form == "wavedec2":
+                arrays.append(coeffs[0])
+                for horizontal, vertical, diagonal in coeffs[1:]:
+                    arrays += (vertical, horizontal, diagonal)
+            else:
+                keys = self.spec.keys[1:]
+                arrays.append(coeffs[0])
+                for part in coeffs[1:]:
+                    if len(part) != len(keys):
+                        return False
+                    arrays += (part[key] for key in keys)
+        except (TypeError, ValueError, KeyError, IndexError):  # It is nested otherwise.
             return False
-        compiled = self._direct.get(back)
-        if compiled is None:
-            if not self._runs:
-                return False
-            compiled = self._direct[back] = self._compiled(back)
-        addresses, spans = [], []
-        for number, (array, (shape, size)) in enumerate(zip(arrays, self._layout, strict=True)):
-            if type(array) is not np.ndarray or array.shape != shape or array.dtype != self.dtype:
-                return False
-            try:
-                # Only arrays in C order that can be written to are buffers of this kind.
-                start = ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
-            except (TypeError, ValueError, BufferError):
-                if (number == 0) == back or not array.flags.c_contiguous:
-                    return False
-                start = address(array)
-            addresses.append(start)
-            spans.append((start, start + size))
-            if start % self.dtype.alignment:
-                return False
-        spans.sort()
-        end = 0
-        for first, last in spans:
-            if first < end:
-                return False
-            end = last
-        compiled.run_at(*addresses)
-        return True
-
-    @cached_property
-    def _layout(self) -> list[tuple[tuple[int, ...], int]]:
-        """Shape and bytes of the samples and of all bands in flat order."""
-        shapes = [self.shape, *self.tree.flat_shapes]
-        return [(shape, math.prod(shape) * self.dtype.itemsize) for shape in shapes]
-
-    def _compiled(self, back: bool) -> Executable:
-        views = [
-            ArrayView.contiguous(number, shape, self.dtype.itemsize)
-            for number, (shape, _) in enumerate(self._layout, FIRST_ARRAY)
-        ]
-        return compile_transform(back, self.dtype, self.level_lines(), views)
+        return call(arrays)
 
     def _check_rule(self, rule: str | None, limits: Any) -> None:
         if rule is None and limits is None:
@@ -416,15 +391,15 @@ class Plan:
         >>> bool(np.allclose(low, plan.inverse([plan.forward(x)[0], *[(None,) * 3] * 2])))
         True
         """
+        if out is not None and not self.on_device and rule is None and self._run_directly(True, out, coeffs):
+            return out
         keyed = keyed_as(coeffs, self._form)
         bands = None if keyed is None else self._in_order(keyed)
         arrays = (
             None if out is None or bands is None else [out, *bands, *([] if limits is None else [limits])]
         )
-        if arrays is not None:
-            again = self._again if self.on_device else self._run_directly
-            if again(True, arrays, rule):
-                return out
+        if arrays is not None and self.on_device and self._again(True, arrays, rule):
+            return out
         self._check_rule(rule, limits)
         if keyed is None or len(keyed) != self.level + 1:
             raise ArgumentError(
