@@ -89,7 +89,10 @@ def index(stored: list[dict]) -> str:
 
 
 def _titled(name: str, item: str) -> str:
-    title = work(name).items[item].title
+    """Return the title of a table or figure, with a capital letter and with acronyms in capitals."""
+    title = re.sub(
+        r"\b(rgba|rmse|rmsy|yuv)\b", lambda acronym: acronym[0].upper(), work(name).items[item].title
+    )
     return title[:1].upper() + title[1:]
 
 
