@@ -32,6 +32,7 @@ from .screen import print_error, print_json, print_text
 
 MAX_ERROR_LINES = 20
 MAX_OUTPUT_LINES = 5
+DECIMATED_WAVELET = "bior4.4"  # The default for denoising without shifts.
 SHIFTS_HELP = "Number of finest levels that are averaged over all shifts: fewer artefacts, but slower."
 VideoOption = partial(Option, rich_help_panel="Video options")
 
@@ -182,11 +183,18 @@ def denoise(
         ),
     ] = Denoising.method,
     wavelet: Annotated[
-        str, Option("--wavelet", "-w", help=WAVELET_HELP, show_default="db2, or bior4.4 if --shifts is 0")
+        str,
+        Option(
+            "--wavelet",
+            "-w",
+            help=WAVELET_HELP,
+            show_default=f"{Denoising.wavelet}, or {DECIMATED_WAVELET} if --shifts is 0",
+        ),
     ] = "",
     level: AutoLevel = None,
     shifts: Annotated[
-        int | None, Option("--shifts", help=SHIFTS_HELP, show_default="2 for images, 0 for video")
+        int | None,
+        Option("--shifts", help=SHIFTS_HELP, show_default=f"{Denoising.invariant} for images, 0 for video"),
     ] = None,
     over_time: OverTime = 0,
 ) -> CommandFilter:
@@ -200,7 +208,7 @@ def denoise(
 
     def make(is_video: bool) -> Pipeline:
         invariant = shifts if shifts is not None else (0 if is_video else Denoising.invariant)
-        name = wavelet or (Denoising.wavelet if invariant else "bior4.4")
+        name = wavelet or (Denoising.wavelet if invariant else DECIMATED_WAVELET)
         return Denoising(
             method=method, strength=strength, wavelet=name, level=level, invariant=invariant
         ).pipeline()
