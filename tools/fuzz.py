@@ -1,11 +1,11 @@
-"""Broken files through the command line: none may hang, crash, or take all memory.
+"""Fuzz the command line with damaged files: none may hang, crash or exhaust the memory.
 
-    python tools/fuzz.py 5000              so many files: bits flipped, cut, extended, parts put elsewhere
-    python tools/fuzz.py 300 --only dcm    of the formats whose names contain a word
+    python tools/fuzz.py 5000              test 5000 files: flipped bits, truncated, extended, moved parts
+    python tools/fuzz.py 300 --only dcm    test formats whose names contain a word
 
-Every file goes through ``undula info`` and ``undula denoise`` (coefficients through ``undula inverse``) in a
-process that is watched: no traceback, an error names a file, no more than 4 seconds of all processors
-together, no more than 1.5 GB. What fails is kept in a folder, ``fuzz-failures``.
+Every file is passed to ``undula info`` and ``undula denoise`` (coefficients: ``undula inverse``) in a worker
+process. It must cause no traceback, errors must name a file, and each file may take at most 4 seconds of CPU
+time and 1.5 GB. Files that fail are saved in the folder ``fuzz-failures``.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from typing import Any
 
 import numpy as np
 
-SECONDS, BYTES = 4.0, 1_500_000_000
-HANGS = 60.0  # seconds of waiting, whatever else the machine does
-LIFE = 400  # files for one process
+MAX_SECONDS, MAX_BYTES = 4.0, 1_500_000_000  # CPU time and memory for one file.
+TIMEOUT_S = 60.0  # Elapsed time after which a worker counts as hung.
+FILES_PER_WORKER = 400
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (40, 48, 3)).astype("u1")
 GREY = IMAGE[..., 0]
 
 
-# --- files that are whole -------------------------------------------------------------------------
+# --- valid files ----------------------------------------------------------------------------------
 
 
 def _pillow(mode: str, **options: Any) -> Callable[[Path], None]:
@@ -258,47 +258,47 @@ def samples(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-# --- and files that are not -----------------------------------------------------------------------
+# --- damaged files --------------------------------------------------------------------------------
 
 
 def mutated(original: bytes, rng: np.random.Generator) -> bytes:
-    """A file with something wrong."""
+    """Damage a file in one to three random ways."""
     data = bytearray(original)
     for _ in range(int(rng.integers(1, 4))):
         what = int(rng.integers(0, 7))
-        if what == 0 and data:  # bits flipped, most of them near the start
+        if what == 0 and data:  # Flip bits, most of them near the start.
             for _ in range(int(rng.integers(1, 12))):
                 place = int(min(rng.integers(0, len(data)), rng.integers(0, len(data))))
                 data[place] ^= 1 << int(rng.integers(0, 8))
-        elif what == 1:  # cut
+        elif what == 1:  # Truncate.
             data = data[: int(rng.integers(0, len(data) + 1))]
-        elif what == 2:  # extended
+        elif what == 2:  # Extend.
             data += rng.integers(0, 256, int(rng.integers(1, 4096))).astype("u1").tobytes()
-        elif what == 3 and len(data) > 8:  # a number that is huge
+        elif what == 3 and len(data) > 8:  # Write a huge number.
             place = int(rng.integers(0, min(len(data) - 4, 600)))
             data[place : place + 4] = b"\xff\xff\xff\x7f"
-        elif what == 4 and len(data) > 64:  # a part somewhere else
+        elif what == 4 and len(data) > 64:  # Copy a part to another place.
             start, end = sorted(int(n) for n in rng.integers(0, len(data), 2))
             place = int(rng.integers(0, len(data)))
             data[place:place] = data[start : min(end, start + 1000)]
-        elif what == 5 and len(data) > 8:  # a number that is likely to be a limit of something
+        elif what == 5 and len(data) > 8:  # Write a number that is a likely limit.
             number = int(rng.choice([0, 1, 2, 7, 255, 256, 4096, 32767, 32768, 65535]))
             place = int(rng.integers(0, min(len(data) - 2, 800)))
             struct.pack_into(str(rng.choice(["<H", ">H"])), data, place, number)
-        elif data:  # zeros
+        elif data:  # Write zeros.
             place = int(rng.integers(0, len(data)))
             data[place : place + int(rng.integers(1, 200))] = b"\0" * 8
     return bytes(data)
 
 
-# Tells of each file: exit statuses, seconds of all processors, the most memory, and what is wrong.
+# Prints for each file: exit statuses, CPU seconds, peak memory, and a description of the failure.
 WORKER = """
 import contextlib, faulthandler, io, resource, signal, sys, time, traceback
 from pathlib import Path
 from undula.cli import main
 
 faulthandler.enable()
-faulthandler.register(signal.SIGUSR1)  # (asked where it hangs)
+faulthandler.register(signal.SIGUSR1)  # Prints where it hangs.
 
 def begin_peak():
     with contextlib.suppress(OSError):
@@ -317,14 +317,14 @@ for line in sys.stdin:
     begin_peak()
     filtered = ["inverse", path, out] if coefficients else ["denoise", path, out, "--quiet", "--frames", "10"]
     for words in (["info", path], filtered):
-        told = io.StringIO()
-        with contextlib.redirect_stderr(told), contextlib.redirect_stdout(io.StringIO()):
+        errors = io.StringIO()
+        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
             try:
                 codes.append(main(words))
             except BaseException:
                 traceback.print_exc()
                 codes.append(99)
-        text = told.getvalue()
+        text = errors.getvalue()
         if codes[-1] not in (0, 1) or "Traceback" in text:
             wrong += text[-1500:]
         elif codes[-1] == 1 and not any(Path(each).name in text for each in (path, out)):
@@ -336,7 +336,7 @@ for line in sys.stdin:
 
 
 class Worker:
-    """A process that files are sent to, watched from outside."""
+    """A process that tests files."""
 
     def __init__(self, folder: Path) -> None:
         self.log = folder / "log"
@@ -349,18 +349,18 @@ class Worker:
         )
 
     def run(self, path: Path, coefficients: bool) -> list[str]:
-        """What it says of a file; nothing if it hangs or is gone."""
+        """Test a file; returns the fields of the report, or an empty list if the process hangs or ended."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         out = path.with_name(f"out{path.suffix if not coefficients else '.png'}")
         self.process.stdin.write(f"{path}\t{out}\t{coefficients or ''}\n")
         self.process.stdin.flush()
-        if not select.select([self.process.stdout], [], [], HANGS)[0]:
+        if not select.select([self.process.stdout], [], [], TIMEOUT_S)[0]:
             return []
         return self.process.stdout.readline().rstrip("\n").split("\t")[1:]
 
     def last_words(self) -> str:
-        """How it ended, or where it hangs."""
+        """Describe how the process ended, or where it hangs."""
         ended = self.process.poll()
         if ended is None:
             self.process.send_signal(signal.SIGUSR1)
@@ -368,39 +368,39 @@ class Worker:
         return f"{'hung' if ended is None else f'ended with {ended}'}: {self.log.read_text()[-3000:]}"
 
     def close(self) -> None:
-        """Ends the process."""
+        """Kill the process."""
         self.process.kill()
         self.process.wait()
 
 
 def main() -> None:
-    """Makes files, sends them, and tells what came of it."""
+    """Create files, test them and print a summary."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("count", nargs="?", type=int, default=5000)
     parser.add_argument("seed", nargs="?", type=int, default=0)
-    parser.add_argument("--only", default="", help="formats whose names contain this")
-    parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"), help="a folder for what fails")
-    given = parser.parse_args()
+    parser.add_argument("--only", default="", help="test only formats whose names contain this")
+    parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"), help="folder for files that fail")
+    arguments = parser.parse_args()
     statuses: Counter[str] = Counter()
     slowest, largest = (0.0, ""), (0, "")
     bad, refused = [], []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        files = [(n, w) for n, w in samples(folder / "samples").items() if given.only in n]
+        files = [(n, w) for n, w in samples(folder / "samples").items() if arguments.only in n]
         worker: Worker | None = None
-        for number in range(-len(files), given.count):  # (all of them once as they are)
-            name, whole = files[number % len(files)]
+        for number in range(-len(files), arguments.count):  # Start with each undamaged file once.
+            name, original = files[number % len(files)]
             path = folder / f"broken{Path(name).suffix}"
-            rng = np.random.default_rng([given.seed, max(0, number)])
-            path.write_bytes(whole if number < 0 else mutated(whole, rng))
-            if worker is None or (number > 0 and number % LIFE == 0):
+            rng = np.random.default_rng([arguments.seed, max(0, number)])
+            path.write_bytes(original if number < 0 else mutated(original, rng))
+            if worker is None or (number > 0 and number % FILES_PER_WORKER == 0):
                 if worker is not None:
                     worker.close()
                 worker = Worker(folder)
-                for one in sorted((folder / "samples").iterdir()):  # (what is loaded once is not counted)
-                    worker.run(one, "coefficients" in one.name)
+                for sample in sorted((folder / "samples").iterdir()):  # Load modules before measuring.
+                    worker.run(sample, "coefficients" in sample.name)
             reply = worker.run(path, "coefficients" in name)
-            if reply and float(reply[-3]) > SECONDS:  # (a kernel that was compiled is there the second time)
+            if reply and float(reply[-3]) > MAX_SECONDS:  # Kernels are compiled only once.
                 reply = worker.run(path, "coefficients" in name)
             if not reply:
                 reply = ["99", "99", "0", "0", repr(worker.last_words())]
@@ -411,12 +411,12 @@ def main() -> None:
                 refused.append(name)
             slowest = max(slowest, (float(seconds), name))
             largest = max(largest, (int(peak), name))
-            if wrong != "''" or float(seconds) > SECONDS or int(peak) > BYTES:
+            if wrong != "''" or float(seconds) > MAX_SECONDS or int(peak) > MAX_BYTES:
                 bad.append(name)
                 print(f"{number} {name}: {' '.join(codes)}, {seconds} s, {peak} bytes: {wrong}", flush=True)
-                given.keep.mkdir(exist_ok=True)
-                (given.keep / f"{number}-{name}").write_bytes(path.read_bytes())
-                if "99" in codes or int(peak) > BYTES:
+                arguments.keep.mkdir(exist_ok=True)
+                (arguments.keep / f"{number}-{name}").write_bytes(path.read_bytes())
+                if "99" in codes or int(peak) > MAX_BYTES:
                     worker.close()
                     worker = None
             if number > 0 and number % 500 == 0:
@@ -424,9 +424,9 @@ def main() -> None:
         if worker is not None:
             worker.close()
     if refused:
-        print("not read here, broken or not:", *refused)
+        print("rejected even when undamaged:", *refused)
     print(
-        f"{given.count} files of {len(files)} kinds, {len(bad)} failed; slowest {slowest[0]:.1f} s"
+        f"{arguments.count} files of {len(files)} kinds, {len(bad)} failed; slowest {slowest[0]:.1f} s"
         f" ({slowest[1]}), largest {largest[0] / 1e6:.0f} MB ({largest[1]}); exit statuses {dict(statuses)}"
     )
     sys.exit(bool(bad))
