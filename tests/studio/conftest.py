@@ -134,6 +134,7 @@ def borrowed(
     """Lend a kept tab, or a new one if there is none; tabs of failed tests are closed."""
     failed = request.session.testsfailed
     tab = kept.pop(name, None) or Tab(visitor, studio.address)
+    tab.page.bring_to_front()  # Browsers deny full screen to other tabs.
     yield tab
     if tab.complaints or request.session.testsfailed > failed:
         tab.page.close()
