@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 from ....errors import ArgumentError
 from .auto import AUTO
-from .base import LevelCost, Strategy, Target, Views, Workload
+from .base import Strategy, StrategyCost, Target, Views, Workload
 from .naive import NAIVE
 from .rowcolumn import ROWCOLUMN
 from .sliding import SLIDING
 from .stepwise import STEPWISE
 from .tiled import TILED
 
-__all__ = ["STEPWISE", "STRATEGIES", "LevelCost", "Strategy", "Target", "Views", "Workload", "choose"]
+__all__ = ["STEPWISE", "STRATEGIES", "Strategy", "StrategyCost", "Target", "Views", "Workload", "choose"]
 
 STRATEGIES: dict[str, Strategy] = {
     strategy.name: strategy for strategy in (AUTO, NAIVE, ROWCOLUMN, TILED, SLIDING)

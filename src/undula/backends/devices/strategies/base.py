@@ -13,7 +13,7 @@ from ....wavelets import Wavelet
 from ...clike import Dialect, Kernel, KernelSpec
 from ..launches import DeviceLimits, Knobs, Launch, Ref, Task
 
-__all__ = ["LevelCost", "Strategy", "Target", "Views", "Workload", "launches_of", "view_values"]
+__all__ = ["Strategy", "StrategyCost", "Target", "Views", "Workload", "launches_of", "view_values"]
 
 # Arrays by name, each with the strides of its planes and rows.
 Views = Mapping[str, "tuple[Ref, tuple[int, int]]"]
@@ -90,7 +90,7 @@ class Workload:
         return ((length + 1) // 2, length // 2) if self.spec.back else counts
 
 
-class LevelCost(NamedTuple):
+class StrategyCost(NamedTuple):
     """The cost of a level.
 
     ``passes`` is how often the level goes through memory, and ``rereads`` how often a sample is read in a
@@ -160,7 +160,7 @@ class Strategy(ABC):
         """Return ``"lifting"`` or ``"filters"``: what runs along an axis, given the caller's choices."""
         return flow(wavelet, mode, False, self.flow_method(method), single=single).method
 
-    def cost(self, axes: int, operations: float, wavelet: Wavelet, scheme: str) -> LevelCost:
+    def cost(self, axes: int, operations: float, wavelet: Wavelet, scheme: str) -> StrategyCost:
         """Return the cost of a level.
 
         Parameters
@@ -172,7 +172,7 @@ class Strategy(ABC):
         wavelet : Wavelet
         scheme : str
         """
-        return LevelCost(max(1, axes - 1), operations)  # Two of the axes share a pass.
+        return StrategyCost(max(1, axes - 1), operations)  # Two of the axes share a pass.
 
 
 def view_values(kernel: Kernel, views: Views) -> tuple[tuple[int, ...], tuple[int, ...]]:

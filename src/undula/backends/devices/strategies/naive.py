@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....wavelets import Wavelet
 from ...clike import naive
 from ..launches import Launch
-from .base import LevelCost, Strategy, Target, Workload, launches_of
+from .base import Strategy, StrategyCost, Target, Workload, launches_of
 
 __all__ = ["NAIVE", "Naive"]
 
@@ -28,9 +28,9 @@ class Naive(Strategy):
         extents = (workload.rows, *workload.row_counts, pairs, columns, planes)
         return launches_of(kernel, -(-columns * pairs * planes // kernel.items), workload.views, extents)
 
-    def cost(self, axes: int, operations: float, wavelet: Wavelet, scheme: str) -> LevelCost:
+    def cost(self, axes: int, operations: float, wavelet: Wavelet, scheme: str) -> StrategyCost:
         """Return the cost of a level: one pass for each axis."""
-        return LevelCost(axes, operations, accesses=operations)
+        return StrategyCost(axes, operations, accesses=operations)
 
 
 NAIVE = Naive()

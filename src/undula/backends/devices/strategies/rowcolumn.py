@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....wavelets import Wavelet
 from ...clike import rowcolumn
 from ..launches import Launch
-from .base import LevelCost, Strategy, Target, Workload, launches_of
+from .base import Strategy, StrategyCost, Target, Workload, launches_of
 
 __all__ = ["ROWCOLUMN", "RowColumn"]
 
@@ -32,9 +32,9 @@ class RowColumn(Strategy):
         extents = (workload.rows, *workload.row_counts, row_pairs, columns, segments, blocks)
         return launches_of(kernel, segments * blocks * workload.planes, workload.views, extents)
 
-    def cost(self, axes: int, operations: float, wavelet: Wavelet, scheme: str) -> LevelCost:
+    def cost(self, axes: int, operations: float, wavelet: Wavelet, scheme: str) -> StrategyCost:
         """Return the cost of a level: one pass for each axis, through shared memory."""
-        return LevelCost(
+        return StrategyCost(
             axes, operations, accesses=operations + 2 * axes, barriers=2.0 * axes / MODEL_SEGMENT
         )
 

@@ -12,7 +12,7 @@ from ....schemes import scheme as named_scheme
 from ....wavelets import Wavelet
 from ...clike import tiled
 from ..launches import Knobs, Launch, Task
-from .base import LevelCost, Strategy, Target, Workload, launches_of
+from .base import Strategy, StrategyCost, Target, Workload, launches_of
 from .rowcolumn import ROWCOLUMN
 
 __all__ = ["TILED", "Tiled"]
@@ -124,7 +124,7 @@ class Tiled(Strategy):
         """Return ``"filters"`` for the convolution scheme, and ``"lifting"`` for all others."""
         return "filters" if scheme == "convolution" else "lifting"
 
-    def cost(self, axes: int, operations: float, wavelet: Wavelet, scheme: str) -> LevelCost:
+    def cost(self, axes: int, operations: float, wavelet: Wavelet, scheme: str) -> StrategyCost:
         """Return the cost of a level: that of the scheme, and of halos that are computed twice."""
         if axes != 2:
             return super().cost(axes, operations, wavelet, scheme)
@@ -132,7 +132,7 @@ class Tiled(Strategy):
         (left, right), (above, below) = chosen.halo
         side = MODEL_TILE_QUADS
         rereads = side**2 / max(1, (side - left - right) * (side - above - below))
-        return LevelCost(
+        return StrategyCost(
             1,
             chosen.operations / 4 * rereads,
             (chosen.reads + chosen.writes) / 4 * rereads,
