@@ -1,8 +1,8 @@
-"""The Studio as a visitor has it: from a slider to the new picture, and frames of a video in a second.
+"""The Studio as users see it: latency from a slider to the new image, and frames per second of a video.
 
-Needs Chromium and Playwright. Everything is measured in the browser: the time from a key that moves a slider
-until the picture of it is drawn, and until the browser has put it on the screen. Of large pictures a JPEG
-comes first, and the exact one when nothing changes any more.
+This needs Chromium and Playwright. Everything is measured in the browser: the time from a key press that
+moves a slider until the image is drawn, and until it is on the screen. Large images are first sent as JPEG,
+and then exactly once nothing changes any more.
 
     python benchmarks/studio.py [--soak MINUTES] [--write]
 """
@@ -51,11 +51,11 @@ WATCH = """() => {
 
 
 def machine() -> str:
-    """What this runs on, in a line."""
+    """Describe the machine in one line."""
     name = platform.processor() or platform.machine()
     with open("/proc/cpuinfo") as file:
-        found = re.search(r"model name\s*: (.*)", file.read())
-    return f"{found[1] if found else name}, {os.cpu_count()} cores"
+        model = re.search(r"model name\s*: (.*)", file.read())
+    return f"{model[1] if model else name}, {os.cpu_count()} cores"
 
 
 class Studio:
@@ -84,20 +84,20 @@ class Studio:
         self.page.wait_for_timeout(4000)  # (all kernels are loaded)
 
     def close(self) -> None:
-        """Ends both."""
+        """Close the browser and stop the server."""
         self.browser.close()
         self.process.terminate()
         self.process.wait()
         shutil.rmtree(self.folder)
 
     def memory(self) -> float:
-        """MB that the server and its helpers have for themselves, without what is mapped of files."""
+        """Anonymous memory of the server and its child processes, in MB."""
         import psutil
 
-        own = psutil.Process(self.process.pid)
+        server = psutil.Process(self.process.pid)
         kilobytes = 0
-        for each in [own, *own.children(recursive=True)]:
-            text = Path(f"/proc/{each.pid}/status").read_text()
+        for process in [server, *server.children(recursive=True)]:
+            text = Path(f"/proc/{process.pid}/status").read_text()
             kilobytes += int(re.search(r"RssAnon:\s+(\d+)", text)[1])
         return kilobytes / 1000
 
@@ -121,10 +121,10 @@ def latency(
         for number in range(40):
             page.keyboard.press("ArrowRight" if number % 20 < 10 else "ArrowLeft")
             page.wait_for_timeout(700)
-        found, exact = page.evaluate("window.times"), page.evaluate("window.exact")
+        timings, exact = page.evaluate("window.times"), page.evaluate("window.exact")
         inside = page.get_by_test_id("facts").inner_text()
         studio.close()
-    drawn, seen = (sorted(each[k] for each in found[2:]) for k in (0, 1))
+    drawn, seen = (sorted(each[k] for each in timings[2:]) for k in (0, 1))
     filter_ms = re.search(r"All\s+([\d.]+)", inside)
     return {
         "changes": len(drawn),
@@ -161,7 +161,7 @@ def playback(driver: Any, speed: str) -> dict[str, float]:
 
 
 def soak(driver: Any, minutes: float, name: str, pictures: int) -> tuple[list[tuple[float, float]], int]:
-    """Memory of the server while a video plays; for so long, or until so many pictures were drawn."""
+    """Memory of the server while a video plays, for some minutes or until enough images were drawn."""
     studio = Studio(driver, io.sample(name))
     page = studio.page
     if pictures:
@@ -173,7 +173,7 @@ def soak(driver: Any, minutes: float, name: str, pictures: int) -> tuple[list[tu
     while (drawn < pictures or not pictures) and (time.time() - begin < 60 * minutes or not minutes):
         page.wait_for_timeout(10_000)
         last, drawn = drawn, page.evaluate("undulaStudio.painted.id")
-        assert drawn > last, "it does not play any more"
+        assert drawn > last, "playback has stopped"
         samples.append(((time.time() - begin) / 60, studio.memory()))
         if len(samples) % 30 == 1:
             print(f"{samples[-1][0]:5.1f} min  {samples[-1][1]:7.1f} MB", flush=True)

@@ -1,4 +1,4 @@
-"""Draws the diagrams of the mathematics page: schemes, lifting, filter bank, pyramid.
+"""Draw the diagrams of the mathematics page: schemes, lifting, filter bank, pyramid.
 
 python tools/dataflow.py            writes docs/images/diagrams/*.svg
 python tools/dataflow.py --check    tells whether they are up to date
@@ -65,7 +65,7 @@ class Term:
 
 
 def terms(factor: Factor) -> tuple[Term, ...]:
-    """The terms of a factor's matrix, ones on the diagonal left out: as many as its operations."""
+    """The terms of the matrix of a factor, except ones on the diagonal: as many as its operations."""
     return tuple(
         Term(i, j, offset, number(value), abs(float(value)), _kind(factor, i, j))
         for i, row in enumerate(factor.matrix.rows)
@@ -76,7 +76,7 @@ def terms(factor: Factor) -> tuple[Term, ...]:
 
 
 def _kind(factor: Factor, i: int, j: int) -> str:
-    """What an entry does, by its symbol where it has one, else by the components it joins."""
+    """The kind of an entry, from its symbol if it has one, else from its components."""
     if factor.label == "C":
         return "filter"
     if factor.symbols:
@@ -87,7 +87,7 @@ def _kind(factor: Factor, i: int, j: int) -> str:
 
 
 def places(scheme: Scheme) -> tuple[Place, ...]:
-    """Where in the image the four samples of quadruple (0, 0) lie: column and row of each component."""
+    """Column and row of the four samples of quadruple (0, 0) in the image."""
     coordinates = []
     for row in scheme.before.rows:
         ((phase, entry),) = ((j, entry) for j, entry in enumerate(row) if entry)
@@ -213,7 +213,7 @@ def _bent(style: Style, goal: Point, reach: float, source: Point, angle: float, 
 
 
 def _clear(style: Style, arrow: Arrow, source: Point, obstacles: list[Point], room: float) -> bool:
-    """Whether an arrow keeps off all nodes but the one it comes from."""
+    """True if an arrow avoids all nodes except its source."""
     path = arrow.points(24)
     return all(math.dist(p, q) > style.radius + room for q in obstacles if q != source for p in path)
 
@@ -275,7 +275,7 @@ class Panel:
 
     @property
     def size(self) -> Point:
-        """Width and height, the title left out."""
+        """Width and height, without the title."""
         p, m = self.style.pitch, 2 * self.style.margin
         width, height = ((last - first) * p + m for first, last in (self.columns, self.rows))
         return width, height
@@ -298,7 +298,7 @@ class Panel:
 
 
 def panel(title: str, scheme: Scheme, drawn: Sequence[Term], style: Style = PLAIN) -> Panel:
-    """Lays out terms around the quadruple they change."""
+    """Lay out terms around the quadruple that they change."""
     at = places(scheme)
 
     def place(component: int, offset: Place = (0, 0)) -> Place:
@@ -383,7 +383,7 @@ def _escape(text: str) -> str:
 
 
 def _attributes(given: dict[str, object]) -> str:
-    """Attributes by keyword: ``stroke_width=2`` is ``stroke-width="2"``; None is left out."""
+    """Attributes by keyword: ``stroke_width=2`` is ``stroke-width="2"``; None is omitted."""
     return "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_n(value) if isinstance(value, float) else value}"'
         for key, value in given.items()
@@ -438,7 +438,7 @@ def _head(tip: Point, back: Point, size: float, colour: str) -> str:
 
 
 def _svg(width: float, height: float, title: str, body: Iterable[str]) -> str:
-    """A whole picture."""
+    """A complete SVG image."""
     w, h = math.ceil(width), math.ceil(height)
     shown = (w, h) if w <= WIDTH else (WIDTH, round(h * WIDTH / w))
     lines = "\n".join(body)
@@ -450,7 +450,7 @@ def _svg(width: float, height: float, title: str, body: Iterable[str]) -> str:
 
 
 def _draw_arrow(arrow: Arrow, move: Point, largest: float, style: Style) -> str:
-    """One term of a scheme, with what it does as a tooltip."""
+    """A term of a scheme, with its description as a tooltip."""
     colour = KINDS[arrow.term.kind]
     width = 1.1 + 1.1 * math.sqrt(arrow.term.size / largest)
     title = f"<title>{_escape(str(arrow.term))}</title>"
@@ -593,7 +593,7 @@ def _rows(
 
 
 def _draw_row(row: Row, y: float, largest: float) -> tuple[list[str], float]:
-    """The panels of a row below ``y``, and its height; the own quadruples stand side by side."""
+    """The panels of a row below ``y``, and its height; the central quadruples are aligned."""
     single = [column[0] for _, column in row if len(column) == 1] or [row[0][1][0]]
     first, last = min(g.rows[0] for g in single), max(g.rows[1] for g in single)
     style = single[0].style
@@ -617,7 +617,7 @@ def _draw_row(row: Row, y: float, largest: float) -> tuple[list[str], float]:
 
 
 def _legend(drawn: Sequence[Panel], walls: bool, y: float) -> tuple[list[str], float]:
-    """What colours and lines mean, in two lines, and the width of them."""
+    """The legend of colours and lines, in two lines, and its width."""
     drawn_arrows = [arrow for given in drawn for arrow in given.arrows]
     words = {
         "predict": "predict: low to high",
@@ -723,7 +723,7 @@ def _name(wavelet: undula.Wavelet | str) -> str:
 
 
 def _flow(a: Point, b: Point, edges: Point, radius: float, colour: str, weight: str) -> list[str]:
-    """An arrow down from one row to the next, cut where it comes from beyond the samples shown."""
+    """An arrow down from one row to the next, truncated if it starts beyond the samples shown."""
     start, tip = _toward(a, b, radius + 3), _toward(b, a, radius + 3)
     cut = min(max(start[0], edges[0]), edges[1])
     dashes = None if cut == start[0] else "4 4"
@@ -832,7 +832,7 @@ LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def draw_filters() -> str:
-    """The filter bank: two filters, each followed by leaving out every other number, and the way back."""
+    """The filter bank: two filters with downsampling, and the synthesis."""
     upper, lower, left = 56.0, 156.0, 62.0
     middle = (upper + lower) / 2
     total = left + 560
@@ -973,17 +973,17 @@ def draw_pyramid(levels: int = 3) -> str:
 
 
 def arrows(svg: str) -> int:
-    """How many terms a diagram of a scheme shows, arrows and rings: equal to ``Scheme.operations``."""
+    """The number of terms (arrows and rings) in the diagram of a scheme: ``Scheme.operations``."""
     return svg.count('class="arrow"')
 
 
 def barriers(svg: str) -> int:
-    """How many barriers a diagram of a scheme shows: equal to ``Scheme.barriers``."""
+    """The number of barriers in the diagram of a scheme: ``Scheme.barriers``."""
     return svg.count('class="barrier"')
 
 
 def clearance(wavelet: undula.Wavelet | undula.Lifting | str, name: str) -> float:
-    """The smallest gap between an arrow and a node that it passes, in pixels: below 0 it is hidden."""
+    """The smallest gap between an arrow and a node that it passes, in pixels; negative if it is hidden."""
     stages = panels(undula.scheme(wavelet, name))
     return min(
         (given.clearance for stage in stages for column in stage for given in column), default=math.inf
@@ -991,7 +991,7 @@ def clearance(wavelet: undula.Wavelet | undula.Lifting | str, name: str) -> floa
 
 
 def file_name(name: str) -> str:
-    """The file of a scheme's diagram, such as ``monolithic-star.svg``."""
+    """The file name of the diagram of a scheme, such as ``monolithic-star.svg``."""
     return f"{name.replace('*', '-star')}.svg"
 
 
@@ -1008,7 +1008,7 @@ def pictures() -> dict[str, str]:
 
 
 def main() -> int:
-    """Writes the diagrams, or compares them with those that are there."""
+    """Write the diagrams, or compare them with the existing files."""
     diagrams = pictures()
     if "--check" in sys.argv[1:]:
         there = {name: TARGET / name for name in diagrams if (TARGET / name).is_file()}
