@@ -48,7 +48,7 @@ class PlanCost(NamedTuple):
     barriers: int
 
 
-class LevelCost(NamedTuple):
+class LevelWork(NamedTuple):
     """A level: its samples, how often it goes through memory, and what it needs for a sample."""
 
     samples: int
@@ -165,7 +165,7 @@ def strategy(plan: Plan) -> Strategy:
     return (chosen.with_scheme or chosen) if plan.scheme != "auto" else chosen
 
 
-def passes(plan: Plan) -> Iterator[LevelCost]:
+def passes(plan: Plan) -> Iterator[LevelWork]:
     """What each level needs, finest first."""
     wavelet = plan.spec.wavelets[0]
     parts = 2 if plan.dtype.kind == "c" else 1  # (numbers that each are two)
@@ -178,7 +178,7 @@ def passes(plan: Plan) -> Iterator[LevelCost]:
         size = _source_size(plan) if number == 0 else plan.dtype.itemsize
         moved = round(level.rereads * samples) * size + written * plan.dtype.itemsize
         moved += (level.passes - 1) * (samples + written) * plan.dtype.itemsize
-        yield LevelCost(
+        yield LevelWork(
             samples, moved, level.passes, parts * level.operations, parts * level.accesses, level.barriers
         )
 
@@ -293,7 +293,7 @@ def predict(plan: Plan, device: str | Ceilings | None = None, *, transfers: bool
     )
 
 
-def _launches(plan: Plan, found: list[LevelCost]) -> int:
+def _launches(plan: Plan, found: list[LevelWork]) -> int:
     if plan.on_device and plan.level:
         program: Any = plan.program(False).program
         return len(program.launches)

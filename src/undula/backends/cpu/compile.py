@@ -22,8 +22,8 @@ from .executable import (
     ArrayView,
     AxisPass,
     Executable,
+    ExecutableStep,
     PlaneStrides,
-    Step,
     address,
     fused_calls,
     fused_scratch,
@@ -104,7 +104,7 @@ class _Builder:
 
     def __init__(self, back: bool, dtype: np.dtype[Any]) -> None:
         self.back, self.dtype = back, dtype
-        self.steps: list[Step] = []
+        self.steps: list[ExecutableStep] = []
         self.end = self.temporary_bytes = 0
 
     def temporary(self, shape: Shape) -> ArrayView:
@@ -119,13 +119,15 @@ class _Builder:
         if isinstance(work, AxisPass):
             views = tuple(bands)
             work.check(x, *views)
-            self.steps.append(Step(work.samples, work.scratch_bytes, lambda: work.calls(x, views, mix)))
+            self.steps.append(
+                ExecutableStep(work.samples, work.scratch_bytes, lambda: work.calls(x, views, mix))
+            )
             return
         assert isinstance(x, ArrayView)
         if isinstance(work, _Split):
             self._add_split(work, x, bands)
         else:
-            self.steps.append(Step(math.prod(x.shape), function=work, views=(x, *bands)))
+            self.steps.append(ExecutableStep(math.prod(x.shape), function=work, views=(x, *bands)))
 
     def _add_split(self, work: _Split, x: ArrayView, bands: Views) -> None:
         end, half = self.end, len(bands) // 2
@@ -153,7 +155,7 @@ class _Builder:
         second.check(*more)
         _, _, scratch = fused_scratch(first, second)
         self.steps.append(
-            Step(first.samples, scratch, lambda: fused_calls(first, second, x, views, more, mix))
+            ExecutableStep(first.samples, scratch, lambda: fused_calls(first, second, x, views, more, mix))
         )
 
     def executable(self, arrays: int) -> Executable:
@@ -247,7 +249,7 @@ def compile_rows(
     assert isinstance(work, AxisPass)
     assert x is not None
     bands = _ordered(passes, arrays[1], arrays[2:])
-    step = Step(work.samples, work.scratch_bytes, lambda: work.row_calls(x, bands, begin, end))
+    step = ExecutableStep(work.samples, work.scratch_bytes, lambda: work.row_calls(x, bands, begin, end))
     return Executable(dtype, [step], len(arrays))
 
 

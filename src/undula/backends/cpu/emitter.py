@@ -71,9 +71,10 @@ class Emitter:
             return number
         nothing = ir.Constant(ir.VectorType(number.type, lanes), ir.Undefined)
         first = self.b.insert_element(nothing, number, INDEX(0))
-        return self._shuffle(first, nothing, [0] * lanes)
+        return self.shuffle(first, nothing, [0] * lanes)
 
-    def _shuffle(self, x: Any, y: Any, lanes: list[int]) -> Any:
+    def shuffle(self, x: Any, y: Any, lanes: list[int]) -> Any:
+        """Return the lanes of two vectors, numbered through both, in another order."""
         return self.b.shuffle_vector(x, y, ir.Constant(ir.VectorType(INDEX, len(lanes)), lanes))
 
     def add(self, total: Any, factor: Any, value: Any) -> Any:
@@ -85,7 +86,7 @@ class Emitter:
         function = cgutils.get_or_insert_function(self.b.module, kind, f"llvm.fmuladd.{suffix}")
         return self.b.call(function, [factor, value, total])
 
-    def _call(self, name: str, *values: Any) -> Any:
+    def call(self, name: str, *values: Any) -> Any:
         """An instruction that LLVM has a function for, of values of one type."""
         kind = values[0].type
         vector = isinstance(kind, ir.VectorType)
@@ -101,7 +102,8 @@ class Emitter:
         function = cgutils.get_or_insert_function(self.b.module, signature, f"llvm.x86.avx2.{name}")
         return self.b.call(function, [x, y])
 
-    def _constant(self, value: int, bits: int, lanes: int) -> Any:
+    def constant(self, value: int, bits: int, lanes: int) -> Any:
+        """Return an integer of so many bits, in every lane."""
         kind = ir.IntType(bits)
         return (
             ir.Constant(kind, value)
@@ -180,20 +182,20 @@ class Emitter:
             both = builder.add(left, right)
             return builder.add(own, builder.ashr(builder.add(builder.mul(whole, both), offset), shift))
         if self._working == bits:
-            least = self._constant(1 - 2 ** (bits - 1), bits, lanes)
-            both = self._call("smax", self._call("sadd.sat", left, right), least)
-            total = self._call("sadd.sat", builder.mul(whole, both), offset)
-            return self._call("sadd.sat", own, builder.ashr(total, shift))
+            least = self.constant(1 - 2 ** (bits - 1), bits, lanes)
+            both = self.call("smax", self.call("sadd.sat", left, right), least)
+            total = self.call("sadd.sat", builder.mul(whole, both), offset)
+            return self.call("sadd.sat", own, builder.ashr(total, shift))
         if self._pairs(lanes):
             halves = []
             for first in (0, 4):  # (as other instructions of this kind take them: by halves of a vector)
                 order = [
                     k + side for low in (first, first + 8) for k in range(low, low + 4) for side in (0, 16)
                 ]
-                both = self._shuffle(left, right, order)
+                both = self.shuffle(left, right, order)
                 products = self._x86("pmadd.wd", 32, both, whole)
                 halves.append(builder.ashr(builder.add(products, offset), shift))
-            return self._call("sadd.sat", own, self._x86("packssdw", 16, *halves))
+            return self.call("sadd.sat", own, self._x86("packssdw", 16, *halves))
         wide = ir.IntType(self._working)
         kind = wide if lanes == 1 else ir.VectorType(wide, lanes)
         if bits == 32:
@@ -205,9 +207,9 @@ class Emitter:
         own, left, right = (builder.sext(value, kind) for value in (own, left, right))
         total = builder.add(builder.mul(whole, builder.add(left, right)), offset)
         result = builder.add(own, builder.ashr(total, shift))
-        most = self._constant(2 ** (bits - 1) - 1, self._working, lanes)
-        least = self._constant(-(2 ** (bits - 1)), self._working, lanes)
-        result = self._call("smin", self._call("smax", result, least), most)
+        most = self.constant(2 ** (bits - 1) - 1, self._working, lanes)
+        least = self.constant(-(2 ** (bits - 1)), self._working, lanes)
+        result = self.call("smin", self.call("smax", result, least), most)
         return builder.trunc(result, self.vector(lanes))
 
     def scaled(self, value: Any, scale: Any) -> Any:
@@ -223,7 +225,7 @@ class Emitter:
     def unzip(self, x: Any, y: Any, lanes: int) -> tuple[Any, Any]:
         """Even and odd samples of two vectors that follow each other."""
         even, odd = (list(range(phase, 2 * lanes, 2)) for phase in (0, 1))
-        return self._shuffle(x, y, even), self._shuffle(x, y, odd)
+        return self.shuffle(x, y, even), self.shuffle(x, y, odd)
 
     def load_halves(self, row: Any, place: Any, lanes: int) -> tuple[Any, Any]:
         """Even and odd samples, ``lanes`` of each, from sample ``2·place`` on."""
@@ -233,14 +235,14 @@ class Emitter:
         half = lanes // 2
         quarters = [self.load(row, self.plus(at, half * k), half) for k in range(4)]
         # Quarters are put together so that no lane has to cross the middle of a vector, which is slow.
-        x = self._shuffle(quarters[0], quarters[2], list(range(lanes)))
-        y = self._shuffle(quarters[1], quarters[3], list(range(lanes)))
+        x = self.shuffle(quarters[0], quarters[2], list(range(lanes)))
+        y = self.shuffle(quarters[1], quarters[3], list(range(lanes)))
         order: tuple[list[int], list[int]] = ([], [])
         for side in (0, half):
             for source in (0, lanes):
                 for k in range(half):
                     order[k % 2].append(source + side + k)
-        return self._shuffle(x, y, order[0]), self._shuffle(x, y, order[1])
+        return self.shuffle(x, y, order[0]), self.shuffle(x, y, order[1])
 
     def store_zipped(self, even: Any, odd: Any, row: Any, place: Any, lanes: int) -> None:
         """The inverse of :meth:`load_halves`."""
@@ -252,7 +254,7 @@ class Emitter:
         half = lanes // 2
         for number, first in enumerate((0, half)):
             order = [k + lanes * phase for k in range(first, first + half) for phase in (0, 1)]
-            self.store(self._shuffle(even, odd, order), row, self.plus(at, lanes * number), lanes)
+            self.store(self.shuffle(even, odd, order), row, self.plus(at, lanes * number), lanes)
 
     # --- loops ------------------------------------------------------------------------------------
 

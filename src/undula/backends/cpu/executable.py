@@ -39,8 +39,8 @@ __all__ = [
     "ArrayView",
     "AxisPass",
     "Executable",
+    "ExecutableStep",
     "KernelCall",
-    "Step",
     "address",
     "fused_calls",
     "scratch_memory",
@@ -377,7 +377,7 @@ def fused_calls(
 
 
 @dataclass(frozen=True)
-class Step:
+class ExecutableStep:
     """A part of an executable: calls of kernels, or a function of arrays.
 
     Parameters
@@ -405,7 +405,7 @@ class Executable:
     ----------
     dtype : dtype
         Of the samples, real.
-    steps : sequence of Step
+    steps : sequence of ExecutableStep
     arrays : int
         How many arrays it is called with.
     temporary_bytes : int
@@ -413,7 +413,7 @@ class Executable:
     """
 
     def __init__(
-        self, dtype: np.dtype[Any], steps: Sequence[Step], arrays: int, temporary_bytes: int = 0
+        self, dtype: np.dtype[Any], steps: Sequence[ExecutableStep], arrays: int, temporary_bytes: int = 0
     ) -> None:
         self.dtype, self.steps = dtype, steps
         self.scratch_bytes = max([_rounded(step.scratch_bytes) for step in steps], default=0)
@@ -503,7 +503,7 @@ class Executable:
         memory = empty((max(1, self.temporary_bytes),), _BYTES)
         buffers: list[Any] = [None, memory, *arrays]
         for part in parts:
-            if isinstance(part, Step):
+            if isinstance(part, ExecutableStep):
                 views = [None if v is None else v.array(buffers[v.buffer], self.dtype) for v in part.views]
                 part.function(views[0], views[1:])  # type: ignore[misc]
             else:

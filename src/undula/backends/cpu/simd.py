@@ -229,13 +229,13 @@ def _extremes(emit: Emitter, values: list[Any]) -> None:
     for lanes in (emit.lanes, 1):
         found[lanes] = [cgutils.alloca_once(builder, emit.vector(lanes)) for _ in range(2)]
         for place, start in zip(found[lanes], (2 ** (bits - 1) - 1, -(2 ** (bits - 1))), strict=True):
-            builder.store(emit._constant(start, bits, lanes), place)
+            builder.store(emit.constant(start, bits, lanes), place)
 
     def work(i: Any, lanes: int, vectors: int) -> None:
         for k in range(vectors):
             value = emit.load(row, emit.plus(i, k * lanes), lanes)
             for place, name in zip(found[lanes], ("smin", "smax"), strict=True):
-                builder.store(emit._call(name, builder.load(place), value), place)
+                builder.store(emit.call(name, builder.load(place), value), place)
 
     emit.over(count, work, 2)
     at = 0
@@ -282,7 +282,7 @@ def _mix(channels: int, size: int) -> Any:
                 whole = builder.load(builder.bitcast(at, kind.as_pointer()), align=size)
                 nothing = ir.Constant(kind, ir.Undefined)
                 parts = [
-                    emit._shuffle(whole, nothing, list(range(k, lanes * channels, channels)))
+                    emit.shuffle(whole, nothing, list(range(k, lanes * channels, channels)))
                     for k in range(channels)
                 ]
             kind = wide if lanes == 1 else ir.VectorType(wide, lanes)
