@@ -1,4 +1,4 @@
-"""The emitter: texts that people can read, kernels that compile for every architecture we promise."""
+"""The emitters: golden texts, and kernels that compile for all supported architectures."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ def program(
     samples: str = "",
     **options: Any,
 ) -> DeviceProgram:
-    """One level of arrays in one piece."""
+    """Return the program of one level of contiguous arrays."""
     wavelet = undula.Wavelet(name)
     tasks = []
     for axis in axes:
@@ -102,7 +102,7 @@ def test_candidates_are_programs(strategy: str) -> None:
 @pytest.mark.parametrize("language", DIALECTS)
 @pytest.mark.parametrize("shown", SHOWN)
 def test_golden(shown: str, language: str, request: pytest.FixtureRequest) -> None:
-    """The text has not changed, or it was meant to: ``pytest --update-golden`` writes it anew."""
+    """Texts change only on purpose: ``pytest --update-golden`` writes the new ones."""
     path = GOLDEN / f"{shown}.{'cu' if language == 'cuda' else 'cl'}"
     text = program(DIALECTS[language], **SHOWN[shown]).source
     if request.config.getoption("--update-golden"):
@@ -134,7 +134,7 @@ def test_languages_differ_in_words_only() -> None:
 @pytest.mark.parametrize("axes", [(0, 1), (0,), (1,)])
 @pytest.mark.parametrize("back", [False, True], ids=["forward", "back"])
 def test_every_column_and_row_has_its_lane(back: bool, axes: tuple[int, ...]) -> None:
-    """Groups at the ends of rows and all others together do everything once."""
+    """Groups at the ends of rows and all others together cover each strip exactly once."""
     for height, width in (
         (1, 1),
         (9, 64),
@@ -221,7 +221,7 @@ def test_compiles(
     if back and way.get("dtypes", ("",))[0] in ("uint8", "uint16", "int16"):
         way = {**way, "dtypes": (way["dtypes"][1],) * 2}
     for kernel in dict.fromkeys(launch.kernel for launch in program(CUDA, back=back, **way).launches):
-        if (kernel.source, arch) not in COMPILED:  # (back, modes have their kernels in common)
+        if (kernel.source, arch) not in COMPILED:  # The inverse kernels of many modes are the same.
             assert compile_kernel(kernel, arch)[:4] == b"\x7fELF"
             COMPILED.add((kernel.source, arch))
 
@@ -242,8 +242,8 @@ def test_colours_compile(space: str, arch: str, tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize("back", [False, True], ids=["forward", "back"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_nothing_is_read_before_it_is_written(strategy: str, back: bool) -> None:
-    """A kernel that starts while the one before it ends waits for it, wherever the compiler puts loads."""
+def test_kernels_wait_before_they_access_memory(strategy: str, back: bool) -> None:
+    """A kernel may start before the previous one has ended, so it waits before its first access."""
     from cuda.bindings import nvrtc
 
     for launch in program(CUDA, back=back, strategy=strategy).launches:
@@ -260,7 +260,7 @@ def test_nothing_is_read_before_it_is_written(strategy: str, back: bool) -> None
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "uint8", "uint16", "int16"])
-def test_kernels_that_only_move_numbers_compile(
+def test_fills_and_copies_compile(
     dtype: str, arch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -268,7 +268,7 @@ def test_kernels_that_only_move_numbers_compile(
         assert compile_kernel(kernel, arch)[:4] == b"\x7fELF"
 
 
-def test_compiled_kernels_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_kernels_are_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     kernel = program(CUDA, "haar").launches[0].kernel
     code = compile_kernel(kernel, "sm_90")
@@ -277,11 +277,11 @@ def test_compiled_kernels_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert compile_kernel(kernel, "sm_90") == code
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    kept.write_bytes(kept.read_bytes()[:-1])  # what is not whole is not used
+    kept.write_bytes(kept.read_bytes()[:-1])  # A truncated entry is not used.
     assert compile_kernel(kernel, "sm_90") == code
 
 
-def test_a_kernel_that_does_not_compile_shows_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compile_errors_show_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -293,7 +293,7 @@ def test_a_kernel_that_does_not_compile_shows_itself(tmp_path: Path, monkeypatch
     assert "identifier" in caught.value.log
 
 
-def test_missing_devices_say_what_to_do() -> None:
+def test_missing_devices_suggest_a_remedy() -> None:
     from undula.backends.cuda import runtime
 
     with pytest.raises(undula.MissingDeviceError, match=r"backend 'cpu' needs none|no GPU number 1000"):

@@ -1,6 +1,6 @@
-"""Kernels that run: every strategy, scheme, mode and dtype against PyWavelets and the reference.
+"""Results of kernels: every strategy, scheme, mode and dtype against PyWavelets and the reference.
 
-``target`` is every backend that there is: OpenCL always, on the CPU if need be, and CUDA where a GPU is.
+The fixture ``target`` is every available backend: OpenCL on any machine, and CUDA if there is a GPU.
 """
 
 from typing import Any
@@ -84,14 +84,14 @@ EACH = [
 @pytest.mark.parametrize(("way", "name"), EACH)
 def test_wavelets(target: str, way: str, name: str) -> None:
     options: Any = WAYS[way]
-    # (Other alignments of rows are other kernels, which take their time to compile.)
+    # Each alignment of rows is another kernel, which takes time to compile.
     for shape in ((33, 40), (2, 8), (64, 144)) if name in ("haar", "bior4.4") else ((33, 40),):
         check(target, noise(*shape, dtype="f4"), name, "symmetric", **options)
 
 
 @pytest.mark.parametrize("way", FOR_ONE_AXIS)
 def test_missing_bands_of_wide_rows(target: str, way: str) -> None:
-    """One row of zeros stands for a band, however long rows are."""
+    """One row of zeros stands for a missing band, also if rows are long."""
     options: Any = {**WAYS[way], "level": 1, "dtype": "f4", "backend": target}
     plan = undula.Plan((8, 100, 90), "haar", axes=(0,), **options)
     np.testing.assert_allclose(plan.inverse([np.ones((4, 100, 90), "f4"), None]), np.sqrt(0.5), rtol=1e-6)
@@ -120,7 +120,7 @@ def test_modes(target: str, way: str, mode: str) -> None:
 @pytest.mark.parametrize("name", ["haar", "bior1.3", "bior2.4"])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_constant_has_no_details(target: str, way: str, name: str, dtype: str) -> None:
-    """Taps that cancel do so exactly, however a compiler fuses products and sums; smooth goes on as it is."""
+    """Taps that cancel do so exactly, regardless of how a compiler fuses products and sums."""
     options: Any = {**WAYS[way], "dtype": dtype, "backend": target}
     plan = undula.Plan((34, 40), name, level=1, mode="smooth", **options)
     _, *details = flat(plan.forward(np.full((34, 40), 1 / 3, dtype)))
@@ -139,7 +139,7 @@ def test_a_constant_has_no_details_by_any_scheme(target: str, scheme_name: str, 
 @pytest.mark.parametrize("mode", ["smooth", "antireflect"])
 @pytest.mark.parametrize("way", [name if name != "rowcolumn" else "filtering" for name in REGISTERED])
 def test_lines_are_extrapolated_precisely(target: str, way: str, mode: str) -> None:
-    """Little rounding far beyond the ends, where values are large and rise slowly."""
+    """Extrapolated values are large and rise slowly, which must not amplify rounding errors."""
     name = "db4" if way == "tiled" else "db8"
     x = (1000 + np.arange(40.0) / 7 + np.arange(34.0)[:, None] / 9).astype("f4")
     plan = undula.Plan(x.shape, name, level=1, mode=mode, dtype="f4", backend=target, **WAYS[way])
@@ -237,7 +237,7 @@ def test_lwt(target: str, name: str, mode: str) -> None:
 def test_integers(
     target: str, name: str, mode: str, shape: list[int], level: int, dtype: str, seed: int, data: Any
 ) -> None:
-    """The same integers as on the CPU, and every bit back: ten arrays for each choice."""
+    """Coefficients equal those of the CPU, and the inverse is exact, for ten arrays of each kind."""
     info, rng = np.iinfo(dtype), np.random.default_rng(seed)
     low, high = (info.min, info.max) if info.bits <= 16 else (-4000, 4000)
     axes = data.draw(st.none() | st.permutations(range(len(shape))))
@@ -281,7 +281,7 @@ def test_integers_that_devices_do_not_lift(target: str) -> None:
 
 @pytest.mark.parametrize(("space", "dtype"), [*((name, "u1") for name in color.SPACES), ("rct", "u2")])
 def test_colours(target: str, space: str, dtype: str) -> None:
-    """Channels become planes as the first level reads them, and come back as the last one writes them."""
+    """The first level applies the colour transform as it reads, and the last one its inverse as it writes."""
     channels = 4 if (space, dtype) in (("rct", "u2"), ("ict", "u1")) else 3
     image = np.random.default_rng(3).integers(0, np.iinfo(dtype).max, (33, 101, channels), dtype)
     mine = color.forward(image, level=2, color=space, backend=target)
@@ -303,7 +303,7 @@ def test_colours(target: str, space: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("name", ["haar", "db2", "cdf97"])
 def test_loops_for_gpus_on_any_device(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left out for CPUs, because texts are short then, runs on them as well."""
+    """The separate loops for the interior of rows, which CPUs do not use by default, also run there."""
     from undula.backends.opencl.runtime import default_device
     from undula.transforms import ondevice
 
@@ -371,7 +371,7 @@ def test_a_batch_of_more_planes_than_a_grid_has_rows(target: str) -> None:
     np.testing.assert_allclose(mine[0], undula.wavedec2(x, "haar", level=1)[0], atol=1e-4)
 
 
-def test_nothing_along_other_axes(target: str) -> None:
+def test_empty_batches(target: str) -> None:
     mine = undula.wavedec2(np.zeros((0, 8, 8), "f4"), "haar", level=1, backend=target)
     assert mine[0].shape == (0, 4, 4)
     assert undula.waverec2(mine, "haar", backend=target).shape == (0, 8, 8)
@@ -403,7 +403,7 @@ def test_frames(target: str) -> None:
         list(plan.frames([frames[0], frames[0].T]))
 
 
-def test_tuning_is_remembered(target: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tuning_results_are_cached(target: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     x = noise(40, 64, dtype="f4")
     options: Any = {"level": 1, "dtype": "f4", "backend": target, "scheme": "sweldens", "tune": True}
@@ -430,13 +430,13 @@ def test_tuning_is_remembered(target: str, tmp_path: Any, monkeypatch: pytest.Mo
         ({"method": "fft"}, "unknown method"),
     ],
 )
-def test_refusals(target: str, options: dict[str, Any], said: str) -> None:
+def test_invalid_choices(target: str, options: dict[str, Any], said: str) -> None:
     own = dict(options)
     with pytest.raises(undula.ArgumentError, match=said):
         undula.Plan(own.pop("shape", (40, 40)), own.pop("wavelet", "db2"), level=1, backend=target, **own)
 
 
-def test_plans_tell_what_they_chose(target: str) -> None:
+def test_plans_report_their_choices(target: str) -> None:
     made = [
         undula.Plan((64, 64), "cdf97", level=1, dtype="f4", backend=target, **way)
         for way in (
@@ -457,7 +457,7 @@ def test_plans_tell_what_they_chose(target: str) -> None:
     assert "strategy='auto'" in repr(plan)
 
 
-def test_plans_of_no_level_and_of_nothing(target: str) -> None:
+def test_plans_without_levels_or_elements(target: str) -> None:
     plan = undula.Plan((4, 4), "cdf97", level=0, dtype="f4", backend=target)
     x = noise(4, 4, dtype="f4")
     np.testing.assert_array_equal(plan.forward(x)[0], x)
@@ -467,7 +467,7 @@ def test_plans_of_no_level_and_of_nothing(target: str) -> None:
     assert empty.forward(np.zeros((0, 8, 8), "f4"))[0].shape == (0, 4, 4)
 
 
-def test_out_of_the_host(target: str) -> None:
+def test_out_arrays_on_the_host(target: str) -> None:
     plan = undula.Plan((20, 30), "db2", level=2, dtype="f4", backend=target)
     x, out = noise(20, 30, dtype="f4"), plan.empty()
     assert plan.forward(x, out=out)[0] is out[0]
@@ -479,7 +479,7 @@ def test_out_of_the_host(target: str) -> None:
         plan.inverse(out, out=np.empty((20, 31), "f4"))
 
 
-def test_tuning_leaves_out_what_does_not_fit(
+def test_tuning_skips_candidates_that_do_not_fit(
     target: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -495,7 +495,7 @@ def test_tuning_leaves_out_what_does_not_fit(
     assert refused  # or nothing had to be left out
 
 
-def test_bad_arrays(target: str) -> None:
+def test_invalid_arrays(target: str) -> None:
     plan = undula.Plan((8, 8), "haar", level=1, dtype="f4", backend=target)
     with pytest.raises(undula.ArgumentError, match="this plan is for arrays of shape"):
         plan.forward(np.zeros((8, 9), "f4"))
@@ -516,7 +516,7 @@ def test_bad_arrays(target: str) -> None:
         undula.wavedec2(np.zeros((0, 8)), "haar", level=1, backend=target)
 
 
-def test_strategies_and_schemes_are_no_matter_of_the_host() -> None:
+def test_strategies_and_schemes_need_a_device() -> None:
     with pytest.raises(undula.ArgumentError, match="for backends 'cuda' and 'opencl'"):
         undula.Plan((8, 8), "haar", strategy="tiled")
     with pytest.raises(undula.ArgumentError, match="has no kernels to show"):
