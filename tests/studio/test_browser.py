@@ -540,13 +540,13 @@ def test_errors_of_filters_are_shown(noisy_tab: Tab, tmp_path: Path) -> None:
     (tmp_path / "wrong.json").write_text(text)
     tab.at("json-input").set_input_files(tmp_path / "wrong.json")
     tab.at("error").wait_for(state="visible")
-    assert "levels [5] are asked for, and there are 2" in tab.at("error").inner_text()
+    assert "levels [5] were requested, but there are 2" in tab.at("error").inner_text()
     tab.change(lambda: tab.at("undo").click())
     tab.at("error").wait_for(state="hidden")
     np.testing.assert_array_equal(tab.grey(), DEFAULT(noisy()))
     (tmp_path / "none.json").write_text("{no json")
     tab.at("json-input").set_input_files(tmp_path / "none.json")
-    tab.page.get_by_text("a pipeline is written as JSON").wait_for()
+    tab.page.get_by_text("a pipeline must be valid JSON").wait_for()
 
 
 def test_reloading_keeps_the_session(noisy_tab: Tab) -> None:
