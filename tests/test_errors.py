@@ -52,7 +52,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "mixed exponents": (lambda: Laurent({0: 1, (0, 1): 1}), ValueError, "all be pairs"),
     "fractional exponent": (lambda: Laurent({0.5: 1}), ValueError, "0.5"),
     "NaN coefficient": (lambda: Laurent({0: NAN}), ValueError, "nan"),
-    "mixed variables": (lambda: Laurent({0: 1}) + Laurent({(0, 0): 1}), ValueError, "do not mix"),
+    "mixed variables": (lambda: Laurent({0: 1}) + Laurent({(0, 0): 1}), ValueError, "cannot combine"),
     "division by a sum": (
         lambda: Laurent({0: 1}) / Laurent({0: 1, 1: 1}),
         undula.NotInvertibleError,
@@ -72,7 +72,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "matrix makes no wavelet": (
         lambda: undula.Wavelet.from_polyphase(PolyphaseMatrix([[1, 1], [1, 1]])),
         undula.ReconstructionError,
-        "makes no wavelet",
+        "defines no wavelet",
     ),
     "unknown mode": (lambda: reference.dwt2(np.ones((4, 4)), "haar", "symetric"), ValueError, "'symetric'"),
     "mode of the other family": (
