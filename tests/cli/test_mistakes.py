@@ -21,7 +21,7 @@ HUGE = 10**20
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("filter in.png x.png -p in.png", "cannot read in.png: a pipeline is written as JSON"),
+        ("filter in.png x.png -p in.png", "cannot read in.png: expected a pipeline as JSON"),
         ("filter in.png x.png -p folder", "cannot read folder"),
         ("filter in.png x.png -p missing.json", "cannot read missing.json"),
         ("filter in.png x.png -p broken.json", "cannot read broken.json"),
