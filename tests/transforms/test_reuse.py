@@ -251,3 +251,31 @@ def test_reused_plans_see_device_arrays_that_were_changed_in_place(queue: Any) -
     x.shape = (256,)
     with pytest.raises(undula.ArgumentError, match=r"\(256,\)"):
         plan.forward(x, out=coeffs)
+
+
+def test_plans_of_one_shape_run_side_by_side() -> None:
+    """Plans of one shape share an executable; what a plan runs stays when another one is made."""
+    x = np.random.default_rng(0).standard_normal((20, 22))
+    plans = [undula.Plan(x.shape, "db3", level=2) for _ in range(4)]
+    expected = undula.wavedec2(x, "db3", level=2)
+    results = [plan.empty() for plan in plans]
+    for plan, out in zip(plans, results, strict=True):
+        plan.forward(x, out=out)
+    for _ in range(50):
+        churn = [np.full(size, -1, np.int64) for size in range(20, 200)]  # over memory that was given back
+        for plan, out in zip(plans, results, strict=True):
+            out[0][...] = 0
+            plan.forward(x, out=out)
+            assert_identical(out, expected)
+        del churn
+
+
+def test_tables_of_colours_stay_with_what_reads_them() -> None:
+    from undula.backends.cpu.mixing import mixing_table
+
+    image = np.random.default_rng(0).integers(0, 256, (24, 20, 3), np.uint8)
+    expected = undula.color.forward(image, level=2)
+    mixing_table.cache_clear()  # as when many other tables have come
+    churn = [np.full(size, -1, np.int64) for size in range(4, 64) for _ in range(8)]
+    assert_identical(undula.color.forward(image, level=2), expected)
+    del churn

@@ -105,6 +105,7 @@ class _Builder:
     def __init__(self, back: bool, dtype: np.dtype[Any]) -> None:
         self.back, self.dtype = back, dtype
         self.steps: list[ExecutableStep] = []
+        self.tables: list[Any] = []
         self.end = self.temporary_bytes = 0
 
     def temporary(self, shape: Shape) -> ArrayView:
@@ -160,7 +161,7 @@ class _Builder:
 
     def executable(self, arrays: int) -> Executable:
         """Return the executable of all steps."""
-        return Executable(self.dtype, self.steps, arrays, self.temporary_bytes)
+        return Executable(self.dtype, self.steps, arrays, self.temporary_bytes, self.tables)
 
 
 def compile_transform(
@@ -226,6 +227,7 @@ def compile_mixed(
     """
     builder = _Builder(False, dtype)
     table = mixing_table(mixing, itemsize, dtype.kind == "f")
+    builder.tables.append(table)
     planes = PlaneStrides(image.buffer, image.offset, 0, image.strides[0])
     approximation, *details = arrays
     bands = 2 ** len(levels[0][1]) - 1

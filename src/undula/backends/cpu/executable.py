@@ -410,12 +410,19 @@ class Executable:
         How many arrays it is called with.
     temporary_bytes : int
         For intermediate results.
+    tables : sequence of arrays
+        Arrays that kernels find by their address, kept as long as the executable.
     """
 
     def __init__(
-        self, dtype: np.dtype[Any], steps: Sequence[ExecutableStep], arrays: int, temporary_bytes: int = 0
+        self,
+        dtype: np.dtype[Any],
+        steps: Sequence[ExecutableStep],
+        arrays: int,
+        temporary_bytes: int = 0,
+        tables: Sequence[Array] = (),
     ) -> None:
-        self.dtype, self.steps = dtype, steps
+        self.dtype, self.steps, self._tables = dtype, steps, tables
         self.scratch_bytes = max([_rounded(step.scratch_bytes) for step in steps], default=0)
         self.temporary_bytes = temporary_bytes
         self.samples = max((step.samples for step in steps), default=0)
@@ -448,8 +455,8 @@ class Executable:
                 flush()
                 parts.append([_tape([call]) for call in calls])
         flush()
-        self._tapes[threads] = parts
-        return parts
+        # Others may hold the address of a tape, so the first one stays, whoever else compiled it meanwhile.
+        return self._tapes.setdefault(threads, parts)
 
     def run_at(self, *addresses: int) -> None:
         """Run on arrays at these addresses; only where all steps are calls of kernels."""
@@ -486,7 +493,7 @@ class Executable:
         """
         if self.has_functions or self.samples >= WORTHWHILE or not self._temporary_in_scratch:
             return None
-        parts = self._compiled(1)
+        parts = self._tapes.get(1) or self._compiled(1)
         if len(parts) != 1 or len(parts[0]) != 1:
             return None
         tape = address(parts[0][0])  # The executable keeps it.
