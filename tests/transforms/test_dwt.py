@@ -496,3 +496,16 @@ def test_bad_input(case: str) -> None:
 def test_levels_too_deep_are_warned_of() -> None:
     with pytest.warns(UserWarning, match="Level value of 4 is too high"):
         undula.wavedec(np.ones(8), "db2", level=4)
+
+
+def test_calls_seen_before_still_check_the_types_of_their_arguments() -> None:
+    """True and 1.0 are equal to 1, but they are no axis, level or mode."""
+    x = noise(8, 8)
+    coeffs = undula.wavedec2(x, "haar", 1, 1, (0, 1))
+    undula.waverec2(coeffs, "haar", 1, (0, 1))
+    for level, mode, axes in ((True, 1, (0, 1)), (1, True, (0, 1)), (1, 1, (0.0, 1.0)), (1, 1, (False, 1))):
+        with pytest.raises(undula.UndulaError):
+            undula.wavedec2(x, "haar", mode, level, axes)
+        if level is not True:
+            with pytest.raises(undula.UndulaError):
+                undula.waverec2(coeffs, "haar", mode, axes)

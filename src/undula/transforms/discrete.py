@@ -52,6 +52,11 @@ MAX_CALLS = 2048
 _calls: dict[Any, Any] = {}  # What was compiled for calls that were seen before.
 
 
+def _exact_type(value: Any) -> Any:
+    """Return the type of an argument, or the types of the parts of a tuple."""
+    return tuple(map(_exact_type, value)) if type(value) is tuple else type(value)
+
+
 def _remembered(key: Any) -> Any:
     try:
         return _calls.get(key)
@@ -77,7 +82,7 @@ def _forward(
         # The types are there because True and 1.0 are equal to 1.
         key = (
             form.name, data.shape, data.strides, data.dtype, wavelet, mode, level, axes,
-            type(mode), type(level), type(axes),
+            _exact_type(mode), type(level), _exact_type(axes),
         )  # fmt: skip
         call = _remembered(key)
         if call is not None and data.flags.aligned:
@@ -130,7 +135,7 @@ def _backward(
     """
     key = None
     if flat is not None and shape is None and out is None and backend == "auto":
-        entries = [form.name, wavelet, mode, axes, type(mode), type(axes)]
+        entries = [form.name, wavelet, mode, axes, _exact_type(mode), _exact_type(axes)]
         for band in flat:
             if type(band) is np.ndarray:
                 entries += (band.shape, band.strides, band.dtype)
