@@ -23,6 +23,7 @@ HUGE = 10**20
     [
         ("filter in.png x.png -p in.png", "cannot read in.png: expected a pipeline as JSON"),
         ("filter in.png x.png -p folder", "cannot read folder"),
+        ("denoise folder -", "several results cannot be written to standard output; name a folder"),
         ("filter in.png x.png -p missing.json", "cannot read missing.json"),
         ("filter in.png x.png -p broken.json", "cannot read broken.json"),
         ("filter in.png x.png -p list.json", "cannot read list.json"),

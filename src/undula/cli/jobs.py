@@ -106,7 +106,7 @@ def find_jobs(paths: Sequence[str], output: str | None, recursive: bool = False)
         paths, output = paths[:1], paths[1]
         is_folder = Path(output).is_dir()
     else:
-        is_folder = Path(output).suffix.lower() not in {**IMAGES, **VIDEOS}
+        is_folder = output != "-" and Path(output).suffix.lower() not in {**IMAGES, **VIDEOS}
     if len(paths) > 1 or is_folder or Path(paths[0]).is_dir():
         return _jobs_into_folder(paths, Path(output), recursive)
     return [FileJob(Path(paths[0]), Path(output))]
@@ -114,6 +114,8 @@ def find_jobs(paths: Sequence[str], output: str | None, recursive: bool = False)
 
 def _jobs_into_folder(paths: Sequence[str], folder: Path, recursive: bool) -> list[FileJob]:
     """List files, and those in folders, with outputs of the same names in a folder."""
+    if str(folder) == "-":
+        raise ArgumentError("several results cannot be written to standard output; name a folder")
     if not folder.is_dir():
         if folder.suffix.lower() in {**IMAGES, **VIDEOS}:
             raise ArgumentError(f"several results need a folder, and {folder} looks like a file")
