@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 
 import undula
-from undula.backends.cpu.compiled import ADDRESSES, LIKE
+from undula.engines.cpu.compiled import ADDRESSES, LIKE
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or JAX takes the memory of all others
 
@@ -67,13 +67,13 @@ def pytest_configure(config: pytest.Config) -> None:
     ]
     kernels.sort(key=lambda each: not each[0].endswith("planes"))  # the longest first
     halves = [kernels[k :: os.cpu_count() or 1] for k in range(os.cpu_count() or 1)]
-    code = "from undula.backends.cpu.compiled import kernel\nfor each in {}: kernel(*each)"
+    code = "from undula.engines.cpu.compiled import kernel\nfor each in {}: kernel(*each)"
     waiting = [subprocess.Popen([sys.executable, "-c", code.format(half)]) for half in halves]
     assert not any(process.wait() for process in waiting)
 
 
 def _has_gpu() -> bool:
-    from undula.backends.cuda import runtime
+    from undula.engines.gpu.cuda import runtime
 
     try:
         runtime.device(0)

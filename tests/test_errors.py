@@ -8,7 +8,7 @@ import pytest
 
 import undula
 from undula.algebra import Laurent, PolyphaseMatrix
-from undula.backends import reference
+from undula.engines import reference
 
 HAAR = undula.Wavelet("haar").filter_bank
 NAN = float("nan")

@@ -241,7 +241,7 @@ def test_arrays_of_jax_are_taken(jax: Any) -> None:
 
 
 def test_arrays_of_jax_are_not_written_to(jax: Any) -> None:
-    from undula.backends.devices import libraries
+    from undula.engines.gpu import libraries
 
     x = jax.numpy.ones((4, 4))
     with pytest.raises(undula.ArgumentTypeError, match="immutable"):

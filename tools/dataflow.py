@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import undula
-from undula.backends import reference
+from undula.engines import reference
 from undula.schemes import Factor, Scheme
 
 TARGET = Path(__file__).parents[1] / "docs" / "images" / "diagrams"

@@ -18,7 +18,7 @@ IMAGES = ROOT / "docs" / "images" / "diagrams"
 GROUPS = {
     "errors": ("currentColor", "errors: everybody's"),
     "algebra": ("#7048e8", "algebra: exact values, no device, no shape"),
-    "plans": ("#1098ad", "numbers: shapes, devices, arrays"),
+    "lowering": ("#1098ad", "numbers: shapes, devices, arrays"),
     "fixedpoint": ("#f76707", "applications: on the transforms"),
     "studio": ("#2f9e44", "front ends: on the applications"),
 }

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import undula
-from undula.backends import reference
-from undula.plans.growth import growth
+from undula.engines import reference
+from undula.lowering.growth import growth
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAPER = "sweldens iwahashi iwahashi* explosive explosive* monolithic monolithic* polyphase polyphase*".split()

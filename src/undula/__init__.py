@@ -29,7 +29,8 @@ import warnings
 
 from . import color, filters, fixedpoint, io, measures
 from .algebra import ROOT2, Laurent, PolyphaseMatrix
-from .backends.cpu import get_num_threads, keep_memory, kept_memory, set_num_threads
+from .engines.cpu import get_num_threads, keep_memory, kept_memory, set_num_threads
+from .engines.ondevice import devices
 from .errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -56,35 +57,12 @@ from .filters import (
     threshold,
     threshold_firm,
 )
-from .liftings import Conditioning, Lifting, LiftingStep, lifting
-from .plans import (
-    LWT_MODES,
-    MODES,
-    Modes,
-    array_to_coeffs,
-    coeffs_to_array,
-    dwt_coeff_len,
-    dwt_max_level,
-    dwtn_max_level,
-    pad,
-    ravel_coeffs,
-    unravel_coeffs,
-    wavedecn_shapes,
-    wavedecn_size,
-)
-from .schemes import SCHEMES, Scheme, SchemeStage, scheme
-from .transforms import (
-    Ceilings,
+from .functions import (
     ForwardStream,
     FswavedecnResult,
     InverseStream,
-    Plan,
-    PlanCost,
-    Prediction,
     Rows,
-    ceilings,
     collect_rows,
-    devices,
     downcoef,
     dwt,
     dwt2,
@@ -108,6 +86,24 @@ from .transforms import (
     waverec2,
     waverecn,
 )
+from .liftings import Conditioning, Lifting, LiftingStep, lifting
+from .lowering import (
+    LWT_MODES,
+    MODES,
+    Modes,
+    array_to_coeffs,
+    coeffs_to_array,
+    dwt_coeff_len,
+    dwt_max_level,
+    dwtn_max_level,
+    pad,
+    ravel_coeffs,
+    unravel_coeffs,
+    wavedecn_shapes,
+    wavedecn_size,
+)
+from .plan import Ceilings, Plan, PlanCost, Prediction, ceilings
+from .schemes import SCHEMES, Scheme, SchemeStage, scheme
 from .wavelets import Wavelet, families, orthogonal_filter_bank, qmf, wavelist
 
 __version__ = "0.1.0"

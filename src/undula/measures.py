@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .errors import ArgumentError
 from .filters.arrays import HOST
+from .functions import wavedecn
 from .inputs import numpy_array
-from .transforms import wavedecn
 from .wavelets import Wavelet, as_wavelet
 
 __all__ = ["BandMeasure", "compare_bands", "difference", "psnr", "ssim", "value_range"]

@@ -7,9 +7,9 @@ import scipy.ndimage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undula.backends.clike import kernel
-from undula.backends.cpu import filters as cpu
-from undula.backends.cpu.filters import median_magnitude, rounded
+from undula.engines.cpu import filters as cpu
+from undula.engines.cpu.filters import median_magnitude, rounded
+from undula.engines.gpu.emit import kernel
 from undula.filters.arrays import HOST, ArrayApi, LocalWindow
 from undula.filters.noise import band_norms
 from undula.filters.selection import select_thresholds

@@ -324,7 +324,7 @@ def _describe_installation() -> dict[str, Any]:
 
 
 def _device_name(backend: str) -> str:
-    from ..transforms.ondevice import host
+    from ..engines.ondevice import host
 
     try:
         device = host(backend).device(None)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ..backends import cpu
+from ..engines import cpu
+from ..engines.arrays import as_array, given_array
+from ..engines.ondevice import HostLibrary, engine
 from ..errors import ArgumentError, ArgumentTypeError
-from ..transforms import ilwt2
-from ..transforms.arrays import as_array, given_array
-from ..transforms.lifted import channels_of_lwt2, lwt2_of_channels
-from ..transforms.ondevice import HostLibrary, engine
+from ..functions import ilwt2
+from ..functions.lifted import channels_of_lwt2, lwt2_of_channels
 from ..wavelets import Wavelet
 from .spaces import Space, space
 

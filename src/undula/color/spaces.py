@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import UnknownNameError
-from ..plans.mixing import Mixing, Unmixing
+from ..lowering.mixing import Mixing, Unmixing
 
 __all__ = ["SPACES", "Space", "space"]
 

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 import undula
 
-from ..backends.devices.launches import Knobs
-from ..transforms.plan import Plan
-from ..transforms.resident import Resident
+from ..engines.gpu.launches import Knobs
+from ..plan import Plan
+from ..plan.resident import Resident
 
 __all__ = ["Bench", "Times", "pictures", "plural"]
 
@@ -120,7 +120,7 @@ class Bench:
         self.slow = self.kind == "opencl" and not self._limits().gpu  # GPU kernels that run on a CPU.
 
     def _limits(self) -> Any:
-        from ..transforms import ondevice
+        from ..engines import ondevice
 
         return ondevice.host(self.device).device(None).limits
 

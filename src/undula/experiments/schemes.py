@@ -12,11 +12,11 @@ from typing import Any
 
 import undula
 
-from ..backends.devices.transform import DeviceLevel, DeviceOptions, Layout
-from ..backends.strides import contiguous
+from ..engines import ondevice
+from ..engines.gpu.transform import DeviceLevel, DeviceOptions, Layout
+from ..engines.strides import contiguous
 from ..errors import UndulaError
 from ..schemes import SCHEMES, Scheme, scheme
-from ..transforms import ondevice
 from .base import Chart, Outcome, Table, experiment
 from .bench import Bench, pictures
 from .published import work

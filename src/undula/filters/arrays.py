@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..backends.cpu import empty
-from ..backends.cpu import filters as cpu
-from ..backends.devices.libraries import library_of
+from ..engines.cpu import empty
+from ..engines.cpu import filters as cpu
+from ..engines.gpu.libraries import library_of
 from ..errors import ArgumentTypeError
 from .rules import apply_rule, like
 
@@ -27,7 +27,7 @@ NORMAL_MEDIAN = 0.6744897501960817  # Median magnitude of a standard normal vari
 
 
 class LocalWindow(NamedTuple):
-    """How a coefficient is shrunk by its neighbours; see ``backends.cpu.filtering`` for the formula.
+    """How a coefficient is shrunk by its neighbours; see ``engines.cpu.filtering`` for the formula.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..transforms.arrays import as_array
+from ..engines.arrays import as_array
 from .arrays import arrays_for
 from .planes import align_mask, find_channel_axis
 

@@ -73,7 +73,7 @@ class Pyramid:
     ndim : int
         Number of spatial axes.
     offset : int
-        Offset from a coefficient to its parent; see ``backends.cpu.filtering``.
+        Offset from a coefficient to its parent; see ``engines.cpu.filtering``.
     sigma : array, optional
         Noise of each item, if known.
     valid : sequence of array of bool

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..engines.arrays import as_array
 from ..errors import ArgumentError, ArgumentTypeError
+from ..functions import dwtn
 from ..inputs import numpy_array
-from ..transforms import dwtn
-from ..transforms.arrays import as_array
 from ..wavelets import Wavelet, as_wavelet
 from .arrays import HOST, arrays_for
 from .deprecation import accept_former_names

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..engines.arrays import given_array
 from ..errors import ArgumentError, ArgumentTypeError
-from ..transforms import dwtn
-from ..transforms.arrays import given_array
+from ..functions import dwtn
 from ..wavelets import Wavelet
 from .arrays import NORMAL_MEDIAN, Arrays, arrays_for, rounding_floor
 from .base import Details, Pyramid

@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..backends.cpu import get_num_threads
-from ..backends.devices.launches import UnfusedError
+from ..engines.cpu import get_num_threads
+from ..engines.gpu.launches import UnfusedError
+from ..engines.ondevice import DeviceOptions, backward, engine
+from ..engines.ondevice import forward as device_forward
 from ..errors import ArgumentError, ArgumentTypeError, FileError, UndulaError, UnknownNameError
-from ..plans import dwtn_max_level
-from ..plans.boundary import MODES, check_mode
-from ..plans.spec import TransformSpec, transform_spec
-from ..transforms import dwtn, wavedecn, waverecn
-from ..transforms.ondevice import DeviceOptions, backward, engine
-from ..transforms.ondevice import forward as device_forward
+from ..functions import dwtn, wavedecn, waverecn
+from ..lowering import dwtn_max_level
+from ..lowering.borders import MODES, check_mode
+from ..lowering.spec import TransformSpec, transform_spec
 from ..wavelets import Wavelet, as_wavelet, wavelist
 from . import shifts
 from .arrays import Arrays, rounding_floor, take

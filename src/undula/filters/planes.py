@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.cpu import filters as cpu
 from ..color import from_planes, to_planes
 from ..color.spaces import space
+from ..engines.arrays import given_array
+from ..engines.cpu import filters as cpu
+from ..engines.ondevice import restorer
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..inputs import refuse_gradients
-from ..plans.axes import checked_axes
-from ..transforms.arrays import given_array
-from ..transforms.ondevice import restorer
+from ..lowering.axes import checked_axes
 from .arrays import Arrays, arrays_for
 from .holes import fill_holes
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..engines.arrays import as_array
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..functions import wavedecn, waverecn
 from ..inputs import numpy_array
-from ..plans import dwtn_max_level
-from ..transforms import wavedecn, waverecn
-from ..transforms.arrays import as_array
+from ..lowering import dwtn_max_level
 from ..wavelets import Wavelet, as_wavelet
 from .arrays import HOST, rounding_floor
 from .noise import robust_sigma

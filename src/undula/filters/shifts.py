@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.cpu import empty, get_num_threads
-from ..backends.cpu import filters as cpu
-from ..backends.cpu.threads import run
+from ..engines.arrays import given_array, result_dtype
+from ..engines.cpu import empty, get_num_threads
+from ..engines.cpu import filters as cpu
+from ..engines.cpu.threads import run
 from ..errors import ArgumentError
-from ..plans import dwt_coeff_len
-from ..plans.axes import checked_axes
-from ..transforms import dwtn, idwtn
-from ..transforms.arrays import given_array, result_dtype
+from ..functions import dwtn, idwtn
+from ..lowering import dwt_coeff_len
+from ..lowering.axes import checked_axes
 from ..wavelets import as_wavelet
 from .arrays import Arrays, arrays_for
 from .base import Details

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..backends.devices.libraries import library_of
+from ..engines.arrays import as_array
+from ..engines.gpu.libraries import library_of
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..inputs import refuse_gradients
-from ..transforms.arrays import as_array
 from .arrays import arrays_for
 from .rules import THRESHOLD_RULES, apply_rule
 

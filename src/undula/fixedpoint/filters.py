@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import ArgumentError, ArgumentTypeError
 from ..inputs import numpy_array
 from ..liftings import lifting
-from ..plans.axes import checked_axes, two_axes
-from ..plans.boundary import source_places
-from ..plans.line import Line, dwt_line, lwt_line
+from ..lowering.axes import checked_axes, two_axes
+from ..lowering.borders import source_places
+from ..lowering.line import Line, dwt_line, lwt_line
 from ..wavelets import Wavelet, as_wavelet
 
 __all__ = ["FixedPoint", "burt57", "d4", "shift_rational"]

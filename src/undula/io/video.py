@@ -248,7 +248,7 @@ def process(
 
 def _filter_frames(items: Iterator[Item], work: Work, over_time: int, workers: int | None) -> Iterator[Item]:
     """Replace the planes of frames by filtered ones; frames and packets stay in their order."""
-    from ..backends.cpu import get_num_threads
+    from ..engines.cpu import get_num_threads
 
     if over_time:
         yield from _filter_windows(items, work, over_time)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
-from ..backends.devices.strategies import STRATEGIES
+from ..engines.gpu.strategies import STRATEGIES
 from ..errors import UndulaError
 from ..filters import STAGES
 from ..filters.speckle import KINDS
-from ..plans.boundary import MODES
+from ..lowering.borders import MODES
 from ..schemes import SCHEMES, scheme
 from ..wavelets import wavelist
 from .chain import FilterChain, Link

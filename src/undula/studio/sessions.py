@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.cpu import keep_memory
+from ..engines.cpu import keep_memory
+from ..engines.ondevice import devices
 from ..errors import ArgumentError
-from ..transforms import devices
 from .budget import ServerBudget
 from .chain import PRESETS
 from .decoding import installed_memory

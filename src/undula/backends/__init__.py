@@ -1,1 +1,0 @@
-"""Backends: where plans become numbers. ``reference`` is plain NumPy; devices come beside it."""

@@ -1,0 +1,307 @@
+"""From a transform to an executable: the levels in order, fused in pairs, axes split where there are many.
+
+One axis, or two neighbouring ones, are worked on at once; where there are more, the first is split off and
+its two bands are worked on in turn. Complex numbers are pairs of real ones beside each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ...lowering.line import Line, Steps
+from ...lowering.mixing import Mixing
+from .executable import (
+    TEMPORARY_BUFFER,
+    ArrayView,
+    AxisPass,
+    Executable,
+    ExecutableStep,
+    PlaneStrides,
+    address,
+    fused_calls,
+    fused_scratch,
+    fusible,
+)
+from .mixing import mixing_table
+
+__all__ = ["compile_mixed", "compile_rows", "compile_transform", "mixes"]
+
+Shape = tuple[int, ...]
+Lines = tuple[tuple[int, Line | Steps], ...]  # axes and what is done along them
+Level = tuple[Shape, Lines]
+Views = Sequence[ArrayView | None]
+Source = ArrayView | PlaneStrides
+
+
+@dataclass(frozen=True)
+class _Split:
+    """The first axis apart from all others: its two bands have shapes of their own."""
+
+    first: Any
+    shapes: Sequence[Shape]
+    rest: Sequence[Any]
+
+
+@dataclass(frozen=True)
+class LevelPasses:
+    """What is done at one level, and in which order its bands stand.
+
+    ``bands[k]`` is the number, in the order of the caller's keys, of band ``k`` in the order of the work.
+    """
+
+    work: Any
+    bands: tuple[int, ...]
+
+
+def _work(back: bool, shape: Shape, dtype: np.dtype[Any], lines: Lines) -> Any:
+    axis, line = lines[0]
+    if len(lines) == 1:
+        if isinstance(line, Line):
+            return AxisPass(back, shape, dtype, axis, [line])
+        from .steps import StepsPass
+
+        return StepsPass(back, shape, dtype, axis, line)
+    other_axis, other = lines[1]
+    if len(lines) == 2 and other_axis == axis + 1 and isinstance(line, Line) and isinstance(other, Line):
+        return AxisPass(back, shape, dtype, axis, _alike(line, other))
+    shapes = [(*shape[:axis], count, *shape[axis + 1 :]) for count in line.counts]
+    rest = [_work(back, part, dtype, lines[1:]) if 0 not in part else None for part in shapes]
+    return _Split(_work(back, shape, dtype, lines[:1]), shapes, rest)
+
+
+def _alike(down: Line, along: Line) -> list[Line]:
+    """Both lifted or both filtered: the kernels for planes know no mixture."""
+    if (down.chain is None) == (along.chain is None):
+        return [down, along]
+    return [replace(down, chain=None), replace(along, chain=None)]
+
+
+@lru_cache(maxsize=1024)
+def level_passes(back: bool, shape: Shape, dtype: np.dtype[Any], lines: Lines) -> LevelPasses:
+    """Return the work of one level of real samples."""
+    order = list(range(len(lines)))
+    if dtype.kind == "f":  # Rounding makes the order of integer steps matter.
+        order.sort(key=lambda k: lines[k][0])
+    count = len(order)
+    bands = []
+    for letters in product((0, 1), repeat=count):
+        number = 0
+        for place, letter in zip(order, letters, strict=True):
+            number |= letter << (count - 1 - place)
+        bands.append(number)
+    return LevelPasses(_work(back, shape, dtype, tuple(lines[k] for k in order)), tuple(bands))
+
+
+class _Builder:
+    """Steps of an executable, and the intermediate results between them."""
+
+    def __init__(self, back: bool, dtype: np.dtype[Any]) -> None:
+        self.back, self.dtype = back, dtype
+        self.steps: list[ExecutableStep] = []
+        self.tables: list[Any] = []
+        self.end = self.temporary_bytes = 0
+
+    def temporary(self, shape: Shape) -> ArrayView:
+        """Return a new intermediate result."""
+        view = ArrayView.contiguous(TEMPORARY_BUFFER, shape, self.dtype.itemsize, self.end)
+        self.end += -(-math.prod(shape) * self.dtype.itemsize // 64) * 64
+        self.temporary_bytes = max(self.temporary_bytes, self.end)
+        return view
+
+    def add(self, work: Any, x: Source, bands: Views, mix: int = 0) -> None:
+        """Add the work of a level, or of some of its axes."""
+        if isinstance(work, AxisPass):
+            views = tuple(bands)
+            work.check(x, *views)
+            self.steps.append(
+                ExecutableStep(work.samples, work.scratch_bytes, lambda: work.calls(x, views, mix))
+            )
+            return
+        assert isinstance(x, ArrayView)
+        if isinstance(work, _Split):
+            self._add_split(work, x, bands)
+        else:
+            self.steps.append(ExecutableStep(math.prod(x.shape), function=work, views=(x, *bands)))
+
+    def _add_split(self, work: _Split, x: ArrayView, bands: Views) -> None:
+        end, half = self.end, len(bands) // 2
+        halves = [bands[:half], bands[half:]]
+        parts: list[ArrayView | None] = [self.temporary(shape) for shape in work.shapes]
+        if not self.back:
+            self.add(work.first, x, parts)
+        for k, (part, group, rest) in enumerate(zip(parts, halves, work.rest, strict=True)):
+            if rest is None or part is None:
+                continue
+            if self.back and all(band is None for band in group):
+                parts[k] = None
+            else:
+                self.add(rest, part, group)
+        if self.back:
+            self.add(work.first, x, parts)
+        self.end = end  # What follows may use this memory again.
+
+    def add_fused(
+        self, first: AxisPass, second: AxisPass, x: Source, bands: Views, others: Views, mix: int = 0
+    ) -> None:
+        """Add two levels forward at once."""
+        views, more = tuple(bands), tuple(others)
+        first.check(x, *views)
+        second.check(*more)
+        _, _, scratch = fused_scratch(first, second)
+        self.steps.append(
+            ExecutableStep(first.samples, scratch, lambda: fused_calls(first, second, x, views, more, mix))
+        )
+
+    def executable(self, arrays: int) -> Executable:
+        """Return the executable of all steps."""
+        return Executable(self.dtype, self.steps, arrays, self.temporary_bytes, self.tables)
+
+
+def compile_transform(
+    back: bool,
+    dtype: np.dtype[Any],
+    levels: Sequence[Level],
+    arrays: Sequence[ArrayView | None],
+    buffers: int | None = None,
+) -> Executable:
+    """Compile some levels of a transform.
+
+    Parameters
+    ----------
+    back : bool
+        From coefficients to samples.
+    dtype : dtype
+        Of samples and coefficients.
+    levels : sequence of (shape, lines)
+        Of each level, finest first: the shape of its samples, and what is done along which axes.
+    arrays : sequence of ArrayView or None
+        The samples, the approximation, and the details, coarsest level first, in the order of their keys;
+        None for details, or an approximation, that are zero.
+    buffers : int, optional
+        How many buffers they are in, if not each in its own.
+    """
+    if dtype.kind == "c":
+        dtype = np.empty(0, dtype).real.dtype
+        size = dtype.itemsize
+        arrays = [None if view is None else view.as_pairs(size) for view in arrays]
+        levels = [((*shape, 2), lines) for shape, lines in levels]
+    builder = _Builder(back, dtype)
+    x, approximation, *details = arrays
+    assert x is not None
+    bands = 2 ** len(levels[0][1]) - 1
+    of_level = [details[k : k + bands] for k in range(0, len(details), bands)][::-1]  # finest first
+    passes = [level_passes(back, shape, dtype, lines) for shape, lines in levels]
+    if back:
+        _add_levels_back(builder, x, approximation, of_level, levels, passes)
+    else:
+        assert approximation is not None
+        _add_levels(builder, x, approximation, of_level, levels, passes)
+    return builder.executable(buffers or len(arrays))
+
+
+def mixes(shape: Shape, dtype: np.dtype[Any], lines: Lines) -> bool:
+    """Whether the first level can make its planes of the channels of an image by itself."""
+    work = level_passes(False, shape, dtype, lines).work
+    return isinstance(work, AxisPass) and work.kind == "planes" and work.channels == 1 and work.lifted
+
+
+def compile_mixed(
+    dtype: np.dtype[Any],
+    levels: Sequence[Level],
+    image: ArrayView,
+    itemsize: int,
+    mixing: Mixing,
+    arrays: Sequence[ArrayView],
+) -> Executable:
+    """Compile levels of planes ``(P, H, W)`` that are made of the channels of an image, ``(H, W, C)``.
+
+    Planes are made row by row as the first level needs them. ``arrays`` are those of
+    :func:`compile_transform`, without the samples.
+    """
+    builder = _Builder(False, dtype)
+    table = mixing_table(mixing, itemsize, dtype.kind == "f")
+    builder.tables.append(table)
+    planes = PlaneStrides(image.buffer, image.offset, 0, image.strides[0])
+    approximation, *details = arrays
+    bands = 2 ** len(levels[0][1]) - 1
+    of_level = [details[k : k + bands] for k in range(0, len(details), bands)][::-1]
+    passes = [level_passes(False, shape, dtype, lines) for shape, lines in levels]
+    _add_levels(builder, planes, approximation, of_level, levels, passes, address(table))
+    return builder.executable(1 + len(arrays))
+
+
+def compile_rows(
+    back: bool, dtype: np.dtype[Any], level: Level, arrays: Sequence[ArrayView | None], begin: int, end: int
+) -> Executable:
+    """Compile some rows of one level of images, in arrays of results that begin with the first of them."""
+    shape, lines = level
+    if dtype.kind == "c":
+        dtype = np.empty(0, dtype).real.dtype
+        arrays = [None if view is None else view.as_pairs(dtype.itemsize) for view in arrays]
+        shape = (*shape, 2)
+    passes = level_passes(back, shape, dtype, lines)
+    work, x = passes.work, arrays[0]
+    assert isinstance(work, AxisPass)
+    assert x is not None
+    bands = _ordered(passes, arrays[1], arrays[2:])
+    step = ExecutableStep(work.samples, work.scratch_bytes, lambda: work.row_calls(x, bands, begin, end))
+    return Executable(dtype, [step], len(arrays))
+
+
+def _ordered(passes: LevelPasses, low: ArrayView | None, details: Views) -> list[ArrayView | None]:
+    views = [low, *details]
+    return [views[number] for number in passes.bands]
+
+
+def _add_levels(
+    builder: _Builder,
+    x: Source,
+    approximation: ArrayView,
+    details: Sequence[Views],
+    levels: Sequence[Level],
+    passes: Sequence[LevelPasses],
+    mix: int = 0,
+) -> None:
+    """Add the levels forward; ``mix`` is the address of the table by which the first makes its samples."""
+    count, number = len(levels), 0
+
+    def low_of(k: int) -> ArrayView:
+        return approximation if k == count - 1 else builder.temporary(levels[k + 1][0])
+
+    while number < count:
+        this = passes[number]
+        if number + 1 < count and fusible(this.work, passes[number + 1].work):
+            after = passes[number + 1]
+            low = low_of(number + 1)
+            others = _ordered(after, low, details[number + 1])
+            builder.add_fused(this.work, after.work, x, _ordered(this, None, details[number]), others, mix)
+            number += 2
+        else:
+            low = low_of(number)
+            builder.add(this.work, x, _ordered(this, low, details[number]), mix)
+            number += 1
+        x, mix = low, 0
+
+
+def _add_levels_back(
+    builder: _Builder,
+    x: ArrayView,
+    approximation: ArrayView | None,
+    details: Sequence[Views],
+    levels: Sequence[Level],
+    passes: Sequence[LevelPasses],
+) -> None:
+    low = approximation
+    for number in reversed(range(len(levels))):
+        if low is None and all(band is None for band in details[number]):
+            continue
+        target = x if number == 0 else builder.temporary(levels[number][0])
+        builder.add(passes[number].work, target, _ordered(passes[number], low, details[number]))
+        low = target

@@ -1,0 +1,553 @@
+"""Executables: transforms of arrays of known layouts, compiled to lists of kernel calls.
+
+A call of a kernel is described by :class:`KernelCall`: everything but the addresses of arrays is known when
+it is compiled, and those are added when it runs. So an executable keeps no arrays, and one that runs again
+reads and writes what it is given, and nothing else. Small transforms are one call from Python, however many
+levels they have; of large ones, every step is cut into pieces for threads.
+
+Buffers are numbered: 0 is scratch of the thread that works, 1 holds intermediate results, and the arrays of
+the caller follow.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...lowering.borders import TERMS
+from ...lowering.line import Line
+from ..strides import contiguous, plane_strides
+from . import program
+from .compiled import LIKE, kernel_address
+from .layout import BANDS, BLOCK, BUFFER, CHUNK, SCRATCH, STRIP, X
+from .memory import empty
+from .program import Program
+from .threads import WORTHWHILE, ranges, run, workers
+
+__all__ = [
+    "ERROR",
+    "RESULT",
+    "ArrayView",
+    "AxisPass",
+    "Executable",
+    "ExecutableStep",
+    "KernelCall",
+    "address",
+    "fused_calls",
+    "scratch_memory",
+]
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+
+MAX_LINE_CHANNELS = 16  # Samples side by side below which an axis is worked on as lines.
+CALL_BYTES = 1024  # At the beginning of the scratch, for the words of the call that runs.
+MAX_SCRATCH_TEMPORARY_BYTES = 1 << 18  # Smaller intermediate results are in the scratch of the thread.
+SCRATCH_BUFFER, TEMPORARY_BUFFER, FIRST_ARRAY = range(3)
+
+
+def address(x: Array) -> int:
+    """Return the address of the first sample; the quickest way first."""
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(x))  # type: ignore[arg-type]
+    except (TypeError, ValueError, BufferError):  # It is read-only, empty, or has strides.
+        start: int = x.__array_interface__["data"][0]
+        return start
+
+
+class UnfollowedStridesError(Exception):
+    """Kernels cannot follow the strides of the array in a buffer; the caller copies it."""
+
+    def __init__(self, buffer: int) -> None:
+        super().__init__(buffer)
+        self.buffer = buffer
+
+
+@dataclass(frozen=True)
+class ArrayView:
+    """An array in a buffer, as kernels see it.
+
+    Parameters
+    ----------
+    buffer : int
+        Number of the buffer.
+    shape : tuple of int
+    strides : tuple of int
+        In bytes.
+    offset : int
+        Of the first sample, in bytes.
+    """
+
+    buffer: int
+    shape: Shape
+    strides: Shape
+    offset: int = 0
+
+    @classmethod
+    def contiguous(cls, buffer: int, shape: Shape, itemsize: int, offset: int = 0) -> ArrayView:
+        """Return a view of an array in C order."""
+        return cls(buffer, shape, contiguous(shape, itemsize), offset)
+
+    def corner(self, shape: Shape) -> ArrayView:
+        """Return the part of the array with these lengths, from its first sample on."""
+        return ArrayView(self.buffer, shape, self.strides, self.offset)
+
+    def as_pairs(self, itemsize: int) -> ArrayView:
+        """Return complex numbers as pairs of real ones of this size, along one more axis."""
+        return ArrayView(self.buffer, (*self.shape, 2), (*self.strides, itemsize), self.offset)
+
+    def array(self, memory: Array, dtype: np.dtype[Any]) -> Array:
+        """Return the array itself; ``memory`` is the intermediate results, or the array of the caller."""
+        if self.buffer == TEMPORARY_BUFFER:
+            return np.ndarray(self.shape, dtype, memory.data, self.offset, self.strides)
+        return np.lib.stride_tricks.as_strided(memory.real, self.shape, self.strides)
+
+
+@dataclass
+class KernelCall:
+    """The parameters of a kernel, the arrays of arguments behind them, and what is relative to a buffer."""
+
+    kernel: int
+    parameters: int
+    words: list[int]
+    relocations: list[tuple[int, int]] = field(default_factory=list)
+
+    def tape(self) -> list[int]:
+        """Return the call as ``tape.play`` reads it."""
+        relative = [number for pair in self.relocations for number in pair]
+        return [self.kernel, self.parameters, len(self.words), len(self.relocations), *self.words, *relative]
+
+
+@dataclass(frozen=True)
+class PlaneStrides:
+    """An array of a pass, as planes of rows: where it is, and bytes between planes and between rows."""
+
+    buffer: int
+    offset: int
+    plane: int
+    row: int
+
+
+NOWHERE = PlaneStrides(-1, 0, 0, 0)
+
+
+class ScratchLayout:
+    """Scratch of a kernel: rows in halves, a buffer for steps along a row, a list of addresses."""
+
+    def __init__(self, half: int, origin: int, slots: int, step: int, listed: int, size: int) -> None:
+        self.origin, self.half = _rounded(origin), _rounded(half) + 64
+        self.slot = 2 * self.half + 64
+        self.before = _rounded(self.slot * slots + self.origin)  # the buffer
+        steps = 2 * (max(1, CHUNK * size // step) + 4) * step + 2 * step
+        self.bytes = _rounded(self.before + steps + 64)
+        self.listed = _rounded(8 * (listed + TERMS))
+
+    def arguments(self, start: int) -> list[int]:
+        """Return what a kernel is told, for scratch that begins so many bytes from the start of all."""
+        return [start, self.slot, self.half, self.origin, start + self.before]
+
+
+def _rounded(size: int) -> int:
+    return -(-size // 64) * 64
+
+
+class AxisPass:
+    """One or two neighbouring axes of arrays of one shape, forward or back.
+
+    Parameters
+    ----------
+    back : bool
+        From bands to samples.
+    shape : tuple of int
+        Of the samples.
+    dtype : dtype
+        float32 or float64; int16 or int32 for lines that are lifted.
+    axis : int
+        The axis, or the first of two.
+    lines : one or two Lines
+    """
+
+    def __init__(
+        self, back: bool, shape: Shape, dtype: np.dtype[Any], axis: int, lines: Sequence[Line]
+    ) -> None:
+        make = program.backward if back else program.forward
+        self._programs = [make(line, dtype) for line in lines]  # Kernels find their arrays by address.
+        self.back, self.size, self.dtype, self.axis = back, dtype.itemsize, dtype, axis
+        self.programs = [address(array) for p in self._programs for array in (p.integers, p.numbers)]
+        last = axis + len(lines) - 1
+        self.channels = math.prod(shape[last + 1 :])
+        along = len(lines) == 1 and self.channels < MAX_LINE_CHANNELS
+        self.kind = "planes" if len(lines) == 2 else "lines" if along else "columns"
+        self.inner = axis if along else axis + 1
+        self.shape = shape
+        self.planes, self.samples = math.prod(shape[:axis]), math.prod(shape)
+        first = self._programs[0]
+        self.count, self.unit = (first.length, 2) if back else (max(first.counts), 1)
+        self.local = all(p.local for p in self._programs)
+        self.lifted = all(line.chain is not None for line in lines)
+        self.overlap = first.taps + first.reach
+        layout = {"planes": self._plane_scratch, "lines": self._line_scratch, "columns": self._column_scratch}
+        self.scratch = layout[self.kind](self._programs)
+
+    def _plane_scratch(self, programs: Sequence[Program]) -> ScratchLayout:
+        down, along = programs
+        step = self.channels * self.size
+        reach = along.reach + 8
+        places = max(*along.counts, (along.length + 1) // 2) + 2 * reach
+        # Forward, four rows are for samples that are made of others.
+        slots = 4 * down.pairs + (9 + (0 if down.pairs else down.taps) if self.back else 8 + down.rims)
+        listed = down.taps + along.taps + 4 * reach
+        return ScratchLayout(places * step, reach * step, slots, step, listed, self.size)
+
+    def _line_scratch(self, programs: Sequence[Program]) -> ScratchLayout:
+        (along,) = programs
+        step = self.channels * self.size
+        reach = along.reach + 8
+        half = (max(8, STRIP // self.channels) + 2 * reach) * step
+        return ScratchLayout(half, reach * step, 3, step, along.taps, self.size)
+
+    def _column_scratch(self, programs: Sequence[Program]) -> ScratchLayout:
+        (down,) = programs
+        width = min(STRIP, self.channels) * self.size
+        return ScratchLayout(width, 0, 4 * down.pairs + 4 + down.rims, self.size, down.taps, self.size)
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Bytes of scratch that a call needs."""
+        return CALL_BYTES + self.scratch.bytes + self.scratch.listed
+
+    @cached_property
+    def kernel(self) -> int:
+        """The address of the kernel that does the work."""
+        return kernel_address(f"{'synthesise' if self.back else 'analyse'}_{self.kind}", str(self.dtype))
+
+    @cached_property
+    def _zeros(self) -> Array:
+        """One row of zeros, which stands for a band that is zero."""
+        row = 1 if self.kind == "columns" else max(self._programs[-1].counts)
+        return np.zeros(max(1, row * self.channels), self.dtype)
+
+    def check(self, *views: ArrayView | PlaneStrides | None) -> None:
+        """Raise an error for a view whose strides kernels cannot follow."""
+        for view in views:
+            if isinstance(view, ArrayView):
+                self._plane_strides(view)
+
+    def _plane_strides(self, view: ArrayView) -> PlaneStrides:
+        pair = plane_strides(view.shape, view.strides, self.size, self.axis, self.inner)
+        if pair is None:
+            raise UnfollowedStridesError(view.buffer)
+        return PlaneStrides(view.buffer, view.offset, *pair)
+
+    def located(self, views: Sequence[ArrayView | PlaneStrides | None]) -> list[PlaneStrides]:
+        """Return samples and bands as planes of rows; bands that are None are zero, or are not kept."""
+        nothing = PlaneStrides(-1, address(self._zeros), 0, 0) if self.back else NOWHERE
+        planes = [
+            nothing if view is None else view if isinstance(view, PlaneStrides) else self._plane_strides(view)
+            for view in views
+        ]
+        return [*planes, *[NOWHERE] * (5 - len(planes))]
+
+    def arguments(
+        self,
+        arrays: Sequence[PlaneStrides],
+        planes: tuple[int, int],
+        rows: tuple[int, int],
+        scratch: int,
+        mix: int = 0,
+    ) -> tuple[list[int], list[tuple[int, int]]]:
+        """Return what the kernel is told of some planes and rows, and which words are relative."""
+        first = planes[0]
+        offsets = [array.offset + first * array.plane for array in arrays]
+        steps, strides = [array.plane for array in arrays], [array.row for array in arrays]
+        words = [
+            offsets[0], steps[0], strides[0], *offsets[1:], *steps[1:], *strides[1:],
+            planes[1] - first, *rows, self.channels, *self.scratch.arguments(scratch), mix,
+        ]  # fmt: skip
+        places = (X, *range(BANDS, BANDS + 4))
+        relative = [(k, a.buffer) for k, a in zip(places, arrays, strict=True) if a.buffer >= 0]
+        return words, [*relative, (SCRATCH, SCRATCH_BUFFER), (BUFFER, SCRATCH_BUFFER)]
+
+    def call(
+        self, arrays: Sequence[PlaneStrides], planes: tuple[int, int], rows: tuple[int, int], mix: int = 0
+    ) -> KernelCall:
+        """Return the call for some planes and some rows."""
+        words, relative = self.arguments(arrays, planes, rows, CALL_BYTES, mix)
+        listed = CALL_BYTES + self.scratch.bytes
+        # The kernel for images forward could do a second level, too; here there is none.
+        more = [address(NO_SECOND_LEVEL), *self.programs] if self.kind == "planes" and not self.back else []
+        count = 2 + len(self.programs) + len(more)
+        parameters = [8 * count, *self.programs, *more, listed]
+        relocations = [(0, SCRATCH_BUFFER), (count - 1, SCRATCH_BUFFER)]
+        relocations += [(count + word, buffer) for word, buffer in relative]
+        return KernelCall(self.kernel, count, [*parameters, *words], relocations)
+
+    def calls(
+        self, x: ArrayView | PlaneStrides, bands: Sequence[ArrayView | None], mix: int = 0
+    ) -> list[KernelCall]:
+        """Return one call for each thread: some of the planes, or some of the rows of all."""
+        arrays, threads = self.located([x, *bands]), workers(self.samples)
+        if threads > 1 and self.planes >= threads and not mix:
+            return [self.call(arrays, part, (0, self.count)) for part in ranges(self.planes, threads)]
+        parts = ranges(-(-self.count // self.unit), threads)
+        rows = [(begin * self.unit, min(end * self.unit, self.count)) for begin, end in parts]
+        return [self.call(arrays, (0, self.planes), part, mix) for part in rows]
+
+    def row_calls(
+        self, x: ArrayView, bands: Sequence[ArrayView | None], begin: int, end: int
+    ) -> list[KernelCall]:
+        """Return calls for rows ``begin … end`` of the result, in arrays that begin with the first of them.
+
+        The rows must not depend on samples beyond an end of the array that is no end of the image.
+        """
+        arrays = self.located([x, *bands])
+        for k in range(1) if self.back else range(1, 5):
+            a = arrays[k]
+            arrays[k] = PlaneStrides(a.buffer, a.offset - begin * a.row, a.plane, a.row)
+        calls = []
+        for first, last in ranges(-(-(end - begin) // self.unit), workers(self.samples)):
+            part = begin + first * self.unit, min(begin + last * self.unit, end)
+            calls.append(self.call(arrays, (0, self.planes), part))
+        return calls
+
+
+NO_SECOND_LEVEL = np.zeros(32, np.int64)  # Arguments of a level without planes.
+
+
+def fusible(first: object, second: object) -> bool:
+    """Whether one call can do both levels: of images, where the second needs only rows near each other."""
+    return (
+        isinstance(first, AxisPass)
+        and isinstance(second, AxisPass)
+        and first.kind == second.kind == "planes"
+        and second.local
+    )
+
+
+def fused_scratch(first: AxisPass, second: AxisPass) -> tuple[int, int, int]:
+    """Return where rows of the approximation are in the scratch, their stride, and the size of it all."""
+    row = _rounded(math.prod(second.shape[second.axis + 1 :]) * second.size) + 64
+    start = CALL_BYTES + first.scratch.bytes + second.scratch.bytes
+    rows = _rounded((2 * BLOCK + 2 * second.overlap + 8) * row)
+    return start, row, start + rows + max(first.scratch.listed, second.scratch.listed)
+
+
+def fused_calls(
+    first: AxisPass,
+    second: AxisPass,
+    x: ArrayView | PlaneStrides,
+    bands: Sequence[ArrayView | None],
+    others: Sequence[ArrayView | None],
+    mix: int = 0,
+) -> list[KernelCall]:
+    """Return calls for two levels forward, where the approximation between them is not kept.
+
+    ``bands`` are those of the first level, the first of them None, and ``others`` all of the second.
+    """
+    start, row, size = fused_scratch(first, second)
+    listed = size - max(first.scratch.listed, second.scratch.listed)
+    outer = first.located([x, *bands])
+    inner = [PlaneStrides(SCRATCH_BUFFER, start, 0, row), *second.located([None, *others])[1:]]
+    threads, planes = workers(first.samples), (0, first.planes)
+    if threads > 1 and first.planes >= threads and not mix:
+        cuts = [(part, (0, second.count)) for part in ranges(first.planes, threads)]
+    else:
+        cuts = [(planes, part) for part in ranges(second.count, threads)]
+    calls = []
+    for part, rows in cuts:
+        words, relative = first.arguments(outer, part, (0, 0), CALL_BYTES, mix)
+        scratch = CALL_BYTES + first.scratch.bytes
+        more, more_relative = second.arguments(inner, part, rows, scratch)
+        count = 3 + len(first.programs) + len(second.programs)
+        parameters = [8 * count, *first.programs, 8 * (count + len(words)), *second.programs, listed]
+        relocations = [(k, SCRATCH_BUFFER) for k in (0, 1 + len(first.programs), count - 1)]
+        relocations += [(count + word, buffer) for word, buffer in relative]
+        relocations += [(count + len(words) + word, buffer) for word, buffer in more_relative]
+        calls.append(KernelCall(first.kernel, count, [*parameters, *words, *more], relocations))
+    return calls
+
+
+@dataclass(frozen=True)
+class ExecutableStep:
+    """A part of an executable: calls of kernels, or a function of arrays.
+
+    Parameters
+    ----------
+    samples : int
+        How many samples there are, which decides about threads.
+    scratch_bytes : int
+    calls : function
+        That returns a call for each thread.
+    function, views
+        What is called instead with the arrays of these views; None among them is a band of zeros.
+    """
+
+    samples: int
+    scratch_bytes: int = 0
+    calls: Callable[[], list[KernelCall]] | None = None
+    function: Callable[..., None] | None = None
+    views: tuple[ArrayView | None, ...] = ()
+
+
+class Executable:
+    """A transform of arrays of known layouts, ready to run on any such arrays.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Of the samples, real.
+    steps : sequence of ExecutableStep
+    arrays : int
+        How many arrays it is called with.
+    temporary_bytes : int
+        For intermediate results.
+    tables : sequence of arrays
+        Arrays that kernels find by their address, kept as long as the executable.
+    """
+
+    def __init__(
+        self,
+        dtype: np.dtype[Any],
+        steps: Sequence[ExecutableStep],
+        arrays: int,
+        temporary_bytes: int = 0,
+        tables: Sequence[Array] = (),
+    ) -> None:
+        self.dtype, self.steps, self._tables = dtype, steps, tables
+        self.scratch_bytes = max([_rounded(step.scratch_bytes) for step in steps], default=0)
+        self.temporary_bytes = temporary_bytes
+        self.samples = max((step.samples for step in steps), default=0)
+        self.has_functions = any(step.function is not None for step in steps)
+        self._pack = struct.Struct(f"{FIRST_ARRAY + arrays}q").pack
+        self._tapes: dict[int, list[Any]] = {}
+        small = temporary_bytes <= MAX_SCRATCH_TEMPORARY_BYTES
+        self._scratch_total = self.scratch_bytes + (temporary_bytes if small else 0)
+        self._temporary_in_scratch = small
+
+    def _compiled(self, threads: int) -> list[Any]:
+        """Return tapes and functions: a list of one tape for each piece, or the step with a function."""
+        parts: list[Any] = []
+        pending: list[KernelCall] = []  # Calls of one piece are joined.
+
+        def flush() -> None:
+            if pending:
+                parts.append([_tape(pending)])
+                pending.clear()
+
+        for step in self.steps:
+            if step.calls is None:
+                flush()
+                parts.append(step)
+                continue
+            calls = step.calls()
+            if len(calls) == 1:
+                pending.append(calls[0])
+            else:
+                flush()
+                parts.append([_tape([call]) for call in calls])
+        flush()
+        # Others may hold the address of a tape, so the first one stays, whoever else compiled it meanwhile.
+        return self._tapes.setdefault(threads, parts)
+
+    def run_at(self, *addresses: int) -> None:
+        """Run on arrays at these addresses; only where all steps are calls of kernels."""
+        threads = workers(self.samples)
+        parts = self._tapes.get(threads) or self._compiled(threads)
+        if len(parts) == 1 and len(parts[0]) == 1 and self._temporary_in_scratch:
+            self.run_tape(parts[0][0], 0, addresses)
+            return
+        memory = empty((max(1, self.temporary_bytes),), _BYTES)  # Threads share intermediate results.
+        temporary = address(memory)
+        for tapes in parts:
+            run(self.run_tape, [(tape, temporary, addresses) for tape in tapes])
+
+    def run_tape(self, tape: Array, temporary: int, addresses: tuple[int, ...]) -> None:
+        """Run the calls of a tape in this thread."""
+        memory, start = scratch_memory(self._scratch_total)
+        buffers = self._pack(start, temporary or start + self.scratch_bytes, *addresses)
+        player(self.dtype)(RESULT, ERROR, address(tape), buffers, 0)
+        del memory  # It had to stay until here.
+
+    def small(self) -> tuple[Any, int, int, int, Callable[..., bytes]] | None:
+        """Return what runs the executable in one call, if it is so small that no threads are worthwhile.
+
+        Returns
+        -------
+        play : function
+            To be called with ``RESULT``, ``ERROR``, the tape, the packed addresses of all buffers, and 0.
+        tape : int
+            Its address.
+        scratch_bytes, temporary : int
+            Bytes of scratch, and where intermediate results begin in it.
+        pack : function
+            Of the addresses.
+        """
+        if self.has_functions or self.samples >= WORTHWHILE or not self._temporary_in_scratch:
+            return None
+        parts = self._tapes.get(1) or self._compiled(1)
+        if len(parts) != 1 or len(parts[0]) != 1:
+            return None
+        tape = address(parts[0][0])  # The executable keeps it.
+        return player(self.dtype), tape, self._scratch_total, self.scratch_bytes, self._pack
+
+    def run(self, arrays: Sequence[Array | None]) -> None:
+        """Run on arrays; None for those that the executable was compiled without."""
+        if not self.has_functions:
+            self.run_at(*[0 if x is None else address(x) for x in arrays])
+            return
+        addresses = tuple(0 if x is None else address(x) for x in arrays)
+        threads = workers(self.samples)
+        parts = self._tapes.get(threads) or self._compiled(threads)
+        memory = empty((max(1, self.temporary_bytes),), _BYTES)
+        buffers: list[Any] = [None, memory, *arrays]
+        for part in parts:
+            if isinstance(part, ExecutableStep):
+                views = [None if v is None else v.array(buffers[v.buffer], self.dtype) for v in part.views]
+                part.function(views[0], views[1:])  # type: ignore[misc]
+            else:
+                run(self.run_tape, [(tape, address(memory), addresses) for tape in part])
+
+
+_BYTES = np.dtype(np.uint8)
+
+
+def _tape(calls: Sequence[KernelCall]) -> Array:
+    return np.array([len(calls), *(word for call in calls for word in call.tape())], np.int64)
+
+
+@cache
+def player(dtype: np.dtype[Any]) -> Any:
+    """Return the kernel ``play`` as a function; it reads the addresses of buffers from bytes."""
+    # Numba's convention: where to put a result and an error, which kernels do not have, come first.
+    name = str(dtype)
+    kinds = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, LIKE[name]
+    return ctypes.CFUNCTYPE(ctypes.c_int32, *kinds)(kernel_address("play", name))
+
+
+_nothing = (ctypes.c_int64 * 2)()
+RESULT, ERROR = ctypes.addressof(_nothing), ctypes.addressof(_nothing) + 8
+
+
+class _Local(threading.local):
+    scratch: tuple[Any, int] = (None, 0)
+    size = -1
+
+
+_local = _Local()
+
+
+def scratch_memory(size: int) -> tuple[Any, int]:
+    """Return memory that this thread works in, kept for the next time, and its first aligned address."""
+    if _local.size < size:
+        memory = np.empty(size + 64, np.uint8)
+        _local.scratch, _local.size = (memory, _rounded(address(memory))), size
+    return _local.scratch

@@ -1,0 +1,93 @@
+"""Lifting one step at a time: the LWT where lines are not simply extended, and of integers.
+
+A step sweeps over one band and adds to each coefficient what it finds in the other one. Places beyond the
+ends are looked up in a table; all others are at a fixed distance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...lowering.line import Steps
+from .stepwise import add_rounded, add_step
+from .threads import ranges, run, workers
+
+__all__ = ["StepsPass"]
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+
+
+class StepsPass:
+    """One axis of arrays of one shape, forward or back, step by step."""
+
+    def __init__(self, back: bool, shape: Shape, dtype: np.dtype[Any], axis: int, steps: Steps) -> None:
+        self.back, self.axis, self.steps, self.dtype = back, axis, steps, dtype
+        self.outer, self.inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+        self.samples = math.prod(shape)
+        self.factors: list[Array] = [
+            np.array(step.rounded.whole, np.int64) if dtype.kind == "i" else np.array(step.factors, dtype)
+            for step in steps.steps
+        ]
+
+    def __call__(self, x: Array, bands: Sequence[Array | None]) -> None:
+        """From ``x`` to the bands, or back, where a band that is None is zero."""
+        counts = self.steps.counts
+        line = x.reshape(self.outer, self.steps.length, self.inner) if not self.back else None
+        parts: list[Array] = []
+        for phase, (band, count) in enumerate(zip(bands, counts, strict=True)):
+            shape = (self.outer, count, self.inner)
+            if line is not None:
+                parts.append(line[:, phase::2].copy())
+            else:
+                parts.append(np.zeros(shape, self.dtype) if band is None else np.array(band).reshape(shape))
+        scaling = None if self.dtype.kind == "i" else self.steps.scaling
+        if scaling is not None and self.back:
+            for part, scale in zip(parts, scaling, strict=True):
+                part /= self.dtype.type(scale)
+        order = list(range(len(self.factors)))
+        for number in reversed(order) if self.back else order:
+            self._step(number, parts)
+        if line is None:
+            target = x if x.flags.c_contiguous else np.empty(x.shape, x.dtype)
+            whole = target.reshape(self.outer, self.steps.length, self.inner)
+            for phase, part in enumerate(parts):
+                whole[:, phase::2] = part
+            if target is not x:
+                x[...] = target
+            return
+        for number, (part, band) in enumerate(zip(parts, bands, strict=True)):
+            assert band is not None
+            if scaling is not None:
+                part *= self.dtype.type(scaling[number])
+            band[...] = part.reshape(band.shape)
+
+    def _step(self, number: int, parts: Sequence[Array]) -> None:
+        step, sign = self.steps.steps[number], -1 if self.back else 1
+        target, source = parts[step.target], parts[1 - step.target]
+        if not target.size:
+            return
+        fixed = (step.offsets, self.factors[number], step.begin, step.end, step.border, step.table)
+        kernel: Any = add_rounded
+        rest: tuple[Any, ...] = (step.rounded.offset, step.rounded.shift, sign)
+        if self.dtype.kind == "i":
+            info = np.iinfo(self.dtype)
+            rest += (int(info.min), int(info.max))
+        if self.dtype.kind != "i":
+            kernel, rest = add_step, ()
+            fixed = (fixed[0], sign * fixed[1], *fixed[2:])
+        threads = workers(self.samples)
+        pieces: list[tuple[Any, ...]]
+        if self.outer >= threads:
+            pieces = [
+                (target[a:b], source[a:b], *fixed, 0, self.inner, *rest)
+                for a, b in ranges(self.outer, threads)
+            ]
+        else:
+            pieces = [(target, source, *fixed, a, b, *rest) for a, b in ranges(self.inner, threads)]
+        run(kernel, pieces)

@@ -1,0 +1,392 @@
+"""Compilation and execution on NVIDIA GPUs."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....errors import DeviceError, KernelError, MissingDeviceError, OutOfMemoryError, install_hint
+from ...cpu.memory import copy_bytes
+from .. import disk
+from ..emit import CUDA, Kernel
+from ..launches import DeviceLimits, DeviceProgram, Launch
+
+__all__ = ["CudaDevice", "Memory", "compile_kernel", "device", "device_of_address"]
+
+SMALL_LAUNCH_GROUPS_PER_UNIT = 2  # Up to so many, launches gain from an early start.
+MAX_GRAPHS = 8  # of a program: one for each set of buffers on which it ran more than once
+
+
+def compile_kernel(kernel: Kernel, arch: str) -> bytes:
+    """Return the machine code of a kernel for an architecture such as ``sm_90``; needs no GPU.
+
+    Machine code is cached on disk.
+    """
+    key = f"{arch}\n{_compiler_version()}\n{kernel.source}"
+    code = disk.load(key)
+    if code is None:
+        code = _compile(kernel, arch)
+        disk.save(key, code)
+    return code
+
+
+@cache
+def _compiler_version() -> str:
+    from cuda.bindings import nvrtc
+
+    _, major, minor = nvrtc.nvrtcVersion()
+    return f"nvrtc {major}.{minor}"
+
+
+def _compile(kernel: Kernel, arch: str) -> bytes:
+    from cuda.core import Program as Source
+    from cuda.core import ProgramOptions
+
+    options = ProgramOptions(arch=arch, std="c++17")
+    try:
+        return bytes(Source(kernel.source, "c++", options).compile("cubin").code)
+    except Exception as error:  # The class that cuda-core raises is not public.
+        raise KernelError(kernel.name, kernel.source, str(error)) from error
+
+
+def check(result: Sequence[Any], requested_bytes: int = 0) -> Any:
+    """Return the value of a driver call, or raise an error; ``requested_bytes`` is part of its message."""
+    code, *values = result
+    if int(code):
+        from cuda.bindings import driver
+
+        _, text = driver.cuGetErrorString(code)
+        message = f"CUDA: {text.decode() if text else code.name} ({code.name})"
+        if code == driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            _, free, total = driver.cuMemGetInfo()
+            raise OutOfMemoryError(
+                f"{message}: {requested_bytes} bytes were requested, {free} of {total} are free"
+            )
+        raise DeviceError(message)
+    return values[0] if values else None
+
+
+class Memory:
+    """Memory of a GPU from the pool of a stream, freed with the last reference."""
+
+    def __init__(self, device: CudaDevice, size: int, stream: int) -> None:
+        self._device, self._stream = device, stream
+        device.activate()
+        self.address = int(check(device.driver.cuMemAllocAsync(max(1, size), stream), size))
+
+    def __del__(self) -> None:
+        address = getattr(self, "address", 0)
+        if address:
+            with suppress(Exception):  # The interpreter may be shutting down.
+                self._device.activate()
+                self._device.driver.cuMemFreeAsync(address, self._stream)
+
+
+class CudaDevice:
+    """One GPU.
+
+    ``driver`` is the module ``cuda.bindings.driver``, and ``arch`` an architecture such as ``sm_90``.
+    """
+
+    dialect = CUDA
+
+    def __init__(self, number: int) -> None:
+        from cuda.bindings import driver
+
+        self.number, self.driver = number, driver
+        handle = check(driver.cuDeviceGet(number))
+        attribute = driver.CUdevice_attribute
+        queries = {
+            "major": attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+            "minor": attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+            "units": attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+        }
+        traits = {name: check(driver.cuDeviceGetAttribute(what, handle)) for name, what in queries.items()}
+        self.arch = f"sm_{traits['major']}{traits['minor']}"
+        self.overlaps = traits["major"] >= 9  # Kernels for such GPUs wait for the previous launch.
+        self.limits = DeviceLimits(units=traits["units"], shared=49152, items=1024)
+        self.context = check(driver.cuDevicePrimaryCtxRetain(handle))
+        name = check(driver.cuDeviceGetName(256, handle))
+        self.name = name.split(b"\0")[0].decode()
+        self._functions: dict[str, Any] = {}
+        self._modules: list[Any] = []
+        self._lock = threading.Lock()
+        self._number = int(self.context)
+        self._private = threading.local()
+
+    @property
+    def key(self) -> str:
+        """Identifies this kind of device in caches."""
+        return f"cuda {self.name} {self.arch}"
+
+    def activate(self) -> None:
+        """Make the device current in this thread."""
+        current = self.driver.cuCtxGetCurrent()[1]
+        if int(current) != self._number:
+            check(self.driver.cuCtxSetCurrent(self.context))
+
+    def function(self, kernel: Kernel) -> Any:
+        """Return a kernel, compiled and loaded."""
+        with self._lock:
+            if kernel.source not in self._functions:
+                self.activate()
+                code = compile_kernel(kernel, self.arch)
+                module = check(self.driver.cuModuleLoadData(code))
+                self._modules.append(module)
+                function = check(self.driver.cuModuleGetFunction(module, kernel.name.encode()))
+                self._functions[kernel.source] = function
+            return self._functions[kernel.source]
+
+    def capacity(self, kernel: Kernel) -> int:
+        """Return how many groups of a kernel run at the same time."""
+        function = self.function(kernel)
+        groups = check(self.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, kernel.items, 0))
+        return int(groups) * self.limits.units
+
+    def details(self, kernel: Kernel) -> dict[str, int]:
+        """Return the resources of a compiled kernel: registers, spilled bytes, and shared bytes of a group.
+
+        ``occupancy`` is the number of threads that a unit holds, in per cent of the most that it could hold.
+        """
+        attribute, function = self.driver.CUfunction_attribute, self.function(kernel)
+        queries = {
+            "registers": attribute.CU_FUNC_ATTRIBUTE_NUM_REGS,
+            "spilled": attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+            "shared": attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+        }
+        resources = {
+            name: int(check(self.driver.cuFuncGetAttribute(what, function))) for name, what in queries.items()
+        }
+        query = self.driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR
+        threads = int(
+            check(self.driver.cuDeviceGetAttribute(query, check(self.driver.cuDeviceGet(self.number))))
+        )
+        held = self.capacity(kernel) // self.limits.units * kernel.items
+        return {**resources, "occupancy": round(100 * held / threads)}
+
+    def prepare(self, program: DeviceProgram) -> CudaExecutable:
+        """Compile the kernels of a program, whose launches are fitted to this GPU."""
+        return CudaExecutable(self, program.fitted(self.capacity))
+
+    def memory(self, size: int, stream: int) -> Memory:
+        """Allocate memory of the GPU."""
+        return Memory(self, size, stream)
+
+    # --- arrays of the host -----------------------------------------------------------------------
+
+    @property
+    def queue(self) -> int:
+        """The stream of this thread, for callers without one."""
+        self.activate()
+        return int(self.private_stream())
+
+    def allocate(self, size: int, queue: int) -> Memory:
+        """Allocate memory for an array."""
+        return self.memory(size, queue)
+
+    def upload(self, x: NDArray[Any], buffer: Memory, queue: int) -> None:
+        """Copy an array from the host, through pinned memory."""
+        if not x.nbytes:
+            return
+        staging = self._staging(x.nbytes)
+        copy_bytes(staging[: x.nbytes], x.reshape(-1).view(np.uint8))
+        check(self.driver.cuMemcpyHtoDAsync(buffer.address, staging.ctypes.data, x.nbytes, queue))
+        check(self.driver.cuStreamSynchronize(queue))
+
+    def download(self, buffer: Any, x: NDArray[Any], queue: int) -> None:
+        """Copy an array to the host, through pinned memory."""
+        self.activate()
+        if not x.nbytes:
+            return
+        address = buffer.address if isinstance(buffer, Memory) else buffer
+        staging = self._staging(x.nbytes)
+        check(self.driver.cuMemcpyDtoHAsync(staging.ctypes.data, address, x.nbytes, queue))
+        check(self.driver.cuStreamSynchronize(queue))
+        copy_bytes(x.reshape(-1).view(np.uint8), staging[: x.nbytes])
+
+    def finish(self, queue: int) -> None:
+        """Wait for all work of a stream."""
+        check(self.driver.cuStreamSynchronize(queue))
+
+    def _staging(self, size: int) -> NDArray[np.uint8]:
+        """Return pinned memory of this thread, which is reused."""
+        staging: NDArray[np.uint8] | None = getattr(self._private, "staging", None)
+        if staging is None or staging.nbytes < size:
+            staging = self._private.staging = self.pinned(max(size, 1 << 20))
+        return staging
+
+    def pinned(self, size: int) -> NDArray[np.uint8]:
+        """Allocate pinned memory of the host, which the GPU can access directly."""
+        self.activate()
+        address = int(check(self.driver.cuMemAllocHost(size), size))
+        array = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+        weakref.finalize(array.base if array.base is not None else array, self.driver.cuMemFreeHost, address)
+        return array
+
+    def private_stream(self) -> Any:
+        """Return the stream of this thread, which also records graphs."""
+        stream = getattr(self._private, "stream", None)
+        if stream is None:
+            flag = self.driver.CUstream_flags.CU_STREAM_NON_BLOCKING
+            stream = self._private.stream = check(self.driver.cuStreamCreate(flag))
+        return stream
+
+
+class CudaExecutable:
+    """A program on one device: its functions, and their arguments except for the buffers."""
+
+    def __init__(self, device: CudaDevice, program: DeviceProgram) -> None:
+        self.device, self.program = device, program
+        launches = program.launches
+        small = [launch.groups <= SMALL_LAUNCH_GROUPS_PER_UNIT * device.limits.units for launch in launches]
+        self._calls = [
+            _CudaCall(device, launch, device.overlaps and k > 0 and small[k - 1] and small[k])
+            for k, launch in enumerate(launches)
+        ]
+        self._lock = threading.Lock()
+        self._graphs: OrderedDict[tuple[int, ...], Any] = OrderedDict()
+
+    def run(self, buffers: Sequence[int], stream: int, events: Sequence[Any] = ()) -> None:
+        """Run all launches on a stream; ``buffers`` are addresses.
+
+        From the second run on the same buffers, the launches are replayed as one graph.
+        """
+        device = self.device
+        device.activate()
+        if len(self._calls) > 1:
+            graph = self._graph(tuple(buffers))
+            if graph is not None:
+                (code,) = device.driver.cuGraphLaunch(graph, stream)
+                if int(code):
+                    check((code,))
+                return
+        with self._lock:
+            for call in self._calls:
+                call(buffers, stream)
+
+    def _graph(self, buffers: tuple[int, ...]) -> Any:
+        with self._lock:
+            replay = self._graphs.get(buffers)
+            if replay is not None:
+                return replay
+            if buffers not in self._graphs:
+                self._graphs[buffers] = None
+                while len(self._graphs) > MAX_GRAPHS:
+                    _, old = self._graphs.popitem(last=False)
+                    if old is not None:
+                        self.device.driver.cuGraphExecDestroy(old)
+                return None
+            driver = self.device.driver
+            stream = self.device.private_stream()
+            mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+            check(driver.cuStreamBeginCapture(stream, mode))
+            try:
+                for call in self._calls:
+                    call(buffers, stream)
+            finally:
+                graph = check(driver.cuStreamEndCapture(stream))
+            replay = check(driver.cuGraphInstantiate(graph, 0))
+            check(driver.cuGraphDestroy(graph))
+            self._graphs[buffers] = replay
+            return replay
+
+
+class _CudaCall:
+    """A launch with its arguments in memory; only the addresses of buffers change.
+
+    If it is ``early``, it may start while the previous launch is still running: its kernel waits for the
+    results.
+    """
+
+    def __init__(self, device: CudaDevice, launch: Launch, early: bool) -> None:
+        self.driver = driver = device.driver
+        self._function = device.function(launch.kernel)
+        self._groups, self._items = launch.groups, launch.kernel.items
+        self._config = None
+        if early:
+            overlap = driver.CUlaunchAttribute()
+            overlap.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            overlap.value.programmaticStreamSerializationAllowed = 1
+            self._config = config = driver.CUlaunchConfig()
+            config.gridDimX, config.gridDimY, config.gridDimZ = launch.groups, 1, 1
+            config.blockDimX, config.blockDimY, config.blockDimZ = launch.kernel.items, 1, 1
+            config.attrs, config.numAttrs = [overlap], 1
+        self._buffers = launch.buffers
+        count = len(launch.buffers)
+        # Each argument has eight bytes; four-byte arguments use the lower half.
+        self._values = (ctypes.c_int64 * (count + len(launch.values)))(*([0] * count), *launch.values)
+        start = ctypes.addressof(self._values)
+        self._places = (ctypes.c_void_p * len(self._values))(
+            *(start + 8 * k for k in range(len(self._values)))
+        )
+        self._address = ctypes.addressof(self._places)
+
+    def __call__(self, buffers: Sequence[int], stream: Any) -> None:
+        for k, buffer in enumerate(self._buffers):
+            self._values[k] = buffers[buffer]
+        if self._config is None:
+            (code,) = self.driver.cuLaunchKernel(
+                self._function, self._groups, 1, 1, self._items, 1, 1, 0, stream, self._address, 0
+            )
+        else:
+            self._config.hStream = stream
+            (code,) = self.driver.cuLaunchKernelEx(self._config, self._function, self._address, 0)
+        if int(code):
+            check((code,))
+
+
+INSTALL = install_hint("cuda")
+
+
+@cache
+def device(number: int) -> CudaDevice:
+    """Return a GPU by its number."""
+    try:
+        import cuda.core
+        from cuda.bindings import driver
+    except ImportError as error:
+        raise MissingDeviceError(
+            f"backend 'cuda' needs cuda-core and cuda-bindings: {INSTALL} ({error})"
+        ) from error
+    try:
+        (code,) = driver.cuInit(0)
+    except RuntimeError as error:  # The library of the driver is missing.
+        raise MissingDeviceError(
+            "backend 'cuda' needs NVIDIA's driver, which is not installed (https://www.nvidia.com/drivers, or"
+            " the package of your system); backend 'cpu' needs none, 'opencl' supports other devices"
+        ) from error
+    if int(code):
+        raise MissingDeviceError(
+            f"NVIDIA's driver finds no GPU ({code.name}); backend 'cpu' needs none, 'opencl' supports others"
+        )
+    count = check(driver.cuDeviceGetCount())
+    if number >= count:
+        raise MissingDeviceError(f"there is no GPU number {number}; the driver knows {count}")
+    del cuda
+    return CudaDevice(number)
+
+
+def names() -> list[str]:
+    """Return the names of all GPUs, in the order of their numbers."""
+    device(0)
+    from cuda.bindings import driver
+
+    return [device(number).name for number in range(check(driver.cuDeviceGetCount()))]
+
+
+def device_of_address(address: int) -> int:
+    """Return the number of the GPU to which an address belongs."""
+    from cuda.bindings import driver
+
+    device(0)
+    query = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    return int(check(driver.cuPointerGetAttribute(query, address)))

@@ -1,0 +1,137 @@
+"""The vocabulary of programs for devices.
+
+Buffers are numbered, those of the caller first. A :class:`Ref` is an array in a buffer, a :class:`Launch` a
+kernel with its buffers and integers, and a :class:`DeviceProgram` a sequence of launches. Nothing here calls
+a driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from ...lowering.line import Line, Steps
+from ...wavelets import Wavelet
+from .emit import Kernel
+
+__all__ = [
+    "DeviceLimits",
+    "DeviceProgram",
+    "Knobs",
+    "Launch",
+    "Ref",
+    "Task",
+    "UnfollowableError",
+    "UnfusedError",
+]
+
+Shape = tuple[int, ...]
+
+
+class UnfollowableError(Exception):
+    """Kernels cannot follow the strides of an array, which has to be copied first."""
+
+
+class UnfusedError(Exception):
+    """Details cannot be thresholded while they are read, but only in a pass of their own."""
+
+
+class Ref(NamedTuple):
+    """An array in a buffer; strides and start are in elements, the alignment of the start in bytes."""
+
+    buffer: int
+    shape: Shape
+    strides: Shape
+    dtype: str
+    start: int = 0
+    alignment: int = 16
+
+
+class Task(NamedTuple):
+    """The computation along one axis."""
+
+    axis: int
+    wavelet: Wavelet
+    line: Line | Steps
+
+
+class DeviceLimits(NamedTuple):
+    """The resources of a device.
+
+    Parameters
+    ----------
+    units : int
+        Multiprocessors or cores.
+    shared : int
+        Bytes of memory that a group shares.
+    items : int
+        Largest number of work items in a group.
+    gpu : bool
+        Whether work items run in parallel. On other devices they are iterations of a loop, and short kernels
+        are faster.
+    """
+
+    units: int = 8
+    shared: int = 49152
+    items: int = 256
+    gpu: bool = True
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """Tuning parameters; 0, and -1 for ``prefetch`` and ``lockstep``, mean the default.
+
+    Parameters
+    ----------
+    pixels, warps, strip, prefetch, unroll, lockstep : int
+        Of the sliding strategy; see :class:`~undula.engines.gpu.emit.sliding.LaneGeometry`.
+    tile : (int, int)
+        Quads along and down a tile.
+    """
+
+    pixels: int = 0
+    warps: int = 0
+    strip: int = 0
+    prefetch: int = -1
+    unroll: int = 0
+    lockstep: int = -1
+    tile: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel with its number of groups, its buffers, and its integers in the order of its parameters."""
+
+    kernel: Kernel
+    groups: int
+    buffers: tuple[int, ...]
+    values: tuple[int, ...]
+
+    def fitted(self, capacity: Callable[[Kernel], int]) -> Launch:
+        """Return the launch for a device; ``capacity`` tells how many groups of a kernel it runs at once."""
+        return self
+
+
+@dataclass(frozen=True)
+class DeviceProgram:
+    """A sequence of launches.
+
+    Parameters
+    ----------
+    launches : tuple of Launch
+    scratch : tuple of (int, str)
+        Elements and dtypes of further buffers, which follow those of the caller.
+    """
+
+    launches: tuple[Launch, ...]
+    scratch: tuple[tuple[int, str], ...]
+
+    @property
+    def source(self) -> str:
+        """The texts of all kernels, without repetitions."""
+        return "\n\n".join(dict.fromkeys(launch.kernel.source for launch in self.launches))
+
+    def fitted(self, capacity: Callable[[Kernel], int]) -> DeviceProgram:
+        """Return the program with launches for a device that runs so many groups of a kernel at once."""
+        return replace(self, launches=tuple(launch.fitted(capacity) for launch in self.launches))

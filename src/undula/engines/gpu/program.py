@@ -1,0 +1,301 @@
+"""The builder of programs: levels of a transform as launches of kernels.
+
+A level is a number of passes, each over one axis or over two neighbouring axes; the strategy turns a pass
+into launches. Buffers are numbered, those of the caller first. A device only has to compile the kernels,
+allocate the scratch buffers and run one launch after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+from ...errors import ArgumentError
+from ...lowering.flow import flow
+from ...lowering.line import Line, Steps
+from ...lowering.mixing import Mixing, Unmixing
+from ..strides import contiguous, plane_strides
+from .emit import KernelSpec, moves
+from .emit.borders import back_borders, forward_border
+from .emit.kernel import INTEGERS, Axis
+from .launches import DeviceProgram, Launch, Ref, Task, UnfollowableError, UnfusedError
+from .strategies import STEPWISE, Strategy, Target, Views, Workload
+
+__all__ = ["ProgramBuilder"]
+
+MAX_CHANNELS = 4  # interleaved values at each place of a row
+
+Shape = tuple[int, ...]
+
+
+@dataclass
+class ProgramBuilder:
+    """Builds a program, level by level.
+
+    Parameters
+    ----------
+    strategy : Strategy
+    target : Target
+    caller_buffers : int
+        Number of buffers that the caller provides.
+    """
+
+    strategy: Strategy
+    target: Target
+    caller_buffers: int
+    launches: list[Launch] = field(default_factory=list)
+    scratch: list[tuple[int, str]] = field(default_factory=list)
+    _colors: tuple[Mixing | None, Unmixing | None] = (None, None)
+    _limits: tuple[str, Ref, int] | None = None
+
+    def program(self) -> DeviceProgram:
+        """Return the program that was built."""
+        return DeviceProgram(tuple(self.launches), tuple(self.scratch))
+
+    def allocate(self, shape: Shape, dtype: str, pad: int = 1) -> Ref:
+        """Return a scratch array; its rows are padded to a multiple of ``pad`` elements."""
+        padded = (*shape[:-1], -(-shape[-1] // pad) * pad)
+        self.scratch.append((max(1, math.prod(padded)), dtype))
+        return Ref(self.caller_buffers + len(self.scratch) - 1, shape, contiguous(padded), dtype)
+
+    # --- levels -----------------------------------------------------------------------------------
+
+    def level(
+        self,
+        back: bool,
+        x: Ref,
+        tasks: Sequence[Task],
+        bands: Mapping[str, Ref | None],
+        colors: tuple[Mixing | None, Unmixing | None] = (None, None),
+        limits: tuple[str, Ref, int] | None = None,
+    ) -> None:
+        """Append the launches of one level.
+
+        Parameters
+        ----------
+        back : bool
+            Whether samples are computed from bands.
+        x : Ref
+            The samples.
+        tasks : sequence of Task
+        bands : mapping of str to Ref or None
+            The bands by key, whose letters are in the order of the tasks; None for zeros.
+        colors : tuple
+            Colour transforms of the samples.
+        limits : tuple, optional
+            The threshold rule for details, the array of its limits, and the stride of that array between
+            planes.
+        """
+        self._colors, self._limits = colors, limits
+        order = list(range(len(tasks)))
+        if _band_dtype(list(bands.values())) not in INTEGERS:
+            order.sort(key=lambda k: tasks[k].axis)  # The order matters only where steps are rounded.
+        place = [order.index(k) for k in range(len(order))]
+        keys = ["".join(letters[k] for k in place) for letters in product("ad", repeat=len(order))]
+        self._axes(back, x, [tasks[k] for k in order], [bands[key] for key in keys])
+
+    def _axes(self, back: bool, x: Ref, tasks: Sequence[Task], bands: Sequence[Ref | None]) -> None:
+        """Append passes over several axes, outermost first."""
+        if len(tasks) == 1:
+            self._one_axis(back, x, tasks[0], bands)
+            return
+        if len(tasks) == 2 and self._fits_one_pass(x, tasks):
+            self._two_axes(back, x, tasks, bands)
+            return
+        if self._limits is not None:
+            raise UnfusedError("details of more than two axes are read in several passes")
+        if self._colors != (None, None):
+            raise ArgumentError(
+                "on a device, colour transforms are part of a lifting pass over both axes: use a wavelet with"
+                " symmetric lifting steps, such as cdf53 or cdf97, in mode 'symmetric', or in mode 'periodic'"
+                " with even sides; or use the CPU"
+            )
+        if self.target.scheme != "auto":
+            raise ArgumentError(
+                f"scheme {self.target.scheme!r} transforms two neighbouring axes with at most {MAX_CHANNELS}"
+                f" numbers at each place; got axes {tuple(task.axis for task in tasks)} of shape {x.shape}"
+            )
+        axis, line = tasks[0].axis, tasks[0].line
+        half = len(bands) // 2
+        parts: list[Ref | None] = []
+        for k, count in enumerate(line.counts):
+            inner_bands = bands[k * half : (k + 1) * half]
+            if back and all(band is None for band in inner_bands):
+                parts.append(None)
+                continue
+            shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+            parts.append(self.allocate(shape, x.dtype if back else _band_dtype(bands)))
+        if not back:
+            self._one_axis(back, x, tasks[0], parts)
+        for k, part in enumerate(parts):
+            if part is not None and 0 not in part.shape:
+                self._axes(back, part, tasks[1:], bands[k * half : (k + 1) * half])
+        if back:
+            self._one_axis(back, x, tasks[0], parts)
+
+    def in_one_pass(self, shape: Shape, tasks: Sequence[Task], dtype: str) -> bool:
+        """Return whether a level over the last two axes is one pass, so that rows may be padded."""
+        return (
+            len(tasks) == 2
+            and sorted(task.axis for task in tasks) == [len(shape) - 2, len(shape) - 1]
+            and all(isinstance(task.line, Line) for task in tasks)
+            and self.strategy.fits(sorted(tasks, key=lambda task: task.axis), dtype, self.target)
+        )
+
+    def _fits_one_pass(self, x: Ref, tasks: Sequence[Task]) -> bool:
+        """Return whether one pass transforms two axes; an error if the caller's scheme does not fit."""
+        down, along = tasks
+        if (
+            along.axis != down.axis + 1
+            or not isinstance(down.line, Line)
+            or not isinstance(along.line, Line)
+            or math.prod(x.shape[along.axis + 1 :]) > MAX_CHANNELS
+        ):
+            return False
+        if self.strategy.fits(tasks, x.dtype, self.target):
+            return True
+        error = self.strategy.misfit(tasks, x.dtype, self.target)
+        if error is not None:
+            raise error
+        return False
+
+    # --- passes -----------------------------------------------------------------------------------
+
+    def _one_axis(self, back: bool, x: Ref, task: Task, bands: Sequence[Ref | None]) -> None:
+        """Append a pass over one axis: across rows, or within rows of a few interleaved values."""
+        axis, line = task.axis, task.line
+        strategy = STEPWISE if isinstance(line, Steps) else self.strategy.one_axis
+        if self._limits is not None and not strategy.applies_rules:
+            raise UnfusedError(f"strategy {strategy.name!r} applies no rule to the details that it reads")
+        spec = self._spec(back, x, bands)
+        inner, outer = math.prod(x.shape[axis + 1 :]), math.prod(x.shape[:axis])
+        if strategy.within_rows and inner <= MAX_CHANNELS:
+            if self._limits is not None and self._limits[2]:
+                raise UnfusedError(
+                    "limits differ between planes, and the rows of a pass have the same limits"
+                )
+            spec = replace(spec, along=self._axis(strategy, task, spec), channels=inner)
+            row = inner * max(x.shape[axis], *line.counts)
+            views = self._views(back, x, bands, lambda ref: (0, self._strides(ref, axis, axis)[0]), row)
+            workload = Workload(spec, views, (task,), outer, (0, 0), x.shape[axis], line.counts, 1)
+        else:
+            if strategy is not STEPWISE:
+                spec = replace(spec, down=self._axis(strategy, task, spec))
+            views = self._views(back, x, bands, lambda ref: self._strides(ref, axis, axis + 1), inner)
+            workload = Workload(spec, views, (task,), x.shape[axis], line.counts, inner, (0, 0), outer)
+        self.launches += strategy.launches(workload, self.target)
+
+    def _two_axes(self, back: bool, x: Ref, tasks: Sequence[Task], bands: Sequence[Ref | None]) -> None:
+        """Append a pass over two neighbouring axes."""
+        axis, strategy = tasks[0].axis, self.strategy
+        spec = self._spec(back, x, bands)
+        down, along = (self._axis(strategy, task, spec) for task in tasks)
+        mixing, unmixing = self._colors
+        channels = math.prod(x.shape[axis + 2 :])
+        spec = replace(spec, down=down, along=along, channels=channels, mixing=mixing, unmixing=unmixing)
+        row_counts, column_counts = (task.line.counts for task in tasks)
+        rows, columns = x.shape[axis : axis + 2]
+        row = channels * max(columns, *column_counts)
+        views = self._views(back, x, bands, lambda ref: self._strides(ref, axis, axis + 1), row)
+        planes = math.prod(x.shape[:axis])
+        workload = Workload(spec, views, tuple(tasks), rows, row_counts, columns, column_counts, planes)
+        self.launches += strategy.launches(workload, self.target)
+
+    def _spec(self, back: bool, x: Ref, bands: Sequence[Ref | None]) -> KernelSpec:
+        """Return a specification without axes."""
+        source, result = x.dtype, _band_dtype(bands)
+        if back:
+            source, result = result, source
+        rule = None if self._limits is None else self._limits[0]
+        return KernelSpec(back, None, None, 1, source, result, rule=rule)
+
+    def _axis(self, strategy: Strategy, task: Task, spec: KernelSpec) -> Axis:
+        line, number = task.line, spec.number
+        assert isinstance(line, Line)
+        axis_flow = flow(
+            task.wavelet,
+            line.mode,
+            spec.back,
+            strategy.flow_method(self.target.method),
+            line.family == "lwt",
+            number == "float",
+            number == "int",
+        )
+        borders = back_borders(line.family, line.mode) if spec.back else (forward_border(line.mode),)
+        return Axis(axis_flow, borders)
+
+    def _views(
+        self,
+        back: bool,
+        x: Ref,
+        bands: Sequence[Ref | None],
+        strides: Callable[[Ref], tuple[int, int]],
+        row: int,
+    ) -> Views:
+        """Return the arrays of a pass by name, with the strides of planes and rows.
+
+        ``row`` is the largest number of elements in a row of any array.
+        """
+        names = ("aa", "ad", "da", "dd") if len(bands) == 4 else ("a", "d")
+        views: dict[str, tuple[Ref, tuple[int, int]]] = {}
+        if self._limits is not None:
+            views["limits"] = (self._limits[1], (self._limits[2], 0))
+        for name, ref in zip(("x", *names), (x, *bands), strict=True):
+            if ref is None:
+                zeros = self.allocate((row,), x.dtype)
+                self._fill(zeros)
+                views[name] = (zeros, (0, 0))  # One row of zeros stands for all rows.
+                continue
+            try:
+                views[name] = (ref, strides(ref))
+            except UnfollowableError:
+                if (name == "x") == back:  # A result cannot be replaced by a copy.
+                    raise
+                packed = self.allocate(ref.shape, ref.dtype)
+                self.copy(ref, packed)
+                views[name] = (packed, strides(packed))
+        return views
+
+    def _strides(self, ref: Ref, outer: int, inner: int) -> tuple[int, int]:
+        if math.prod(ref.shape[inner:]) >= 2**31:
+            raise ArgumentError(
+                f"rows of shape {ref.shape[inner:]} have more elements than kernels can count"
+            )
+        strides = plane_strides(ref.shape, ref.strides, 1, outer, inner)
+        if strides is None or min(strides) < 0:
+            raise UnfollowableError(
+                f"strides {ref.strides} of shape {ref.shape}; pass an array with contiguous rows"
+            )
+        return strides
+
+    # --- moving data ------------------------------------------------------------------------------
+
+    def _fill(self, ref: Ref) -> None:
+        """Append a launch that sets an array to zero."""
+        kernel, count = moves.fill(ref.dtype, self.target.dialect), math.prod(ref.shape)
+        groups = -(-count // kernel.items)
+        self.launches.append(Launch(kernel, groups, (ref.buffer,), (count,)))
+
+    def padded(self, ref: Ref, shape: Shape) -> Ref:
+        """Return a copy in the first corner of a larger array of zeros."""
+        target = self.allocate(shape, ref.dtype)
+        self._fill(target)
+        self.copy(ref, target)
+        return target
+
+    def copy(self, source: Ref, target: Ref) -> None:
+        """Append a launch that copies an array; of different shapes, the corner that both have."""
+        shape = tuple(min(pair) for pair in zip(source.shape, target.shape, strict=True))
+        kernel = moves.copy(source.dtype, len(shape), self.target.dialect)
+        count = math.prod(shape)
+        values = [count, source.start, target.start]
+        for numbers in zip(shape, source.strides, target.strides, strict=True):
+            values += numbers
+        groups = -(-count // kernel.items)
+        self.launches.append(Launch(kernel, groups, (source.buffer, target.buffer), tuple(values)))
+
+
+def _band_dtype(bands: Sequence[Ref | None]) -> str:
+    return next(band.dtype for band in bands if band is not None)

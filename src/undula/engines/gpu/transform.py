@@ -1,0 +1,171 @@
+"""Programs of complete transforms: all levels, forward or inverse, for arrays of one shape.
+
+Buffers are numbered: the samples, the approximation, then the details of each level from coarse to fine, in
+the order of their keys. Approximations between levels are scratch arrays, with padded rows so that they are
+accessed in wide pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ...errors import ArgumentError
+from ...lowering.mixing import Mixing, Unmixing
+from ..strides import contiguous
+from .emit import Dialect
+from .launches import DeviceLimits, DeviceProgram, Knobs, Ref, Task
+from .program import ProgramBuilder
+from .strategies import STRATEGIES, Target
+
+__all__ = ["DeviceLevel", "DeviceOptions", "Layout", "transform"]
+
+PAD_ELEMENTS = 8  # Rows of scratch arrays are padded to a multiple of this.
+MAX_LENGTH = 2**30  # samples along an axis; kernels compute twice that number as an int
+
+Shape = tuple[int, ...]
+
+
+class Layout(NamedTuple):
+    """The layout of an array in its buffer: strides and start in elements, alignment in bytes."""
+
+    shape: Shape
+    strides: Shape
+    dtype: str
+    start: int = 0
+    alignment: int = 16
+
+    @staticmethod
+    def contiguous(shape: Shape, dtype: str, alignment: int = 16) -> Layout:
+        """Return the layout of a C-contiguous array."""
+        return Layout(shape, contiguous(shape), dtype, 0, alignment)
+
+    def at(self, buffer: int) -> Ref:
+        """Return the array in a buffer."""
+        return Ref(buffer, *self)
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceLevel:
+    """One level: the shape of its samples, the computation along each axis, and the shapes of its bands.
+
+    The bands are ordered by key; the approximation comes first.
+    """
+
+    shape: Shape
+    tasks: tuple[Task, ...]
+    shapes: dict[str, Shape]
+
+
+DEFAULT_KNOBS = Knobs()
+
+
+@dataclass(frozen=True)
+class DeviceOptions:
+    """How a transform runs on a device.
+
+    Parameters
+    ----------
+    strategy : str
+        A key of :data:`~undula.engines.gpu.strategies.STRATEGIES`.
+    scheme, method : str
+    knobs : Knobs
+    mixing, unmixing : optional
+        Colour transforms of the samples, forward and inverse.
+    rule : str, optional
+        Inverse: threshold rule for details. Its limits are in one more buffer behind those of the
+        coefficients: for each level, from fine to coarse, the lower and then the upper limits of all bands.
+    each : bool
+        Whether each plane has limits of its own, which follow those of the previous plane.
+    """
+
+    strategy: str = "auto"
+    scheme: str = "auto"
+    method: str = "auto"
+    knobs: Knobs = DEFAULT_KNOBS
+    mixing: Mixing | None = None
+    unmixing: Unmixing | None = None
+    rule: str | None = None
+    each: bool = False
+
+
+def transform(
+    back: bool,
+    stages: Sequence[DeviceLevel],
+    samples: Layout,
+    coefficients: Sequence[Layout | None],
+    dialect: Dialect,
+    limits: DeviceLimits,
+    options: DeviceOptions,
+) -> DeviceProgram:
+    """Build the program of a transform.
+
+    Parameters
+    ----------
+    back : bool
+        Whether to compute samples from coefficients.
+    stages : sequence of DeviceLevel
+        The levels from fine to coarse.
+    samples : Layout
+        Of the shape of the first stage, or smaller; then the samples are padded with zeros.
+    coefficients : sequence of Layout or None
+        In the order of their buffers, which are numbered from 1; for the inverse, None stands for zeros.
+    dialect : Dialect
+    limits : DeviceLimits
+    options : DeviceOptions
+    """
+    if max(stages[0].shape, default=0) >= MAX_LENGTH:
+        raise ArgumentError(f"kernels count to 2³⁰ along an axis, got shape {stages[0].shape}")
+    builder = ProgramBuilder(
+        STRATEGIES[options.strategy],
+        Target(dialect, limits, options.scheme, options.method, options.knobs),
+        1 + len(coefficients) + (options.rule is not None),
+    )
+    refs: list[Ref | None] = [
+        None if layout is None else layout.at(number) for number, layout in enumerate(coefficients, 1)
+    ]
+    details = len(stages[0].shapes) - 1  # detail bands of each level
+    dtype = next(layout.dtype for layout in coefficients if layout is not None)
+    levels = []
+    x = given = samples.at(0)
+    if samples.shape != stages[0].shape:
+        x = builder.allocate(stages[0].shape, samples.dtype) if back else builder.padded(x, stages[0].shape)
+    padded = x
+    approximation: Ref | None
+    for number, stage in enumerate(stages):
+        place = 1 + details * (len(stages) - 1 - number)
+        keys = list(stage.shapes)
+        bands: dict[str, Ref | None] = dict(zip(keys[1:], refs[place : place + details], strict=True))
+        if number == len(stages) - 1:
+            approximation = refs[0]
+        else:
+            shape = stage.shapes[keys[0]]
+            in_rows = all(
+                builder.in_one_pass(shape, level.tasks, dtype) for level in (stage, stages[number + 1])
+            )
+            approximation = builder.allocate(shape, dtype, PAD_ELEMENTS if in_rows else 1)
+        bands[keys[0]] = approximation
+        levels.append((x, stage.tasks, bands))
+        if approximation is not None:
+            x = approximation
+    numbered = list(enumerate(levels))
+    for number, (x, tasks, bands) in reversed(numbered) if back else numbered:
+        mixing, unmixing = (None, options.unmixing) if back else (options.mixing, None)
+        colors = (mixing, unmixing) if x is padded else (None, None)
+        rule = _limits(options, len(coefficients), number, details, len(stages))
+        builder.level(back, x, tasks, bands, colors, rule)
+    if back and padded is not given:
+        builder.copy(padded, given)
+    return builder.program()
+
+
+def _limits(
+    options: DeviceOptions, coefficients: int, number: int, details: int, levels: int
+) -> tuple[str, Ref, int] | None:
+    """Return the rule for the details of a level, its limits, and their stride from plane to plane."""
+    if options.rule is None:
+        return None
+    size = 2 * details
+    ref = Ref(1 + coefficients, (size,), (1,), "float32", number * size)
+    return options.rule, ref, levels * size if options.each else 0

@@ -1,0 +1,558 @@
+"""The DWT of arrays: PyWavelets' functions, arguments and results, and what its users ask for besides.
+
+Everything is a form of ``wavedecn`` and ``waverecn``: one level for ``dwtn``, one and two axes with plainer
+coefficients. ``out=`` takes arrays for the results, nested as the results are; ``shape=`` brings an odd
+length back that a transform cannot know of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..engines.arrays import as_shape, given_array, result_dtype
+from ..engines.cpu import UnfollowedStridesError
+from ..engines.host import (
+    ForwardCall,
+    InverseCall,
+    band_shapes,
+    checked_targets,
+    decompose,
+    flat_bands,
+    recompose,
+)
+from ..engines.ondevice import arrays_of, backward, engine, forward, restorer
+from ..errors import ArgumentError, ArgumentTypeError
+from ..lowering.axes import Axes
+from ..lowering.coeffs import checked_level, keyed_as
+from ..lowering.nesting import FORMS, NESTING, Form
+from ..lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec, transform_spec
+from ..wavelets import Wavelet
+
+__all__ = [
+    "dwt",
+    "dwt2",
+    "dwtn",
+    "idwt",
+    "idwt2",
+    "idwtn",
+    "wavedec",
+    "wavedec2",
+    "wavedecn",
+    "waverec",
+    "waverec2",
+    "waverecn",
+]
+
+Array = NDArray[Any]
+Name = Wavelet | str
+Names = Wavelet | str | Sequence[Any]
+Mode = str | int
+Modes = str | int | Sequence[Any]
+Length = int | Sequence[int] | None
+
+
+DWT, DWT2, DWTN, WAVEDEC, WAVEDEC2, WAVEDECN = FORMS.values()
+MAX_CALLS = 2048
+_calls: dict[Any, Any] = {}  # What was compiled for calls that were seen before.
+
+
+def _exact_type(value: Any) -> Any:
+    """Return the type of an argument, or the types of the parts of a tuple."""
+    return tuple(map(_exact_type, value)) if type(value) is tuple else type(value)
+
+
+def _remembered(key: Any) -> Any:
+    try:
+        return _calls.get(key)
+    except TypeError:  # A list, for instance of wavelets, is not looked up.
+        return None
+
+
+def _remember(key: Any, call: Any, plain: Sequence[Any]) -> None:
+    """Keep a compiled call, unless an argument is of a type of which others may be equal to it."""
+    if not all(isinstance(value, (str, int, tuple, Wavelet, type(None))) for value in plain):
+        return
+    if len(_calls) >= MAX_CALLS:
+        _calls.clear()
+    _calls[key] = call
+
+
+def _forward(
+    form: Form, data: Any, wavelet: Names, mode: Modes, level: int | None, axes: Any, out: Any, backend: str
+) -> Any:
+    """Return the coefficients in a form; what was compiled for an equal call before is looked up."""
+    key = None
+    if type(data) is np.ndarray and out is None and backend == "auto":
+        # The types are there because True and 1.0 are equal to 1.
+        key = (
+            form.name, data.shape, data.strides, data.dtype, wavelet, mode, level, axes,
+            _exact_type(mode), type(level), _exact_type(axes),
+        )  # fmt: skip
+        call = _remembered(key)
+        if call is not None and data.flags.aligned:
+            return call(data)
+    x = given_array(data)
+    ndim = len(x.shape)
+    if ndim < 1:
+        raise ArgumentError(f"{form.expected}, got a single number")
+    spec = transform_spec(ndim, wavelet, mode, form.axes(axes))
+    if any(x.shape[axis] < 1 for axis in spec.axes):
+        raise ArgumentError(f"Input data must have samples along the transformed axes, got shape {x.shape}")
+    levels = 1 if form.single else checked_level(x.shape, spec.wavelets, spec.axes, level, stacklevel=4)
+    keyed = None if out is None else form.keyed(out, spec.keys[0])
+    device = engine([x], backend)
+    if device is not None:
+        if out is not None and keyed is None:
+            raise ArgumentError(f"out must be nested as the result is, with {levels} level(s) of details")
+        return form.from_keyed(restorer(data)(forward(device, x, spec, levels, keyed)))
+    array = x.astype(result_dtype(x.dtype), copy=False)
+    # A call that warns of its level is not kept, so that it warns each time.
+    if key is not None and array is data and levels and (form.single or level is None or levels == level):
+        deepest = levels if form.single else checked_level(x.shape, spec.wavelets, spec.axes, None)
+        beside = data.ndim and data.strides[-1] == data.itemsize  # or kernels cannot follow the strides
+        if levels <= deepest and beside and data.flags.aligned and data.size:
+            try:
+                call = _compiled(form, spec, array, levels)
+            except UnfollowedStridesError:
+                pass
+            else:
+                _remember(key, call, (wavelet, mode, axes))
+                return call(array)
+    targets = None if out is None else checked_targets(spec, array, levels, out, keyed, x)
+    return form.from_keyed(restorer(data)(decompose(spec, array, levels, targets)))
+
+
+def _compiled(form: Form, spec: TransformSpec, x: Array, levels: int) -> ForwardCall:
+    keys = spec.keys[1:]
+    tree = BandTree.of_samples(spec, x.shape, levels)
+    return ForwardCall(tree, x.dtype, x.strides, lambda flat: form.from_flat(flat, keys))
+
+
+def _backward(
+    form: Form, coeffs: Any, flat: list[Any] | None, wavelet: Names, mode: Modes, axes: Any, shape: Length,
+    out: Any, backend: str, read: Callable[[], tuple[TransformSpec, list[Any], Any]],
+) -> Array:  # fmt: skip
+    """Return the samples of coefficients; what was compiled for an equal call before is looked up.
+
+    ``flat`` are the bands in an order that the form has, or None where they are not plain arrays; ``read``
+    checks everything, and returns the transform, the coefficients by key, and one as the caller gave it.
+    """
+    key = None
+    if flat is not None and shape is None and out is None and backend == "auto":
+        entries = [form.name, wavelet, mode, axes, _exact_type(mode), _exact_type(axes)]
+        for band in flat:
+            if type(band) is np.ndarray:
+                entries += (band.shape, band.strides, band.dtype)
+            elif band is None:
+                entries.append(None)
+            else:
+                break
+        else:
+            key = tuple(entries)
+            call = _remembered(key)
+            if call is not None:
+                return call(flat)  # type: ignore[no-any-return]
+    spec, keyed, sample = read()
+    device = engine(arrays_of(keyed), backend)
+    given = [band for band in arrays_of(keyed) if band is not None]
+    lengths = as_shape(shape, len(given[0].shape))
+    if device is not None:
+        on_device: Array = restorer(sample)(backward(device, keyed, spec, lengths, out))
+        return on_device
+    if key is not None and _all_alike(given):
+        call = _compiled_back(spec, keyed, flat or [])
+        if call is not None:
+            _remember(key, call, (wavelet, mode, axes))
+            return call(flat or [])  # type: ignore[no-any-return]
+    restored: Array = restorer(sample)(recompose(spec, keyed, lengths, out))
+    return restored
+
+
+def _all_alike(arrays: Sequence[Array]) -> bool:
+    """Whether these are arrays in C order, all of one dtype that needs no conversion."""
+    dtype = arrays[0].dtype
+    plain = all(a.dtype == dtype and a.flags.c_contiguous and a.flags.aligned and a.size for a in arrays)
+    return plain and result_dtype(dtype) == dtype and dtype.isnative
+
+
+def _compiled_back(spec: TransformSpec, keyed: list[Any], flat: Sequence[Any]) -> Any:
+    tree, low = BandTree.of_bands(spec, band_shapes(keyed))
+    bands = flat_bands(spec, keyed)
+    if tree.levels != len(keyed) - 1 or not tree.levels or (low is not None and low != bands[0].shape):
+        return None
+    order = [next(k for k, a in enumerate(flat) if a is band) if band is not None else None for band in bands]
+    dtype = next(band.dtype for band in bands if band is not None)
+    call = InverseCall(tree, dtype, [None if band is None else () for band in bands])
+    if order == [None if band is None else k for k, band in enumerate(bands)]:
+        return call
+    return lambda given: call([None if k is None else given[k] for k in order])
+
+
+def _band(band: Any, what: str) -> Any:
+    return None if band is None else given_array(band, what)
+
+
+def dwtn(
+    data: ArrayLike,
+    wavelet: Names,
+    mode: Modes = "symmetric",
+    axes: Axes = None,
+    *,
+    out: dict[str, Array] | None = None,
+    backend: str = "auto",
+) -> dict[str, Array]:
+    """One level of the DWT along several axes.
+
+    Parameters
+    ----------
+    data : array_like
+        Real or complex, of any dimension, strides and dtype. Arrays of PyTorch, CuPy, JAX, Numba and PyOpenCL
+        on a device are transformed there. On the CPU integers become float64 and float16 becomes float32; on
+        a device integers of 8 and 16 bits become float32, and float16 stays. Tensors that require a gradient
+        are refused, as none is computed yet.
+    wavelet : Wavelet, str, or one for each axis
+    mode : str, int, or one for each axis
+        How lines go on beyond their ends: one of ``undula.MODES``.
+    axes : sequence of int, optional
+        All axes if not given.
+    out : dict of arrays, optional
+        For the results: all bands by key.
+    backend : "auto", "cpu", "cuda" or "opencl"
+        Arrays on a device are transformed there; NumPy's on the CPU, or where this says.
+
+    Returns
+    -------
+    dict of arrays
+        Bands by key: ``"ad"`` is low along the first axis and high along the second.
+
+    Examples
+    --------
+    >>> sorted(dwtn([[1.0, 2.0], [3.0, 4.0]], "haar").items())[0]
+    ('aa', array([[5.]]))
+    """
+    return _forward(DWTN, data, wavelet, mode, 1, axes, out, backend)  # type: ignore[no-any-return]
+
+
+def idwtn(
+    coeffs: Mapping[str, ArrayLike | None],
+    wavelet: Names,
+    mode: Modes = "symmetric",
+    axes: Axes = None,
+    *,
+    shape: Length = None,
+    out: Array | None = None,
+    backend: str = "auto",
+) -> Array:
+    """The inverse of :func:`dwtn`; bands that are missing or None are zero.
+
+    Parameters
+    ----------
+    coeffs, wavelet, mode, axes
+        As :func:`dwtn` gave and had them.
+    shape : tuple of int, optional
+        The shape to come back to; without it every length is the even one.
+    out : array, optional
+        For the result.
+    """
+    if not isinstance(coeffs, Mapping):
+        raise ArgumentTypeError(f"bands are given by key, such as {{'aa': …}}, got {type(coeffs).__name__}")
+    flat = list(coeffs.values())
+    key_axes = (axes, *coeffs) if isinstance(axes, (int, tuple, type(None))) else axes
+    return _backward(
+        DWTN, coeffs, flat, wavelet, mode, key_axes, shape, out, backend,
+        lambda: _read_bands(coeffs, wavelet, mode, axes),
+    )  # fmt: skip
+
+
+def _read_bands(
+    coeffs: Mapping[str, Any], wavelet: Names, mode: Modes, axes: Axes
+) -> tuple[TransformSpec, list[Any], Any]:
+    """Return the transform, bands by key, and one of them as it was given, of one level."""
+    bands = {key: _band(band, f"band {key!r}") for key, band in coeffs.items()}
+    shapes = {key: tuple(band.shape) for key, band in bands.items() if band is not None}
+    if not shapes:
+        raise ArgumentError(NO_COEFFICIENTS)
+    if len(set(shapes.values())) > 1:
+        raise ArgumentError(f"Coefficients arrays must have the same shape, got {shapes}")
+    spec = transform_spec(len(next(iter(shapes.values()))), wavelet, mode, axes)
+    if not set(bands) <= set(spec.keys):
+        raise ArgumentError(
+            f"bands of {len(spec.axes)} axes have keys among {spec.keys}, got {sorted(map(str, bands))}"
+        )
+    sample = next(band for band in coeffs.values() if band is not None)
+    return spec, [bands.pop(spec.keys[0], None), bands], sample
+
+
+def wavedecn(
+    data: ArrayLike,
+    wavelet: Names,
+    mode: Modes = "symmetric",
+    level: int | None = None,
+    axes: Axes = None,
+    *,
+    out: Sequence[Any] | None = None,
+    backend: str = "auto",
+) -> list[Any]:
+    """The DWT of several levels along several axes.
+
+    Parameters
+    ----------
+    data, wavelet, mode, axes
+        As for :func:`dwtn`.
+    level : int, optional
+        How often the approximation is decomposed; as often as is useful if not given.
+    out : list, optional
+        Arrays for the results, nested as they are.
+
+    Returns
+    -------
+    list
+        ``[approximation, details of the coarsest level, …, details of the finest]``, details as dictionaries.
+    """
+    return _forward(WAVEDECN, data, wavelet, mode, level, axes, out, backend)  # type: ignore[no-any-return]
+
+
+def waverecn(
+    coeffs: Sequence[Any],
+    wavelet: Names,
+    mode: Modes = "symmetric",
+    axes: Axes = None,
+    *,
+    shape: Length = None,
+    out: Array | None = None,
+    backend: str = "auto",
+) -> Array:
+    """The inverse of :func:`wavedecn`; None in place of coefficients stands for zeros.
+
+    ``shape`` and ``out`` are those of :func:`idwtn`.
+    """
+    return _waverecn(WAVEDECN, coeffs, wavelet, mode, axes, shape, out, backend)
+
+
+def _waverecn(
+    form: Form, coeffs: Sequence[Any], wavelet: Names, mode: Modes, axes: Any, shape: Length, out: Any,
+    backend: str,
+) -> Array:  # fmt: skip
+    flat, key_axes = None, axes
+    if type(coeffs) in (list, tuple):
+        if form is WAVEDEC:
+            flat = list(coeffs)
+        elif form is WAVEDEC2 and all(type(part) is tuple and len(part) == 3 for part in coeffs[1:]):
+            flat = [*coeffs[:1], *(band for part in coeffs[1:] for band in part)]
+        elif form is WAVEDECN and all(type(part) is dict for part in coeffs[1:]):
+            flat = [*coeffs[:1], *(band for part in coeffs[1:] for band in part.values())]
+            if isinstance(axes, (int, tuple, type(None))):
+                key_axes = (axes, *(tuple(part) for part in coeffs[1:]))
+    return _backward(
+        form, coeffs, flat, wavelet, mode, key_axes, shape, out, backend,
+        lambda: _read_levels(form, coeffs, wavelet, mode, axes),
+    )  # fmt: skip
+
+
+def _read_levels(
+    form: Form, coeffs: Sequence[Any], wavelet: Names, mode: Modes, axes: Any
+) -> tuple[TransformSpec, list[Any], Any]:
+    """Return the transform, coefficients by key, and one of them as it was given, of several levels."""
+    if isinstance(coeffs, (str, Mapping, np.ndarray)) or not isinstance(coeffs, Sequence):
+        raise ArgumentError(f"Expected sequence of coefficient arrays, got {type(coeffs).__name__}")
+    if len(coeffs) < 1:
+        raise ArgumentError("Coefficient list too short (minimum 1 array required).")
+    keyed = keyed_as(coeffs, form.name)
+    if keyed is None:
+        raise ArgumentError(f"coefficients must be nested as {form.name} does: {NESTING[form.name]}")
+    arrays: list[Any] = [_band(keyed[0], "the approximation")]
+    for number, level in enumerate(keyed[1:], 1):
+        arrays.append({key: _band(band, f"band {key!r} of level {number}") for key, band in level.items()})
+    given = [a for a in arrays_of(arrays) if a is not None]
+    if not given:
+        raise ArgumentError(NO_COEFFICIENTS)
+    spec = transform_spec(len(given[0].shape), wavelet, mode, form.axes(axes))
+    for number, level in enumerate(arrays[1:], 1):
+        if not set(level) <= set(spec.keys[1:]):
+            raise ArgumentError(
+                f"details {number} of {len(spec.axes)} axes have keys among {spec.keys[1:]}, got"
+                f" {sorted(map(str, level))}"
+            )
+    return spec, arrays, next(a for a in arrays_of(keyed) if a is not None)
+
+
+# --- one axis -------------------------------------------------------------------------------------
+
+
+def dwt(
+    data: ArrayLike,
+    wavelet: Name,
+    mode: Mode = "symmetric",
+    axis: int = -1,
+    *,
+    out: tuple[Array, Array] | None = None,
+    backend: str = "auto",
+) -> tuple[Array, Array]:
+    """One level of the DWT of lines: ``(cA, cD)``; parameters are those of :func:`dwtn`.
+
+    Examples
+    --------
+    >>> cA, cD = dwt([1, 2, 3, 4], "haar")
+    >>> cA.round(3).tolist(), cD.round(3).tolist()
+    ([2.121, 4.95], [-0.707, -0.707])
+    """
+    return _forward(DWT, data, wavelet, mode, 1, axis, out, backend)  # type: ignore[no-any-return]
+
+
+def idwt(
+    cA: ArrayLike | None,
+    cD: ArrayLike | None,
+    wavelet: Name,
+    mode: Mode = "symmetric",
+    axis: int = -1,
+    *,
+    shape: Length = None,
+    out: Array | None = None,
+    backend: str = "auto",
+) -> Array:
+    """The inverse of :func:`dwt`; one of the two bands may be None.
+
+    Examples
+    --------
+    >>> cA, cD = dwt([1.0, 2.0, 3.0], "haar")
+    >>> idwt(cA, cD, "haar", shape=3).round(3).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    return _backward(
+        DWT, None, [cA, cD], wavelet, mode, axis, shape, out, backend,
+        lambda: _read_bands({"a": cA, "d": cD}, wavelet, mode, DWT.axes(axis)),
+    )  # fmt: skip
+
+
+def wavedec(
+    data: ArrayLike,
+    wavelet: Name,
+    mode: Mode = "symmetric",
+    level: int | None = None,
+    axis: int = -1,
+    *,
+    out: Sequence[Array] | None = None,
+    backend: str = "auto",
+) -> list[Array]:
+    """The DWT of lines in several levels: ``[cA, cD of the coarsest level, …, cD of the finest]``.
+
+    Parameters are those of :func:`wavedecn`, with one axis.
+    """
+    return _forward(WAVEDEC, data, wavelet, mode, level, axis, out, backend)  # type: ignore[no-any-return]
+
+
+def waverec(
+    coeffs: Sequence[ArrayLike | None],
+    wavelet: Name,
+    mode: Mode = "symmetric",
+    axis: int = -1,
+    *,
+    shape: Length = None,
+    out: Array | None = None,
+    backend: str = "auto",
+) -> Array:
+    """The inverse of :func:`wavedec`."""
+    return _waverecn(WAVEDEC, coeffs, wavelet, mode, axis, shape, out, backend)
+
+
+# --- two axes -------------------------------------------------------------------------------------
+
+
+def dwt2(
+    data: ArrayLike,
+    wavelet: Names,
+    mode: Modes = "symmetric",
+    axes: Sequence[int] = (-2, -1),
+    *,
+    out: tuple[Array, tuple[Array, Array, Array]] | None = None,
+    backend: str = "auto",
+) -> tuple[Array, tuple[Array, Array, Array]]:
+    """One level of the DWT of images: ``(cA, (cH, cV, cD))``; parameters are those of :func:`dwtn`."""
+    return _forward(DWT2, data, wavelet, mode, 1, axes, out, backend)  # type: ignore[no-any-return]
+
+
+def idwt2(
+    coeffs: tuple[ArrayLike | None, tuple[ArrayLike | None, ArrayLike | None, ArrayLike | None]],
+    wavelet: Names,
+    mode: Modes = "symmetric",
+    axes: Sequence[int] = (-2, -1),
+    *,
+    shape: Length = None,
+    out: Array | None = None,
+    backend: str = "auto",
+) -> Array:
+    """The inverse of :func:`dwt2`; None in place of a band stands for zeros."""
+    keyed = keyed_as(coeffs, "wavedec2")
+    if keyed is None or len(keyed) != 2:
+        raise ArgumentError(f"coefficients are a pair (cA, (cH, cV, cD)), got {type(coeffs).__name__}")
+    bands = {"aa": keyed[0], **keyed[1]}
+    return _backward(
+        DWT2, coeffs, list(bands.values()) if len(bands) == 4 else None, wavelet, mode, axes, shape,
+        out, backend, lambda: _read_bands(bands, wavelet, mode, DWT2.axes(axes)),
+    )  # fmt: skip
+
+
+def wavedec2(
+    data: ArrayLike,
+    wavelet: Names,
+    mode: Modes = "symmetric",
+    level: int | None = None,
+    axes: Sequence[int] = (-2, -1),
+    *,
+    out: Sequence[Any] | None = None,
+    backend: str = "auto",
+) -> list[Any]:
+    """The DWT of images in several levels: ``[cA, (cH, cV, cD) of the coarsest level, …]``.
+
+    Parameters
+    ----------
+    data, wavelet, mode, backend
+        As for :func:`dwtn`: NumPy's arrays, or arrays on a device, which are transformed where they are.
+    level : int, optional
+        How often the approximation is decomposed; as often as is useful if not given.
+    axes : pair of int
+        Vertical and horizontal.
+    out : list, optional
+        Arrays for the results, nested as they are.
+
+    Examples
+    --------
+    >>> coeffs = wavedec2(np.eye(8), "haar", level=2)
+    >>> [coeffs[0].shape, *(level[0].shape for level in coeffs[1:])]
+    [(2, 2), (2, 2), (4, 4)]
+    """
+    return _forward(WAVEDEC2, data, wavelet, mode, level, axes, out, backend)  # type: ignore[no-any-return]
+
+
+def waverec2(
+    coeffs: Sequence[Any],
+    wavelet: Names,
+    mode: Modes = "symmetric",
+    axes: Sequence[int] = (-2, -1),
+    *,
+    shape: Length = None,
+    out: Array | None = None,
+    backend: str = "auto",
+) -> Array:
+    """The inverse of :func:`wavedec2`; None in place of coefficients stands for zeros.
+
+    Parameters
+    ----------
+    coeffs, wavelet, mode, axes, backend
+        As :func:`wavedec2` gave and had them.
+    shape : tuple of int, optional
+        The shape to come back to; without it every length is the even one.
+    out : array, optional
+        For the result.
+
+    Examples
+    --------
+    >>> coeffs = wavedec2(np.eye(7), "haar", level=2)
+    >>> waverec2(coeffs, "haar").shape, waverec2(coeffs, "haar", shape=(7, 7)).shape
+    ((8, 8), (7, 7))
+    """
+    return _waverecn(WAVEDEC2, coeffs, wavelet, mode, axes, shape, out, backend)

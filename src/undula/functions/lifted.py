@@ -1,0 +1,398 @@
+"""The LWT of arrays: lifting that gives exactly as many numbers as it gets, for any size and any level.
+
+Floats are scaled as the filter bank scales them; integers stay integers, unscaled, and come back bit for
+bit. How large they can get is known from their dtype, and decides in which integers results are kept. In
+mode ``symmetric`` lines go on as in a mirror, as in JPEG 2000.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from ..engines import cpu
+from ..engines.arrays import given_array, result_dtype
+from ..engines.gpu.libraries import Library
+from ..engines.host import checked_targets, decompose, decompose_mixed, grown, recompose
+from ..engines.ondevice import DeviceOptions, HostLibrary, arrays_of, backward, engine, forward, restorer
+from ..errors import ArgumentError, ArgumentTypeError
+from ..lowering.axes import Axes, one_axis, two_axes
+from ..lowering.coeffs import from_keys, to_keys
+from ..lowering.mixing import Mixing, Unmixing
+from ..lowering.spec import TransformSpec, deepest_lwt, transform_spec
+from ..wavelets import Wavelet
+
+__all__ = ["ilwt", "ilwt2", "ilwtn", "lwt", "lwt2", "lwtn"]
+
+Array = NDArray[Any]
+Name = Wavelet | str
+Names = Wavelet | str | Sequence[Any]
+
+MOST_LEVELS = 64  # Lines of one sample may be scaled on and on; beyond this it is surely a mistake.
+STORAGES = ("int16", "int32", "int64")  # of integers
+
+
+def lwtn(
+    x: ArrayLike,
+    wavelet: Names,
+    level: int | None = 1,
+    mode: str | Sequence[str] = "symmetric",
+    axes: Axes = None,
+    *,
+    out: Sequence[Any] | None = None,
+    dtype: DTypeLike | None = None,
+    backend: str = "auto",
+) -> list[Any]:
+    """The LWT of several levels along several axes.
+
+    Parameters
+    ----------
+    x : array_like
+        Floats of any kind, or integers, for which the way back is exact.
+    wavelet : Wavelet, str, or one for each axis
+        Any but ``dmey``, which has no lifting.
+    level : int or None
+        How often the approximation is decomposed; None for as often as there is something to decompose.
+    mode : str, or one for each axis
+        One of ``undula.LWT_MODES``.
+    axes : sequence of int, optional
+        All axes if not given.
+    out : list, optional
+        Arrays for the results, nested as they are.
+    dtype : int16, int32 or int64, optional
+        Of the results of integers. If not given: for 8 and 16 bits, the smallest that provably holds whatever
+        such samples can lead to in this shape, borders and rounding included; for 32 and 64 bits, as many.
+        Nothing is ever cut off: samples that could lead to more are an error. Those on a device are not
+        looked at: there, a dtype is your word that they fit.
+
+    Returns
+    -------
+    list
+        ``[approximation, details of the coarsest level, …]``, details as dictionaries: as many numbers as
+        ``x`` has.
+
+    Examples
+    --------
+    >>> low, details = lwtn(np.arange(15).reshape(3, 5), "cdf53")
+    >>> low.shape, {key: band.shape for key, band in details.items()}
+    ((2, 3), {'ad': (2, 2), 'da': (1, 3), 'dd': (1, 2)})
+    """
+    return _lwtn(x, wavelet, level, mode, axes, out, dtype, "wavedecn", backend)
+
+
+def _lwtn(
+    x: ArrayLike,
+    wavelet: Names,
+    level: int | None,
+    mode: Any,
+    axes: Axes,
+    out: Any,
+    dtype: DTypeLike | None,
+    form: str,
+    backend: str,
+) -> list[Any]:
+    given = array = given_array(x, "x")
+    device = engine([given], backend)
+    if device is not None:
+        spec = transform_spec(len(array.shape), wavelet, mode, axes, lifted=True)
+        levels = _levels(spec, tuple(array.shape), level)
+        if math.prod(array.shape) == 0:
+            raise ArgumentError(f"an array with samples along some axis is needed, got shape {array.shape}")
+        keyed = to_keys(out, given_array) if isinstance(out, (list, tuple)) else None
+        whole = _kept_on(device, array, spec, levels, dtype)
+        return from_keys(restorer(x)(forward(device, array, spec, levels, keyed, whole=whole)), form)
+    if array.ndim < 1 or array.size == 0:
+        raise ArgumentError(f"an array with samples along some axis is needed, got shape {array.shape}")
+    spec = transform_spec(array.ndim, wavelet, mode, axes, lifted=True)
+    levels = _levels(spec, array.shape, level)
+    if array.dtype.kind == "b":
+        array = array.astype(np.float64 if dtype is None else np.int8)
+    kept = storage(array.dtype, spec, array.shape, levels, dtype, lambda: cpu.largest(array))
+    if out is None and _is_image(given, spec, kept):
+        own = transform_spec(3, spec.wavelets, spec.modes, (1, 2), lifted=True)
+        once = Mixing(((1,),), (0,), (0,))
+        assert kept is not None
+        made = decompose_mixed(own, given[..., np.newaxis], once, levels, kept)
+        plane = [made[0][0], *({key: band[0] for key, band in part.items()} for part in made[1:])]
+        return from_keys(restorer(x)(plane), form)
+    array = array.astype(result_dtype(array.dtype) if kept is None else kept, copy=False)
+    targets = None
+    if out is not None:
+        keyed = to_keys(out) if isinstance(out, (list, tuple)) else None
+        targets = checked_targets(spec, array, levels, out, keyed, given)
+    return from_keys(restorer(x)(decompose(spec, array, levels, targets)), form)
+
+
+def _is_image(x: Any, spec: TransformSpec, kept: np.dtype[Any] | None) -> TypeGuard[Array]:
+    """An image of unsigned integers whose rows the first level reads as they are."""
+    return (
+        isinstance(x, np.ndarray)
+        and x.dtype in (np.uint8, np.uint16)
+        and x.flags.c_contiguous
+        and x.ndim == 2
+        and spec.axes == (0, 1)
+        and kept is not None
+        and x.dtype.itemsize < kept.itemsize < 8
+    )
+
+
+def storage(
+    dtype: np.dtype[Any],
+    spec: TransformSpec,
+    shape: tuple[int, ...],
+    levels: int,
+    asked: DTypeLike | None,
+    largest: Callable[[], int] | None,
+) -> np.dtype[Any] | None:
+    """The integers that results are kept in; None for floats.
+
+    ``largest`` looks for the largest of the samples, where their dtype does not tell enough.
+    """
+    if asked is not None and np.dtype(asked).name not in STORAGES:
+        raise ArgumentTypeError(f"integers are kept as {', '.join(STORAGES)}, got dtype {np.dtype(asked)}")
+    if dtype.kind not in "iu":
+        if asked is None:
+            return None
+        raise ArgumentTypeError(
+            f"integers come back exactly, and these are {dtype}: round them first, or leave dtype away"
+        )
+    grows = grown(spec, shape, levels)
+    info = np.iinfo(dtype)
+    most = max(-int(info.min), int(info.max))
+    sizes = [np.dtype(name) for name in STORAGES]
+    if asked is not None:
+        sizes = [np.dtype(asked)]
+    elif dtype.itemsize > 2:
+        sizes = [np.dtype(np.int32 if dtype.itemsize == 4 else np.int64)]
+    for size in sizes:
+        same = grows.idle and dtype.kind == "i" and size.itemsize >= dtype.itemsize  # nothing is done
+        if same or grows.fits(most, 8 * size.itemsize):
+            return size
+    size = sizes[-1]
+    bits = 8 * size.itemsize
+    wider = f" or pass dtype='int{2 * bits}'" if bits < 64 else ""
+    limit = f"samples from -{grows.largest(bits)} to {grows.largest(bits)} fit"
+    what = f"{levels} level(s) of {', '.join(dict.fromkeys(w.name for w in spec.wavelets))} in {size}"
+    if largest is None:
+        if asked is not None:
+            return size
+        raise ArgumentError(
+            f"{what} could overflow: {limit}. Samples on a device are not looked at; if they are no larger,"
+            f" say so: dtype={str(size)!r}"
+        )
+    found = largest()
+    if not grows.fits(found, bits):
+        raise ArgumentError(f"{what} could overflow: {limit}, got up to ±{found}; scale them down{wider}")
+    return size
+
+
+def lwt2_of_channels(
+    image: Any,
+    mixing: Mixing,
+    wavelet: Names,
+    level: int | None,
+    mode: str | Sequence[str],
+    largest: int,
+    whole: bool,
+    device: Library | None,
+) -> list[Any]:
+    """The LWT of planes that are made of the channels of an image ``(H, W, C)`` in one piece.
+
+    ``largest`` is the largest number of a plane, ``whole`` says that planes are integers, else float32.
+    """
+    spec = transform_spec(3, wavelet, mode, (1, 2), lifted=True)
+    height, width = (int(n) for n in image.shape[:2])
+    shape = (mixing.planes, height, width)
+    levels = _levels(spec, shape, level)
+    dtype = np.dtype(np.float32)
+    if whole:
+        size = 1 if str(image.dtype).endswith("uint8") else 2
+        grows = grown(spec, shape, levels)
+        sizes = [np.dtype(name) for name in STORAGES if np.dtype(name).itemsize > size]
+        fitting = [one for one in sizes if grows.fits(largest, 8 * one.itemsize)]
+        if not fitting or (device is not None and fitting[0] == np.int64):
+            raise ArgumentError(
+                f"{levels} level(s) of this wavelet could overflow {'int64' if device is None else 'int32'};"
+                " use fewer levels"
+            )
+        dtype = fitting[0]
+    if device is not None:
+        if levels == 0:
+            raise ArgumentError("on a device, colours become planes in the first level: level is at least 1")
+        own = transform_spec(3, spec.wavelets, spec.modes, (0, 1), lifted=True)
+        options = DeviceOptions(mixing=mixing)
+        made = forward(device, image, own, levels, None, options, whole=str(dtype) if whole else None)
+        return from_keys(_turned(device, made, (2, 0, 1)), "wavedec2")
+    if dtype == np.int64:  # (which has no kernels of its own)
+        planes = cpu.empty(shape, np.dtype(np.int32))
+        cpu.mix_planes(image, mixing, planes)
+        return from_keys(decompose(spec, planes.astype(np.int64), levels), "wavedec2")
+    return from_keys(decompose_mixed(spec, image, mixing, levels, dtype), "wavedec2")
+
+
+def channels_of_lwt2(
+    coeffs: Sequence[Any], unmixing: Unmixing, wavelet: Names, mode: Any, device: Library, dtype: str
+) -> Any:
+    """Channels ``(H, W, C)`` from coefficients of planes, on a device."""
+    read = to_keys(coeffs, given_array)
+    spec = transform_spec(3, wavelet, mode, (0, 1), lifted=True)
+    turned = _turned(device, read, (1, 2, 0))
+    whole = _is_whole(device, read[0])
+    return backward(device, turned, spec, options=DeviceOptions(unmixing=unmixing), whole=whole, result=dtype)
+
+
+def _turned(device: Library, coeffs: Sequence[Any], axes: tuple[int, ...]) -> list[Any]:
+    rest = [{key: device.turned(band, axes) for key, band in part.items()} for part in coeffs[1:]]
+    return [device.turned(coeffs[0], axes), *rest]
+
+
+def _levels(spec: TransformSpec, shape: tuple[int, ...], level: int | None) -> int:
+    whole = deepest_lwt(spec, shape)
+    if level is None:
+        return whole
+    if not isinstance(level, (int, np.integer)) or isinstance(level, bool):
+        raise ArgumentTypeError(f"level must be an integer or None, got {level!r}")
+    if not 0 <= level <= max(whole, MOST_LEVELS):
+        raise ArgumentError(f"level must be from 0 to {max(whole, MOST_LEVELS)}, got {level}")
+    return int(level)
+
+
+def ilwtn(
+    coeffs: Sequence[Any],
+    wavelet: Names,
+    mode: str | Sequence[str] = "symmetric",
+    axes: Axes = None,
+    *,
+    out: Array | None = None,
+    backend: str = "auto",
+) -> Array:
+    """The inverse of :func:`lwtn`.
+
+    Integer coefficients that were changed may lead to more than their dtype holds. On the CPU the result is
+    exact or an error; on a device, what does not fit is clipped at every step.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).integers(0, 256, (5, 7))
+    >>> bool((ilwtn(lwtn(x, "cdf97", level=3), "cdf97") == x).all())
+    True
+    """
+    read = to_keys(coeffs, given_array)
+    ndim = len(read[0].shape)
+    if ndim < 1:
+        raise ArgumentError("coefficients are arrays with at least one axis, got a single number")
+    spec = transform_spec(ndim, wavelet, mode, axes, lifted=True)
+    for number, level in enumerate(read[1:], 1):
+        if sorted(level) != spec.keys[1:]:
+            raise ArgumentError(
+                f"details {spec.keys[1:]} are needed at level {number}, got {sorted(map(str, level))}"
+            )
+    device = engine(arrays_of(read), backend)
+    if device is not None:
+        kinds = {_is_whole(device, part) for part in arrays_of(read) if part is not None}
+        if len(kinds) > 1:
+            raise ArgumentError("coefficients of an LWT are all integers (unscaled) or all floats (scaled)")
+        back = backward(device, read, spec, None, out, whole=True in kinds)
+        return restorer(coeffs[0])(back)  # type: ignore[no-any-return]
+    made: Array = restorer(coeffs[0])(recompose(spec, read, None, out))
+    return made
+
+
+def _is_whole(device: Library, x: Any) -> bool:
+    return not device.dtype(x).startswith(("float", "complex", "bool"))
+
+
+def _kept_on(
+    device: Library, x: Any, spec: TransformSpec, levels: int, dtype: DTypeLike | None
+) -> str | None:
+    """The integers that a device keeps results in; None for floats."""
+    name = device.dtype(x)
+    if not _is_whole(device, x):
+        return None if dtype is None else str(storage(np.dtype(name), spec, (), levels, dtype, None))
+    x = device.integers(x)
+    # (Numbers on a device are not looked at: whoever asked for them would have to wait.)
+    look = (lambda: cpu.largest(np.asarray(x))) if isinstance(device, HostLibrary) else None
+    kept = storage(np.dtype(name), spec, tuple(x.shape), levels, dtype, look)
+    if dtype is not None and np.dtype(dtype) == np.int64:
+        raise ArgumentTypeError(
+            f"backend {device.backend!r} keeps integers as int16 or int32, got dtype int64"
+        )
+    if kept == np.int64:
+        raise ArgumentError(
+            f"{levels} level(s) of this wavelet make numbers of {name} that int32 may not hold, and backend"
+            f" {device.backend!r} has no larger ones; use fewer levels, or the CPU"
+        )
+    return str(kept)
+
+
+def lwt(
+    x: ArrayLike,
+    wavelet: Name,
+    level: int | None = 1,
+    mode: str = "symmetric",
+    axis: int = -1,
+    *,
+    out: Sequence[Array] | None = None,
+    dtype: DTypeLike | None = None,
+    backend: str = "auto",
+) -> list[Array]:
+    """The LWT of lines: ``[cA, cD of the coarsest level, …]``.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in lwt([1, 2, 3, 4, 5], "cdf53")]
+    [[1, 3, 5], [0, 0]]
+    """
+    return _lwtn(x, wavelet, level, mode, one_axis(axis), out, dtype, "wavedec", backend)
+
+
+def ilwt(
+    coeffs: Sequence[ArrayLike],
+    wavelet: Name,
+    mode: str = "symmetric",
+    axis: int = -1,
+    *,
+    out: Array | None = None,
+    backend: str = "auto",
+) -> Array:
+    """The inverse of :func:`lwt`."""
+    return ilwtn(coeffs, wavelet, mode, one_axis(axis), out=out, backend=backend)
+
+
+def lwt2(
+    x: ArrayLike,
+    wavelet: Names,
+    level: int | None = 1,
+    mode: str | Sequence[str] = "symmetric",
+    axes: Sequence[int] = (-2, -1),
+    *,
+    out: Sequence[Any] | None = None,
+    dtype: DTypeLike | None = None,
+    backend: str = "auto",
+) -> list[Any]:
+    """The LWT of images: ``[cA, (cH, cV, cD) of the coarsest level, …]``.
+
+    Examples
+    --------
+    >>> cA, (cH, cV, cD) = lwt2(np.ones((3, 5)), "cdf97")
+    >>> cA.shape, cH.shape, cV.shape, cD.shape
+    ((2, 3), (1, 3), (2, 2), (1, 2))
+    """
+    return _lwtn(x, wavelet, level, mode, two_axes(axes), out, dtype, "wavedec2", backend)
+
+
+def ilwt2(
+    coeffs: Sequence[Any],
+    wavelet: Names,
+    mode: str | Sequence[str] = "symmetric",
+    axes: Sequence[int] = (-2, -1),
+    *,
+    out: Array | None = None,
+    backend: str = "auto",
+) -> Array:
+    """The inverse of :func:`lwt2`."""
+    return ilwtn(coeffs, wavelet, mode, two_axes(axes), out=out, backend=backend)

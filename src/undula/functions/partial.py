@@ -1,0 +1,260 @@
+"""Parts of a DWT, and the DWT that goes through all levels of one axis before the next.
+
+``downcoef`` and ``upcoef`` compute one band of one line only; ``fswavedecn`` is the fully separable
+transform, whose bands are named by one level for each axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..engines.arrays import as_array
+from ..errors import ArgumentError, ArgumentTypeError
+from ..inputs import numpy_array
+from ..lowering.axes import Axes, checked_axes
+from ..lowering.borders import check_mode, extend, max_level
+from ..lowering.coeffs import MAX_LEVEL, per_axis
+from ..wavelets import Wavelet, as_wavelet
+from .discrete import dwt, idwt, wavedec, waverec
+
+__all__ = ["FswavedecnResult", "downcoef", "fswavedecn", "fswaverecn", "upcoef"]
+
+Array = NDArray[Any]
+
+
+def _part(part: object) -> str:
+    if part not in ("a", "d"):
+        raise ArgumentError(f"Argument 1 must be 'a' or 'd', got {part!r}")
+    return str(part)
+
+
+def _count(number: object, what: str, least: int, most: int | None = None) -> int:
+    if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
+        raise ArgumentTypeError(f"{what} must be an integer, got {number!r}")
+    if number < least:
+        raise ArgumentError(f"Value of {what} must be at least {least}, got {number}")
+    if most is not None and number > most:
+        raise ArgumentError(f"Value of {what} must be at most {most}, got {number}")
+    return int(number)
+
+
+def _line(data: ArrayLike, what: str) -> Array:
+    x = as_array(data, what)
+    if x.ndim != 1 or not x.size:
+        raise ArgumentError(f"{what} must be one line of numbers, got shape {x.shape}")
+    return x
+
+
+def downcoef(
+    part: str, data: ArrayLike, wavelet: Wavelet | str, mode: str | int = "symmetric", level: int = 1
+) -> Array:
+    """The approximation (``"a"``) or the details (``"d"``) of one level of a line, alone.
+
+    Examples
+    --------
+    >>> downcoef("a", [1.0, 2.0, 3.0, 4.0], "haar", level=2).round(3).tolist()
+    [5.0]
+    """
+    which, levels = _part(part), _count(level, "level", 1, MAX_LEVEL)
+    x = _line(data, "data")
+    for number in range(levels):
+        low, high = dwt(x, wavelet, mode)
+        x = high if which == "d" and number == levels - 1 else low
+    return x
+
+
+def upcoef(part: str, coeffs: ArrayLike, wavelet: Wavelet | str, level: int = 1, take: int = 0) -> Array:
+    """What a line of approximation (``"a"``) or detail (``"d"``) coefficients contributes to the signal.
+
+    Parameters
+    ----------
+    part : "a" or "d"
+    coeffs : array_like
+        One line.
+    wavelet : Wavelet or str
+    level : int
+        How many levels to go back.
+    take : int
+        Length of the middle part to return; 0 for everything that the coefficients reach.
+
+    Examples
+    --------
+    >>> upcoef("a", [1.0, 2.0], "haar").round(3).tolist()
+    [0.707, 0.707, 1.414, 1.414]
+    """
+    which, levels, wanted = _part(part), _count(level, "level", 1, MAX_LEVEL), _count(take, "take", 0)
+    own = as_wavelet(wavelet)
+    x = _line(coeffs, "coeffs")
+    rim = own.rec_len // 2 - 1
+    for number in range(levels):
+        # With zeros around, the coefficients reach everything that they can.
+        padded = extend(x, 0, -rim, x.size + rim, "zero") if rim else x
+        details = which == "d" and number == 0
+        x = idwt(None if details else padded, padded if details else None, own, "zero")
+    if 0 < wanted < x.size:
+        before = (x.size - wanted) // 2
+        x = x[before : before + wanted]
+    return x
+
+
+class FswavedecnResult:
+    """The coefficients of a fully separable transform, in one array.
+
+    Bands are named by a level for each transformed axis, from 0 for the approximation to the finest
+    details: ``result[1, 2]``. They can be read, and replaced.
+
+    Attributes
+    ----------
+    coeffs : array
+        All of them, as :func:`undula.coeffs_to_array` would lay them.
+    coeff_slices : list
+        For each axis, the slices of its levels.
+    wavelets, modes, axes
+        What was done along which axis.
+    """
+
+    def __init__(
+        self,
+        coeffs: Array,
+        coeff_slices: Sequence[Sequence[slice]],
+        wavelets: Sequence[Wavelet],
+        modes: Sequence[str],
+        axes: Sequence[int],
+    ) -> None:
+        self._coeffs = coeffs
+        self.coeff_slices = [list(slices) for slices in coeff_slices]
+        self.wavelets = list(wavelets)
+        self.modes = list(modes)
+        self.axes = tuple(axes)
+
+    @property
+    def coeffs(self) -> Array:
+        """The array of all coefficients."""
+        return self._coeffs
+
+    @coeffs.setter
+    def coeffs(self, coeffs: Array) -> None:
+        if np.shape(coeffs) != self._coeffs.shape:
+            raise ArgumentError(
+                f"new coefficients need the shape {self._coeffs.shape}, got {np.shape(coeffs)}"
+            )
+        self._coeffs = numpy_array(coeffs, "coefficients")
+
+    @property
+    def ndim(self) -> int:
+        """Dimensions of the data."""
+        return self._coeffs.ndim
+
+    @property
+    def ndim_transform(self) -> int:
+        """How many axes were transformed."""
+        return len(self.axes)
+
+    @property
+    def levels(self) -> list[int]:
+        """How many levels were made along each axis."""
+        return [len(slices) - 1 for slices in self.coeff_slices]
+
+    @property
+    def wavelet_names(self) -> list[str]:
+        """The names of the wavelets."""
+        return [wavelet.name for wavelet in self.wavelets]
+
+    @property
+    def approx(self) -> Array:
+        """The approximation."""
+        return self[(0,) * self.ndim_transform]
+
+    @approx.setter
+    def approx(self, values: ArrayLike) -> None:
+        self[(0,) * self.ndim_transform] = values
+
+    def detail_keys(self) -> list[tuple[int, ...]]:
+        """The names of all bands but the approximation."""
+        return [key for key in product(*(range(n + 1) for n in self.levels)) if any(key)]
+
+    def _place(self, levels: tuple[int, ...] | int) -> tuple[slice, ...]:
+        key = (levels,) if isinstance(levels, (int, np.integer)) else tuple(levels)
+        if len(key) != self.ndim_transform or not all(
+            0 <= k <= n for k, n in zip(key, self.levels, strict=True)
+        ):
+            raise ArgumentError(
+                f"a band is named by one level for each of {self.ndim_transform} axes, from 0 to"
+                f" {self.levels}; got {levels!r}"
+            )
+        place = [slice(None)] * self.ndim
+        for axis, number, slices in zip(self.axes, key, self.coeff_slices, strict=True):
+            place[axis] = slices[number]
+        return tuple(place)
+
+    def __getitem__(self, levels: tuple[int, ...] | int) -> Array:
+        return self._coeffs[self._place(levels)]
+
+    def __setitem__(self, levels: tuple[int, ...] | int, values: ArrayLike) -> None:
+        place = self._place(levels)
+        if np.shape(values) != self._coeffs[place].shape:
+            raise ArgumentError(
+                f"band {levels} has shape {self._coeffs[place].shape}, got {np.shape(values)}"
+            )
+        self._coeffs[place] = numpy_array(values, "coefficients")
+
+
+def fswavedecn(
+    data: ArrayLike,
+    wavelet: Wavelet | str | Sequence[Any],
+    mode: str | int | Sequence[Any] = "symmetric",
+    levels: int | Sequence[int] | None = None,
+    axes: Axes = None,
+) -> FswavedecnResult:
+    """The fully separable DWT: all levels along one axis, then all along the next.
+
+    Parameters
+    ----------
+    data : array_like
+    wavelet, mode
+        One, or one for each axis.
+    levels : int or sequence of int, optional
+        One, or one for each axis; as many as are useful if not given.
+    axes : sequence of int, optional
+        All axes if not given.
+
+    Examples
+    --------
+    >>> result = fswavedecn(np.ones((32, 32)), "sym2", levels=(1, 3))
+    >>> result.detail_keys()
+    [(0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3)]
+    """
+    x = as_array(data)
+    if x.ndim < 1:
+        raise ArgumentError("Expected at least 1D input data, got a single number")
+    found = checked_axes(axes, x.ndim)
+    wavelets = [as_wavelet(w) for w in per_axis(wavelet, len(found), "wavelet")]
+    modes = [check_mode(m) for m in per_axis(mode, len(found), "mode")]
+    given = per_axis(tuple(levels) if isinstance(levels, np.ndarray) else levels, len(found), "level")
+    slices = []
+    for axis, own, extension, wanted in zip(found, wavelets, modes, given, strict=True):
+        number = max_level(x.shape[axis], own.dec_len) if wanted is None else _count(wanted, "levels", 0)
+        parts = wavedec(x, own, extension, number, axis)
+        ends = np.cumsum([0, *(part.shape[axis] for part in parts)]).tolist()
+        slices.append([slice(a, b) for a, b in pairwise(ends)])
+        x = np.concatenate(parts, axis=axis)
+    return FswavedecnResult(x, slices, wavelets, modes, found)
+
+
+def fswaverecn(fswavedecn_result: FswavedecnResult) -> Array:
+    """The inverse of :func:`fswavedecn`."""
+    result = fswavedecn_result
+    if not hasattr(result, "coeff_slices"):
+        raise ArgumentTypeError(f"a result of fswavedecn is needed, got {type(result).__name__}")
+    x = result.coeffs
+    for axis, slices, wavelet, mode in reversed(
+        list(zip(result.axes, result.coeff_slices, result.wavelets, result.modes, strict=True))
+    ):
+        before = (slice(None),) * axis
+        x = waverec([x[(*before, part)] for part in slices], wavelet, mode, axis)
+    return x

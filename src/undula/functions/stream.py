@@ -1,0 +1,361 @@
+"""Streams: images that come and go by rows, and may be taller than memory.
+
+Rows go in as they arrive, and coefficients of all levels come out as soon as they are known; the other way
+round likewise. A level remembers a few rows, as many as its filters are long, so memory does not depend on
+the height. Numbers are those of :func:`undula.wavedec2`, bit for bit where that runs the same kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from ..engines.arrays import as_array, result_dtype
+from ..engines.cpu import FIRST_ARRAY, ArrayView, compile_rows
+from ..errors import ArgumentError, ArgumentTypeError, UndulaError
+from ..lowering.borders import band_length
+from ..lowering.coeffs import MAX_LEVEL, from_keys
+from ..lowering.line import Line
+from ..lowering.spec import TransformSpec, transform_spec
+from ..wavelets import Wavelet
+
+__all__ = ["ForwardStream", "InverseStream", "Rows", "collect_rows"]
+
+Array = NDArray[Any]
+Part = tuple[int, int]
+
+LOCAL = ("zero", "constant", "symmetric", "reflect", "smooth", "antisymmetric", "antireflect")
+
+
+class Rows(NamedTuple):
+    """Some rows of the coefficients of one level.
+
+    Attributes
+    ----------
+    level : int
+        1 for the finest.
+    start : int
+        The number of the first row.
+    bands : dict of arrays
+        ``"da"``, ``"ad"``, ``"dd"`` (horizontal, vertical and diagonal details) and, of the coarsest level,
+        ``"aa"``.
+    """
+
+    level: int
+    start: int
+    bands: dict[str, Array]
+
+
+class _Stage:
+    """One level of a stream, and what it remembers."""
+
+    def __init__(self, spec: TransformSpec, row: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.spec, self.row, self.dtype = spec, row, dtype
+        self.kept = np.empty((0, *row), dtype)  # rows that are still needed,
+        self.first = 0  # the first of them, an even one,
+        self.done = 0  # and the coefficients, or pairs of rows, that are made
+        wavelet, mode = spec.wavelets[0], spec.modes[0]
+        self.taps = wavelet.dec_len
+        self.band = (band_length(row[0], spec.wavelets[1].dec_len, spec.modes[1]), *row[1:])
+        self.mode = mode
+
+    def line(self, rows: int) -> Line:
+        """What is done down the columns of so many rows."""
+        line = self.spec.lines((rows, *self.row), self.dtype)[0][1]
+        assert isinstance(line, Line)
+        return line
+
+    def _transform(self, back: bool, rows: int, x: Array, bands: Mapping[str, Array], part: Part) -> None:
+        """Compute some rows of a level, in arrays of results that begin with the first of them."""
+        shape = (rows, *self.row)
+        arrays = [x, *bands.values()]
+        views = [ArrayView(number, a.shape, a.strides) for number, a in enumerate(arrays, FIRST_ARRAY)]
+        level = (shape, self.spec.lines(shape, self.dtype))
+        compile_rows(back, self.dtype, level, views, *part).run(arrays)
+
+    # --- forward ----------------------------------------------------------------------------------
+
+    def push(self, rows: Array, last: bool) -> tuple[int, dict[str, Array]]:
+        """The coefficients that are known with these rows, and the number of their first row."""
+        self.kept = np.concatenate([self.kept, rows]) if len(self.kept) else rows
+        count = len(self.kept)
+        nothing = {key: np.empty((0, *self.band), self.dtype) for key in self.spec.keys}
+        if not count:
+            return self.done, nothing
+        line = self.line(count)
+        begin = self.done - self.first // 2
+        if last:
+            end = line.counts[0]
+        else:
+            # The top of the image is known when the rows are that lie before it by reflection.
+            lowest, highest = line.reads()
+            end = (count - 1 - highest) // 2 + 1
+            if self.first == 0 and count < 2 - lowest:
+                end = 0
+        if end <= begin:
+            return self.done, nothing
+        bands = {key: np.empty((end - begin, *self.band), self.dtype) for key in self.spec.keys}
+        self._transform(False, count, self.kept, bands, (begin, end))
+        start, self.done = self.done, self.done + end - begin
+        if not last:
+            spare = 2 * (self.done - self.first // 2) + line.reads()[0]
+            # At the bottom, rows are reflected as at the top: keep as many as that may take.
+            spare = min(spare, count - self.taps - 4)
+            spare -= spare % 2
+            if spare > 0:
+                self.kept, self.first = self.kept[spare:].copy(), self.first + spare
+        return start, bands
+
+
+def _row_shape(width: object) -> tuple[int, ...]:
+    row = tuple(width) if isinstance(width, Sequence) else (width,)
+    if not row or not all(isinstance(n, (int, np.integer)) and n > 0 for n in row):
+        raise ArgumentError(f"a row is given by its width, or by (width, channels); got {width!r}")
+    return tuple(int(n) for n in row)
+
+
+def _checked(
+    width: object, wavelet: Any, number: object, mode: Any, dtype: DTypeLike
+) -> tuple[tuple[int, ...], TransformSpec, int, np.dtype[Any]]:
+    row = _row_shape(width)
+    if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or not 1 <= number <= MAX_LEVEL:
+        raise ArgumentError(f"level must be an integer from 1 to {MAX_LEVEL}, got {number!r}")
+    spec = transform_spec(1 + len(row), wavelet, mode, (0, 1))
+    if spec.modes[0] not in LOCAL:
+        raise ArgumentError(
+            f"mode {spec.modes[0]!r} needs the last rows for the first coefficients; a stream can be in"
+            f" mode {', '.join(LOCAL)}"
+        )
+    return row, spec, int(number), result_dtype(np.dtype(dtype))
+
+
+class ForwardStream:
+    """The DWT of an image that arrives row by row.
+
+    Parameters
+    ----------
+    width : int, or (width, channels)
+        Of a row.
+    wavelet : Wavelet, str, or one for each axis
+    level : int
+        How many levels to make.
+    mode : str, int, or one for each axis
+        Any but periodic ones down the columns, which would need the last row first.
+    dtype : dtype
+        Of the rows.
+
+    Examples
+    --------
+    >>> image = np.random.default_rng(0).random((100, 64))
+    >>> stream = ForwardStream(64, "cdf97", level=2)
+    >>> parts = []
+    >>> for row in image:
+    ...     parts += stream.push(row)
+    >>> parts += stream.finish()
+    >>> from undula import wavedec2
+    >>> bool(np.allclose(collect_rows(parts)[0], wavedec2(image, "cdf97", level=2)[0]))
+    True
+    """
+
+    def __init__(
+        self,
+        width: int | Sequence[int],
+        wavelet: Wavelet | str | Sequence[Any],
+        *,
+        level: int = 1,
+        mode: str | int | Sequence[Any] = "symmetric",
+        dtype: DTypeLike = np.float64,
+    ) -> None:
+        row, spec, self.level, self.dtype = _checked(width, wavelet, level, mode, dtype)
+        self.row = row
+        self.rows = 0
+        self._stages: list[_Stage] = []
+        for _ in range(self.level):
+            self._stages.append(_Stage(spec, row, self.dtype))
+            row = self._stages[-1].band
+        self._open = True
+
+    def push(self, rows: ArrayLike) -> list[Rows]:
+        """Takes one row or several, and gives the coefficients that are known now."""
+        self._check()
+        x = as_array(rows, "rows")
+        x = x[np.newaxis] if x.shape == self.row else x
+        if x.shape[1:] != self.row or x.ndim != 1 + len(self.row):
+            raise ArgumentError(
+                f"rows must have the shape {self.row} or (n, {str(self.row)[1:]}, got {x.shape}"
+            )
+        if result_dtype(x.dtype) != self.dtype:
+            raise ArgumentTypeError(
+                f"this stream is transformed in {self.dtype}, got rows of {x.dtype}; give it that dtype"
+            )
+        self.rows += len(x)
+        return self._run(np.array(x, dtype=self.dtype), False)
+
+    def finish(self) -> list[Rows]:
+        """Ends the image, and gives all coefficients that are left."""
+        self._check()
+        if not self.rows:
+            raise ArgumentError("no rows were pushed")
+        self._open = False
+        return self._run(np.empty((0, *self.row), self.dtype), True)
+
+    def _check(self) -> None:
+        if not self._open:
+            raise UndulaError("this stream is finished; make another one for the next image")
+
+    def _run(self, x: Array, last: bool) -> list[Rows]:
+        found = []
+        for number, stage in enumerate(self._stages, 1):
+            start, bands = stage.push(x, last)
+            x = bands["aa"] if number == self.level else bands.pop("aa")
+            if len(bands["dd"]):
+                found.append(Rows(number, start, bands))
+            if not len(x) and not last:
+                break
+        return found
+
+
+class InverseStream:
+    """The way back: rows of coefficients in, rows of the image out.
+
+    Parameters
+    ----------
+    width, wavelet, level, mode, dtype
+        As the :class:`ForwardStream` had them.
+    height : int, optional
+        Of the image, where it is known; without it an odd image comes back one row taller.
+
+    Examples
+    --------
+    >>> image = np.random.default_rng(0).random((31, 64))
+    >>> forward = ForwardStream(64, "db2", level=2)
+    >>> back = InverseStream(64, "db2", level=2, height=31)
+    >>> rows = [back.push(part) for part in [*forward.push(image), *forward.finish()]]
+    >>> bool(np.allclose(np.concatenate([*rows, back.finish()]), image))
+    True
+    """
+
+    def __init__(
+        self,
+        width: int | Sequence[int],
+        wavelet: Wavelet | str | Sequence[Any],
+        *,
+        level: int = 1,
+        mode: str | int | Sequence[Any] = "symmetric",
+        dtype: DTypeLike = np.float64,
+        height: int | None = None,
+    ) -> None:
+        row, self._wanted, self.level, self.dtype = _checked(width, wavelet, level, mode, dtype)
+        if height is not None and (not isinstance(height, (int, np.integer)) or height < 1):
+            raise ArgumentError(f"height must be an integer from 1 on, got {height!r}")
+        self.row, self.height = row, height
+        self.rows = 0
+        self._stages = []
+        for _ in range(self.level):
+            self._stages.append(_Back(self._wanted, row, self.dtype))
+            row = self._stages[-1].band
+        self._open = True
+
+    def push(self, part: Rows) -> Array:
+        """Takes some rows of coefficients of one level, and gives the rows of the image known now.
+
+        Levels may come in any order; of each, the rows from the top down.
+        """
+        if not self._open:
+            raise UndulaError("this stream is finished; make another one for the next image")
+        if not isinstance(part, tuple) or len(part) != 3 or not 1 <= part[0] <= self.level:
+            raise ArgumentError(f"Rows of a level from 1 to {self.level} are needed, got {part!r}")
+        number, start, bands = part
+        keys = self._wanted.keys if number == self.level else self._wanted.keys[1:]
+        stage = self._stages[number - 1]
+        if sorted(bands) != sorted(keys):
+            raise ArgumentError(f"level {number} of {self.level} has bands {keys}, got {sorted(bands)}")
+        arrays = {key: as_array(band, key).astype(self.dtype, copy=False) for key, band in bands.items()}
+        shapes = {band.shape for band in arrays.values()}
+        if len(shapes) != 1 or next(iter(shapes))[1:] != stage.band:
+            raise ArgumentError(f"rows of level {number} have the shape (n, *{stage.band}), got {shapes}")
+        if start != stage.known("dd"):
+            raise ArgumentError(
+                f"rows of level {number} come from the top down: {stage.known('dd')} is next, got {start}"
+            )
+        for key, band in arrays.items():
+            stage.add(key, band)
+        return self._run(False)
+
+    def finish(self) -> Array:
+        """Ends the image, and gives the rows that are left."""
+        if not self._open:
+            raise UndulaError("this stream is finished; make another one for the next image")
+        self._open = False
+        return self._run(True)
+
+    def _run(self, last: bool) -> Array:
+        for number in range(self.level, 0, -1):
+            stage = self._stages[number - 1]
+            rows = stage.pull(last)
+            if number > 1:
+                finer = self._stages[number - 2]
+                if last:  # an approximation of odd height comes back one row too tall
+                    rows = rows[: max(0, finer.known("dd") - finer.known("aa"))]
+                finer.add("aa", rows)
+        if self.height is not None:
+            rows = rows[: max(0, self.height - self.rows)]
+        self.rows += len(rows)
+        return rows
+
+
+class _Back(_Stage):
+    """One level of a stream back: coefficients that are still needed, from one even number on."""
+
+    def __init__(self, spec: TransformSpec, row: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        super().__init__(spec, row, dtype)
+        self.bands = {key: np.empty((0, *self.band), dtype) for key in spec.keys}
+
+    def known(self, key: str) -> int:
+        """How many rows of a band have come."""
+        return self.first + len(self.bands[key])
+
+    def add(self, key: str, band: Array) -> None:
+        self.bands[key] = np.concatenate([self.bands[key], band])
+
+    def pull(self, last: bool) -> Array:
+        """The rows that are known now."""
+        count = min(len(band) for band in self.bands.values())
+        height = 2 * count - self.taps + 2
+        if height < 1:
+            return np.empty((0, *self.row), self.dtype)
+        line = self.line(height)
+        begin = 2 * (self.done - self.first)
+        if last:
+            end = height
+        else:
+            after = max(end for _, end in line.uses(2))  # for the first pair of rows
+            end = 2 * (count - after + 1)
+        if end <= begin:
+            return np.empty((0, *self.row), self.dtype)
+        rows = np.empty((end - begin, *self.row), self.dtype)
+        block = {key: band[:count] for key, band in self.bands.items()}
+        self._transform(True, height, rows, block, (begin, end))
+        self.done += (end - begin) // 2
+        if not last:
+            spare = self.done - self.first + min(start for start, _ in line.uses(2))
+            if spare > 0:
+                self.bands = {key: band[spare:].copy() for key, band in self.bands.items()}
+                self.first += spare
+        return rows
+
+
+def collect_rows(parts: Iterable[Rows]) -> list[Any]:
+    """All that a :class:`ForwardStream` gave, nested as :func:`undula.wavedec2` does."""
+    found: dict[int, dict[str, list[Array]]] = {}
+    for number, _, bands in parts:
+        for key, band in bands.items():
+            found.setdefault(number, {}).setdefault(key, []).append(band)
+    if not found:
+        raise ArgumentError("there are no rows to collect")
+    whole = {n: {key: np.concatenate(rows) for key, rows in bands.items()} for n, bands in found.items()}
+    low = whole[max(whole)].pop("aa")
+    return from_keys([low, *(whole[number] for number in sorted(whole, reverse=True))], "wavedec2")

@@ -1,0 +1,322 @@
+"""What a transform is, whatever computes it: a :class:`TransformSpec`, and the shapes of its bands.
+
+A :class:`BandTree` has the shapes of all levels. It is inferred from the shape of samples or from the shapes
+of coefficients, and it is the one place that knows how coefficients are nested.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..wavelets import Wavelet, as_wavelet
+from .axes import Axes, checked_axes
+from .borders import LWT_MODES, MODES, band_length, check_mode, signal_length
+from .coeffs import per_axis
+from .line import Line, Steps, dwt_line, lwt_line, lwt_steps
+
+__all__ = ["BandTree", "TransformSpec", "transform_spec"]
+
+Shape = tuple[int, ...]
+Lines = tuple[tuple[int, Line | Steps], ...]
+NO_COEFFICIENTS = "At least one coefficient parameter must be specified."
+
+
+@dataclass(frozen=True)
+class TransformSpec:
+    """What is done along which axes, and how lines go on beyond their ends.
+
+    Parameters
+    ----------
+    lifted : bool
+        Whether this is the LWT, which has as many coefficients as samples, or the DWT.
+    axes : tuple of int
+    wavelets, modes : tuple
+        One for each axis.
+    """
+
+    lifted: bool
+    axes: tuple[int, ...]
+    wavelets: tuple[Wavelet, ...]
+    modes: tuple[str, ...]
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.lifted, self.axes, self.wavelets, self.modes))
+
+    def __hash__(self) -> int:
+        """The same as ever, computed once: executables are looked up by it."""
+        return self._hash
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """The keys of all bands, that of the approximation first."""
+        return ["".join(letters) for letters in product("ad", repeat=len(self.axes))]
+
+    def transposed(self, order: Sequence[int]) -> TransformSpec:
+        """Return the same transform for arrays whose axes are in another order."""
+        axes = tuple(order.index(axis) for axis in self.axes)
+        return TransformSpec(self.lifted, axes, self.wavelets, self.modes)
+
+    def counts(self, axis: int, length: int) -> tuple[int, int]:
+        """Return the number of low and of high coefficients along one of the axes, by its number here."""
+        if self.lifted:
+            return (length + 1) // 2, length // 2
+        count = band_length(length, self.wavelets[axis].dec_len, self.modes[axis])
+        return count, count
+
+    def band_shapes(self, shape: Shape) -> dict[str, Shape]:
+        """Return the shapes of the bands of one level, by key."""
+        counts = [self.counts(k, shape[axis]) for k, axis in enumerate(self.axes)]
+        shapes = {}
+        for key in self.keys:
+            band = list(shape)
+            for letter, axis, count in zip(key, self.axes, counts, strict=True):
+                band[axis] = count[letter == "d"]
+            shapes[key] = tuple(band)
+        return shapes
+
+    def lines(self, shape: Shape, dtype: np.dtype[Any]) -> Lines:
+        """Return what is done along each axis of samples of this shape."""
+        return _lines(self, tuple(shape[axis] for axis in self.axes), dtype)
+
+
+@lru_cache(maxsize=1024)
+def _lines(spec: TransformSpec, lengths: Shape, dtype: np.dtype[Any]) -> Lines:
+    along = zip(spec.axes, lengths, spec.wavelets, spec.modes, strict=True)
+    return tuple((axis, _line(spec.lifted, n, wavelet, mode, dtype)) for axis, n, wavelet, mode in along)
+
+
+def _line(lifted: bool, length: int, wavelet: Wavelet, mode: str, dtype: np.dtype[Any]) -> Line | Steps:
+    single = dtype.char in "fF"
+    if not lifted:
+        return dwt_line(length, wavelet, mode, single)
+    line = lwt_line(length, wavelet, mode, single or dtype.kind == "i")
+    # Integers are lifted by chains alone; those of 64 bits are too rare to compile loops for.
+    if line is None or (dtype.kind == "i" and (line.chain is None or dtype.itemsize == 8)):
+        return lwt_steps(length, wavelet, mode)
+    return line
+
+
+@lru_cache(maxsize=512)
+def _spec(ndim: int, wavelet: Any, mode: Any, axes: Any, lifted: bool) -> TransformSpec:
+    numbers = checked_axes(axes, ndim)
+    known = LWT_MODES if lifted else MODES
+    wavelets = [as_wavelet(w) for w in per_axis(wavelet, len(numbers), "wavelet")]
+    modes = [check_mode(m, known) for m in per_axis(mode, len(numbers), "mode")]
+    return TransformSpec(lifted, tuple(numbers), tuple(wavelets), tuple(modes))
+
+
+def transform_spec(ndim: int, wavelet: Any, mode: Any, axes: Axes, lifted: bool = False) -> TransformSpec:
+    """Return what a caller asks for, or raise an error that says what is wrong with it."""
+    # Sequences become tuples, so that the answer can be looked up the next time; but not where something else
+    # would be found because it is equal, as 1.0 and True are equal to 1.
+    given = [tuple(v) if isinstance(v, (list, np.ndarray)) else v for v in (wavelet, mode, axes)]
+    for value in given:
+        for part in value if isinstance(value, tuple) else (value,):
+            if type(part) not in _PLAIN:
+                return _spec.__wrapped__(ndim, *given, lifted)
+    return _spec(ndim, *given, lifted)
+
+
+_PLAIN = (str, int, Wavelet, type(None))
+
+
+@dataclass(frozen=True)
+class BandTree:
+    """The shapes of all levels of a transform.
+
+    Parameters
+    ----------
+    spec : TransformSpec
+    sample_shapes : tuple of tuple of int
+        Of the samples of each level, finest first; those of the next level are the approximation.
+    """
+
+    spec: TransformSpec
+    sample_shapes: tuple[Shape, ...]
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.spec, self.sample_shapes))
+
+    def __hash__(self) -> int:
+        """The same as ever, computed once."""
+        return self._hash
+
+    @staticmethod
+    def of_samples(spec: TransformSpec, shape: Shape, levels: int) -> BandTree:
+        """Return the tree of so many levels of samples of this shape."""
+        return _tree_of_samples(spec, shape, levels)
+
+    @staticmethod
+    def of_bands(
+        spec: TransformSpec, shapes: Sequence[Any], shape: Shape | None = None
+    ) -> tuple[BandTree, Shape | None]:
+        """Return the tree that coefficients come from, and the shape of the approximation in it.
+
+        Parameters
+        ----------
+        spec : TransformSpec
+        shapes : list
+            Of the approximation, and by key of the details of each level, coarsest first; None for zeros.
+            Levels without any coefficients are left out.
+        shape : tuple of int, optional
+            Of the samples, where an odd length is asked for.
+
+        Returns
+        -------
+        tree : BandTree
+        approximation : tuple of int or None
+            An approximation that stems from an odd length may have one sample too many along an axis.
+        """
+        low, cut = shapes[0], shapes[0]
+        samples: list[Shape] = []
+        infer = _lwt_shapes if spec.lifted else _dwt_shapes
+        for number, details in enumerate(shapes[1:], 1):
+            if low is None and all(band is None for band in details.values()):
+                continue
+            lengths, low = infer(spec, low, details, number)
+            if not samples:
+                cut = low
+            elif low is not None:
+                samples[-1] = low
+            samples.append(lengths)
+            low = lengths
+        if low is None:
+            raise ArgumentError(NO_COEFFICIENTS)
+        if shape is not None and len(shapes) > 1:
+            samples[-1] = _checked_shape(spec, samples[-1], shape)
+        elif shape is not None and shape != low:
+            raise ArgumentError(f"without details the shape is that of the approximation, {low}")
+        return BandTree(spec, tuple(reversed(samples))), cut
+
+    @property
+    def levels(self) -> int:
+        """The number of levels."""
+        return len(self.sample_shapes)
+
+    @cached_property
+    def detail_shapes(self) -> list[dict[str, Shape]]:
+        """The shapes of the details of each level by key, coarsest first."""
+        keys = self.spec.keys[1:]
+        shapes = [self.spec.band_shapes(shape) for shape in reversed(self.sample_shapes)]
+        return [{key: bands[key] for key in keys} for bands in shapes]
+
+    @cached_property
+    def approximation_shape(self) -> Shape:
+        """The shape of the coarsest approximation."""
+        return self.spec.band_shapes(self.sample_shapes[-1])[self.spec.keys[0]]
+
+    @property
+    def shapes(self) -> list[Any]:
+        """Of the approximation, and of the details of each level by key, coarsest first."""
+        return [self.approximation_shape, *self.detail_shapes]
+
+    @cached_property
+    def flat_shapes(self) -> list[Shape]:
+        """Of all bands: the approximation, then details by level, coarsest first, in the order of keys."""
+        return [self.approximation_shape, *(shape for part in self.detail_shapes for shape in part.values())]
+
+    def by_key(self, flat: Sequence[Any]) -> list[Any]:
+        """Return bands in flat order as a list of the approximation and of details by key."""
+        keys = self.spec.keys[1:]
+        count = len(keys)
+        details = [dict(zip(keys, flat[k : k + count], strict=True)) for k in range(1, len(flat), count)]
+        return [flat[0], *details]
+
+    def level_lines(self, dtype: np.dtype[Any]) -> list[tuple[Shape, Lines]]:
+        """Return for each level, finest first, the shape of its samples and what is done along which axes."""
+        return [(shape, self.spec.lines(shape, dtype)) for shape in self.sample_shapes]
+
+
+@lru_cache(maxsize=512)
+def _tree_of_samples(spec: TransformSpec, shape: Shape, levels: int) -> BandTree:
+    shapes = []
+    for _ in range(levels):
+        shapes.append(shape)
+        shape = spec.band_shapes(shape)[spec.keys[0]]
+    return BandTree(spec, tuple(shapes))
+
+
+def _dwt_shapes(
+    spec: TransformSpec, low: Shape | None, details: Mapping[str, Shape | None], number: int
+) -> tuple[Shape, Shape | None]:
+    """Return the shape that bands of one shape make, and that of the approximation among them."""
+    shapes = {shape for shape in details.values() if shape is not None}
+    if len(shapes) > 1:
+        given = {key: shape for key, shape in details.items() if shape is not None}
+        raise ArgumentError(f"Coefficients arrays must have the same shape, got {given}")
+    if shapes:
+        shape = shapes.pop()
+        if low is not None and low != shape:
+            surplus = [have - want for have, want in zip(low, shape, strict=False)]
+            if len(shape) != len(low) or any(
+                k not in (0, 1) or (k and axis not in spec.axes) for axis, k in enumerate(surplus)
+            ):
+                raise ArgumentError(
+                    f"incompatible coefficient array sizes: approximation {low} and details {shape} of"
+                    f" level {number}"
+                )
+            low = shape
+    else:
+        assert low is not None
+        shape = low
+    lengths = list(shape)
+    for axis, wavelet, mode in zip(spec.axes, spec.wavelets, spec.modes, strict=True):
+        count = shape[axis]
+        lengths[axis] = signal_length(count, wavelet.rec_len, mode)
+        if count < 1 or (mode != "periodization" and 2 * count < wavelet.rec_len):
+            raise ArgumentError(
+                f"Invalid coefficient arrays length: {count} along axis {axis} is too short for the"
+                f" {wavelet.rec_len} taps of {wavelet.name!r} in mode {mode!r}"
+            )
+    return tuple(lengths), low
+
+
+def _lwt_shapes(
+    spec: TransformSpec, low: Shape | None, details: Mapping[str, Shape | None], number: int
+) -> tuple[Shape, Shape | None]:
+    """Return the shape that the bands of an LWT make up: as many high as low, or one fewer, along an axis."""
+    missing = [key for key, shape in details.items() if shape is None]
+    if low is None or missing:
+        raise ArgumentError(
+            f"an LWT needs all its coefficients, level {number} has none for"
+            f" {'the approximation' if low is None else missing}"
+        )
+    shapes = {spec.keys[0]: low, **details}
+    high = shapes.get(spec.keys[-1]) or ()
+    fits = len(high) == len(low) and sorted(shapes) == sorted(spec.keys)
+    lengths = list(low)
+    if fits:
+        for axis in spec.axes:
+            fits &= low[axis] - high[axis] in (0, 1)
+            lengths[axis] += high[axis]
+        fits &= shapes == spec.band_shapes(tuple(lengths))
+    if not fits:
+        raise ArgumentError(f"coefficients of level {number} do not make up one array: {shapes}")
+    return tuple(lengths), low
+
+
+def _checked_shape(spec: TransformSpec, lengths: Shape, shape: Shape) -> Shape:
+    """Return the shape asked for, if it is one that has these coefficients."""
+    least = [n - (axis in spec.axes and not spec.lifted) for axis, n in enumerate(lengths)]
+    if len(shape) != len(lengths) or not all(
+        a <= n <= b for a, n, b in zip(least, shape, lengths, strict=True)
+    ):
+        raise ArgumentError(
+            f"shape {shape} does not match these coefficients; expected between {tuple(least)} and {lengths}"
+        )
+    return shape
+
+
+def deepest_lwt(spec: TransformSpec, shape: Shape) -> int:
+    """Return the level at which the longest line of an LWT is a single number."""
+    return max(1, *(math.ceil(math.log2(max(1, shape[axis]))) for axis in spec.axes))

@@ -1,0 +1,300 @@
+"""The performance model: what a plan needs, over what a device can do at most.
+
+    max(call, start + max(memory, arithmetic + exchange + barriers))   on a GPU, which hides one in the other
+    call + start + memory + arithmetic + exchange + barriers           on a CPU, where they take turns
+
+A level is one pass over its samples, or one for each axis. Memory is a copy of as many bytes, which the
+device was seen to do in so long; arithmetic are multiply-adds; exchange are numbers that go through the
+memory that a group of threads shares; at a barrier a group waits for itself. A call is what the host does
+before, and a start what each kernel takes, however little it has to do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..engines import ceilings as measured
+from ..engines import ondevice
+from ..engines.ceilings import Ceilings
+from ..engines.cpu.threads import WORTHWHILE
+from ..engines.gpu.strategies import STRATEGIES, Strategy
+from ..errors import ArgumentError, ArgumentTypeError
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+__all__ = ["Ceilings", "PlanCost", "Prediction", "ceilings", "cost", "predict"]
+
+TERMS = ("call", "start", "memory", "arithmetic", "exchange", "barriers", "transfer")
+MOST = 6.0  # Times a term may be off before nobody believes that it alone was wrong.
+
+
+class PlanCost(NamedTuple):
+    """What one run of a plan costs.
+
+    ``bytes`` are read from and written to memory; ``operations`` are multiply-adds; at a ``barrier`` all
+    threads wait for each other.
+    """
+
+    bytes: int
+    operations: int
+    barriers: int
+
+
+class LevelWork(NamedTuple):
+    """A level: its samples, how often it goes through memory, and what it needs for a sample."""
+
+    samples: int
+    bytes: int
+    times: int
+    operations: float
+    accesses: float
+    waits: float
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """How long a run of a plan should take, and why.
+
+    Attributes
+    ----------
+    device : str
+    bytes, operations : int
+        Read and written; multiply-adds.
+    barriers : int
+        How often threads wait: all of them between two passes, and the groups of a device within one.
+    launches : int
+        Kernels that are started, or passes on a CPU.
+    terms : dict
+        Seconds for each of call, start, memory, arithmetic, exchange, barriers and transfer.
+    seconds : float
+
+    Examples
+    --------
+    >>> terms = dict.fromkeys(TERMS, 0.0) | {"start": 1e-6, "memory": 4e-6, "arithmetic": 2e-6}
+    >>> one = Prediction("a toy", 100, 50, 0, 1, terms, False)
+    >>> f"{one.seconds:.0e} s, limited by {one.limit}"
+    '5e-06 s, limited by memory'
+    >>> one.off(9e-6)
+    'memory took 2.0 times what the model has'
+    """
+
+    device: str
+    bytes: int
+    operations: int
+    barriers: int
+    launches: int
+    terms: Mapping[str, float]
+    adds: bool
+
+    @property
+    def seconds(self) -> float:
+        """All terms together."""
+        return _together(self.terms, self.adds)
+
+    @property
+    def limit(self) -> str:
+        """The term that is the longest."""
+        return max(self.terms, key=lambda name: self.terms[name])
+
+    def off(self, seconds: float, tolerance: float = 0.3) -> str | None:
+        """Which term explains a measured time that is off by more than a tolerance; None if it is not.
+
+        Of all terms the one is named whose smallest change would make the model right; none, where each would
+        have to be many times as long or as short.
+        """
+        if not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
+            raise ArgumentError(f"a measured time is a number of seconds above zero, got {seconds!r}")
+        ratio = seconds / self.seconds
+        if 1 / (1 + tolerance) <= ratio <= 1 + tolerance:
+            return None
+        found: list[tuple[float, str, float]] = []
+        for name, own in self.terms.items():
+            factor = self._factor(name, seconds) if own > 0 else None
+            if factor is not None:
+                found.append((abs(math.log(factor)), name, factor))
+        if not found:
+            return f"measured is {ratio:.2f} times the model, which no single term explains"
+        _, name, factor = min(found)
+        return f"{name} took {factor:.1f} times what the model has"
+
+    def _factor(self, name: str, seconds: float) -> float | None:
+        """What a term would have to be multiplied by for the sum to be right."""
+
+        def total(factor: float) -> float:
+            return _together({**self.terms, name: self.terms[name] * factor}, self.adds)
+
+        low, high = 1 / MOST, MOST
+        if not total(low) <= seconds <= total(high):
+            return None
+        for _ in range(60):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if total(middle) < seconds else (low, middle)
+        return high
+
+    def __str__(self) -> str:
+        lines = [f"{self.device}: {1e3 * self.seconds:.4g} ms, limited by {self.limit}"]
+        lines += [f"  {name:11}{1e3 * own:10.4f} ms" for name, own in self.terms.items() if own > 0]
+        counts = (
+            f"{self.bytes:,} bytes, {self.operations:,} multiply-adds, {self.launches} launch(es),"
+            f" {self.barriers:,} barrier(s)"
+        )
+        return "\n".join([*lines, f"  {counts}"])
+
+
+def _together(terms: Mapping[str, float], adds: bool) -> float:
+    work = [terms[name] for name in ("arithmetic", "exchange", "barriers")]
+    if adds:
+        return terms["call"] + terms["start"] + terms["memory"] + sum(work) + terms["transfer"]
+    return max(terms["call"], terms["start"] + max(terms["memory"], sum(work))) + terms["transfer"]
+
+
+# --- what a plan needs ----------------------------------------------------------------------------
+
+
+def strategy(plan: Plan) -> Strategy:
+    """Return the strategy of a plan; that of a plan with several, and of the CPU, is the default."""
+    chosen = STRATEGIES.get(plan.strategy, STRATEGIES["auto"])
+    return (chosen.with_scheme or chosen) if plan.scheme != "auto" else chosen
+
+
+def passes(plan: Plan) -> Iterator[LevelWork]:
+    """What each level needs, finest first."""
+    wavelet = plan.spec.wavelets[0]
+    parts = 2 if plan.dtype.kind == "c" else 1  # (numbers that each are two)
+    distribution = strategy(plan)
+    for number, (shape, lines) in enumerate(plan.level_lines()):
+        samples = math.prod(shape)
+        written = sum(math.prod(s) for s in plan.spec.band_shapes(shape).values())
+        operations = sum(line.operations for _, line in lines)
+        level = distribution.cost(len(lines), operations, wavelet, plan.scheme)
+        size = _source_size(plan) if number == 0 else plan.dtype.itemsize
+        moved = round(level.rereads * samples) * size + written * plan.dtype.itemsize
+        moved += (level.passes - 1) * (samples + written) * plan.dtype.itemsize
+        yield LevelWork(
+            samples, moved, level.passes, parts * level.operations, parts * level.accesses, level.barriers
+        )
+
+
+def _source_size(plan: Plan) -> int:
+    """Bytes of a sample as it is read first."""
+    return np.dtype(plan.source_dtype).itemsize if plan.on_device else plan.dtype.itemsize
+
+
+def cost(plan: Plan) -> PlanCost:
+    """What one run forward costs."""
+    found = list(passes(plan))
+    return PlanCost(
+        sum(one.bytes for one in found),
+        round(sum(one.samples * one.operations for one in found)),
+        sum(one.times for one in found),
+    )
+
+
+# --- what a device has ----------------------------------------------------------------------------
+
+
+def ceilings(device: str = "cpu", again: bool = False) -> Ceilings:
+    """What a device can do at most: measured the first time, and remembered.
+
+    Parameters
+    ----------
+    device : str
+        As ``backend`` takes it: ``"cpu"``, ``"cuda"``, ``"opencl:1"``; :func:`undula.devices` lists them.
+    again : bool
+        Measure anew. Do so on a machine that has nothing else to do.
+
+    Examples
+    --------
+    >>> found = ceilings("cpu")
+    >>> found.operations > 1e8, found.copy(1 << 20) > 0
+    (True, True)
+    """
+    name, _ = ondevice.named(device, ondevice.BACKENDS)
+    if name in ("auto", "cpu"):
+        return measured.of_cpu(again, _call)
+    return measured.of_device(ondevice.host(device).device(None), again)
+
+
+def _call() -> tuple[float, float]:
+    """What a call of a plan costs the processor, whatever it has to do, and what each further level does.
+
+    Arrays change from call to call: with the same ones again it would be less.
+    """
+    from .plan import Plan
+
+    turns, found = cycle([np.zeros((16, 16), np.float32) for _ in range(2)]), []
+    for level in (1, 4):
+        plan = Plan((16, 16), "haar", level=level, dtype="float32")
+        run = partial(_next, plan, turns, plan.forward(next(turns)))
+        found.append(measured.seconds_of(run, usual=True))
+    return found[0], max(0.0, (found[1] - found[0]) / 3)
+
+
+def _next(plan: Plan, turns: Iterator[Any], coeffs: list[Any]) -> None:
+    plan.forward(next(turns), out=coeffs)
+
+
+def predict(plan: Plan, device: str | Ceilings | None = None, *, transfers: bool = False) -> Prediction:
+    """How long one run of a plan should take; see :meth:`undula.Plan.predict`."""
+    if plan.backend == "reference":
+        raise ArgumentError(
+            "backend 'reference' is there to be right, and has no model; 'cpu' and devices have"
+        )
+    if device is None:
+        device = plan.device_name
+    if isinstance(device, str):
+        device = ceilings("cpu" if device == "auto" else device)
+    if not isinstance(device, Ceilings):
+        raise ArgumentTypeError(
+            f"a plan is predicted for a device by its name, or for undula.Ceilings; got {device!r}"
+        )
+    found = list(passes(plan))
+    launches = _launches(plan, found)
+    on_cpu = not device.accesses
+    memory = arithmetic = exchange = barriers = 0.0
+    waits = 0
+    for one in found:
+        each = one.bytes / one.times / 2
+        memory += one.times * device.copy(each)
+        rate = device.single if on_cpu and one.samples < WORTHWHILE else device.operations
+        wide = plan.dtype in (np.float64, np.complex128)
+        work = one.samples * one.operations * (2 if wide and on_cpu else 1)
+        arithmetic += work / rate
+        if not on_cpu:
+            exchange += one.samples * one.accesses / device.accesses
+            barriers += one.samples * one.waits / device.barriers
+            waits += math.ceil(one.samples * one.waits)
+    call, start = device.call, launches * device.launch
+    if on_cpu:
+        call += device.level * max(0, plan.level - 1)
+        many = sum(one.times for one in found if one.samples >= WORTHWHILE)
+        start = device.launch * many if device.threads > 1 else 0.0
+    size = math.prod(plan.shape) * _source_size(plan)
+    back = sum(one.bytes for one in found[:1]) - size if found else 0
+    transfer = size / device.upload + back / device.download if transfers and device.upload else 0.0
+    terms = dict(zip(TERMS, (call, start, memory, arithmetic, exchange, barriers, transfer), strict=True))
+    operations = round(sum(one.samples * one.operations for one in found))
+    return Prediction(
+        device.device,
+        sum(one.bytes for one in found),
+        operations,
+        waits + launches,
+        launches,
+        terms,
+        device.adds,
+    )
+
+
+def _launches(plan: Plan, found: list[LevelWork]) -> int:
+    if plan.on_device and plan.level:
+        program: Any = plan.program(False).program
+        return len(program.launches)
+    return sum(one.times for one in found)
