@@ -9,7 +9,10 @@ neighbours by folding their places back onto the line.
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,8 +22,12 @@ from ..inputs import numpy_array
 from ..wavelets import Wavelet, as_wavelet
 
 __all__ = [
+    "BORDERS",
+    "LWT_BORDERS",
     "LWT_MODES",
     "MODES",
+    "Arithmetic",
+    "Border",
     "Modes",
     "band_length",
     "check_mode",
@@ -92,46 +99,205 @@ def check_mode(mode: object, known: tuple[str, ...] = MODES) -> str:
     return name
 
 
-def extend(line: NDArray[Any], axis: int, start: int, stop: int, mode: str) -> NDArray[Any]:
-    """The samples of places ``start … stop - 1``, of a line that is known from 0 to its length.
-
-    Examples
-    --------
-    >>> extend(np.array([1, 2, 3]), 0, -3, 6, "reflect")
-    array([2, 3, 2, 1, 2, 3, 2, 1, 2])
-    """
-    n = line.shape[axis]
-    if n == 0:
-        raise ArgumentError(f"an axis of length 0 cannot be extended; the shape is {line.shape}")
-    if 0 <= start <= stop <= n:
-        return np.take(line, range(start, stop), axis)
-    index, factors = combinations(n, np.arange(start, stop), mode)
-    total = np.take(line, index[:, 0], axis)
-    if mode not in _WEIGHTED:
-        return total
-    shape = [1] * line.ndim
-    shape[axis] = -1
-    kind = line.dtype if line.dtype.kind in "iu" else line.real.dtype
-    weights = [column.astype(kind).reshape(shape) for column in factors.T]
-    total = np.where(weights[0] != 0, total * weights[0], line.dtype.type(0))
-    for number, weight in enumerate(weights[1:]):
-        pair = (np.take(line, index[:, 2 * number + side], axis) for side in (1, 2))
-        rise = np.subtract(*pair)
-        total = np.where(weight != 0, total + weight * rise, total)
-    return np.asarray(total, dtype=line.dtype)
-
-
-DIFFERENCES = 2  # A sample beyond the ends is made of one on the line and of no more differences than this.
+DIFFERENCES = 2  # the most differences in a value beyond the ends
 TERMS = 1 + 2 * DIFFERENCES
-_WEIGHTED = ("zero", "antisymmetric", "antireflect", "smooth")
+
+
+# --- the table of boundary modes ------------------------------------------------------------------
+
+
+class Extension(NamedTuple):
+    """The value of a line at a place, as a combination of samples.
+
+    It is ``weights[0]·x[places[0]] + weights[1]·(x[places[1]] - x[places[2]]) + …``; the only weight is 1 if
+    there are none. Differences of neighbours are small and exact, so little is lost to rounding however far a
+    line is extrapolated, and the extension of a constant is the same constant.
+    """
+
+    places: tuple[Any, ...]
+    weights: tuple[Any, ...] = ()
+
+
+class Arithmetic(Protocol):
+    """What the rules of :data:`BORDERS` compute with: NumPy's integers, or expressions in C."""
+
+    def where(self, condition: Any, then: Any, otherwise: Any) -> Any:
+        """Return one of two values."""
+
+    def both(self, first: Any, second: Any) -> Any:
+        """Return whether two conditions hold."""
+
+    def either(self, first: Any, second: Any) -> Any:
+        """Return whether at least one of two conditions holds."""
+
+    def minimum(self, first: Any, second: Any) -> Any:
+        """Return the smaller value."""
+
+    def quotient(self, value: Any, divisor: Any) -> Any:
+        """Return the quotient of a value and one of its divisors, or of a non-negative value."""
+
+    def wrap(self, place: Any, period: Any) -> Any:
+        """Return the non-negative remainder."""
+
+    def mirror(self, place: Any, length: Any, last: Any) -> Any:
+        """Reflect at both ends, so that ``last`` becomes 0: an odd one repeats the samples at the ends."""
+
+
+@dataclass(frozen=True)
+class Border:
+    """A rule for what lies beyond the ends of a line.
+
+    Parameters
+    ----------
+    name : str
+    rule : callable
+        The extension at a place p of a line of n samples, written once for any :class:`Arithmetic`. A place
+        of -1 stands for zero.
+    certain : bool
+        Whether every place is made of samples, and none is zero.
+    is_long : bool
+        Whether the rule is so long that copies of it dominate a kernel.
+    folded : bool
+        Whether n counts the samples of the line, though p counts the coefficients of a band.
+    """
+
+    name: str
+    rule: Callable[[Any, Any, Any], Extension] = field(repr=False)
+    certain: bool = True
+    is_long: bool = False
+    folded: bool = False
+
+    @cached_property
+    def _example(self) -> Extension:
+        return self.rule(np.arange(1), 2, _NUMPY)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether samples are multiplied by weights."""
+        return bool(self._example.weights)
+
+    @property
+    def differences(self) -> int:
+        """The number of weighted differences in a value beyond the ends."""
+        return len(self._example.places) // 2
+
+    def sources(self, places: NDArray[np.int_], n: int) -> NDArray[np.int_]:
+        """Return the sample at each place, -1 for zero; for borders without weights."""
+        return np.broadcast_to(self.rule(places, n, _NUMPY).places[0], places.shape)
+
+
+class _NumpyArithmetic:
+    where = staticmethod(np.where)
+    both = staticmethod(np.logical_and)
+    either = staticmethod(np.logical_or)
+    minimum = staticmethod(np.minimum)
+
+    @staticmethod
+    def quotient(value: Any, divisor: int) -> Any:
+        return value // max(1, divisor)  # Both sides of a condition are computed, so a divisor may be 0.
+
+    @staticmethod
+    def wrap(place: Any, period: int) -> Any:
+        return place % max(1, period)
+
+    @staticmethod
+    def mirror(place: Any, length: int, last: int) -> Any:
+        period = max(1, last + last % 2)
+        inside = place % period
+        return np.minimum(inside, (last if last % 2 else period) - inside)
+
+
+_NUMPY: Arithmetic = _NumpyArithmetic()
+
+
+def _zero(p: Any, n: Any, f: Arithmetic) -> Extension:
+    return Extension((f.where(f.either(p < 0, p >= n), -1, p),))
+
+
+def _constant(p: Any, n: Any, f: Arithmetic) -> Extension:
+    return Extension((f.where(p < 0, 0, f.where(p >= n, n - 1, p)),))
+
+
+def _symmetric(p: Any, n: Any, f: Arithmetic) -> Extension:
+    return Extension((f.mirror(p, n, 2 * n - 1),))
+
+
+def _antisymmetric(p: Any, n: Any, f: Arithmetic) -> Extension:
+    return Extension((f.mirror(p, n, 2 * n - 1),), (f.where(f.wrap(p, 2 * n) < n, 1, -1),))
+
+
+def _reflect(p: Any, n: Any, f: Arithmetic) -> Extension:
+    return Extension((f.where(n == 1, 0, f.mirror(p, n, 2 * n - 2)),))
+
+
+def _periodic(p: Any, n: Any, f: Arithmetic) -> Extension:
+    return Extension((f.wrap(p, n),))
+
+
+def _periodization(p: Any, n: Any, f: Arithmetic) -> Extension:
+    return Extension(
+        (f.minimum(f.wrap(p, n + n % 2), n - 1),)
+    )  # A line of odd length repeats its last sample.
+
+
+def _smooth(p: Any, n: Any, f: Arithmetic) -> Extension:
+    end, beside = f.where(p < 0, 0, n - 1), f.where(n == 1, 0, f.where(p < 0, 1, n - 2))
+    return Extension((end, end, beside), (1, f.where(n == 1, 0, f.where(p < 0, -p, p - n + 1))))
+
+
+def _antireflect(p: Any, n: Any, f: Arithmetic) -> Extension:
+    # Odd reflection at both ends. Each turn of 2n - 2 places adds twice the rise of the line; a place that
+    # runs back is as far above the end where it turned as the sample that it mirrors is below.
+    turn = 2 * n - 2
+    inside = f.wrap(p, turn)
+    back, mirrored, end = inside >= n, f.mirror(p, n, turn), f.where(p < 0, 0, n - 1)
+    turns = f.quotient(p - inside, turn) + f.where(f.both(back, p < 0), 1, 0)
+    places = f.where(n == 1, 0, f.where(back, end, mirrored)), end, f.where(n == 1, 0, mirrored), n - 1, 0
+    return Extension(places, (1, f.where(f.both(n > 1, back), 1, 0), f.where(n == 1, 0, 2 * turns)))
+
+
+def _folded_low(p: Any, n: Any, f: Arithmetic) -> Extension:
+    return Extension((f.where(n == 1, 0, f.quotient(f.mirror(2 * p, n, 2 * n - 2), 2)),))
+
+
+def _folded_high(p: Any, n: Any, f: Arithmetic) -> Extension:
+    return Extension((f.where(n == 1, -1, f.quotient(f.mirror(2 * p + 1, n, 2 * n - 2), 2)),))
+
+
+def _wrapped(p: Any, n: Any, f: Arithmetic) -> Extension:
+    return Extension((f.where(n == 0, -1, f.wrap(p, n)),))
+
+
+BORDERS = {
+    border.name: border
+    for border in (
+        Border("zero", _zero, certain=False),
+        Border("constant", _constant),
+        Border("symmetric", _symmetric),
+        Border("periodic", _periodic),
+        Border("smooth", _smooth),
+        Border("periodization", _periodization),
+        Border("reflect", _reflect),
+        Border("antisymmetric", _antisymmetric, is_long=True),
+        Border("antireflect", _antireflect, is_long=True),
+        # Bands of an LWT, whose coefficients are at the places 2k and 2k + 1 of a line of n samples.
+        Border("folded low", _folded_low, folded=True),
+        Border("folded high", _folded_high, certain=False, folded=True),
+        Border("wrapped", _wrapped, certain=False),
+    )
+}
+"""All borders by name: the modes of the DWT for samples, and three more for the bands of an LWT."""
+
+LWT_BORDERS = {
+    "symmetric": (BORDERS["folded low"], BORDERS["folded high"]),
+    "periodic": (BORDERS["wrapped"], BORDERS["wrapped"]),
+    "zero": (BORDERS["zero"], BORDERS["zero"]),
+}
+"""The borders of the low and of the high band, by mode of the LWT."""
 
 
 def combinations(n: int, places: NDArray[np.int_], mode: str) -> tuple[NDArray[np.int_], NDArray[np.float64]]:
-    """What stands at places of a line of ``n`` samples, of which samples it is made.
-
-    It is ``f₀·line[i₀] + f₁·(line[i₁] - line[i₂]) + f₂·(line[i₃] - line[i₄])``. Differences of neighbours are
-    small and exact, so little is lost to rounding however far a line is extrapolated, and a constant goes on
-    as the same constant.
+    """Return the samples that make up a line at some places, and their weights; see :class:`Extension`.
 
     Returns
     -------
@@ -147,52 +313,51 @@ def combinations(n: int, places: NDArray[np.int_], mode: str) -> tuple[NDArray[n
     """
     if mode not in MODES:
         raise UnknownNameError("mode", mode, MODES)
+    extension = BORDERS[mode].rule(places, n, _NUMPY)
     index = np.zeros((places.size, TERMS), dtype=np.int_)
     factors = np.zeros((places.size, 1 + DIFFERENCES))
     factors[:, 0] = 1
-    if n == 1 and mode in _LEVEL_ON_ONE:
-        return index, factors
-    nearest = np.clip(places, 0, n - 1)
-    if mode == "periodization":  # an odd line repeats its last sample
-        index[:, 0] = np.minimum(places % (n + n % 2), n - 1)
-    elif mode == "periodic":
-        index[:, 0] = places % n
-    elif mode in ("symmetric", "antisymmetric"):
-        index[:, 0] = _fold(places, 2 * n - 1)
-        if mode == "antisymmetric":
-            factors[:, 0] = np.where((places // n) % 2 == 1, -1, 1)
-    elif mode == "reflect":
-        index[:, 0] = _fold(places, 2 * n - 2)
-    elif mode == "antireflect":
-        # Odd reflection at both ends: each turn of 2n - 2 places adds twice the rise of the line, and what
-        # runs back is as far above the end where it turned as the sample it mirrors is below.
-        turn, place = np.divmod(places, 2 * n - 2)
-        back = place > n - 1
-        mirrored, end = _fold(places, 2 * n - 2), np.where(turn < 0, 0, n - 1)
-        index[:, 0] = np.where(back, end, mirrored)
-        index[:, 1], index[:, 2], factors[:, 1] = end, mirrored, back
-        index[:, 3], index[:, 4], factors[:, 2] = n - 1, 0, 2 * (turn + (back & (turn < 0)))
-    elif mode == "smooth":
-        index[:, 0] = index[:, 1] = nearest
-        index[:, 2], factors[:, 1] = np.where(places < 0, 1, n - 2), np.abs(places - nearest)
-    else:
-        index[:, 0] = nearest
-        if mode == "zero":
-            factors[:, 0] = places == nearest
+    for column, source in enumerate(extension.places):
+        index[:, column] = source
+    for column, weight in enumerate(extension.weights):
+        factors[:, column] = weight
+    inside = (places >= 0) & (places < n)
+    index[inside, 0], factors[inside] = places[inside], (1, *[0] * DIFFERENCES)
+    nothing = index[:, 0] < 0
+    index[nothing, 0], factors[nothing, 0] = np.clip(places, 0, n - 1)[nothing], 0
     return index, factors
 
 
-_LEVEL_ON_ONE = ("reflect", "antireflect", "smooth")  # a line of one sample goes on as a constant
+# --- lines and their lengths ----------------------------------------------------------------------
 
 
-def _fold(places: NDArray[np.int_], last: int) -> NDArray[np.int_]:
-    """Places folded by mirrors: at 0 and ``last / 2``, so that ``last`` comes back to 0.
+def extend(line: NDArray[Any], axis: int, start: int, stop: int, mode: str) -> NDArray[Any]:
+    """The samples of places ``start … stop - 1``, of a line that is known from 0 to its length.
 
-    An odd ``last`` puts the mirror between two samples, at the half; then the first mirror is at -1/2.
+    Examples
+    --------
+    >>> extend(np.array([1, 2, 3]), 0, -3, 6, "reflect")
+    array([2, 3, 2, 1, 2, 3, 2, 1, 2])
     """
-    period = last + last % 2
-    inside = places % period
-    return np.minimum(inside, last - inside) if last % 2 else np.minimum(inside, period - inside)
+    n = line.shape[axis]
+    if n == 0:
+        raise ArgumentError(f"an axis of length 0 cannot be extended; the shape is {line.shape}")
+    if 0 <= start <= stop <= n:
+        return np.take(line, range(start, stop), axis)
+    index, factors = combinations(n, np.arange(start, stop), mode)
+    total = np.take(line, index[:, 0], axis)
+    if mode != "zero" and not BORDERS[mode].weighted:
+        return total
+    shape = [1] * line.ndim
+    shape[axis] = -1
+    kind = line.dtype if line.dtype.kind in "iu" else line.real.dtype
+    weights = [column.astype(kind).reshape(shape) for column in factors.T]
+    total = np.where(weights[0] != 0, total * weights[0], line.dtype.type(0))
+    for number, weight in enumerate(weights[1:]):
+        pair = (np.take(line, index[:, 2 * number + side], axis) for side in (1, 2))
+        rise = np.subtract(*pair)
+        total = np.where(weight != 0, total + weight * rise, total)
+    return np.asarray(total, dtype=line.dtype)
 
 
 def band_length(length: int, filter_length: int, mode: str) -> int:
@@ -284,17 +449,15 @@ def pad(x: ArrayLike, pad_widths: Any, mode: str | int) -> NDArray[Any]:
 
 
 def source_places(places: NDArray[np.int_], length: int, mode: str) -> NDArray[np.int_]:
-    """The places on the line from which a lifting step reads when it wants ``places``.
+    """Return the places on the line from which a lifting step reads when it needs ``places``.
 
-    Even places stay even and odd ones odd. A place that holds nothing is answered with -1: everything
-    beyond the ends in mode ``zero``, and odd places on a line of length 1.
+    Even places stay even and odd ones odd. The answer is -1 for a place that holds nothing: everything beyond
+    the ends in mode ``zero``, and odd places on a line of length 1.
     """
-    if mode == "symmetric":
-        found = _fold(places, 2 * length - 2) if length > 1 else np.where(places % 2, -1, 0)
-    elif mode == "periodic":
-        # Each of the two components repeats with its own length: on a line of odd length they differ.
-        counts = np.where(places % 2, length // 2, (length + 1) // 2)
-        found = np.where(counts, 2 * ((places // 2) % np.maximum(counts, 1)) + places % 2, -1)
-    else:
-        found = np.where((places >= 0) & (places < length), places, -1)
-    return found
+    odd = places % 2
+    numbers = [
+        border.sources(places // 2, length if border.folded else (length + 1 - band) // 2)
+        for band, border in enumerate(LWT_BORDERS[mode])
+    ]
+    number = np.where(odd, numbers[1], numbers[0])
+    return np.where(number < 0, -1, 2 * number + odd)

@@ -15,16 +15,16 @@ static __device__ __forceinline__ int mirrored(int p, int n, int last) {
     return p;
 }
 static __device__ __forceinline__ int border_x_place(int p, int n, int t) {
-    if (n == 1 || t == 4) return 0;
+    if (t == 0) return n == 1 ? 0 : wrapped(p, 2 * n - 2) >= n ? (p < 0 ? 0 : n - 1) : mirrored(p, n, 2 * n - 2);
+    if (t == 1) return p < 0 ? 0 : n - 1;
+    if (t == 2) return n == 1 ? 0 : mirrored(p, n, 2 * n - 2);
     if (t == 3) return n - 1;
-    const int back = wrapped(p, 2 * n - 2) >= n;
-    if (t == 1 || (t == 0 && back)) return p < 0 ? 0 : n - 1;
-    return mirrored(p, n, 2 * n - 2);
+    return 0;
 }
 static __device__ __forceinline__ number border_x_weight(int p, int n, int t) {
-    if (n == 1 || t == 0) return t == 0;
-    const int q = wrapped(p, 2 * n - 2), back = q >= n, turn = (p - q) / (2 * n - 2);
-    return t == 1 ? back : 2 * (turn + (back && p < 0));
+    if (t == 0) return 1;
+    if (t == 1) return n > 1 && wrapped(p, 2 * n - 2) >= n ? 1 : 0;
+    return n == 1 ? 0 : 2 * ((p - wrapped(p, 2 * n - 2)) / (2 * n - 2) + (wrapped(p, 2 * n - 2) >= n && p < 0 ? 1 : 0));
 }
 static __device__ __forceinline__ number take_x(const float *line, int step, int p, int n, int extent) {
     if (p >= 0 && p < n) return line[(long long)p * step];

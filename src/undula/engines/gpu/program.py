@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from ...errors import ArgumentError
+from ...lowering.borders import BORDERS, Border
 from ...lowering.flow import flow
 from ...lowering.line import Line, Steps
 from ...lowering.mixing import Mixing, Unmixing
 from ..strides import contiguous, plane_strides
 from .emit import KernelSpec, moves
-from .emit.borders import back_borders, forward_border
 from .emit.kernel import INTEGERS, Axis
 from .launches import DeviceProgram, Launch, Ref, Task, UnfollowableError, UnfusedError
 from .strategies import STEPWISE, Strategy, Target, Views, Workload
@@ -223,7 +223,7 @@ class ProgramBuilder:
             number == "float",
             number == "int",
         )
-        borders = back_borders(line.family, line.mode) if spec.back else (forward_border(line.mode),)
+        borders = _back_borders(line.family, line.mode) if spec.back else (BORDERS[line.mode],)
         return Axis(axis_flow, borders)
 
     def _views(
@@ -299,3 +299,12 @@ class ProgramBuilder:
 
 def _band_dtype(bands: Sequence[Ref | None]) -> str:
     return next(band.dtype for band in bands if band is not None)
+
+
+def _back_borders(family: str, mode: str) -> tuple[Border, Border]:
+    """Return the borders of the low and of the high band for the inverse."""
+    if family == "lwt" and mode == "reflect":
+        return BORDERS["folded low"], BORDERS["folded high"]
+    # An LWT is wrapped only if both bands have the same length.
+    kind = "periodic" if family == "lwt" or mode == "periodization" else "zero"
+    return BORDERS[kind], BORDERS[kind]

@@ -1,18 +1,19 @@
-"""Boundary modes as C functions.
+"""Boundary modes as C functions, printed from the table of :mod:`undula.lowering.borders`.
 
 Each border has a function ``<name>_place(p, n, t)``: the index on the line of the t-th sample from which the
-value at place p is computed, or -1 for none. Modes with weights also have ``<name>_weight(p, n, t)``: weight
-0 is that of sample 0, weight 1 that of the difference of samples 1 and 2, weight 2 that of the difference of
-samples 3 and 4 (see ``lowering.borders.combinations``). For the inverse, p is the index of a coefficient; an
-LWT folds it on the line of n samples, and a DWT has n coefficients and zeros beyond.
+value at place p is computed, or -1 for none. Borders with weights also have ``<name>_weight(p, n, t)``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
+from ....lowering.borders import Arithmetic, Border
 from .dialect import Dialect
 from .text import Text
+
+__all__ = ["FOLDS", "emit_border"]
 
 # Most places beyond the ends are close to them: one addition suffices, and the division is in a rare branch.
 FOLDS = """\
@@ -29,96 +30,108 @@ FOLDS = """\
     return p;
 }}"""
 
-__all__ = ["FOLDS", "Border", "back_borders", "forward_border"]
-
-# Bodies of the functions, in terms of p, n and t. ``wrapped`` is the non-negative remainder, and ``mirrored``
-# reflects at both ends so that ``last`` maps to 0.
-_PLACES = {
-    "zero": "return p < 0 || p >= n ? -1 : p;",
-    "constant": "return p < 0 ? 0 : p >= n ? n - 1 : p;",
-    "symmetric": "return mirrored(p, n, 2 * n - 1);",
-    "periodic": "return wrapped(p, n);",
-    "periodization": "const int q = wrapped(p, n + n % 2);\nreturn q < n ? q : n - 1;",
-    "reflect": "return n == 1 ? 0 : mirrored(p, n, 2 * n - 2);",
-    "antisymmetric": "return mirrored(p, n, 2 * n - 1);",
-    "smooth": "if (t < 2) return p < 0 ? 0 : n - 1;\nreturn n == 1 ? 0 : p < 0 ? 1 : n - 2;",
-    "antireflect": (
-        "if (n == 1 || t == 4) return 0;\nif (t == 3) return n - 1;\n"
-        "const int back = wrapped(p, 2 * n - 2) >= n;\n"
-        "if (t == 1 || (t == 0 && back)) return p < 0 ? 0 : n - 1;\nreturn mirrored(p, n, 2 * n - 2);"
-    ),
-    # Low and high coefficients of an LWT stand at the places 2k and 2k + 1 of a line of n samples.
-    "folded low": "return n == 1 ? 0 : mirrored(2 * p, n, 2 * n - 2) / 2;",
-    "folded high": "return n == 1 ? -1 : mirrored(2 * p + 1, n, 2 * n - 2) / 2;",
-    "wrapped": "return n == 0 ? -1 : wrapped(p, n);",
-}
-_WEIGHTS = {
-    "antisymmetric": "return wrapped(p, 2 * n) < n ? 1 : -1;",
-    "smooth": "return t == 0 ? 1 : p < 0 ? -p : p - n + 1;",
-    "antireflect": (
-        "if (n == 1 || t == 0) return t == 0;\n"
-        "const int q = wrapped(p, 2 * n - 2), back = q >= n, turn = (p - q) / (2 * n - 2);\n"
-        "return t == 1 ? back : 2 * (turn + (back && p < 0));"
-    ),
-}
-_DIFFERENCES = {"smooth": 1, "antireflect": 2}
+# How tightly the operators of C bind.
+_CONDITIONAL, _OR, _AND, _EQUAL, _COMPARED, _SUM, _PRODUCT, _UNARY, _ATOM = range(9)
 
 
-@dataclass(frozen=True)
-class Border:
-    """The extension of a line beyond its ends.
+class _Expression:
+    """An integer expression in C."""
 
-    Parameters
-    ----------
-    kind : str
-        A mode of the DWT, or ``folded low``, ``folded high`` or ``wrapped`` for coefficients of an LWT.
-    """
+    def __init__(self, text: str, binding: int = _ATOM) -> None:
+        self.text, self.binding = text, binding
 
-    kind: str
+    def inside(self, binding: int) -> str:
+        """Return the text as an operand, in parentheses if it binds less tightly than its operator."""
+        return self.text if self.binding >= binding else f"({self.text})"
 
-    @property
-    def differences(self) -> int:
-        """Number of weighted differences in a value beyond the ends."""
-        return _DIFFERENCES.get(self.kind, 0)
+    def _joined(self, operator: str, other: Any, binding: int, swapped: bool = False) -> _Expression:
+        left, right = (_expression(other), self) if swapped else (self, _expression(other))
+        text = f"{left.inside(binding)} {operator} {right.inside(binding + 1)}"
+        return _Expression(text, binding)
 
-    @property
-    def weighted(self) -> bool:
-        """Whether samples are multiplied by weights."""
-        return self.kind in _WEIGHTS
+    def __add__(self, other: Any) -> _Expression:
+        return self._joined("+", other, _SUM)
 
-    @property
-    def certain(self) -> bool:
-        """Whether every place beyond the ends is computed from samples, and none is zero."""
-        return self.kind not in ("zero", "folded high", "wrapped")
+    def __sub__(self, other: Any) -> _Expression:
+        return self._joined("-", other, _SUM)
 
-    @property
-    def is_long(self) -> bool:
-        """Whether the functions are so long that copies of them dominate a kernel."""
-        return self.kind in ("antisymmetric", "antireflect")
+    def __rmul__(self, other: Any) -> _Expression:
+        return self._joined("*", other, _PRODUCT, swapped=True)
 
-    @property
-    def folded(self) -> bool:
-        """Whether places are folded on the line of samples, not on that of coefficients."""
-        return self.kind in ("folded low", "folded high")
+    def __mod__(self, other: Any) -> _Expression:
+        return self._joined("%", other, _PRODUCT)
 
-    def emit(self, text: Text, dialect: Dialect, name: str, number: str) -> None:
-        """Append the functions."""
-        with text.block(f"{dialect.function} int {name}_place(int p, int n, int t)"):
-            text(*_PLACES[self.kind].split("\n"))
-        if self.weighted:
-            with text.block(f"{dialect.function} {number} {name}_weight(int p, int n, int t)"):
-                text(*_WEIGHTS[self.kind].split("\n"))
+    def __neg__(self) -> _Expression:
+        return _Expression(f"-{self.inside(_UNARY)}", _UNARY)
 
+    def __lt__(self, other: Any) -> _Expression:
+        return self._joined("<", other, _COMPARED)
 
-def forward_border(mode: str) -> Border:
-    """Return the border of samples in a mode of the DWT."""
-    return Border(mode)
+    def __gt__(self, other: Any) -> _Expression:
+        return self._joined(">", other, _COMPARED)
+
+    def __ge__(self, other: Any) -> _Expression:
+        return self._joined(">=", other, _COMPARED)
+
+    def __eq__(self, other: object) -> Any:
+        return self._joined("==", other, _EQUAL)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
-def back_borders(family: str, mode: str) -> tuple[Border, Border]:
-    """Return the borders of the low and of the high band for the inverse."""
-    if family == "lwt" and mode == "reflect":
-        return Border("folded low"), Border("folded high")
-    # An LWT is wrapped only if both bands have the same length.
-    kind = "periodic" if family == "lwt" or mode == "periodization" else "zero"
-    return Border(kind), Border(kind)
+def _expression(value: Any) -> _Expression:
+    return (
+        value if isinstance(value, _Expression) else _Expression(str(value), _ATOM if value >= 0 else _UNARY)
+    )
+
+
+class _CArithmetic:
+    @staticmethod
+    def where(condition: Any, then: Any, otherwise: Any) -> _Expression:
+        texts = [_expression(part) for part in (condition, then, otherwise)]
+        text = f"{texts[0].inside(_OR)} ? {texts[1].inside(_OR)} : {texts[2].text}"
+        return _Expression(text, _CONDITIONAL)
+
+    @staticmethod
+    def both(first: Any, second: Any) -> _Expression:
+        return _Expression(f"{first.inside(_AND)} && {second.inside(_AND)}", _AND)
+
+    @staticmethod
+    def either(first: Any, second: Any) -> _Expression:
+        return _Expression(f"{first.inside(_OR)} || {second.inside(_OR)}", _OR)
+
+    @staticmethod
+    def minimum(first: Any, second: Any) -> _Expression:
+        return _Expression(f"min({_expression(first).text}, {_expression(second).text})")
+
+    @staticmethod
+    def quotient(value: Any, divisor: Any) -> _Expression:
+        text = f"{value.inside(_PRODUCT)} / {_expression(divisor).inside(_UNARY)}"
+        return _Expression(text, _PRODUCT)
+
+    @staticmethod
+    def wrap(place: Any, period: Any) -> _Expression:
+        return _Expression(f"wrapped({place.text}, {period.text})")
+
+    @staticmethod
+    def mirror(place: Any, length: Any, last: Any) -> _Expression:
+        return _Expression(f"mirrored({place.text}, {length.text}, {last.text})")
+
+
+_C: Arithmetic = _CArithmetic()
+
+
+def _emit_choice(text: Text, head: str, choices: Sequence[Any]) -> None:
+    """Append a function that returns the t-th of some expressions."""
+    with text.block(f"{head}(int p, int n, int t)"):
+        for number, choice in enumerate(choices[:-1]):
+            text(f"if (t == {number}) return {_expression(choice).text};")
+        text(f"return {_expression(choices[-1]).text};")
+
+
+def emit_border(text: Text, dialect: Dialect, border: Border, name: str) -> None:
+    """Append the functions of a border."""
+    places, weights = border.rule(_Expression("p"), _Expression("n"), _C)
+    _emit_choice(text, f"{dialect.function} int {name}_place", places)
+    if weights:
+        _emit_choice(text, f"{dialect.function} number {name}_weight", weights)

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ....lowering.borders import Border
 from ....lowering.flow import Flow, FlowStep
 from ....lowering.mixing import Mixing, Unmixing
-from .borders import FOLDS, Border
+from .borders import FOLDS, emit_border
 from .dialect import Dialect
 from .text import Text, literal
 
@@ -351,7 +352,7 @@ def emit_beyond(
 def emit_take(text: Text, dialect: Dialect, spec: KernelSpec, array: str, border: Border) -> None:
     """Append a function that reads a line of an array at any place, also beyond its ends."""
     kind = f"{dialect.global_memory}const {ELEMENTS[spec.source]} *"
-    border.emit(text, dialect, f"border_{array}", "number")
+    emit_border(text, dialect, border, f"border_{array}")
     with text.block(
         f"{dialect.function} number take_{array}({kind}line, int step, int p, int n, int extent)"
     ):

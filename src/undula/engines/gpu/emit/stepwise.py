@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ....lowering.borders import Border
 from ....lowering.flow import FlowStep, Tap
 from ....lowering.rounding import Rounding
-from .borders import Border
+from .borders import emit_border
 from .dialect import Dialect
 from .kernel import (
     ELEMENTS,
@@ -46,7 +47,7 @@ def emit(
     text = Text()
     element = ELEMENTS[dtype]
     emit_prelude(text, dialect, spec)
-    border.emit(text, dialect, "border", "number")
+    emit_border(text, dialect, border, "border")
     _, _, integers = parameter_list(spec, dialect, EXTENTS)
     used = tuple((name, wide) for name, wide in integers if not name.startswith("x_"))
     listed = ",\n        ".join(

@@ -13,9 +13,10 @@ from functools import lru_cache
 
 from ....algebra import PolyphaseMatrix
 from ....liftings import lifting
+from ....lowering.borders import Border
 from ....schemes import Scheme, scheme
 from ....wavelets import Wavelet
-from .borders import Border
+from .borders import emit_border
 from .dialect import Dialect
 from .kernel import (
     ELEMENTS,
@@ -321,7 +322,7 @@ class _TiledEmitter:
             down = spec.down.borders[number >> 1 if spec.back else 0]
             along = spec.along.borders[number & 1 if spec.back else 0]
             for name, border in ((f"{array}_down", down), (f"{array}_along", along)):
-                border.emit(text, dialect, name, "number")
+                emit_border(text, dialect, border, name)
             if down.weighted or along.weighted:
                 self._emit_take_in_row(array, kind, along)
             counts = ["rows", "columns"]

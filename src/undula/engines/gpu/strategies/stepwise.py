@@ -5,18 +5,15 @@ Callers do not choose this strategy: it runs every axis whose line is a :class:`
 
 from __future__ import annotations
 
+from ....lowering.borders import BORDERS, LWT_BORDERS
 from ....lowering.flow import Entry, Exit, Flow, Tap
 from ....lowering.line import Steps
 from ..emit import KernelSpec, naive, stepwise
-from ..emit.borders import Border
 from ..emit.kernel import Axis
 from ..launches import Launch
 from .base import Strategy, Target, Workload, launches_of
 
 __all__ = ["STEPWISE", "Stepwise"]
-
-# Borders of the low and of the high band, by mode; zeros otherwise.
-BORDERS = {"symmetric": ("folded low", "folded high"), "periodic": ("wrapped", "wrapped")}
 
 
 class Stepwise(Strategy):
@@ -42,7 +39,7 @@ class Stepwise(Strategy):
             ((Tap(0, 0, 1.0),), (Tap(1, 0, 1.0),)),
             (Exit(0, 0, scales[0]), Exit(1, 0, scales[1])),
         )
-        borders = (Border("zero"), Border("zero")) if back else (Border("zero"),)
+        borders = (BORDERS["zero"],) * (2 if back else 1)
         rows, inner, planes = workload.rows, workload.columns, workload.planes
         pairs = (rows + 1) // 2
         split = KernelSpec(back, Axis(copies, borders), None, 1, spec.source, spec.result)
@@ -63,7 +60,7 @@ class Stepwise(Strategy):
                 tuple(ratio * factor for factor in step.factors),
                 tuple(step.offsets.tolist()),
                 (step.rounded.undone() if back else step.rounded) if rounded else None,
-                Border(BORDERS.get(line.mode, ("zero", "zero"))[other]),
+                LWT_BORDERS[line.mode][other],
                 dialect,
                 back,
             )

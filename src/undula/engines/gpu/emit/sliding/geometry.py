@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .....lowering.borders import Border
 from .....lowering.flow import Flow
-from ..borders import Border
 from ..dialect import Dialect
 from ..kernel import ELEMENTS, KernelSpec
 

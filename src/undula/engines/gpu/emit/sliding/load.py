@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..borders import Border
+from .....lowering.borders import Border
+from ..borders import emit_border
 from ..kernel import ELEMENTS, emit_beyond, load_expr
 from ..text import Text
 from .geometry import Lanes, Piece, within
@@ -23,7 +24,7 @@ def emit_borders(text: Text, lanes: Lanes) -> None:
             continue
         for band, border in enumerate(axis.borders):
             text("")
-            border.emit(text, lanes.dialect, lanes.border_name(name, band), "number")
+            emit_border(text, lanes.dialect, border, lanes.border_name(name, band))
             if name == "along" and border.is_long:
                 _emit_value_beyond(text, lanes, border, lanes.border_name(name, band))
 
