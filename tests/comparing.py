@@ -1,10 +1,16 @@
 """Coefficients compared, however they are nested; and arrays to transform."""
 
 import os
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+import undula
+from undula.engines.base import TransformOptions, engine
+from undula.lowering.coeffs import from_keys, to_keys
+from undula.lowering.spec import BandTree, transform_spec
 
 THOROUGH = os.environ.get("UNDULA_TESTS") == "thorough"  # make thorough: nothing is left out
 TOLERANCE = {"float32": 1e-5, "complex64": 1e-5, "float64": 1e-12, "complex128": 1e-12, "int64": 0.0}
@@ -36,3 +42,43 @@ def noise(*shape: int, dtype: str = "f8") -> NDArray[Any]:
     rng = np.random.default_rng(sum(shape))
     x = 10 * rng.standard_normal(shape)
     return (x + 1j * x[::-1]).astype(dtype) if dtype[0] == "c" else x.astype(dtype)
+
+
+class _Reference:
+    """The functions of Undula on the reference engine."""
+
+    def __getattr__(self, name: str) -> Any:
+        return partial(getattr(undula, name), backend="reference")
+
+
+reference = _Reference()
+
+
+def by_scheme(scheme: str, x: Any, wavelet: str, mode: str, lifted: bool = False) -> list[Any]:
+    """One level of the last two axes on the reference, by a scheme."""
+    tree, dtype = _tree(np.shape(x), wavelet, mode, lifted), np.asarray(x).dtype
+    bands = [np.empty(shape, dtype) for shape in tree.flat_shapes]
+    executable = engine("reference").compile(False, tree, dtype, (), TransformOptions(scheme=scheme))
+    executable.run([np.asarray(x), *bands])
+    return from_keys(tree.by_key(bands), "wavedec2")
+
+
+def back_by_scheme(
+    scheme: str,
+    coeffs: Any,
+    shape: tuple[int, ...],
+    wavelet: str,
+    mode: str,
+    lifted: bool = False,
+) -> NDArray[Any]:
+    """The inverse of :func:`by_scheme`."""
+    tree, (low, details) = _tree(shape, wavelet, mode, lifted), to_keys(coeffs)
+    x = np.empty(shape, low.dtype)
+    options = TransformOptions(scheme=scheme)
+    executable = engine("reference").compile(True, tree, low.dtype, (), options)
+    executable.run([x, low, *(details[key] for key in tree.spec.keys[1:])])
+    return x
+
+
+def _tree(shape: tuple[int, ...], wavelet: str, mode: str, lifted: bool) -> BandTree:
+    return BandTree.of_samples(transform_spec(len(shape), wavelet, mode, (-2, -1), lifted), shape, 1)

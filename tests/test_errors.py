@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import undula
+from comparing import by_scheme, reference
 from undula.algebra import Laurent, PolyphaseMatrix
-from undula.engines import reference
 
 HAAR = undula.Wavelet("haar").filter_bank
 NAN = float("nan")
@@ -81,7 +81,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "smooth",
     ),
     "empty array": (lambda: reference.dwt2(np.ones((0, 4)), "haar"), ValueError, r"\(0, 4\)"),
-    "single number": (lambda: reference.dwt(1.0, "haar"), ValueError, r"shape \(\)"),
+    "single number": (lambda: reference.dwt(1.0, "haar"), ValueError, "got a single number"),
     "strings": (lambda: reference.dwt(["a", "b"], "haar"), TypeError, "dtype <U1"),
     "objects": (lambda: reference.dwt(np.array([None, 1]), "haar"), TypeError, "dtype object"),
     "missing axis": (lambda: reference.dwt(np.ones(4), "haar", axis=1), ValueError, r"\(1,\)"),
@@ -91,54 +91,54 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         r"\(0, -2\)",
     ),
     "level too deep": (
-        lambda: reference.wavedec2(np.ones((16, 8)), "db4", level=3),
+        lambda: reference.wavedec2(np.ones((16, 8)), "db4", level=30_000),
         ValueError,
-        "level 3.*0 to 0",
+        "30000",
     ),
-    "negative level": (lambda: reference.lwt(np.ones(8), "haar", level=-1), ValueError, "level -1"),
+    "negative level": (lambda: reference.lwt(np.ones(8), "haar", level=-1), ValueError, "got -1"),
     "level not a number": (lambda: reference.lwt(np.ones(8), "haar", level="1"), TypeError, "'1'"),  # type: ignore[arg-type]
     "shapes of bands": (
         lambda: reference.idwt(np.ones(4), np.ones(7), "haar"),
         ValueError,
-        r"approximation \(4,\).*\(7,\)",
+        r"'a': \(4,\), 'd': \(7,\)",
     ),
-    "bands too small": (lambda: reference.idwt([1.0], [1.0], "db8"), ValueError, r"\(1,\).*16 taps"),
+    "bands too small": (lambda: reference.idwt([1.0], [1.0], "db8"), ValueError, "1 along axis 0.*16 taps"),
     "missing bands": (
         lambda: reference.waverec2([np.ones((4, 4)), (np.ones((4, 4)),) * 2], "haar"),
         ValueError,
-        "3 arrays, got 2",
+        "nested as wavedec2 does",
     ),
     "scheme on one axis": (
-        lambda: reference.dwtn(np.ones(4), "haar", scheme="sweldens"),
+        lambda: undula.Plan(4, "haar", backend="reference", scheme="sweldens"),
         ValueError,
-        "two axes, got 1",
+        "two axes.*got 1",
     ),
     "scheme of the reference": (
-        lambda: reference.dwt2(np.ones((4, 4)), "haar", scheme="swelden"),
+        lambda: undula.Plan((4, 4), "haar", backend="reference", scheme="swelden"),
         ValueError,
         "'swelden'.*'sweldens'",
     ),
     "integers by scheme": (
-        lambda: reference.lwt2(np.ones((4, 4), int), "cdf53", scheme="monolithic"),
+        lambda: by_scheme("monolithic", np.ones((4, 4), int), "cdf53", "symmetric", lifted=True),
         ValueError,
         "'monolithic'",
     ),
-    "coefficients are None": (lambda: reference.waverec2(None, "haar"), TypeError, "NoneType"),  # type: ignore[arg-type]
-    "no coefficients": (lambda: reference.waverecn([], "haar"), TypeError, "got list"),
-    "details are None": (
-        lambda: reference.waverec2([np.ones((4, 4)), None], "haar"),
+    "coefficients are None": (lambda: reference.waverec2(None, "haar"), ValueError, "NoneType"),  # type: ignore[arg-type]
+    "no coefficients": (lambda: reference.waverecn([], "haar"), ValueError, "list too short"),
+    "everything is None": (
+        lambda: reference.waverec2([None, (None, None, None)], "haar"),
         ValueError,
-        "3 arrays, got 0",
+        "At least one coefficient",
     ),
     "details are numbers": (
         lambda: reference.idwt2((np.ones((3, 3)), (1, 2, 3)), "haar"),
         ValueError,
-        r"detail 'ad' of level 1.*shape \(\)",
+        r"'ad': \(\)",
     ),
     "details are no mapping": (
         lambda: reference.waverecn([np.ones((4, 4)), 5], "haar"),
         ValueError,
-        "got int",
+        "nested as wavedecn does",
     ),
     "details of more axes": (
         lambda: reference.waverecn(
@@ -147,11 +147,11 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError,
         r"\(4, 4\).*\(4, 4, 4\)",
     ),
-    "no bands": (lambda: reference.idwtn({}, "haar"), TypeError, "got {}"),
+    "no bands": (lambda: reference.idwtn({}, "haar"), ValueError, "At least one coefficient"),
     "wrong keys": (
         lambda: reference.idwtn({"a": [1.0], "x": [1.0]}, "haar"),
         ValueError,
-        r"\['d'\].*\['x'\]",
+        r"\['a', 'd'\].*\['a', 'x'\]",
     ),
     "bands of an LWT": (
         lambda: reference.ilwt([np.ones(2), np.ones(5)], "cdf53"),
@@ -182,17 +182,21 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "ragged list": (lambda: reference.dwt([[1, 2], [3]], "haar"), ValueError, "numbers"),
     "approximation alone": (lambda: reference.idwt2((np.ones((4, 4)),), "haar"), ValueError, "pair"),  # type: ignore[arg-type]
     "high longer than low": (
-        lambda: reference.ilwt([[1.0, 2], [1.0, 2, 3]], "cdf53"),
+        lambda: reference.ilwt([np.ones(2), np.ones(3)], "cdf53"),
         ValueError,
-        "do not fit",
+        "do not make up one array",
     ),
-    "LWT of mixed kinds": (lambda: reference.ilwt([[1, 2], [0.5, 1.0]], "cdf53"), ValueError, "all integers"),
+    "LWT of mixed kinds": (
+        lambda: reference.ilwt([np.ones(2, int), np.ones(2)], "cdf53"),
+        ValueError,
+        "all integers",
+    ),
     "LWT levels without end": (
         lambda: reference.lwt(np.ones(4), "cdf53", level=3000),
         ValueError,
-        "level 3000",
+        "got 3000",
     ),
-    "huge integers": (lambda: reference.lwt(np.array([2**63], "u8"), "cdf53"), ValueError, "2⁴⁰"),
+    "huge integers": (lambda: reference.lwt(np.array([2**41, 0]), "cdf53"), ValueError, "2⁴⁰"),
     "bank is one number": (lambda: undula.Wavelet("x", np.array(3.0)), ValueError, "got 0"),
     "tap beyond floats": (lambda: undula.Wavelet("x", ([10**400, 1],) * 4), ValueError, "too large"),
     "taps overflow": (lambda: undula.Wavelet("x", ([1e308, 1e308],) * 4), ValueError, "do not reconstruct"),
@@ -204,7 +208,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "fractional shift": (lambda: Laurent({0: 1}).shift(1.5), ValueError, r"1\.5"),  # type: ignore[arg-type]
     "product with a number": (lambda: PolyphaseMatrix.identity(2) @ 3, TypeError, "got 3"),  # type: ignore[operator]
     "composed scheme in an LWT": (
-        lambda: reference.lwt2(np.ones((4, 4)), "db2", scheme="polyphase"),
+        lambda: by_scheme("polyphase", np.ones((4, 4)), "db2", "symmetric", lifted=True),
         ValueError,
         "'polyphase'.*'db2'.*sweldens",
     ),

@@ -25,7 +25,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import undula
-from undula.engines import reference
 from undula.schemes import Factor, Scheme
 
 TARGET = Path(__file__).parents[1] / "docs" / "images" / "diagrams"
@@ -899,7 +898,7 @@ def draw_split(wavelet: undula.Wavelet | str = "cdf53") -> str:
         The SVG.
     """
     line = signal()
-    low, high = (band.tolist() for band in reference.lwt(line, wavelet))
+    low, high = (band.tolist() for band in undula.lwt(line, wavelet, backend="reference"))
     pitch, right = 11.0, 4 + 34.5 * 11
     body: list[str] = []
 

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 import undula
-from undula.engines import reference
 from undula.lowering.growth import growth
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -801,7 +800,7 @@ def write_pictures() -> None:
     pictures.strategy_chart(benchmark["strategies"], benchmark["machine"], images / "gpu.png")
     pictures.filter_gallery(images)
     photo = skimage.data.astronaut() / 255
-    coeffs = reference.lwt2(photo, "cdf97", 3, axes=(0, 1))
+    coeffs = undula.lwt2(photo, "cdf97", 3, axes=(0, 1), backend="reference")
     both = np.concatenate([photo, np.ones((photo.shape[0], 12, 3)), pictures.pyramid(coeffs)], axis=1)
     pictures.caption(both, []).save(images / "pyramid.jpg", quality=88)
 

@@ -29,8 +29,8 @@ import warnings
 
 from . import color, filters, fixedpoint, io, measures
 from .algebra import ROOT2, Laurent, PolyphaseMatrix
+from .engines.base import devices
 from .engines.cpu import get_num_threads, keep_memory, kept_memory, set_num_threads
-from .engines.ondevice import devices
 from .errors import (
     ArgumentError,
     ArgumentTypeError,

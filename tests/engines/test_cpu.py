@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import undula
-from comparing import assert_same, noise
-from undula.engines import reference
+from comparing import assert_same, noise, reference
 from undula.engines.cpu import executable
 
 GUARD = 1 << 13

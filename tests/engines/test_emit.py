@@ -7,11 +7,12 @@ import pytest
 
 import undula
 from undula import color
+from undula.engines.base import TransformOptions
 from undula.engines.gpu.cuda.runtime import compile_kernel
 from undula.engines.gpu.emit import CUDA, OPENCL, Dialect, moves
 from undula.engines.gpu.launches import DeviceLimits, DeviceProgram, Knobs, Task
 from undula.engines.gpu.strategies import STRATEGIES
-from undula.engines.gpu.transform import DeviceLevel, DeviceOptions, Layout, transform
+from undula.engines.gpu.transform import DeviceLevel, Layout, transform
 from undula.errors import KernelError
 from undula.lowering.line import Line, Steps, dwt_line, lwt_line, lwt_steps
 
@@ -51,7 +52,7 @@ def program(
     stage = DeviceLevel(shape, tuple(tasks), shapes)
     x = Layout.contiguous(shape, samples or (dtypes[1] if back else dtypes[0]))
     bands = [Layout.contiguous(s, dtypes[1]) for s in shapes.values()]
-    return transform(back, [stage], x, bands, dialect, DeviceLimits(132), DeviceOptions(**options))
+    return transform(back, [stage], x, bands, dialect, DeviceLimits(132), TransformOptions(**options))
 
 
 SHOWN: dict[str, dict[str, Any]] = {

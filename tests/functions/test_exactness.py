@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from skimage import data, restoration, util
 
 import undula
-from comparing import flat
-from undula.engines import reference
+from comparing import flat, reference
 
 # Every wavelet whose details of a constant PyWavelets finds to be exactly 0, whatever the constant is.
 CANCELLING = "haar db1 rbio1.1 bior1.1 bior1.3 bior1.5 bior2.2 bior2.4 bior2.6 bior2.8".split()

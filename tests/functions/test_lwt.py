@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import undula
-from comparing import THOROUGH, assert_identical, assert_same, flat, noise
-from undula.engines import reference
+from comparing import THOROUGH, assert_identical, assert_same, flat, noise, reference
 from undula.lowering.growth import growth
 
 

@@ -16,8 +16,8 @@ import pytest
 from numpy.typing import NDArray
 
 import undula
+from comparing import reference
 from undula import LWT_MODES
-from undula.engines import reference
 from undula.liftings import lifting
 from undula.lowering.borders import source_places
 from undula.lowering.growth import KINDS, Growth, gains_back, growth

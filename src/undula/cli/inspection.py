@@ -324,10 +324,10 @@ def _describe_installation() -> dict[str, Any]:
 
 
 def _device_name(backend: str) -> str:
-    from ..engines.ondevice import host
+    from ..engines.gpu.engine import device_engine
 
     try:
-        device = host(backend).device(None)
+        device = device_engine(backend).device
     except UndulaError as error:
         return f"none: {error}"
     except Exception as error:  # A driver that is installed but does not work may raise anything.

@@ -17,8 +17,9 @@ from ..errors import ArgumentError
 from ..lowering.growth import Growth, gains_back, growth
 from ..lowering.mixing import Mixing
 from ..lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec
-from . import cpu
+from . import base, cpu
 from .arrays import check_out, result_dtype
+from .base import DEFAULT_OPTIONS, Engine, TransformOptions
 from .cpu import (
     ERROR,
     FIRST_ARRAY,
@@ -31,7 +32,17 @@ from .cpu import (
     scratch_memory,
 )
 
-__all__ = ["DirectCall", "ForwardCall", "InverseCall", "decompose", "recompose", "run"]
+__all__ = [
+    "CPU",
+    "CPUEngine",
+    "DirectCall",
+    "ForwardCall",
+    "HostEngine",
+    "InverseCall",
+    "decompose",
+    "host_engine",
+    "recompose",
+]
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -105,6 +116,74 @@ def run(back: bool, tree: BandTree, arrays: Sequence[Array | None], dtype: np.dt
     compiled.run(arrays)
     for target, values in copied:
         target[...] = values
+
+
+class HostEngine(Engine):
+    """An engine that runs on arrays of NumPy."""
+
+    def run(
+        self,
+        back: bool,
+        tree: BandTree,
+        arrays: Sequence[Array | None],
+        dtype: np.dtype[Any],
+        options: TransformOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        """Transform arrays in flat order; None stands for zeros."""
+        self.compile(back, tree, dtype, (), options).run(arrays)
+
+
+class CPUEngine(HostEngine):
+    """Kernels that are machine code, on all cores."""
+
+    name = "cpu"
+
+    def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the dtype of results: float32 stays, float16 becomes it, integers become float64."""
+        return result_dtype(dtype)
+
+    def compile(
+        self,
+        back: bool,
+        tree: BandTree,
+        dtype: np.dtype[Any],
+        layouts: Sequence[Layout],
+        options: TransformOptions = DEFAULT_OPTIONS,
+    ) -> Executable:
+        """Compile a transform; a layout is the strides in bytes, or () for C order."""
+        return executable(back, tree, dtype, tuple(layouts))
+
+    def run(
+        self,
+        back: bool,
+        tree: BandTree,
+        arrays: Sequence[Array | None],
+        dtype: np.dtype[Any],
+        options: TransformOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        """Transform arrays in flat order; those whose strides kernels cannot follow are copied."""
+        run(back, tree, arrays, dtype)
+
+
+CPU = CPUEngine()
+
+
+def host_engine(backend: str) -> HostEngine:
+    """Return the engine of a backend that computes on the host."""
+    found = base.engine(backend)
+    assert isinstance(found, HostEngine)
+    return found
+
+
+def engine(number: int | None) -> CPUEngine:
+    """Return the engine; there is one."""
+    return CPU
+
+
+def names() -> list[str]:
+    """Return a description of the processor."""
+    threads = cpu.get_num_threads()
+    return [f"CPU, {threads} thread{'s' * (threads > 1)}"]
 
 
 # --- calls that were seen before ------------------------------------------------------------------
@@ -263,7 +342,14 @@ _CHARACTER = ctypes.c_char.from_buffer
 # --- forward --------------------------------------------------------------------------------------
 
 
-def decompose(spec: TransformSpec, x: Array, levels: int, out: Sequence[Any] | None = None) -> list[Any]:
+def decompose(
+    spec: TransformSpec,
+    x: Array,
+    levels: int,
+    out: Sequence[Any] | None = None,
+    engine: HostEngine = CPU,
+    options: TransformOptions = DEFAULT_OPTIONS,
+) -> list[Any]:
     """Return ``[approximation, details of the coarsest level, …]``, details by key.
 
     ``out`` is nested alike, and has been checked by :func:`checked_targets`.
@@ -275,13 +361,13 @@ def decompose(spec: TransformSpec, x: Array, levels: int, out: Sequence[Any] | N
         return list(out)
     order = None if out is not None else _memory_order(x)
     if order is not None:
-        coeffs = decompose(spec.transposed(order), x.transpose(order), levels)
+        coeffs = decompose(spec.transposed(order), x.transpose(order), levels, None, engine, options)
         back = [order.index(axis) for axis in range(x.ndim)]
         details = [{key: band.transpose(back) for key, band in part.items()} for part in coeffs[1:]]
         return [coeffs[0].transpose(back), *details]
     tree = BandTree.of_samples(spec, x.shape, levels)
     bands = [empty(shape, x.dtype) for shape in tree.flat_shapes] if out is None else flat_bands(spec, out)
-    run(False, tree, [x, *bands], x.dtype)
+    engine.run(False, tree, [x, *bands], x.dtype, options)
     return tree.by_key(bands)
 
 
@@ -359,7 +445,12 @@ def checked_targets(
 
 
 def recompose(
-    spec: TransformSpec, coeffs: Sequence[Any], shape: Shape | None = None, out: Array | None = None
+    spec: TransformSpec,
+    coeffs: Sequence[Any],
+    shape: Shape | None = None,
+    out: Array | None = None,
+    engine: HostEngine = CPU,
+    options: TransformOptions = DEFAULT_OPTIONS,
 ) -> Array:
     """Return the samples of coefficients: the inverse of :func:`decompose`.
 
@@ -372,6 +463,8 @@ def recompose(
         Of the result, where an odd length is asked for.
     out : array, optional
         For the result.
+    engine : HostEngine, optional
+    options : TransformOptions, optional
     """
     bands = [coeffs[0], *(band for part in coeffs[1:] for band in part.values())]
     given = [band for band in bands if band is not None]
@@ -394,22 +487,23 @@ def recompose(
     order = _common_order(flat) if out is None else None
     if out is not None:
         x = check_out(out, lengths, dtype, given, "out")
-        run(True, tree, [x, *flat], dtype)
+        engine.run(True, tree, [x, *flat], dtype, options)
     elif order is None:
         x = empty(lengths, dtype)
-        run(True, tree, [x, *flat], dtype)
+        engine.run(True, tree, [x, *flat], dtype, options)
     else:
         turned = BandTree(
             spec.transposed(order), tuple(tuple(s[axis] for axis in order) for s in tree.sample_shapes)
         )
         x = empty(turned.sample_shapes[0], dtype)
-        run(True, turned, [x, *(None if band is None else band.transpose(order) for band in flat)], dtype)
+        turned_bands = [None if band is None else band.transpose(order) for band in flat]
+        engine.run(True, turned, [x, *turned_bands], dtype, options)
         x = x.transpose([order.index(axis) for axis in range(x.ndim)])
     if spec.lifted and dtype.kind in "iu" and not surely_fit(spec, coeffs, x):
         if dtype.itemsize == 8:
-            check_way_back(spec, x, coeffs)
+            check_way_back(spec, x, coeffs, engine)
         else:
-            x[...] = _narrowed(_recomposed_wider(spec, coeffs, dtype), dtype)
+            x[...] = _narrowed(_recomposed_wider(spec, coeffs, dtype, engine), dtype)
     return x
 
 
@@ -470,11 +564,13 @@ def _gains_back(spec: TransformSpec, shape: Shape, levels: int, bits: int) -> tu
     return weights.tolist(), error
 
 
-def _recomposed_wider(spec: TransformSpec, coeffs: Sequence[Any], dtype: np.dtype[Any]) -> Array:
+def _recomposed_wider(
+    spec: TransformSpec, coeffs: Sequence[Any], dtype: np.dtype[Any], engine: HostEngine
+) -> Array:
     """Return the samples in integers twice as wide as ``dtype``."""
     wider = np.dtype(f"i{2 * dtype.itemsize}")
     details = [{key: band.astype(wider) for key, band in part.items()} for part in coeffs[1:]]
-    return recompose(spec, [coeffs[0].astype(wider), *details])
+    return recompose(spec, [coeffs[0].astype(wider), *details], engine=engine)
 
 
 def _narrowed(x: Array, dtype: np.dtype[Any]) -> Array:
@@ -488,11 +584,11 @@ def _narrowed(x: Array, dtype: np.dtype[Any]) -> Array:
     return x.astype(dtype)
 
 
-def check_way_back(spec: TransformSpec, x: Array, coeffs: Sequence[Any]) -> None:
+def check_way_back(spec: TransformSpec, x: Array, coeffs: Sequence[Any], engine: HostEngine = CPU) -> None:
     """Raise an error unless these samples, transformed, give just these coefficients."""
     levels = len(coeffs) - 1
     if grown(spec, x.shape, levels).fits(cpu.largest(x), 8 * x.itemsize):
-        again = decompose(spec, x, levels)
+        again = decompose(spec, x, levels, None, engine)
         same = [np.array_equal(again[0], coeffs[0])]
         for computed, given in zip(again[1:], coeffs[1:], strict=True):
             same += [np.array_equal(computed[key], band) for key, band in given.items()]

@@ -11,7 +11,6 @@ import math
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -19,98 +18,42 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, ArgumentTypeError, MissingDeviceError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..inputs import is_tensor
-from ..liftings import lifting
-from ..lowering.flow import MOST_STEPS
-from ..lowering.line import lwt_steps
 from ..lowering.spec import BandTree, TransformSpec
 from .arrays import check_out
-from .cpu import empty, get_num_threads
-from .gpu.emit.kernel import INTEGERS
-from .gpu.launches import Task, UnfollowableError
+from .base import DEFAULT_OPTIONS, TransformOptions, on_host, split_backend
+from .cpu import empty
+from .gpu.engine import device_engine, prepared_program
 from .gpu.libraries import COMPLEX, RESULTS, Held, Library, library_of, same_library
-from .gpu.transform import DeviceLevel, DeviceOptions, Layout, transform
+from .gpu.transform import Layout
 from .host import integer_dtype
 
-__all__ = [
-    "BACKENDS",
-    "DeviceOptions",
-    "HostLibrary",
-    "backward",
-    "buffer_key",
-    "devices",
-    "engine",
-    "forward",
-    "host",
-    "layouts",
-    "moves",
-    "named",
-    "prepared",
-    "program",
-    "restorer",
-]
-
-DEVICES = ("cuda", "opencl")
-BACKENDS = ("auto", "cpu", *DEVICES)
+__all__ = ["HostLibrary", "backward", "buffer_key", "engine", "forward", "host", "moves", "restorer"]
 
 Shape = tuple[int, ...]
-USUAL = DeviceOptions()
 
 
 def engine(arrays: Sequence[Any], backend: str = "auto") -> Library | None:
-    """What transforms these arrays on a device; None for the CPU.
+    """What transforms these arrays on a device; None for engines on the host.
 
     Parameters
     ----------
     arrays : sequence
         As the caller gave them; None among them is left out.
     backend : str
-        One of :data:`BACKENDS`; ``cuda:1`` and ``opencl:1`` are their second devices.
+        ``auto``, or as :func:`~undula.engines.base.engine` takes it.
     """
-    name, _ = named(backend, BACKENDS)
+    name, _ = split_backend(backend)
     library = same_library(arrays)
     if library is None:
-        if name in ("auto", "cpu"):
-            return None
-        return host(backend)
+        return None if on_host(backend) else host(backend)
     if name not in ("auto", library.backend):
         raise ArgumentError(
             f"an array of {library.name} is transformed by backend {library.backend!r} where it is, not by"
             f" {backend!r}; give a NumPy array to have it brought there"
         )
     return library
-
-
-def named(backend: str, known: Sequence[str]) -> tuple[str, int | None]:
-    """What a backend is called, and the number of its device: ``cuda:1`` is the second GPU of CUDA's."""
-    name, colon, number = backend.partition(":") if isinstance(backend, str) else (backend, "", "")
-    if name not in known or (colon and (name not in DEVICES or not number.isdecimal())):
-        raise UnknownNameError("backend", backend, known)
-    return name, int(number) if colon else None
-
-
-def devices() -> dict[str, str]:
-    """Every device that transforms can run on, by the name that ``backend`` takes, and what it is.
-
-    Examples
-    --------
-    >>> "cpu" in devices()
-    True
-    """
-    from .gpu.cuda import runtime as cuda
-    from .gpu.opencl import runtime as opencl
-
-    threads = get_num_threads()
-    found = {"cpu": f"CPU, {threads} thread{'s' * (threads > 1)}"}
-    for name, names in (("cuda", cuda.names), ("opencl", opencl.names)):
-        try:
-            found |= {f"{name}:{number}": one for number, one in enumerate(names())}
-        except MissingDeviceError:
-            continue
-        except Exception as error:  # a driver that is there and does not work
-            warnings.warn(f"the driver of {name} does not work: {error}", RuntimeWarning, stacklevel=2)
-    return found
 
 
 _watched = threading.local()
@@ -149,15 +92,8 @@ class HostLibrary(Library):
     name = "NumPy"
 
     def __init__(self, backend: str) -> None:
-        self.backend, number = named(backend, DEVICES)
-        if self.backend == "cuda":
-            from .gpu.cuda.runtime import device
-
-            self._device: Any = device(number or 0)
-        else:
-            from .gpu.opencl.runtime import default_device, numbered_device
-
-            self._device = default_device() if number is None else numbered_device(number)
+        engine = device_engine(backend)
+        self.backend, self._device = engine.name, engine.device
 
     def device(self, x: Any) -> Any:
         """The device that arrays are brought to."""
@@ -250,59 +186,6 @@ def restorer(data: Any) -> Callable[[Any], Any]:
     return restored
 
 
-# --- programs -------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=512)
-def _stages(
-    spec: TransformSpec, shapes: tuple[Shape, ...], dtype: str, pair: bool
-) -> tuple[DeviceLevel, ...]:
-    """The levels of a transform, finest first; complex numbers are pairs along one more axis."""
-    more = (2,) if pair else ()
-    stages = []
-    for shape in shapes:
-        lines = spec.lines(shape, np.dtype(np.float64 if dtype == "float64" else np.float32))
-        tasks = []
-        for (axis, line), wavelet, mode in zip(lines, spec.wavelets, spec.modes, strict=True):
-            if dtype in INTEGERS and len(lifting(wavelet).steps) > MOST_STEPS:
-                line = lwt_steps(shape[axis], wavelet, mode)
-            tasks.append(Task(axis, wavelet, line))
-        stages.append(
-            DeviceLevel(
-                (*shape, *more),
-                tuple(tasks),
-                {key: (*s, *more) for key, s in spec.band_shapes(shape).items()},
-            )
-        )
-    return tuple(stages)
-
-
-@lru_cache(maxsize=256)
-def prepared(
-    device: Any,
-    back: bool,
-    stages: tuple[DeviceLevel, ...],
-    samples: Layout,
-    coefficients: tuple[Layout | None, ...],
-    options: DeviceOptions,
-) -> Any:
-    """A program that is ready to run on a device."""
-    try:
-        program = transform(back, stages, samples, coefficients, device.dialect, device.limits, options)
-    except UnfollowableError as error:
-        raise ArgumentError(f"out has strides that kernels do not follow: {error}") from None
-    return device.prepare(program)
-
-
-def layouts(stages: Sequence[DeviceLevel], dtype: str) -> list[Layout]:
-    """Of the coefficients, each in one piece, in the order of their buffers."""
-    low = next(iter(stages[-1].shapes))
-    shapes = [stages[-1].shapes[low]]
-    for stage in reversed(stages):
-        shapes += list(stage.shapes.values())[1:]
-    return [Layout.contiguous(shape, dtype) for shape in shapes]
-
-
 def _run(
     library: Library,
     made: Any,
@@ -362,29 +245,13 @@ def _check_apart(targets: Sequence[Held], sources: Sequence[Held | None], what: 
         before.append((key, place))
 
 
-def program(
-    device: Any,
-    back: bool,
-    spec: TransformSpec,
-    levels: int,
-    samples: Layout,
-    inner: Shape,
-    dtype: str,
-    options: DeviceOptions,
-) -> tuple[Any, tuple[DeviceLevel, ...]]:
-    """The program for arrays in one piece, and its stages; ``inner`` is the shape with zeros around."""
-    real = COMPLEX.get(dtype, dtype)
-    stages = _stages(spec, BandTree.of_samples(spec, inner, levels).sample_shapes, real, dtype in COMPLEX)
-    return prepared(device, back, stages, samples, tuple(layouts(stages, real)), options), stages
-
-
 def forward(
     library: Library,
     data: Any,
     spec: TransformSpec,
     levels: int,
     out: Sequence[Any] | None = None,
-    options: DeviceOptions = USUAL,
+    options: TransformOptions = DEFAULT_OPTIONS,
     inner: Shape | None = None,
     kept: dict[Any, Any] | None = None,
     whole: str | None = None,
@@ -402,25 +269,21 @@ def forward(
         return list(out)
     if levels == 0:
         return _copied(library, x, dtype, out)
-    pair = dtype in COMPLEX
-    real = COMPLEX.get(dtype, dtype)
-    sizes = BandTree.of_samples(spec, inner or shape, levels).sample_shapes
-    stages = _stages(spec, sizes, real, pair)
+    tree = BandTree.of_samples(spec, inner or shape, levels)
     keys = spec.keys[1:]
-    plain = _stages(spec, sizes, real, False)
     if out is None:
-        shapes = [layout.shape for layout in layouts(plain, dtype)]
-        arrays = [library.empty(s, dtype, x) for s in shapes]
+        arrays = [library.empty(s, dtype, x) for s in tree.flat_shapes]
     else:
         arrays = [out[0], *(part[key] for part in out[1:] for key in keys)]
-        for number, (array, layout) in enumerate(zip(arrays, layouts(plain, dtype), strict=True)):
-            _check_out(library, array, x, layout.shape, dtype, f"array {number} of out")
+        for number, (array, wanted) in enumerate(zip(arrays, tree.flat_shapes, strict=True)):
+            _check_out(library, array, x, wanted, dtype, f"array {number} of out")
     targets = [library.held(array) for array in arrays]
     held = library.held(x)
     device = library.device(x)
-    layout_list = tuple(target.layout for target in targets)
     if math.prod(shape):
-        made = prepared(device, False, stages, held.layout, layout_list, options)
+        made = prepared_program(
+            device, False, tree, dtype, (held.layout, *(target.layout for target in targets)), options
+        )
         if out is not None:
             _check_apart(targets, [held], "out")
         _run(library, made, [held, *targets], x, kept, arrays)
@@ -437,7 +300,7 @@ def backward(
     spec: TransformSpec,
     shape: Shape | None = None,
     out: Any = None,
-    options: DeviceOptions = USUAL,
+    options: TransformOptions = DEFAULT_OPTIONS,
     cut: Shape | None = None,
     kept: dict[Any, Any] | None = None,
     dtype: str | None = None,
@@ -487,8 +350,6 @@ def backward(
     if used == 0:
         return _copied(library, ready[0], dtype, None if out is None else [out])[0]
     keys = spec.keys[1:]
-    real = COMPLEX.get(dtype, dtype)
-    stages = _stages(spec, shapes, real, dtype in COMPLEX)
     wants = cut or shapes[0]
     if out is None:
         x = library.empty(wants, result or dtype, like)
@@ -502,7 +363,7 @@ def backward(
     sources = [None if a is None else library.held(a) for a in flat]
     if math.prod(shapes[0]):
         device = library.device(like)
-        made = prepared(device, True, stages, target.layout, _layouts(sources), options)
+        made = prepared_program(device, True, tree, dtype, (target.layout, *_layouts(sources)), options)
         if out is not None:
             _check_apart([target], sources, "out")
         held = [target, *sources, *([] if limits is None else [library.held(limits)])]

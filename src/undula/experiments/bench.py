@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 import undula
 
+from ..engines.gpu.engine import device_engine
 from ..engines.gpu.launches import Knobs
 from ..plan import Plan
 from ..plan.resident import Resident
@@ -120,9 +121,7 @@ class Bench:
         self.slow = self.kind == "opencl" and not self._limits().gpu  # GPU kernels that run on a CPU.
 
     def _limits(self) -> Any:
-        from ..engines import ondevice
-
-        return ondevice.host(self.device).device(None).limits
+        return device_engine(self.device).device.limits
 
     @property
     def on_cpu(self) -> bool:

@@ -12,8 +12,9 @@ from typing import Any
 
 import undula
 
-from ..engines import ondevice
-from ..engines.gpu.transform import DeviceLevel, DeviceOptions, Layout
+from ..engines.base import TransformOptions
+from ..engines.gpu.engine import device_engine
+from ..engines.gpu.transform import DeviceLevel, Layout, transform
 from ..engines.strides import contiguous
 from ..errors import UndulaError
 from ..schemes import SCHEMES, Scheme, scheme
@@ -102,7 +103,7 @@ def _in_caches(bench: Bench, wavelet: str, name: str, n: int) -> float | None:
     """Seconds of as many small images as make up a large one, at the same address, so that they stay in the caches."""
 
     def measure() -> float | None:
-        device = ondevice.host(bench.device).device(None)
+        device = device_engine(bench.device).device
         queue, side = device.queue, min(n, CACHED_SIDE)
         try:
             plan = bench.plan((side, side), wavelet, 1, dtype="float32", mode="symmetric", scheme=name)
@@ -117,8 +118,9 @@ def _in_caches(bench: Bench, wavelet: str, name: str, n: int) -> float | None:
             return Layout((count, *shape), (0, *contiguous(shape)), "float32")
 
         samples, *bands = (stacked(shape) for shape in (level.shape, *level.shapes.values()))
-        options = DeviceOptions("tiled", name)
-        executable = ondevice.prepared(device, False, (batch,), samples, tuple(bands), options)
+        options = TransformOptions("tiled", name)
+        program = transform(False, [batch], samples, bands, device.dialect, device.limits, options)
+        executable = device.prepare(program)
         # All buffers are held until the last run has finished: the program only knows their addresses.
         sizes = [math.prod(layout.shape[1:]) for layout in (samples, *bands)]
         sizes += [size for size, _ in executable.program.scratch]
@@ -211,7 +213,7 @@ def figure_19(bench: Bench) -> Outcome:
 
 def _details(bench: Bench, wavelet: str, name: str) -> dict[str, int]:
     """What the compiler reports about the kernel: registers, spilled bytes, shared bytes, occupancy."""
-    device = ondevice.host(bench.device).device(None)
+    device = device_engine(bench.device).device
     if not hasattr(device, "details"):
         return {}
     try:

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..engines.base import TransformOptions, on_host
 from ..engines.cpu import get_num_threads
 from ..engines.gpu.launches import UnfusedError
-from ..engines.ondevice import DeviceOptions, backward, engine
+from ..engines.ondevice import backward, engine
 from ..engines.ondevice import forward as device_forward
 from ..errors import ArgumentError, ArgumentTypeError, FileError, UndulaError, UnknownNameError
 from ..functions import dwtn, wavedecn, waverecn
@@ -497,9 +498,9 @@ class Pipeline:
         self, stages: Sequence[FilterStage], arrays: Arrays, options: RunOptions
     ) -> Shrink | Gain | None:
         """Return the last stage on details if a device can apply it while it reads them for the inverse."""
-        on_host = arrays.host and options.backend in ("auto", "cpu")
         on_details = [stage for stage in stages if "details" in stage.places()]
-        if self.invariant or on_host or not options.automatic or not on_details:
+        on_cpu = arrays.host and on_host(options.backend)
+        if self.invariant or on_cpu or not options.automatic or not on_details:
             return None
         last = on_details[-1]
         if isinstance(last, Gain):
@@ -541,7 +542,7 @@ class Pipeline:
                 [low, *reversed(details)],
                 self._spec(x),
                 tuple(int(n) for n in x.shape),
-                options=DeviceOptions(rule=limits.rule, each=per_item),
+                options=TransformOptions(rule=limits.rule, each=per_item),
                 limits=table,
             )
         except UnfusedError:
@@ -553,7 +554,7 @@ def _has_known_name(wavelet: Wavelet) -> bool:
     return wavelet.name in wavelist() and as_wavelet(wavelet.name) == wavelet
 
 
-def _device(x: Any, options: RunOptions) -> tuple[Any, DeviceOptions]:
+def _device(x: Any, options: RunOptions) -> tuple[Any, TransformOptions]:
     """Return the library and the options for a strategy or scheme that the caller has chosen."""
     library = engine([x], options.backend)
     if library is None:
@@ -561,7 +562,9 @@ def _device(x: Any, options: RunOptions) -> tuple[Any, DeviceOptions]:
             f"strategy {options.strategy!r} and scheme {options.scheme!r} are for backends 'cuda' and"
             f" 'opencl', not for {options.backend!r}"
         )
-    return library, DeviceOptions(options.strategy if options.scheme == "auto" else "tiled", options.scheme)
+    return library, TransformOptions(
+        options.strategy if options.scheme == "auto" else "tiled", options.scheme
+    )
 
 
 def _band_norms(wavelet: Wavelet, levels: int, ndim: int) -> list[dict[str, float]]:

@@ -22,6 +22,7 @@ from ..engines.host import (
     checked_targets,
     decompose,
     flat_bands,
+    host_engine,
     recompose,
 )
 from ..engines.ondevice import arrays_of, backward, engine, forward, restorer
@@ -123,7 +124,8 @@ def _forward(
                 _remember(key, call, (wavelet, mode, axes))
                 return call(array)
     targets = None if out is None else checked_targets(spec, array, levels, out, keyed, x)
-    return form.from_keyed(restorer(data)(decompose(spec, array, levels, targets)))
+    coeffs = decompose(spec, array, levels, targets, host_engine(backend))
+    return form.from_keyed(restorer(data)(coeffs))
 
 
 def _compiled(form: Form, spec: TransformSpec, x: Array, levels: int) -> ForwardCall:
@@ -168,7 +170,7 @@ def _backward(
         if call is not None:
             _remember(key, call, (wavelet, mode, axes))
             return call(flat or [])  # type: ignore[no-any-return]
-    restored: Array = restorer(sample)(recompose(spec, keyed, lengths, out))
+    restored: Array = restorer(sample)(recompose(spec, keyed, lengths, out, host_engine(backend)))
     return restored
 
 
@@ -221,8 +223,9 @@ def dwtn(
         All axes if not given.
     out : dict of arrays, optional
         For the results: all bands by key.
-    backend : "auto", "cpu", "cuda" or "opencl"
-        Arrays on a device are transformed there; NumPy's on the CPU, or where this says.
+    backend : "auto", "cpu", "cuda", "opencl" or "reference"
+        Arrays on a device are transformed there; NumPy's on the CPU, or where this says. ``reference`` is
+        plain NumPy in extended precision, slow.
 
     Returns
     -------

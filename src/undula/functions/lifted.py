@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ..engines import cpu
 from ..engines.arrays import given_array, result_dtype
+from ..engines.base import TransformOptions
 from ..engines.gpu.libraries import Library
-from ..engines.host import checked_targets, decompose, decompose_mixed, grown, recompose
-from ..engines.ondevice import DeviceOptions, HostLibrary, arrays_of, backward, engine, forward, restorer
+from ..engines.host import CPU, checked_targets, decompose, decompose_mixed, grown, host_engine, recompose
+from ..engines.ondevice import HostLibrary, arrays_of, backward, engine, forward, restorer
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axes import Axes, one_axis, two_axes
 from ..lowering.coeffs import from_keys, to_keys
@@ -112,7 +113,8 @@ def _lwtn(
     if array.dtype.kind == "b":
         array = array.astype(np.float64 if dtype is None else np.int8)
     kept = storage(array.dtype, spec, array.shape, levels, dtype, lambda: cpu.largest(array))
-    if out is None and _is_image(given, spec, kept):
+    host = host_engine(backend)
+    if out is None and host is CPU and _is_image(given, spec, kept):
         own = transform_spec(3, spec.wavelets, spec.modes, (1, 2), lifted=True)
         once = Mixing(((1,),), (0,), (0,))
         assert kept is not None
@@ -124,7 +126,7 @@ def _lwtn(
     if out is not None:
         keyed = to_keys(out) if isinstance(out, (list, tuple)) else None
         targets = checked_targets(spec, array, levels, out, keyed, given)
-    return from_keys(restorer(x)(decompose(spec, array, levels, targets)), form)
+    return from_keys(restorer(x)(decompose(spec, array, levels, targets, host)), form)
 
 
 def _is_image(x: Any, spec: TransformSpec, kept: np.dtype[Any] | None) -> TypeGuard[Array]:
@@ -224,7 +226,7 @@ def lwt2_of_channels(
         if levels == 0:
             raise ArgumentError("on a device, colours become planes in the first level: level is at least 1")
         own = transform_spec(3, spec.wavelets, spec.modes, (0, 1), lifted=True)
-        options = DeviceOptions(mixing=mixing)
+        options = TransformOptions(mixing=mixing)
         made = forward(device, image, own, levels, None, options, whole=str(dtype) if whole else None)
         return from_keys(_turned(device, made, (2, 0, 1)), "wavedec2")
     if dtype == np.int64:  # (which has no kernels of its own)
@@ -242,7 +244,9 @@ def channels_of_lwt2(
     spec = transform_spec(3, wavelet, mode, (0, 1), lifted=True)
     turned = _turned(device, read, (1, 2, 0))
     whole = _is_whole(device, read[0])
-    return backward(device, turned, spec, options=DeviceOptions(unmixing=unmixing), whole=whole, result=dtype)
+    return backward(
+        device, turned, spec, options=TransformOptions(unmixing=unmixing), whole=whole, result=dtype
+    )
 
 
 def _turned(device: Library, coeffs: Sequence[Any], axes: tuple[int, ...]) -> list[Any]:
@@ -298,7 +302,7 @@ def ilwtn(
             raise ArgumentError("coefficients of an LWT are all integers (unscaled) or all floats (scaled)")
         back = backward(device, read, spec, None, out, whole=True in kinds)
         return restorer(coeffs[0])(back)  # type: ignore[no-any-return]
-    made: Array = restorer(coeffs[0])(recompose(spec, read, None, out))
+    made: Array = restorer(coeffs[0])(recompose(spec, read, None, out, host_engine(backend)))
     return made
 
 

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..engines import ceilings as measured
-from ..engines import ondevice
+from ..engines.base import on_host
 from ..engines.ceilings import Ceilings
 from ..engines.cpu.threads import WORTHWHILE
+from ..engines.gpu.engine import device_engine
 from ..engines.gpu.strategies import STRATEGIES, Strategy
 from ..errors import ArgumentError, ArgumentTypeError
 
@@ -217,10 +218,9 @@ def ceilings(device: str = "cpu", again: bool = False) -> Ceilings:
     >>> found.operations > 1e8, found.copy(1 << 20) > 0
     (True, True)
     """
-    name, _ = ondevice.named(device, ondevice.BACKENDS)
-    if name in ("auto", "cpu"):
+    if on_host(device):
         return measured.of_cpu(again, _call)
-    return measured.of_device(ondevice.host(device).device(None), again)
+    return measured.of_device(device_engine(device).device, again)
 
 
 def _call() -> tuple[float, float]:

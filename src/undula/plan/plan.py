@@ -17,17 +17,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ..engines import ondevice, reference
-from ..engines.arrays import as_array, check_out, given_array, nested, result_dtype
+from ..engines import ondevice
+from ..engines.arrays import as_array, check_out, given_array, nested
+from ..engines.base import TransformOptions, engine, on_host, split_backend
 from ..engines.ceilings import Ceilings, seconds_of
 from ..engines.cpu import empty
 from ..engines.cpu.filters import RULES, shrink
 from ..engines.gpu import disk
+from ..engines.gpu.engine import contiguous_layouts, device_levels
 from ..engines.gpu.launches import Knobs, UnfusedError
 from ..engines.gpu.libraries import COMPLEX, RESULTS, Library
 from ..engines.gpu.strategies import STRATEGIES, choose
-from ..engines.gpu.transform import DeviceLevel, DeviceOptions, Layout
-from ..engines.host import DirectCall, checked_targets, decompose, recompose
+from ..engines.gpu.transform import DeviceLevel, Layout
+from ..engines.host import DirectCall, HostEngine, checked_targets, decompose, recompose
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..inputs import numpy_array, refuse_gradients
 from ..lowering.axes import Axes
@@ -45,7 +47,6 @@ __all__ = ["Plan", "flat"]
 
 Array = NDArray[Any]
 
-BACKENDS = ("auto", "cpu", "cuda", "opencl", "reference")
 METHODS = ("auto", "lifting", "filters")
 
 
@@ -150,23 +151,27 @@ class Plan:
         ):
             if value not in known:
                 raise UnknownNameError(what, value, known)
-        name, _ = ondevice.named(backend, BACKENDS)
+        name, _ = split_backend(backend)
         self.backend, self.device_name = "cpu" if name == "auto" else name, backend
         self.scheme, self.strategy = scheme, strategy
-        self.on_device = self.backend in ("cuda", "opencl")
+        self.on_device = not on_host(backend)
         self._last: dict[bool, Any] = {}
-        self.dtype = self._result_dtype(dtype)
-        self._check_choices(method)
+        self.engine = engine(backend)
+        self.engine.check_options(strategy=strategy, scheme=scheme, method=method)
+        self.dtype = self.engine.result_dtype(dtype)
         self._form = {1: "wavedec", 2: "wavedec2"}.get(len(self.axes), "wavedecn")
         self.tree = BandTree.of_samples(self.spec, self.padded_shape, self.level)
         self._shapes: list[Any] = self.tree.shapes if self.level else [self.padded_shape]
         self._direct: dict[bool, DirectCall] = {}
+        self._options = TransformOptions(strategy, scheme, method)
+        if self.backend == "reference" and self._runs:
+            self.engine.compile(False, self.tree, self.dtype, (), self._options)  # Checks the scheme.
         if self.on_device:
             self.host: Library = ondevice.host(backend)
             self.source_dtype = str(dtype.newbyteorder("="))
             self._strategy = choose(strategy, scheme, method, self.axes)
             chosen = self._strategy.name
-            self._options = DeviceOptions(chosen, scheme, method)
+            self._options = TransformOptions(chosen, scheme, method)
             self._memory: dict[Any, Any] = {}
             self.strategy, self._method = chosen, method
             if self._runs:
@@ -186,31 +191,9 @@ class Plan:
         """Return for each level, finest first, the shape of its samples and what is done along which axes."""
         return self.tree.level_lines(self._real())
 
-    def _result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        if self.on_device:
-            wide = "complex128" if dtype.kind == "c" else "float64"
-            return np.dtype(RESULTS.get(str(dtype.newbyteorder("=")), wide))
-        return result_dtype(dtype)
-
     def _real(self) -> np.dtype[Any]:
         """What a level is asked for in: its lines depend on the precision alone."""
         return np.dtype(np.float32 if self.dtype == np.float16 else self.dtype)
-
-    def _check_choices(self, method: str) -> None:
-        """An error for what cannot be combined, with what can."""
-        scheme, strategy, backend = self.scheme, self.strategy, self.backend
-        if scheme != "auto" and backend == "cpu":
-            raise ArgumentError(
-                f"scheme {scheme!r} is run by backends 'cuda', 'opencl' and 'reference'; the CPU engine has"
-                " its own order of steps, and gives the same numbers"
-            )
-        if (strategy != "auto" or method != "auto") and not self.on_device:
-            raise ArgumentError(
-                f"strategy {strategy!r} and method {method!r} are for backends 'cuda' and 'opencl', not"
-                f" {backend!r}"
-            )
-        if backend == "reference" and len(set(self.spec.wavelets) | set(self.spec.modes)) > 2:
-            raise ArgumentError("backend 'reference' has one wavelet and one mode for all axes")
 
     @property
     def shapes(self) -> list[Any]:
@@ -254,15 +237,8 @@ class Plan:
         given, array = array, self._padded(array.astype(self.dtype, copy=False))
         if out is not None:
             keyed = list(checked_targets(self.spec, array, self.level, out, keyed, given))
-        if self.backend == "reference":
-            coeffs = self._reference(array)
-            if keyed is not None:
-                keyed[0][...] = coeffs[0]
-                for level, part in zip(keyed[1:], coeffs[1:], strict=True):
-                    for key, values in part.items():
-                        level[key][...] = values
-        else:
-            coeffs = decompose(self.spec, array, self.level, keyed)
+        assert isinstance(self.engine, HostEngine)
+        coeffs = decompose(self.spec, array, self.level, keyed, self.engine, self._options)
         return list(out) if out is not None else from_keys(coeffs, self._form)
 
     def _run_directly(self, back: bool, x: Any, coeffs: Any) -> bool:
@@ -351,7 +327,7 @@ class Plan:
         return [keyed[0], *(part.get(key) for part in keyed[1:] for key in keys)]
 
     def _check_shape(self, shape: tuple[int, ...], dtype: Any) -> None:
-        result = self._result_dtype(np.dtype(dtype))
+        result = self.engine.result_dtype(np.dtype(dtype))
         if shape != self.shape or result != self.dtype:
             raise ArgumentError(
                 f"this plan is for arrays of shape {self.shape} that are transformed in {self.dtype}, got"
@@ -432,12 +408,11 @@ class Plan:
         read += [{key: _typed(band, self.dtype) for key, band in part.items()} for part in keyed[1:]]
         if rule is not None:
             read = [read[0], *_shrunk(read[1:], rule, numpy_array(limits, "limits").astype(np.float64))]
-        if self.backend == "reference":
-            samples = self._reference_back(read)
-        elif self.padded_shape == self.shape:
-            return recompose(self.spec, read, self.shape, out)
-        else:
-            samples = recompose(self.spec, read, self.padded_shape)[tuple(slice(n) for n in self.shape)]
+        assert isinstance(self.engine, HostEngine)
+        if self.padded_shape == self.shape:
+            return recompose(self.spec, read, self.shape, out, self.engine, self._options)
+        padded = recompose(self.spec, read, self.padded_shape, None, self.engine, self._options)
+        samples = padded[tuple(slice(n) for n in self.shape)]
         if out is None:
             return samples
         check_out(out, self.shape, self.dtype, nested(list(coeffs)), "out")[...] = samples
@@ -469,19 +444,6 @@ class Plan:
         assert library is not None
         return library
 
-    # --- the reference ----------------------------------------------------------------------------
-
-    def _reference_options(self) -> dict[str, Any]:
-        options: dict[str, Any] = {"mode": self.spec.modes[0], "axes": self.axes}
-        return options if self.scheme == "auto" else {**options, "scheme": self.scheme}
-
-    def _reference(self, x: Array) -> list[Any]:
-        return reference.wavedecn(x, self.spec.wavelets[0], level=self.level, **self._reference_options())
-
-    def _reference_back(self, coeffs: Sequence[Any]) -> Array:
-        x = reference.waverecn(coeffs, self.spec.wavelets[0], **self._reference_options())
-        return x[tuple(slice(n) for n in self.shape)].astype(self.dtype)
-
     # --- looking ----------------------------------------------------------------------------------
 
     def program(self, back: bool, rule: str | None = None) -> Any:
@@ -494,18 +456,17 @@ class Plan:
         rule : str, optional
             What is done to details on the way back, as for :meth:`inverse`.
         """
-        return self._programs(back, replace(self._options, rule=rule))[0]
+        return self._program(back, replace(self._options, rule=rule))
 
     @property
     def stages(self) -> tuple[DeviceLevel, ...]:
         """The levels of a plan for a device, finest first, as its program is built of them."""
-        stages: tuple[DeviceLevel, ...] = self._programs(False, self._options)[1]
-        return stages
+        return device_levels(self.tree, str(self.dtype))
 
     @property
     def layouts(self) -> list[Layout]:
         """The layouts of the coefficients of a plan for a device, in the order of their buffers."""
-        return ondevice.layouts(self.stages, str(self.dtype))
+        return contiguous_layouts(self.tree, str(self.dtype))
 
     def with_knobs(self, knobs: Knobs) -> Plan:
         """Return the plan with another layout of its work on the device; an error if that does not fit."""
@@ -514,21 +475,14 @@ class Plan:
         plan.program(False)
         return plan
 
-    def _programs(self, back: bool, options: DeviceOptions) -> tuple[Any, Any]:
-        """The program for arrays in one piece, ready to run, and its stages."""
+    def _program(self, back: bool, options: TransformOptions) -> Any:
+        """The program for arrays in one piece, ready to run."""
         real = COMPLEX.get(str(self.dtype), str(self.dtype))
         pair = str(self.dtype) in COMPLEX
         source = real if back or pair or self.source_dtype not in RESULTS else self.source_dtype
-        return ondevice.program(
-            self.host.device(None),
-            back,
-            self.spec,
-            self.level,
-            Layout.contiguous((*self.shape, 2) if pair else self.shape, source),
-            self.padded_shape,
-            str(self.dtype),
-            options,
-        )
+        samples = Layout.contiguous((*self.shape, 2) if pair else self.shape, source)
+        layouts = [samples, *contiguous_layouts(self.tree, str(self.dtype))]
+        return self.engine.compile(back, self.tree, self.dtype, layouts, options)
 
     @property
     def source(self) -> str:
@@ -588,7 +542,7 @@ class Plan:
 
     # --- tuning -----------------------------------------------------------------------------------
 
-    def _tuned(self) -> DeviceOptions:
+    def _tuned(self) -> TransformOptions:
         """The fastest of some ways, measured here and now or remembered from an earlier time."""
         device = self.host.device(None)
         key = f"{device.key} {self!r} {self._options}"
@@ -610,7 +564,7 @@ class Plan:
         disk.save_text(key, repr(options.knobs))
         return options
 
-    def _candidates(self) -> list[DeviceOptions]:
+    def _candidates(self) -> list[TransformOptions]:
         """Ways to lay out the work: the usual one first."""
         options = self._options
         return [options, *(replace(options, knobs=knobs) for knobs in self._strategy.candidates)]

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ..engines.base import devices
 from ..engines.cpu import keep_memory
-from ..engines.ondevice import devices
 from ..errors import ArgumentError
 from .budget import ServerBudget
 from .chain import PRESETS

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...errors import ArgumentError
-from ...lowering.mixing import Mixing, Unmixing
+from ..base import TransformOptions
 from ..strides import contiguous
 from .emit import Dialect
 from .launches import DeviceLimits, DeviceProgram, Knobs, Ref, Task
 from .program import ProgramBuilder
 from .strategies import STRATEGIES, Target
 
-__all__ = ["DeviceLevel", "DeviceOptions", "Layout", "transform"]
+__all__ = ["DeviceLevel", "Layout", "transform"]
 
 PAD_ELEMENTS = 8  # Rows of scratch arrays are padded to a multiple of this.
 MAX_LENGTH = 2**30  # samples along an axis; kernels compute twice that number as an int
@@ -61,35 +61,6 @@ class DeviceLevel:
 DEFAULT_KNOBS = Knobs()
 
 
-@dataclass(frozen=True)
-class DeviceOptions:
-    """How a transform runs on a device.
-
-    Parameters
-    ----------
-    strategy : str
-        A key of :data:`~undula.engines.gpu.strategies.STRATEGIES`.
-    scheme, method : str
-    knobs : Knobs
-    mixing, unmixing : optional
-        Colour transforms of the samples, forward and inverse.
-    rule : str, optional
-        Inverse: threshold rule for details. Its limits are in one more buffer behind those of the
-        coefficients: for each level, from fine to coarse, the lower and then the upper limits of all bands.
-    each : bool
-        Whether each plane has limits of its own, which follow those of the previous plane.
-    """
-
-    strategy: str = "auto"
-    scheme: str = "auto"
-    method: str = "auto"
-    knobs: Knobs = DEFAULT_KNOBS
-    mixing: Mixing | None = None
-    unmixing: Unmixing | None = None
-    rule: str | None = None
-    each: bool = False
-
-
 def transform(
     back: bool,
     stages: Sequence[DeviceLevel],
@@ -97,7 +68,7 @@ def transform(
     coefficients: Sequence[Layout | None],
     dialect: Dialect,
     limits: DeviceLimits,
-    options: DeviceOptions,
+    options: TransformOptions,
 ) -> DeviceProgram:
     """Build the program of a transform.
 
@@ -113,13 +84,13 @@ def transform(
         In the order of their buffers, which are numbered from 1; for the inverse, None stands for zeros.
     dialect : Dialect
     limits : DeviceLimits
-    options : DeviceOptions
+    options : TransformOptions
     """
     if max(stages[0].shape, default=0) >= MAX_LENGTH:
         raise ArgumentError(f"kernels count to 2³⁰ along an axis, got shape {stages[0].shape}")
     builder = ProgramBuilder(
         STRATEGIES[options.strategy],
-        Target(dialect, limits, options.scheme, options.method, options.knobs),
+        Target(dialect, limits, options.scheme, options.method, options.knobs or DEFAULT_KNOBS),
         1 + len(coefficients) + (options.rule is not None),
     )
     refs: list[Ref | None] = [
@@ -161,7 +132,7 @@ def transform(
 
 
 def _limits(
-    options: DeviceOptions, coefficients: int, number: int, details: int, levels: int
+    options: TransformOptions, coefficients: int, number: int, details: int, levels: int
 ) -> tuple[str, Ref, int] | None:
     """Return the rule for the details of a level, its limits, and their stride from plane to plane."""
     if options.rule is None:

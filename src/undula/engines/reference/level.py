@@ -133,11 +133,10 @@ def _synthesise(
     return _cut(x, axes, [slice(f, f + n) for f, n in zip(firsts, counts, strict=True)])
 
 
-def _matrices(wavelet: Wavelet, name: str | None, variables: int, inverse: bool) -> Matrices:
+def _matrices(wavelet: Wavelet, name: str | None, inverse: bool) -> Matrices:
     """One level, in the order in which it is applied: a scheme, or the filters themselves."""
     if name is None:
-        matrix = wavelet.synthesis if inverse else wavelet.polyphase
-        return [matrix if variables == 1 else matrix.tensor(matrix)]
+        return [wavelet.synthesis if inverse else wavelet.polyphase]
     return _unrolled(scheme(wavelet, name), inverse)
 
 
@@ -147,14 +146,14 @@ def _unrolled(made: Scheme, inverse: bool) -> Matrices:
 
 
 def dwt(x: Array, wavelet: Wavelet, mode: str, axes: Sequence[int], name: str | None) -> Bands:
-    """One level of the DWT, by a scheme (two axes) or by the filters (one or two)."""
+    """One level of the DWT, by a scheme (two axes) or by the filters (one axis)."""
     length, lead = wavelet.dec_len, 0
     counts = [band_length(x.shape[axis], length, mode) for axis in axes]
     if mode == "periodization":
         lead = length // 2 - 1
         for axis in axes:  # an odd line repeats its last sample
             x = extend(x, axis, 0, x.shape[axis] + x.shape[axis] % 2, "constant")
-    return _analyse(x, _matrices(wavelet, name, len(axes), False), axes, mode, counts, lead)
+    return _analyse(x, _matrices(wavelet, name, False), axes, mode, counts, lead)
 
 
 def idwt(bands: Bands, wavelet: Wavelet, mode: str, axes: Sequence[int], name: str | None) -> Array:
@@ -166,7 +165,7 @@ def idwt(bands: Bands, wavelet: Wavelet, mode: str, axes: Sequence[int], name: s
             f"bands of shape {bands[0].shape} are too small for a filter of {length} taps in mode {mode!r}"
         )
     around, start = ("periodic", 1 - length // 2) if mode == "periodization" else ("zero", 0)
-    matrices = _matrices(wavelet, name, len(axes), True)
+    matrices = _matrices(wavelet, name, True)
     return _synthesise(bands, matrices, axes, around, [start] * len(axes), counts)
 
 
@@ -218,7 +217,7 @@ def _steps(wavelet: Wavelet, name: str | None, inverse: bool) -> Matrices:
 
 
 def lwt(x: Array, wavelet: Wavelet, mode: str, axes: Sequence[int], name: str | None) -> Bands:
-    """One level of the LWT, by a scheme (two axes) or by the steps, axis after axis."""
+    """One level of the LWT, by a scheme (two axes) or by the lifting steps (one axis)."""
     lengths = {axis: x.shape[axis] for axis in axes}
     if name is not None and name not in STEPWISE:
         matrices, around = _extended(wavelet, lengths, mode, name, inverse=False)
@@ -229,9 +228,6 @@ def lwt(x: Array, wavelet: Wavelet, mode: str, axes: Sequence[int], name: str | 
             )
             for bits, band in zip(product((0, 1), repeat=len(axes)), bands, strict=True)
         ]
-    if name is None and len(axes) > 1:
-        bands = lwt(x, wavelet, mode, axes[:1], None)
-        return [band for part in bands for band in lwt(part, wavelet, mode, axes[1:], None)]
     bands = _split(x, axes)
     if np.issubdtype(x.dtype, np.integer):
         return _integer_steps(bands, wavelet, mode, axes[0], lengths, inverse=False)
@@ -254,10 +250,6 @@ def ilwt(bands: Bands, wavelet: Wavelet, mode: str, axes: Sequence[int], name: s
         for matrix in matrices:
             x = apply(matrix, x, axes, _shift_block)
         return _cut(_join(x, axes), axes, [slice(2 * margin, 2 * margin + n) for n in lengths.values()])
-    if name is None and len(axes) > 1:
-        half = len(bands) // 2
-        parts = [ilwt(part, wavelet, mode, axes[1:], None) for part in (bands[:half], bands[half:])]
-        return ilwt(parts, wavelet, mode, axes[:1], None)
     if np.issubdtype(bands[0].dtype, np.integer):
         return _join(_integer_steps(bands, wavelet, mode, axes[0], lengths, inverse=True), axes)
     bands = _scale(bands, wavelet, lengths, mode, -1)

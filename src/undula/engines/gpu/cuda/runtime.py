@@ -18,9 +18,10 @@ from ....errors import DeviceError, KernelError, MissingDeviceError, OutOfMemory
 from ...cpu.memory import copy_bytes
 from .. import disk
 from ..emit import CUDA, Kernel
+from ..engine import DeviceEngine
 from ..launches import DeviceLimits, DeviceProgram, Launch
 
-__all__ = ["CudaDevice", "Memory", "compile_kernel", "device", "device_of_address"]
+__all__ = ["CudaDevice", "Memory", "compile_kernel", "device", "device_of_address", "engine", "names"]
 
 SMALL_LAUNCH_GROUPS_PER_UNIT = 2  # Up to so many, launches gain from an early start.
 MAX_GRAPHS = 8  # of a program: one for each set of buffers on which it ran more than once
@@ -373,6 +374,11 @@ def device(number: int) -> CudaDevice:
         raise MissingDeviceError(f"there is no GPU number {number}; the driver knows {count}")
     del cuda
     return CudaDevice(number)
+
+
+def engine(number: int | None) -> DeviceEngine:
+    """Return the engine of a GPU; the first one if the number is None."""
+    return DeviceEngine("cuda", device(number or 0))
 
 
 def names() -> list[str]:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from ....errors import DeviceError, KernelError, MissingDeviceError, OutOfMemoryError, install_hint
 from ..emit import OPENCL, Kernel
+from ..engine import DeviceEngine
 from ..launches import DeviceLimits, DeviceProgram, Launch
 
-__all__ = ["OpenCLDevice", "default_device", "device", "names", "numbered_device"]
+__all__ = ["OpenCLDevice", "default_device", "device", "engine", "names", "numbered_device"]
 
 MAX_SHARED_BYTES = 49152  # of a kernel, also on devices with more
 
@@ -178,6 +179,11 @@ def _all_devices() -> list[Any]:
             "pip install pocl-binary-distribution to run kernels on the CPU"
         )
     return handles
+
+
+def engine(number: int | None) -> DeviceEngine:
+    """Return the engine of a device; the first GPU if the number is None."""
+    return DeviceEngine("opencl", default_device() if number is None else numbered_device(number))
 
 
 def names() -> list[str]:
