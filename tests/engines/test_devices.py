@@ -15,6 +15,7 @@ import undula
 from comparing import TOLERANCE, flat, noise, reference
 from undula import color
 from undula.engines.gpu.strategies import STRATEGIES
+from undula.plan import tuning
 
 pytestmark = pytest.mark.filterwarnings("ignore:Level value", "ignore::UserWarning:pyopencl")
 
@@ -408,9 +409,9 @@ def test_tuning_results_are_cached(target: str, tmp_path: Any, monkeypatch: pyte
     options: Any = {"level": 1, "dtype": "f4", "backend": target, "scheme": "sweldens", "tune": True}
     plan = undula.Plan(x.shape, "haar", **options)
     assert_near(plan.forward(x), pywt.wavedec2(x, "haar", level=1))
-    monkeypatch.setattr(undula.Plan, "_seconds", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr(tuning, "run_seconds", lambda _: pytest.fail("measured again"))
     again = undula.Plan(x.shape, "haar", **options)
-    assert again._options == plan._options
+    assert again.options == plan.options
 
 
 @pytest.mark.parametrize(
@@ -482,13 +483,13 @@ def test_tuning_skips_candidates_that_do_not_fit(
     target: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(undula.Plan, "_seconds", lambda plan, _: len(plan.source))
+    monkeypatch.setattr(tuning, "run_seconds", lambda plan: len(plan.source))
     options: Any = {"dtype": "f8", "level": 1, "backend": target, "scheme": "convolution"}
     plan = undula.Plan((40, 40), "bior6.8", tune=True, **options)
     refused = 0
-    for candidate in plan._candidates():
+    for knobs in tuning.knob_candidates(plan):
         try:
-            plan._program(False, candidate)
+            plan.with_knobs(knobs)
         except undula.ArgumentError:
             refused += 1
     assert refused  # or nothing had to be left out

@@ -20,10 +20,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from ..engines import ondevice
 from ..engines.arrays import as_array, check_out, given_array, nested
 from ..engines.base import TransformOptions, engine, on_host, split_backend
-from ..engines.ceilings import Ceilings, seconds_of
+from ..engines.ceilings import Ceilings
 from ..engines.cpu import empty
 from ..engines.cpu.filters import RULES, shrink
-from ..engines.gpu import disk
 from ..engines.gpu.engine import contiguous_layouts, device_levels
 from ..engines.gpu.launches import Knobs, UnfusedError
 from ..engines.gpu.libraries import COMPLEX, RESULTS, Library
@@ -41,7 +40,7 @@ from ..wavelets import Wavelet
 from . import model
 from .frames import frames
 from .model import PlanCost, Prediction
-from .resident import Resident
+from .tuning import fastest_knobs
 
 __all__ = ["Plan", "flat"]
 
@@ -163,24 +162,23 @@ class Plan:
         self.tree = BandTree.of_samples(self.spec, self.padded_shape, self.level)
         self._shapes: list[Any] = self.tree.shapes if self.level else [self.padded_shape]
         self._direct: dict[bool, DirectCall] = {}
-        self._options = TransformOptions(strategy, scheme, method)
+        self.options = TransformOptions(strategy, scheme, method)
         if self.backend == "reference" and self._runs:
-            self.engine.compile(False, self.tree, self.dtype, (), self._options)  # Checks the scheme.
+            self.engine.compile(False, self.tree, self.dtype, (), self.options)  # Checks the scheme.
         if self.on_device:
             self.host: Library = ondevice.host(backend)
             self.source_dtype = str(dtype.newbyteorder("="))
-            self._strategy = choose(strategy, scheme, method, self.axes)
-            chosen = self._strategy.name
-            self._options = TransformOptions(chosen, scheme, method)
+            chosen = choose(strategy, scheme, method, self.axes).name
+            self.options = TransformOptions(chosen, scheme, method)
             self._memory: dict[Any, Any] = {}
             self.strategy, self._method = chosen, method
             if self._runs:
                 program = self.program(False).program  # Raises an error for what cannot be laid out so.
-                if self._strategy is STRATEGIES["auto"]:
+                if chosen == "auto":
                     names = [launch.kernel.name.partition("_")[0] for launch in program.launches]
                     self.strategy = " and ".join(name for name in STRATEGIES if name in names)
                 if tune:
-                    self._options = self._tuned()
+                    self.options = replace(self.options, knobs=fastest_knobs(self))
 
     @property
     def _runs(self) -> bool:
@@ -225,7 +223,7 @@ class Plan:
                     f"out must be nested as the result is, with {self.level} level(s) of details"
                 )
             coeffs = ondevice.forward(
-                library, x, self.spec, self.level, keyed, self._options, self.padded_shape, self._memory
+                library, x, self.spec, self.level, keyed, self.options, self.padded_shape, self._memory
             )
             if out is None:
                 return from_keys(coeffs, self._form)
@@ -238,7 +236,7 @@ class Plan:
         if out is not None:
             keyed = list(checked_targets(self.spec, array, self.level, out, keyed, given))
         assert isinstance(self.engine, HostEngine)
-        coeffs = decompose(self.spec, array, self.level, keyed, self.engine, self._options)
+        coeffs = decompose(self.spec, array, self.level, keyed, self.engine, self.options)
         return list(out) if out is not None else from_keys(coeffs, self._form)
 
     def _run_directly(self, back: bool, x: Any, coeffs: Any) -> bool:
@@ -391,7 +389,7 @@ class Plan:
                     self.spec,
                     self.padded_shape,
                     out,
-                    replace(self._options, rule=rule),
+                    replace(self.options, rule=rule),
                     self.shape,
                     self._memory,
                     str(self.dtype),
@@ -410,8 +408,8 @@ class Plan:
             read = [read[0], *_shrunk(read[1:], rule, numpy_array(limits, "limits").astype(np.float64))]
         assert isinstance(self.engine, HostEngine)
         if self.padded_shape == self.shape:
-            return recompose(self.spec, read, self.shape, out, self.engine, self._options)
-        padded = recompose(self.spec, read, self.padded_shape, None, self.engine, self._options)
+            return recompose(self.spec, read, self.shape, out, self.engine, self.options)
+        padded = recompose(self.spec, read, self.padded_shape, None, self.engine, self.options)
         samples = padded[tuple(slice(n) for n in self.shape)]
         if out is None:
             return samples
@@ -456,7 +454,7 @@ class Plan:
         rule : str, optional
             What is done to details on the way back, as for :meth:`inverse`.
         """
-        return self._program(back, replace(self._options, rule=rule))
+        return self._program(back, replace(self.options, rule=rule))
 
     @property
     def stages(self) -> tuple[DeviceLevel, ...]:
@@ -468,10 +466,10 @@ class Plan:
         """The layouts of the coefficients of a plan for a device, in the order of their buffers."""
         return contiguous_layouts(self.tree, str(self.dtype))
 
-    def with_knobs(self, knobs: Knobs) -> Plan:
+    def with_knobs(self, knobs: Knobs | None) -> Plan:
         """Return the plan with another layout of its work on the device; an error if that does not fit."""
         plan = copy.copy(self)
-        plan._options, plan._memory, plan._last = replace(self._options, knobs=knobs), {}, {}
+        plan.options, plan._memory, plan._last = replace(self.options, knobs=knobs), {}, {}
         plan.program(False)
         return plan
 
@@ -540,41 +538,6 @@ class Plan:
             return model.strategy(self).method(wavelet, mode, self._method, self.scheme, single)
         return "lifting" if isinstance(line, Line) and line.chain is not None else "filters"
 
-    # --- tuning -----------------------------------------------------------------------------------
-
-    def _tuned(self) -> TransformOptions:
-        """The fastest of some ways, measured here and now or remembered from an earlier time."""
-        device = self.host.device(None)
-        key = f"{device.key} {self!r} {self._options}"
-        known = disk.load_text(key)
-        if known is not None:
-            chosen = [options for options in self._candidates() if repr(options.knobs) == known]
-            if chosen:
-                return chosen[0]
-        best, options = math.inf, self._options
-        x = np.zeros(self.shape, self.source_dtype)
-        for candidate in self._candidates():
-            self._options = candidate
-            try:
-                seconds = self._seconds(x)
-            except ArgumentError:  # this one does not fit
-                continue
-            if seconds < best:
-                best, options = seconds, candidate
-        disk.save_text(key, repr(options.knobs))
-        return options
-
-    def _candidates(self) -> list[TransformOptions]:
-        """Ways to lay out the work: the usual one first."""
-        options = self._options
-        return [options, *(replace(options, knobs=knobs) for knobs in self._strategy.candidates)]
-
-    def _seconds(self, x: Array) -> float:
-        """What a run takes once everything is on the device, at best."""
-        there = Resident(self)
-        there.upload(x)
-        return seconds_of(there.forward, there.finish)
-
     def __repr__(self) -> str:
         names = dict.fromkeys(wavelet.name for wavelet in self.spec.wavelets)
         modes = dict.fromkeys(self.spec.modes)
@@ -585,7 +548,7 @@ class Plan:
         words = [f"{self.shape}, {wavelet}", f"level={self.level}", f"mode={mode}", f"axes={self.axes}"]
         words += [f"dtype={str(self.dtype)!r}", f"backend={self.backend!r}"]
         if self.on_device:
-            words += [f"strategy={self._options.strategy!r}", f"method={self._method!r}"]
+            words += [f"strategy={self.options.strategy!r}", f"method={self._method!r}"]
         words += [f"scheme={self.scheme!r}"] * (self.scheme != "auto") + ["square=True"] * self.square
         return f"Plan({', '.join(words)})"
 
