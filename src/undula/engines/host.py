@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from operator import mul
 from typing import Any
 
@@ -20,25 +18,16 @@ from ..lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec
 from . import base, cpu
 from .arrays import check_out, result_dtype
 from .base import DEFAULT_OPTIONS, Engine, TransformOptions
-from .cpu import (
-    ERROR,
-    FIRST_ARRAY,
-    RESULT,
-    ArrayView,
-    Executable,
-    UnfollowedStridesError,
-    address,
-    empty,
-    scratch_memory,
-)
+from .cpu import FIRST_ARRAY, ArrayView, Executable, UnfollowedStridesError, allocator, empty
+from .strides import contiguous
 
 __all__ = [
     "CPU",
     "CPUEngine",
-    "DirectCall",
     "ForwardCall",
     "HostEngine",
     "InverseCall",
+    "array_call",
     "decompose",
     "host_engine",
     "recompose",
@@ -47,9 +36,6 @@ __all__ = [
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 Layout = tuple[int, ...] | None  # strides, () for C order, None for an array of zeros
-
-MAX_JOINT_BYTES = 1 << 15  # Results that are smaller share one piece of memory.
-
 
 # --- executables ----------------------------------------------------------------------------------
 
@@ -189,6 +175,22 @@ def names() -> list[str]:
 # --- calls that were seen before ------------------------------------------------------------------
 
 
+def array_call(
+    back: bool, tree: BandTree, dtype: np.dtype[Any], layouts: Sequence[Layout] | None = None
+) -> Callable[..., bool]:
+    """Return a function of the samples and all bands in flat order, by default all in C order.
+
+    It returns False, and has done nothing, where :func:`run` has to look closer at the arrays.
+    """
+    shapes = _shapes(tree)
+    layouts = ((),) * len(shapes) if layouts is None else tuple(layouts)
+    described = [
+        None if layout is None else (shape, layout or contiguous(shape, dtype.itemsize))
+        for shape, layout in zip(shapes, layouts, strict=True)
+    ]
+    return cpu.array_function(executable(back, tree, dtype, layouts), dtype, back, described)
+
+
 class ForwardCall:
     """A transform forward of arrays of one shape, dtype and strides into new arrays.
 
@@ -207,137 +209,33 @@ class ForwardCall:
     ) -> None:
         self._tree, self._dtype, self._nest = tree, dtype, nest
         self._shapes = tree.flat_shapes
-        ends = np.cumsum([0, *map(math.prod, self._shapes)]).tolist()
-        size = dtype.itemsize
-        self._items, self._unaligned = ends[-1], dtype.alignment - 1
-        joint = self._items * size <= MAX_JOINT_BYTES
-        views: list[ArrayView | None] = [ArrayView(FIRST_ARRAY, tree.sample_shapes[0], strides)]
-        for number, (shape, start) in enumerate(zip(self._shapes, ends[:-1], strict=True)):
-            buffer, offset = (1, start * size) if joint else (1 + number, 0)
-            views.append(ArrayView.contiguous(FIRST_ARRAY + buffer, shape, size, offset))
-        lines = tree.level_lines(dtype)
-        self._executable = cpu.compile_transform(False, dtype, lines, views, 2 if joint else None)
-        self._run = self._executable.run_at
-        self._small = self._executable.small() if joint else None
-        self._places = [slice(a, b) for a, b in pairwise(ends)]
-        self._lines = all(len(shape) == 1 for shape in self._shapes)
+        self._empty = allocator(max(map(math.prod, self._shapes)) * dtype.itemsize)
+        self._run = array_call(False, tree, dtype, [strides, *[()] * len(self._shapes)])
 
     def __call__(self, x: Array) -> Any:
         """Return the coefficients."""
-        start = address(x)
-        if start & self._unaligned:
-            bands = [empty(shape, self._dtype) for shape in self._shapes]
-            run(False, self._tree, [x, *bands], self._dtype)
-            return self._nest(bands)
-        if self._small is None:
-            bands = [empty(shape, self._dtype) for shape in self._shapes]
-            self._run(start, *map(address, bands))
-            return self._nest(bands)
-        # Small results share one piece of memory, and everything is one call.
-        play, tape, size, temporary, pack = self._small
-        results = np.empty(self._items, self._dtype)
-        scratch = scratch_memory(size)
-        first = scratch[1]
-        play(RESULT, ERROR, tape, pack(first, first + temporary, start, address(results)), 0)
-        bands = [results[place] for place in self._places]
-        if not self._lines:
-            bands = [band.reshape(shape) for band, shape in zip(bands, self._shapes, strict=True)]
+        new, dtype = self._empty, self._dtype
+        bands = [new(shape, dtype) for shape in self._shapes]
+        if not self._run(x, *bands):
+            run(False, self._tree, [x, *bands], dtype)
         return self._nest(bands)
 
 
 class InverseCall:
-    """A transform back of arrays of known shapes, dtype and strides into a new array."""
+    """A transform back of arrays of known shapes and dtype, in C order, into a new array."""
 
     def __init__(self, tree: BandTree, dtype: np.dtype[Any], layouts: Sequence[Layout]) -> None:
         self._tree, self._shape, self._dtype = tree, tree.sample_shapes[0], dtype
-        self._unaligned = dtype.alignment - 1
-        self._executable = executable(True, tree, dtype, ((), *layouts))
-        self._run = self._executable.run_at
-        small = math.prod(self._shape) * dtype.itemsize <= MAX_JOINT_BYTES
-        self._small = self._executable.small() if small else None
+        self._empty = allocator(math.prod(self._shape) * dtype.itemsize)
+        self._run = array_call(True, tree, dtype, [(), *layouts])
 
     def __call__(self, bands: Sequence[Array | None]) -> Array:
         """Return the samples; bands are in flat order."""
-        addresses = [0 if band is None else address(band) for band in bands]
-        for start in addresses:
-            if start & self._unaligned:
-                x = empty(self._shape, self._dtype)
-                run(True, self._tree, [x, *bands], self._dtype)
-                return x
-        if self._small is None:
-            x = empty(self._shape, self._dtype)
-            self._run(address(x), *addresses)
-            return x
-        play, tape, size, temporary, pack = self._small
-        x = np.empty(self._shape, self._dtype)
-        scratch = scratch_memory(size)
-        first = scratch[1]
-        play(RESULT, ERROR, tape, pack(first, first + temporary, address(x), *addresses), 0)
+        x = self._empty(self._shape, self._dtype)
+        if not self._run(x, *bands):
+            run(True, self._tree, [x, *bands], self._dtype)
         return x
 
-
-class DirectCall:
-    """A transform of arrays in C order into arrays of the caller; nothing is remembered of them.
-
-    Parameters
-    ----------
-    back : bool
-        From coefficients to samples.
-    tree : BandTree
-    dtype : dtype
-    """
-
-    def __init__(self, back: bool, tree: BandTree, dtype: np.dtype[Any]) -> None:
-        self._back, self._dtype, self._unaligned = back, dtype, dtype.alignment - 1
-        self._shapes = _shapes(tree)
-        self._sizes = [math.prod(shape) * dtype.itemsize for shape in self._shapes]
-        self._executable = executable(back, tree, dtype, ((),) * len(self._shapes))
-        self._small = self._executable.small()
-
-    def __call__(self, arrays: Sequence[Any]) -> bool:
-        """Run on the samples and bands in flat order.
-
-        Returns
-        -------
-        bool
-            False if nothing was done, because an array has another shape, dtype or layout, or shares memory
-            with another one.
-        """
-        if len(arrays) != len(self._shapes):
-            return False
-        addresses: list[int] = []
-        together, dtype = 0, self._dtype
-        for array, shape in zip(arrays, self._shapes, strict=True):
-            if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
-                return False
-            try:
-                # Only arrays in C order that can be written to are buffers of this kind.
-                start = ctypes.addressof(_CHARACTER(array))  # type: ignore[arg-type]
-            except (TypeError, ValueError, BufferError):
-                written = (len(addresses) == 0) == self._back
-                if written or not array.flags.c_contiguous:
-                    return False
-                start = address(array)
-            addresses.append(start)
-            together |= start
-        if together & self._unaligned:
-            return False
-        end = 0
-        for start, size in sorted(zip(addresses, self._sizes, strict=True)):
-            if start < end:
-                return False
-            end = start + size
-        if self._small is None:
-            self._executable.run_at(*addresses)
-            return True
-        play, tape, size, temporary, pack = self._small
-        scratch = scratch_memory(size)
-        first = scratch[1]
-        play(RESULT, ERROR, tape, pack(first, first + temporary, *addresses), 0)
-        return True
-
-
-_CHARACTER = ctypes.c_char.from_buffer
 
 # --- forward --------------------------------------------------------------------------------------
 

@@ -94,7 +94,7 @@ def _forward(
             _exact_type(mode), type(level), _exact_type(axes),
         )  # fmt: skip
         call = _remembered(key)
-        if call is not None and data.flags.aligned:
+        if call is not None:
             return call(data)
     x = given_array(data)
     ndim = len(x.shape)

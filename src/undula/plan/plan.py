@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,7 @@ from ..engines.gpu.launches import Knobs, UnfusedError
 from ..engines.gpu.libraries import COMPLEX, RESULTS, Library
 from ..engines.gpu.strategies import STRATEGIES, choose
 from ..engines.gpu.transform import DeviceLevel, Layout
-from ..engines.host import DirectCall, HostEngine, checked_targets, decompose, recompose
+from ..engines.host import HostEngine, array_call, checked_targets, decompose, recompose
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..inputs import numpy_array, refuse_gradients
 from ..lowering.axes import Axes
@@ -161,7 +161,7 @@ class Plan:
         self._form = {1: "wavedec", 2: "wavedec2"}.get(len(self.axes), "wavedecn")
         self.tree = BandTree.of_samples(self.spec, self.padded_shape, self.level)
         self._shapes: list[Any] = self.tree.shapes if self.level else [self.padded_shape]
-        self._direct: dict[bool, DirectCall] = {}
+        self._direct: dict[bool, Callable[..., bool]] = {}
         self.options = TransformOptions(strategy, scheme, method)
         if self.backend == "reference" and self._runs:
             self.engine.compile(False, self.tree, self.dtype, (), self.options)  # Checks the scheme.
@@ -245,7 +245,7 @@ class Plan:
         if call is None:
             if self.backend != "cpu" or self.square or not self._runs:
                 return False
-            call = self._direct[back] = DirectCall(back, self.tree, self.dtype)
+            call = self._direct[back] = array_call(back, self.tree, self.dtype)
         arrays = [x]
         try:
             if self._form == "wavedec":
@@ -263,7 +263,7 @@ class Plan:
                     arrays += (part[key] for key in keys)
         except (TypeError, ValueError, KeyError, IndexError):  # It is nested otherwise.
             return False
-        return call(arrays)
+        return call(*arrays)
 
     def _check_rule(self, rule: str | None, limits: Any) -> None:
         if rule is None and limits is None:

@@ -8,30 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .calls import array_function
 from .compile import compile_mixed, compile_rows, compile_transform, mixes
 from .compiled import kernel
-from .executable import (
-    ERROR,
-    FIRST_ARRAY,
-    RESULT,
-    ArrayView,
-    Executable,
-    UnfollowedStridesError,
-    address,
-    scratch_memory,
-)
-from .memory import empty, keep_memory, kept_memory
+from .executable import FIRST_ARRAY, ArrayView, Executable, UnfollowedStridesError, address
+from .memory import allocator, empty, keep_memory, kept_memory
 from .mixing import join_channels, mix_planes
 from .threads import get_num_threads, run, set_num_threads, workers
 
 __all__ = [
-    "ERROR",
     "FIRST_ARRAY",
-    "RESULT",
     "ArrayView",
     "Executable",
     "UnfollowedStridesError",
     "address",
+    "allocator",
+    "array_function",
     "compile_mixed",
     "compile_rows",
     "compile_transform",
@@ -44,7 +36,6 @@ __all__ = [
     "largest_of",
     "mix_planes",
     "mixes",
-    "scratch_memory",
     "set_num_threads",
 ]
 

@@ -169,7 +169,6 @@ def compile_transform(
     dtype: np.dtype[Any],
     levels: Sequence[Level],
     arrays: Sequence[ArrayView | None],
-    buffers: int | None = None,
 ) -> Executable:
     """Compile some levels of a transform.
 
@@ -184,8 +183,6 @@ def compile_transform(
     arrays : sequence of ArrayView or None
         The samples, the approximation, and the details, coarsest level first, in the order of their keys;
         None for details, or an approximation, that are zero.
-    buffers : int, optional
-        How many buffers they are in, if not each in its own.
     """
     if dtype.kind == "c":
         dtype = np.empty(0, dtype).real.dtype
@@ -203,7 +200,7 @@ def compile_transform(
     else:
         assert approximation is not None
         _add_levels(builder, x, approximation, of_level, levels, passes)
-    return builder.executable(buffers or len(arrays))
+    return builder.executable(len(arrays))
 
 
 def mixes(shape: Shape, dtype: np.dtype[Any], lines: Lines) -> bool:

@@ -23,7 +23,8 @@ __all__ = ["kernel", "kernel_address"]
 
 HERE = Path(__file__).parent
 SOURCES = (
-    "emitter.py", "simd.py", "layout.py", "rows.py", "analysis.py", "synthesis.py", "tape.py", "compiled.py",
+    "emitter.py", "simd.py", "layout.py", "rows.py", "analysis.py", "synthesis.py", "objects.py", "tape.py",
+    "compiled.py",
 )  # fmt: skip
 MONTH = 30 * 24 * 3600  # seconds
 DIGEST = 32  # Bytes in front of the code by which it is known to be whole.
@@ -54,8 +55,11 @@ ADDRESSES = {
     "mix_planes": 1,
     "find_largest": 4,
     "play": 2,
+    "play_arrays": 3,
 }
 
+
+ENTRY_NAME = "entry"  # The function that Python calls, and that calls ``play_arrays``.
 
 # What tells a kernel the type of samples.
 LIKE: dict[str, Any] = {
@@ -111,13 +115,30 @@ def _compile(name: str, dtype: str) -> bytes:
 
     from . import analysis, synthesis, tape
 
-    module = tape if name == "play" else synthesis if name.startswith("synthesise") else analysis
+    if name == ENTRY_NAME:
+        return _compile_entry(dtype)
+    module = tape if name.startswith("play") else synthesis if name.startswith("synthesise") else analysis
     dispatcher = getattr(module, name)
     signature = (int64,) * ADDRESSES[name] + (getattr(types, dtype),)
     dispatcher.compile(signature)
     found = dispatcher.overloads[signature]
     _, _, (machine_code, _) = found.library.serialize_using_object_code()
     return bytes(found.fndesc.llvm_func_name.encode() + b"\0" + machine_code)
+
+
+def _compile_entry(dtype: str) -> bytes:
+    """The same, of the function through which Python calls ``play_arrays``."""
+    import llvmlite.binding as llvm
+    from numba import types
+    from numba.core.registry import cpu_target
+
+    from .tape import entry_module
+
+    symbol = f"undula_{ENTRY_NAME}_{dtype}"
+    real = cpu_target.target_context.get_value_type(getattr(types, dtype))
+    code = llvm.parse_assembly(str(entry_module(symbol, object.__basicsize__, real)))
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    return symbol.encode() + b"\0" + bytes(machine.emit_object(code))
 
 
 def _load(symbol: str, code: bytes) -> int:
@@ -156,6 +177,7 @@ def _fingerprint() -> str:
             known.update(version(package).encode())
         except PackageNotFoundError:
             known.update(b"?")
+    known.update(bytes([object.__basicsize__]))  # Builds of Python without a global lock have another one.
     known.update(llvm.get_default_triple().encode())
     known.update(llvm.get_host_cpu_name().encode())
     known.update(str(sorted(llvm.get_host_cpu_features().items())).encode())

@@ -427,7 +427,7 @@ class Executable:
         self.temporary_bytes = temporary_bytes
         self.samples = max((step.samples for step in steps), default=0)
         self.has_functions = any(step.function is not None for step in steps)
-        self._pack = struct.Struct(f"{FIRST_ARRAY + arrays}q").pack
+        self._pack = struct.Struct(f"{arrays}q").pack
         self._tapes: dict[int, list[Any]] = {}
         small = temporary_bytes <= MAX_SCRATCH_TEMPORARY_BYTES
         self._scratch_total = self.scratch_bytes + (temporary_bytes if small else 0)
@@ -458,7 +458,7 @@ class Executable:
         # Others may hold the address of a tape, so the first one stays, whoever else compiled it meanwhile.
         return self._tapes.setdefault(threads, parts)
 
-    def run_at(self, *addresses: int) -> None:
+    def run_at(self, addresses: bytes) -> None:
         """Run on arrays at these addresses; only where all steps are calls of kernels."""
         threads = workers(self.samples)
         parts = self._tapes.get(threads) or self._compiled(threads)
@@ -470,41 +470,36 @@ class Executable:
         for tapes in parts:
             run(self.run_tape, [(tape, temporary, addresses) for tape in tapes])
 
-    def run_tape(self, tape: Array, temporary: int, addresses: tuple[int, ...]) -> None:
+    def run_tape(self, tape: Array, temporary: int, addresses: bytes) -> None:
         """Run the calls of a tape in this thread."""
         memory, start = scratch_memory(self._scratch_total)
-        buffers = self._pack(start, temporary or start + self.scratch_bytes, *addresses)
+        buffers = _PAIR(start, temporary or start + self.scratch_bytes) + addresses
         player(self.dtype)(RESULT, ERROR, address(tape), buffers, 0)
         del memory  # It had to stay until here.
 
-    def small(self) -> tuple[Any, int, int, int, Callable[..., bytes]] | None:
-        """Return what runs the executable in one call, if it is so small that no threads are worthwhile.
+    def single_tape(self) -> tuple[int, int, int] | None:
+        """Return the tape that is everything, if the work is so small that no threads are worthwhile.
 
         Returns
         -------
-        play : function
-            To be called with ``RESULT``, ``ERROR``, the tape, the packed addresses of all buffers, and 0.
         tape : int
-            Its address.
+            Its address; the executable keeps it.
         scratch_bytes, temporary : int
             Bytes of scratch, and where intermediate results begin in it.
-        pack : function
-            Of the addresses.
         """
         if self.has_functions or self.samples >= WORTHWHILE or not self._temporary_in_scratch:
             return None
         parts = self._tapes.get(1) or self._compiled(1)
         if len(parts) != 1 or len(parts[0]) != 1:
             return None
-        tape = address(parts[0][0])  # The executable keeps it.
-        return player(self.dtype), tape, self._scratch_total, self.scratch_bytes, self._pack
+        return address(parts[0][0]), self._scratch_total, self.scratch_bytes
 
     def run(self, arrays: Sequence[Array | None]) -> None:
         """Run on arrays; None for those that the executable was compiled without."""
+        addresses = self._pack(*[0 if x is None else address(x) for x in arrays])
         if not self.has_functions:
-            self.run_at(*[0 if x is None else address(x) for x in arrays])
+            self.run_at(addresses)
             return
-        addresses = tuple(0 if x is None else address(x) for x in arrays)
         threads = workers(self.samples)
         parts = self._tapes.get(threads) or self._compiled(threads)
         memory = empty((max(1, self.temporary_bytes),), _BYTES)
@@ -517,6 +512,7 @@ class Executable:
                 run(self.run_tape, [(tape, address(memory), addresses) for tape in part])
 
 
+_PAIR = struct.Struct("2q").pack
 _BYTES = np.dtype(np.uint8)
 
 

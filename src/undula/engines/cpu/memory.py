@@ -11,6 +11,7 @@ import ctypes
 import math
 import os
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from functools import lru_cache
 from threading import Lock
 from typing import Any
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from ...errors import ArgumentError
 from .threads import get_num_threads, ranges, run
 
-__all__ = ["copy_bytes", "empty", "keep_memory", "kept_memory"]
+__all__ = ["allocator", "copy_bytes", "empty", "keep_memory", "kept_memory"]
 
 Array = NDArray[Any]
 
@@ -138,6 +139,11 @@ def copy_bytes(target: Array, source: Array) -> None:
     many = min(4, get_num_threads()) if source.nbytes >= LARGE else 1
     pieces = ranges(source.nbytes, many)
     run(lambda begin, end: np.copyto(target[begin:end], source[begin:end]), pieces)
+
+
+def allocator(size: int) -> Callable[[tuple[int, ...], np.dtype[Any]], Array]:
+    """Return the function that makes arrays of at most so many bytes: NumPy's own for small ones."""
+    return np.empty if size < SMALL else empty
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -1,4 +1,4 @@
-"""The kernel that plays a tape: many calls of other kernels in one call from Python.
+"""The kernels that play a tape: many calls of other kernels in one call from Python.
 
 A tape is an array of integers: how many calls there are, and for each call
 
@@ -8,6 +8,9 @@ A tape is an array of integers: how many calls there are, and for each call
 
 Kernels change their arguments while they work, so the words are copied to the beginning of the scratch,
 which is buffer 0, before the call.
+
+``play`` is given the addresses of the buffers. ``play_arrays`` is given Python's objects: it reads in NumPy's
+arrays where their samples are, and checks that they are what the tape was made for.
 """
 
 from __future__ import annotations
@@ -20,10 +23,48 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from .emitter import INT
+from .objects import (
+    ABSENT,
+    ARRAY_TYPE,
+    ARRAYS,
+    AXES,
+    BUFFER_START,
+    BYTES_AFTER,
+    BYTES_BEFORE,
+    DATA,
+    DIMENSIONS,
+    DTYPE,
+    DTYPE_WORD,
+    FLAGS,
+    FREE,
+    HEADER_WORDS,
+    INT_BITS,
+    KERNEL,
+    KIND,
+    KIND_BITS,
+    LENGTHS,
+    MAKE_BOOL,
+    MAKE_BYTES,
+    MALLOC,
+    MEMORY_BYTES,
+    MISALIGNED_BITS,
+    NDIM,
+    NONE,
+    RELEASES_GIL,
+    RESTORE_THREAD,
+    ROLE,
+    SAVE_THREAD,
+    STRIDES,
+    TAPE,
+    TEMPORARY_START,
+    VIEWS,
+    WRITEABLE,
+    WRITTEN,
+)
 from .rows import compiled
 from .simd import words
 
-__all__ = ["play"]
+__all__ = ["entry_module", "play", "play_arrays"]
 
 
 def _caller(parameters: int) -> Any:
@@ -74,3 +115,118 @@ def play(tape, buffers, like):
             _call_6(kernel, start, like)
         else:
             _call_11(kernel, start, like)
+
+
+# --- Python's objects -----------------------------------------------------------------------------
+
+
+@intrinsic
+def _call_c(context: Any, address: Any, argument: Any, second: Any) -> Any:
+    """Call a function of C with one or two integers or pointers."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind = ir.FunctionType(INT, [INT, INT])
+        return builder.call(builder.inttoptr(values[0], kind.as_pointer()), values[1:])
+
+    return types.int64(types.int64, types.int64, types.int64), generate
+
+
+@compiled
+def _locate(table, objects, addresses):
+    """Write the address of each array; False if an object is not the array that the table describes."""
+    header, ndim, arrays = table[HEADER_WORDS], table[NDIM], table[ARRAYS]
+    size = AXES + 2 * ndim
+    for k in range(arrays):
+        view = VIEWS + k * size
+        role = table[view + ROLE]
+        if role == ABSENT:
+            if objects[k] != table[NONE]:
+                return False
+            addresses[k] = 0
+            continue
+        array = words(objects[k])
+        if array[header - 1] != table[ARRAY_TYPE] or array[header + DIMENSIONS] & INT_BITS != ndim:
+            return False
+        if words(array[header + DTYPE])[header + KIND] & KIND_BITS != table[DTYPE_WORD]:
+            return False
+        if role == WRITTEN and not array[header + FLAGS] & WRITEABLE:
+            return False
+        start = array[header + DATA]
+        if start & table[MISALIGNED_BITS]:
+            return False
+        addresses[k] = start
+        lengths, strides = words(array[header + LENGTHS]), words(array[header + STRIDES])
+        for axis in range(ndim):
+            length = lengths[axis]
+            if length != table[view + AXES + 2 * axis]:
+                return False
+            if length != 1 and strides[axis] != table[view + AXES + 2 * axis + 1]:
+                return False
+    for k in range(arrays):
+        view = VIEWS + k * size
+        if table[view + ROLE] != WRITTEN:
+            continue
+        begin, end = addresses[k] - table[view + BYTES_BEFORE], addresses[k] + table[view + BYTES_AFTER]
+        for other in range(arrays):
+            view = VIEWS + other * size
+            if other != k and table[view + ROLE] != ABSENT:
+                start = addresses[other]
+                if begin < start + table[view + BYTES_AFTER] and start - table[view + BYTES_BEFORE] < end:
+                    return False
+    return True
+
+
+@compiled
+def play_arrays(table, objects, count, like):
+    """Run a tape on arrays, and return True or False, whether it was run.
+
+    Without a tape, the addresses of the arrays are returned as bytes, or False.
+    """
+    table = words(table)
+    if count != table[ARRAYS]:
+        return _call_c(table[MAKE_BOOL], 0, 0)
+    memory = _call_c(table[MALLOC], table[MEMORY_BYTES], 0)
+    if memory == 0:
+        return _call_c(table[MAKE_BOOL], 0, 0)
+    start = (memory + 63) & -64
+    buffers = start + table[BUFFER_START]
+    words(buffers)[0] = start
+    words(buffers)[1] = start + table[TEMPORARY_START]
+    if not _locate(table, words(objects), words(buffers + 16)):
+        result = _call_c(table[MAKE_BOOL], 0, 0)
+    elif table[TAPE] == 0:
+        result = _call_c(table[MAKE_BYTES], buffers + 16, 8 * count)
+    elif table[RELEASES_GIL]:
+        state = _call_c(table[SAVE_THREAD], 0, 0)
+        play(table[TAPE], buffers, like)
+        _call_c(table[RESTORE_THREAD], state, 0)
+        result = _call_c(table[MAKE_BOOL], 1, 0)
+    else:
+        play(table[TAPE], buffers, like)
+        result = _call_c(table[MAKE_BOOL], 1, 0)
+    _call_c(table[FREE], memory, 0)
+    return result
+
+
+def entry_module(symbol: str, header: int, real: Any) -> ir.Module:
+    """Return the function that Python calls with its table, the objects, and how many they are.
+
+    It only translates between the conventions of Python and of Numba. The table is an array of NumPy, and
+    begins with the address of the kernel.
+    """
+    pointer = ir.IntType(8).as_pointer()
+    module = ir.Module(symbol)
+    function = ir.Function(module, ir.FunctionType(pointer, [pointer, pointer, INT]), symbol)
+    table, objects, count = function.args
+    builder = ir.IRBuilder(function.append_basic_block())
+    fields = builder.bitcast(table, INT.as_pointer())
+    start = builder.load(builder.gep(fields, [INT(header // 8 + DATA)]))
+    words_at = builder.inttoptr(start, INT.as_pointer())
+    kind = ir.FunctionType(ir.IntType(32), [pointer, pointer, INT, INT, INT, real])
+    kernel = builder.inttoptr(builder.load(builder.gep(words_at, [INT(KERNEL)])), kind.as_pointer())
+    result, error = builder.alloca(INT), builder.alloca(INT)
+    places = [builder.bitcast(place, pointer) for place in (result, error)]
+    like = ir.Constant(real, 0)
+    builder.call(kernel, [*places, start, builder.ptrtoint(objects, INT), count, like])
+    builder.ret(builder.inttoptr(builder.load(result), pointer))
+    return module
