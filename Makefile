@@ -58,10 +58,17 @@ $(VENV)/bin/python:
 		{ echo "Undula needs Python 3.11 or newer; run: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
+# uv installs within seconds what takes pip more than a minute. It does not read pip's settings, so pip is tried next.
+define install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile uv && \
+		$(BIN)/uv pip install --quiet --python $(BIN)/python -e '.[$(1)]' || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[$(1)]'
+endef
+
 $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[demo]'
+	$(call install,demo)
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[dev]'
+	$(call install,dev)
 	@touch $@ $(VENV)/.demo
