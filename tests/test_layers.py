@@ -13,7 +13,7 @@ ROOT = Path(undula.__file__).parent
 # Left to right. What is not a layer (the package itself) may import everything.
 LAYERS = (
     "errors",
-    "inputs",
+    "arrays",
     "algebra",
     "wavelets",
     "liftings",

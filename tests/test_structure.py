@@ -22,7 +22,6 @@ structure = _tool("structure")
 
 # Layers, or folders of layers, whose names still have to be changed; this list only gets shorter.
 UNFINISHED = {
-    "engines/arrays",
     "engines/cpu",
     "engines/host",
     "engines/ondevice",

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .arrays import numpy_array
 from .errors import ArgumentError
 from .filters.arrays import HOST
 from .functions import wavedecn
-from .inputs import numpy_array
 from .wavelets import Wavelet, as_wavelet
 
 __all__ = ["BandMeasure", "compare_bands", "difference", "psnr", "ssim", "value_range"]

@@ -7,12 +7,13 @@ import pytest
 
 import undula
 from undula import color
+from undula.arrays import ArrayView
 from undula.engines.base import TransformOptions
 from undula.engines.gpu.cuda.runtime import compile_kernel
 from undula.engines.gpu.emit import CUDA, OPENCL, Dialect, moves
 from undula.engines.gpu.launches import DeviceLimits, DeviceProgram, Knobs, Task
 from undula.engines.gpu.strategies import STRATEGIES
-from undula.engines.gpu.transform import DeviceLevel, Layout, transform
+from undula.engines.gpu.transform import DeviceLevel, transform
 from undula.errors import KernelError
 from undula.lowering.line import Line, Steps, dwt_line, lwt_line, lwt_steps
 
@@ -50,8 +51,8 @@ def program(
             band[task.axis] = task.line.counts[letter == "d"]
         shapes[key] = tuple(band)
     stage = DeviceLevel(shape, tuple(tasks), shapes)
-    x = Layout.contiguous(shape, samples or (dtypes[1] if back else dtypes[0]))
-    bands = [Layout.contiguous(s, dtypes[1]) for s in shapes.values()]
+    x = ArrayView.contiguous(0, shape, samples or (dtypes[1] if back else dtypes[0]))
+    bands = [ArrayView.contiguous(number, s, dtypes[1]) for number, s in enumerate(shapes.values(), 1)]
     return transform(back, [stage], x, bands, dialect, DeviceLimits(132), TransformOptions(**options))
 
 

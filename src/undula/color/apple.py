@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arrays import numpy_array
 from ..errors import ArgumentError
 from ..fixedpoint import burt57, d4
-from ..inputs import numpy_array
 from .images import channels_last, expand, from_planes, to_planes
 
 __all__ = ["BurtCoeffs", "burt_forward", "burt_inverse", "d4_forward", "d4_inverse", "rmse", "rmsy"]

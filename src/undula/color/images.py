@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ..arrays import get_backend, given_array, numpy_array
 from ..engines import cpu
-from ..engines.arrays import as_array, given_array
-from ..engines.ondevice import HostLibrary, engine
+from ..engines.ondevice import engine
 from ..errors import ArgumentError, ArgumentTypeError
 from ..functions import ilwt2
 from ..functions.lifted import channels_of_lwt2, lwt2_of_channels
@@ -60,7 +60,7 @@ def _channel_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 
 def channels_last(image: ArrayLike, channel_axis: int) -> Array:
     """Return a colour image as a C-contiguous array with its channels last."""
-    array = as_array(image, "image")
+    array = numpy_array(image, "image")
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     _check_image(array, str(array.dtype), channel_axis)
     return np.ascontiguousarray(np.moveaxis(array, channel_axis, -1))
@@ -127,7 +127,7 @@ def from_planes(
     >>> bool((from_planes(to_planes(image)) == image).all())
     True
     """
-    array, source, kind = as_array(planes, "planes"), space(color), _channel_dtype(dtype)
+    array, source, kind = numpy_array(planes, "planes"), space(color), _channel_dtype(dtype)
     _check_axis(channel_axis)
     if array.dtype.kind == "c":
         raise ArgumentTypeError(f"planes must be real, got {array.dtype}")
@@ -187,10 +187,10 @@ def forward(
     """
     target, device = space(color), engine([given_array(image, "image")], backend)
     array: Any
-    if device is None or isinstance(device, HostLibrary):
+    if device is None or device.uploaded:
         array, dtype = channels_last(image, channel_axis), str(np.asarray(image).dtype)
     else:
-        array, dtype = image, device.dtype(image)
+        array, dtype = image, device.library.dtype(image)
         _check_image(array, dtype, channel_axis)
         if channel_axis not in (-1, 2):
             raise ArgumentError("on a device, channels must come last: permute the image to (H, W, channels)")
@@ -231,7 +231,7 @@ def inverse(
     _check_axis(channel_axis)
     if not isinstance(coeffs, (list, tuple)) or not len(coeffs):
         raise ArgumentError(f"coefficients must be a list as forward returns it, got {type(coeffs).__name__}")
-    kinds = str(getattr(coeffs[0], "dtype", "")).removeprefix("torch.")
+    kinds = get_backend(coeffs[0]).dtype(coeffs[0]) if hasattr(coeffs[0], "dtype") else ""
     if source.integer == kinds.startswith("float"):
         raise ArgumentTypeError(f"{kinds} coefficients are not those of {color!r}")
     if len(coeffs[0].shape) != 3 or int(coeffs[0].shape[0]) not in (3, 4):
@@ -252,7 +252,7 @@ def inverse(
         )
         axis = channel_axis % 3
         order = (2, 0, 1) if axis == 0 else (0, 2, 1)
-        return image if axis == 2 else device.turned(image, order)
+        return image if axis == 2 else device.library.transpose(image, order)
     return from_planes(ilwt2(coeffs, name, mode), color, dtype=dtype, channel_axis=channel_axis)
 
 
@@ -276,7 +276,7 @@ def subsample(plane: ArrayLike) -> Array:
     >>> subsample(np.array([[1, 2, 9], [3, 5, 8]])).tolist()
     [[3, 9]]
     """
-    x = as_array(plane, "plane")
+    x = numpy_array(plane, "plane")
     if x.ndim < 2:
         raise ArgumentError(f"a plane has at least two axes, got shape {x.shape}")
     edges = [(0, 0)] * (x.ndim - 2) + [(0, x.shape[-2] % 2), (0, x.shape[-1] % 2)]
@@ -311,7 +311,7 @@ def expand(plane: ArrayLike, shape: Sequence[int]) -> Array:
     >>> expand(np.array([[3, 9]]), (2, 3)).tolist()
     [[3, 3, 9], [3, 3, 9]]
     """
-    x = as_array(plane, "plane")
+    x = numpy_array(plane, "plane")
     try:
         height, width = (operator.index(n) for n in shape)
     except (TypeError, ValueError):

@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import check_out, contiguous, result_dtype
 from ..errors import ArgumentError
 from ..lowering.growth import Growth, gains_back, growth
 from ..lowering.mixing import Mixing
 from ..lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec
 from . import base, cpu
-from .arrays import check_out, result_dtype
 from .base import DEFAULT_OPTIONS, Engine, TransformOptions
 from .cpu import FIRST_ARRAY, ArrayView, Executable, UnfollowedStridesError, allocator, empty
-from .strides import contiguous
 
 __all__ = [
     "CPU",

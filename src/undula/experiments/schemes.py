@@ -6,16 +6,17 @@ stay in the caches.
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from typing import Any
 
 import undula
 
+from ..arrays import ArrayView, contiguous
 from ..engines.base import TransformOptions
 from ..engines.gpu.engine import device_engine
-from ..engines.gpu.transform import DeviceLevel, Layout, transform
-from ..engines.strides import contiguous
+from ..engines.gpu.transform import DeviceLevel, transform
 from ..errors import UndulaError
 from ..schemes import SCHEMES, Scheme, scheme
 from .base import Chart, Outcome, Table, experiment
@@ -114,10 +115,10 @@ def _in_caches(bench: Bench, wavelet: str, name: str, n: int) -> float | None:
         shapes = {key: (count, *shape) for key, shape in level.shapes.items()}
         batch = DeviceLevel((count, *level.shape), tasks, shapes)
 
-        def stacked(shape: tuple[int, ...]) -> Layout:
-            return Layout((count, *shape), (0, *contiguous(shape)), "float32")
+        def stacked(number: int, shape: tuple[int, ...]) -> ArrayView:
+            return ArrayView(number, (count, *shape), (0, *contiguous(shape)), "float32")
 
-        samples, *bands = (stacked(shape) for shape in (level.shape, *level.shapes.values()))
+        samples, *bands = itertools.starmap(stacked, enumerate((level.shape, *level.shapes.values())))
         options = TransformOptions("tiled", name)
         program = transform(False, [batch], samples, bands, device.dialect, device.limits, options)
         executable = device.prepare(program)

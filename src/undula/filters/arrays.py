@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arrays import get_backend, refuse_gradients
 from ..engines.cpu import empty
 from ..engines.cpu import filters as cpu
-from ..engines.gpu.libraries import library_of
-from ..errors import ArgumentTypeError
 from .rules import apply_rule, like
 
 __all__ = ["HOST", "NORMAL_MEDIAN", "ArrayApi", "Arrays", "arrays_for", "item_size", "rounding_floor"]
@@ -304,17 +303,9 @@ _array_api = lru_cache(maxsize=16)(ArrayApi)
 
 def arrays_for(x: Any) -> Arrays:
     """Return the operations for the library of an array."""
-    library = library_of(x)
-    if library is None:
-        return HOST
-    import array_api_compat
-
-    if not array_api_compat.is_array_api_obj(x):
-        raise ArgumentTypeError(
-            f"filters on a device work on arrays of CuPy, PyTorch or JAX, got an array of {library.name};"
-            " convert it with from_dlpack, which shares its memory, or copy it to the host"
-        )
-    return _array_api(array_api_compat.array_namespace(x))
+    refuse_gradients(x, "an array")
+    backend = get_backend(x)
+    return HOST if backend.device(x).on_host else _array_api(backend.namespace(x))
 
 
 def rounding_floor(arrays: Arrays, low: Any, levels: int, ndim: int) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engines.arrays import as_array
+from ..arrays import numpy_array
 from .arrays import arrays_for
 from .planes import align_mask, find_channel_axis
 
@@ -29,7 +29,7 @@ def scan_masks(image: Any, channel_axis: Any, axes: Any, mask: Any) -> tuple[Any
     """
     if not arrays_for(image).host:
         return mask, None
-    x = as_array(image, "image")
+    x = numpy_array(image, "image")
     channel = find_channel_axis(x.shape, channel_axis, axes)
 
     def in_any_channel(samples: Any) -> Any:

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engines.arrays import as_array
+from ..arrays import numpy_array
 from ..errors import ArgumentError, ArgumentTypeError
 from ..functions import dwtn
-from ..inputs import numpy_array
 from ..wavelets import Wavelet, as_wavelet
 from .arrays import HOST, arrays_for
 from .deprecation import accept_former_names
@@ -134,7 +133,7 @@ def _noise_map(
         raise ArgumentTypeError(
             "regions, and one sigma per sample, need a NumPy array; copy the image to the host"
         )
-    shape = as_array(image, "image").shape
+    shape = numpy_array(image, "image").shape
     if sigma is not None:
         noise_map = numpy_array(sigma, "sigma").astype(np.float64)
         if regions is not None:

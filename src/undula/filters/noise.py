@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..engines.arrays import given_array
+from ..arrays import given_array
 from ..errors import ArgumentError, ArgumentTypeError
 from ..functions import dwtn
 from ..wavelets import Wavelet

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import get_backend, given_array, refuse_gradients
 from ..color import from_planes, to_planes
 from ..color.spaces import space
-from ..engines.arrays import given_array
 from ..engines.cpu import filters as cpu
-from ..engines.ondevice import restorer
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..inputs import refuse_gradients
 from ..lowering.axes import checked_axes
 from .arrays import Arrays, arrays_for
 from .holes import fill_holes
@@ -69,7 +67,7 @@ def align_mask(
 ) -> Any:
     """Broadcast a mask of samples, of pixels, or of one image of a batch to the shape of the image."""
     mask = given_array(mask, "mask")
-    if not str(mask.dtype).removeprefix("torch.").startswith("bool"):
+    if not get_backend(mask).dtype(mask).startswith("bool"):
         raise ArgumentTypeError(f"mask must be boolean, True where samples are valid; got dtype {mask.dtype}")
     mask_shape = tuple(int(n) for n in mask.shape)
     spatial = _find_spatial_axes(shape, channel, axes)
@@ -123,10 +121,10 @@ class ImagePlanes:
         if isinstance(x, np.ma.MaskedArray):
             unmasked, x = ~np.ma.getmaskarray(x), x.data
         self.image = given_array(x, "image")
-        self._restore_library = restorer(x)
+        self._original = x
         self.arrays: Arrays = arrays_for(self.image)
         self.shape = tuple(int(n) for n in self.image.shape)
-        self.dtype = str(self.image.dtype).removeprefix("torch.")
+        self.dtype = get_backend(self.image).dtype(self.image)
         if self.arrays.host:
             self.dtype = str(self.image.dtype.newbyteorder("="))
         if color not in COLORS:
@@ -271,7 +269,7 @@ class ImagePlanes:
             if self._alpha is not None:
                 planes = np.concatenate([planes, self._alpha])
             image = from_planes(planes, "bt601", dtype=self.dtype, channel_axis=self.channel or 0)
-            return self._restore_library(self._keep_invalid(image))
+            return self._as_original(self._keep_invalid(image))
         if not self.mixed:
             return self.restore(self.in_image_layout(planes))
         sizes = (3, *(self.shape[axis] for axis in self.order[1:]))
@@ -288,7 +286,7 @@ class ImagePlanes:
 
     def restore(self, x: Any) -> Any:
         """Convert floats in the layout of the image to its dtype and library, keeping invalid samples."""
-        return self._restore_library(self._keep_invalid(self._to_dtype(x)))
+        return self._as_original(self._keep_invalid(self._to_dtype(x)))
 
     def _to_dtype(self, x: Any) -> Any:
         """Convert to the dtype of the image; integers are rounded and clipped to its range."""
@@ -310,8 +308,12 @@ class ImagePlanes:
         xp, axis = self.arrays.xp, self.channel or 0
         channels = (*[slice(None)] * axis, slice(3))
         complete = xp.all(self.sample_mask[channels], axis=axis, keepdims=True)
-        return self._restore_library(xp.where(complete, *(given_array(image) for image in (mixed, separate))))
+        return self._as_original(xp.where(complete, *(given_array(image) for image in (mixed, separate))))
 
     def _keep_invalid(self, x: Any) -> Any:
         """Return the filtered samples where they are valid, and the original ones elsewhere."""
         return x if self.valid is None else self.arrays.xp.where(self.sample_mask, x, self.image)
+
+    def _as_original(self, x: Any) -> Any:
+        """Return an image as an array of the library of the original."""
+        return get_backend(self._original).restore(x, self._original)

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..engines.arrays import as_array
+from ..arrays import numpy_array
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..functions import wavedecn, waverecn
-from ..inputs import numpy_array
 from ..lowering import dwtn_max_level
 from ..wavelets import Wavelet, as_wavelet
 from .arrays import HOST, rounding_floor
@@ -78,7 +77,7 @@ def denoise_wavelet(
     >>> bool(denoise_wavelet(noisy).std() < 0.05)
     True
     """
-    x = as_array(image, "image")
+    x = numpy_array(image, "image")
     if method not in METHODS:
         raise UnknownNameError("method", method, METHODS)
     if mode not in MODES:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engines.arrays import given_array, result_dtype
+from ..arrays import given_array, result_dtype
 from ..engines.cpu import empty, get_num_threads
 from ..engines.cpu import filters as cpu
 from ..engines.cpu.threads import run

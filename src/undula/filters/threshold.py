@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..engines.arrays import as_array
-from ..engines.gpu.libraries import library_of
+from ..arrays import get_backend, given_array, numpy_array, refuse_gradients
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..inputs import refuse_gradients
 from .arrays import arrays_for
 from .rules import THRESHOLD_RULES, apply_rule
 
@@ -56,10 +54,11 @@ def threshold(data: ArrayLike, value: ArrayLike, mode: str = "soft", substitute:
     mode = "garrote" if mode == "garotte" else mode  # PyWavelets accepts both spellings.
     if not isinstance(mode, str) or mode not in MODES:
         raise UnknownNameError("threshold mode", mode, MODES)
-    if library_of(data) is not None:
+    x = given_array(data)
+    if not isinstance(x, np.ndarray):
         refuse_gradients(value, "the threshold")
-        return threshold_in(arrays_for(data).xp, data, value, mode, substitute)  # type: ignore[no-any-return]
-    x, limit = as_array(data), as_array(value, "the threshold")
+        return threshold_in(arrays_for(x).xp, x, value, mode, substitute)  # type: ignore[no-any-return]
+    limit = numpy_array(value, "the threshold")
     if THRESHOLD_RULES[mode].by_magnitude:
         _check_not_negative(limit, value)
     elif x.dtype.kind == "c" or limit.dtype.kind == "c":
@@ -94,21 +93,22 @@ def threshold_firm(data: ArrayLike, value_low: ArrayLike, value_high: ArrayLike)
     >>> threshold_firm([-4.0, -2.0, 0.5, 1.5, 3.0], 1, 3)
     array([-4.  , -1.5 ,  0.  ,  0.75,  3.  ])
     """
-    if library_of(data) is not None:
+    x = given_array(data)
+    if not isinstance(x, np.ndarray):
         refuse_gradients((value_low, value_high), "a threshold")
-        return firm_in(arrays_for(data).xp, data, value_low, value_high)  # type: ignore[no-any-return]
-    low, high = as_array(value_low, "the low threshold"), as_array(value_high, "the high threshold")
+        return firm_in(arrays_for(x).xp, x, value_low, value_high)  # type: ignore[no-any-return]
+    low, high = numpy_array(value_low, "the low threshold"), numpy_array(value_high, "the high threshold")
     _check_not_negative(low, value_low)
     _check_not_negative(high, value_high)
     if np.any(high < low):
         raise ArgumentError(f"value_high must be at least value_low, got {value_high!r} and {value_low!r}")
     with np.errstate(invalid="ignore"):  # An infinite threshold divided by itself is replaced.
-        return np.asarray(firm_in(np, as_array(data), low, high))
+        return np.asarray(firm_in(np, x, low, high))
 
 
 def threshold_in(xp: Any, x: Any, value: Any, mode: str, substitute: complex) -> Any:
     """Threshold an array of any library by the functions of its namespace."""
-    fill, dtype = as_array(substitute, "substitute"), _numpy_dtype(x)
+    fill, dtype = numpy_array(substitute, "substitute"), _numpy_dtype(x)
     if THRESHOLD_RULES[mode].gain is not None:
         x, dtype = _as_floats(xp, x, dtype)
     values, dropped = apply_rule(xp, mode, x, value)
@@ -129,7 +129,7 @@ def firm_in(xp: Any, x: Any, low: Any, high: Any) -> Any:
 def _numpy_dtype(x: Any) -> np.dtype[Any]:
     """NumPy's equivalent of the dtype of an array of any library."""
     try:
-        return np.dtype(str(x.dtype).removeprefix("torch."))
+        return np.dtype(get_backend(x).dtype(x))
     except TypeError:  # NumPy has no bfloat16, for example.
         return np.dtype(np.float32)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engines.ondevice import moves
+from ..engines.gpu.arrays import moves
 from .arrays import Arrays
 from .base import BandLimits, Details
 from .pictures import to_numpy

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arrays import numpy_array
 from ..errors import ArgumentError, ArgumentTypeError
-from ..inputs import numpy_array
 from ..liftings import lifting
 from ..lowering.axes import checked_axes, two_axes
 from ..lowering.borders import source_places

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..engines.arrays import as_shape, given_array, result_dtype
+from ..arrays import as_shape, get_backend, given_array, result_dtype
 from ..engines.cpu import UnfollowedStridesError
 from ..engines.host import (
     ForwardCall,
@@ -25,7 +25,7 @@ from ..engines.host import (
     host_engine,
     recompose,
 )
-from ..engines.ondevice import arrays_of, backward, engine, forward, restorer
+from ..engines.ondevice import arrays_of, backward, engine, forward
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axes import Axes
 from ..lowering.coeffs import checked_level, keyed_as
@@ -109,7 +109,7 @@ def _forward(
     if device is not None:
         if out is not None and keyed is None:
             raise ArgumentError(f"out must be nested as the result is, with {levels} level(s) of details")
-        return form.from_keyed(restorer(data)(forward(device, x, spec, levels, keyed)))
+        return form.from_keyed(get_backend(data).restore(forward(device, x, spec, levels, keyed), data))
     array = x.astype(result_dtype(x.dtype), copy=False)
     # A call that warns of its level is not kept, so that it warns each time.
     if key is not None and array is data and levels and (form.single or level is None or levels == level):
@@ -125,7 +125,7 @@ def _forward(
                 return call(array)
     targets = None if out is None else checked_targets(spec, array, levels, out, keyed, x)
     coeffs = decompose(spec, array, levels, targets, host_engine(backend))
-    return form.from_keyed(restorer(data)(coeffs))
+    return form.from_keyed(get_backend(data).restore(coeffs, data))
 
 
 def _compiled(form: Form, spec: TransformSpec, x: Array, levels: int) -> ForwardCall:
@@ -163,14 +163,15 @@ def _backward(
     given = [band for band in arrays_of(keyed) if band is not None]
     lengths = as_shape(shape, len(given[0].shape))
     if device is not None:
-        on_device: Array = restorer(sample)(backward(device, keyed, spec, lengths, out))
+        on_device: Array = get_backend(sample).restore(backward(device, keyed, spec, lengths, out), sample)
         return on_device
     if key is not None and _all_alike(given):
         call = _compiled_back(spec, keyed, flat or [])
         if call is not None:
             _remember(key, call, (wavelet, mode, axes))
             return call(flat or [])  # type: ignore[no-any-return]
-    restored: Array = restorer(sample)(recompose(spec, keyed, lengths, out, host_engine(backend)))
+    samples = recompose(spec, keyed, lengths, out, host_engine(backend))
+    restored: Array = get_backend(sample).restore(samples, sample)
     return restored
 
 

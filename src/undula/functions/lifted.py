@@ -14,12 +14,12 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ..arrays import get_backend, given_array, result_dtype
 from ..engines import cpu
-from ..engines.arrays import given_array, result_dtype
 from ..engines.base import TransformOptions
-from ..engines.gpu.libraries import Library
+from ..engines.gpu.arrays import DeviceArrays
 from ..engines.host import CPU, checked_targets, decompose, decompose_mixed, grown, host_engine, recompose
-from ..engines.ondevice import HostLibrary, arrays_of, backward, engine, forward, restorer
+from ..engines.ondevice import arrays_of, backward, engine, forward
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axes import Axes, one_axis, two_axes
 from ..lowering.coeffs import from_keys, to_keys
@@ -105,7 +105,8 @@ def _lwtn(
             raise ArgumentError(f"an array with samples along some axis is needed, got shape {array.shape}")
         keyed = to_keys(out, given_array) if isinstance(out, (list, tuple)) else None
         whole = _kept_on(device, array, spec, levels, dtype)
-        return from_keys(restorer(x)(forward(device, array, spec, levels, keyed, whole=whole)), form)
+        coeffs = forward(device, array, spec, levels, keyed, whole=whole)
+        return from_keys(get_backend(x).restore(coeffs, x), form)
     if array.ndim < 1 or array.size == 0:
         raise ArgumentError(f"an array with samples along some axis is needed, got shape {array.shape}")
     spec = transform_spec(array.ndim, wavelet, mode, axes, lifted=True)
@@ -120,13 +121,14 @@ def _lwtn(
         assert kept is not None
         made = decompose_mixed(own, given[..., np.newaxis], once, levels, kept)
         plane = [made[0][0], *({key: band[0] for key, band in part.items()} for part in made[1:])]
-        return from_keys(restorer(x)(plane), form)
+        return from_keys(get_backend(x).restore(plane, x), form)
     array = array.astype(result_dtype(array.dtype) if kept is None else kept, copy=False)
     targets = None
     if out is not None:
         keyed = to_keys(out) if isinstance(out, (list, tuple)) else None
         targets = checked_targets(spec, array, levels, out, keyed, given)
-    return from_keys(restorer(x)(decompose(spec, array, levels, targets, host)), form)
+    coeffs = decompose(spec, array, levels, targets, host)
+    return from_keys(get_backend(x).restore(coeffs, x), form)
 
 
 def _is_image(x: Any, spec: TransformSpec, kept: np.dtype[Any] | None) -> TypeGuard[Array]:
@@ -200,7 +202,7 @@ def lwt2_of_channels(
     mode: str | Sequence[str],
     largest: int,
     whole: bool,
-    device: Library | None,
+    device: DeviceArrays | None,
 ) -> list[Any]:
     """The LWT of planes that are made of the channels of an image ``(H, W, C)`` in one piece.
 
@@ -237,7 +239,7 @@ def lwt2_of_channels(
 
 
 def channels_of_lwt2(
-    coeffs: Sequence[Any], unmixing: Unmixing, wavelet: Names, mode: Any, device: Library, dtype: str
+    coeffs: Sequence[Any], unmixing: Unmixing, wavelet: Names, mode: Any, device: DeviceArrays, dtype: str
 ) -> Any:
     """Channels ``(H, W, C)`` from coefficients of planes, on a device."""
     read = to_keys(coeffs, given_array)
@@ -249,9 +251,9 @@ def channels_of_lwt2(
     )
 
 
-def _turned(device: Library, coeffs: Sequence[Any], axes: tuple[int, ...]) -> list[Any]:
-    rest = [{key: device.turned(band, axes) for key, band in part.items()} for part in coeffs[1:]]
-    return [device.turned(coeffs[0], axes), *rest]
+def _turned(device: DeviceArrays, coeffs: Sequence[Any], axes: tuple[int, ...]) -> list[Any]:
+    rest = [{key: device.library.transpose(band, axes) for key, band in part.items()} for part in coeffs[1:]]
+    return [device.library.transpose(coeffs[0], axes), *rest]
 
 
 def _levels(spec: TransformSpec, shape: tuple[int, ...], level: int | None) -> int:
@@ -301,25 +303,26 @@ def ilwtn(
         if len(kinds) > 1:
             raise ArgumentError("coefficients of an LWT are all integers (unscaled) or all floats (scaled)")
         back = backward(device, read, spec, None, out, whole=True in kinds)
-        return restorer(coeffs[0])(back)  # type: ignore[no-any-return]
-    made: Array = restorer(coeffs[0])(recompose(spec, read, None, out, host_engine(backend)))
+        return get_backend(coeffs[0]).restore(back, coeffs[0])  # type: ignore[no-any-return]
+    samples = recompose(spec, read, None, out, host_engine(backend))
+    made: Array = get_backend(coeffs[0]).restore(samples, coeffs[0])
     return made
 
 
-def _is_whole(device: Library, x: Any) -> bool:
-    return not device.dtype(x).startswith(("float", "complex", "bool"))
+def _is_whole(device: DeviceArrays, x: Any) -> bool:
+    return not device.library.dtype(x).startswith(("float", "complex", "bool"))
 
 
 def _kept_on(
-    device: Library, x: Any, spec: TransformSpec, levels: int, dtype: DTypeLike | None
+    device: DeviceArrays, x: Any, spec: TransformSpec, levels: int, dtype: DTypeLike | None
 ) -> str | None:
     """The integers that a device keeps results in; None for floats."""
-    name = device.dtype(x)
+    name = device.library.dtype(x)
     if not _is_whole(device, x):
         return None if dtype is None else str(storage(np.dtype(name), spec, (), levels, dtype, None))
     x = device.integers(x)
     # (Numbers on a device are not looked at: whoever asked for them would have to wait.)
-    look = (lambda: cpu.largest(np.asarray(x))) if isinstance(device, HostLibrary) else None
+    look = (lambda: cpu.largest(np.asarray(x))) if device.uploaded else None
     kept = storage(np.dtype(name), spec, tuple(x.shape), levels, dtype, look)
     if dtype is not None and np.dtype(dtype) == np.int64:
         raise ArgumentTypeError(

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..engines.arrays import as_array
+from ..arrays import numpy_array
 from ..errors import ArgumentError, ArgumentTypeError
-from ..inputs import numpy_array
 from ..lowering.axes import Axes, checked_axes
 from ..lowering.borders import check_mode, extend, max_level
 from ..lowering.coeffs import MAX_LEVEL, per_axis
@@ -44,7 +43,7 @@ def _count(number: object, what: str, least: int, most: int | None = None) -> in
 
 
 def _line(data: ArrayLike, what: str) -> Array:
-    x = as_array(data, what)
+    x = numpy_array(data, what)
     if x.ndim != 1 or not x.size:
         raise ArgumentError(f"{what} must be one line of numbers, got shape {x.shape}")
     return x
@@ -229,7 +228,7 @@ def fswavedecn(
     >>> result.detail_keys()
     [(0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3)]
     """
-    x = as_array(data)
+    x = numpy_array(data)
     if x.ndim < 1:
         raise ArgumentError("Expected at least 1D input data, got a single number")
     found = checked_axes(axes, x.ndim)

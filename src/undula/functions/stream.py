@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ..engines.arrays import as_array, result_dtype
+from ..arrays import numpy_array, result_dtype
 from ..engines.cpu import FIRST_ARRAY, ArrayView, compile_rows
 from ..errors import ArgumentError, ArgumentTypeError, UndulaError
 from ..lowering.borders import band_length
@@ -181,7 +181,7 @@ class ForwardStream:
     def push(self, rows: ArrayLike) -> list[Rows]:
         """Takes one row or several, and gives the coefficients that are known now."""
         self._check()
-        x = as_array(rows, "rows")
+        x = numpy_array(rows, "rows")
         x = x[np.newaxis] if x.shape == self.row else x
         if x.shape[1:] != self.row or x.ndim != 1 + len(self.row):
             raise ArgumentError(
@@ -273,7 +273,7 @@ class InverseStream:
         stage = self._stages[number - 1]
         if sorted(bands) != sorted(keys):
             raise ArgumentError(f"level {number} of {self.level} has bands {keys}, got {sorted(bands)}")
-        arrays = {key: as_array(band, key).astype(self.dtype, copy=False) for key, band in bands.items()}
+        arrays = {key: numpy_array(band, key).astype(self.dtype, copy=False) for key, band in bands.items()}
         shapes = {band.shape for band in arrays.values()}
         if len(shapes) != 1 or next(iter(shapes))[1:] != stage.band:
             raise ArgumentError(f"rows of level {number} have the shape (n, *{stage.band}), got {shapes}")

@@ -17,8 +17,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arrays import numpy_array
 from ..errors import ArgumentError, UnknownNameError
-from ..inputs import numpy_array
 from ..wavelets import Wavelet, as_wavelet
 
 __all__ = [

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import numpy_array
 from ..errors import ArgumentError, ArgumentTypeError
-from ..inputs import numpy_array
 from ..wavelets import Wavelet, as_wavelet
 from .axes import Axes, checked_axes
 from .borders import band_length, check_mode, dwt_max_level, max_level

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import ArrayView, numpy_array
 from ..engines.cpu.memory import copy_bytes, empty
-from ..engines.gpu.transform import Layout
-from ..inputs import numpy_array
 
 __all__ = ["frames"]
 
@@ -28,7 +27,7 @@ class _Slot:
     """Room for one frame."""
 
     def __init__(
-        self, device: Any, made: Any, shape: tuple[int, ...], dtype: str, layouts: Sequence[Layout]
+        self, device: Any, made: Any, shape: tuple[int, ...], dtype: str, layouts: Sequence[ArrayView]
     ) -> None:
         from ..engines.gpu.cuda.runtime import check
 
@@ -84,7 +83,7 @@ def frames(
     arrays: Iterable[Any],
     checked: Callable[[tuple[int, ...], Any], None],
     dtype: str,
-    layouts: Sequence[Layout],
+    layouts: Sequence[ArrayView],
     depth: int,
 ) -> Iterator[list[Array]]:
     """The results of each array, in order."""

@@ -17,20 +17,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ..arrays import (
+    COMPLEX,
+    ArrayView,
+    check_out,
+    get_backend,
+    given_array,
+    nested,
+    numpy_array,
+    refuse_gradients,
+)
 from ..engines import ondevice
-from ..engines.arrays import as_array, check_out, given_array, nested
 from ..engines.base import TransformOptions, engine, on_host, split_backend
 from ..engines.ceilings import Ceilings
 from ..engines.cpu import empty
 from ..engines.cpu.filters import RULES, shrink
-from ..engines.gpu.engine import contiguous_layouts, device_levels
+from ..engines.gpu.arrays import RESULTS, DeviceArrays
+from ..engines.gpu.engine import contiguous_views, device_levels
 from ..engines.gpu.launches import Knobs, UnfusedError
-from ..engines.gpu.libraries import COMPLEX, RESULTS, Library
 from ..engines.gpu.strategies import STRATEGIES, choose
-from ..engines.gpu.transform import DeviceLevel, Layout
+from ..engines.gpu.transform import DeviceLevel
 from ..engines.host import HostEngine, array_call, checked_targets, decompose, recompose
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..inputs import numpy_array, refuse_gradients
 from ..lowering.axes import Axes
 from ..lowering.coeffs import checked_level, from_keys, keyed_as
 from ..lowering.line import Line
@@ -166,7 +174,7 @@ class Plan:
         if self.backend == "reference" and self._runs:
             self.engine.compile(False, self.tree, self.dtype, (), self.options)  # Checks the scheme.
         if self.on_device:
-            self.host: Library = ondevice.host(backend)
+            self.host: DeviceArrays = ondevice.host(backend)
             self.source_dtype = str(dtype.newbyteorder("="))
             chosen = choose(strategy, scheme, method, self.axes).name
             self.options = TransformOptions(chosen, scheme, method)
@@ -216,21 +224,21 @@ class Plan:
             return list(out)
         if self.on_device:
             x = given_array(x)
-            library = self._library([x])
-            self._check_shape(tuple(x.shape), library.dtype(x))
+            on_device = self._device_arrays([x])
+            self._check_shape(tuple(x.shape), on_device.library.dtype(x))
             if out is not None and (keyed is None or len(keyed) != self.level + 1):
                 raise ArgumentError(
                     f"out must be nested as the result is, with {self.level} level(s) of details"
                 )
             coeffs = ondevice.forward(
-                library, x, self.spec, self.level, keyed, self.options, self.padded_shape, self._memory
+                on_device, x, self.spec, self.level, keyed, self.options, self.padded_shape, self._memory
             )
             if out is None:
                 return from_keys(coeffs, self._form)
             if targets is not None:
-                self._remember(False, library, [x, *targets])
+                self._remember(False, on_device, [x, *targets])
             return list(out)
-        array = as_array(x)
+        array = numpy_array(x)
         self._check_shape(array.shape, array.dtype)
         given, array = array, self._padded(array.astype(self.dtype, copy=False))
         if out is not None:
@@ -280,15 +288,18 @@ class Plan:
             got = tuple(limits.shape) if hasattr(limits, "shape") else type(limits).__name__
             raise ArgumentError(f"limits of this plan are an array of shape {wanted}, got {got}")
         kind = "float64" if self.dtype == np.float64 else "float32"
-        if self.on_device and str(limits.dtype).removeprefix("torch.") != kind:
+        if self.on_device and get_backend(limits).dtype(limits) != kind:
             raise ArgumentTypeError(f"limits of this plan are {kind}, got {limits.dtype}")
 
-    def _remember(self, back: bool, library: Library, arrays: Sequence[Any], rule: str | None = None) -> None:
+    def _remember(
+        self, back: bool, on_device: DeviceArrays, arrays: Sequence[Any], rule: str | None = None
+    ) -> None:
         """What was run last, so that it can be run again at once on the same arrays."""
         last = self._memory.get("run")
-        if isinstance(library, ondevice.HostLibrary) or last is None or any(a is None for a in arrays):
+        if on_device.uploaded or last is None or any(a is None for a in arrays):
             return
         made, keys, own, queue = last
+        library = on_device.library
         layouts = [library.layout_key(a) for a in arrays]
         refs = [weakref.ref(a) for a in arrays]
         self._last[back] = (refs, library, made, keys, own, queue, rule, layouts)
@@ -306,7 +317,7 @@ class Plan:
         _, library, made, keys, own, queue, known, layouts = last
         if known != rule or [library.layout_key(array) for array in arrays] != layouts:
             return False
-        buffers = [library.memory(array) for array in arrays]
+        buffers = [library.buffer(array) for array in arrays]
         # (Addresses are their own keys.)
         if buffers != keys and [ondevice.buffer_key(b) for b in buffers] != keys:
             return False
@@ -381,10 +392,10 @@ class Plan:
                 " details"
             )
         if self.on_device:
-            library = self._library(ondevice.arrays_of(keyed))
+            on_device = self._device_arrays(ondevice.arrays_of(keyed))
             try:
                 made = ondevice.backward(
-                    library,
+                    on_device,
                     _given(keyed),
                     self.spec,
                     self.padded_shape,
@@ -398,7 +409,7 @@ class Plan:
             except UnfusedError as error:
                 raise ArgumentError(f"this plan shrinks no details on the way back: {error}") from None
             if arrays is not None:
-                self._remember(True, library, arrays, rule)
+                self._remember(True, on_device, arrays, rule)
             return made
         if out is not None:
             check_out(out, self.shape, self.dtype, nested(list(coeffs)), "out")
@@ -433,14 +444,14 @@ class Plan:
             return
         program, layouts = self.program(False), self.layouts
         for bands in frames(
-            self.host.device(None), program, arrays, self._check_shape, self.source_dtype, layouts, depth
+            self.host.device, program, arrays, self._check_shape, self.source_dtype, layouts, depth
         ):
             yield from_keys(self.tree.by_key(bands), self._form)
 
-    def _library(self, arrays: Sequence[Any]) -> Library:
-        library = ondevice.engine(arrays, self.device_name)
-        assert library is not None
-        return library
+    def _device_arrays(self, arrays: Sequence[Any]) -> DeviceArrays:
+        on_device = ondevice.engine(arrays, self.device_name)
+        assert on_device is not None
+        return on_device
 
     # --- looking ----------------------------------------------------------------------------------
 
@@ -462,9 +473,9 @@ class Plan:
         return device_levels(self.tree, str(self.dtype))
 
     @property
-    def layouts(self) -> list[Layout]:
+    def layouts(self) -> list[ArrayView]:
         """The layouts of the coefficients of a plan for a device, in the order of their buffers."""
-        return contiguous_layouts(self.tree, str(self.dtype))
+        return contiguous_views(self.tree, str(self.dtype))
 
     def with_knobs(self, knobs: Knobs | None) -> Plan:
         """Return the plan with another layout of its work on the device; an error if that does not fit."""
@@ -478,8 +489,8 @@ class Plan:
         real = COMPLEX.get(str(self.dtype), str(self.dtype))
         pair = str(self.dtype) in COMPLEX
         source = real if back or pair or self.source_dtype not in RESULTS else self.source_dtype
-        samples = Layout.contiguous((*self.shape, 2) if pair else self.shape, source)
-        layouts = [samples, *contiguous_layouts(self.tree, str(self.dtype))]
+        samples = ArrayView.contiguous(0, (*self.shape, 2) if pair else self.shape, source)
+        layouts = [samples, *contiguous_views(self.tree, str(self.dtype))]
         return self.engine.compile(back, self.tree, self.dtype, layouts, options)
 
     @property
@@ -597,7 +608,7 @@ def _shrunk(details: Sequence[Any], rule: str, limits: Array) -> list[Any]:
 def _typed(band: ArrayLike | None, dtype: np.dtype[Any]) -> Array | None:
     if band is None:
         return None
-    array = as_array(band, "coefficients")
+    array = numpy_array(band, "coefficients")
     if array.dtype.kind == "c" and dtype.kind != "c":
         raise ArgumentTypeError(f"this plan is transformed in {dtype}, got coefficients of {array.dtype}")
     return array.astype(dtype, copy=False)

@@ -43,7 +43,7 @@ class Resident:
             self._coeffs = plan.forward(self._samples)
             return
         library = plan.host
-        self._device, queue = library.device(None), library.queue(None)
+        self._device, queue = library.device, library.queue(None)
         self._queue = queue
         self._made = plan.program(False)
         self._layouts = plan.layouts

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arrays import numpy_array
 from ..errors import ArgumentError
-from ..inputs import numpy_array
 
 __all__ = ["orthogonal_filter_bank", "qmf"]
 

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..algebra import Laurent, Number, PolyphaseMatrix, as_number, is_exact
+from ..arrays import refuse_gradients
 from ..errors import ArgumentError, ArgumentTypeError, NotInvertibleError, ReconstructionError
-from ..inputs import refuse_gradients
 from .table import Bank, record, wavelist
 
 __all__ = ["Wavelet", "as_wavelet"]

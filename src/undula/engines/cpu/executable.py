@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays.view import contiguous, plane_strides
 from ...lowering.borders import TERMS
 from ...lowering.line import Line
-from ..strides import contiguous, plane_strides
 from . import program
 from .compiled import LIKE, kernel_address
 from .layout import BANDS, BLOCK, BUFFER, CHUNK, SCRATCH, STRIP, X

@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays import COMPLEX, ArrayView
 from ...errors import ArgumentError
 from ...liftings import lifting
 from ...lowering.flow import MOST_STEPS
 from ...lowering.line import lwt_steps
 from ...lowering.spec import BandTree
 from ..base import DEFAULT_OPTIONS, Engine, TransformOptions, engine
+from .arrays import RESULTS
 from .emit.kernel import INTEGERS
 from .launches import Task, UnfollowableError
-from .libraries import COMPLEX, RESULTS
-from .transform import DeviceLevel, Layout, transform
+from .transform import DeviceLevel, transform
 
-__all__ = ["DeviceEngine", "contiguous_layouts", "device_engine", "device_levels", "prepared_program"]
+__all__ = ["DeviceEngine", "contiguous_views", "device_engine", "device_levels", "prepared_program"]
 
 
 class DeviceEngine(Engine):
@@ -45,12 +46,13 @@ class DeviceEngine(Engine):
         back: bool,
         tree: BandTree,
         dtype: np.dtype[Any],
-        layouts: Sequence[Layout | None],
+        layouts: Sequence[ArrayView | None],
         options: TransformOptions = DEFAULT_OPTIONS,
     ) -> Any:
-        """Compile a transform; complex numbers are pairs along one more axis of the layouts.
+        """Compile a transform; complex numbers are pairs along one more axis of the views.
 
-        The layout of the samples may be smaller than those of the tree, which then are padded with zeros.
+        The samples may be smaller than those of the tree, and then are padded with zeros. The views are in
+        buffers 0, 1, and so on.
         """
         return prepared_program(self.device, back, tree, dtype.name, tuple(layouts), options)
 
@@ -87,11 +89,11 @@ def prepared_program(
     back: bool,
     tree: BandTree,
     dtype: str,
-    layouts: tuple[Layout | None, ...],
+    views: tuple[ArrayView | None, ...],
     options: TransformOptions,
 ) -> Any:
     """Return the program of a transform, ready to run on a device."""
-    samples, *coefficients = layouts
+    samples, *coefficients = views
     assert samples is not None
     levels = device_levels(tree, dtype)
     try:
@@ -101,7 +103,7 @@ def prepared_program(
     return device.prepare(program)
 
 
-def contiguous_layouts(tree: BandTree, dtype: str) -> list[Layout]:
-    """Return the layouts of all bands as C-contiguous arrays, in flat order."""
-    pair = (2,) if dtype in COMPLEX else ()
-    return [Layout.contiguous((*shape, *pair), COMPLEX.get(dtype, dtype)) for shape in tree.flat_shapes]
+def contiguous_views(tree: BandTree, dtype: str) -> list[ArrayView]:
+    """Return all bands as C-contiguous arrays, in flat order, in buffers from 1 on."""
+    shapes = enumerate(tree.flat_shapes, 1)
+    return [ArrayView.contiguous(number, shape, dtype).as_pairs() for number, shape in shapes]

@@ -1,8 +1,7 @@
 """The vocabulary of programs for devices.
 
-Buffers are numbered, those of the caller first. A :class:`Ref` is an array in a buffer, a :class:`Launch` a
-kernel with its buffers and integers, and a :class:`DeviceProgram` a sequence of launches. Nothing here calls
-a driver.
+Buffers are numbered, those of the caller first. A :class:`Launch` is a kernel with its buffers and integers,
+and a :class:`DeviceProgram` a sequence of launches. Nothing here calls a driver.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ __all__ = [
     "DeviceProgram",
     "Knobs",
     "Launch",
-    "Ref",
     "Task",
     "UnfollowableError",
     "UnfusedError",
@@ -35,17 +33,6 @@ class UnfollowableError(Exception):
 
 class UnfusedError(Exception):
     """Details cannot be thresholded while they are read, but only in a pass of their own."""
-
-
-class Ref(NamedTuple):
-    """An array in a buffer; strides and start are in elements, the alignment of the start in bytes."""
-
-    buffer: int
-    shape: Shape
-    strides: Shape
-    dtype: str
-    start: int = 0
-    alignment: int = 16
 
 
 class Task(NamedTuple):

@@ -12,15 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
+from ...arrays import ArrayView, contiguous, plane_strides
 from ...errors import ArgumentError
 from ...lowering.borders import BORDERS, Border
 from ...lowering.flow import flow
 from ...lowering.line import Line, Steps
 from ...lowering.mixing import Mixing, Unmixing
-from ..strides import contiguous, plane_strides
 from .emit import KernelSpec, moves
 from .emit.kernel import INTEGERS, Axis
-from .launches import DeviceProgram, Launch, Ref, Task, UnfollowableError, UnfusedError
+from .launches import DeviceProgram, Launch, Task, UnfollowableError, UnfusedError
 from .strategies import STEPWISE, Strategy, Target, Views, Workload
 
 __all__ = ["ProgramBuilder"]
@@ -28,6 +28,7 @@ __all__ = ["ProgramBuilder"]
 MAX_CHANNELS = 4  # interleaved values at each place of a row
 
 Shape = tuple[int, ...]
+Bands = Sequence[ArrayView | None]
 
 
 @dataclass
@@ -48,28 +49,28 @@ class ProgramBuilder:
     launches: list[Launch] = field(default_factory=list)
     scratch: list[tuple[int, str]] = field(default_factory=list)
     _colors: tuple[Mixing | None, Unmixing | None] = (None, None)
-    _limits: tuple[str, Ref, int] | None = None
+    _limits: tuple[str, ArrayView, int] | None = None
 
     def program(self) -> DeviceProgram:
         """Return the program that was built."""
         return DeviceProgram(tuple(self.launches), tuple(self.scratch))
 
-    def allocate(self, shape: Shape, dtype: str, pad: int = 1) -> Ref:
+    def allocate(self, shape: Shape, dtype: str, pad: int = 1) -> ArrayView:
         """Return a scratch array; its rows are padded to a multiple of ``pad`` elements."""
         padded = (*shape[:-1], -(-shape[-1] // pad) * pad)
         self.scratch.append((max(1, math.prod(padded)), dtype))
-        return Ref(self.caller_buffers + len(self.scratch) - 1, shape, contiguous(padded), dtype)
+        return ArrayView(self.caller_buffers + len(self.scratch) - 1, shape, contiguous(padded), dtype)
 
     # --- levels -----------------------------------------------------------------------------------
 
     def level(
         self,
         back: bool,
-        x: Ref,
+        x: ArrayView,
         tasks: Sequence[Task],
-        bands: Mapping[str, Ref | None],
+        bands: Mapping[str, ArrayView | None],
         colors: tuple[Mixing | None, Unmixing | None] = (None, None),
-        limits: tuple[str, Ref, int] | None = None,
+        limits: tuple[str, ArrayView, int] | None = None,
     ) -> None:
         """Append the launches of one level.
 
@@ -77,10 +78,10 @@ class ProgramBuilder:
         ----------
         back : bool
             Whether samples are computed from bands.
-        x : Ref
+        x : ArrayView
             The samples.
         tasks : sequence of Task
-        bands : mapping of str to Ref or None
+        bands : mapping of str to ArrayView or None
             The bands by key, whose letters are in the order of the tasks; None for zeros.
         colors : tuple
             Colour transforms of the samples.
@@ -96,7 +97,7 @@ class ProgramBuilder:
         keys = ["".join(letters[k] for k in place) for letters in product("ad", repeat=len(order))]
         self._axes(back, x, [tasks[k] for k in order], [bands[key] for key in keys])
 
-    def _axes(self, back: bool, x: Ref, tasks: Sequence[Task], bands: Sequence[Ref | None]) -> None:
+    def _axes(self, back: bool, x: ArrayView, tasks: Sequence[Task], bands: Bands) -> None:
         """Append passes over several axes, outermost first."""
         if len(tasks) == 1:
             self._one_axis(back, x, tasks[0], bands)
@@ -119,7 +120,7 @@ class ProgramBuilder:
             )
         axis, line = tasks[0].axis, tasks[0].line
         half = len(bands) // 2
-        parts: list[Ref | None] = []
+        parts: list[ArrayView | None] = []
         for k, count in enumerate(line.counts):
             inner_bands = bands[k * half : (k + 1) * half]
             if back and all(band is None for band in inner_bands):
@@ -144,7 +145,7 @@ class ProgramBuilder:
             and self.strategy.fits(sorted(tasks, key=lambda task: task.axis), dtype, self.target)
         )
 
-    def _fits_one_pass(self, x: Ref, tasks: Sequence[Task]) -> bool:
+    def _fits_one_pass(self, x: ArrayView, tasks: Sequence[Task]) -> bool:
         """Return whether one pass transforms two axes; an error if the caller's scheme does not fit."""
         down, along = tasks
         if (
@@ -163,7 +164,7 @@ class ProgramBuilder:
 
     # --- passes -----------------------------------------------------------------------------------
 
-    def _one_axis(self, back: bool, x: Ref, task: Task, bands: Sequence[Ref | None]) -> None:
+    def _one_axis(self, back: bool, x: ArrayView, task: Task, bands: Bands) -> None:
         """Append a pass over one axis: across rows, or within rows of a few interleaved values."""
         axis, line = task.axis, task.line
         strategy = STEPWISE if isinstance(line, Steps) else self.strategy.one_axis
@@ -178,16 +179,16 @@ class ProgramBuilder:
                 )
             spec = replace(spec, along=self._axis(strategy, task, spec), channels=inner)
             row = inner * max(x.shape[axis], *line.counts)
-            views = self._views(back, x, bands, lambda ref: (0, self._strides(ref, axis, axis)[0]), row)
+            views = self._views(back, x, bands, lambda view: (0, self._strides(view, axis, axis)[0]), row)
             workload = Workload(spec, views, (task,), outer, (0, 0), x.shape[axis], line.counts, 1)
         else:
             if strategy is not STEPWISE:
                 spec = replace(spec, down=self._axis(strategy, task, spec))
-            views = self._views(back, x, bands, lambda ref: self._strides(ref, axis, axis + 1), inner)
+            views = self._views(back, x, bands, lambda view: self._strides(view, axis, axis + 1), inner)
             workload = Workload(spec, views, (task,), x.shape[axis], line.counts, inner, (0, 0), outer)
         self.launches += strategy.launches(workload, self.target)
 
-    def _two_axes(self, back: bool, x: Ref, tasks: Sequence[Task], bands: Sequence[Ref | None]) -> None:
+    def _two_axes(self, back: bool, x: ArrayView, tasks: Sequence[Task], bands: Bands) -> None:
         """Append a pass over two neighbouring axes."""
         axis, strategy = tasks[0].axis, self.strategy
         spec = self._spec(back, x, bands)
@@ -198,12 +199,12 @@ class ProgramBuilder:
         row_counts, column_counts = (task.line.counts for task in tasks)
         rows, columns = x.shape[axis : axis + 2]
         row = channels * max(columns, *column_counts)
-        views = self._views(back, x, bands, lambda ref: self._strides(ref, axis, axis + 1), row)
+        views = self._views(back, x, bands, lambda view: self._strides(view, axis, axis + 1), row)
         planes = math.prod(x.shape[:axis])
         workload = Workload(spec, views, tuple(tasks), rows, row_counts, columns, column_counts, planes)
         self.launches += strategy.launches(workload, self.target)
 
-    def _spec(self, back: bool, x: Ref, bands: Sequence[Ref | None]) -> KernelSpec:
+    def _spec(self, back: bool, x: ArrayView, bands: Bands) -> KernelSpec:
         """Return a specification without axes."""
         source, result = x.dtype, _band_dtype(bands)
         if back:
@@ -229,9 +230,9 @@ class ProgramBuilder:
     def _views(
         self,
         back: bool,
-        x: Ref,
-        bands: Sequence[Ref | None],
-        strides: Callable[[Ref], tuple[int, int]],
+        x: ArrayView,
+        bands: Bands,
+        strides: Callable[[ArrayView], tuple[int, int]],
         row: int,
     ) -> Views:
         """Return the arrays of a pass by name, with the strides of planes and rows.
@@ -239,65 +240,65 @@ class ProgramBuilder:
         ``row`` is the largest number of elements in a row of any array.
         """
         names = ("aa", "ad", "da", "dd") if len(bands) == 4 else ("a", "d")
-        views: dict[str, tuple[Ref, tuple[int, int]]] = {}
+        views: dict[str, tuple[ArrayView, tuple[int, int]]] = {}
         if self._limits is not None:
             views["limits"] = (self._limits[1], (self._limits[2], 0))
-        for name, ref in zip(("x", *names), (x, *bands), strict=True):
-            if ref is None:
+        for name, view in zip(("x", *names), (x, *bands), strict=True):
+            if view is None:
                 zeros = self.allocate((row,), x.dtype)
                 self._fill(zeros)
                 views[name] = (zeros, (0, 0))  # One row of zeros stands for all rows.
                 continue
             try:
-                views[name] = (ref, strides(ref))
+                views[name] = (view, strides(view))
             except UnfollowableError:
                 if (name == "x") == back:  # A result cannot be replaced by a copy.
                     raise
-                packed = self.allocate(ref.shape, ref.dtype)
-                self.copy(ref, packed)
+                packed = self.allocate(view.shape, view.dtype)
+                self.copy(view, packed)
                 views[name] = (packed, strides(packed))
         return views
 
-    def _strides(self, ref: Ref, outer: int, inner: int) -> tuple[int, int]:
-        if math.prod(ref.shape[inner:]) >= 2**31:
+    def _strides(self, view: ArrayView, outer: int, inner: int) -> tuple[int, int]:
+        if math.prod(view.shape[inner:]) >= 2**31:
             raise ArgumentError(
-                f"rows of shape {ref.shape[inner:]} have more elements than kernels can count"
+                f"rows of shape {view.shape[inner:]} have more elements than kernels can count"
             )
-        strides = plane_strides(ref.shape, ref.strides, 1, outer, inner)
+        strides = plane_strides(view.shape, view.strides, 1, outer, inner)
         if strides is None or min(strides) < 0:
             raise UnfollowableError(
-                f"strides {ref.strides} of shape {ref.shape}; pass an array with contiguous rows"
+                f"strides {view.strides} of shape {view.shape}; pass an array with contiguous rows"
             )
         return strides
 
     # --- moving data ------------------------------------------------------------------------------
 
-    def _fill(self, ref: Ref) -> None:
+    def _fill(self, view: ArrayView) -> None:
         """Append a launch that sets an array to zero."""
-        kernel, count = moves.fill(ref.dtype, self.target.dialect), math.prod(ref.shape)
+        kernel, count = moves.fill(view.dtype, self.target.dialect), math.prod(view.shape)
         groups = -(-count // kernel.items)
-        self.launches.append(Launch(kernel, groups, (ref.buffer,), (count,)))
+        self.launches.append(Launch(kernel, groups, (view.buffer,), (count,)))
 
-    def padded(self, ref: Ref, shape: Shape) -> Ref:
+    def padded(self, view: ArrayView, shape: Shape) -> ArrayView:
         """Return a copy in the first corner of a larger array of zeros."""
-        target = self.allocate(shape, ref.dtype)
+        target = self.allocate(shape, view.dtype)
         self._fill(target)
-        self.copy(ref, target)
+        self.copy(view, target)
         return target
 
-    def copy(self, source: Ref, target: Ref) -> None:
+    def copy(self, source: ArrayView, target: ArrayView) -> None:
         """Append a launch that copies an array; of different shapes, the corner that both have."""
         shape = tuple(min(pair) for pair in zip(source.shape, target.shape, strict=True))
         kernel = moves.copy(source.dtype, len(shape), self.target.dialect)
         count = math.prod(shape)
-        values = [count, source.start, target.start]
+        values = [count, source.offset, target.offset]
         for numbers in zip(shape, source.strides, target.strides, strict=True):
             values += numbers
         groups = -(-count // kernel.items)
         self.launches.append(Launch(kernel, groups, (source.buffer, target.buffer), tuple(values)))
 
 
-def _band_dtype(bands: Sequence[Ref | None]) -> str:
+def _band_dtype(bands: Bands) -> str:
     return next(band.dtype for band in bands if band is not None)
 
 

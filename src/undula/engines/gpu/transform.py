@@ -9,41 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from ...arrays import ArrayView
 from ...errors import ArgumentError
 from ..base import TransformOptions
-from ..strides import contiguous
 from .emit import Dialect
-from .launches import DeviceLimits, DeviceProgram, Knobs, Ref, Task
+from .launches import DeviceLimits, DeviceProgram, Knobs, Task
 from .program import ProgramBuilder
 from .strategies import STRATEGIES, Target
 
-__all__ = ["DeviceLevel", "Layout", "transform"]
+__all__ = ["DeviceLevel", "transform"]
 
 PAD_ELEMENTS = 8  # Rows of scratch arrays are padded to a multiple of this.
 MAX_LENGTH = 2**30  # samples along an axis; kernels compute twice that number as an int
 
 Shape = tuple[int, ...]
-
-
-class Layout(NamedTuple):
-    """The layout of an array in its buffer: strides and start in elements, alignment in bytes."""
-
-    shape: Shape
-    strides: Shape
-    dtype: str
-    start: int = 0
-    alignment: int = 16
-
-    @staticmethod
-    def contiguous(shape: Shape, dtype: str, alignment: int = 16) -> Layout:
-        """Return the layout of a C-contiguous array."""
-        return Layout(shape, contiguous(shape), dtype, 0, alignment)
-
-    def at(self, buffer: int) -> Ref:
-        """Return the array in a buffer."""
-        return Ref(buffer, *self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +44,8 @@ DEFAULT_KNOBS = Knobs()
 def transform(
     back: bool,
     stages: Sequence[DeviceLevel],
-    samples: Layout,
-    coefficients: Sequence[Layout | None],
+    samples: ArrayView,
+    coefficients: Sequence[ArrayView | None],
     dialect: Dialect,
     limits: DeviceLimits,
     options: TransformOptions,
@@ -78,9 +58,9 @@ def transform(
         Whether to compute samples from coefficients.
     stages : sequence of DeviceLevel
         The levels from fine to coarse.
-    samples : Layout
-        Of the shape of the first stage, or smaller; then the samples are padded with zeros.
-    coefficients : sequence of Layout or None
+    samples : ArrayView
+        In buffer 0, of the shape of the first stage, or smaller; then the samples are padded with zeros.
+    coefficients : sequence of ArrayView or None
         In the order of their buffers, which are numbered from 1; for the inverse, None stands for zeros.
     dialect : Dialect
     limits : DeviceLimits
@@ -93,23 +73,22 @@ def transform(
         Target(dialect, limits, options.scheme, options.method, options.knobs or DEFAULT_KNOBS),
         1 + len(coefficients) + (options.rule is not None),
     )
-    refs: list[Ref | None] = [
-        None if layout is None else layout.at(number) for number, layout in enumerate(coefficients, 1)
-    ]
     details = len(stages[0].shapes) - 1  # detail bands of each level
-    dtype = next(layout.dtype for layout in coefficients if layout is not None)
+    dtype = next(view.dtype for view in coefficients if view is not None)
     levels = []
-    x = given = samples.at(0)
+    x = samples
     if samples.shape != stages[0].shape:
         x = builder.allocate(stages[0].shape, samples.dtype) if back else builder.padded(x, stages[0].shape)
     padded = x
-    approximation: Ref | None
+    approximation: ArrayView | None
     for number, stage in enumerate(stages):
         place = 1 + details * (len(stages) - 1 - number)
         keys = list(stage.shapes)
-        bands: dict[str, Ref | None] = dict(zip(keys[1:], refs[place : place + details], strict=True))
+        bands: dict[str, ArrayView | None] = dict(
+            zip(keys[1:], coefficients[place : place + details], strict=True)
+        )
         if number == len(stages) - 1:
-            approximation = refs[0]
+            approximation = coefficients[0]
         else:
             shape = stage.shapes[keys[0]]
             in_rows = all(
@@ -126,17 +105,17 @@ def transform(
         colors = (mixing, unmixing) if x is padded else (None, None)
         rule = _limits(options, len(coefficients), number, details, len(stages))
         builder.level(back, x, tasks, bands, colors, rule)
-    if back and padded is not given:
-        builder.copy(padded, given)
+    if back and padded is not samples:
+        builder.copy(padded, samples)
     return builder.program()
 
 
 def _limits(
     options: TransformOptions, coefficients: int, number: int, details: int, levels: int
-) -> tuple[str, Ref, int] | None:
+) -> tuple[str, ArrayView, int] | None:
     """Return the rule for the details of a level, its limits, and their stride from plane to plane."""
     if options.rule is None:
         return None
     size = 2 * details
-    ref = Ref(1 + coefficients, (size,), (1,), "float32", number * size)
-    return options.rule, ref, levels * size if options.each else 0
+    view = ArrayView(1 + coefficients, (size,), (1,), "float32", number * size)
+    return options.rule, view, levels * size if options.each else 0

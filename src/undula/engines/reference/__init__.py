@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays import result_dtype
 from ...errors import ArgumentError
 from ...lowering.spec import BandTree
-from ..arrays import result_dtype
 from ..base import DEFAULT_OPTIONS, TransformOptions
 from ..host import HostEngine
 from . import level

@@ -218,6 +218,20 @@ class CudaDevice:
         """Wait for all work of a stream."""
         check(self.driver.cuStreamSynchronize(queue))
 
+    def order_streams(self, stream: int, follower: int | None) -> None:
+        """Let another stream wait for the work of a stream; None waits here, and -1 does not wait."""
+        if follower in (-1, stream):
+            return
+        self.activate()
+        driver = self.driver
+        if follower is None:
+            check(driver.cuStreamSynchronize(stream))
+            return
+        event = check(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+        check(driver.cuEventRecord(event, stream))
+        check(driver.cuStreamWaitEvent(follower, event, 0))
+        check(driver.cuEventDestroy(event))
+
     def _staging(self, size: int) -> NDArray[np.uint8]:
         """Return pinned memory of this thread, which is reused."""
         staging: NDArray[np.uint8] | None = getattr(self._private, "staging", None)

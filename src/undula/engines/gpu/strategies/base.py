@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+from ....arrays import ArrayView
 from ....errors import ArgumentError
 from ....lowering.flow import flow
 from ....wavelets import Wavelet
 from ..emit import Dialect, Kernel, KernelSpec
-from ..launches import DeviceLimits, Knobs, Launch, Ref, Task
+from ..launches import DeviceLimits, Knobs, Launch, Task
 
 __all__ = ["Strategy", "StrategyCost", "Target", "Views", "Workload", "launches_of", "view_values"]
 
 # Arrays by name, each with the strides of its planes and rows.
-Views = Mapping[str, "tuple[Ref, tuple[int, int]]"]
+Views = Mapping[str, "tuple[ArrayView, tuple[int, int]]"]
 
 
 class Target(NamedTuple):
@@ -68,7 +69,7 @@ class Workload:
     planes: int
 
     @property
-    def samples(self) -> Ref:
+    def samples(self) -> ArrayView:
         """The array of samples."""
         return self.views["x"][0]
 
@@ -179,8 +180,8 @@ def view_values(kernel: Kernel, views: Views) -> tuple[tuple[int, ...], tuple[in
     """Return the buffers of a kernel, and the start and strides of each as integers."""
     values: list[int] = []
     for name in kernel.arrays:
-        ref, (plane, row) = views[name]
-        values += [ref.start, plane, row]
+        view, (plane, row) = views[name]
+        values += [view.offset, plane, row]
     return tuple(views[name][0].buffer for name in kernel.arrays), tuple(values)
 
 

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ....arrays import ArrayView
 from ....lowering.line import Line
 from ..emit import Kernel, KernelSpec
 from ..emit import sliding as emitter
 from ..emit.sliding import LaneGeometry
-from ..launches import Knobs, Launch, Ref, Task
+from ..launches import Knobs, Launch, Task
 from .base import Strategy, Target, Workload, view_values
 
 __all__ = ["SLIDING", "Sliding", "StripLaunch", "Strips"]
@@ -136,11 +137,11 @@ def _pixels(workload: Workload, target: Target) -> int:
     return best
 
 
-def _access_width(ref: Ref, strides: tuple[int, int]) -> int:
+def _access_width(view: ArrayView, strides: tuple[int, int]) -> int:
     """Return how many elements, of at most 16 bytes, may be moved at once."""
-    size = int(ref.dtype.lstrip("uinfloat")) // 8
-    aligned = math.gcd(ref.alignment, 16) // size if ref.alignment % size == 0 else 1
-    return max(1, math.gcd(ref.start, *strides, aligned, 4 if size < 8 else 2))
+    size = int(view.dtype.lstrip("uinfloat")) // 8
+    aligned = math.gcd(view.alignment, 16) // size if view.alignment % size == 0 else 1
+    return max(1, math.gcd(view.offset, *strides, aligned, 4 if size < 8 else 2))
 
 
 @dataclass(frozen=True)

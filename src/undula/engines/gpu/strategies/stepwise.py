@@ -47,8 +47,8 @@ class Stepwise(Strategy):
         extents: tuple[int, ...] = (rows, *line.counts, pairs, inner, planes)
         launches = launches_of(kernel, -(-inner * pairs * planes // kernel.items), workload.views, extents)
         if back:  # Both sequences are interleaved in the samples.
-            ref, (plane, row) = workload.views["x"]
-            halves = [(ref._replace(start=ref.start + k * row), (plane, 2 * row)) for k in (0, 1)]
+            view, (plane, row) = workload.views["x"]
+            halves = [(view._replace(offset=view.offset + k * row), (plane, 2 * row)) for k in (0, 1)]
         else:
             halves = [workload.views["a"], workload.views["d"]]
         for step in reversed(line.steps) if back else line.steps:

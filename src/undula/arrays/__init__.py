@@ -1,0 +1,36 @@
+"""Arrays of all libraries: whose an array is, where it is, and how kernels see it.
+
+``get_backend(x)`` answers the first two questions by one object for each library, :class:`ArrayView` the
+third. Nothing here imports an array library or calls a driver.
+"""
+
+from .backends import HOST, NUMPY, ArrayBackend, DeviceKey, get_backend
+from .inputs import (
+    as_shape,
+    check_out,
+    given_array,
+    nested,
+    numpy_array,
+    refuse_gradients,
+    result_dtype,
+)
+from .view import COMPLEX, ArrayView, contiguous, plane_strides
+
+__all__ = [
+    "COMPLEX",
+    "HOST",
+    "NUMPY",
+    "ArrayBackend",
+    "ArrayView",
+    "DeviceKey",
+    "as_shape",
+    "check_out",
+    "contiguous",
+    "get_backend",
+    "given_array",
+    "nested",
+    "numpy_array",
+    "plane_strides",
+    "refuse_gradients",
+    "result_dtype",
+]

@@ -1,0 +1,530 @@
+"""One class for each array library, behind ``get_backend(x)``.
+
+What a backend needs, in the order of the methods of :class:`ArrayBackend`:
+
+- ``module`` and ``array_type`` name the class of its arrays; the module is looked up, never imported;
+- ``device`` tells where an array is: on the host, on a GPU, or in an OpenCL context;
+- ``refuse_gradients`` raises an error for arrays whose gradients would be lost;
+- ``shape``, ``dtype``, ``strides`` (in elements) and ``buffer`` describe an array, and ``view`` all of it;
+- ``layout_key`` changes when an array is reshaped or converted in place;
+- ``queue`` is the caller's stream or queue, and ``events`` what else to wait for;
+- ``empty`` allocates beside an array, ``convert``, ``transpose`` and ``copy`` do what they say;
+- ``to_numpy`` reads an array on the host, and copies one of a device there;
+- ``wrap`` and ``materialize`` make an array readable, ``restore`` makes results the caller's kind of arrays;
+- ``namespace`` has the functions of the array API, for filters.
+
+To accept arrays of another library, write its class and add it to ``BACKENDS``. Nothing here calls a driver:
+the GPU engine turns a :class:`DeviceKey` into the device that it stands for.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArgumentError, ArgumentTypeError, OutOfMemoryError
+from .dlpack import CUDA_DEVICE, HOST_DEVICES, DLPackArray
+from .view import ArrayView, Shape, contiguous
+
+__all__ = ["BACKENDS", "HOST", "NUMPY", "ArrayBackend", "DeviceKey", "get_backend"]
+
+DEFAULT_STREAM = 1  # of CUDA, on which work waits for all other streams
+MAX_ALIGNMENT = 16  # bytes; kernels access no wider pieces
+
+
+class DeviceKey(NamedTuple):
+    """Where an array is, for anyone to map to a device.
+
+    Parameters
+    ----------
+    kind : str
+        ``"host"``, ``"cuda"``, ``"opencl"``, or another name that a library gives to a device.
+    number : int, optional
+        Of the GPU.
+    handle : object, optional
+        The context and the device of OpenCL; the address of an array on a GPU that only the driver knows.
+    """
+
+    kind: str
+    number: int | None = None
+    handle: Any = None
+
+    @property
+    def on_host(self) -> bool:
+        """Whether NumPy can read arrays there."""
+        return self.kind == "host"
+
+
+HOST = DeviceKey("host")
+
+
+class ArrayBackend(ABC):
+    """What has to be known of an array library. Backends have no state; every method takes an array.
+
+    Attributes
+    ----------
+    name : str
+        Of the library, for messages.
+    module, array_type : str
+        The class of its arrays.
+    allocates : bool
+        Whether ``empty`` can allocate on a device; otherwise the engine does.
+    """
+
+    name = ""
+    module = ""
+    array_type = ""
+    allocates = True
+
+    def owns(self, x: Any) -> bool:
+        """Return whether this is an array of the library: whoever has one has imported the library."""
+        kind = getattr(sys.modules.get(self.module), self.array_type, None)
+        return kind is not None and isinstance(x, kind)
+
+    @abstractmethod
+    def device(self, x: Any) -> DeviceKey:
+        """Return where an array is."""
+
+    def refuse_gradients(self, x: Any, what: str) -> None:  # noqa: B027 (most libraries have no gradients)
+        """Raise an error for an array that expects a gradient, since none is computed."""
+
+    def shape(self, x: Any) -> Shape:
+        """Return the shape of an array."""
+        return tuple(int(n) for n in x.shape)
+
+    def dtype(self, x: Any) -> str:
+        """Return the name of an array's dtype, as NumPy spells it."""
+        return str(x.dtype)
+
+    def strides(self, x: Any) -> Shape:
+        """Return the strides in elements; those of axes of one sample do not matter."""
+        if x.flags.c_contiguous:
+            return contiguous(self.shape(x))
+        return tuple(step // x.dtype.itemsize for step in x.strides)
+
+    @abstractmethod
+    def buffer(self, x: Any) -> Any:
+        """Return the address of the first element, or the handle of the buffer."""
+
+    def view(self, x: Any) -> ArrayView:
+        """Return an array as kernels see it."""
+        address = self.buffer(x)
+        alignment = math.gcd(address, MAX_ALIGNMENT)
+        return ArrayView(address, self.shape(x), self.strides(x), self.dtype(x), 0, alignment, x)
+
+    def layout_key(self, x: Any) -> tuple[Any, ...]:
+        """Return a key for shape, strides and dtype, quickly."""
+        return x.shape, x.strides, x.dtype
+
+    def queue(self, x: Any) -> Any:
+        """Return the caller's current stream or queue; None on the host."""
+        return None
+
+    def events(self, arrays: Sequence[Any]) -> list[Any]:
+        """Return the events after which arrays may be read, for queues that do not ensure the order."""
+        return []
+
+    def add_event(self, arrays: Sequence[Any], event: Any) -> None:  # noqa: B027 (most libraries have none)
+        """Attach the event after which arrays may be read."""
+
+    @abstractmethod
+    def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
+        """Allocate an array where another one is."""
+
+    def convert(self, x: Any, dtype: str) -> Any:
+        """Return an array of another dtype."""
+        return x.astype(dtype)
+
+    def transpose(self, x: Any, axes: tuple[int, ...]) -> Any:
+        """Return a view with permuted axes."""
+        return x.transpose(axes)
+
+    def copy(self, x: Any) -> Any:
+        """Return a copy in the same place."""
+        return x.copy()
+
+    def to_numpy(self, x: Any) -> NDArray[Any]:
+        """Return a NumPy array with the same samples, without a copy if the array is on the host."""
+        return np.asarray(x)
+
+    def wrap(self, x: Any) -> Any:
+        """Return an array of a device as an object with a shape and a dtype; most arrays are that already."""
+        return x
+
+    def materialize(self, x: Any) -> Any:
+        """Return an array whose memory holds its values, so that kernels can read it."""
+        return x
+
+    def check_writable(self, x: Any, what: str) -> None:  # noqa: B027 (most arrays can be written to)
+        """Raise an error for an array that results must not be written to."""
+
+    def restore(self, results: Any, like: Any) -> Any:
+        """Return results, however nested, as arrays of the caller's library.
+
+        Parameters
+        ----------
+        results : array, or nested lists, tuples and dictionaries of them
+            NumPy arrays, or arrays that the engine allocated on a device.
+        like : array
+            What the caller passed.
+        """
+        return results
+
+    def namespace(self, x: Any) -> Any:
+        """Return the functions of the array API for arrays of the library."""
+        import array_api_compat
+
+        if not array_api_compat.is_array_api_obj(x):
+            raise ArgumentTypeError(
+                f"filters on a device work on arrays of CuPy, PyTorch or JAX, got an array of {self.name};"
+                " convert it with from_dlpack, which shares its memory, or copy it to the host"
+            )
+        return array_api_compat.array_namespace(x)
+
+
+def _mapped(results: Any, restore: Callable[[Any], Any]) -> Any:
+    """Apply a function to each array of nested results."""
+    if isinstance(results, dict):
+        return {key: _mapped(part, restore) for key, part in results.items()}
+    if isinstance(results, (list, tuple)):
+        return type(results)(_mapped(part, restore) for part in results)
+    return results if results is None else restore(results)
+
+
+class NumpyBackend(ArrayBackend):
+    """NumPy, and everything that it can read: lists, numbers, objects with ``__array__``."""
+
+    name, module, array_type = "NumPy", "numpy", "ndarray"
+
+    def device(self, x: Any) -> DeviceKey:
+        return HOST
+
+    def buffer(self, x: Any) -> int:
+        return int(x.__array_interface__["data"][0])
+
+    def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
+        return np.empty(shape, dtype)
+
+    def namespace(self, x: Any) -> Any:
+        return np
+
+
+class TorchBackend(ArrayBackend):
+    """PyTorch, on the host and on GPUs."""
+
+    name, module, array_type = "PyTorch", "torch", "Tensor"
+
+    def device(self, x: Any) -> DeviceKey:
+        if x.is_cuda:
+            return DeviceKey("cuda", int(x.device.index or 0))
+        return HOST if x.device.type == "cpu" else DeviceKey(x.device.type, x.device.index)
+
+    def refuse_gradients(self, x: Any, what: str) -> None:
+        torch = sys.modules["torch"]
+        if x.requires_grad and torch.is_grad_enabled():
+            raise ArgumentTypeError(
+                f"{what} is a tensor with requires_grad=True, and Undula computes no gradients yet; pass its"
+                " .detach(), or call this within torch.no_grad()"
+            )
+        if torch.autograd.forward_ad.unpack_dual(x).tangent is not None:
+            raise ArgumentTypeError(
+                f"{what} is a tensor with a tangent, and Undula computes no derivatives yet; pass its"
+                " .detach()"
+            )
+
+    def dtype(self, x: Any) -> str:
+        return str(x.dtype).removeprefix("torch.")
+
+    def strides(self, x: Any) -> Shape:
+        return contiguous(self.shape(x)) if x.is_contiguous() else tuple(x.stride())
+
+    def buffer(self, x: Any) -> int:
+        return int(x.data_ptr())
+
+    def layout_key(self, x: Any) -> tuple[Any, ...]:
+        return x.shape, x.stride(), x.dtype, x.is_conj(), x.is_neg()
+
+    def queue(self, x: Any) -> int | None:
+        return int(sys.modules["torch"].cuda.current_stream(x.device).cuda_stream) if x.is_cuda else None
+
+    def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
+        torch = sys.modules["torch"]
+        return torch.empty(shape, dtype=getattr(torch, dtype), device=like.device)
+
+    def convert(self, x: Any, dtype: str) -> Any:
+        return x.to(getattr(sys.modules["torch"], dtype))
+
+    def transpose(self, x: Any, axes: tuple[int, ...]) -> Any:
+        return x.permute(axes)
+
+    def copy(self, x: Any) -> Any:
+        return x.clone()
+
+    def to_numpy(self, x: Any) -> NDArray[Any]:
+        return np.asarray(self.materialize(x).cpu())
+
+    def materialize(self, x: Any) -> Any:
+        return x.detach().resolve_conj().resolve_neg()
+
+    def restore(self, results: Any, like: Any) -> Any:
+        torch = sys.modules["torch"]
+        return _mapped(results, lambda x: torch.from_numpy(x) if isinstance(x, np.ndarray) else x)
+
+
+class CupyBackend(ArrayBackend):
+    """CuPy."""
+
+    name, module, array_type = "CuPy", "cupy", "ndarray"
+
+    def device(self, x: Any) -> DeviceKey:
+        return DeviceKey("cuda", int(x.device.id))
+
+    def buffer(self, x: Any) -> int:
+        return int(x.data.ptr)
+
+    def queue(self, x: Any) -> int:
+        return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
+
+    def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
+        with like.device:
+            return sys.modules["cupy"].empty(shape, dtype)
+
+    def to_numpy(self, x: Any) -> NDArray[Any]:
+        return np.asarray(x.get())
+
+
+class OpenCLBackend(ArrayBackend):
+    """PyOpenCL, on any OpenCL device."""
+
+    name, module, array_type = "PyOpenCL", "pyopencl.array", "Array"
+
+    def device(self, x: Any) -> DeviceKey:
+        return DeviceKey("opencl", None, (x.context, self.queue(x).device))
+
+    def buffer(self, x: Any) -> Any:
+        return x.base_data
+
+    def view(self, x: Any) -> ArrayView:
+        offset = x.offset // x.dtype.itemsize
+        return ArrayView(x.base_data, self.shape(x), self.strides(x), self.dtype(x), offset, MAX_ALIGNMENT, x)
+
+    def layout_key(self, x: Any) -> tuple[Any, ...]:
+        return x.shape, x.strides, x.dtype, x.offset
+
+    def queue(self, x: Any) -> Any:
+        if x.queue is None:
+            raise ArgumentError("the PyOpenCL array has no queue; pass x.with_queue(queue)")
+        return x.queue
+
+    def events(self, arrays: Sequence[Any]) -> list[Any]:
+        return [event for x in arrays if x is not None for event in x.events]
+
+    def add_event(self, arrays: Sequence[Any], event: Any) -> None:
+        for x in arrays:
+            x.add_event(event)
+
+    def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
+        queue = self.queue(like)
+        try:
+            return sys.modules["pyopencl.array"].empty(queue, shape, dtype)
+        except sys.modules["pyopencl"].Error as error:
+            size = math.prod(shape) * np.dtype(dtype).itemsize
+            raise OutOfMemoryError(
+                f"{queue.device.name.strip()} cannot allocate {size} bytes ({error})"
+            ) from error
+
+    def convert(self, x: Any, dtype: str) -> Any:
+        try:
+            return x.astype(dtype)
+        except (RuntimeError, ValueError, TypeError) as error:
+            raise ArgumentTypeError(
+                f"PyOpenCL cannot convert this {x.dtype} array to {dtype} ({error}); convert it first, or"
+                " pass a contiguous array"
+            ) from error
+
+    def to_numpy(self, x: Any) -> NDArray[Any]:
+        return np.asarray(x.get())
+
+
+class InterfaceBackend(ArrayBackend):
+    """Any array with ``__cuda_array_interface__``, such as those of Numba."""
+
+    name = "the CUDA array interface"
+    allocates = False
+
+    def owns(self, x: Any) -> bool:
+        return hasattr(x, "__cuda_array_interface__")
+
+    def device(self, x: Any) -> DeviceKey:
+        if hasattr(x, "__dlpack_device__"):
+            return DeviceKey("cuda", int(x.__dlpack_device__()[1]))
+        return DeviceKey("cuda", None, self.buffer(x))
+
+    def shape(self, x: Any) -> Shape:
+        return tuple(x.__cuda_array_interface__["shape"])
+
+    def dtype(self, x: Any) -> str:
+        return str(np.dtype(x.__cuda_array_interface__["typestr"]))
+
+    def strides(self, x: Any) -> Shape:
+        steps = x.__cuda_array_interface__.get("strides")
+        if steps is None:
+            return contiguous(self.shape(x))
+        size = np.dtype(self.dtype(x)).itemsize
+        return tuple(step // size for step in steps)
+
+    def buffer(self, x: Any) -> int:
+        return x.__cuda_array_interface__["data"][0] or 0
+
+    def layout_key(self, x: Any) -> tuple[Any, ...]:
+        interface = x.__cuda_array_interface__
+        return interface["shape"], interface.get("strides"), interface["typestr"]
+
+    def queue(self, x: Any) -> int:
+        return int(x.__cuda_array_interface__.get("stream") or DEFAULT_STREAM)
+
+    def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
+        raise NotImplementedError("the engine allocates results for this library")
+
+    def convert(self, x: Any, dtype: str) -> Any:
+        raise ArgumentTypeError(
+            f"arrays of {self.name} cannot be converted here; pass {dtype} instead of {self.dtype(x)}"
+        )
+
+    def to_numpy(self, x: Any) -> NDArray[Any]:
+        return np.asarray(x.copy_to_host() if hasattr(x, "copy_to_host") else x.get())
+
+    def check_writable(self, x: Any, what: str) -> None:
+        if x.__cuda_array_interface__["data"][1]:
+            raise ArgumentError(f"{what} must be writeable")
+
+
+class JaxBackend(InterfaceBackend):
+    """JAX, on the host and on GPUs; its arrays are immutable, and its streams are unknown."""
+
+    name, module, array_type = "JAX", "jax", "Array"
+
+    def owns(self, x: Any) -> bool:
+        return ArrayBackend.owns(self, x)
+
+    def device(self, x: Any) -> DeviceKey:
+        device = next(iter(x.devices()))
+        return DeviceKey("cuda", None, self.buffer(x)) if device.platform == "gpu" else HOST
+
+    def refuse_gradients(self, x: Any, what: str) -> None:
+        tracer = getattr(getattr(sys.modules.get("jax"), "core", None), "Tracer", None)
+        if tracer is not None and isinstance(x, tracer):
+            raise ArgumentTypeError(
+                f"{what} is a value that JAX traces within jit, grad or vmap, and Undula computes with arrays"
+                " alone, without gradients; call it outside of them, or within jit by jax.pure_callback"
+            )
+
+    def shape(self, x: Any) -> Shape:
+        return tuple(x.shape)
+
+    def dtype(self, x: Any) -> str:
+        return str(x.dtype)
+
+    def queue(self, x: Any) -> int:
+        return DEFAULT_STREAM
+
+    def convert(self, x: Any, dtype: str) -> Any:
+        return x.astype(dtype)
+
+    def copy(self, x: Any) -> Any:
+        return x.copy()
+
+    def to_numpy(self, x: Any) -> NDArray[Any]:
+        return np.asarray(x)
+
+    def materialize(self, x: Any) -> Any:
+        return x.block_until_ready()
+
+    def check_writable(self, x: Any, what: str) -> None:
+        raise ArgumentTypeError(f"{what} is a JAX array, which is immutable; omit out=")
+
+    def restore(self, results: Any, like: Any) -> Any:
+        """Return arrays of a device as JAX arrays; those of the host remain NumPy arrays."""
+        from_dlpack = sys.modules["jax"].dlpack.from_dlpack
+        return _mapped(results, lambda x: from_dlpack(x) if get_backend(x) is INTERFACE else x)
+
+
+class DLPackBackend(ArrayBackend):
+    """Any other array with ``__dlpack__``; on a GPU it is read as :class:`DLPackArray`."""
+
+    name = "DLPack"
+    allocates = False
+
+    def owns(self, x: Any) -> bool:
+        return hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")
+
+    def device(self, x: Any) -> DeviceKey:
+        kind, number = x.__dlpack_device__()
+        if kind in HOST_DEVICES:
+            return HOST
+        return DeviceKey("cuda" if kind == CUDA_DEVICE else f"device type {int(kind)} of DLPack", int(number))
+
+    def dtype(self, x: Any) -> str:
+        return self.view(x).dtype
+
+    def strides(self, x: Any) -> Shape:
+        return self.view(x).strides
+
+    def buffer(self, x: Any) -> int:
+        return int(self.view(x).buffer)
+
+    def view(self, x: Any) -> ArrayView:
+        array = self.to_numpy(x) if self.device(x).on_host else self.wrap(x)
+        return get_backend(array).view(array)
+
+    def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
+        raise NotImplementedError("the engine allocates results for this library")
+
+    def to_numpy(self, x: Any) -> NDArray[Any]:
+        return np.asarray(x) if hasattr(x, "__array__") else np.from_dlpack(x)
+
+    def wrap(self, x: Any) -> Any:
+        return DLPackArray(x, DEFAULT_STREAM)
+
+    def restore(self, results: Any, like: Any) -> Any:
+        """Return arrays of a device as the caller's, if the library has the array API."""
+        if not hasattr(like, "__array_namespace__"):
+            return results
+        from_dlpack = like.__array_namespace__().from_dlpack
+        return _mapped(results, lambda x: from_dlpack(x) if get_backend(x) is INTERFACE else x)
+
+
+NUMPY, TORCH, CUPY, JAX = NumpyBackend(), TorchBackend(), CupyBackend(), JaxBackend()
+OPENCL, INTERFACE, DLPACK = OpenCLBackend(), InterfaceBackend(), DLPackBackend()
+# The first that owns an array is its backend: libraries before protocols, which several of them support.
+BACKENDS: tuple[ArrayBackend, ...] = (NUMPY, TORCH, CUPY, JAX, OPENCL, INTERFACE, DLPACK)
+_by_type: dict[type, ArrayBackend] = dict.fromkeys((np.ndarray, list, tuple, float, int), NUMPY)
+
+
+def get_backend(x: Any) -> ArrayBackend:
+    """Return the backend of an array; NumPy's for everything that no other library owns.
+
+    Parameters
+    ----------
+    x : array_like
+
+    Examples
+    --------
+    >>> get_backend(np.ones(3)).name, get_backend([1, 2]).device([1, 2]).kind
+    ('NumPy', 'host')
+    """
+    backend = _by_type.get(type(x))
+    if backend is not None:
+        return backend
+    for backend in BACKENDS:
+        if backend.owns(x):
+            if backend.module:  # The type alone does not tell whether an object supports a protocol.
+                _by_type[type(x)] = backend
+            return backend
+    return NUMPY

@@ -1,0 +1,124 @@
+"""Arrays as callers pass them: read where they are, or refused with an error that says what to do.
+
+Undula computes no gradients. A tensor of PyTorch that requires one would come back without it, and training
+would go on with wrong numbers, so it is refused wherever arrays are taken, as are values that JAX traces.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import ArgumentError, ArgumentTypeError
+from .backends import get_backend
+
+__all__ = [
+    "as_shape",
+    "check_out",
+    "given_array",
+    "nested",
+    "numpy_array",
+    "refuse_gradients",
+    "result_dtype",
+]
+
+Array = NDArray[Any]
+
+
+def refuse_gradients(data: Any, what: str = "data") -> None:
+    """Raise an error for an array, or a sequence of numbers, that expects a gradient."""
+    if isinstance(data, (list, tuple)):
+        if "torch" in sys.modules or "jax" in sys.modules:  # Nobody else has gradients.
+            for part in data:
+                refuse_gradients(part, what)
+    else:
+        get_backend(data).refuse_gradients(data, what)
+
+
+def given_array(data: Any, what: str = "data") -> Any:
+    """Return an array of numbers: of the caller's library if it is on a device, of NumPy otherwise."""
+    if type(data) is np.ndarray and data.dtype.kind in "biufc":
+        return data
+    refuse_gradients(data, what)
+    backend = get_backend(data)
+    return numpy_array(data, what) if backend.device(data).on_host else backend.wrap(data)
+
+
+def numpy_array(data: ArrayLike, what: str = "data") -> Array:
+    """Return an array of numbers that NumPy can read where it is, or raise an error."""
+    if type(data) is np.ndarray and data.dtype.kind in "biufc":
+        return data
+    refuse_gradients(data, what)
+    backend = get_backend(data)
+    if not backend.device(data).on_host:
+        raise ArgumentTypeError(
+            f"{what} is an array of {backend.name} on a device, and this works on the host; bring arrays of a"
+            " device to the host first (the transforms themselves take them where they are)"
+        )
+    try:
+        x = backend.to_numpy(data)
+    except (TypeError, RuntimeError) as error:  # such as bfloat16, arrays on a GPU, what torch.func wraps
+        raise ArgumentTypeError(f"{what} must be an array of numbers that NumPy can read: {error}") from None
+    except ValueError as error:
+        raise ArgumentError(f"{what} must be an array of numbers: {error}") from None
+    if x.dtype.kind not in "biufc":
+        raise ArgumentTypeError(f"{what} must be numbers, got dtype {x.dtype}")
+    return x
+
+
+_SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+_COMPLEX_SINGLE, _COMPLEX_DOUBLE = np.dtype(np.complex64), np.dtype(np.complex128)
+
+
+def result_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of a transform: float32 stays, float16 becomes float32, integers become float64."""
+    kind, size = dtype.kind, dtype.itemsize
+    if kind == "c":
+        return _COMPLEX_SINGLE if size <= 8 else _COMPLEX_DOUBLE
+    return _SINGLE if kind == "f" and size <= 4 else _DOUBLE
+
+
+def as_shape(shape: Sequence[int] | int | None, ndim: int) -> tuple[int, ...] | None:
+    """Return the shape that the caller asks for, or raise an error unless it is ``ndim`` integers."""
+    if shape is None:
+        return None
+    lengths = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    if len(lengths) != ndim or not all(isinstance(n, (int, np.integer)) for n in lengths):
+        raise ArgumentError(f"shape must be {ndim} integers, those of the array transformed; got {shape!r}")
+    return tuple(int(n) for n in lengths)
+
+
+def nested(coeffs: Any) -> Iterable[Array]:
+    """Yield all NumPy arrays of coefficients, however they are nested."""
+    if isinstance(coeffs, np.ndarray):
+        yield coeffs
+    elif isinstance(coeffs, Mapping):
+        for part in coeffs.values():
+            yield from nested(part)
+    elif isinstance(coeffs, (list, tuple)):
+        for part in coeffs:
+            yield from nested(part)
+
+
+def check_out(
+    out: object, shape: tuple[int, ...], dtype: np.dtype[Any], inputs: Iterable[Array], what: str
+) -> Array:
+    """Return an array on the host that results are to be written to, or raise an error that says why not."""
+    if not isinstance(out, np.ndarray):
+        raise ArgumentTypeError(f"{what} must be a NumPy array, got {type(out).__name__}")
+    if out.shape != shape or out.dtype != dtype:
+        raise ArgumentError(
+            f"{what} must have shape {shape} and dtype {dtype}, got {out.shape} and {out.dtype}"
+        )
+    if not out.flags.writeable:
+        raise ArgumentError(f"{what} must be writeable")
+    if out.size and any(n > 1 and stride == 0 for n, stride in zip(out.shape, out.strides, strict=True)):
+        raise ArgumentError(f"{what} must not share memory with itself, got strides {out.strides}")
+    for x in inputs:
+        if np.may_share_memory(x, out) and np.shares_memory(x, out):
+            raise ArgumentError(f"{what} must not share memory with the input or with another result")
+    return out

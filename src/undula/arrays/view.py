@@ -1,0 +1,152 @@
+"""One array as a kernel sees it: a buffer, and where in it the samples are.
+
+The sample at ``index`` is the element ``offset + sum(index * strides)`` of the buffer. Strides and offsets
+are counted in elements, as in C.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["COMPLEX", "ArrayView", "contiguous", "plane_strides"]
+
+Shape = tuple[int, ...]
+
+COMPLEX = {"complex64": "float32", "complex128": "float64"}  # the dtypes of their real and imaginary parts
+APART = 1 << 40  # An address for buffers that have none, of which only the offsets are compared.
+
+
+class ArrayView(NamedTuple):
+    """An array in a buffer.
+
+    Parameters
+    ----------
+    buffer : int or handle
+        While a program is built, the number of the buffer; when it runs, its address or its OpenCL handle.
+    shape : tuple of int
+    strides : tuple of int
+        In elements.
+    dtype : str
+    offset : int, default 0
+        Of the first element, in elements.
+    alignment : int, default 16
+        Of the first element of the buffer, in bytes.
+    owner : object, optional
+        What keeps the memory alive. Views in programs have none.
+
+    Examples
+    --------
+    >>> ArrayView.contiguous(0, (4, 3), "complex64").as_pairs().strides
+    (6, 2, 1)
+    """
+
+    buffer: Any
+    shape: Shape
+    strides: Shape
+    dtype: str
+    offset: int = 0
+    alignment: int = 16
+    owner: Any = None
+
+    @classmethod
+    def contiguous(
+        cls, buffer: Any, shape: Shape, dtype: str, offset: int = 0, owner: Any = None
+    ) -> ArrayView:
+        """Return a view of an array in C order."""
+        return cls(buffer, shape, contiguous(shape), dtype, offset, 16, owner)
+
+    @property
+    def itemsize(self) -> int:
+        """The size of an element in bytes."""
+        return np.dtype(self.dtype).itemsize
+
+    @property
+    def byte_strides(self) -> Shape:
+        """The strides in bytes."""
+        size = self.itemsize
+        return tuple(stride * size for stride in self.strides)
+
+    def at(self, buffer: Any) -> ArrayView:
+        """Return the same array in another buffer, without its owner."""
+        return ArrayView(buffer, *self[1:6])
+
+    def corner(self, shape: Shape) -> ArrayView:
+        """Return the part of the array with these lengths, from its first sample on."""
+        return self._replace(shape=shape)
+
+    def as_pairs(self) -> ArrayView:
+        """Return complex numbers as pairs of real ones along one more axis; real arrays stay as they are."""
+        if self.dtype not in COMPLEX:
+            return self
+        strides = (*(2 * stride for stride in self.strides), 1)
+        return self._replace(
+            shape=(*self.shape, 2), strides=strides, dtype=COMPLEX[self.dtype], offset=2 * self.offset
+        )
+
+    def overlaps(self, other: ArrayView) -> bool:
+        """Return whether two arrays have an element in common; arrays behind different handles have none."""
+        by_address = isinstance(self.buffer, int)
+        if not by_address and self.buffer != other.buffer:
+            return False
+        first, second = (np.asarray(view._untouchable(by_address)) for view in (self, other))
+        return bool(np.may_share_memory(first, second) and np.shares_memory(first, second))
+
+    def _untouchable(self, by_address: bool) -> SimpleNamespace:
+        """Return something that NumPy takes for an array; its memory must not be read."""
+        interface = {
+            "data": ((self.buffer if by_address else APART) + self.offset * self.itemsize, False),
+            "shape": self.shape,
+            "strides": self.byte_strides,
+            "typestr": np.dtype(self.dtype).str,
+            "version": 3,
+        }
+        return SimpleNamespace(__array_interface__=interface)
+
+
+def contiguous(shape: Shape, itemsize: int = 1) -> Shape:
+    """Return the strides of a C-contiguous array."""
+    strides, size = [], itemsize
+    for n in reversed(shape):
+        strides.append(size)
+        size *= n
+    return tuple(reversed(strides))
+
+
+def plane_strides(
+    shape: Shape, strides: Shape, itemsize: int, outer: int, inner: int
+) -> tuple[int, int] | None:
+    """Return the strides of planes and rows; None if kernels cannot follow the strides of an array.
+
+    Parameters
+    ----------
+    shape, strides : tuple of int
+    itemsize : int
+        Size of an element, in the unit of the strides.
+    outer : int
+        The axis of rows, unless it equals ``inner``. All axes before it are planes.
+    inner : int
+        The first axis within a row. It has to be contiguous with those after it.
+
+    Examples
+    --------
+    >>> plane_strides((5, 4, 3), (24, 6, 1), 1, 1, 2)
+    (24, 6)
+    """
+    size = itemsize
+    for axis in range(len(shape) - 1, inner - 1, -1):
+        if shape[axis] > 1 and strides[axis] != size:
+            return None
+        size *= shape[axis]
+    planes, plane = 1, 0
+    for axis in range(outer - 1, -1, -1):
+        if shape[axis] == 1:
+            continue
+        if planes > 1 and strides[axis] != planes * plane:
+            return None
+        plane = plane if planes > 1 else strides[axis]
+        planes *= shape[axis]
+    row = strides[outer] if outer < inner else 0
+    return None if plane % itemsize or row % itemsize else (plane, row)
