@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from undula.arrays import ArrayView, contiguous, get_backend, plane_strides
+import undula
+from undula.arrays import ArrayView, contiguous, get_backend
 
 
 def test_views_of_numpy_arrays() -> None:
@@ -47,5 +48,14 @@ def test_strides() -> None:
     assert contiguous((4, 3, 5)) == (15, 5, 1)
     assert contiguous((4, 3, 5), 8) == np.empty((4, 3, 5)).strides
     assert contiguous(()) == ()
-    assert plane_strides((5, 4, 3), (24, 6, 1), 1, 1, 2) == (24, 6)
-    assert plane_strides((5, 4, 3), (24, 6, 2), 1, 1, 2) is None
+    view = ArrayView(0, (5, 4, 3), (24, 6, 1), "float32")
+    assert view.plane_strides(1, 2) == (24, 6)
+    assert view.plane_strides(1, 1) is None
+    assert view._replace(strides=(24, 6, 2)).plane_strides(1, 2) is None
+
+
+def test_fields_of_records_have_no_strides_in_elements() -> None:
+    x = np.zeros((4, 6), [("value", "f8"), ("flag", "u1")])["value"]
+    with pytest.raises(undula.ArgumentError, match=r"strides \(54, 9\).*copy the array"):
+        get_backend(x).view(x)
+    np.testing.assert_array_equal(undula.dwt2(x + 1, "haar")[0], undula.dwt2(x.copy() + 1, "haar")[0])

@@ -14,7 +14,7 @@ from .inputs import (
     refuse_gradients,
     result_dtype,
 )
-from .view import COMPLEX, ArrayView, contiguous, plane_strides
+from .view import COMPLEX, ArrayView, contiguous
 
 __all__ = [
     "COMPLEX",
@@ -30,7 +30,6 @@ __all__ = [
     "given_array",
     "nested",
     "numpy_array",
-    "plane_strides",
     "refuse_gradients",
     "result_dtype",
 ]

@@ -106,7 +106,7 @@ class ArrayBackend(ABC):
         """Return the strides in elements; those of axes of one sample do not matter."""
         if x.flags.c_contiguous:
             return contiguous(self.shape(x))
-        return tuple(step // x.dtype.itemsize for step in x.strides)
+        return element_strides(x.strides, x.dtype.itemsize)
 
     @abstractmethod
     def buffer(self, x: Any) -> Any:
@@ -186,6 +186,16 @@ class ArrayBackend(ABC):
                 " convert it with from_dlpack, which shares its memory, or copy it to the host"
             )
         return array_api_compat.array_namespace(x)
+
+
+def element_strides(strides: Sequence[int], itemsize: int) -> Shape:
+    """Return strides in elements, of strides in bytes."""
+    if any(step % itemsize for step in strides):
+        raise ArgumentError(
+            f"strides {tuple(strides)} must be multiples of the size of an element, {itemsize} bytes; copy"
+            " the array"
+        )
+    return tuple(step // itemsize for step in strides)
 
 
 def _mapped(results: Any, restore: Callable[[Any], Any]) -> Any:
@@ -376,8 +386,7 @@ class InterfaceBackend(ArrayBackend):
         steps = x.__cuda_array_interface__.get("strides")
         if steps is None:
             return contiguous(self.shape(x))
-        size = np.dtype(self.dtype(x)).itemsize
-        return tuple(step // size for step in steps)
+        return element_strides(steps, np.dtype(self.dtype(x)).itemsize)
 
     def buffer(self, x: Any) -> int:
         return x.__cuda_array_interface__["data"][0] or 0

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["COMPLEX", "ArrayView", "contiguous", "plane_strides"]
+__all__ = ["COMPLEX", "ArrayView", "contiguous"]
 
 Shape = tuple[int, ...]
 
@@ -86,6 +86,37 @@ class ArrayView(NamedTuple):
             shape=(*self.shape, 2), strides=strides, dtype=COMPLEX[self.dtype], offset=2 * self.offset
         )
 
+    def plane_strides(self, outer: int, inner: int) -> tuple[int, int] | None:
+        """Return the strides of planes and rows; None if kernels cannot follow the strides of the array.
+
+        Parameters
+        ----------
+        outer : int
+            The axis of rows, unless it equals ``inner``. All axes before it are planes.
+        inner : int
+            The first axis within a row. It has to be contiguous with those after it.
+
+        Examples
+        --------
+        >>> ArrayView(0, (5, 4, 3), (24, 6, 1), "float32").plane_strides(1, 2)
+        (24, 6)
+        """
+        size = 1
+        for axis in range(len(self.shape) - 1, inner - 1, -1):
+            if self.shape[axis] > 1 and self.strides[axis] != size:
+                return None
+            size *= self.shape[axis]
+        planes, plane = 1, 0
+        for axis in range(outer - 1, -1, -1):
+            length, stride = self.shape[axis], self.strides[axis]
+            if length == 1:
+                continue
+            if planes > 1 and stride != planes * plane:
+                return None
+            plane = plane if planes > 1 else stride
+            planes *= length
+        return plane, self.strides[outer] if outer < inner else 0
+
     def overlaps(self, other: ArrayView) -> bool:
         """Return whether two arrays have an element in common; arrays behind different handles have none."""
         by_address = isinstance(self.buffer, int)
@@ -113,40 +144,3 @@ def contiguous(shape: Shape, itemsize: int = 1) -> Shape:
         strides.append(size)
         size *= n
     return tuple(reversed(strides))
-
-
-def plane_strides(
-    shape: Shape, strides: Shape, itemsize: int, outer: int, inner: int
-) -> tuple[int, int] | None:
-    """Return the strides of planes and rows; None if kernels cannot follow the strides of an array.
-
-    Parameters
-    ----------
-    shape, strides : tuple of int
-    itemsize : int
-        Size of an element, in the unit of the strides.
-    outer : int
-        The axis of rows, unless it equals ``inner``. All axes before it are planes.
-    inner : int
-        The first axis within a row. It has to be contiguous with those after it.
-
-    Examples
-    --------
-    >>> plane_strides((5, 4, 3), (24, 6, 1), 1, 1, 2)
-    (24, 6)
-    """
-    size = itemsize
-    for axis in range(len(shape) - 1, inner - 1, -1):
-        if shape[axis] > 1 and strides[axis] != size:
-            return None
-        size *= shape[axis]
-    planes, plane = 1, 0
-    for axis in range(outer - 1, -1, -1):
-        if shape[axis] == 1:
-            continue
-        if planes > 1 and strides[axis] != planes * plane:
-            return None
-        plane = plane if planes > 1 else strides[axis]
-        planes *= shape[axis]
-    row = strides[outer] if outer < inner else 0
-    return None if plane % itemsize or row % itemsize else (plane, row)

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import check_out, contiguous, result_dtype
+from ..arrays import NUMPY, ArrayView, check_out, result_dtype
 from ..errors import ArgumentError
 from ..lowering.growth import Growth, gains_back, growth
 from ..lowering.mixing import Mixing
 from ..lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec
 from . import base, cpu
 from .base import DEFAULT_OPTIONS, Engine, TransformOptions
-from .cpu import FIRST_ARRAY, ArrayView, Executable, UnfollowedStridesError, allocator, empty
+from .cpu import FIRST_ARRAY, Executable, UnfollowedStridesError, allocator, empty
 
 __all__ = [
     "CPU",
@@ -42,15 +42,22 @@ Layout = tuple[int, ...] | None  # strides, () for C order, None for an array of
 @lru_cache(maxsize=1024)
 def executable(back: bool, tree: BandTree, dtype: np.dtype[Any], layouts: tuple[Layout, ...]) -> Executable:
     """Return what transforms arrays of these layouts: the samples, then bands in flat order."""
-    views: list[ArrayView | None] = []
+    return cpu.compile_transform(back, dtype, tree.level_lines(dtype), _views(tree, dtype, layouts))
+
+
+def _views(tree: BandTree, dtype: np.dtype[Any], layouts: Sequence[Layout]) -> list[ArrayView | None]:
+    """Return arrays as kernels see them, or raise an error where strides are no multiples of an element."""
+    size, views = dtype.itemsize, list[ArrayView | None]()
     for number, (shape, layout) in enumerate(zip(_shapes(tree), layouts, strict=True), FIRST_ARRAY):
         if layout is None:
             views.append(None)
+        elif any(step % size for step in layout):
+            raise UnfollowedStridesError(number)
         elif layout:
-            views.append(ArrayView(number, shape, layout))
+            views.append(ArrayView(number, shape, tuple(step // size for step in layout), dtype.name))
         else:
-            views.append(ArrayView.contiguous(number, shape, dtype.itemsize))
-    return cpu.compile_transform(back, dtype, tree.level_lines(dtype), views)
+            views.append(ArrayView.contiguous(number, shape, dtype.name))
+    return views
 
 
 def _shapes(tree: BandTree) -> list[Shape]:
@@ -181,13 +188,9 @@ def array_call(
 
     It returns False, and has done nothing, where :func:`run` has to look closer at the arrays.
     """
-    shapes = _shapes(tree)
-    layouts = ((),) * len(shapes) if layouts is None else tuple(layouts)
-    described = [
-        None if layout is None else (shape, layout or contiguous(shape, dtype.itemsize))
-        for shape, layout in zip(shapes, layouts, strict=True)
-    ]
-    return cpu.array_function(executable(back, tree, dtype, layouts), dtype, back, described)
+    layouts = ((),) * len(_shapes(tree)) if layouts is None else tuple(layouts)
+    compiled = executable(back, tree, dtype, layouts)
+    return cpu.array_function(compiled, dtype, back, _views(tree, dtype, layouts))
 
 
 class ForwardCall:
@@ -295,20 +298,18 @@ def decompose_mixed(
         cpu.mix_planes(image, mixing, planes)
         return decompose(spec, planes, levels)
     bands = [empty(part, dtype) for part in tree.flat_shapes]
-    _mixed(tree, dtype, image.shape, image.strides, image.itemsize, mixing).run([image, *bands])
+    view = ArrayView(FIRST_ARRAY, image.shape, NUMPY.strides(image), image.dtype.name)
+    _mixed(tree, dtype, view, mixing).run([image, *bands])
     return tree.by_key(bands)
 
 
 @lru_cache(maxsize=64)
-def _mixed(
-    tree: BandTree, dtype: np.dtype[Any], shape: Shape, strides: Shape, itemsize: int, mixing: Mixing
-) -> Executable:
-    image = ArrayView(FIRST_ARRAY, shape, strides)
+def _mixed(tree: BandTree, dtype: np.dtype[Any], image: ArrayView, mixing: Mixing) -> Executable:
     bands = [
-        ArrayView.contiguous(number, part, dtype.itemsize)
+        ArrayView.contiguous(number, part, dtype.name)
         for number, part in enumerate(tree.flat_shapes, FIRST_ARRAY + 1)
     ]
-    return cpu.compile_mixed(dtype, tree.level_lines(dtype), image, itemsize, mixing, bands)
+    return cpu.compile_mixed(dtype, tree.level_lines(dtype), image, mixing, bands)
 
 
 def checked_targets(

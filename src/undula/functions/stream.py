@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ..arrays import numpy_array, result_dtype
-from ..engines.cpu import FIRST_ARRAY, ArrayView, compile_rows
+from ..arrays import get_backend, numpy_array, result_dtype
+from ..engines.cpu import FIRST_ARRAY, compile_rows
 from ..errors import ArgumentError, ArgumentTypeError, UndulaError
 from ..lowering.borders import band_length
 from ..lowering.coeffs import MAX_LEVEL, from_keys
@@ -72,7 +72,7 @@ class _Stage:
         """Compute some rows of a level, in arrays of results that begin with the first of them."""
         shape = (rows, *self.row)
         arrays = [x, *bands.values()]
-        views = [ArrayView(number, a.shape, a.strides) for number, a in enumerate(arrays, FIRST_ARRAY)]
+        views = [get_backend(a).view(a).at(number) for number, a in enumerate(arrays, FIRST_ARRAY)]
         level = (shape, self.spec.lines(shape, self.dtype))
         compile_rows(back, self.dtype, level, views, *part).run(arrays)
 

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from .calls import array_function
 from .compile import compile_mixed, compile_rows, compile_transform, mixes
 from .compiled import kernel
-from .executable import FIRST_ARRAY, ArrayView, Executable, UnfollowedStridesError, address
+from .executable import FIRST_ARRAY, Executable, UnfollowedStridesError, address
 from .memory import allocator, empty, keep_memory, kept_memory
 from .mixing import join_channels, mix_planes
 from .threads import get_num_threads, run, set_num_threads, workers
 
 __all__ = [
     "FIRST_ARRAY",
-    "ArrayView",
     "Executable",
     "UnfollowedStridesError",
     "address",

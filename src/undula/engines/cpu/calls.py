@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays import ArrayView
 from .compiled import ENTRY_NAME, kernel_address
 from .executable import Executable
 from .objects import (
@@ -36,9 +37,8 @@ from .objects import (
     WRITTEN,
 )
 
-__all__ = ["ArrayLayout", "array_function"]
+__all__ = ["array_function"]
 
-ArrayLayout = tuple[tuple[int, ...], tuple[int, ...]]  # lengths and strides
 
 MAX_LOCKED_SAMPLES = 1 << 12  # Samples up to which handing over Python's lock takes longer than the work.
 FASTCALL = 0x80  # Python's flag for functions that are called with an array of objects.
@@ -46,7 +46,7 @@ HEADER = object.__basicsize__ // 8  # words
 
 
 def array_function(
-    executable: Executable, dtype: np.dtype[Any], back: bool, layouts: Sequence[ArrayLayout | None]
+    executable: Executable, dtype: np.dtype[Any], back: bool, views: Sequence[ArrayView | None]
 ) -> Callable[..., bool]:
     """Return an executable as a function of arrays.
 
@@ -57,7 +57,7 @@ def array_function(
         Of the arrays.
     back : bool
         From bands to samples.
-    layouts : sequence of (lengths, strides) or None
+    views : sequence of ArrayView or None
         Of the samples, and of the bands in flat order; None for a band of zeros.
 
     Returns
@@ -71,13 +71,13 @@ def array_function(
         return lambda *arrays: False
     tape, scratch, temporary = executable.single_tape() or (0, 0, 0)
     buffers = -(-scratch // 64) * 64
-    samples = layouts[0]
+    samples = views[0]
     assert samples is not None
-    ndim = len(samples[0])
+    ndim = len(samples.shape)
     table = [
         kernel_address("play_arrays", str(executable.dtype)),
         tape,
-        buffers + 8 * (2 + len(layouts)) + 64,
+        buffers + 8 * (2 + len(views)) + 64,
         temporary,
         buffers,
         executable.samples > MAX_LOCKED_SAMPLES,
@@ -88,11 +88,11 @@ def array_function(
         _words_at(id(dtype), HEADER + KIND + 1)[-1] & KIND_BITS,
         dtype.alignment - 1,
         ndim,
-        len(layouts),
+        len(views),
     ]
     assert len(table) == VIEWS
-    for k, layout in enumerate(layouts):
-        table += _view(layout, dtype.itemsize, ndim, WRITTEN if (k == 0) == back else READ)
+    for k, view in enumerate(views):
+        table += _view_words(view, ndim, WRITTEN if (k == 0) == back else READ)
     function = _function(str(executable.dtype), _Table(table, executable))
     if tape:
         return function
@@ -106,13 +106,14 @@ def array_function(
     return run
 
 
-def _view(layout: ArrayLayout | None, itemsize: int, ndim: int, role: int) -> list[int]:
-    if layout is None:
+def _view_words(view: ArrayView | None, ndim: int, role: int) -> list[int]:
+    if view is None:
         return [ABSENT] + [0] * (AXES - 1 + 2 * ndim)
-    spans = [(n - 1) * stride for n, stride in zip(*layout, strict=True)]
+    axes = list(zip(view.shape, view.byte_strides, strict=True))
+    spans = [(n - 1) * stride for n, stride in axes]
     before = -sum(span for span in spans if span < 0)
-    after = sum(span for span in spans if span > 0) + itemsize
-    return [role, before, after, *(word for axis in zip(*layout, strict=True) for word in axis)]
+    after = sum(span for span in spans if span > 0) + view.itemsize
+    return [role, before, after, *(word for axis in axes for word in axis)]
 
 
 class _Table(np.ndarray[Any, np.dtype[np.int64]]):

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from ...arrays import ArrayView
 from ...lowering.line import Line, Steps
 from ...lowering.mixing import Mixing
 from .executable import (
     TEMPORARY_BUFFER,
-    ArrayView,
     AxisPass,
     Executable,
     ExecutableStep,
@@ -110,7 +110,7 @@ class _Builder:
 
     def temporary(self, shape: Shape) -> ArrayView:
         """Return a new intermediate result."""
-        view = ArrayView.contiguous(TEMPORARY_BUFFER, shape, self.dtype.itemsize, self.end)
+        view = ArrayView.contiguous(TEMPORARY_BUFFER, shape, self.dtype.name, self.end // self.dtype.itemsize)
         self.end += -(-math.prod(shape) * self.dtype.itemsize // 64) * 64
         self.temporary_bytes = max(self.temporary_bytes, self.end)
         return view
@@ -186,8 +186,7 @@ def compile_transform(
     """
     if dtype.kind == "c":
         dtype = np.empty(0, dtype).real.dtype
-        size = dtype.itemsize
-        arrays = [None if view is None else view.as_pairs(size) for view in arrays]
+        arrays = [None if view is None else view.as_pairs() for view in arrays]
         levels = [((*shape, 2), lines) for shape, lines in levels]
     builder = _Builder(back, dtype)
     x, approximation, *details = arrays
@@ -213,7 +212,6 @@ def compile_mixed(
     dtype: np.dtype[Any],
     levels: Sequence[Level],
     image: ArrayView,
-    itemsize: int,
     mixing: Mixing,
     arrays: Sequence[ArrayView],
 ) -> Executable:
@@ -223,9 +221,9 @@ def compile_mixed(
     :func:`compile_transform`, without the samples.
     """
     builder = _Builder(False, dtype)
-    table = mixing_table(mixing, itemsize, dtype.kind == "f")
+    table = mixing_table(mixing, image.itemsize, dtype.kind == "f")
     builder.tables.append(table)
-    planes = PlaneStrides(image.buffer, image.offset, 0, image.strides[0])
+    planes = PlaneStrides(image.buffer, image.offset * image.itemsize, 0, image.byte_strides[0])
     approximation, *details = arrays
     bands = 2 ** len(levels[0][1]) - 1
     of_level = [details[k : k + bands] for k in range(0, len(details), bands)][::-1]
@@ -241,7 +239,7 @@ def compile_rows(
     shape, lines = level
     if dtype.kind == "c":
         dtype = np.empty(0, dtype).real.dtype
-        arrays = [None if view is None else view.as_pairs(dtype.itemsize) for view in arrays]
+        arrays = [None if view is None else view.as_pairs() for view in arrays]
         shape = (*shape, 2)
     passes = level_passes(back, shape, dtype, lines)
     work, x = passes.work, arrays[0]

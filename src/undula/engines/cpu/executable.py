@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays.view import contiguous, plane_strides
+from ...arrays import ArrayView
 from ...lowering.borders import TERMS
 from ...lowering.line import Line
 from . import program
@@ -36,7 +36,6 @@ from .threads import WORTHWHILE, ranges, run, workers
 __all__ = [
     "ERROR",
     "RESULT",
-    "ArrayView",
     "AxisPass",
     "Executable",
     "ExecutableStep",
@@ -70,46 +69,6 @@ class UnfollowedStridesError(Exception):
     def __init__(self, buffer: int) -> None:
         super().__init__(buffer)
         self.buffer = buffer
-
-
-@dataclass(frozen=True)
-class ArrayView:
-    """An array in a buffer, as kernels see it.
-
-    Parameters
-    ----------
-    buffer : int
-        Number of the buffer.
-    shape : tuple of int
-    strides : tuple of int
-        In bytes.
-    offset : int
-        Of the first sample, in bytes.
-    """
-
-    buffer: int
-    shape: Shape
-    strides: Shape
-    offset: int = 0
-
-    @classmethod
-    def contiguous(cls, buffer: int, shape: Shape, itemsize: int, offset: int = 0) -> ArrayView:
-        """Return a view of an array in C order."""
-        return cls(buffer, shape, contiguous(shape, itemsize), offset)
-
-    def corner(self, shape: Shape) -> ArrayView:
-        """Return the part of the array with these lengths, from its first sample on."""
-        return ArrayView(self.buffer, shape, self.strides, self.offset)
-
-    def as_pairs(self, itemsize: int) -> ArrayView:
-        """Return complex numbers as pairs of real ones of this size, along one more axis."""
-        return ArrayView(self.buffer, (*self.shape, 2), (*self.strides, itemsize), self.offset)
-
-    def array(self, memory: Array, dtype: np.dtype[Any]) -> Array:
-        """Return the array itself; ``memory`` is the intermediate results, or the array of the caller."""
-        if self.buffer == TEMPORARY_BUFFER:
-            return np.ndarray(self.shape, dtype, memory.data, self.offset, self.strides)
-        return np.lib.stride_tricks.as_strided(memory.real, self.shape, self.strides)
 
 
 @dataclass
@@ -243,10 +202,11 @@ class AxisPass:
                 self._plane_strides(view)
 
     def _plane_strides(self, view: ArrayView) -> PlaneStrides:
-        pair = plane_strides(view.shape, view.strides, self.size, self.axis, self.inner)
-        if pair is None:
+        strides = view.plane_strides(self.axis, self.inner)
+        if strides is None:
             raise UnfollowedStridesError(view.buffer)
-        return PlaneStrides(view.buffer, view.offset, *pair)
+        plane, row = strides
+        return PlaneStrides(view.buffer, view.offset * self.size, plane * self.size, row * self.size)
 
     def located(self, views: Sequence[ArrayView | PlaneStrides | None]) -> list[PlaneStrides]:
         """Return samples and bands as planes of rows; bands that are None are zero, or are not kept."""
@@ -506,10 +466,18 @@ class Executable:
         buffers: list[Any] = [None, memory, *arrays]
         for part in parts:
             if isinstance(part, ExecutableStep):
-                views = [None if v is None else v.array(buffers[v.buffer], self.dtype) for v in part.views]
-                part.function(views[0], views[1:])  # type: ignore[misc]
+                viewed = [None if view is None else _array(view, buffers[view.buffer]) for view in part.views]
+                part.function(viewed[0], viewed[1:])  # type: ignore[misc]
             else:
                 run(self.run_tape, [(tape, address(memory), addresses) for tape in part])
+
+
+def _array(view: ArrayView, memory: Array) -> Array:
+    """Return the array of a view; ``memory`` is the intermediate results, or the array of the caller."""
+    if view.buffer == TEMPORARY_BUFFER:
+        offset = view.offset * view.itemsize
+        return np.ndarray(view.shape, view.dtype, memory.data, offset, view.byte_strides)
+    return np.lib.stride_tricks.as_strided(memory.real, view.shape, view.byte_strides)
 
 
 _PAIR = struct.Struct("2q").pack

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from ...arrays import ArrayView, contiguous, plane_strides
+from ...arrays import ArrayView, contiguous
 from ...errors import ArgumentError
 from ...lowering.borders import BORDERS, Border
 from ...lowering.flow import flow
@@ -264,7 +264,7 @@ class ProgramBuilder:
             raise ArgumentError(
                 f"rows of shape {view.shape[inner:]} have more elements than kernels can count"
             )
-        strides = plane_strides(view.shape, view.strides, 1, outer, inner)
+        strides = view.plane_strides(outer, inner)
         if strides is None or min(strides) < 0:
             raise UnfollowableError(
                 f"strides {view.strides} of shape {view.shape}; pass an array with contiguous rows"
