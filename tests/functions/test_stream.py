@@ -33,6 +33,20 @@ def test_rows_in_and_coefficients_out(name: str, mode: str) -> None:
             assert_identical(image, undula.waverec2(wanted, name, mode, (0, 1), shape=shape))
 
 
+def test_rows_in_any_memory_order() -> None:
+    x = noise(24, 16)
+    expected = undula.wavedec2(x, "haar", level=2)
+    for view in (np.asfortranarray(x), np.repeat(x, 2, 1)[:, ::2], x[::-1][::-1]):
+        forward = undula.ForwardStream(16, "haar", level=2)
+        parts = [*forward.push(view), *forward.finish()]
+        assert_identical(undula.collect_rows(parts), expected)
+        back = undula.InverseStream(16, "haar", level=2, height=24)
+        for part in parts:
+            part.bands.update({key: np.asfortranarray(band) for key, band in part.bands.items()})
+        image = np.concatenate([*[back.push(part) for part in parts], back.finish()])
+        np.testing.assert_allclose(image, x, atol=1e-12)
+
+
 def test_coefficients_come_as_soon_as_they_are_known() -> None:
     x = noise(64, 16)
     forward = undula.ForwardStream(16, "haar", level=2)

@@ -192,7 +192,7 @@ class ForwardStream:
                 f"this stream is transformed in {self.dtype}, got rows of {x.dtype}; give it that dtype"
             )
         self.rows += len(x)
-        return self._run(np.array(x, dtype=self.dtype), False)
+        return self._run(np.array(x, dtype=self.dtype, order="C"), False)
 
     def finish(self) -> list[Rows]:
         """Ends the image, and gives all coefficients that are left."""
@@ -273,7 +273,9 @@ class InverseStream:
         stage = self._stages[number - 1]
         if sorted(bands) != sorted(keys):
             raise ArgumentError(f"level {number} of {self.level} has bands {keys}, got {sorted(bands)}")
-        arrays = {key: numpy_array(band, key).astype(self.dtype, copy=False) for key, band in bands.items()}
+        arrays = {
+            key: np.ascontiguousarray(numpy_array(band, key), self.dtype) for key, band in bands.items()
+        }
         shapes = {band.shape for band in arrays.values()}
         if len(shapes) != 1 or next(iter(shapes))[1:] != stage.band:
             raise ArgumentError(f"rows of level {number} have the shape (n, *{stage.band}), got {shapes}")
