@@ -30,8 +30,8 @@ types: $(VENV)/.dev ## check types with mypy --strict
 tests: $(VENV)/.dev ## run pytest on all cores
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
-thorough: $(VENV)/.dev ## run more cases: 10,000 integer arrays per backend, every scheme of every wavelet; about 30 minutes
-	UNDULA_TESTS=thorough $(BIN)/pytest -n auto tests -k "bit_for_bit or test_integers or every_wavelet or plain_decoder or lossless or of_steps"
+thorough: $(VENV)/.dev ## run all combinations and thousands of random arrays where make test runs some; about an hour
+	UNDULA_TESTS=thorough $(BIN)/pytest -n $(WORKERS) --dist loadgroup -m thorough
 
 docs: $(VENV)/.dev ## build the documentation site in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -1,6 +1,5 @@
 """Coefficients compared, however they are nested; and arrays to transform."""
 
-import os
 from functools import partial
 from typing import Any
 
@@ -12,7 +11,6 @@ from undula.engines.base import TransformOptions, engine
 from undula.lowering.coeffs import from_keys, to_keys
 from undula.lowering.spec import BandTree, transform_spec
 
-THOROUGH = os.environ.get("UNDULA_TESTS") == "thorough"  # make thorough: nothing is left out
 TOLERANCE = {"float32": 1e-5, "complex64": 1e-5, "float64": 1e-12, "complex128": 1e-12, "int64": 0.0}
 
 

@@ -3,52 +3,27 @@
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 import undula
+from cases import THOROUGH, WAVELETS, left_out
 from undula.engines.cpu.compiled import ADDRESSES, LIKE
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or JAX takes the memory of all others
 
-PROFILE = os.environ.get("UNDULA_TESTS", "default")
-if PROFILE == "default":
+if not THOROUGH:
     # Most of the time of these tests is that of a compiler; the thorough ones let it do all it can.
     os.environ.setdefault("PYOPENCL_BUILD_OPTIONS", "-cl-opt-disable")
 
 settings.register_profile("default", deadline=None, max_examples=25, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=3000)  # make thorough
-settings.load_profile(PROFILE)
-
-# One or more of every family: short and long, symmetric and not, exact and not, low band on odd samples.
-SAMPLE = (
-    "haar",
-    "db2",
-    "db7",
-    "db38",
-    "sym4",
-    "sym13",
-    "coif1",
-    "coif5",
-    "bior1.3",
-    "bior2.4",
-    "bior3.3",
-    "bior4.4",
-    "bior5.5",
-    "bior6.8",
-    "rbio1.5",
-    "rbio3.1",
-    "rbio4.4",
-    "cdf53",
-    "cdf97",
-    "dd137",
-    "burt57",
-    "d4",
-)
+settings.load_profile("thorough" if THOROUGH else "default")
 
 
-@pytest.fixture(params=SAMPLE)
+@pytest.fixture(params=WAVELETS)
 def wavelet(request: pytest.FixtureRequest) -> undula.Wavelet:
     return undula.Wavelet(request.param)
 
@@ -70,6 +45,27 @@ def pytest_configure(config: pytest.Config) -> None:
     code = "from undula.engines.cpu.compiled import kernel\nfor each in {}: kernel(*each)"
     waiting = [subprocess.Popen([sys.executable, "-c", code.format(half)]) for half in halves]
     assert not any(process.wait() for process in waiting)
+
+
+LEFT_OUT = pytest.StashKey[int]()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    output = getattr(session.config, "workeroutput", None)
+    if output is None:
+        session.config.stash.setdefault(LEFT_OUT, left_out())
+    else:
+        output["left_out"] = left_out()  # The process that reports collects no tests by itself.
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if config.stash.get(LEFT_OUT, 0):
+        terminalreporter.write_line(f"{config.stash[LEFT_OUT]:,} cases were left to `make thorough`")
 
 
 def _has_gpu() -> bool:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comparing import THOROUGH
+from cases import THOROUGH
 from undula.algebra import ROOT2, Laurent, PolyphaseMatrix, Surd, surd
 
 fractions = st.fractions(min_value=-9, max_value=9, max_denominator=12)
@@ -119,6 +119,7 @@ def chain(parts: list[tuple[bool, Laurent]]) -> PolyphaseMatrix:
 
 
 # (Numbers grow with every step, and products of four take seconds.)
+@pytest.mark.thorough
 @settings(max_examples=20)
 @given(*[st.lists(steps, max_size=4 if THOROUGH else 3)] * 2)
 def test_matrices_of_steps(first: list[tuple[bool, Laurent]], second: list[tuple[bool, Laurent]]) -> None:

@@ -97,6 +97,7 @@ def test_other_byte_orders() -> None:
     st.none() | st.integers(0, 6),
     st.integers(0, 2**32 - 1),
 )
+@pytest.mark.thorough
 @settings(max_examples=2 * settings.default.max_examples)
 def test_reversible_images_come_back_bit_for_bit(
     height: int, width: int, channels: int, dtype: str, name: str, level: int | None, seed: int

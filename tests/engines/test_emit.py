@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import undula
+from cases import parametrize_pairwise
 from undula import color
 from undula.arrays import ArrayView
 from undula.engines.base import TransformOptions
@@ -173,7 +174,7 @@ def test_every_column_and_row_has_its_lane(back: bool, axes: tuple[int, ...]) ->
             assert sorted(done) == [(a, r) for a in range(told["total"]) for r in range(told["row_pairs"])]
 
 
-WAYS: list[dict[str, Any]] = [
+EACH_WAY: list[dict[str, Any]] = [
     *({"strategy": "sliding", "mode": mode, "name": "db2"} for mode in undula.MODES),
     *({"strategy": "sliding", "name": name} for name in ("haar", "cdf53", "cdf97", "dd137", "db8", "db20")),
     *({"strategy": "sliding", "dtypes": (name, name)} for name in ("float64", "float16")),
@@ -193,6 +194,7 @@ WAYS: list[dict[str, Any]] = [
     {"name": "cdf97", "lifted": True, "dtypes": ("uint16", "int32")},
     {"name": "db2", "lifted": True, "mode": "zero", "dtypes": ("int16", "int32")},
 ]
+WAYS = {"-".join(str(value) for value in way.values()): way for way in EACH_WAY}
 
 
 @pytest.mark.parametrize("language", DIALECTS)
@@ -213,12 +215,11 @@ def test_long_borders_are_out_of_line(mode: str, language: str) -> None:
 COMPILED: set[tuple[str, str]] = set()
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("back", [False, True], ids=["forward", "back"])
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(str(value) for value in way.values()))
+@parametrize_pairwise(name=WAYS, direction=["forward", "back"], arch=ARCHITECTURES)
 def test_compiles(
-    way: dict[str, Any], back: bool, arch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, direction: str, arch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    way, back = WAYS[name], direction == "back"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     if back and way.get("dtypes", ("",))[0] in ("uint8", "uint16", "int16"):
         way = {**way, "dtypes": (way["dtypes"][1],) * 2}

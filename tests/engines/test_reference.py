@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import undula
+from cases import parametrize_pairwise
 from comparing import back_by_scheme, by_scheme, reference
 from undula.lowering import LWT_MODES, MODES
 from undula.schemes import STEPWISE
@@ -45,14 +46,12 @@ def image(*shape: int, seed: int = 0) -> NDArray[np.float64]:
 # --- DWT ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", FAMILIES)
-def test_dwt2_is_that_of_pywavelets(name: str, mode: str) -> None:
-    for shape in ((16, 16), (17, 13), (5, 2), (3, 4, 7)):
-        x = image(*shape)
-        theirs = pywt.dwt2(x, name, mode)
-        assert_same(reference.dwt2(x, name, mode), theirs)
-        assert_same(reference.idwt2(theirs, name, mode), pywt.idwt2(theirs, name, mode))
+@parametrize_pairwise(name=FAMILIES, mode=MODES, shape=[(16, 16), (17, 13), (5, 2), (3, 4, 7)])
+def test_dwt2_is_that_of_pywavelets(name: str, mode: str, shape: tuple[int, ...]) -> None:
+    x = image(*shape)
+    theirs = pywt.dwt2(x, name, mode)
+    assert_same(reference.dwt2(x, name, mode), theirs)
+    assert_same(reference.idwt2(theirs, name, mode), pywt.idwt2(theirs, name, mode))
 
 
 @given(
@@ -110,19 +109,22 @@ def test_strides_do_not_matter_and_input_is_not_touched() -> None:
     np.testing.assert_array_equal(big, before)
 
 
-@pytest.mark.parametrize(
-    "name", ["haar", "db3", "coif1", "bior3.3", "bior5.5", "cdf53", "cdf97", "dd137", "burt57"]
+@parametrize_pairwise(
+    name=["haar", "db3", "coif1", "bior3.3", "bior5.5", "cdf53", "cdf97", "dd137", "burt57"],
+    scheme_name=undula.SCHEMES,
+    mode=["symmetric", "periodization", "zero", "antireflect"],
+    shape=[(12, 10), (7, 9)],
 )
-def test_schemes_compute_what_the_filters_do(name: str, scheme_name: str) -> None:
+def test_schemes_compute_what_the_filters_do(
+    name: str, scheme_name: str, mode: str, shape: tuple[int, int]
+) -> None:
     # PyWavelets' bior filters carry errors of 1e-12, which the factorisation amplifies.
     tolerance = 1e-10 if name.startswith("bior5") else 1e-12
-    for mode in ("symmetric", "periodization", "zero", "antireflect"):
-        for shape in ((12, 10), (7, 9)):
-            x = image(*shape)
-            whole = reference.dwt2(x, name, mode)
-            assert_same(by_scheme(scheme_name, x, name, mode), whole, tolerance)
-            back = back_by_scheme(scheme_name, whole, shape, name, mode)
-            assert_same(back, reference.idwt2(whole, name, mode, shape=shape), tolerance)
+    x = image(*shape)
+    bands = reference.dwt2(x, name, mode)
+    assert_same(by_scheme(scheme_name, x, name, mode), bands, tolerance)
+    back = back_by_scheme(scheme_name, bands, shape, name, mode)
+    assert_same(back, reference.idwt2(bands, name, mode, shape=shape), tolerance)
 
 
 # --- LWT ------------------------------------------------------------------------------------------
@@ -156,41 +158,44 @@ def test_lwt_of_any_length_and_level(
         )
 
 
-@pytest.mark.parametrize("mode", LWT_MODES)
-@pytest.mark.parametrize(
-    "name", ["haar", "cdf53", "cdf97", "dd137", "burt57", "bior2.4", "bior6.8", "d4", "sym4"]
+@parametrize_pairwise(
+    name=["haar", "cdf53", "cdf97", "dd137", "burt57", "bior2.4", "bior6.8", "d4", "sym4"],
+    mode=LWT_MODES,
+    shape=[(1, 1), (1, 9), (2, 2), (13, 8), (3, 5, 7)],
+    level=[1, 2, None],
 )
-def test_lwt_of_images_and_volumes(name: str, mode: str) -> None:
-    for shape in ((1, 1), (1, 9), (2, 2), (13, 8), (3, 5, 7)):
-        for level in (1, 2, None):
-            x = image(*shape)
-            volume = reference.lwtn(x, name, level, mode)
-            assert sum(part.size for part in flat(volume)) == x.size
-            np.testing.assert_allclose(reference.ilwtn(volume, name, mode), x, rtol=0, atol=1e-12)
-            planes = reference.lwt2(x, name, level, mode)
-            np.testing.assert_allclose(reference.ilwt2(planes, name, mode), x, rtol=0, atol=1e-12)
-            whole = (1000 * x).astype(np.int32)
-            np.testing.assert_array_equal(
-                reference.ilwt2(reference.lwt2(whole, name, level, mode), name, mode), whole
-            )
+def test_lwt_of_images_and_volumes(name: str, mode: str, shape: tuple[int, ...], level: int | None) -> None:
+    x = image(*shape)
+    volume = reference.lwtn(x, name, level, mode)
+    assert sum(part.size for part in flat(volume)) == x.size
+    np.testing.assert_allclose(reference.ilwtn(volume, name, mode), x, rtol=0, atol=1e-12)
+    planes = reference.lwt2(x, name, level, mode)
+    np.testing.assert_allclose(reference.ilwt2(planes, name, mode), x, rtol=0, atol=1e-12)
+    integers = (1000 * x).astype(np.int32)
+    np.testing.assert_array_equal(
+        reference.ilwt2(reference.lwt2(integers, name, level, mode), name, mode), integers
+    )
 
 
-@pytest.mark.parametrize("name", ["haar", "db4", "bior3.3", "bior5.5", "cdf53", "cdf97", "dd137", "burt57"])
-def test_lwt_by_schemes(name: str, scheme_name: str) -> None:
+@parametrize_pairwise(
+    name=["haar", "db4", "bior3.3", "bior5.5", "cdf53", "cdf97", "dd137", "burt57"],
+    scheme_name=undula.SCHEMES,
+    mode=LWT_MODES,
+)
+def test_lwt_by_schemes(name: str, scheme_name: str, mode: str) -> None:
     symmetric = undula.lifting(name).symmetric
-    for mode in LWT_MODES:
-        for shape in ((8, 12), (7, 9), (1, 6)):
-            x = image(*shape)
-            even = all(n % 2 == 0 for n in shape)
-            possible = (mode == "symmetric" and symmetric) or (mode == "periodic" and even)
-            if scheme_name not in STEPWISE and (not possible or 1 in shape):
-                with pytest.raises(undula.ArgumentError, match=name):
-                    by_scheme(scheme_name, x, name, mode, lifted=True)
-                continue
-            mine = by_scheme(scheme_name, x, name, mode, lifted=True)
-            assert_same(mine, reference.lwt2(x, name, 1, mode), 1e-10)
-            back = back_by_scheme(scheme_name, mine, shape, name, mode, lifted=True)
-            np.testing.assert_allclose(back, x, rtol=0, atol=1e-12)
+    for shape in ((8, 12), (7, 9), (1, 6)):
+        x = image(*shape)
+        even = all(n % 2 == 0 for n in shape)
+        possible = (mode == "symmetric" and symmetric) or (mode == "periodic" and even)
+        if scheme_name not in STEPWISE and (not possible or 1 in shape):
+            with pytest.raises(undula.ArgumentError, match=name):
+                by_scheme(scheme_name, x, name, mode, lifted=True)
+            continue
+        mine = by_scheme(scheme_name, x, name, mode, lifted=True)
+        assert_same(mine, reference.lwt2(x, name, 1, mode), 1e-10)
+        back = back_by_scheme(scheme_name, mine, shape, name, mode, lifted=True)
+        np.testing.assert_allclose(back, x, rtol=0, atol=1e-12)
 
 
 def test_lwt_inside_is_the_dwt() -> None:

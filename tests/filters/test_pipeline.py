@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import undula
+from cases import parametrize_some
 from undula.filters import (
     METHODS,
     PLACES,
@@ -279,8 +280,11 @@ def test_functions_match_on_devices(work: Any, target: str) -> None:
     assert np.abs(work(color, backend=target).astype(int) - work(color)).max() <= 1
 
 
-@pytest.mark.parametrize("rule", [*RULES, "gain"])
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@parametrize_some(
+    ("rule", "dtype"),
+    [(rule, dtype) for rule in (*RULES, "gain") for dtype in ("f4", "f8")],
+    [*((rule, "f4") for rule in (*RULES, "gain")), ("soft", "f8"), ("firm", "f8")],
+)
 def test_plans_apply_rules_in_the_inverse(rule: str, dtype: str, target: str) -> None:
     x = np.random.default_rng(0).standard_normal((2, 150, 133)).astype(dtype)
     limits = np.random.default_rng(1).uniform(0.1, 1, (3, 2, 3)).astype(dtype)

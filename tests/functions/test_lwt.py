@@ -8,20 +8,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import undula
-from comparing import THOROUGH, assert_identical, assert_same, flat, noise, reference
+from cases import WAVELETS, parametrize_pairwise
+from comparing import assert_identical, assert_same, flat, noise, reference
 from undula.lowering.growth import growth
 
 
-@pytest.mark.parametrize("mode", undula.LWT_MODES)
-def test_every_wavelet_agrees_with_the_reference(wavelet: undula.Wavelet, mode: str) -> None:
-    few = ((2,), (37,), (1, 7))  # (the reference takes its time, for many taps above all)
-    for dtype in ("f8", "f4", "i8", "c16") if THOROUGH or wavelet.dec_len <= 40 else ("f8", "i8"):
-        for shape in few if dtype == "c16" and not THOROUGH else (*few, (1,), (3,), (64,), (16, 33)):
-            x = noise(*shape, dtype=dtype)
-            theirs = reference.lwtn(x, wavelet, 2, mode)
-            assert_same(undula.lwtn(x, wavelet, 2, mode), theirs, 10)
-            back = undula.ilwtn(theirs, wavelet, mode)
-            assert_same(back, reference.ilwtn(theirs, wavelet, mode), 10)
+@parametrize_pairwise(
+    name=WAVELETS,
+    mode=undula.LWT_MODES,
+    dtype=["f8", "f4", "i8", "c16"],
+    shape=[(1,), (2,), (3,), (37,), (64,), (1, 7), (16, 33)],
+)
+def test_every_wavelet_agrees_with_the_reference(
+    name: str, mode: str, dtype: str, shape: tuple[int, ...]
+) -> None:
+    x = noise(*shape, dtype=dtype)
+    theirs = reference.lwtn(x, name, 2, mode)
+    assert_same(undula.lwtn(x, name, 2, mode), theirs, 10)
+    back = undula.ilwtn(theirs, name, mode)
+    assert_same(back, reference.ilwtn(theirs, name, mode), 10)
 
 
 @given(
@@ -97,6 +102,7 @@ EXTREME = st.sampled_from(["lowest", "highest", "both", "noise"])
     EXTREME,
     st.integers(0, 2**32 - 1),
 )
+@pytest.mark.thorough
 @settings(max_examples=5 * settings.default.max_examples)
 def test_integers_come_back_bit_for_bit(
     name: str, mode: str, shape: list[int], level: int, dtype: str, values: str, seed: int

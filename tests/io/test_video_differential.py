@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cases import parametrize_some
 from clips import CLIP_CODECS, COUNT, plain_decode, write_test_clip
-from comparing import THOROUGH
 from undula import io
 from undula.io import video
 from undula.io.decoder import Planes, VideoReader, filterable_format
@@ -20,7 +20,7 @@ from undula.studio.decoding import FileDecoder
 
 CLIPS = [(name, suffix) for name, codec in CLIP_CODECS.items() for suffix in codec.suffixes.split()]
 LOSSLESS = [(name, suffix) for name, suffix in CLIPS if CLIP_CODECS[name].lossless]
-# The first container of each codec and the most common codec of each container; all pairs when thorough.
+# The first container of each codec and the most common codec of each container.
 USUAL = {
     ("h264", "mkv"),
     ("h264", "avi"),
@@ -29,7 +29,7 @@ USUAL = {
     ("vp9", "webm"),
     ("prores", "mov"),
 }
-SOME = [(n, s) for n, s in CLIPS if THOROUGH or (n, s) in USUAL or CLIP_CODECS[n].suffixes.split()[0] == s]
+SOME = [clip for clip in CLIPS if clip in USUAL or CLIP_CODECS[clip[0]].suffixes.split()[0] == clip[1]]
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def filtered_planes(name: str, path: Path) -> list[Planes]:
 
 
 @pytest.mark.parametrize("over_time", [0, 4])
-@pytest.mark.parametrize(("name", "suffix"), SOME)
+@parametrize_some(("name", "suffix"), CLIPS, SOME)
 def test_filters_get_the_decoded_frames(
     name: str,
     suffix: str,
@@ -148,7 +148,7 @@ def test_repeated_runs_write_the_same_bytes(
     assert files[0] == files[1]
 
 
-@pytest.mark.parametrize(("name", "suffix"), SOME)
+@parametrize_some(("name", "suffix"), CLIPS, SOME)
 def test_random_access_returns_the_decoded_frames(
     name: str, suffix: str, clip: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,6 @@ with the signs of the factors. :func:`walk` is a plain lifting in integers that 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 import undula
+from cases import parametrize_pairwise, parametrize_some
 from comparing import reference
 from undula import LWT_MODES
 from undula.liftings import lifting
@@ -24,7 +24,6 @@ from undula.lowering.growth import KINDS, Growth, gains_back, growth
 from undula.lowering.rounding import rounding
 
 Array = NDArray[Any]
-THOROUGH = os.environ.get("UNDULA_TESTS") == "thorough"
 NAMES = [name for name in undula.wavelist() if name != "dmey"]
 SAMPLE = (
     *("haar", "db2", "db3", "db5", "db10", "sym4", "sym5", "sym12", "coif1", "coif3", "bior1.3"),
@@ -138,23 +137,19 @@ def test_nine_pixels_come_back() -> None:
     np.testing.assert_array_equal(undula.ilwt2(undula.lwt2(images, "coif12"), "coif12"), images)
 
 
-@pytest.mark.parametrize("mode", LWT_MODES)
-@pytest.mark.parametrize("name", FRAGILE)
-def test_the_worst_samples_come_back(name: str, mode: str) -> None:
+@parametrize_pairwise(
+    name=FRAGILE,
+    mode=LWT_MODES,
+    shape=[(3, 3), (5, 5), (8, 8), (12, 12), (5, 5, 5)],
+)
+def test_the_worst_samples_come_back(name: str, mode: str, shape: tuple[int, ...]) -> None:
     """Samples of 8 and 16 bits with the signs of responses, on images and volumes."""
-    cases = [
-        ((3, 3), 1, "i1"),
-        ((5, 5), 2, "i1"),
-        ((8, 8), 2, "i1"),
-        ((12, 12), 2, "i1"),
-        ((5, 5, 5), 2, "i2"),
-    ]
-    for shape, levels, dtype in cases:
-        info = np.iinfo(dtype)
-        for signs in worst_arrays(name, mode, shape, levels)[-len(shape) :]:
-            x = np.where(signs > 0, info.max, info.min).astype(dtype)
-            coeffs = undula.lwtn(x, name, levels, mode)
-            np.testing.assert_array_equal(undula.ilwtn(coeffs, name, mode), x)
+    levels, dtype = (1 if shape == (3, 3) else 2), ("i1" if len(shape) == 2 else "i2")
+    info = np.iinfo(dtype)
+    for signs in worst_arrays(name, mode, shape, levels)[-len(shape) :]:
+        x = np.where(signs > 0, info.max, info.min).astype(dtype)
+        coeffs = undula.lwtn(x, name, levels, mode)
+        np.testing.assert_array_equal(undula.ilwtn(coeffs, name, mode), x)
 
 
 @pytest.mark.parametrize("name", ["cdf97", "sym5"])
@@ -198,7 +193,7 @@ def check_bounds(grows: Growth, signs: Sequence[Array], wavelet: str, mode: str,
 
 
 @pytest.mark.parametrize("mode", LWT_MODES)
-@pytest.mark.parametrize("name", NAMES if THOROUGH else SAMPLE)
+@parametrize_some("name", NAMES, SAMPLE)
 def test_bounds_of_lines_hold_and_are_reached(name: str, mode: str) -> None:
     for length, levels in ((1, 2), (2, 1), (3, 2), (5, 3), (13, 1), (37, 3)):
         grows = grown(name, mode, (length,), levels)
@@ -223,7 +218,7 @@ def test_bounds_of_lines_hold_and_are_reached(name: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", LWT_MODES)
-@pytest.mark.parametrize("name", NAMES if THOROUGH else ("db3", "cdf53", "cdf97"))
+@parametrize_some("name", NAMES, ["db3", "cdf53", "cdf97"])
 def test_bounds_of_images_and_volumes_hold_and_are_reached(name: str, mode: str) -> None:
     for shape, levels in (((3, 3), 1), ((9, 6), 3), ((3, 4, 5), 2)):
         check_bounds(
@@ -251,7 +246,7 @@ def test_bits_of_small_samples(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", LWT_MODES)
-@pytest.mark.parametrize("name", NAMES if THOROUGH else ("haar", "db2", "sym5", "cdf53", "cdf97", "dd137"))
+@parametrize_some("name", NAMES, ["haar", "db2", "sym5", "cdf53", "cdf97", "dd137"])
 def test_coefficients_that_fit_lead_to_nothing_larger(name: str, mode: str) -> None:
     """All signs of coefficients that are as large as the bound of the way back allows."""
     for length, levels in ((2, 1), (5, 2), (9, 2), (9, 4)):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import undula
-from comparing import THOROUGH
+from cases import WAVELETS, parametrize_some
 from undula.algebra import Laurent, PolyphaseMatrix
 from undula.schemes import STEPWISE
 
@@ -73,12 +73,12 @@ def test_haar_needs_no_barrier(scheme_name: str) -> None:
     assert scheme.halo == ((0, 0), (0, 0))
 
 
-LONG = [name for name in undula.wavelist() if undula.Wavelet(name).dec_len > 20 and name != "dmey"]
-# (Products of long polynomials take long: of those every fourth and the longest, and all when thorough.)
-LEFT_OUT = set() if THOROUGH else set(LONG) - {*LONG[::4], "db38", "coif17"}
+# Products of long polynomials take time: of these, only the ones that most tests use.
+LIFTED = [name for name in undula.wavelist() if name != "dmey"]
+SHORT = [name for name in LIFTED if undula.Wavelet(name).dec_len <= 20]
 
 
-@pytest.mark.parametrize("name", [n for n in undula.wavelist() if n not in LEFT_OUT and n != "dmey"])
+@parametrize_some("name", LIFTED, [name for name in LIFTED if name in SHORT or name in WAVELETS])
 def test_every_scheme_of_every_wavelet_is_its_polyphase_matrix(name: str) -> None:
     wavelet = undula.Wavelet(name)
     whole = wavelet.polyphase.tensor(wavelet.polyphase)
@@ -90,7 +90,17 @@ def test_every_scheme_of_every_wavelet_is_its_polyphase_matrix(name: str) -> Non
         assert all(factor.local for stage in scheme.stages for factor in stage.factors[1:])
 
 
-def test_inverse_and_adjoint(wavelet: undula.Wavelet, scheme_name: str) -> None:
+@parametrize_some(
+    ("name", "scheme_name"),
+    [(name, scheme) for name in WAVELETS for scheme in undula.SCHEMES],
+    [
+        (name, scheme)
+        for number, name in enumerate(WAVELETS)
+        for scheme in (undula.SCHEMES if name in SHORT else undula.SCHEMES[number % 3 :: 3])
+    ],
+)
+def test_inverse_and_adjoint(name: str, scheme_name: str) -> None:
+    wavelet = undula.Wavelet(name)
     scheme = undula.scheme(wavelet, scheme_name)
     inverse, adjoint = scheme.inverse(), scheme.adjoint()
     synthesis = wavelet.synthesis.tensor(wavelet.synthesis)
@@ -110,7 +120,8 @@ def test_inverse_and_adjoint(wavelet: undula.Wavelet, scheme_name: str) -> None:
 taps = st.dictionaries(st.integers(-2, 2), st.integers(-3, 3).filter(bool), min_size=1, max_size=3)
 
 
-@settings(max_examples=15)
+@pytest.mark.thorough
+@settings(max_examples=15 * settings.default.max_examples // 25)
 @given(st.lists(taps, min_size=1, max_size=3), st.booleans())
 def test_any_sequence_of_steps(filters: list[dict[int, int]], update_first: bool) -> None:
     kinds = ("update", "predict") if update_first else ("predict", "update")

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import shlex
 import struct
 import subprocess
@@ -18,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import undula
+from cases import some
 from undula import io
 from undula.cli import main
 from undula.filters import METHODS, STAGES, Blur, FilterStage, Gain, Pipeline, Shrink, Unsharp
@@ -199,10 +199,9 @@ def run_async(work: Any) -> None:
 KINDS = ("noisy", "astronaut", "ultrasound-clip", "ct", "volume", "clip")
 
 
+@pytest.mark.thorough
 def test_a_decoder_gives_what_reading_gives() -> None:
-    for name in [
-        name for name in io.samples() if name in KINDS or os.environ.get("UNDULA_TESTS") == "thorough"
-    ]:
+    for name in some(list(io.samples()), KINDS):
         path = io.sample(name)
         decoded = open_input(path, name, StudioLimits())
         try:
