@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 
 import undula
-from undula.arrays import HOST, ArrayView, DeviceKey, get_backend, given_array, numpy_array, refuse_gradients
+from undula.arrays import (
+    HOST,
+    ArrayView,
+    DeviceKey,
+    get_backend,
+    given_array,
+    numpy_array,
+    refuse_gradients,
+    upload,
+)
 from undula.arrays.backends import BACKENDS, CUPY, DLPACK, INTERFACE, JAX, NUMPY, OPENCL, TORCH
 from undula.arrays.dlpack import DLPackArray, capsule
 from undula.engines.gpu import arrays as device_arrays
@@ -302,6 +311,18 @@ def test_arrays_share_a_library_and_a_device(torch: Any, monkeypatch: pytest.Mon
         joined.check(np.ones(3), "out")
     with pytest.raises(undula.ArgumentError, match="out is on another device"):
         joined.check(there, "out")
+
+
+def test_uploads(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.arange(6, dtype="u2").reshape(2, 3).T
+    monkeypatch.setitem(sys.modules, "cupy", None)  # Not installed.
+    torch.cuda.is_available = lambda: False
+    assert upload(x, 1) is None
+    torch.cuda.is_available, torch.cuda.synchronize = lambda: True, lambda number: None
+    torch.from_numpy = lambda array: SimpleNamespace(to=lambda where: (array, where))
+    array, where = upload(x, 1)
+    assert (array.dtype, array.flags.c_contiguous, where) == (np.int32, True, "cuda:1")
+    np.testing.assert_array_equal(array, x)
 
 
 def test_real_tensors_of_the_host() -> None:

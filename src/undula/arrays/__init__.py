@@ -4,7 +4,7 @@
 third. Nothing here imports an array library or calls a driver.
 """
 
-from .backends import HOST, NUMPY, ArrayBackend, DeviceKey, get_backend
+from .backends import HOST, NUMPY, ArrayBackend, DeviceKey, get_backend, upload
 from .inputs import (
     as_shape,
     check_out,
@@ -32,4 +32,5 @@ __all__ = [
     "numpy_array",
     "refuse_gradients",
     "result_dtype",
+    "upload",
 ]

@@ -9,7 +9,7 @@ What a backend needs, in the order of the methods of :class:`ArrayBackend`:
 - ``layout_key`` changes when an array is reshaped or converted in place;
 - ``queue`` is the caller's stream or queue, and ``events`` what else to wait for;
 - ``empty`` allocates beside an array, ``convert``, ``transpose`` and ``copy`` do what they say;
-- ``to_numpy`` reads an array on the host, and copies one of a device there;
+- ``to_numpy`` reads an array on the host, and copies one of a device there; ``upload`` copies to a device;
 - ``wrap`` and ``materialize`` make an array readable, ``restore`` makes results the caller's kind of arrays;
 - ``namespace`` has the functions of the array API, for filters.
 
@@ -23,6 +23,7 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ from ..errors import ArgumentError, ArgumentTypeError, OutOfMemoryError
 from .dlpack import CUDA_DEVICE, HOST_DEVICES, DLPackArray
 from .view import ArrayView, Shape, contiguous
 
-__all__ = ["BACKENDS", "HOST", "NUMPY", "ArrayBackend", "DeviceKey", "get_backend"]
+__all__ = ["BACKENDS", "HOST", "NUMPY", "ArrayBackend", "DeviceKey", "get_backend", "upload"]
 
 DEFAULT_STREAM = 1  # of CUDA, on which work waits for all other streams
 MAX_ALIGNMENT = 16  # bytes; kernels access no wider pieces
@@ -153,6 +154,10 @@ class ArrayBackend(ABC):
         """Return a NumPy array with the same samples, without a copy if the array is on the host."""
         return np.asarray(x)
 
+    def upload(self, x: NDArray[Any], number: int) -> Any:
+        """Copy a NumPy array to a GPU and wait; None if the library cannot, or is not installed."""
+        return None
+
     def wrap(self, x: Any) -> Any:
         """Return an array of a device as an object with a shape and a dtype; most arrays are that already."""
         return x
@@ -205,6 +210,14 @@ def _mapped(results: Any, restore: Callable[[Any], Any]) -> Any:
     if isinstance(results, (list, tuple)):
         return type(results)(_mapped(part, restore) for part in results)
     return results if results is None else restore(results)
+
+
+def _imported(name: str) -> Any:
+    """Import a library, for :func:`upload` alone; None if it is not installed."""
+    try:
+        return import_module(name)
+    except ImportError:
+        return None
 
 
 class NumpyBackend(ArrayBackend):
@@ -279,6 +292,16 @@ class TorchBackend(ArrayBackend):
     def to_numpy(self, x: Any) -> NDArray[Any]:
         return np.asarray(self.materialize(x).cpu())
 
+    def upload(self, x: NDArray[Any], number: int) -> Any:
+        torch = _imported("torch")
+        if torch is None or not torch.cuda.is_available():
+            return None
+        if x.dtype in (np.uint16, np.uint32, np.uint64):  # PyTorch has no arithmetic for these.
+            x = x.astype(np.int64 if x.dtype == np.uint64 else f"i{2 * x.dtype.itemsize}")
+        uploaded = torch.from_numpy(np.ascontiguousarray(x)).to(f"cuda:{number}")
+        torch.cuda.synchronize(number)
+        return uploaded
+
     def materialize(self, x: Any) -> Any:
         return x.detach().resolve_conj().resolve_neg()
 
@@ -307,6 +330,15 @@ class CupyBackend(ArrayBackend):
 
     def to_numpy(self, x: Any) -> NDArray[Any]:
         return np.asarray(x.get())
+
+    def upload(self, x: NDArray[Any], number: int) -> Any:
+        cupy = _imported("cupy")
+        if cupy is None:
+            return None
+        with cupy.cuda.Device(number):
+            uploaded = cupy.asarray(x)
+            cupy.cuda.get_current_stream().synchronize()
+        return uploaded
 
 
 class OpenCLBackend(ArrayBackend):
@@ -512,7 +544,7 @@ class DLPackBackend(ArrayBackend):
 NUMPY, TORCH, CUPY, JAX = NumpyBackend(), TorchBackend(), CupyBackend(), JaxBackend()
 OPENCL, INTERFACE, DLPACK = OpenCLBackend(), InterfaceBackend(), DLPackBackend()
 # The first that owns an array is its backend: libraries before protocols, which several of them support.
-BACKENDS: tuple[ArrayBackend, ...] = (NUMPY, TORCH, CUPY, JAX, OPENCL, INTERFACE, DLPACK)
+BACKENDS: tuple[ArrayBackend, ...] = (NUMPY, CUPY, TORCH, JAX, OPENCL, INTERFACE, DLPACK)
 _by_type: dict[type, ArrayBackend] = dict.fromkeys((np.ndarray, list, tuple, float, int), NUMPY)
 
 
@@ -537,3 +569,9 @@ def get_backend(x: Any) -> ArrayBackend:
                 _by_type[type(x)] = backend
             return backend
     return NUMPY
+
+
+def upload(x: NDArray[Any], number: int) -> Any:
+    """Copy a NumPy array to a GPU by the first installed library that can; None if there is none."""
+    copies = (backend.upload(x, number) for backend in BACKENDS)
+    return next((copy for copy in copies if copy is not None), None)

@@ -8,16 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["picture", "to_numpy"]
+from ..arrays import get_backend
 
-
-def to_numpy(x: Any) -> NDArray[Any]:
-    """Convert an array of any library to a NumPy array."""
-    if hasattr(x, "get") and not isinstance(x, np.ndarray):  # CuPy
-        return np.asarray(x.get())
-    if hasattr(x, "detach"):  # PyTorch
-        x = x.detach().cpu()
-    return np.asarray(x)
+__all__ = ["picture"]
 
 
 def _fit(band: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
@@ -53,7 +46,7 @@ def picture(
     ndarray of uint8
         Pictures of shape ``(items, *shape)``.
     """
-    approximation = to_numpy(low)
+    approximation = get_backend(low).to_numpy(low)
     levels = len(details)
     base = approximation / 2.0**levels  # Each level doubles the values of an approximation.
     least = base.min(axis=(1, 2), keepdims=True)
@@ -66,7 +59,7 @@ def picture(
         (height, width), (top, left) = sizes[level], sizes[level + 1]
         places = {"ad": (0, top, left, width), "da": (top, height, 0, left), "dd": (top, height, left, width)}
         for key, (begin, end, start, stop) in places.items():
-            band = _fit(to_numpy(bands[key]), (end - begin, stop - start))
+            band = _fit(get_backend(bands[key]).to_numpy(bands[key]), (end - begin, stop - start))
             size = gain * np.abs(band) / (2.0**level * span)
             canvas[:, begin:end, start:stop] = 0.5 + 0.5 * np.sign(band) * np.sqrt(size)
     canvas[:, : sizes[-1][0], : sizes[-1][1]] = (_fit(base, sizes[-1]) - least) / span

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import get_backend
 from ..engines.gpu.arrays import moves
 from .arrays import Arrays
 from .base import BandLimits, Details
-from .pictures import to_numpy
 
 __all__ = ["RunOptions", "Trace"]
 
@@ -68,7 +68,9 @@ class Trace:
         """Keep the thresholds of a stage, by its index."""
         if limits is not None:
             self.limits[stage] = {
-                place: np.broadcast_to(np.asarray(to_numpy(low), np.float64), (items,)).copy()
+                place: np.broadcast_to(
+                    np.asarray(get_backend(low).to_numpy(low), np.float64), (items,)
+                ).copy()
                 for place, low in zip(limits.bands, limits.lows, strict=True)
             }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -12,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import get_backend, upload
 from ..errors import ArgumentError
 from ..filters import Pipeline, Trace, estimate_sigma, picture
-from ..filters.pictures import to_numpy
 from ..filters.planes import ImagePlanes
 from ..filters.trace import RunOptions
 from ..io.stored import StoredRange
@@ -56,39 +55,14 @@ class Settings:
     scheme: str = "auto"
 
 
-def _array_library(backend: str) -> Any:
-    """CuPy or PyTorch, if one of them is installed and supports the device."""
-    if not backend.startswith("cuda"):
-        return None
-    for name in ("cupy", "torch"):
-        try:
-            module = sys.modules.get(name) or __import__(name)
-            if name == "cupy" or module.cuda.is_available():
-                return module
-        except ImportError:
-            continue
-    return None
-
-
 def _upload(x: Array, backend: str) -> tuple[Any, str]:
-    """Copy an array to a device with CuPy or PyTorch, and return it with the backend to use.
+    """Copy an array to a GPU with CuPy or PyTorch, and return it with the backend to use.
 
     Without these libraries the array stays on the host, and the transforms copy it.
     """
-    library = _array_library(backend)
-    if library is None:
-        return x, backend
-    number = int(backend.partition(":")[2] or 0)
-    if library.__name__ == "cupy":
-        with library.cuda.Device(number):
-            uploaded = library.asarray(x)
-            library.cuda.get_current_stream().synchronize()
-        return uploaded, "auto"
-    if x.dtype in (np.uint16, np.uint32, np.uint64):  # PyTorch has no arithmetic for these.
-        x = x.astype(np.int64 if x.dtype == np.uint64 else f"i{2 * x.dtype.itemsize}")
-    uploaded = library.from_numpy(np.ascontiguousarray(x)).to(f"cuda:{number}")
-    library.cuda.synchronize(number)
-    return uploaded, "auto"
+    name, _, number = backend.partition(":")
+    uploaded = upload(x, int(number or 0)) if name == "cuda" else None
+    return (x, backend) if uploaded is None else (uploaded, "auto")
 
 
 @dataclass
@@ -125,7 +99,7 @@ def filter_frame(
             uploaded, backend=backend, strategy=settings.strategy, scheme=settings.scheme, **options
         )
         filtered_at = time.perf_counter()
-        result = np.asarray(to_numpy(result)).astype(frame.dtype, copy=False)
+        result = get_backend(result).to_numpy(result).astype(frame.dtype, copy=False)
         transfer = (uploaded_at - begin) + (time.perf_counter() - filtered_at)
     if stored is not None:
         result = stored.fitted(result, frame)
