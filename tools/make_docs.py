@@ -348,8 +348,8 @@ One level of CDF 9/7, mode `symmetric`, compared with the PyTorch packages, in m
 {peers}
 ## How it works
 
-- **One emitter.** The operation along one axis is a *flow*: a linear operator on two sequences (even and odd samples, or
-  low and high band), made of lifting steps or filters, forward or inverse. A strategy prints a kernel that runs flows; CUDA
+- **One emitter.** The operation along one axis is an *operator* on two sequences (even and odd samples, or
+  low and high band), made of lifting steps or filters, forward or inverse. A strategy prints a kernel that runs operators; CUDA
   and OpenCL differ only in a table of keywords. Coefficients are literals, while extents and strides are arguments, so one
   kernel serves all shapes.
 - **No border tests in the inner loop.** A boundary mode is a function that returns the samples that make up a position

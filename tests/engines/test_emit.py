@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import undula
@@ -14,9 +15,10 @@ from undula.engines.gpu.cuda.runtime import compile_kernel
 from undula.engines.gpu.emit import CUDA, OPENCL, Dialect, moves
 from undula.engines.gpu.launches import DeviceLimits, DeviceProgram, Knobs, Task
 from undula.engines.gpu.strategies import STRATEGIES
+from undula.engines.gpu.strategies.base import LIFTING
 from undula.engines.gpu.transform import DeviceLevel, transform
 from undula.errors import KernelError
-from undula.lowering.line import Line, Steps, dwt_line, lwt_line, lwt_steps
+from undula.lowering.choose import axis_op
 
 GOLDEN = Path(__file__).parent / "golden"
 DIALECTS = {"cuda": CUDA, "opencl": OPENCL}
@@ -40,16 +42,13 @@ def program(
     wavelet = undula.Wavelet(name)
     tasks = []
     for axis in axes:
-        n = shape[axis]
-        line: Line | Steps = dwt_line(n, wavelet, mode, dtypes[1] != "float64")
-        if lifted:
-            line = lwt_line(n, wavelet, mode, True) or lwt_steps(n, wavelet, mode)
-        tasks.append(Task(axis, wavelet, line))
+        dtype = np.dtype("float32" if dtypes[1] == "float16" else dtypes[1])
+        tasks.append(Task(axis, axis_op(wavelet, mode, shape[axis], lifted, dtype, LIFTING)))
     shapes = {}
     for key in ("aa", "ad", "da", "dd") if len(axes) == 2 else ("a", "d"):
         band = list(shape)
         for letter, task in zip(key, tasks, strict=True):
-            band[task.axis] = task.line.counts[letter == "d"]
+            band[task.axis] = task.op.counts[letter == "d"]
         shapes[key] = tuple(band)
     stage = DeviceLevel(shape, tuple(tasks), shapes)
     x = ArrayView.contiguous(0, shape, samples or (dtypes[1] if back else dtypes[0]))

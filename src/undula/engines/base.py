@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from ..errors import ArgumentError, MissingDeviceError, UnknownNameError
+from ..lowering.choose import LiftingLimits
 from ..lowering.mixing import Mixing, Unmixing
-from ..lowering.spec import BandTree
+from ..lowering.spec import BandTree, Operators
 
 if TYPE_CHECKING:
     from .gpu.launches import Knobs
@@ -118,9 +119,18 @@ class Engine(ABC):
     ----------
     name : str
         The key in :data:`ENGINES`.
+    lifting : LiftingLimits
+        The liftings that its kernels run; none by default.
     """
 
     name: str
+    lifting: LiftingLimits = LiftingLimits(0, 0, neighbours=False)
+
+    def operators(
+        self, tree: BandTree, dtype: np.dtype[Any], options: TransformOptions = DEFAULT_OPTIONS
+    ) -> list[tuple[tuple[int, ...], Operators]]:
+        """Return for each level, finest first, the shape of its samples and the operators along its axes."""
+        return tree.operators(dtype, self.lifting)
 
     @abstractmethod
     def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:

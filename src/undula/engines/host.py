@@ -42,7 +42,9 @@ Layout = tuple[int, ...] | None  # strides, () for C order, None for an array of
 @lru_cache(maxsize=1024)
 def executable(back: bool, tree: BandTree, dtype: np.dtype[Any], layouts: tuple[Layout, ...]) -> Executable:
     """Return what transforms arrays of these layouts: the samples, then bands in flat order."""
-    return cpu.compile_transform(back, dtype, tree.level_lines(dtype), _views(tree, dtype, layouts))
+    return cpu.compile_transform(
+        back, dtype, tree.operators(dtype, cpu.LIFTING), _views(tree, dtype, layouts)
+    )
 
 
 def _views(tree: BandTree, dtype: np.dtype[Any], layouts: Sequence[Layout]) -> list[ArrayView | None]:
@@ -129,6 +131,7 @@ class CPUEngine(HostEngine):
     """Kernels that are machine code, on all cores."""
 
     name = "cpu"
+    lifting = cpu.LIFTING
 
     def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """Return the dtype of results: float32 stays, float16 becomes it, integers become float64."""
@@ -292,8 +295,8 @@ def decompose_mixed(
     """
     shape = (mixing.planes, *image.shape[:2])
     tree = BandTree.of_samples(spec, shape, levels)
-    lines = tree.level_lines(dtype)
-    if not levels or not cpu.mixes(*lines[0][:1], dtype, lines[0][1]):
+    operators = tree.operators(dtype, cpu.LIFTING)
+    if not levels or not cpu.mixes(*operators[0][:1], dtype, operators[0][1]):
         planes = empty(shape, dtype)
         cpu.mix_planes(image, mixing, planes)
         return decompose(spec, planes, levels)
@@ -309,7 +312,7 @@ def _mixed(tree: BandTree, dtype: np.dtype[Any], image: ArrayView, mixing: Mixin
         ArrayView.contiguous(number, part, dtype.name)
         for number, part in enumerate(tree.flat_shapes, FIRST_ARRAY + 1)
     ]
-    return cpu.compile_mixed(dtype, tree.level_lines(dtype), image, mixing, bands)
+    return cpu.compile_mixed(dtype, tree.operators(dtype, cpu.LIFTING), image, mixing, bands)
 
 
 def checked_targets(

@@ -22,8 +22,8 @@ from ..arrays import numpy_array
 from ..errors import ArgumentError, ArgumentTypeError
 from ..liftings import lifting
 from ..lowering.axes import checked_axes, two_axes
+from ..lowering.axis import AxisOp
 from ..lowering.borders import source_places
-from ..lowering.line import Line, dwt_line, lwt_line
 from ..wavelets import Wavelet, as_wavelet
 
 __all__ = ["FixedPoint", "burt57", "d4", "shift_rational"]
@@ -294,19 +294,19 @@ def shift_rational(wavelet: Wavelet | str, bits: int = 8) -> FixedPoint:
     wavelet = as_wavelet(wavelet)
     if not isinstance(bits, (int, np.integer)) or not 1 <= bits <= 14:
         raise ArgumentError(f"bits must be an integer from 1 to 14, got {bits!r}")
-    line: Line | None = None
-    if wavelet.reconstruction_error <= 1e-6 and lifting(wavelet).symmetric:
-        line = lwt_line(64, wavelet, "symmetric", True)
-    folds = line is not None and line.mode == "reflect" and wavelet.dec_len % 2 == 0 and _centred(line)
-    if line is None or not folds:
-        line = dwt_line(64, wavelet, "periodization", True)
+    op = AxisOp(wavelet, "periodization", 64)
+    folds = False
+    if wavelet.reconstruction_error <= 1e-6 and wavelet.dec_len % 2 == 0 and lifting(wavelet).symmetric:
+        folded = AxisOp(wavelet, "symmetric", 64, "lwt")
+        folds = _centred(folded)
+        op = folded if folds else op
     scale = 2**bits
-    low = {line.analysis.start + j: round(scale * t) for j, t in enumerate(line.analysis.low)}
-    high = {line.analysis.start + j: round(scale * t) for j, t in enumerate(line.analysis.high)}
+    low = {op.analysis.start + j: round(scale * t) for j, t in enumerate(op.analysis.low)}
+    high = {op.analysis.start + j: round(scale * t) for j, t in enumerate(op.analysis.high)}
     largest = max(high, key=lambda offset: abs(high[offset]))
     high[largest] -= sum(high.values())
     back: list[Taps] = [{}, {}]
-    for band, side in enumerate(line.synthesis):
+    for band, side in enumerate(op.synthesis):
         for phase, taps in enumerate((side.even, side.odd)):
             for j, tap in enumerate(taps):
                 # Sample 2m + phase is made of coefficient m + start + j.
@@ -318,10 +318,10 @@ def shift_rational(wavelet: Wavelet | str, bits: int = 8) -> FixedPoint:
     )  # fmt: skip
 
 
-def _centred(line: Line) -> bool:
+def _centred(op: AxisOp) -> bool:
     """True if the filters are symmetric about the positions of their coefficients, 2k and 2k + 1."""
-    for band, taps in enumerate((line.analysis.low, line.analysis.high)):
-        by_place = {line.analysis.start + j - band: tap for j, tap in enumerate(taps) if tap}
+    for band, taps in enumerate((op.analysis.low, op.analysis.high)):
+        by_place = {op.analysis.start + j - band: tap for j, tap in enumerate(taps) if tap}
         if not all(math.isclose(tap, by_place.get(-p, 0.0), abs_tol=1e-12) for p, tap in by_place.items()):
             return False
     return True

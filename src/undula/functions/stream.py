@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ..arrays import get_backend, numpy_array, result_dtype
-from ..engines.cpu import FIRST_ARRAY, compile_rows
+from ..engines.cpu import FIRST_ARRAY, LIFTING, compile_rows
+from ..engines.cpu.program import coefficient_ranges, sample_range
 from ..errors import ArgumentError, ArgumentTypeError, UndulaError
+from ..lowering.axis import AxisOp
 from ..lowering.borders import band_length
 from ..lowering.coeffs import MAX_LEVEL, from_keys
-from ..lowering.line import Line
 from ..lowering.spec import TransformSpec, transform_spec
 from ..wavelets import Wavelet
 
@@ -62,18 +63,16 @@ class _Stage:
         self.band = (band_length(row[0], spec.wavelets[1].dec_len, spec.modes[1]), *row[1:])
         self.mode = mode
 
-    def line(self, rows: int) -> Line:
-        """What is done down the columns of so many rows."""
-        line = self.spec.lines((rows, *self.row), self.dtype)[0][1]
-        assert isinstance(line, Line)
-        return line
+    def down(self, rows: int) -> AxisOp:
+        """Return the analysis down the columns of so many rows."""
+        return self.spec.operators((rows, *self.row), self.dtype, LIFTING)[0][1]
 
     def _transform(self, back: bool, rows: int, x: Array, bands: Mapping[str, Array], part: Part) -> None:
         """Compute some rows of a level, in arrays of results that begin with the first of them."""
         shape = (rows, *self.row)
         arrays = [x, *bands.values()]
         views = [get_backend(a).view(a).at(number) for number, a in enumerate(arrays, FIRST_ARRAY)]
-        level = (shape, self.spec.lines(shape, self.dtype))
+        level = (shape, self.spec.operators(shape, self.dtype, LIFTING))
         compile_rows(back, self.dtype, level, views, *part).run(arrays)
 
     # --- forward ----------------------------------------------------------------------------------
@@ -85,13 +84,13 @@ class _Stage:
         nothing = {key: np.empty((0, *self.band), self.dtype) for key in self.spec.keys}
         if not count:
             return self.done, nothing
-        line = self.line(count)
+        down = self.down(count)
         begin = self.done - self.first // 2
         if last:
-            end = line.counts[0]
+            end = down.counts[0]
         else:
             # The top of the image is known when the rows are that lie before it by reflection.
-            lowest, highest = line.reads()
+            lowest, highest = sample_range(down)
             end = (count - 1 - highest) // 2 + 1
             if self.first == 0 and count < 2 - lowest:
                 end = 0
@@ -101,7 +100,7 @@ class _Stage:
         self._transform(False, count, self.kept, bands, (begin, end))
         start, self.done = self.done, self.done + end - begin
         if not last:
-            spare = 2 * (self.done - self.first // 2) + line.reads()[0]
+            spare = 2 * (self.done - self.first // 2) + sample_range(down)[0]
             # At the bottom, rows are reflected as at the top: keep as many as that may take.
             spare = min(spare, count - self.taps - 4)
             spare -= spare % 2
@@ -329,12 +328,12 @@ class _Back(_Stage):
         height = 2 * count - self.taps + 2
         if height < 1:
             return np.empty((0, *self.row), self.dtype)
-        line = self.line(height)
+        used = coefficient_ranges(self.down(height).inverse(), 2)  # by the first pair of rows
         begin = 2 * (self.done - self.first)
         if last:
             end = height
         else:
-            after = max(end for _, end in line.uses(2))  # for the first pair of rows
+            after = max(end for _, end in used)
             end = 2 * (count - after + 1)
         if end <= begin:
             return np.empty((0, *self.row), self.dtype)
@@ -343,7 +342,7 @@ class _Back(_Stage):
         self._transform(True, height, rows, block, (begin, end))
         self.done += (end - begin) // 2
         if not last:
-            spare = self.done - self.first + min(start for start, _ in line.uses(2))
+            spare = self.done - self.first + min(start for start, _ in used)
             if spare > 0:
                 self.bands = {key: band[spare:].copy() for key, band in self.bands.items()}
                 self.first += spare

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from ..liftings import lifting
 from ..wavelets import Wavelet
-from .line import Step, lwt_steps
+from .axis import AxisOp, StepTable
 
 __all__ = ["KINDS", "Growth", "gains_back", "growth"]
 
@@ -95,14 +95,15 @@ class _Gains(NamedTuple):
 # --- lifting of matrices --------------------------------------------------------------------------
 
 
-def _lift(step: Step, parts: Sequence[Floats], back: bool) -> Floats:
+def _lift(table: StepTable, parts: Sequence[Floats], back: bool) -> Floats:
     """Takes a step, or takes it back, along the first axis; returns its sums as they are before rounding."""
+    step, begin, end = table.step, table.begin, table.end
     target, source = parts[step.target], parts[1 - step.target]
     total = np.zeros_like(target)
-    for tap, (offset, factor) in enumerate(zip(step.offsets, step.rounded.whole, strict=True)):
-        total[step.begin : step.end] += factor * source[step.begin + offset : step.end + offset]
-        inside = step.table[:, tap] >= 0
-        total[step.border[inside]] += factor * source[step.table[inside, tap]]
+    for tap, (offset, factor) in enumerate(zip(table.offsets, step.rounded.whole, strict=True)):
+        total[begin:end] += factor * source[begin + offset : end + offset]
+        inside = table.table[:, tap] >= 0
+        total[table.border[inside]] += factor * source[table.table[inside, tap]]
     target += (-1 if back else 1) / 2**step.rounded.shift * total
     return total
 
@@ -113,12 +114,13 @@ def _norms(rows: Floats) -> Floats:
     return norms
 
 
-def _computed(step: Step, parts: Sequence[Floats], back: bool) -> Iterator[tuple[str, Floats, float]]:
+def _computed(table: StepTable, parts: Sequence[Floats], back: bool) -> Iterator[tuple[str, Floats, float]]:
     """Takes a step and says what it computes: kind, norms for each place, and the rounding that it adds."""
+    step = table.step
     whole, offset, shift = step.rounded
     weight = sum(map(abs, whole))
     products = weight * _norms(parts[1 - step.target]).max(axis=0, initial=0)[np.newaxis]
-    norms = _norms(_lift(step, parts, back))
+    norms = _norms(_lift(table, parts, back))
     rounded = 0.5 if shift else 0.0
     between_two = len(whole) == 2 and whole[0] == whole[1]
     # Steps between two neighbours may be taken by vector instructions, which have no wider numbers to spare.
@@ -133,15 +135,16 @@ def _computed(step: Step, parts: Sequence[Floats], back: bool) -> Iterator[tuple
     yield "numbers", _norms(parts[step.target]), rounded
 
 
-def _adjoint(steps: Sequence[Step], high: int, low: Floats) -> Floats:
+def _adjoint(steps: Sequence[StepTable], high: int, low: Floats) -> Floats:
     """From factors of the low band to factors of the line, whose high band has so many coefficients."""
     parts = [low, np.zeros((high, low.shape[1]))]
-    for step in reversed(steps):
+    for table in reversed(steps):
+        step, begin, end = table.step, table.begin, table.end
         target, source = parts[step.target], parts[1 - step.target]
-        for tap, (offset, factor) in enumerate(zip(step.offsets, step.rounded.whole, strict=True)):
+        for tap, (offset, factor) in enumerate(zip(table.offsets, step.rounded.whole, strict=True)):
             ratio = factor / 2**step.rounded.shift
-            source[step.begin + offset : step.end + offset] += ratio * target[step.begin : step.end]
-            for place, at in zip(step.border.tolist(), step.table[:, tap].tolist(), strict=True):
+            source[begin + offset : end + offset] += ratio * target[begin:end]
+            for place, at in zip(table.border.tolist(), table.table[:, tap].tolist(), strict=True):
                 if at >= 0:
                     source[at] += ratio * target[place]
     return _merged(parts)
@@ -154,9 +157,12 @@ def _merged(parts: Sequence[Floats]) -> Floats:
     return line
 
 
-def _steps(length: int, wavelet: Wavelet, mode: str) -> tuple[Step, ...]:
+@lru_cache(maxsize=1024)
+def _steps(length: int, wavelet: Wavelet, mode: str) -> tuple[StepTable, ...]:
     """The steps that do anything."""
-    return lwt_steps(length, wavelet, mode).steps if length > 1 else ()
+    if length == 1:
+        return ()
+    return AxisOp(wavelet, mode, length, "lwt", method="steps", rounded=True).step_tables
 
 
 # --- lines ----------------------------------------------------------------------------------------
@@ -282,9 +288,9 @@ def _errors_of(wavelet: Wavelet, mode: str, length: int, back: bool) -> _Gains:
                 at = number, position
                 kind_of[at] = KINDS.index(kind)
                 totals[at] = totals.get(at, 0.0) + norms + (rounding if number < first + many else 0.0)
-            if number < first + many and step.rounded.shift:
-                own = places[: counts[step.target]]
-                parts[step.target][own, (number - first) * counts[0] + own] = 0.5
+            if number < first + many and step.step.rounded.shift:
+                own = places[: counts[step.step.target]]
+                parts[step.step.target][own, (number - first) * counts[0] + own] = 0.5
         leaving = [total + _norms(part) for total, part in zip(leaving, parts, strict=True)]
     for at, total in totals.items():
         kinds[kind_of[at]] = max(kinds[kind_of[at]], total.max())

@@ -18,14 +18,15 @@ import numpy as np
 from ..errors import ArgumentError
 from ..wavelets import Wavelet, as_wavelet
 from .axes import Axes, checked_axes
+from .axis import AxisOp
 from .borders import LWT_MODES, MODES, band_length, check_mode, signal_length
+from .choose import LiftingLimits, axis_op
 from .coeffs import per_axis
-from .line import Line, Steps, dwt_line, lwt_line, lwt_steps
 
-__all__ = ["BandTree", "TransformSpec", "transform_spec"]
+__all__ = ["BandTree", "Operators", "TransformSpec", "transform_spec"]
 
 Shape = tuple[int, ...]
-Lines = tuple[tuple[int, Line | Steps], ...]
+Operators = tuple[tuple[int, AxisOp], ...]
 NO_COEFFICIENTS = "At least one coefficient parameter must be specified."
 
 
@@ -83,26 +84,26 @@ class TransformSpec:
             shapes[key] = tuple(band)
         return shapes
 
-    def lines(self, shape: Shape, dtype: np.dtype[Any]) -> Lines:
-        """Return what is done along each axis of samples of this shape."""
-        return _lines(self, tuple(shape[axis] for axis in self.axes), dtype)
+    def operators(self, shape: Shape, dtype: np.dtype[Any], limits: LiftingLimits) -> Operators:
+        """Return the axes of samples of this shape, and the operators along them.
+
+        Parameters
+        ----------
+        shape : tuple of int
+        dtype : dtype
+            That the transform is computed in.
+        limits : LiftingLimits
+            Of the engine that computes it.
+        """
+        return _operators(self, tuple(shape[axis] for axis in self.axes), dtype, limits)
 
 
 @lru_cache(maxsize=1024)
-def _lines(spec: TransformSpec, lengths: Shape, dtype: np.dtype[Any]) -> Lines:
+def _operators(spec: TransformSpec, lengths: Shape, dtype: np.dtype[Any], limits: LiftingLimits) -> Operators:
     along = zip(spec.axes, lengths, spec.wavelets, spec.modes, strict=True)
-    return tuple((axis, _line(spec.lifted, n, wavelet, mode, dtype)) for axis, n, wavelet, mode in along)
-
-
-def _line(lifted: bool, length: int, wavelet: Wavelet, mode: str, dtype: np.dtype[Any]) -> Line | Steps:
-    single = dtype.char in "fF"
-    if not lifted:
-        return dwt_line(length, wavelet, mode, single)
-    line = lwt_line(length, wavelet, mode, single or dtype.kind == "i")
-    # Integers are lifted by chains alone; those of 64 bits are too rare to compile loops for.
-    if line is None or (dtype.kind == "i" and (line.chain is None or dtype.itemsize == 8)):
-        return lwt_steps(length, wavelet, mode)
-    return line
+    return tuple(
+        (axis, axis_op(wavelet, mode, n, spec.lifted, dtype, limits)) for axis, n, wavelet, mode in along
+    )
 
 
 @lru_cache(maxsize=512)
@@ -232,9 +233,9 @@ class BandTree:
         details = [dict(zip(keys, flat[k : k + count], strict=True)) for k in range(1, len(flat), count)]
         return [flat[0], *details]
 
-    def level_lines(self, dtype: np.dtype[Any]) -> list[tuple[Shape, Lines]]:
-        """Return for each level, finest first, the shape of its samples and what is done along which axes."""
-        return [(shape, self.spec.lines(shape, dtype)) for shape in self.sample_shapes]
+    def operators(self, dtype: np.dtype[Any], limits: LiftingLimits) -> list[tuple[Shape, Operators]]:
+        """Return for each level, finest first, the shape of its samples and the operators along its axes."""
+        return [(shape, self.spec.operators(shape, dtype, limits)) for shape in self.sample_shapes]
 
 
 @lru_cache(maxsize=512)

@@ -171,11 +171,11 @@ def passes(plan: Plan) -> Iterator[LevelWork]:
     wavelet = plan.spec.wavelets[0]
     parts = 2 if plan.dtype.kind == "c" else 1  # (numbers that each are two)
     distribution = strategy(plan)
-    for number, (shape, lines) in enumerate(plan.level_lines()):
+    for number, (shape, operators) in enumerate(plan.operators()):
         samples = math.prod(shape)
         written = sum(math.prod(s) for s in plan.spec.band_shapes(shape).values())
-        operations = sum(line.operations for _, line in lines)
-        level = distribution.cost(len(lines), operations, wavelet, plan.scheme)
+        operations = sum(op.operations for _, op in operators)
+        level = distribution.cost(len(operators), operations, wavelet, plan.scheme)
         size = _source_size(plan) if number == 0 else plan.dtype.itemsize
         moved = round(level.rereads * samples) * size + written * plan.dtype.itemsize
         moved += (level.passes - 1) * (samples + written) * plan.dtype.itemsize

@@ -41,8 +41,7 @@ from ..engines.host import HostEngine, array_call, checked_targets, decompose, r
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..lowering.axes import Axes
 from ..lowering.coeffs import checked_level, from_keys, keyed_as
-from ..lowering.line import Line
-from ..lowering.spec import BandTree, transform_spec
+from ..lowering.spec import BandTree, Operators, transform_spec
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet
 from . import model
@@ -193,9 +192,9 @@ class Plan:
         """Whether there is anything to compute."""
         return self.level > 0 and math.prod(self.shape) > 0
 
-    def level_lines(self) -> list[tuple[tuple[int, ...], Any]]:
-        """Return for each level, finest first, the shape of its samples and what is done along which axes."""
-        return self.tree.level_lines(self._real())
+    def operators(self) -> list[tuple[tuple[int, ...], Operators]]:
+        """Return for each level, finest first, the shape of its samples and the operators along its axes."""
+        return self.engine.operators(self.tree, self._real(), self.options)
 
     def _real(self) -> np.dtype[Any]:
         """What a level is asked for in: its lines depend on the precision alone."""
@@ -539,7 +538,6 @@ class Plan:
     @property
     def method(self) -> str:
         """``"lifting"`` or ``"filters"``: what the plan has decided on, along its last axis."""
-        line = self.spec.lines(self.padded_shape, self._real())[-1][1]
         if self.on_device:
             wavelet, mode, single = (
                 self.spec.wavelets[-1],
@@ -547,7 +545,7 @@ class Plan:
                 self._real().char in "fF",
             )
             return model.strategy(self).method(wavelet, mode, self._method, self.scheme, single)
-        return "lifting" if isinstance(line, Line) and line.chain is not None else "filters"
+        return self.spec.operators(self.padded_shape, self._real(), self.engine.lifting)[-1][1].method
 
     def __repr__(self) -> str:
         names = dict.fromkeys(wavelet.name for wavelet in self.spec.wavelets)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .calls import array_function
-from .compile import compile_mixed, compile_rows, compile_transform, mixes
+from .compile import LIFTING, compile_mixed, compile_rows, compile_transform, mixes
 from .compiled import kernel
 from .executable import FIRST_ARRAY, Executable, UnfollowedStridesError, address
 from .memory import allocator, empty, keep_memory, kept_memory
@@ -18,6 +18,7 @@ from .threads import get_num_threads, run, set_num_threads, workers
 
 __all__ = [
     "FIRST_ARRAY",
+    "LIFTING",
     "Executable",
     "UnfollowedStridesError",
     "address",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from typing import Any
@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from ...arrays import ArrayView
-from ...lowering.line import Line, Steps
+from ...lowering.axis import AxisOp
+from ...lowering.choose import LiftingLimits
 from ...lowering.mixing import Mixing
 from .executable import (
     TEMPORARY_BUFFER,
@@ -31,11 +32,14 @@ from .executable import (
 )
 from .mixing import mixing_table
 
-__all__ = ["compile_mixed", "compile_rows", "compile_transform", "mixes"]
+__all__ = ["LIFTING", "compile_mixed", "compile_rows", "compile_transform", "mixes"]
+
+# Kernels take up to two pairs of steps between neighbours; longer liftings do as much work as filters.
+LIFTING = LiftingLimits(max_steps=4, max_taps=12, neighbours=True)
 
 Shape = tuple[int, ...]
-Lines = tuple[tuple[int, Line | Steps], ...]  # axes and what is done along them
-Level = tuple[Shape, Lines]
+Operators = tuple[tuple[int, AxisOp], ...]  # axes, and the operators along them
+Level = tuple[Shape, Operators]
 Views = Sequence[ArrayView | None]
 Source = ArrayView | PlaneStrides
 
@@ -60,35 +64,35 @@ class LevelPasses:
     bands: tuple[int, ...]
 
 
-def _work(back: bool, shape: Shape, dtype: np.dtype[Any], lines: Lines) -> Any:
-    axis, line = lines[0]
-    if len(lines) == 1:
-        if isinstance(line, Line):
-            return AxisPass(back, shape, dtype, axis, [line])
+def _work(back: bool, shape: Shape, dtype: np.dtype[Any], operators: Operators) -> Any:
+    axis, op = operators[0]
+    if len(operators) == 1:
+        if op.method != "steps":
+            return AxisPass(back, shape, dtype, axis, [op])
         from .steps import StepsPass
 
-        return StepsPass(back, shape, dtype, axis, line)
-    other_axis, other = lines[1]
-    if len(lines) == 2 and other_axis == axis + 1 and isinstance(line, Line) and isinstance(other, Line):
-        return AxisPass(back, shape, dtype, axis, _alike(line, other))
-    shapes = [(*shape[:axis], count, *shape[axis + 1 :]) for count in line.counts]
-    rest = [_work(back, part, dtype, lines[1:]) if 0 not in part else None for part in shapes]
-    return _Split(_work(back, shape, dtype, lines[:1]), shapes, rest)
+        return StepsPass(back, shape, dtype, axis, op)
+    other_axis, other = operators[1]
+    if len(operators) == 2 and other_axis == axis + 1 and "steps" not in (op.method, other.method):
+        return AxisPass(back, shape, dtype, axis, _alike(op, other))
+    shapes = [(*shape[:axis], count, *shape[axis + 1 :]) for count in op.counts]
+    rest = [_work(back, part, dtype, operators[1:]) if 0 not in part else None for part in shapes]
+    return _Split(_work(back, shape, dtype, operators[:1]), shapes, rest)
 
 
-def _alike(down: Line, along: Line) -> list[Line]:
-    """Both lifted or both filtered: the kernels for planes know no mixture."""
-    if (down.chain is None) == (along.chain is None):
+def _alike(down: AxisOp, along: AxisOp) -> list[AxisOp]:
+    """Return both lifted or both filtered: the kernels for planes know no mixture."""
+    if down.method == along.method:
         return [down, along]
-    return [replace(down, chain=None), replace(along, chain=None)]
+    return [down.filtered(), along.filtered()]
 
 
 @lru_cache(maxsize=1024)
-def level_passes(back: bool, shape: Shape, dtype: np.dtype[Any], lines: Lines) -> LevelPasses:
+def level_passes(back: bool, shape: Shape, dtype: np.dtype[Any], operators: Operators) -> LevelPasses:
     """Return the work of one level of real samples."""
-    order = list(range(len(lines)))
+    order = list(range(len(operators)))
     if dtype.kind == "f":  # Rounding makes the order of integer steps matter.
-        order.sort(key=lambda k: lines[k][0])
+        order.sort(key=lambda k: operators[k][0])
     count = len(order)
     bands = []
     for letters in product((0, 1), repeat=count):
@@ -96,7 +100,7 @@ def level_passes(back: bool, shape: Shape, dtype: np.dtype[Any], lines: Lines) -
         for place, letter in zip(order, letters, strict=True):
             number |= letter << (count - 1 - place)
         bands.append(number)
-    return LevelPasses(_work(back, shape, dtype, tuple(lines[k] for k in order)), tuple(bands))
+    return LevelPasses(_work(back, shape, dtype, tuple(operators[k] for k in order)), tuple(bands))
 
 
 class _Builder:
@@ -178,7 +182,7 @@ def compile_transform(
         From coefficients to samples.
     dtype : dtype
         Of samples and coefficients.
-    levels : sequence of (shape, lines)
+    levels : sequence of (shape, operators)
         Of each level, finest first: the shape of its samples, and what is done along which axes.
     arrays : sequence of ArrayView or None
         The samples, the approximation, and the details, coarsest level first, in the order of their keys;
@@ -187,13 +191,13 @@ def compile_transform(
     if dtype.kind == "c":
         dtype = np.empty(0, dtype).real.dtype
         arrays = [None if view is None else view.as_pairs() for view in arrays]
-        levels = [((*shape, 2), lines) for shape, lines in levels]
+        levels = [((*shape, 2), operators) for shape, operators in levels]
     builder = _Builder(back, dtype)
     x, approximation, *details = arrays
     assert x is not None
     bands = 2 ** len(levels[0][1]) - 1
     of_level = [details[k : k + bands] for k in range(0, len(details), bands)][::-1]  # finest first
-    passes = [level_passes(back, shape, dtype, lines) for shape, lines in levels]
+    passes = [level_passes(back, shape, dtype, operators) for shape, operators in levels]
     if back:
         _add_levels_back(builder, x, approximation, of_level, levels, passes)
     else:
@@ -202,9 +206,9 @@ def compile_transform(
     return builder.executable(len(arrays))
 
 
-def mixes(shape: Shape, dtype: np.dtype[Any], lines: Lines) -> bool:
+def mixes(shape: Shape, dtype: np.dtype[Any], operators: Operators) -> bool:
     """Whether the first level can make its planes of the channels of an image by itself."""
-    work = level_passes(False, shape, dtype, lines).work
+    work = level_passes(False, shape, dtype, operators).work
     return isinstance(work, AxisPass) and work.kind == "planes" and work.channels == 1 and work.lifted
 
 
@@ -227,7 +231,7 @@ def compile_mixed(
     approximation, *details = arrays
     bands = 2 ** len(levels[0][1]) - 1
     of_level = [details[k : k + bands] for k in range(0, len(details), bands)][::-1]
-    passes = [level_passes(False, shape, dtype, lines) for shape, lines in levels]
+    passes = [level_passes(False, shape, dtype, operators) for shape, operators in levels]
     _add_levels(builder, planes, approximation, of_level, levels, passes, address(table))
     return builder.executable(1 + len(arrays))
 
@@ -236,12 +240,12 @@ def compile_rows(
     back: bool, dtype: np.dtype[Any], level: Level, arrays: Sequence[ArrayView | None], begin: int, end: int
 ) -> Executable:
     """Compile some rows of one level of images, in arrays of results that begin with the first of them."""
-    shape, lines = level
+    shape, operators = level
     if dtype.kind == "c":
         dtype = np.empty(0, dtype).real.dtype
         arrays = [None if view is None else view.as_pairs() for view in arrays]
         shape = (*shape, 2)
-    passes = level_passes(back, shape, dtype, lines)
+    passes = level_passes(back, shape, dtype, operators)
     work, x = passes.work, arrays[0]
     assert isinstance(work, AxisPass)
     assert x is not None

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import ArrayView
+from ...lowering.axis import AxisOp
 from ...lowering.borders import TERMS
-from ...lowering.line import Line
 from . import program
 from .compiled import LIKE, kernel_address
 from .layout import BANDS, BLOCK, BUFFER, CHUNK, SCRATCH, STRIP, X
@@ -132,27 +132,31 @@ class AxisPass:
         float32 or float64; int16 or int32 for lines that are lifted.
     axis : int
         The axis, or the first of two.
-    lines : one or two Lines
+    operators : one or two AxisOps
+        Analyses.
     """
 
     def __init__(
-        self, back: bool, shape: Shape, dtype: np.dtype[Any], axis: int, lines: Sequence[Line]
+        self, back: bool, shape: Shape, dtype: np.dtype[Any], axis: int, operators: Sequence[AxisOp]
     ) -> None:
-        make = program.backward if back else program.forward
-        self._programs = [make(line, dtype) for line in lines]  # Kernels find their arrays by address.
+        # Kernels find the arrays of programs by their address.
+        if back:
+            self._programs = [program.backward(op.inverse(), dtype) for op in operators]
+        else:
+            self._programs = [program.forward(op, dtype) for op in operators]
         self.back, self.size, self.dtype, self.axis = back, dtype.itemsize, dtype, axis
         self.programs = [address(array) for p in self._programs for array in (p.integers, p.numbers)]
-        last = axis + len(lines) - 1
+        last = axis + len(operators) - 1
         self.channels = math.prod(shape[last + 1 :])
-        along = len(lines) == 1 and self.channels < MAX_LINE_CHANNELS
-        self.kind = "planes" if len(lines) == 2 else "lines" if along else "columns"
+        along = len(operators) == 1 and self.channels < MAX_LINE_CHANNELS
+        self.kind = "planes" if len(operators) == 2 else "lines" if along else "columns"
         self.inner = axis if along else axis + 1
         self.shape = shape
         self.planes, self.samples = math.prod(shape[:axis]), math.prod(shape)
         first = self._programs[0]
         self.count, self.unit = (first.length, 2) if back else (max(first.counts), 1)
         self.local = all(p.local for p in self._programs)
-        self.lifted = all(line.chain is not None for line in lines)
+        self.lifted = all(op.method == "lifting" for op in operators)
         self.overlap = first.taps + first.reach
         layout = {"planes": self._plane_scratch, "lines": self._line_scratch, "columns": self._column_scratch}
         self.scratch = layout[self.kind](self._programs)

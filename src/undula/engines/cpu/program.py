@@ -1,7 +1,7 @@
 """Programs: what is done along one axis, as the arrays that kernels read.
 
-A :class:`~undula.lowering.line.Line` says it in words; here it becomes one array of integers and one of
-numbers, in the order that ``layout`` names, together with a table of what lies beyond the ends.
+An :class:`~undula.lowering.axis.AxisOp` becomes one array of integers and one of numbers, in the order that
+``layout`` names, together with a table of what lies beyond the ends.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...lowering.line import Line
+from ...lowering.axis import AxisOp
+from ...lowering.choose import NeighbourStep, neighbour_steps
 from .layout import DIFFERENCES, FILTERED, INTEGER_FACTORS, LIFTED, TABLE, TERMS
 
-__all__ = ["Program", "backward", "forward"]
+__all__ = ["Program", "backward", "coefficient_ranges", "forward", "sample_range"]
 
 UNITS = [1.0, 0.0]
 
@@ -51,22 +52,61 @@ class Program:
     local: bool
 
 
-def _lifting(line: Line, inverse: bool) -> tuple[list[int], list[float]]:
-    """What both directions have in common: kind, pairs, lengths, place, first; factors and scales."""
-    chain = line.chain
-    if chain is None:
-        return [FILTERED, 0, line.length, *line.counts, 0, 0], [0.0] * 6 + UNITS
-    chain = chain.inverse() if inverse else chain
-    head = [LIFTED, chain.pairs, line.length, *line.counts, line.places[chain.first], chain.first]
-    return head, [*chain.steps, *[0.0] * (4 - len(chain.steps)), *chain.scaling, *UNITS]
+def _lifting(op: AxisOp) -> tuple[list[int], list[float]]:
+    """Return what both directions have in common: kind, pairs, lengths, place, first; factors and scales."""
+    if op.method == "filters":
+        return [FILTERED, 0, op.length, *op.counts, 0, 0], [0.0] * 6 + UNITS
+    first, steps = _steps(op)
+    head = [LIFTED, len(steps) // 2, op.length, *op.counts, op.places[first], first]
+    factors = [step.factor for step in steps] + [0.0] * (4 - len(steps))
+    return head, [*factors, *_scales(op), *UNITS]
 
 
-def _numbers(line: Line, inverse: bool, numbers: Sequence[float], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The numbers in their type; those of integers have their steps behind them."""
+def _steps(op: AxisOp) -> tuple[int, tuple[NeighbourStep, ...]]:
+    lifted = neighbour_steps(op)
+    assert lifted is not None, "kernels lift by sums of two neighbours"
+    return lifted
+
+
+def _scales(op: AxisOp) -> list[float]:
+    """Return what the low and the high band are multiplied with in the end."""
+    if not op.back:
+        return [way.scale for way in op.exits]
+    return [1 / way.scale for way in op.inverse().exits]
+
+
+def sample_range(op: AxisOp) -> tuple[int, int]:
+    """Return the first and the last place that the kernels of analysis read for the coefficients 0.
+
+    Those of coefficients k are 2k further on.
+    """
+    if op.method == "filters":
+        return op.analysis.start, op.analysis.start + len(op.analysis.low) - 1
+    first, steps = _steps(op)
+    place, pairs = op.places[first], len(steps) // 2
+    return place - 1 - 2 * pairs, place - 1 + 2 * pairs
+
+
+def coefficient_ranges(op: AxisOp, samples: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return, for each band, which coefficients the kernels of synthesis read for the first samples."""
+    half = (samples + 1) // 2
+    if op.method == "filters":
+        low, high = ((s.start, half - 1 + s.start + len(s.even)) for s in op.synthesis)
+        return low, high
+    first, steps = _steps(op)
+    place, pairs = op.places[first], len(steps) // 2
+    moved = (place + 1 - op.places[1 - first]) // 2
+    begin, end = -(place // 2), (samples - place) // 2 + 1
+    changed = begin - pairs, end + pairs - 1
+    other = begin - pairs - 1 + moved, end + pairs - 1 + moved
+    return (changed, other) if first == 0 else (other, changed)
+
+
+def _numbers(op: AxisOp, numbers: Sequence[float], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the numbers in their type; those of integers have their steps behind them."""
     if dtype.kind == "f":
         return np.array(numbers, dtype=dtype)
-    assert line.chain is not None
-    rounded = (line.chain.inverse() if inverse else line.chain).rounded
+    rounded = [step.rounded for step in _steps(op)[1]]
     steps = [part for step in rounded for part in (step.whole[0], step.offset, step.shift)]
     steps += [0] * (12 - len(steps))
     steps.append(int(all(abs(step.whole[0]) <= 1 for step in rounded)))  # sums fit their own width
@@ -76,31 +116,29 @@ def _numbers(line: Line, inverse: bool, numbers: Sequence[float], dtype: np.dtyp
     return memory
 
 
-def _order(line: Line) -> list[int]:
-    """The tap to begin with, and which ones of the high filter, in that order, have to cancel, if any."""
-    order = line.analysis.order
-    if not line.analysis.cancels:
+def _order(op: AxisOp) -> list[int]:
+    """Return the tap to begin with and, in that order, which taps of the high filter have to cancel."""
+    order = op.analysis.order
+    if not op.analysis.cancels:
         return [order[0], 0, 0]
-    places = np.flatnonzero([line.analysis.high[k] for k in order])
+    places = np.flatnonzero([op.analysis.high[k] for k in order])
     return [order[0], int(places[0]), int(places[-1]) + 1]
 
 
 @lru_cache(maxsize=1024)
-def forward(line: Line, dtype: np.dtype[Any]) -> Program:
-    """The program of a level forward."""
-    head, numbers = _lifting(line, False)
+def forward(op: AxisOp, dtype: np.dtype[Any]) -> Program:
+    """Return the program of an analysis."""
+    head, numbers = _lifting(op)
     kind, pairs, place = head[0], head[1], head[5]
-    taps = 0 if kind == LIFTED else len(line.analysis.low)
-    start, count = line.analysis.start, max(line.counts)
-    lowest, last = line.reads()
+    taps = 0 if kind == LIFTED else len(op.analysis.low)
+    start, count = op.analysis.start, max(op.counts)
+    lowest, last = sample_range(op)
     highest = 2 * (count - 1) + last
     if kind == FILTERED:
-        numbers += [
-            taps_[k] for taps_ in (line.analysis.low, line.analysis.high) for k in line.analysis.order
-        ]
-    left, right = max(0, -lowest), max(0, highest - line.length + 1)
-    places = np.concatenate([np.arange(-left, 0), np.arange(line.length, line.length + right)])
-    index, factors = line.beyond(places)
+        numbers += [taps_[k] for taps_ in (op.analysis.low, op.analysis.high) for k in op.analysis.order]
+    left, right = max(0, -lowest), max(0, highest - op.length + 1)
+    places = np.concatenate([np.arange(-left, 0), np.arange(op.length, op.length + right)])
+    index, factors = op.beyond(places)
     used = np.repeat(factors != 0, [1, *[2] * DIFFERENCES], axis=1)
     made = (factors[:, 0] != 1) | (factors[:, 1:] != 0).any(axis=1)
     numbered = np.where(made, np.cumsum(made) - 1, -1)
@@ -108,53 +146,53 @@ def forward(line: Line, dtype: np.dtype[Any]) -> Program:
     # Which rows those beyond the ends are made of: of places before the start, up to which; of places after
     # the end, from which on.
     near_start = int(np.where(used[:left], index[:left], -1).max(initial=-1)) + 1
-    near_end = int(np.where(used[left:], index[left:], line.length).min(initial=line.length))
+    near_end = int(np.where(used[left:], index[left:], op.length).min(initial=op.length))
     integers = [*head, start, taps, left, right, int(made.sum()), near_end, near_start]
-    integers += _order(line) if kind == FILTERED else []
+    integers += _order(op) if kind == FILTERED else []
     integers += [0] * (TABLE - len(integers))
     return Program(
         integers=np.array([*integers, *table.ravel()], dtype=np.int64),
-        numbers=_numbers(line, False, [*numbers, *factors.ravel()], dtype),
-        length=line.length,
-        counts=line.counts,
+        numbers=_numbers(op, [*numbers, *factors.ravel()], dtype),
+        length=op.length,
+        counts=op.counts,
         pairs=pairs,
         taps=max(taps, TERMS),
         reach=max(left, right, abs(start), taps, abs(place) + 2 * pairs + 4),
         rims=int(made.sum()),
-        local=near_start <= left + 2 and near_end >= line.length - right - 2,
+        local=near_start <= left + 2 and near_end >= op.length - right - 2,
     )
 
 
 @lru_cache(maxsize=1024)
-def backward(line: Line, dtype: np.dtype[Any]) -> Program:
-    """The program of a level back."""
-    head, numbers = _lifting(line, True)
+def backward(op: AxisOp, dtype: np.dtype[Any]) -> Program:
+    """Return the program of a synthesis."""
+    head, numbers = _lifting(op)
     kind, pairs, place, first = head[0], head[1], head[5], head[6]
-    low, high = line.synthesis
-    delta, half = 0, (line.length + 1) // 2
-    used = line.uses(line.length)
+    low, high = op.synthesis
+    delta, half = 0, (op.length + 1) // 2
+    used = coefficient_ranges(op, op.length)
     if kind == LIFTED:
-        delta = (place + 1 - line.places[1 - first]) // 2
+        delta = (place + 1 - op.places[1 - first]) // 2
     else:
         # Details first, which are small: what is added to them loses less than what is added to a large sum.
         numbers += [side.even[k] for side in (high, low) for k in side.order]
         numbers += [side.odd[k] for side in (high, low) for k in side.order]
     margins, table = [], []
     for band, (begin, end) in enumerate(used):
-        count = line.counts[band]
+        count = op.counts[band]
         left, right = max(0, -begin), max(0, end - count)
         margins += [left, right]
         places = np.concatenate([np.arange(-left, 0), np.arange(count, count + right)])
-        table += line.coefficients_beyond(band, places).tolist()
+        table += op.coefficients_beyond(band, places).tolist()
     integers = [*head, delta]
     for side in (low, high):
         integers += [side.start, len(side.even)] if kind == FILTERED else [0, 0]
     turns = [low.order[0], high.order[0]]
     return Program(
         integers=np.array([*integers, *margins, *turns, *table], dtype=np.int64),
-        numbers=_numbers(line, True, numbers, dtype),
-        length=line.length,
-        counts=line.counts,
+        numbers=_numbers(op, numbers, dtype),
+        length=op.length,
+        counts=op.counts,
         pairs=pairs,
         taps=len(low.even) + len(high.even),
         reach=max(*margins, *(abs(begin) for begin, _ in used), *(abs(end - half) for _, end in used)),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...lowering.line import Steps
+from ...lowering.axis import AxisOp
 from .stepwise import add_rounded, add_step
 from .threads import ranges, run, workers
 
@@ -26,19 +26,21 @@ Shape = tuple[int, ...]
 class StepsPass:
     """One axis of arrays of one shape, forward or back, step by step."""
 
-    def __init__(self, back: bool, shape: Shape, dtype: np.dtype[Any], axis: int, steps: Steps) -> None:
-        self.back, self.axis, self.steps, self.dtype = back, axis, steps, dtype
+    def __init__(self, back: bool, shape: Shape, dtype: np.dtype[Any], axis: int, op: AxisOp) -> None:
+        self.back, self.axis, self.op, self.dtype = back, axis, op, dtype
         self.outer, self.inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
         self.samples = math.prod(shape)
         self.factors: list[Array] = [
-            np.array(step.rounded.whole, np.int64) if dtype.kind == "i" else np.array(step.factors, dtype)
-            for step in steps.steps
+            np.array(step.rounded.whole, np.int64)
+            if dtype.kind == "i"
+            else np.array([tap.factor for tap in step.taps], dtype)
+            for step in op.steps
         ]
 
     def __call__(self, x: Array, bands: Sequence[Array | None]) -> None:
         """From ``x`` to the bands, or back, where a band that is None is zero."""
-        counts = self.steps.counts
-        line = x.reshape(self.outer, self.steps.length, self.inner) if not self.back else None
+        counts = self.op.counts
+        line = x.reshape(self.outer, self.op.length, self.inner) if not self.back else None
         parts: list[Array] = []
         for phase, (band, count) in enumerate(zip(bands, counts, strict=True)):
             shape = (self.outer, count, self.inner)
@@ -46,7 +48,7 @@ class StepsPass:
                 parts.append(line[:, phase::2].copy())
             else:
                 parts.append(np.zeros(shape, self.dtype) if band is None else np.array(band).reshape(shape))
-        scaling = None if self.dtype.kind == "i" else self.steps.scaling
+        scaling = None if self.dtype.kind == "i" else self.op.scaling
         if scaling is not None and self.back:
             for part, scale in zip(parts, scaling, strict=True):
                 part /= self.dtype.type(scale)
@@ -55,7 +57,7 @@ class StepsPass:
             self._step(number, parts)
         if line is None:
             target = x if x.flags.c_contiguous else np.empty(x.shape, x.dtype)
-            whole = target.reshape(self.outer, self.steps.length, self.inner)
+            whole = target.reshape(self.outer, self.op.length, self.inner)
             for phase, part in enumerate(parts):
                 whole[:, phase::2] = part
             if target is not x:
@@ -68,11 +70,12 @@ class StepsPass:
             band[...] = part.reshape(band.shape)
 
     def _step(self, number: int, parts: Sequence[Array]) -> None:
-        step, sign = self.steps.steps[number], -1 if self.back else 1
+        table, sign = self.op.step_tables[number], -1 if self.back else 1
+        step = table.step
         target, source = parts[step.target], parts[1 - step.target]
         if not target.size:
             return
-        fixed = (step.offsets, self.factors[number], step.begin, step.end, step.border, step.table)
+        fixed = (table.offsets, self.factors[number], table.begin, table.end, table.border, table.table)
         kernel: Any = add_rounded
         rest: tuple[Any, ...] = (step.rounded.offset, step.rounded.shift, sign)
         if self.dtype.kind == "i":

@@ -10,14 +10,12 @@ import numpy as np
 
 from ...arrays import COMPLEX, ArrayView
 from ...errors import ArgumentError
-from ...liftings import lifting
-from ...lowering.flow import MOST_STEPS
-from ...lowering.line import lwt_steps
-from ...lowering.spec import BandTree
+from ...lowering.spec import BandTree, Operators
 from ..base import DEFAULT_OPTIONS, Engine, TransformOptions, engine
 from .arrays import RESULTS
-from .emit.kernel import INTEGERS
 from .launches import Task, UnfollowableError
+from .strategies import STRATEGIES
+from .strategies.base import LIFTING
 from .transform import DeviceLevel, transform
 
 __all__ = ["DeviceEngine", "contiguous_views", "device_engine", "device_levels", "prepared_program"]
@@ -33,8 +31,20 @@ class DeviceEngine(Engine):
     device : CudaDevice or OpenCLDevice
     """
 
+    lifting = LIFTING
+
     def __init__(self, name: str, device: Any) -> None:
         self.name, self.device = name, device
+
+    def operators(
+        self, tree: BandTree, dtype: np.dtype[Any], options: TransformOptions = DEFAULT_OPTIONS
+    ) -> list[tuple[tuple[int, ...], Operators]]:
+        """Return for each level the shape of its samples and the operators that its strategy runs."""
+        strategy = STRATEGIES[options.strategy]
+        return [
+            (shape, tuple((axis, strategy.operator(op, options.method)) for axis, op in operators))
+            for shape, operators in tree.operators(dtype, LIFTING)
+        ]
 
     def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """Return the dtype of results: float16 stays, integers of 8 and 16 bits become float32."""
@@ -70,14 +80,10 @@ def device_levels(tree: BandTree, dtype: str) -> tuple[DeviceLevel, ...]:
     """Return the levels of a transform, finest first; complex numbers are pairs along one more axis."""
     pair = (2,) if dtype in COMPLEX else ()
     real = COMPLEX.get(dtype, dtype)
-    precision = np.dtype(np.float64 if real == "float64" else np.float32)
+    precision = np.dtype("float32" if real == "float16" else real)
     spec, levels = tree.spec, []
-    for shape, lines in tree.level_lines(precision):
-        tasks = []
-        for (axis, line), wavelet, mode in zip(lines, spec.wavelets, spec.modes, strict=True):
-            if real in INTEGERS and len(lifting(wavelet).steps) > MOST_STEPS:
-                line = lwt_steps(shape[axis], wavelet, mode)
-            tasks.append(Task(axis, wavelet, line))
+    for shape, operators in tree.operators(precision, LIFTING):
+        tasks = [Task(axis, op) for axis, op in operators]
         bands = {key: (*s, *pair) for key, s in spec.band_shapes(shape).items()}
         levels.append(DeviceLevel((*shape, *pair), tuple(tasks), bands))
     return tuple(levels)

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ...lowering.line import Line, Steps
-from ...wavelets import Wavelet
+from ...lowering.axis import AxisOp
 from .emit import Kernel
 
 __all__ = [
@@ -36,11 +35,10 @@ class UnfusedError(Exception):
 
 
 class Task(NamedTuple):
-    """The computation along one axis."""
+    """The analysis along one axis."""
 
     axis: int
-    wavelet: Wavelet
-    line: Line | Steps
+    op: AxisOp
 
 
 class DeviceLimits(NamedTuple):

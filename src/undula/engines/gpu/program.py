@@ -14,12 +14,10 @@ from itertools import product
 
 from ...arrays import ArrayView, contiguous
 from ...errors import ArgumentError
-from ...lowering.borders import BORDERS, Border
-from ...lowering.flow import flow
-from ...lowering.line import Line, Steps
+from ...lowering.axis import AxisOp
 from ...lowering.mixing import Mixing, Unmixing
 from .emit import KernelSpec, moves
-from .emit.kernel import INTEGERS, Axis
+from .emit.kernel import INTEGERS
 from .launches import DeviceProgram, Launch, Task, UnfollowableError, UnfusedError
 from .strategies import STEPWISE, Strategy, Target, Views, Workload
 
@@ -118,10 +116,10 @@ class ProgramBuilder:
                 f"scheme {self.target.scheme!r} transforms two neighbouring axes with at most {MAX_CHANNELS}"
                 f" numbers at each place; got axes {tuple(task.axis for task in tasks)} of shape {x.shape}"
             )
-        axis, line = tasks[0].axis, tasks[0].line
+        axis, op = tasks[0]
         half = len(bands) // 2
         parts: list[ArrayView | None] = []
-        for k, count in enumerate(line.counts):
+        for k, count in enumerate(op.counts):
             inner_bands = bands[k * half : (k + 1) * half]
             if back and all(band is None for band in inner_bands):
                 parts.append(None)
@@ -141,7 +139,7 @@ class ProgramBuilder:
         return (
             len(tasks) == 2
             and sorted(task.axis for task in tasks) == [len(shape) - 2, len(shape) - 1]
-            and all(isinstance(task.line, Line) for task in tasks)
+            and all(task.op.method != "steps" for task in tasks)
             and self.strategy.fits(sorted(tasks, key=lambda task: task.axis), dtype, self.target)
         )
 
@@ -150,8 +148,7 @@ class ProgramBuilder:
         down, along = tasks
         if (
             along.axis != down.axis + 1
-            or not isinstance(down.line, Line)
-            or not isinstance(along.line, Line)
+            or "steps" in (down.op.method, along.op.method)
             or math.prod(x.shape[along.axis + 1 :]) > MAX_CHANNELS
         ):
             return False
@@ -166,8 +163,8 @@ class ProgramBuilder:
 
     def _one_axis(self, back: bool, x: ArrayView, task: Task, bands: Bands) -> None:
         """Append a pass over one axis: across rows, or within rows of a few interleaved values."""
-        axis, line = task.axis, task.line
-        strategy = STEPWISE if isinstance(line, Steps) else self.strategy.one_axis
+        axis, op = task
+        strategy = STEPWISE if op.method == "steps" else self.strategy.one_axis
         if self._limits is not None and not strategy.applies_rules:
             raise UnfusedError(f"strategy {strategy.name!r} applies no rule to the details that it reads")
         spec = self._spec(back, x, bands)
@@ -177,26 +174,26 @@ class ProgramBuilder:
                 raise UnfusedError(
                     "limits differ between planes, and the rows of a pass have the same limits"
                 )
-            spec = replace(spec, along=self._axis(strategy, task, spec), channels=inner)
-            row = inner * max(x.shape[axis], *line.counts)
+            spec = replace(spec, along=self._operator(strategy, task, spec), channels=inner)
+            row = inner * max(x.shape[axis], *op.counts)
             views = self._views(back, x, bands, lambda view: (0, self._strides(view, axis, axis)[0]), row)
-            workload = Workload(spec, views, (task,), outer, (0, 0), x.shape[axis], line.counts, 1)
+            workload = Workload(spec, views, (task,), outer, (0, 0), x.shape[axis], op.counts, 1)
         else:
             if strategy is not STEPWISE:
-                spec = replace(spec, down=self._axis(strategy, task, spec))
+                spec = replace(spec, down=self._operator(strategy, task, spec))
             views = self._views(back, x, bands, lambda view: self._strides(view, axis, axis + 1), inner)
-            workload = Workload(spec, views, (task,), x.shape[axis], line.counts, inner, (0, 0), outer)
+            workload = Workload(spec, views, (task,), x.shape[axis], op.counts, inner, (0, 0), outer)
         self.launches += strategy.launches(workload, self.target)
 
     def _two_axes(self, back: bool, x: ArrayView, tasks: Sequence[Task], bands: Bands) -> None:
         """Append a pass over two neighbouring axes."""
         axis, strategy = tasks[0].axis, self.strategy
         spec = self._spec(back, x, bands)
-        down, along = (self._axis(strategy, task, spec) for task in tasks)
+        down, along = (self._operator(strategy, task, spec) for task in tasks)
         mixing, unmixing = self._colors
         channels = math.prod(x.shape[axis + 2 :])
         spec = replace(spec, down=down, along=along, channels=channels, mixing=mixing, unmixing=unmixing)
-        row_counts, column_counts = (task.line.counts for task in tasks)
+        row_counts, column_counts = (task.op.counts for task in tasks)
         rows, columns = x.shape[axis : axis + 2]
         row = channels * max(columns, *column_counts)
         views = self._views(back, x, bands, lambda view: self._strides(view, axis, axis + 1), row)
@@ -212,20 +209,10 @@ class ProgramBuilder:
         rule = None if self._limits is None else self._limits[0]
         return KernelSpec(back, None, None, 1, source, result, rule=rule)
 
-    def _axis(self, strategy: Strategy, task: Task, spec: KernelSpec) -> Axis:
-        line, number = task.line, spec.number
-        assert isinstance(line, Line)
-        axis_flow = flow(
-            task.wavelet,
-            line.mode,
-            spec.back,
-            strategy.flow_method(self.target.method),
-            line.family == "lwt",
-            number == "float",
-            number == "int",
-        )
-        borders = _back_borders(line.family, line.mode) if spec.back else (BORDERS[line.mode],)
-        return Axis(axis_flow, borders)
+    def _operator(self, strategy: Strategy, task: Task, spec: KernelSpec) -> AxisOp:
+        """Return the operator that a kernel runs along an axis of any length."""
+        op = strategy.operator(task.op, self.target.method)
+        return (op.inverse() if spec.back else op).any_length
 
     def _views(
         self,
@@ -300,12 +287,3 @@ class ProgramBuilder:
 
 def _band_dtype(bands: Bands) -> str:
     return next(band.dtype for band in bands if band is not None)
-
-
-def _back_borders(family: str, mode: str) -> tuple[Border, Border]:
-    """Return the borders of the low and of the high band for the inverse."""
-    if family == "lwt" and mode == "reflect":
-        return BORDERS["folded low"], BORDERS["folded high"]
-    # An LWT is wrapped only if both bands have the same length.
-    kind = "periodic" if family == "lwt" or mode == "periodization" else "zero"
-    return BORDERS[kind], BORDERS[kind]

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ....lowering.axis import AxisOp
 from ....lowering.borders import Border
-from ....lowering.flow import Flow, FlowStep
 from ....lowering.mixing import Mixing, Unmixing
+from ....lowering.polyphase import Step
 from .borders import FOLDS, emit_border
 from .dialect import Dialect
 from .text import Text, literal
@@ -23,7 +24,6 @@ __all__ = [
     "INTEGERS",
     "ITEMSIZE_BYTES",
     "RULES",
-    "Axis",
     "Kernel",
     "KernelSpec",
     "emit_beyond",
@@ -71,22 +71,6 @@ RULES = {
 
 
 @dataclass(frozen=True)
-class Axis:
-    """The computation along one axis.
-
-    Parameters
-    ----------
-    flow : Flow
-        Lifting steps or filters.
-    borders : tuple of Border
-        Extension of the samples; for the inverse, of the low and of the high band.
-    """
-
-    flow: Flow
-    borders: tuple[Border, ...]
-
-
-@dataclass(frozen=True)
 class KernelSpec:
     """The computation of one kernel: one or two neighbouring axes, forward or inverse.
 
@@ -94,8 +78,8 @@ class KernelSpec:
     ----------
     back : bool
         Whether the kernel computes samples from bands.
-    down, along : Axis or None
-        The axes across rows and within rows. At least one of them is given.
+    down, along : AxisOp or None
+        The operators across rows and within rows, for any length. At least one of them is given.
     channels : int
         Number of interleaved values at each place of a row.
     source, result : str
@@ -110,8 +94,8 @@ class KernelSpec:
     """
 
     back: bool
-    down: Axis | None
-    along: Axis | None
+    down: AxisOp | None
+    along: AxisOp | None
     channels: int
     source: str
     result: str
@@ -221,9 +205,9 @@ def store_expr(spec: KernelSpec, value: str) -> str:
     return value if ELEMENTS[spec.result] == spec.number else f"({ELEMENTS[spec.result]})({value})"
 
 
-def step_expr(spec: KernelSpec, dialect: Dialect, target: str, step: FlowStep, values: Sequence[str]) -> str:
+def step_expr(spec: KernelSpec, dialect: Dialect, target: str, step: Step, values: Sequence[str]) -> str:
     """Return the result of a lifting step on ``target``, given the values at its taps."""
-    if step.rounded is None:
+    if spec.number != "int":
         terms = [f"{literal(t.factor, spec.number)} * {v}" for t, v in zip(step.taps, values, strict=True)]
         return " + ".join((target, *terms))
     weights, offset, shift = step.rounded
@@ -318,7 +302,7 @@ def take_expr(spec: KernelSpec, component: int, m: str) -> str:
     assert spec.down is not None
     if not spec.back:
         return f"take_x(x, x_row, 2 * ({m}) + {component}, rows, rows)"
-    sequence, shift = spec.down.flow.entries[component]
+    sequence, shift = spec.down.entries[component]
     array, count = spec.bands[sequence], ("low_rows", "high_rows")[sequence]
     extent = "rows" if spec.down.borders[sequence].folded else count
     return f"take_{array}({array}, {array}_row, {m} + {shift}, {count}, {extent})"

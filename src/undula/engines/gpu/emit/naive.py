@@ -30,7 +30,7 @@ ITEMS = 128
 def emit(spec: KernelSpec, dialect: Dialect) -> Kernel:
     """Return the kernel for ``spec.down``; a row holds all elements of the axes within."""
     assert spec.down is not None
-    flow = spec.down.flow
+    op = spec.down
     text = Text()
     listed, arrays, integers = parameter_list(spec, dialect, EXTENTS)
     name = f"naive_{'back' if spec.back else 'forward'}"
@@ -44,19 +44,19 @@ def emit(spec: KernelSpec, dialect: Dialect) -> Kernel:
             f"const {dialect.long} plane = place / each;",
             "if (plane >= planes) return;",
             "const int column = place % each % columns;",
-            f"const int m = {flow.first} + (int)(place % each / columns);",
+            f"const int m = {op.first} + (int)(place % each / columns);",
         )
         emit_pointers(text, dialect, arrays, spec)
         for array in arrays:
             text(f"{array} += column;")
         # One statement for each tap keeps long filters readable.
         text("number result0 = 0, result1 = 0;")
-        for result, taps in enumerate(flow.filters):
+        for result, taps in enumerate(op.filters):
             for tap in taps:
                 source = take_expr(spec, tap.component, f"m + {tap.offset}")
                 factor = "" if tap.factor == 1 else f"{literal(tap.factor, spec.number)} * "
                 text(f"result{result} += {factor}{source};")
-        for sequence, (component, shift, scale) in enumerate(flow.exits):
+        for sequence, (component, shift, scale) in enumerate(op.exits):
             array = "x" if spec.back else spec.bands[sequence]
             row = f"2 * m + {sequence}" if spec.back else f"m - {shift}"
             limit = "rows" if spec.back else ("low_rows", "high_rows")[sequence]

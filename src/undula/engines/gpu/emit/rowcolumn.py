@@ -38,7 +38,7 @@ class SegmentGeometry:
     def shared_bytes(self, spec: KernelSpec) -> int:
         """Return the bytes of shared memory for a kernel."""
         assert spec.down is not None
-        halo = sum(spec.down.flow.reach)
+        halo = sum(spec.down.reach)
         return 2 * (self.pairs + halo) * self.width * (8 if spec.number == "double" else 4)
 
 
@@ -46,12 +46,12 @@ class SegmentGeometry:
 def emit(spec: KernelSpec, geometry: SegmentGeometry, dialect: Dialect) -> Kernel:
     """Return the kernel for ``spec.down``; a row holds all elements of the axes within."""
     assert spec.down is not None
-    flow, width = spec.down.flow, geometry.width
-    before, after = flow.reach
+    op, width = spec.down, geometry.width
+    before, after = op.reach
     loaded = 2 * (geometry.pairs + before + after)
     text = Text()
     listed, arrays, integers = parameter_list(spec, dialect, EXTENTS)
-    name = f"rowcolumn_{flow.method}_{'back' if spec.back else 'forward'}"
+    name = f"rowcolumn_{op.method}_{'back' if spec.back else 'forward'}"
     emit_prelude(text, dialect, spec)
     for array, border in zip(spec.sources, spec.down.borders, strict=True):
         emit_take(text, dialect, spec, array, border)
@@ -61,7 +61,7 @@ def emit(spec: KernelSpec, geometry: SegmentGeometry, dialect: Dialect) -> Kerne
             f"const int item = {dialect.item};",
             f"const int block = {dialect.group} % blocks, piece = {dialect.group} / blocks % pieces;",
             f"const {dialect.long} plane = {dialect.group} / blocks / pieces;",
-            f"const int first = {flow.first} + piece * {geometry.pairs}, left = block * {width};",
+            f"const int first = {op.first} + piece * {geometry.pairs}, left = block * {width};",
         )
         emit_pointers(text, dialect, arrays, spec)
         with text.block(f"for (int e = item; e < {loaded * width}; e += {geometry.items})"):
@@ -72,7 +72,7 @@ def emit(spec: KernelSpec, geometry: SegmentGeometry, dialect: Dialect) -> Kerne
                 text(f"value = place % 2 == 0 ? {even} : {odd};")
             text("w[e] = value;")
         text(dialect.barrier)
-        for step in flow.steps:
+        for step in op.steps:
             offsets = [0, *(tap.offset for tap in step.taps)]
             start, stop = -min(offsets), loaded // 2 - max(offsets)
             head = f"for (int e = item + {start * width}; e < {stop * width}; e += {geometry.items})"
@@ -92,12 +92,12 @@ def emit(spec: KernelSpec, geometry: SegmentGeometry, dialect: Dialect) -> Kerne
                 f"const int m = first + e / {width};",
                 "if (column >= columns) continue;",
             )
-            for sequence, (component, shift, scale) in enumerate(flow.exits):
+            for sequence, (component, shift, scale) in enumerate(op.exits):
                 value = f"w[(2 * n + {component}) * {width} + c]"
-                if flow.filters:
+                if op.filters:
                     value = f"result{component}"
                     text(f"number {value} = 0;")
-                    for tap in flow.filters[component]:
+                    for tap in op.filters[component]:
                         at = f"w[(2 * (n + {tap.offset}) + {tap.component}) * {width} + c]"
                         text(f"{value} += {literal(tap.factor, spec.number)} * {at};")
                 if scale != 1:

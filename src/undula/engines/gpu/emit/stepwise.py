@@ -9,8 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ....lowering.borders import Border
-from ....lowering.flow import FlowStep, Tap
-from ....lowering.rounding import Rounding
+from ....lowering.polyphase import Step
 from .borders import emit_border
 from .dialect import Dialect
 from .kernel import (
@@ -35,14 +34,12 @@ ITEMS = 128
 @lru_cache(maxsize=512)
 def emit(
     dtype: str,
-    factors: tuple[float, ...],
-    offsets: tuple[int, ...],
-    rounded: Rounding | None,
+    step: Step,
     border: Border,
     dialect: Dialect,
     back: bool,
 ) -> Kernel:
-    """Return the kernel of ``d[k] += Σ factors · a[k + offsets]``."""
+    """Return the kernel of a step: ``d[k] += Σ factor · a[k + offset]``."""
     spec = KernelSpec(back, None, None, 1, dtype, dtype)
     text = Text()
     element = ELEMENTS[dtype]
@@ -64,15 +61,14 @@ def emit(
         )
         emit_pointers(text, dialect, ("a", "d"))
         text(f"{dialect.global_memory}{element} *target = d + ({dialect.long})k * d_row + column;")
-        values = [f"value{k}" for k in range(len(offsets))]
+        values = [f"value{k}" for k in range(len(step.taps))]
         text(f"number {', '.join(f'{value} = 0' for value in values)};")
-        for name, offset in zip(values, offsets, strict=True):
+        for name, (_, offset, _) in zip(values, step.taps, strict=True):
             with text.block():
                 text(f"int q = k + {offset};", f"if (q < 0 || q >= other) q = border_place(q, {extent}, 0);")
                 value = load_expr(spec, f"a[({dialect.long})q * a_row + column]")
                 text(f"if (q >= 0) {name} = {value};")
-        taps = tuple(Tap(0, offset, factor) for offset, factor in zip(offsets, factors, strict=True))
         old = load_expr(spec, "*target")
-        sums = step_expr(spec, dialect, old, FlowStep(0, taps, rounded), values)
+        sums = step_expr(spec, dialect, old, step, values)
         text(f"*target = {store_expr(spec, sums)};")
     return Kernel("lifting_step", str(text) + "\n", ITEMS, ("a", "d"), used)

@@ -207,7 +207,7 @@ def _still(key: object) -> bool:
 
 @lru_cache(maxsize=512)
 def emit(spec: KernelSpec, quads: Quads, geometry: TileGeometry, dialect: Dialect) -> Kernel:
-    """Return the kernel that runs a scheme; the flows of the specification are not used."""
+    """Return the kernel that runs a scheme; the operators of the specification are not used."""
     return _TiledEmitter(spec, quads, geometry, dialect).kernel()
 
 

@@ -29,7 +29,7 @@ class Auto(Sliding):
         """Return the launches of one pass."""
         spec, samples = workload.spec, workload.samples
         has_colors = spec.mixing is not None or spec.unmixing is not None
-        if spec.down and spec.along and any(spec.down.flow.reach) and spec.number != "int" and not has_colors:
+        if spec.down and spec.along and any(spec.down.reach) and spec.number != "int" and not has_colors:
             small = math.prod(samples.shape) // 4 <= MAX_TILED_QUADS_PER_UNIT * target.limits.units
             if small and target.limits.gpu and target.method == "auto":
                 tile = TILED.tile(workload.tasks, spec.back, samples.dtype, target, SMALL_TILE_QUADS)

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
+
+import numpy as np
 
 from ....arrays import ArrayView
 from ....errors import ArgumentError
-from ....lowering.flow import flow
+from ....lowering.axis import AxisOp
+from ....lowering.choose import LiftingLimits, axis_op
 from ....wavelets import Wavelet
 from ..emit import Dialect, Kernel, KernelSpec
 from ..launches import DeviceLimits, Knobs, Launch, Task
 
-__all__ = ["Strategy", "StrategyCost", "Target", "Views", "Workload", "launches_of", "view_values"]
+__all__ = ["LIFTING", "Strategy", "StrategyCost", "Target", "Views", "Workload", "launches_of", "view_values"]
+
+# A longer lifting is one long chain of waits; filters then do more work at once.
+LIFTING = LiftingLimits(max_steps=12, max_taps=24, neighbours=False)
 
 # Arrays by name, each with the strides of its planes and rows.
 Views = Mapping[str, "tuple[ArrayView, tuple[int, int]]"]
@@ -78,14 +84,14 @@ class Workload:
         """Pairs of rows with results."""
         if self.spec.down is None:
             return self.rows
-        return self.spec.down.flow.pairs(self._results(self.rows, self.row_counts))
+        return self.spec.down.pairs(self._results(self.rows, self.row_counts))
 
     @property
     def column_pairs(self) -> int:
         """Pairs of columns with results; columns, if there is no axis within rows."""
         if self.spec.along is None:
             return self.columns
-        return self.spec.along.flow.pairs(self._results(self.columns, self.column_counts))
+        return self.spec.along.pairs(self._results(self.columns, self.column_counts))
 
     def _results(self, length: int, counts: tuple[int, int]) -> tuple[int, int]:
         return ((length + 1) // 2, length // 2) if self.spec.back else counts
@@ -153,13 +159,16 @@ class Strategy(ABC):
     def launches(self, workload: Workload, target: Target) -> list[Launch]:
         """Return the launches of one pass."""
 
-    def flow_method(self, method: str) -> str:
-        """Return the method for :func:`~undula.lowering.flow.flow`, given the caller's."""
-        return method
+    def operator(self, op: AxisOp, method: str) -> AxisOp:
+        """Return the operator as this strategy runs it, given the caller's method."""
+        if method == "auto" or op.rounded or op.method == "steps":
+            return op
+        return replace(op, method=method)
 
     def method(self, wavelet: Wavelet, mode: str, method: str, scheme: str, single: bool) -> str:
         """Return ``"lifting"`` or ``"filters"``: what runs along an axis, given the caller's choices."""
-        return flow(wavelet, mode, False, self.flow_method(method), single=single).method
+        dtype = np.dtype(np.float32 if single else np.float64)
+        return self.operator(axis_op(wavelet, mode, 2, False, dtype, LIFTING), method).method
 
     def cost(self, axes: int, operations: float, wavelet: Wavelet, scheme: str) -> StrategyCost:
         """Return the cost of a level.

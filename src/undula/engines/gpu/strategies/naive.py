@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....lowering.axis import AxisOp
 from ....wavelets import Wavelet
 from ..emit import naive
 from ..launches import Launch
@@ -17,9 +18,9 @@ class Naive(Strategy):
     methods = ("filters",)
     methods_note = "which runs filters"
 
-    def flow_method(self, method: str) -> str:
-        """Return ``"filters"``."""
-        return "filters"
+    def operator(self, op: AxisOp, method: str) -> AxisOp:
+        """Return the operator by filters."""
+        return super().operator(op, "filters")
 
     def launches(self, workload: Workload, target: Target) -> list[Launch]:
         """Return the launch of one pass."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ....arrays import ArrayView
-from ....lowering.line import Line
 from ..emit import Kernel, KernelSpec
 from ..emit import sliding as emitter
 from ..emit.sliding import LaneGeometry
@@ -37,7 +36,7 @@ class Sliding(Strategy):
 
     def fits(self, tasks: Sequence[Task], dtype: str, target: Target) -> bool:
         """Return whether one pass can transform two neighbouring axes."""
-        return all(isinstance(task.line, Line) for task in tasks)
+        return all(task.op.method != "steps" for task in tasks)
 
     def launches(self, workload: Workload, target: Target) -> list[Launch]:
         """Return the launch of one pass."""
@@ -93,7 +92,7 @@ class Sliding(Strategy):
 
 def _overlap(spec: KernelSpec) -> int:
     """Return the pairs of rows that neighbouring strips share."""
-    return 0 if spec.down is None else sum(spec.down.flow.reach)
+    return 0 if spec.down is None else sum(spec.down.reach)
 
 
 def _pixels(workload: Workload, target: Target) -> int:
@@ -108,8 +107,8 @@ def _pixels(workload: Workload, target: Target) -> int:
     pairs = workload.column_pairs
     remembered = 4
     if spec.down is not None:
-        flow = spec.down.flow
-        remembered = len(flow.steps) if flow.steps else 2 * sum(flow.reach)
+        op = spec.down
+        remembered = len(op.steps) if op.steps else 2 * sum(op.reach)
     # Short texts matter more if lanes exchange through shared memory. Halves have half the bytes, so that the
     # time is that of a lane's work.
     wide = shuffles and (spec.back or "float16" not in (spec.source, spec.result))

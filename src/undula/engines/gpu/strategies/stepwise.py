@@ -1,15 +1,14 @@
 """Lifting steps one by one, for an LWT whose steps are extended separately.
 
-Callers do not choose this strategy: it runs every axis whose line is a :class:`~undula.lowering.line.Steps`.
+Callers do not choose this strategy: it runs every operator whose method is ``"steps"``.
 """
 
 from __future__ import annotations
 
-from ....lowering.borders import BORDERS, LWT_BORDERS
-from ....lowering.flow import Entry, Exit, Flow, Tap
-from ....lowering.line import Steps
-from ..emit import KernelSpec, naive, stepwise
-from ..emit.kernel import Axis
+from dataclasses import replace
+
+from ....lowering.borders import LWT_BORDERS
+from ..emit import naive, stepwise
 from ..launches import Launch
 from .base import Strategy, Target, Workload, launches_of
 
@@ -27,45 +26,27 @@ class Stepwise(Strategy):
     def launches(self, workload: Workload, target: Target) -> list[Launch]:
         """Return the launches of one axis."""
         spec, (task,), dialect = workload.spec, workload.tasks, target.dialect
-        line, back = task.line, spec.back
-        assert isinstance(line, Steps)
-        rounded = spec.number == "int"
-        scales = [1 / s for s in line.scaling] if back else list(line.scaling)
-        if rounded:
-            scales = [1.0, 1.0]
-        copies = Flow(
-            (Entry(0, 0), Entry(1, 0)),
-            (),
-            ((Tap(0, 0, 1.0),), (Tap(1, 0, 1.0),)),
-            (Exit(0, 0, scales[0]), Exit(1, 0, scales[1])),
-        )
-        borders = (BORDERS["zero"],) * (2 if back else 1)
+        back = spec.back
+        op = task.op.inverse() if back else task.op
         rows, inner, planes = workload.rows, workload.columns, workload.planes
         pairs = (rows + 1) // 2
-        split = KernelSpec(back, Axis(copies, borders), None, 1, spec.source, spec.result)
-        kernel = naive.emit(split, dialect)
-        extents: tuple[int, ...] = (rows, *line.counts, pairs, inner, planes)
+        kernel = naive.emit(replace(spec, down=op.any_length, along=None), dialect)
+        extents: tuple[int, ...] = (rows, *op.counts, pairs, inner, planes)
         launches = launches_of(kernel, -(-inner * pairs * planes // kernel.items), workload.views, extents)
         if back:  # Both sequences are interleaved in the samples.
             view, (plane, row) = workload.views["x"]
             halves = [(view._replace(offset=view.offset + k * row), (plane, 2 * row)) for k in (0, 1)]
         else:
             halves = [workload.views["a"], workload.views["d"]]
-        for step in reversed(line.steps) if back else line.steps:
+        scales = [way.scale for way in op.exits]
+        for step in op.steps:
             target_band, other = step.target, 1 - step.target
-            # Forward, the bands were scaled before the steps.
-            ratio = -1.0 if back else scales[target_band] / scales[other]
-            kernel = stepwise.emit(
-                spec.result,
-                tuple(ratio * factor for factor in step.factors),
-                tuple(step.offsets.tolist()),
-                (step.rounded.undone() if back else step.rounded) if rounded else None,
-                LWT_BORDERS[line.mode][other],
-                dialect,
-                back,
-            )
-            count = line.counts[target_band]
-            extents = (rows, count, line.counts[other], inner, planes)
+            if not back:  # The bands were scaled before the steps.
+                ratio = scales[target_band] / scales[other]
+                step = step._replace(taps=tuple(t._replace(factor=ratio * t.factor) for t in step.taps))
+            kernel = stepwise.emit(spec.result, step, LWT_BORDERS[op.mode][other], dialect, back)
+            count = op.counts[target_band]
+            extents = (rows, count, op.counts[other], inner, planes)
             views = {"a": halves[other], "d": halves[target_band]}
             launches += launches_of(kernel, -(-inner * count * planes // kernel.items), views, extents)
         return launches

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ....errors import ArgumentError
 from ....liftings import lifting
-from ....lowering.line import PRECISE, Line
+from ....lowering.choose import MAX_PRECISE_RESIDUAL, MAX_RECONSTRUCTION_ERROR
 from ....schemes import SCHEMES
 from ....schemes import scheme as named_scheme
 from ....wavelets import Wavelet
@@ -21,7 +21,6 @@ TILE_QUADS = ((32, 32), (32, 16), (64, 64), (32, 64))  # along and down, in orde
 MODEL_TILE_QUADS = 32  # along and down a tile in the performance model
 MIN_RESULT_QUADS = 4  # along and down a tile, without its halo
 MAX_ITEMS = 256  # work items of a group
-MAX_LIFTED_ERROR = 1e-6  # reconstruction error up to which filters are a wavelet's, and can be factored
 
 Tile = tuple[tiled.Quads, tiled.TileGeometry]
 
@@ -51,15 +50,15 @@ class Tiled(Strategy):
 
     def misfit(self, tasks: Sequence[Task], dtype: str, target: Target) -> ArgumentError | None:
         """Return an error with the schemes that would fit, unless the axes differ and no scheme was given."""
-        periodized = {task.line.mode == "periodization" for task in tasks if isinstance(task.line, Line)}
-        if len({task.wavelet for task in tasks}) > 1 or len(periodized) > 1:
+        periodized = {task.op.periodized for task in tasks}
+        if len({task.op.wavelet for task in tasks}) > 1 or len(periodized) > 1:
             if target.scheme == "auto":
                 return None
             return ArgumentError(
                 f"scheme {target.scheme!r} has one wavelet for both axes, and periodization for both or none"
             )
         possible = [name for name in SCHEMES if self.fits(tasks, dtype, target._replace(scheme=name))]
-        names = dict.fromkeys(task.wavelet.name for task in tasks)
+        names = dict.fromkeys(task.op.wavelet.name for task in tasks)
         asked = "sweldens" if target.scheme == "auto" else target.scheme
         return ArgumentError(
             f"scheme {asked!r} of {', '.join(names)} does not fit into a tile; "
@@ -75,18 +74,16 @@ class Tiled(Strategy):
         sizes: Sequence[tuple[int, int]] = TILE_QUADS,
     ) -> Tile | None:
         """Return the scheme of two axes and the first of ``sizes`` that fits; None if there is none."""
-        down, along = (task.line for task in tasks)
-        assert isinstance(down, Line)
-        assert isinstance(along, Line)
-        wavelet, periodized = tasks[0].wavelet, down.mode == "periodization"
-        if tasks[1].wavelet != wavelet or (along.mode == "periodization") != periodized:
+        down, along = (task.op for task in tasks)
+        wavelet, periodized = down.wavelet, down.periodized
+        if along.wavelet != wavelet or along.periodized != periodized:
             return None
-        inexact = wavelet.reconstruction_error > MAX_LIFTED_ERROR
+        inexact = wavelet.reconstruction_error > MAX_RECONSTRUCTION_ERROR
         name = target.scheme
         if name == "auto":
             # In double precision, a lifting that is not exact would show.
             name = "sweldens"
-            if dtype == "float64" and (inexact or lifting(wavelet).residual > PRECISE):
+            if dtype == "float64" and (inexact or lifting(wavelet).residual > MAX_PRECISE_RESIDUAL):
                 name = "convolution"
         if name != "convolution" and inexact:
             return None

@@ -12,8 +12,8 @@ module     contents
 ========== =======================================================================
 `geometry` how columns and rows are distributed over lanes
 `load`     functions that read a row of a lane, also beyond the ends of the array
-`along`    the function that runs the flow within a row
-`march`    the kernel, its loop over rows, and the flow across rows
+`along`    the function that runs the operator within a row
+`march`    the kernel, its loop over rows, and the operator across rows
 `store`    the results of a pair of rows, written to the bands
 ========== =======================================================================
 """

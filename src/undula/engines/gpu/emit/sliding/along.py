@@ -1,10 +1,11 @@
-"""The function that runs the flow within a row, whose values are distributed over lanes."""
+"""The function that runs the operator within a row, whose values are distributed over lanes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .....lowering.flow import Flow, FlowStep
+from .....lowering.axis import AxisOp
+from .....lowering.polyphase import Step
 from ..kernel import step_expr
 from ..text import Text, literal
 from .geometry import Lanes
@@ -28,15 +29,15 @@ class Exchange:
     rounds: int = 0
 
 
-def emit_along(text: Text, lanes: Lanes, flow: Flow) -> Exchange:
-    """Append a function that runs the flow within a row in place; return the exchange that it needs."""
+def emit_along(text: Text, lanes: Lanes, op: AxisOp) -> Exchange:
+    """Append a function that runs the operator within a row in place; return the exchange that it needs."""
     dialect, exchange = lanes.dialect, Exchange()
     extra = "" if dialect.shuffle else f", {dialect.shared_memory}number *exchange"
     with text.block(f"{dialect.function} void run_along(number *v, int lane{extra})"):
-        if flow.filters:
-            _emit_filters(text, lanes, flow, exchange)
+        if op.filters:
+            _emit_filters(text, lanes, op, exchange)
         else:
-            for step in flow.steps:
+            for step in op.steps:
                 _emit_step(text, lanes, step, exchange)
     return exchange
 
@@ -78,7 +79,7 @@ def _emit_gather(
     exchange.rounds += 1
 
 
-def _emit_step(text: Text, lanes: Lanes, step: FlowStep, exchange: Exchange) -> None:
+def _emit_step(text: Text, lanes: Lanes, step: Step, exchange: Exchange) -> None:
     channels = lanes.spec.channels
     offsets = [tap.offset for tap in step.taps]
     lowest, highest = min(0, *offsets), max(0, *offsets)
@@ -90,15 +91,15 @@ def _emit_step(text: Text, lanes: Lanes, step: FlowStep, exchange: Exchange) -> 
             text(f"{target} = {step_expr(lanes.spec, lanes.dialect, target, step, values)};")
 
 
-def _emit_filters(text: Text, lanes: Lanes, flow: Flow, exchange: Exchange) -> None:
+def _emit_filters(text: Text, lanes: Lanes, op: AxisOp, exchange: Exchange) -> None:
     channels = lanes.spec.channels
     gathered = {}
     for component, name in ((0, "first"), (1, "second")):
-        offsets = [0, *(t.offset for taps in flow.filters for t in taps if t.component == component)]
+        offsets = [0, *(t.offset for taps in op.filters for t in taps if t.component == component)]
         gathered[component] = (name, min(offsets))
         _emit_gather(text, lanes, exchange, component, name, min(offsets), max(offsets))
     with text.unrolled("n", lanes.half), text.unrolled("c", channels):
-        for result, taps in enumerate(flow.filters):
+        for result, taps in enumerate(op.filters):
             terms = []
             for tap in taps:
                 name, lowest = gathered[tap.component]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .....lowering.axis import AxisOp
 from .....lowering.borders import Border
-from .....lowering.flow import Flow
 from ..dialect import Dialect
 from ..kernel import ELEMENTS, KernelSpec
 
@@ -57,7 +57,7 @@ class LaneGeometry:
         """Return the number of lanes at both ends of a group that only provide values for the others."""
         if spec.along is None:
             return 0, 0
-        before, after = spec.along.flow.reach
+        before, after = spec.along.reach
         half = self.pixels // 2
         return -(-before // half), -(-after // half)
 
@@ -66,7 +66,7 @@ class LaneGeometry:
 
         ``counts`` are the columns of the samples, of the low and of the high band.
         """
-        first, step = (spec.along.flow.first, self.pixels // 2) if spec.along else (0, self.pixels)
+        first, step = (spec.along.first, self.pixels // 2) if spec.along else (0, self.pixels)
         before = self.overlap(spec)[0]
         left = right = 0
         for across in range(total):
@@ -90,11 +90,11 @@ def _accesses(spec: KernelSpec) -> list[tuple[int, int, int]]:
     """Return the columns that a lane at m accesses: from ``scale · m + shift``, below which of the counts."""
     if spec.along is None:
         return [(1, 0, 0)]
-    flow = spec.along.flow
+    op = spec.along
     bands = (
-        [(1, entry.shift, 1 + entry.sequence) for entry in flow.entries]
+        [(1, entry.shift, 1 + entry.sequence) for entry in op.entries]
         if spec.back
-        else [(1, -way.shift, 1 + band) for band, way in enumerate(flow.exits)]
+        else [(1, -way.shift, 1 + band) for band, way in enumerate(op.exits)]
     )
     return [(2, 0, 0), *bands]
 
@@ -130,14 +130,14 @@ class Lanes:
     inner: bool = False
 
     @property
-    def down(self) -> Flow | None:
-        """The flow across rows."""
-        return self.spec.down.flow if self.spec.down else None
+    def down(self) -> AxisOp | None:
+        """The operator across rows."""
+        return self.spec.down if self.spec.down else None
 
     @property
-    def along(self) -> Flow | None:
-        """The flow within rows."""
-        return self.spec.along.flow if self.spec.along else None
+    def along(self) -> AxisOp | None:
+        """The operator within rows."""
+        return self.spec.along if self.spec.along else None
 
     @property
     def half(self) -> int:

@@ -1,11 +1,11 @@
-"""The sliding kernel: its place in the array, its loop over rows, and the flow across rows."""
+"""The sliding kernel: its place in the array, its loop over rows, and the operator across rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from .....lowering.flow import Flow
+from .....lowering.axis import AxisOp
 from ..dialect import Dialect
 from ..kernel import (
     ELEMENTS,
@@ -136,14 +136,14 @@ class _Version:
 
 def _emit_march(text: Text, lanes: Lanes, exchange: Exchange) -> None:
     """Append the loop over pairs of rows."""
-    flow, geometry, size, dialect = lanes.down, lanes.geometry, lanes.size, lanes.dialect
-    before, after = flow.reach if flow else (0, 0)
+    op, geometry, size, dialect = lanes.down, lanes.geometry, lanes.size, lanes.dialect
+    before, after = op.reach if op else (0, 0)
     inputs = [f"in{c}_0" for c in range(lanes.row_count)]
-    finished = ["done0", "done1"] if flow else inputs
+    finished = ["done0", "done1"] if op else inputs
     # Rounded steps are undone in reverse order: those within rows come first.
-    along_first = lanes.spec.number == "int" and lanes.spec.back and flow is not None
+    along_first = lanes.spec.number == "int" and lanes.spec.back and op is not None
     _emit_columns(text, lanes)
-    body, versions = _flow_across_rows(lanes, flow) if flow else ([], [])
+    body, versions = _operator_across_rows(lanes, op) if op else ([], [])
     for version in versions:
         for age in range(1, version.oldest + 1):
             text(f"number {version.name}_{age}[{size}];")
@@ -171,7 +171,7 @@ def _emit_march(text: Text, lanes: Lanes, exchange: Exchange) -> None:
             else:
                 with text.unrolled("j", size):
                     text(line)
-        warm = f"i >= begin + {after}" if flow and before + after else ""
+        warm = f"i >= begin + {after}" if op and before + after else ""
         # If lanes meet at barriers, all of them have to reach these in every iteration.
         with text.block(f"if ({warm})" if warm and dialect.shuffle else ""):
             text(f"const int n = i - {after};")
@@ -190,7 +190,7 @@ def _emit_march(text: Text, lanes: Lanes, exchange: Exchange) -> None:
 
 
 def _emit_along_calls(text: Text, lanes: Lanes, exchange: Exchange, names: list[str]) -> None:
-    """Append the calls that run the flow within rows."""
+    """Append the calls that run the operator within rows."""
     for k, name in enumerate(names):
         if lanes.along:
             cells = k * exchange.slots * lanes.geometry.lanes
@@ -283,11 +283,11 @@ def _emit_thresholds(text: Text, lanes: Lanes) -> None:
 
 def _emit_fetch(text: Text, lanes: Lanes, i: str, age: int) -> None:
     """Append the loads of the rows of pair ``i``."""
-    spec, flow, suffix = lanes.spec, lanes.down, lanes.suffix
+    spec, op, suffix = lanes.spec, lanes.down, lanes.suffix
     pointer = "_own" if lanes.inner else ""
     for component in range(lanes.row_count):
         target = f"next{age}_{component}"
-        if flow is None:
+        if op is None:
             arrays = [lanes.band(0, piece.sequence) for piece in lanes.pieces(True)] if spec.back else ["x"]
             rows = ", ".join(lanes.row_expr(array, i, True) for array in arrays)
             text(f"load_row{suffix}({target}, {rows}, {PLACE_ARGUMENTS});")
@@ -295,25 +295,25 @@ def _emit_fetch(text: Text, lanes: Lanes, i: str, age: int) -> None:
             place = f"2 * ({i}) + {component}"
             text(f"load{suffix}({target}, x{pointer}, x_bytes, {place}, {PLACE_ARGUMENTS});")
         else:
-            entry = flow.entries[component]
+            entry = op.entries[component]
             arrays = [lanes.band(entry.sequence, piece.sequence) for piece in lanes.pieces(True)]
             rows = ", ".join(f"{array}{pointer}, {array}_bytes" for array in arrays)
             band = ("_low", "_high")[entry.sequence]
             text(f"load{band}{suffix}({target}, {rows}, ({i}) + {entry.shift}, {PLACE_ARGUMENTS});")
 
 
-# --- the flow across rows -------------------------------------------------------------------------
+# --- the operator across rows ---------------------------------------------------------------------
 
 
-def _flow_across_rows(lanes: Lanes, flow: Flow) -> tuple[list[str], list[_Version]]:
+def _operator_across_rows(lanes: Lanes, op: AxisOp) -> tuple[list[str], list[_Version]]:
     """Return the statements for a pair of rows that has arrived, and the versions that they remember."""
-    if flow.filters:
-        return _filters_across_rows(lanes, flow)
+    if op.filters:
+        return _filters_across_rows(lanes, op)
     size = lanes.size
     current = [_Version("in0", 0), _Version("in1", 0)]
     body: list[str] = []
     versions = list(current)
-    for k, step in enumerate(flow.steps):
+    for k, step in enumerate(op.steps):
         target, other = current[step.target], current[1 - step.target]
         highest = max(tap.offset for tap in step.taps)
         version = _Version(f"step{k}", max(target.delay, other.delay + highest))
@@ -323,19 +323,19 @@ def _flow_across_rows(lanes: Lanes, flow: Flow) -> tuple[list[str], list[_Versio
         body.append(f"{version.name}_0[j] = {step_expr(lanes.spec, lanes.dialect, old, step, values)};")
         versions.append(version)
         current[step.target] = version
-    after = flow.reach[1]
+    after = op.reach[1]
     body.append(f"number done0[{size}], done1[{size}];")
     body.append(" ".join(f"done{c}[j] = {current[c].at(after - current[c].delay)};" for c in (0, 1)))
     return body, versions
 
 
-def _filters_across_rows(lanes: Lanes, flow: Flow) -> tuple[list[str], list[_Version]]:
+def _filters_across_rows(lanes: Lanes, op: AxisOp) -> tuple[list[str], list[_Version]]:
     """Return filters as running sums: each pair of rows is added to all results that depend on it."""
     size, number = lanes.size, lanes.spec.number
-    before, after = flow.reach
+    before, after = op.reach
     body = [f"number done0[{size}], done1[{size}];"]
     versions = []
-    for result, taps in enumerate(flow.filters):
+    for result, taps in enumerate(op.filters):
         sums = _Version(f"sum{result}", 0, before + after, rolls=False)
         # sum_m is the partial sum of the result that is m pairs ahead of the one that is finished now.
         for m in range(before + after + 1):

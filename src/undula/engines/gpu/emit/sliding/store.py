@@ -13,22 +13,22 @@ __all__ = ["emit_each_place", "emit_stores"]
 
 def emit_stores(text: Text, lanes: Lanes, names: Sequence[str], condition: str) -> None:
     """Append the stores of finished rows, for lanes that have results and if ``condition`` holds."""
-    spec, flow = lanes.spec, lanes.down
+    spec, op = lanes.spec, lanes.down
     with text.block(f"if (useful && {condition})" if condition else "if (useful)"):
         if spec.unmixing is not None:
             _emit_scaling(text, lanes, names)
             for name in names:
                 emit_each_place(text, lanes, name, unmix_exprs)
         for sequence in range(lanes.row_count):
-            component, shift, scale = flow.exits[sequence] if flow else (0, 0, 1.0)
+            component, shift, scale = op.exits[sequence] if op else (0, 0, 1.0)
             row, limit = "n", "rows"
-            if flow and not spec.back:
+            if op and not spec.back:
                 row, limit = f"n - {shift}" if shift else "n", ("low_rows", "high_rows")[sequence]
-            elif flow:
+            elif op:
                 row = f"2 * n + {sequence}"
             with text.block():
                 text(f"const int r = {row};")
-                with text.block(f"if ({within('r', limit)})" if flow else ""):
+                with text.block(f"if ({within('r', limit)})" if op else ""):
                     for piece in lanes.pieces(False):
                         _emit_piece(text, lanes, sequence, names[component], scale, piece)
 
