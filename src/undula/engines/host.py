@@ -214,7 +214,7 @@ class ForwardCall:
     ) -> None:
         self._tree, self._dtype, self._nest = tree, dtype, nest
         self._shapes = tree.flat_shapes
-        self._empty = allocator(max(map(math.prod, self._shapes)) * dtype.itemsize)
+        self._empty = allocator(sum(map(math.prod, self._shapes)) * dtype.itemsize)
         self._run = array_call(False, tree, dtype, [strides, *[()] * len(self._shapes)])
 
     def __call__(self, x: Array) -> Any:

@@ -8,6 +8,7 @@ length back that a transform cannot know of.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -93,8 +94,11 @@ def _forward(
             form.name, data.shape, data.strides, data.dtype, wavelet, mode, level, axes,
             _exact_type(mode), type(level), _exact_type(axes),
         )  # fmt: skip
-        call = _remembered(key)
-        if call is not None:
+        remembered = _remembered(key)
+        if remembered is not None:
+            call, check = remembered
+            if check is not None:
+                check(stacklevel=4)
             return call(data)
     x = given_array(data)
     ndim = len(x.shape)
@@ -111,18 +115,18 @@ def _forward(
             raise ArgumentError(f"out must be nested as the result is, with {levels} level(s) of details")
         return form.from_keyed(get_backend(data).restore(forward(device, x, spec, levels, keyed), data))
     array = x.astype(result_dtype(x.dtype), copy=False)
-    # A call that warns of its level is not kept, so that it warns each time.
-    if key is not None and array is data and levels and (form.single or level is None or levels == level):
-        deepest = levels if form.single else checked_level(x.shape, spec.wavelets, spec.axes, None)
-        beside = data.ndim and data.strides[-1] == data.itemsize  # or kernels cannot follow the strides
-        if levels <= deepest and beside and data.flags.aligned and data.size:
-            try:
-                call = _compiled(form, spec, array, levels)
-            except UnfollowedStridesError:
-                pass
-            else:
-                _remember(key, call, (wavelet, mode, axes))
-                return call(array)
+    if key is not None and array is data and levels and data.size and data.strides[-1] == data.itemsize:
+        try:
+            call = _compiled(form, spec, array, levels)
+        except UnfollowedStridesError:
+            pass
+        else:
+            # A level that is too deep is warned of each time.
+            check = None
+            if levels > checked_level(x.shape, spec.wavelets, spec.axes, None) and not form.single:
+                check = partial(checked_level, x.shape, spec.wavelets, spec.axes, level)
+            _remember(key, (call, check), (wavelet, mode, axes))
+            return call(array)
     targets = None if out is None else checked_targets(spec, array, levels, out, keyed, x)
     coeffs = decompose(spec, array, levels, targets, host_engine(backend))
     return form.from_keyed(get_backend(data).restore(coeffs, data))

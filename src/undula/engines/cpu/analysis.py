@@ -33,6 +33,7 @@ from .layout import (
     LEFT,
     LENGTH,
     LIFTED,
+    LINE,
     LOW,
     MIX,
     MIX_PLANE,
@@ -518,7 +519,7 @@ def analyse_lines(arguments, along, alongs, listed, like):
     c = arguments[CHANNELS]
     step = c * size
     length = along[LENGTH]
-    chunk = max(8, STRIP // c)
+    chunk = max(8, LINE // c)
     both = min(along[LOW], along[HIGH])
     for _ in range(arguments[PLANES]):
         x = arguments[X]

@@ -45,6 +45,9 @@ FASTCALL = 0x80  # Python's flag for functions that are called with an array of 
 HEADER = object.__basicsize__ // 8  # words
 
 
+_spare = ctypes.c_int64()  # The address of memory that no call uses at the moment, or 0.
+
+
 def array_function(
     executable: Executable, dtype: np.dtype[Any], back: bool, views: Sequence[ArrayView | None]
 ) -> Callable[..., bool]:
@@ -77,9 +80,10 @@ def array_function(
     table = [
         kernel_address("play_arrays", str(executable.dtype)),
         tape,
-        buffers + 8 * (2 + len(views)) + 64,
+        buffers + 8 * (2 + len(views)) + 2 * 64,
         temporary,
         buffers,
+        ctypes.addressof(_spare),
         executable.samples > MAX_LOCKED_SAMPLES,
         *_python_functions(),
         HEADER,

@@ -28,7 +28,7 @@ from ...lowering.axis import AxisOp
 from ...lowering.borders import TERMS
 from . import program
 from .compiled import LIKE, kernel_address
-from .layout import BANDS, BLOCK, BUFFER, CHUNK, SCRATCH, STRIP, X
+from .layout import BANDS, BLOCK, BUFFER, CHUNK, LINE, SCRATCH, STRIP, X
 from .memory import empty
 from .program import Program
 from .threads import WORTHWHILE, ranges, run, workers
@@ -50,7 +50,7 @@ Shape = tuple[int, ...]
 
 MAX_LINE_CHANNELS = 16  # Samples side by side below which an axis is worked on as lines.
 CALL_BYTES = 1024  # At the beginning of the scratch, for the words of the call that runs.
-MAX_SCRATCH_TEMPORARY_BYTES = 1 << 18  # Smaller intermediate results are in the scratch of the thread.
+MAX_SCRATCH_TEMPORARY_BYTES = 1 << 20  # Smaller intermediate results are in the scratch of the thread.
 SCRATCH_BUFFER, TEMPORARY_BUFFER, FIRST_ARRAY = range(3)
 
 
@@ -175,7 +175,8 @@ class AxisPass:
         (along,) = programs
         step = self.channels * self.size
         reach = along.reach + 8
-        half = (max(8, STRIP // self.channels) + 2 * reach) * step
+        places = min(max(8, LINE // self.channels), max(*along.counts, (along.length + 1) // 2))
+        half = (places + 2 * reach) * step
         return ScratchLayout(half, reach * step, 3, step, along.taps, self.size)
 
     def _column_scratch(self, programs: Sequence[Program]) -> ScratchLayout:

@@ -33,4 +33,5 @@ SPLIT, PLAIN, JOIN = range(3)  # layouts of rows
 CHUNK = 512  # Samples lifted at a time along a row: what they need stays in the first cache.
 SHORT = 1024  # Places of a row below which a copy of all its coefficients is the least work.
 BLOCK = 16  # Rows of a second level made at a time: what they need of the first stays in a cache.
+LINE = 1024  # Places of a line that are worked on at a time: they stay in the first or second cache.
 STRIP = 2048  # Samples side by side that are worked on from top to bottom, where rows are no lines.

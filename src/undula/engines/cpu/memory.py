@@ -27,6 +27,7 @@ __all__ = ["allocator", "copy_bytes", "empty", "keep_memory", "kept_memory"]
 Array = NDArray[Any]
 
 SMALL = 1 << 15  # Bytes: what is smaller, the system keeps for itself.
+SMALL_RESULTS = 3 << 15  # The same of all results of a call: it gives back what is more than 128 KiB.
 PAGE = 4096
 LARGE = 1 << 21  # Bytes that several threads copy sooner than one.
 
@@ -91,7 +92,12 @@ def _give_back(lease: Any) -> None:
     and the block only joins those to be looked at by the next one who wants memory.
     """
     block = getattr(lease, "block", None)
-    if block is not None and block.nbytes + sum(other.nbytes for other in tuple(_returned)) <= _limit // 2:
+    if block is None:
+        return
+    total = block.nbytes
+    for other in tuple(_returned):
+        total += other.nbytes
+    if total <= _limit // 2:
         _returned.append(block)
 
 
@@ -114,6 +120,15 @@ def _settle() -> None:
 def _taken(size: int) -> Array | None:
     """A block of this size that is kept, if there is one."""
     global _total
+    try:
+        # The end of a list of results gives the last one back first, so the first is wanted again first.
+        block = _returned.pop()
+    except IndexError:
+        pass
+    else:
+        if block.nbytes == size:
+            return block
+        _returned.append(block)
     with _lock:
         _settle()
         blocks = _kept.get(size)
@@ -142,8 +157,8 @@ def copy_bytes(target: Array, source: Array) -> None:
 
 
 def allocator(size: int) -> Callable[[tuple[int, ...], np.dtype[Any]], Array]:
-    """Return the function that makes arrays of at most so many bytes: NumPy's own for small ones."""
-    return np.empty if size < SMALL else empty
+    """Return the function that makes the results of a call, of so many bytes together."""
+    return np.empty if size < SMALL_RESULTS else empty
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

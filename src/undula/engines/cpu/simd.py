@@ -449,9 +449,9 @@ add_difference = _loop("add_difference", 4, _add_difference)
 def _filter(layout: str, apart: bool = False) -> Any:
     """Two sums over the same sources, whose addresses are listed at an address.
 
-    ``split`` reads whole rows and writes halves, ``join`` reads halves and writes whole rows. ``apart``, the
-    high filter has taps only from one number to another, and its products are rounded before they are added:
-    so taps that cancel do so exactly.
+    ``split`` reads whole rows and writes halves, ``join`` reads halves and writes whole rows, and ``zip``
+    writes the two sums by turns into one row. ``apart``, the high filter has taps only from one number to
+    another, and its products are rounded before they are added: so taps that cancel do so exactly.
     """
 
     def body(emit: Emitter, values: list[Any]) -> None:
@@ -467,7 +467,7 @@ def _filter(layout: str, apart: bool = False) -> Any:
         ]
 
         def work(i: Any, lanes: int, vectors: int) -> None:
-            parts = vectors if layout == "plain" else 2 * vectors  # vectors of each sum
+            parts = vectors if layout in ("plain", "zip") else 2 * vectors  # vectors of each sum
             start = builder.shl(i, INT(1)) if layout == "split" else i
             zero = ir.Constant(emit.vector(lanes), 0.0 if lanes == 1 else [0.0] * lanes)
             sums = [[cgutils.alloca_once(builder, emit.vector(lanes)) for _ in range(parts)] for _ in filters]
@@ -503,6 +503,11 @@ def _filter(layout: str, apart: bool = False) -> Any:
             else:
                 with emit.loop(INT(0), taps, 1) as tap:
                     add(tap, True)
+            if layout == "zip":
+                for k in range(vectors):
+                    pair = (builder.load(total[k]) for total in sums)
+                    emit.store_zipped(*pair, outputs[0][0], emit.plus(i, k * lanes), lanes)
+                return
             for total, rows in zip(sums, outputs, strict=True):
                 found = [builder.load(place) for place in total]
                 for k in range(vectors):
@@ -519,10 +524,10 @@ def _filter(layout: str, apart: bool = False) -> Any:
                     for value, row in zip(pair, rows, strict=True):
                         emit.store(value, row, at, lanes)
 
-        emit.over(count, work, 4 if layout == "plain" else 2)
+        emit.over(count, work, 4 if layout in ("plain", "zip") else 2)
 
     return _loop(f"filter_{layout}{'_apart' * apart}", 10 if apart else 8, body)
 
 
-filter_split, filter_plain, filter_join = (_filter(layout) for layout in ("split", "plain", "join"))
+filter_split, filter_plain, filter_join, filter_zip = map(_filter, ("split", "plain", "join", "zip"))
 filter_split_apart, filter_plain_apart = (_filter(layout, True) for layout in ("split", "plain"))

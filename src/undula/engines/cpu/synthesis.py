@@ -25,6 +25,7 @@ from .layout import (
     KIND,
     LENGTH,
     LIFTED,
+    LINE,
     LOW,
     LOW_LEFT,
     LOW_RIGHT,
@@ -45,7 +46,7 @@ from .layout import (
     X,
 )
 from .rows import compiled, down_columns, halves, join_row, lift, next_plane, scratch_of, zero_row
-from .simd import copy, filter_join, filter_plain, peek, poke, reals, times, whereis, words
+from .simd import copy, filter_join, filter_plain, filter_zip, peek, poke, reals, times, whereis, words
 
 __all__ = ["synthesise_columns", "synthesise_lines", "synthesise_planes"]
 
@@ -104,12 +105,7 @@ def _synthesise_row(low, high, step, program, numbers, even, odd, begin, end, sc
             scale_b, scale_a = numbers[SCALE + first], numbers[SCALE + 1 - first]
         lift(b, a, step, program[PAIRS], numbers, out_b, out_a, k0, k1, scale_b, scale_a, buffer)
         return
-    taps = 0
-    for band in range(1, -1, -1):
-        for tap in range(program[LOW_TAPS + 2 * band]):
-            number = begin // 2 + program[LOW_START + 2 * band] + _turned(program, band, tap)
-            listed[free + taps] = (high if band else low) + number * step
-            taps += 1
+    taps = _list_sources(low, high, step, program, begin, listed, free)
     filters = whereis(numbers) + FILTERS * size
     pairs = (end + 1) // 2 - begin // 2
     at = (begin // 2) * step
@@ -117,6 +113,29 @@ def _synthesise_row(low, high, step, program, numbers, even, odd, begin, end, sc
         whereis(listed) + 8 * free, filters, filters + taps * size, taps, even + at, odd + at,
         pairs * (step // size), 0, one,
     )  # fmt: skip
+
+
+@compiled
+def _list_sources(low, high, step, program, begin, listed, free):
+    """List the addresses of what the filters read for samples from ``begin`` on; return how many."""
+    taps = 0
+    for band in range(1, -1, -1):
+        for tap in range(program[LOW_TAPS + 2 * band]):
+            number = begin // 2 + program[LOW_START + 2 * band] + _turned(program, band, tap)
+            listed[free + taps] = (high if band else low) + number * step
+            taps += 1
+    return taps
+
+
+@compiled
+def _middle(program):
+    """The samples of a line that are made of the bands themselves; those near the ends need copies."""
+    length = program[LENGTH]
+    inside = 2 * max(program[LOW_LEFT], program[HIGH_LEFT])
+    outside = length - length % 2 - 2 * max(program[LOW_RIGHT], program[HIGH_RIGHT]) - 2
+    if outside <= inside or length < SHORT:
+        return length, length
+    return inside, outside
 
 
 @compiled
@@ -160,11 +179,7 @@ def _make_row(number, band, down, along, alongs, bands, c, target, place, listed
     first = BANDS + 2 * band
     low = bands[first] + source * bands[first + BAND_ROW - BANDS]
     high = bands[first + 1] + source * bands[first + 1 + BAND_ROW - BANDS]
-    # Samples away from the ends are made from the bands themselves, those near them from copies.
-    inside = 2 * max(along[LOW_LEFT], along[HIGH_LEFT])
-    outside = width - width % 2 - 2 * max(along[LOW_RIGHT], along[HIGH_RIGHT]) - 2
-    if outside <= inside or width < SHORT:
-        inside, outside = width, width
+    inside, outside = _middle(along)
     for part in range(3):
         begin = int64(0) if part == 0 else inside if part == 1 else outside
         end = inside if part == 0 else outside if part == 1 else width
@@ -368,21 +383,38 @@ def synthesise_lines(arguments, along, alongs, listed, like):
     scratch, slot, half, origin, buffer = scratch_of(arguments)
     c = arguments[CHANNELS]
     step = c * alongs.itemsize
-    chunk = 2 * max(8, STRIP // (2 * c))
+    chunk = 2 * max(8, LINE // (2 * c))
+    zipped = c == 1 and along[KIND] == FILTERED
+    inside, outside = _middle(along)
     for _ in range(arguments[PLANES]):
-        for begin in range(arguments[BEGIN], arguments[END], chunk):
+        begin = arguments[BEGIN]
+        while begin < arguments[END]:
             end = min(begin + chunk, arguments[END])
-            taken = scratch + origin
-            starts = (taken, taken + half)
-            for which in range(2):
-                first, last = _used(along, which, begin, end)
-                target = starts[which] - (begin // 2) * step
-                _take(arguments[BANDS + which], step, along, which, target, first, last, alongs)
             at = (begin // 2) * step
-            even = taken + slot - at
-            _synthesise_row(
-                starts[0] - at, starts[1] - at, step, along, alongs, even, even + half, begin, end, True,
-                buffer, listed, 0,
-            )  # fmt: skip
-            join_row(even + at, even + half + at, arguments[X] + begin * step, end - begin, c, alongs)
+            low, high = arguments[BANDS], arguments[BANDS + 1]
+            x = arguments[X] + begin * step
+            if inside <= begin < outside:
+                end = min(arguments[END] if zipped else end, outside)
+            else:
+                end = min(end, inside) if begin < inside else end
+                low = scratch + origin - at
+                high = low + half
+                for which in range(2):
+                    first, last = _used(along, which, begin, end)
+                    target = high if which else low
+                    _take(arguments[BANDS + which], step, along, which, target, first, last, alongs)
+            if zipped and (end - begin) % 2 == 0:
+                taps = _list_sources(low, high, step, along, begin, listed, 0)
+                filters = whereis(alongs) + FILTERS * step
+                filter_zip(
+                    whereis(listed), filters, filters + taps * step, taps, x, x, (end - begin) // 2, 0,
+                    alongs[ONE],
+                )  # fmt: skip
+            else:
+                even = scratch + origin + slot - at
+                _synthesise_row(
+                    low, high, step, along, alongs, even, even + half, begin, end, True, buffer, listed, 0
+                )
+                join_row(even + at, even + half + at, x, end - begin, c, alongs)
+            begin = end
         next_plane(arguments)

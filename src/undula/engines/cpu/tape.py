@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import int64, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -46,6 +46,7 @@ from .objects import (
     MAKE_BOOL,
     MAKE_BYTES,
     MALLOC,
+    MAX_SPARE_BYTES,
     MEMORY_BYTES,
     MISALIGNED_BITS,
     NDIM,
@@ -54,6 +55,7 @@ from .objects import (
     RESTORE_THREAD,
     ROLE,
     SAVE_THREAD,
+    SPARE,
     STRIDES,
     TAPE,
     TEMPORARY_START,
@@ -131,6 +133,39 @@ def _call_c(context: Any, address: Any, argument: Any, second: Any) -> Any:
     return types.int64(types.int64, types.int64, types.int64), generate
 
 
+@intrinsic
+def _swap(context: Any, address: Any, value: Any) -> Any:
+    """Store a word and return what was there, at once for all threads."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.atomic_rmw("xchg", builder.inttoptr(values[0], INT.as_pointer()), values[1], "seq_cst")
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@compiled
+def _take_memory(table):
+    """Return memory for a call, or 0; its size stands at its beginning."""
+    memory, size = _swap(table[SPARE], 0), table[MEMORY_BYTES]
+    if memory != 0 and words(memory)[0] < size:
+        _call_c(table[FREE], memory, 0)
+        memory = int64(0)
+    if memory == 0:
+        memory = _call_c(table[MALLOC], size, 0)
+        if memory != 0:
+            words(memory)[0] = size
+    return memory
+
+
+@compiled
+def _leave_memory(table, memory):
+    """Keep memory for the next call, in place of what was kept before."""
+    if words(memory)[0] <= MAX_SPARE_BYTES:
+        memory = _swap(table[SPARE], memory)
+    if memory != 0:
+        _call_c(table[FREE], memory, 0)
+
+
 @compiled
 def _locate(table, objects, addresses):
     """Write the address of each array; False if an object is not the array that the table describes."""
@@ -185,10 +220,10 @@ def play_arrays(table, objects, count, like):
     table = words(table)
     if count != table[ARRAYS]:
         return _call_c(table[MAKE_BOOL], 0, 0)
-    memory = _call_c(table[MALLOC], table[MEMORY_BYTES], 0)
+    memory = _take_memory(table)
     if memory == 0:
         return _call_c(table[MAKE_BOOL], 0, 0)
-    start = (memory + 63) & -64
+    start = (memory + 8 + 63) & -64
     buffers = start + table[BUFFER_START]
     words(buffers)[0] = start
     words(buffers)[1] = start + table[TEMPORARY_START]
@@ -204,7 +239,7 @@ def play_arrays(table, objects, count, like):
     else:
         play(table[TAPE], buffers, like)
         result = _call_c(table[MAKE_BOOL], 1, 0)
-    _call_c(table[FREE], memory, 0)
+    _leave_memory(table, memory)
     return result
 
 
