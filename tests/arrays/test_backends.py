@@ -342,7 +342,7 @@ def test_real_tensors_of_the_host() -> None:
 
 def test_real_arrays_of_jax_on_the_host() -> None:
     jax = pytest.importorskip("jax", reason="JAX is not installed")
-    x = jax.numpy.arange(24.0).reshape(4, 6)
+    x = jax.device_put(jax.numpy.arange(24.0).reshape(4, 6), jax.devices("cpu")[0])
     assert get_backend(x) is JAX
     assert JAX.device(x).on_host
     np.testing.assert_array_equal(numpy_array(x), np.arange(24.0).reshape(4, 6))

@@ -288,6 +288,11 @@ class CudaExecutable:
             for call in self._calls:
                 call(buffers, stream)
 
+    @property
+    def recorded_graphs(self) -> int:
+        """The number of graphs that were recorded, one for each set of buffers."""
+        return sum(graph is not None for graph in self._graphs.values())
+
     def _graph(self, buffers: tuple[int, ...]) -> Any:
         with self._lock:
             replay = self._graphs.get(buffers)
