@@ -268,6 +268,46 @@ def test_dlpack_returns_the_memory() -> None:
     assert owner() is None
 
 
+def test_results_are_passed_on_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    from undula.engines.gpu.cuda import runtime
+
+    calls = []
+
+    class Driver:
+        CUevent_flags = SimpleNamespace(CU_EVENT_DISABLE_TIMING=2)
+
+        def __getattr__(self, name: str) -> Any:
+            return lambda *values: calls.append((name, *values)) or (0, "event")
+
+    device = object.__new__(runtime.CudaDevice)
+    device.driver = Driver()
+    monkeypatch.setattr(runtime.CudaDevice, "activate", lambda self: None)
+    monkeypatch.setattr(runtime, "device", lambda number: device)
+    x = DeviceArray(SimpleNamespace(address=ADDRESS), (4, 6), "float32", 5, 3)
+    for stream, expected in (
+        (5, []),
+        (-1, []),
+        (None, [("cuStreamSynchronize", 5)]),
+        (
+            9,
+            [
+                ("cuEventCreate", 2),
+                ("cuEventRecord", "event", 5),
+                ("cuStreamWaitEvent", 9, "event", 0),
+                ("cuEventDestroy", "event"),
+            ],
+        ),
+    ):
+        calls.clear()
+        passed = x.__dlpack__(stream=stream)
+        assert calls == expected
+        del passed
+    calls.clear()
+    wrapped = DLPackArray(x, 1)
+    assert calls[-2] == ("cuStreamWaitEvent", 1, "event", 0)
+    assert INTERFACE.view(wrapped)[:4] == (ADDRESS, (4, 6), (6, 1), "float32")
+
+
 def test_pyopencl() -> None:
     import pyopencl as cl
     import pyopencl.array as cla

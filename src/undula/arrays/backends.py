@@ -2,7 +2,7 @@
 
 What a backend needs, in the order of the methods of :class:`ArrayBackend`:
 
-- ``module`` and ``array_type`` name the class of its arrays; the module is looked up, never imported;
+- ``module`` and ``array_type`` name the class of its arrays; only ``upload`` imports the module;
 - ``device`` tells where an array is: on the host, on a GPU, or in an OpenCL context;
 - ``refuse_gradients`` raises an error for arrays whose gradients would be lost;
 - ``shape``, ``dtype``, ``strides`` (in elements) and ``buffer`` describe an array, and ``view`` all of it;

@@ -146,7 +146,7 @@ def common_arrays(arrays: Sequence[Any]) -> DeviceArrays | None:
     if any(other is not library for other in libraries) or any(key.on_host for key in keys):
         kinds = sorted({type(x).__module__.partition(".")[0] for x in present})
         raise ArgumentError(f"all arrays must belong to one library, got {', '.join(kinds)}")
-    devices = {id(device): device for device in map(device_of, keys)}
+    devices = {id(device): device for device in map(device_of, set(keys))}
     if len(devices) > 1:
         raise ArgumentError("arrays are on different devices; move them to one device")
     return DeviceArrays(library, *devices.values())
