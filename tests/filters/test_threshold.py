@@ -34,6 +34,12 @@ def test_real_numbers(values: list[float], t: float, mode: str, substitute: floa
     np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_samples_that_equal_the_threshold(mode: str) -> None:
+    data = np.array([0.3936, -0.3936, 0.1], "f4")
+    np.testing.assert_array_equal(threshold(data, 0.3936, mode, 7), pywt.threshold(data, 0.3936, mode, 7))
+
+
 @given(samples, samples, st.floats(0.125, 6), st.sampled_from(["soft", "hard"]))
 def test_complex_numbers(real: list[float], imaginary: list[float], t: float, mode: str) -> None:
     n = min(len(real), len(imaginary))

@@ -63,7 +63,9 @@ def threshold(data: ArrayLike, value: ArrayLike, mode: str = "soft", substitute:
         _check_not_negative(limit, value)
     elif x.dtype.kind == "c" or limit.dtype.kind == "c":
         raise ArgumentTypeError(f"mode {mode!r} needs real numbers; pass abs(x)")
-    return np.asarray(threshold_in(np, x, limit, mode, substitute))
+    # A number takes the precision of the data: a sample of float32 may be equal to it.
+    number = value if isinstance(value, (int, float)) else limit
+    return np.asarray(threshold_in(np, x, number, mode, substitute))
 
 
 def threshold_firm(data: ArrayLike, value_low: ArrayLike, value_high: ArrayLike) -> NDArray[Any]:
