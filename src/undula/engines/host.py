@@ -212,34 +212,30 @@ class ForwardCall:
     def __init__(
         self, tree: BandTree, dtype: np.dtype[Any], strides: Shape, nest: Callable[[list[Array]], Any]
     ) -> None:
-        self._tree, self._dtype, self._nest = tree, dtype, nest
+        self._dtype, self._nest = dtype, nest
         self._shapes = tree.flat_shapes
         self._empty = allocator(sum(map(math.prod, self._shapes)) * dtype.itemsize)
         self._run = array_call(False, tree, dtype, [strides, *[()] * len(self._shapes)])
 
     def __call__(self, x: Array) -> Any:
-        """Return the coefficients."""
+        """Return the coefficients, or None if :func:`run` has to look closer at the array."""
         new, dtype = self._empty, self._dtype
         bands = [new(shape, dtype) for shape in self._shapes]
-        if not self._run(x, *bands):
-            run(False, self._tree, [x, *bands], dtype)
-        return self._nest(bands)
+        return self._nest(bands) if self._run(x, *bands) else None
 
 
 class InverseCall:
     """A transform back of arrays of known shapes and dtype, in C order, into a new array."""
 
     def __init__(self, tree: BandTree, dtype: np.dtype[Any], layouts: Sequence[Layout]) -> None:
-        self._tree, self._shape, self._dtype = tree, tree.sample_shapes[0], dtype
+        self._shape, self._dtype = tree.sample_shapes[0], dtype
         self._empty = allocator(math.prod(self._shape) * dtype.itemsize)
         self._run = array_call(True, tree, dtype, [(), *layouts])
 
-    def __call__(self, bands: Sequence[Array | None]) -> Array:
-        """Return the samples; bands are in flat order."""
+    def __call__(self, bands: Sequence[Array | None]) -> Array | None:
+        """Return the samples of bands in flat order, or None if :func:`run` has to look closer at them."""
         x = self._empty(self._shape, self._dtype)
-        if not self._run(x, *bands):
-            run(True, self._tree, [x, *bands], self._dtype)
-        return x
+        return x if self._run(x, *bands) else None
 
 
 # --- forward --------------------------------------------------------------------------------------

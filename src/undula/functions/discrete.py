@@ -63,7 +63,10 @@ _calls: dict[Any, Any] = {}  # What was compiled for calls that were seen before
 
 
 def _exact_type(value: Any) -> Any:
-    """Return the type of an argument, or the types of the parts of a tuple."""
+    """Return the type of an argument, or the types of the parts of a tuple.
+
+    They are looked up with the argument, because True and 1.0 are equal to 1.
+    """
     return tuple(map(_exact_type, value)) if type(value) is tuple else type(value)
 
 
@@ -87,19 +90,21 @@ def _forward(
     form: Form, data: Any, wavelet: Names, mode: Modes, level: int | None, axes: Any, out: Any, backend: str
 ) -> Any:
     """Return the coefficients in a form; what was compiled for an equal call before is looked up."""
-    key = None
+    key = remembered = None
     if type(data) is np.ndarray and out is None and backend == "auto":
-        # The types are there because True and 1.0 are equal to 1.
         key = (
             form.name, data.shape, data.strides, data.dtype, wavelet, mode, level, axes,
-            _exact_type(mode), type(level), _exact_type(axes),
+            _exact_type(mode) if type(mode) is tuple else type(mode), type(level),
+            _exact_type(axes) if type(axes) is tuple else type(axes),
         )  # fmt: skip
         remembered = _remembered(key)
         if remembered is not None:
             call, check = remembered
-            if check is not None:
-                check(stacklevel=4)
-            return call(data)
+            coeffs = call(data)
+            if coeffs is not None:
+                if check is not None:
+                    check(stacklevel=4)
+                return coeffs
     x = given_array(data)
     ndim = len(x.shape)
     if ndim < 1:
@@ -115,7 +120,8 @@ def _forward(
             raise ArgumentError(f"out must be nested as the result is, with {levels} level(s) of details")
         return form.from_keyed(get_backend(data).restore(forward(device, x, spec, levels, keyed), data))
     array = x.astype(result_dtype(x.dtype), copy=False)
-    if key is not None and array is data and levels and data.size and data.strides[-1] == data.itemsize:
+    new = key is not None and remembered is None and array is data
+    if new and levels and data.size and data.strides[-1] == data.itemsize:
         try:
             call = _compiled(form, spec, array, levels)
         except UnfollowedStridesError:
@@ -126,7 +132,9 @@ def _forward(
             if levels > checked_level(x.shape, spec.wavelets, spec.axes, None) and not form.single:
                 check = partial(checked_level, x.shape, spec.wavelets, spec.axes, level)
             _remember(key, (call, check), (wavelet, mode, axes))
-            return call(array)
+            coeffs = call(array)
+            if coeffs is not None:
+                return coeffs
     targets = None if out is None else checked_targets(spec, array, levels, out, keyed, x)
     coeffs = decompose(spec, array, levels, targets, host_engine(backend))
     return form.from_keyed(get_backend(data).restore(coeffs, data))
@@ -147,12 +155,16 @@ def _backward(
     ``flat`` are the bands in an order that the form has, or None where they are not plain arrays; ``read``
     checks everything, and returns the transform, the coefficients by key, and one as the caller gave it.
     """
-    key = None
+    key = call = None
     if flat is not None and shape is None and out is None and backend == "auto":
-        entries = [form.name, wavelet, mode, axes, _exact_type(mode), _exact_type(axes)]
+        entries = [
+            form.name, wavelet, mode, axes,
+            _exact_type(mode) if type(mode) is tuple else type(mode),
+            _exact_type(axes) if type(axes) is tuple else type(axes),
+        ]  # fmt: skip
         for band in flat:
             if type(band) is np.ndarray:
-                entries += (band.shape, band.strides, band.dtype)
+                entries += (band.shape, band.dtype)
             elif band is None:
                 entries.append(None)
             else:
@@ -161,7 +173,9 @@ def _backward(
             key = tuple(entries)
             call = _remembered(key)
             if call is not None:
-                return call(flat)  # type: ignore[no-any-return]
+                x = call(flat)
+                if x is not None:
+                    return x  # type: ignore[no-any-return]
     spec, keyed, sample = read()
     device = engine(arrays_of(keyed), backend)
     given = [band for band in arrays_of(keyed) if band is not None]
@@ -169,11 +183,14 @@ def _backward(
     if device is not None:
         on_device: Array = get_backend(sample).restore(backward(device, keyed, spec, lengths, out), sample)
         return on_device
-    if key is not None and _all_alike(given):
-        call = _compiled_back(spec, keyed, flat or [])
+    if key is not None and call is None and _all_alike(given):
+        assert flat is not None
+        call = _compiled_back(spec, keyed, flat)
         if call is not None:
             _remember(key, call, (wavelet, mode, axes))
-            return call(flat or [])  # type: ignore[no-any-return]
+            x = call(flat)
+            if x is not None:
+                return x  # type: ignore[no-any-return]
     samples = recompose(spec, keyed, lengths, out, host_engine(backend))
     restored: Array = get_backend(sample).restore(samples, sample)
     return restored
