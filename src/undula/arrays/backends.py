@@ -134,9 +134,9 @@ class ArrayBackend(ABC):
     def add_event(self, arrays: Sequence[Any], event: Any) -> None:  # noqa: B027 (most libraries have none)
         """Attach the event after which arrays may be read."""
 
-    @abstractmethod
     def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
         """Allocate an array where another one is."""
+        raise NotImplementedError(f"the engine allocates results for arrays of {self.name}")
 
     def convert(self, x: Any, dtype: str) -> Any:
         """Return an array of another dtype."""
@@ -430,9 +430,6 @@ class InterfaceBackend(ArrayBackend):
     def queue(self, x: Any) -> int:
         return int(x.__cuda_array_interface__.get("stream") or DEFAULT_STREAM)
 
-    def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
-        raise NotImplementedError("the engine allocates results for this library")
-
     def convert(self, x: Any, dtype: str) -> Any:
         raise ArgumentTypeError(
             f"arrays of {self.name} cannot be converted here; pass {dtype} instead of {self.dtype(x)}"
@@ -446,43 +443,32 @@ class InterfaceBackend(ArrayBackend):
             raise ArgumentError(f"{what} must be writeable")
 
 
-class JaxBackend(InterfaceBackend):
+class JaxBackend(ArrayBackend):
     """JAX, on the host and on GPUs; its arrays are immutable, and its streams are unknown."""
 
     name, module, array_type = "JAX", "jax", "Array"
-
-    def owns(self, x: Any) -> bool:
-        return ArrayBackend.owns(self, x)
+    allocates = False
 
     def device(self, x: Any) -> DeviceKey:
-        device = next(iter(x.devices()))
-        return DeviceKey("cuda", None, self.buffer(x)) if device.platform == "gpu" else HOST
+        on_gpu = next(iter(x.devices())).platform == "gpu"
+        return DeviceKey("cuda", None, self.buffer(x)) if on_gpu else HOST
 
     def refuse_gradients(self, x: Any, what: str) -> None:
-        tracer = getattr(getattr(sys.modules.get("jax"), "core", None), "Tracer", None)
-        if tracer is not None and isinstance(x, tracer):
+        tracer = getattr(getattr(sys.modules["jax"], "core", None), "Tracer", ())
+        if isinstance(x, tracer):
             raise ArgumentTypeError(
                 f"{what} is a value that JAX traces within jit, grad or vmap, and Undula computes with arrays"
                 " alone, without gradients; call it outside of them, or within jit by jax.pure_callback"
             )
 
-    def shape(self, x: Any) -> Shape:
-        return tuple(x.shape)
+    def strides(self, x: Any) -> Shape:
+        return INTERFACE.strides(x)
 
-    def dtype(self, x: Any) -> str:
-        return str(x.dtype)
+    def buffer(self, x: Any) -> int:
+        return INTERFACE.buffer(x)
 
     def queue(self, x: Any) -> int:
         return DEFAULT_STREAM
-
-    def convert(self, x: Any, dtype: str) -> Any:
-        return x.astype(dtype)
-
-    def copy(self, x: Any) -> Any:
-        return x.copy()
-
-    def to_numpy(self, x: Any) -> NDArray[Any]:
-        return np.asarray(x)
 
     def materialize(self, x: Any) -> Any:
         return x.block_until_ready()
@@ -524,9 +510,6 @@ class DLPackBackend(ArrayBackend):
         array = self.to_numpy(x) if self.device(x).on_host else self.wrap(x)
         return get_backend(array).view(array)
 
-    def empty(self, shape: Shape, dtype: str, like: Any) -> Any:
-        raise NotImplementedError("the engine allocates results for this library")
-
     def to_numpy(self, x: Any) -> NDArray[Any]:
         return np.asarray(x) if hasattr(x, "__array__") else np.from_dlpack(x)
 
@@ -541,7 +524,7 @@ class DLPackBackend(ArrayBackend):
         return _mapped(results, lambda x: from_dlpack(x) if get_backend(x) is INTERFACE else x)
 
 
-NUMPY, TORCH, CUPY, JAX = NumpyBackend(), TorchBackend(), CupyBackend(), JaxBackend()
+NUMPY, CUPY, TORCH, JAX = NumpyBackend(), CupyBackend(), TorchBackend(), JaxBackend()
 OPENCL, INTERFACE, DLPACK = OpenCLBackend(), InterfaceBackend(), DLPackBackend()
 # The first that owns an array is its backend: libraries before protocols, which several of them support.
 BACKENDS: tuple[ArrayBackend, ...] = (NUMPY, CUPY, TORCH, JAX, OPENCL, INTERFACE, DLPACK)
