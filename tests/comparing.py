@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 import undula
 from undula.engines.base import TransformOptions, engine
-from undula.lowering.coeffs import from_keys, to_keys
+from undula.lowering.nesting import from_keys, to_keys
 from undula.lowering.spec import BandTree, transform_spec
 
 TOLERANCE = {"float32": 1e-5, "complex64": 1e-5, "float64": 1e-12, "complex128": 1e-12, "int64": 0.0}

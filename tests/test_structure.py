@@ -27,7 +27,6 @@ UNFINISHED = {
     "engines/ondevice",
     "engines/reference",
     "functions",
-    "lowering",
     "plan",
 }
 

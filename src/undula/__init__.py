@@ -62,11 +62,16 @@ from .functions import (
     FswavedecnResult,
     InverseStream,
     Rows,
+    array_to_coeffs,
+    coeffs_to_array,
     collect_rows,
     downcoef,
     dwt,
     dwt2,
+    dwt_coeff_len,
+    dwt_max_level,
     dwtn,
+    dwtn_max_level,
     fswavedecn,
     fswaverecn,
     idwt,
@@ -78,30 +83,21 @@ from .functions import (
     lwt,
     lwt2,
     lwtn,
+    pad,
+    ravel_coeffs,
+    unravel_coeffs,
     upcoef,
     wavedec,
     wavedec2,
     wavedecn,
+    wavedecn_shapes,
+    wavedecn_size,
     waverec,
     waverec2,
     waverecn,
 )
 from .liftings import Conditioning, Lifting, LiftingStep, lifting
-from .lowering import (
-    LWT_MODES,
-    MODES,
-    Modes,
-    array_to_coeffs,
-    coeffs_to_array,
-    dwt_coeff_len,
-    dwt_max_level,
-    dwtn_max_level,
-    pad,
-    ravel_coeffs,
-    unravel_coeffs,
-    wavedecn_shapes,
-    wavedecn_size,
-)
+from .lowering import LWT_MODES, MODES, Modes
 from .plan import Ceilings, Plan, PlanCost, Prediction, ceilings
 from .schemes import SCHEMES, Scheme, SchemeStage, scheme
 from .wavelets import Wavelet, families, orthogonal_filter_bank, qmf, wavelist

@@ -21,8 +21,7 @@ from ..engines.gpu.launches import UnfusedError
 from ..engines.ondevice import backward, engine
 from ..engines.ondevice import forward as device_forward
 from ..errors import ArgumentError, ArgumentTypeError, FileError, UndulaError, UnknownNameError
-from ..functions import dwtn, wavedecn, waverecn
-from ..lowering import dwtn_max_level
+from ..functions import dwtn, dwtn_max_level, wavedecn, waverecn
 from ..lowering.borders import MODES, check_mode
 from ..lowering.spec import TransformSpec, transform_spec
 from ..wavelets import Wavelet, as_wavelet, wavelist

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import numpy_array
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..functions import wavedecn, waverecn
-from ..lowering import dwtn_max_level
+from ..functions import dwtn_max_level, wavedecn, waverecn
 from ..wavelets import Wavelet, as_wavelet
 from .arrays import HOST, rounding_floor
 from .noise import robust_sigma

@@ -26,8 +26,8 @@ from ..engines.cpu import filters as cpu
 from ..engines.cpu.threads import run
 from ..errors import ArgumentError
 from ..functions import dwtn, idwtn
-from ..lowering import dwt_coeff_len
 from ..lowering.axes import checked_axes
+from ..lowering.borders import band_length
 from ..wavelets import as_wavelet
 from .arrays import Arrays, arrays_for
 from .base import Details
@@ -137,7 +137,7 @@ def _host_level(
     """Decompose all shifts of one level, each directly into its part of the results."""
     items, nodes, *counts = views[0].shape
     ndim = len(axes)
-    sizes = [dwt_coeff_len(n, as_wavelet(wavelet).dec_len, mode) for n in counts]
+    sizes = [band_length(n, as_wavelet(wavelet).dec_len, mode) for n in counts]
     dtype = result_dtype(views[0].dtype)
     shape = (items, nodes * len(views), *sizes)
     bands = {"".join(letters): empty(shape, dtype) for letters in list(product("ad", repeat=ndim))[1:]}

@@ -29,9 +29,8 @@ from ..engines.host import (
 from ..engines.ondevice import arrays_of, backward, engine, forward
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axes import Axes
-from ..lowering.coeffs import checked_level, keyed_as
-from ..lowering.nesting import FORMS, NESTING, Form
-from ..lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec, transform_spec
+from ..lowering.nesting import FORMS, NESTING, Form, keyed_as
+from ..lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec, checked_level, transform_spec
 from ..wavelets import Wavelet
 
 __all__ = [

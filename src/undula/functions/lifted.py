@@ -22,8 +22,8 @@ from ..engines.host import CPU, checked_targets, decompose, decompose_mixed, gro
 from ..engines.ondevice import arrays_of, backward, engine, forward
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axes import Axes, one_axis, two_axes
-from ..lowering.coeffs import from_keys, to_keys
 from ..lowering.mixing import Mixing, Unmixing
+from ..lowering.nesting import from_keys, to_keys
 from ..lowering.spec import TransformSpec, deepest_lwt, transform_spec
 from ..wavelets import Wavelet
 

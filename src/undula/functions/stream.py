@@ -19,8 +19,8 @@ from ..engines.cpu.program import coefficient_ranges, sample_range
 from ..errors import ArgumentError, ArgumentTypeError, UndulaError
 from ..lowering.axis import AxisOp
 from ..lowering.borders import band_length
-from ..lowering.coeffs import MAX_LEVEL, from_keys
-from ..lowering.spec import TransformSpec, transform_spec
+from ..lowering.nesting import from_keys
+from ..lowering.spec import MAX_LEVEL, TransformSpec, transform_spec
 from ..wavelets import Wavelet
 
 __all__ = ["ForwardStream", "InverseStream", "Rows", "collect_rows"]

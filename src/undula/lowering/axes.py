@@ -1,20 +1,21 @@
-"""Axes as callers give them: one or several, negative or not, checked against an array's dimensions."""
+"""Checks of axes, and of values that callers may pass once for each axis."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownAxisError
 
-__all__ = ["Axes", "checked_axes", "one_axis", "two_axes"]
+__all__ = ["Axes", "checked_axes", "one_axis", "per_axis", "two_axes"]
 
 Axes = Sequence[int] | int | None
 
 
 def checked_axes(axes: Axes, ndim: int) -> list[int]:
-    """Different axes from 0 to ``ndim - 1``; all of them for None.
+    """Return distinct axes from 0 to ``ndim - 1``; all of them for None.
 
     Examples
     --------
@@ -23,27 +24,38 @@ def checked_axes(axes: Axes, ndim: int) -> list[int]:
     """
     if axes is None:
         return list(range(ndim))
-    wanted = tuple(axes) if isinstance(axes, Iterable) else (axes,)
-    if not all(isinstance(axis, (int, np.integer)) and not isinstance(axis, bool) for axis in wanted):
+    requested = tuple(axes) if isinstance(axes, Iterable) else (axes,)
+    if not all(isinstance(axis, (int, np.integer)) and not isinstance(axis, bool) for axis in requested):
         raise ArgumentTypeError(f"axes must be integers, got {axes!r}")
-    if not wanted or not all(-ndim <= axis < ndim for axis in wanted):
-        raise UnknownAxisError(f"axes {wanted} do not exist in an array of {ndim} dimension(s)")
-    found = [int(axis) % ndim for axis in wanted]
-    if len(set(found)) != len(found):
-        raise ArgumentError(f"axes must be unique, got {wanted}")
-    return found
+    if not requested or not all(-ndim <= axis < ndim for axis in requested):
+        raise UnknownAxisError(f"axes {requested} do not exist in an array of {ndim} dimension(s)")
+    numbers = [int(axis) % ndim for axis in requested]
+    if len(set(numbers)) != len(numbers):
+        raise ArgumentError(f"axes must be unique, got {requested}")
+    return numbers
 
 
 def one_axis(axis: object) -> tuple[int]:
-    """The axis of lines, which is one integer."""
+    """Return the axis of a one-dimensional transform, an integer."""
     if not isinstance(axis, (int, np.integer)) or isinstance(axis, bool):
         raise ArgumentTypeError(f"a line has one axis, an integer; got axis={axis!r}")
     return (int(axis),)
 
 
 def two_axes(axes: object) -> tuple[int, int]:
-    """The axes of images, vertical and horizontal."""
+    """Return the axes of a two-dimensional transform, vertical and horizontal."""
     pair = tuple(axes) if isinstance(axes, Iterable) else ()
     if len(pair) != 2:
         raise ArgumentError(f"an image has 2 axes, got axes={axes!r}")
     return pair[0], pair[1]
+
+
+def per_axis(values: Any, count: int, what: str) -> list[Any]:
+    """Return one value for each axis, from one value for all axes or from a sequence of as many."""
+    if isinstance(values, (list, tuple)):
+        if len(values) == 1:
+            return list(values) * count
+        if len(values) != count:
+            raise ArgumentError(f"one {what} for each of {count} axes is needed, got {len(values)}")
+        return list(values)
+    return [values] * count

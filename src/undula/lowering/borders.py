@@ -1,9 +1,8 @@
-"""Boundaries: how a line goes on beyond its ends, and how long its bands are.
+"""Boundary modes: the values of a line beyond its ends, and the lengths of its bands.
 
-Two families of transforms. The DWT extends the line once, before the first step, and keeps every
-coefficient that the extension touches, as PyWavelets does: ``⌊(N + L - 1) / 2⌋`` in each band. The LWT keeps
-exactly N numbers: even places become the low band, odd places the high one, and every step finds its missing
-neighbours by folding their places back onto the line.
+The DWT extends a line once, before the first step, and keeps every coefficient that the extension touches, as
+PyWavelets does: ``⌊(N + L - 1) / 2⌋`` in each band. The LWT keeps exactly N numbers: even samples become the
+low band, odd ones the high band, and each lifting step extends the band that it reads.
 """
 
 from __future__ import annotations
@@ -15,11 +14,9 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from ..arrays import numpy_array
 from ..errors import ArgumentError, UnknownNameError
-from ..wavelets import Wavelet, as_wavelet
 
 __all__ = [
     "BORDERS",
@@ -32,11 +29,8 @@ __all__ = [
     "band_length",
     "check_mode",
     "combinations",
-    "dwt_coeff_len",
-    "dwt_max_level",
     "extend",
     "max_level",
-    "pad",
     "signal_length",
     "source_places",
 ]
@@ -81,7 +75,7 @@ class Modes:
 
     @staticmethod
     def from_object(mode: object) -> int:
-        """The number of a mode given by name or number."""
+        """Return the number of a mode given by name or number."""
         number: int = getattr(Modes, check_mode(mode))
         return number
 
@@ -90,7 +84,7 @@ _NUMBERED = {getattr(Modes, name): name for name in MODES}
 
 
 def check_mode(mode: object, known: tuple[str, ...] = MODES) -> str:
-    """The name of a mode given by name or by its number in :class:`Modes`, or an error."""
+    """Return the name of a mode given by name or by its number in :class:`Modes`."""
     if isinstance(mode, (int, np.integer)) and not isinstance(mode, bool):
         mode = _NUMBERED.get(int(mode), mode)
     name = mode.lower().strip() if isinstance(mode, str) else mode
@@ -332,7 +326,7 @@ def combinations(n: int, places: NDArray[np.int_], mode: str) -> tuple[NDArray[n
 
 
 def extend(line: NDArray[Any], axis: int, start: int, stop: int, mode: str) -> NDArray[Any]:
-    """The samples of places ``start … stop - 1``, of a line that is known from 0 to its length.
+    """Return the samples ``start … stop - 1`` of a line that is extended beyond its ends.
 
     Examples
     --------
@@ -361,91 +355,22 @@ def extend(line: NDArray[Any], axis: int, start: int, stop: int, mode: str) -> N
 
 
 def band_length(length: int, filter_length: int, mode: str) -> int:
-    """Number of coefficients in each band of the DWT of a line."""
+    """Return the number of coefficients in each band of the DWT of a line."""
     if mode == "periodization":
         return (length + 1) // 2
     return (length + filter_length - 1) // 2
 
 
 def signal_length(bands: int, filter_length: int, mode: str) -> int:
-    """Number of samples that the inverse DWT makes of two bands."""
+    """Return the number of samples that the inverse DWT computes from two bands."""
     return 2 * bands if mode == "periodization" else 2 * bands - filter_length + 2
 
 
 def max_level(length: int, filter_length: int) -> int:
-    """The deepest level of the DWT at which a coefficient is free of border effects."""
+    """Return the deepest level of the DWT at which a coefficient is free of boundary effects."""
     if length < filter_length - 1 or filter_length < 2:
         return 0
     return int(math.log2(length / (filter_length - 1)))
-
-
-def _filter_length(filter_len: object) -> int:
-    if isinstance(filter_len, (int, float, np.number)) and int(filter_len) == filter_len:
-        return int(filter_len)
-    return as_wavelet(filter_len).dec_len
-
-
-def dwt_max_level(data_len: int, filter_len: int | Wavelet | str) -> int:
-    """The deepest useful level for a line, given the filter's length or the wavelet.
-
-    Examples
-    --------
-    >>> dwt_max_level(1000, "db2"), dwt_max_level(1000, 38)
-    (8, 4)
-    """
-    taps = _filter_length(filter_len)
-    if taps < 2:
-        raise ArgumentError(f"a filter has at least 2 taps, got {filter_len!r}")
-    if data_len < 0 or int(data_len) != data_len:
-        raise ArgumentError(f"a length is a whole number from 0 on, got {data_len!r}")
-    return max_level(int(data_len), taps)
-
-
-def dwt_coeff_len(data_len: int, filter_len: int | Wavelet | str, mode: str | int) -> int:
-    """The number of coefficients in each band of a line.
-
-    Examples
-    --------
-    >>> dwt_coeff_len(9, "db2", "symmetric"), dwt_coeff_len(9, "db2", "periodization")
-    (6, 5)
-    """
-    taps = _filter_length(filter_len)
-    if data_len < 1:
-        raise ArgumentError(f"Value of data_len must be greater than zero, got {data_len!r}")
-    if taps < 1:
-        raise ArgumentError(f"Value of filter_len must be greater than zero, got {filter_len!r}")
-    return band_length(int(data_len), taps, check_mode(mode))
-
-
-def pad(x: ArrayLike, pad_widths: Any, mode: str | int) -> NDArray[Any]:
-    """An array extended beyond its ends, as a mode extends the lines of a DWT.
-
-    Parameters
-    ----------
-    x : array_like
-    pad_widths : int, (before, after), or one such pair for each axis
-    mode : str or int
-        Any mode of the DWT.
-
-    Examples
-    --------
-    >>> pad([1, 2, 3], (2, 1), "symmetric")
-    array([2, 1, 1, 2, 3, 3])
-    """
-    array, name = numpy_array(x), check_mode(mode)
-    try:
-        widths = np.broadcast_to(np.asarray(pad_widths), (array.ndim, 2))
-    except ValueError:
-        raise ArgumentError(
-            f"pad_widths are one pair (before, after) or {array.ndim} such pairs, got {pad_widths!r}"
-        ) from None
-    if widths.dtype.kind not in "iu" or (widths < 0).any():
-        raise ArgumentError(f"pad_widths are whole numbers from 0 on, got {pad_widths!r}")
-    for axis, (before, after) in enumerate(widths.tolist()):
-        if name == "periodization":  # an odd line repeats its last sample first
-            array = extend(array, axis, 0, array.shape[axis] + array.shape[axis] % 2, "constant")
-        array = extend(array, axis, -before, array.shape[axis] + after, name)
-    return array
 
 
 def source_places(places: NDArray[np.int_], length: int, mode: str) -> NDArray[np.int_]:

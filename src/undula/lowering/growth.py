@@ -1,4 +1,4 @@
-"""How large integers get in a lifting: a worst case that is proved before anything runs.
+"""Bounds for the integers of a lifting transform, known before anything is computed.
 
 Each number that a lifting computes is a sum of samples with known factors, and of the errors that rounding
 made on the way, at most ½ each:
@@ -44,7 +44,7 @@ Floats = NDArray[np.float64]
 
 
 class Growth(NamedTuple):
-    """How large everything gets in a transform of samples up to ±M: ``gains · M + errors``.
+    """Bounds on the values in a transform of samples up to ±M: ``gains · M + errors``.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Growth(NamedTuple):
     errors: tuple[float, ...]
 
     def bound(self, largest: int, kind: str = "numbers") -> int:
-        """The largest number that samples up to ±``largest`` can lead to."""
+        """Return the largest number that samples up to ±``largest`` can lead to."""
         number = KINDS.index(kind)
         return math.floor(self.gains[number] * largest + self.errors[number])
 
@@ -68,14 +68,14 @@ class Growth(NamedTuple):
         return not self.gains[-1]
 
     def fits(self, largest: int, bits: int) -> bool:
-        """Whether integers of so many bits hold everything."""
+        """Return whether integers of so many bits hold everything."""
         return all(
             self.bound(largest, kind) < 2 ** (width - 1)
             for kind, width in zip(KINDS, WIDTHS[bits], strict=True)
         )
 
     def largest(self, bits: int) -> int:
-        """The largest sample for which integers of so many bits hold everything."""
+        """Return the largest sample for which integers of so many bits hold everything."""
         low, high = 0, 2 ** (bits - 1)
         while high - low > 1:
             middle = (low + high) // 2
@@ -96,11 +96,11 @@ class _Gains(NamedTuple):
 
 
 def _lift(table: StepTable, parts: Sequence[Floats], back: bool) -> Floats:
-    """Takes a step, or takes it back, along the first axis; returns its sums as they are before rounding."""
+    """Take a step, or undo it, along the first axis; return its sums before rounding."""
     step, begin, end = table.step, table.begin, table.end
     target, source = parts[step.target], parts[1 - step.target]
     total = np.zeros_like(target)
-    for tap, (offset, factor) in enumerate(zip(table.offsets, step.rounded.whole, strict=True)):
+    for tap, (offset, factor) in enumerate(zip(table.offsets, step.rounded.weights, strict=True)):
         total[begin:end] += factor * source[begin + offset : end + offset]
         inside = table.table[:, tap] >= 0
         total[table.border[inside]] += factor * source[table.table[inside, tap]]
@@ -109,39 +109,39 @@ def _lift(table: StepTable, parts: Sequence[Floats], back: bool) -> Floats:
 
 
 def _norms(rows: Floats) -> Floats:
-    """The sum of magnitudes, for each place."""
+    """Return the sum of magnitudes at each place."""
     norms: Floats = np.abs(rows).sum(axis=-1)
     return norms
 
 
 def _computed(table: StepTable, parts: Sequence[Floats], back: bool) -> Iterator[tuple[str, Floats, float]]:
-    """Takes a step and says what it computes: kind, norms for each place, and the rounding that it adds."""
+    """Take a step; yield what it computes: the kind, the norm at each place, and the rounding error."""
     step = table.step
-    whole, offset, shift = step.rounded
-    weight = sum(map(abs, whole))
+    weights, offset, shift = step.rounded
+    weight = sum(map(abs, weights))
     products = weight * _norms(parts[1 - step.target]).max(axis=0, initial=0)[np.newaxis]
     norms = _norms(_lift(table, parts, back))
     rounded = 0.5 if shift else 0.0
-    between_two = len(whole) == 2 and whole[0] == whole[1]
+    between_two = len(weights) == 2 and weights[0] == weights[1]
     # Steps between two neighbours may be taken by vector instructions, which have no wider numbers to spare.
-    own = "narrow" if between_two else "medium"
+    sums = "narrow" if between_two else "medium"
     yield "wide", products, offset
-    if max(map(abs, whole)) <= 1:
-        # (Not multiplied. Of more than two terms, the first ones may add up to more than all.)
-        yield own, norms if weight <= 2 else products, offset
-    if between_two and whole[0]:
-        yield "medium", norms / abs(whole[0]), 0.0  # two numbers, before they are multiplied
-    yield own, norms / 2**shift, rounded  # what is added to a number
+    if max(map(abs, weights)) <= 1:
+        # Nothing is multiplied. The sum of the first of more than two terms may be larger than that of all.
+        yield sums, norms if weight <= 2 else products, offset
+    if between_two and weights[0]:
+        yield "medium", norms / abs(weights[0]), 0.0  # two numbers, before they are multiplied
+    yield sums, norms / 2**shift, rounded  # what is added to a number
     yield "numbers", _norms(parts[step.target]), rounded
 
 
 def _adjoint(steps: Sequence[StepTable], high: int, low: Floats) -> Floats:
-    """From factors of the low band to factors of the line, whose high band has so many coefficients."""
+    """Return the factors of the samples, given those of the low band and the length of the high band."""
     parts = [low, np.zeros((high, low.shape[1]))]
     for table in reversed(steps):
         step, begin, end = table.step, table.begin, table.end
         target, source = parts[step.target], parts[1 - step.target]
-        for tap, (offset, factor) in enumerate(zip(table.offsets, step.rounded.whole, strict=True)):
+        for tap, (offset, factor) in enumerate(zip(table.offsets, step.rounded.weights, strict=True)):
             ratio = factor / 2**step.rounded.shift
             source[begin + offset : end + offset] += ratio * target[begin:end]
             for place, at in zip(table.border.tolist(), table.table[:, tap].tolist(), strict=True):
@@ -159,7 +159,7 @@ def _merged(parts: Sequence[Floats]) -> Floats:
 
 @lru_cache(maxsize=1024)
 def _steps(length: int, wavelet: Wavelet, mode: str) -> tuple[StepTable, ...]:
-    """The steps that do anything."""
+    """Return the steps that do anything."""
     if length == 1:
         return ()
     return AxisOp(wavelet, mode, length, "lwt", method="steps", rounded=True).step_tables
@@ -170,7 +170,7 @@ def _steps(length: int, wavelet: Wavelet, mode: str) -> tuple[StepTable, ...]:
 
 @lru_cache(maxsize=512)
 def _reach(wavelet: Wavelet, odd_period: bool) -> tuple[int, int]:
-    """How far away the samples of a number can be, at most; and how many products a pair of samples takes."""
+    """Return how far away the samples of a number are at most, and the products for a pair of samples."""
     chain = lifting(wavelet)
     # (On a periodic line of odd length, places beyond the ends are off by one.)
     reach = len(chain.steps) if odd_period else 0
@@ -181,7 +181,7 @@ def _reach(wavelet: Wavelet, odd_period: bool) -> tuple[int, int]:
 
 
 def _compact(wavelet: Wavelet, mode: str, lengths: Sequence[int]) -> tuple[int, ...]:
-    """Lengths of the same lines, finest first, without most of what is far from their ends.
+    """Return lengths of equivalent lines, finest first, without most samples far from their ends.
 
     In places of the coarsest level, a number reaches once as far as its line, half as far again in the line
     before, and so on. So there are places that see one end, places that see the other, and at least four that
@@ -197,7 +197,7 @@ def _compact(wavelet: Wavelet, mode: str, lengths: Sequence[int]) -> tuple[int, 
 
 
 def _together(wavelet: Wavelet, mode: str, lengths: Sequence[int], first: bool) -> int:
-    """How many of some levels are looked at together: the first ones, or the last."""
+    """Return how many levels are treated together: the first ones, or the last."""
     count = 1
     while count < len(lengths):
         some = lengths[: count + 1] if first else lengths[-count - 1 :]
@@ -209,7 +209,7 @@ def _together(wavelet: Wavelet, mode: str, lengths: Sequence[int], first: bool) 
 
 
 def _forward(wavelet: Wavelet, mode: str, lengths: tuple[int, ...]) -> _Gains:
-    """Gains at the last of some levels, over the samples of the first; lines have these lengths."""
+    """Return the gains at the last of some levels, relative to the samples of the first."""
     first = len(lengths) - _together(wavelet, mode, lengths, False)
     gains = _forward_of(wavelet, mode, _compact(wavelet, mode, lengths[first:]))
     if not first:
@@ -236,7 +236,7 @@ def _forward_of(wavelet: Wavelet, mode: str, lengths: tuple[int, ...]) -> _Gains
 
 
 def _backward(wavelet: Wavelet, mode: str, lengths: tuple[int, ...]) -> Floats:
-    """Gains of each kind at the first of some levels, over the low and over the high band of the last."""
+    """Return the gains of each kind at the first of some levels, relative to the two bands of the last."""
     count = _together(wavelet, mode, lengths, True)
     gains = _backward_of(wavelet, mode, _compact(wavelet, mode, lengths[:count]))
     if count == len(lengths):
@@ -267,7 +267,7 @@ def _backward_of(wavelet: Wavelet, mode: str, lengths: tuple[int, ...]) -> Float
 
 
 def _errors(wavelet: Wavelet, mode: str, length: int, back: bool = False) -> _Gains:
-    """What rounding adds in one level; nothing to what enters."""
+    """Return what rounding adds in one level."""
     return _errors_of(wavelet, mode, *_compact(wavelet, mode, (length,)), back)
 
 
@@ -302,7 +302,7 @@ def _errors_of(wavelet: Wavelet, mode: str, length: int, back: bool) -> _Gains:
 
 
 def _lengths(length: int, levels: int) -> tuple[int, ...]:
-    """Of the lines that are transformed, finest first."""
+    """Return the lengths of the lines of all levels, finest first."""
     found = [length]
     while len(found) < levels:
         found.append((found[-1] + 1) // 2)
@@ -313,7 +313,7 @@ def _lengths(length: int, levels: int) -> tuple[int, ...]:
 def growth(
     wavelets: tuple[Wavelet, ...], modes: tuple[str, ...], lengths: tuple[int, ...], levels: int
 ) -> Growth:
-    """What a transform makes of samples up to 1: a wavelet, a mode and a length for each axis."""
+    """Return the bounds of a transform, given a wavelet, a mode and a length for each axis."""
     levels = min(levels, max(length - 1 for length in lengths).bit_length())  # (then single numbers are left)
     axes = [
         (wavelet, mode, _lengths(length, levels))
@@ -354,7 +354,7 @@ def growth(
 def gains_back(
     wavelets: tuple[Wavelet, ...], modes: tuple[str, ...], lengths: tuple[int, ...], levels: int, bits: int
 ) -> tuple[Floats, float]:
-    """What coefficients can lead to on the way back, as parts of what integers of so many bits hold.
+    """Return what coefficients can lead to in the inverse, as parts of the range of so many bits.
 
     Returns
     -------
@@ -372,7 +372,7 @@ def gains_back(
         for wavelet, mode, length in zip(wavelets, modes, lengths, strict=True)
     ]
     keys = list(product((0, 1), repeat=len(axes)))
-    found = np.zeros((depth, len(keys)))
+    band_gains = np.zeros((depth, len(keys)))
     for last in range(depth):
         for first in range(last + 1):
             along = [_backward(wavelet, mode, sizes[first : last + 1]) for wavelet, mode, sizes in axes]
@@ -381,7 +381,7 @@ def gains_back(
                 numbers = [float(kind[0]) for kind in kinds]
                 for axis, kind in enumerate(kinds):
                     others = math.prod(numbers[:axis] + numbers[axis + 1 :])
-                    found[last, number] = max(found[last, number], (others * kind / limits).max())
+                    band_gains[last, number] = max(band_gains[last, number], (others * kind / limits).max())
     # Errors of rounding: within a level, and as those of the approximation of all finer ones.
     error = passed = 0.0
     for level in range(depth):
@@ -392,7 +392,7 @@ def gains_back(
             error = max(error, ((gains * added + fresh) / limits).max())
             added = float(gains[0] * added + fresh[0])
         if level:
-            passed += added * found[level - 1, 0]
+            passed += added * band_gains[level - 1, 0]
     nothing = np.zeros((levels - depth) * (len(keys) - 1))
-    weights = np.concatenate([found[-1:, 0], nothing, found[::-1, 1:].ravel()])
+    weights = np.concatenate([band_gains[-1:, 0], nothing, band_gains[::-1, 1:].ravel()])
     return weights * (1 + SLACK), (error + passed) * (1 + SLACK)

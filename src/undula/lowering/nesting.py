@@ -9,20 +9,96 @@ Three orders of the same bands occur:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
-from .axes import one_axis, two_axes
-from .coeffs import from_keys, keyed_as
+import numpy as np
 
-__all__ = ["FORMS", "Form"]
+from ..arrays import numpy_array
+from ..errors import ArgumentError, ArgumentTypeError
+from .axes import one_axis, two_axes
+
+__all__ = ["FORMS", "Form", "detail_keys", "from_keys", "keyed_as", "to_keys"]
+
+FORMATS = ("wavedec", "wavedec2", "wavedecn")
+_TUPLE = ("da", "ad", "dd")  # the order of a wavedec2 tuple: horizontal, vertical, diagonal
 
 NESTING = {
     "wavedec": "[cA, cD of the coarsest level, …]",
     "wavedec2": "[cA, (cH, cV, cD) of the coarsest level, …], details three arrays each",
     "wavedecn": "[approximation, details of the coarsest level, …], details a dictionary of arrays each",
 }
+
+
+def detail_keys(axes: int) -> list[str]:
+    """Return the keys of the details of one level, in alphabetical order.
+
+    Examples
+    --------
+    >>> detail_keys(2)
+    ['ad', 'da', 'dd']
+    """
+    return ["".join(letters) for letters in product("ad", repeat=axes)][1:]
+
+
+def to_keys(coeffs: Sequence[Any], read: Callable[[Any], Any] = numpy_array) -> list[Any]:
+    """Return coefficients in any nesting with the details of each level as a dictionary of arrays.
+
+    ``read`` converts what the caller passed to an array.
+    """
+    if isinstance(coeffs, (str, Mapping, np.ndarray)) or not isinstance(coeffs, Sequence) or not coeffs:
+        raise ArgumentTypeError(
+            f"coefficients are a list [approximation, details, …], got {type(coeffs).__name__}"
+        )
+    if coeffs[0] is None:
+        raise ArgumentError("the approximation is needed, got None")
+    levels = []
+    for number, level in enumerate(coeffs[1:], 1):
+        if isinstance(level, Mapping):
+            named = dict(level)
+        elif isinstance(level, (tuple, list)):
+            if len(level) != 3:
+                raise ArgumentError(f"details {number} are three arrays (cH, cV, cD), got {len(level)}")
+            named = dict(zip(_TUPLE, level, strict=True))
+        else:
+            named = {"d": level}
+        missing = [key for key, array in named.items() if array is None]
+        if missing or not named:
+            raise ArgumentError(f"details {number} are needed as arrays, got None for {missing}")
+        levels.append({key: read(named[key]) for key in sorted(named)})
+    return [read(coeffs[0]), *levels]
+
+
+def from_keys(coeffs: Sequence[Any], output_format: str) -> list[Any]:
+    """Return coefficients with details by key in the nesting of ``wavedec``, ``wavedec2`` or ``wavedecn``."""
+    if output_format not in FORMATS:
+        raise ArgumentError(f"output_format is one of {FORMATS}, got {output_format!r}")
+    if output_format == "wavedec":
+        return [coeffs[0], *(level["d"] for level in coeffs[1:])]
+    if output_format == "wavedec2":
+        return [coeffs[0], *(tuple(level[key] for key in _TUPLE) for level in coeffs[1:])]
+    return list(coeffs)
+
+
+def keyed_as(coeffs: Any, form: str) -> list[Any] | None:
+    """Return coefficients with details by key; None if they are not nested in this form."""
+    if not isinstance(coeffs, (list, tuple)) or not coeffs:
+        return None
+    keyed: list[Any] = [coeffs[0]]
+    for level in coeffs[1:]:
+        if form == "wavedec":
+            keyed.append({"d": level})
+        elif form == "wavedec2" and isinstance(level, (tuple, list)) and len(level) == 3:
+            keyed.append(dict(zip(_TUPLE, level, strict=True)))
+        elif form == "wavedecn" and isinstance(level, Mapping):
+            keyed.append(dict(level))
+        elif level is None:
+            keyed.append({})
+        else:
+            return None
+    return keyed
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ of coefficients, and it is the one place that knows how coefficients are nested.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -15,18 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..wavelets import Wavelet, as_wavelet
-from .axes import Axes, checked_axes
+from .axes import Axes, checked_axes, per_axis
 from .axis import AxisOp
-from .borders import LWT_MODES, MODES, band_length, check_mode, signal_length
+from .borders import LWT_MODES, MODES, band_length, check_mode, max_level, signal_length
 from .choose import LiftingLimits, axis_op
-from .coeffs import per_axis
 
-__all__ = ["BandTree", "Operators", "TransformSpec", "transform_spec"]
+__all__ = ["MAX_LEVEL", "BandTree", "Operators", "TransformSpec", "checked_level", "transform_spec"]
 
 Shape = tuple[int, ...]
 Operators = tuple[tuple[int, AxisOp], ...]
+MAX_LEVEL = 64  # No array is large enough for more levels.
 NO_COEFFICIENTS = "At least one coefficient parameter must be specified."
 
 
@@ -321,3 +322,29 @@ def _checked_shape(spec: TransformSpec, lengths: Shape, shape: Shape) -> Shape:
 def deepest_lwt(spec: TransformSpec, shape: Shape) -> int:
     """Return the level at which the longest line of an LWT is a single number."""
     return max(1, *(math.ceil(math.log2(max(1, shape[axis]))) for axis in spec.axes))
+
+
+def checked_level(
+    shape: Sequence[int],
+    wavelets: Sequence[Wavelet],
+    axes: Sequence[int],
+    level: int | None,
+    stacklevel: int = 3,
+) -> int:
+    """Return the level, or the deepest useful one for None; warn if it is deeper than useful."""
+    lengths = ((shape[axis], wavelet.dec_len) for axis, wavelet in zip(axes, wavelets, strict=True))
+    deepest = min(max_level(*pair) for pair in lengths)
+    if level is None:
+        return deepest
+    if not isinstance(level, (int, np.integer)) or isinstance(level, bool):
+        raise ArgumentTypeError(f"level must be an integer or None, got {level!r}")
+    if not 0 <= level <= MAX_LEVEL:
+        raise ArgumentError(f"level must be from 0 to {MAX_LEVEL}, got {level}")
+    if level > deepest:
+        warnings.warn(
+            f"Level value of {level} is too high for shape {tuple(shape)}: beyond {deepest} all coefficients"
+            " will experience boundary effects.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+    return int(level)

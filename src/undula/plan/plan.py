@@ -40,8 +40,8 @@ from ..engines.gpu.transform import DeviceLevel
 from ..engines.host import HostEngine, array_call, checked_targets, decompose, recompose
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..lowering.axes import Axes
-from ..lowering.coeffs import checked_level, from_keys, keyed_as
-from ..lowering.spec import BandTree, Operators, transform_spec
+from ..lowering.nesting import from_keys, keyed_as
+from ..lowering.spec import BandTree, Operators, checked_level, transform_spec
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet
 from . import model

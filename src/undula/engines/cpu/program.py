@@ -107,9 +107,9 @@ def _numbers(op: AxisOp, numbers: Sequence[float], dtype: np.dtype[Any]) -> NDAr
     if dtype.kind == "f":
         return np.array(numbers, dtype=dtype)
     rounded = [step.rounded for step in _steps(op)[1]]
-    steps = [part for step in rounded for part in (step.whole[0], step.offset, step.shift)]
+    steps = [part for step in rounded for part in (step.weights[0], step.offset, step.shift)]
     steps += [0] * (12 - len(steps))
-    steps.append(int(all(abs(step.whole[0]) <= 1 for step in rounded)))  # sums fit their own width
+    steps.append(int(all(abs(step.weights[0]) <= 1 for step in rounded)))  # sums fit their own width
     memory = np.zeros(INTEGER_FACTORS + 8 * len(steps), np.uint8)
     memory[: 8 * dtype.itemsize].view(dtype)[:] = [0, 0, 0, 0, 1, 1, 1, 0]
     memory[INTEGER_FACTORS:].view(np.int64)[:] = steps

@@ -31,7 +31,7 @@ class StepsPass:
         self.outer, self.inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
         self.samples = math.prod(shape)
         self.factors: list[Array] = [
-            np.array(step.rounded.whole, np.int64)
+            np.array(step.rounded.weights, np.int64)
             if dtype.kind == "i"
             else np.array([tap.factor for tap in step.taps], dtype)
             for step in op.steps

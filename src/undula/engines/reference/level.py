@@ -297,5 +297,5 @@ def _integer_steps(
 def _rounded(terms: Sequence[tuple[Any, Array]]) -> Array:
     """⌊sum + ½⌋ with factors that are fractions over a power of two."""
     made = rounding([value for value, _ in terms])
-    total = sum(whole * part.astype(np.int64) for whole, (_, part) in zip(made.whole, terms, strict=True))
+    total = sum(whole * part.astype(np.int64) for whole, (_, part) in zip(made.weights, terms, strict=True))
     return np.asarray((total + made.offset) >> made.shift)

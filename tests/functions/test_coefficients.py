@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import undula
-from undula import lowering
 
 MODES = pywt.Modes.modes
 FORMATS = {"wavedec": pywt.wavedec, "wavedec2": pywt.wavedec2, "wavedecn": pywt.wavedecn}
@@ -53,26 +52,26 @@ def assert_nested_equal(a: Any, b: Any) -> None:
 def test_layouts(form: str, shape: tuple[int, ...], axes: tuple[int, ...] | None, level: int) -> None:
     options = {} if axes is None else {"axes": axes}
     coeffs = decomposed(form, shape, level, **options)
-    array, slices = lowering.coeffs_to_array(coeffs, axes=axes)
+    array, slices = undula.coeffs_to_array(coeffs, axes=axes)
     wanted, places = pywt.coeffs_to_array(coeffs, axes=axes)
     np.testing.assert_array_equal(array, wanted)
     if level:
         assert_nested_equal(slices, places)
     assert_nested_equal(
-        lowering.array_to_coeffs(array, slices, form), pywt.array_to_coeffs(wanted, places, form)
+        undula.array_to_coeffs(array, slices, form), pywt.array_to_coeffs(wanted, places, form)
     )
-    line, cuts, shapes = lowering.ravel_coeffs(coeffs, axes=axes)
+    line, cuts, shapes = undula.ravel_coeffs(coeffs, axes=axes)
     theirs = pywt.ravel_coeffs(coeffs, axes=axes)
     np.testing.assert_array_equal(line, theirs[0])
     assert_nested_equal([cuts, shapes], list(theirs[1:]))
-    assert_nested_equal(lowering.unravel_coeffs(line, cuts, shapes, form), pywt.unravel_coeffs(*theirs, form))
+    assert_nested_equal(undula.unravel_coeffs(line, cuts, shapes, form), pywt.unravel_coeffs(*theirs, form))
 
 
 def test_coefficients_cut_out_are_views() -> None:
-    array, slices = lowering.coeffs_to_array(decomposed("wavedec2", (16, 16), 2))
+    array, slices = undula.coeffs_to_array(decomposed("wavedec2", (16, 16), 2))
     for part in (
-        lowering.array_to_coeffs(array, slices)[0],
-        lowering.array_to_coeffs(array, slices)[1]["dd"],
+        undula.array_to_coeffs(array, slices)[0],
+        undula.array_to_coeffs(array, slices)[1]["dd"],
     ):
         assert np.shares_memory(part, array)
 
@@ -85,17 +84,17 @@ def test_coefficients_cut_out_are_views() -> None:
     st.none() | st.integers(0, 4),
 )
 def test_shapes(shape: list[int], wavelet: str, mode: str, level: int | None) -> None:
-    mine = lowering.wavedecn_shapes(tuple(shape), wavelet, mode, level)
+    mine = undula.wavedecn_shapes(tuple(shape), wavelet, mode, level)
     theirs = pywt.wavedecn_shapes(tuple(shape), wavelet, mode, level)
     assert_nested_equal(mine, theirs)
-    assert lowering.wavedecn_size(mine) == pywt.wavedecn_size(theirs)
-    assert lowering.dwtn_max_level(tuple(shape), wavelet) == pywt.dwtn_max_level(tuple(shape), wavelet)
+    assert undula.wavedecn_size(mine) == pywt.wavedecn_size(theirs)
+    assert undula.dwtn_max_level(tuple(shape), wavelet) == pywt.dwtn_max_level(tuple(shape), wavelet)
 
 
 def test_shapes_with_a_wavelet_and_a_mode_for_each_axis() -> None:
     options: Any = ((20, 30), ("haar", "db4"), ("zero", "periodization"), 1, (1, 0))
-    assert_nested_equal(lowering.wavedecn_shapes(*options), pywt.wavedecn_shapes(*options))
-    assert lowering.dwtn_max_level((20, 90), ("haar", "db4"), (1, 0)) == pywt.dwtn_max_level(
+    assert_nested_equal(undula.wavedecn_shapes(*options), pywt.wavedecn_shapes(*options))
+    assert undula.dwtn_max_level((20, 90), ("haar", "db4"), (1, 0)) == pywt.dwtn_max_level(
         (20, 90), ("haar", "db4"), (1, 0)
     )
 
@@ -103,12 +102,12 @@ def test_shapes_with_a_wavelet_and_a_mode_for_each_axis() -> None:
 @pytest.mark.filterwarnings("ignore:Level value")
 def test_size_of_arrays() -> None:
     coeffs = decomposed("wavedecn", (9, 9), 2)
-    assert lowering.wavedecn_size(coeffs) == pywt.wavedecn_size(coeffs)
+    assert undula.wavedecn_size(coeffs) == pywt.wavedecn_size(coeffs)
 
 
 def test_levels_too_deep_are_warned_of() -> None:
     with pytest.warns(UserWarning, match="Level value of 5 is too high"):
-        lowering.wavedecn_shapes((8, 8), "db4", level=5)
+        undula.wavedecn_shapes((8, 8), "db4", level=5)
 
 
 @given(
@@ -120,59 +119,59 @@ def test_levels_too_deep_are_warned_of() -> None:
 def test_pad(mode: str, shape: list[int], before: int, after: int) -> None:
     x = np.random.default_rng(1).standard_normal(shape)
     np.testing.assert_allclose(
-        lowering.pad(x, (before, after), mode), pywt.pad(x, (before, after), mode), atol=1e-12
+        undula.pad(x, (before, after), mode), pywt.pad(x, (before, after), mode), atol=1e-12
     )
-    np.testing.assert_allclose(lowering.pad(x, before, mode), pywt.pad(x, before, mode), atol=1e-12)
+    np.testing.assert_allclose(undula.pad(x, before, mode), pywt.pad(x, before, mode), atol=1e-12)
     each = [(before, after)] * len(shape)
-    np.testing.assert_allclose(lowering.pad(x, each, mode), pywt.pad(x, each, mode), atol=1e-12)
+    np.testing.assert_allclose(undula.pad(x, each, mode), pywt.pad(x, each, mode), atol=1e-12)
 
 
 def test_modes_by_number() -> None:
     for name in MODES:
-        assert getattr(lowering.Modes, name) == getattr(pywt.Modes, name)
-        assert lowering.Modes.from_object(name) == lowering.Modes.from_object(getattr(lowering.Modes, name))
-        assert lowering.dwt_coeff_len(9, 4, getattr(pywt.Modes, name)) == pywt.dwt_coeff_len(9, 4, name)
-    assert lowering.Modes.modes == MODES
+        assert getattr(undula.Modes, name) == getattr(pywt.Modes, name)
+        assert undula.Modes.from_object(name) == undula.Modes.from_object(getattr(undula.Modes, name))
+        assert undula.dwt_coeff_len(9, 4, getattr(pywt.Modes, name)) == pywt.dwt_coeff_len(9, 4, name)
+    assert undula.Modes.modes == MODES
 
 
 @given(st.integers(0, 5000), st.sampled_from(["haar", "db5", 2, 3, 10, 41]))
 def test_max_level(length: int, taps: Any) -> None:
-    assert lowering.dwt_max_level(length, taps) == pywt.dwt_max_level(length, taps)
+    assert undula.dwt_max_level(length, taps) == pywt.dwt_max_level(length, taps)
 
 
 COEFFS = [np.ones((2, 2)), tuple(np.ones((3, 2, 2)))]
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
-    "no list": (lambda: lowering.coeffs_to_array(5), "got int"),  # type: ignore[arg-type]
-    "no approximation": (lambda: lowering.coeffs_to_array([None, np.ones(2)]), "None"),
-    "no details": (lambda: lowering.coeffs_to_array([np.ones((2, 2)), (None, None, None)]), "None"),
-    "two details": (lambda: lowering.coeffs_to_array([np.ones((2, 2)), (np.ones((2, 2)),) * 2]), "got 2"),
+    "no list": (lambda: undula.coeffs_to_array(5), "got int"),  # type: ignore[arg-type]
+    "no approximation": (lambda: undula.coeffs_to_array([None, np.ones(2)]), "None"),
+    "no details": (lambda: undula.coeffs_to_array([np.ones((2, 2)), (None, None, None)]), "None"),
+    "two details": (lambda: undula.coeffs_to_array([np.ones((2, 2)), (np.ones((2, 2)),) * 2]), "got 2"),
     "unequal details": (
-        lambda: lowering.coeffs_to_array(
+        lambda: undula.coeffs_to_array(
             [np.ones((2, 2)), (np.ones((2, 2)), np.ones((2, 3)), np.ones((2, 2)))]
         ),
         r"\(2, 3\)",
     ),
-    "axes unsaid": (lambda: lowering.ravel_coeffs([np.ones((2, 2)), np.ones((2, 2))]), "axes="),
-    "wrong axes": (lambda: lowering.coeffs_to_array(COEFFS, axes=(0, 5)), r"\(0, 5\)"),
+    "axes unsaid": (lambda: undula.ravel_coeffs([np.ones((2, 2)), np.ones((2, 2))]), "axes="),
+    "wrong axes": (lambda: undula.coeffs_to_array(COEFFS, axes=(0, 5)), r"\(0, 5\)"),
     "a gap with no padding": (
-        lambda: lowering.coeffs_to_array([np.ones((2, 2)), tuple(np.ones((3, 3, 3)))], padding=None),
+        lambda: undula.coeffs_to_array([np.ones((2, 2)), tuple(np.ones((3, 3, 3)))], padding=None),
         r"31 coefficients.*\(5, 5\)",
     ),
-    "unknown format": (lambda: lowering.array_to_coeffs(np.ones(4), [(slice(2),)], "wavedec3"), "wavedec3"),
-    "slices missing": (lambda: lowering.array_to_coeffs(np.ones(4), []), "got list"),
-    "shapes missing": (lambda: lowering.unravel_coeffs(np.ones(4), [slice(4)], []), "got 0 and 1"),
-    "filter of one tap": (lambda: lowering.dwt_max_level(8, 1), "got 1"),
-    "negative length": (lambda: lowering.dwt_max_level(-1, 4), "-1"),
-    "no data": (lambda: lowering.dwt_coeff_len(0, 4, "zero"), "greater than zero"),
-    "no filter": (lambda: lowering.dwt_coeff_len(4, 0, "zero"), "greater than zero"),
-    "mode number": (lambda: lowering.Modes.from_object(99), "99"),
-    "negative pad": (lambda: lowering.pad([1, 2], -1, "zero"), "-1"),
-    "pads of three axes": (lambda: lowering.pad([1, 2], [(1, 1)] * 3, "zero"), "1 such pairs"),
-    "too few wavelets": (lambda: lowering.dwtn_max_level((8, 8, 8), ("haar", "db2")), "got 2"),
-    "axis of a shape": (lambda: lowering.wavedecn_shapes((8, 8), "haar", axes=(0, 3)), r"\(0, 3\)"),
-    "axis twice": (lambda: lowering.wavedecn_shapes((8, 8), "haar", axes=(0, 0)), r"\(0, 0\)"),
-    "negative level": (lambda: lowering.wavedecn_shapes((8, 8), "haar", level=-1), "-1"),
-    "level a word": (lambda: lowering.wavedecn_shapes((8, 8), "haar", level="2"), "'2'"),  # type: ignore[arg-type]
+    "unknown format": (lambda: undula.array_to_coeffs(np.ones(4), [(slice(2),)], "wavedec3"), "wavedec3"),
+    "slices missing": (lambda: undula.array_to_coeffs(np.ones(4), []), "got list"),
+    "shapes missing": (lambda: undula.unravel_coeffs(np.ones(4), [slice(4)], []), "got 0 and 1"),
+    "filter of one tap": (lambda: undula.dwt_max_level(8, 1), "got 1"),
+    "negative length": (lambda: undula.dwt_max_level(-1, 4), "-1"),
+    "no data": (lambda: undula.dwt_coeff_len(0, 4, "zero"), "greater than zero"),
+    "no filter": (lambda: undula.dwt_coeff_len(4, 0, "zero"), "greater than zero"),
+    "mode number": (lambda: undula.Modes.from_object(99), "99"),
+    "negative pad": (lambda: undula.pad([1, 2], -1, "zero"), "-1"),
+    "pads of three axes": (lambda: undula.pad([1, 2], [(1, 1)] * 3, "zero"), "1 such pairs"),
+    "too few wavelets": (lambda: undula.dwtn_max_level((8, 8, 8), ("haar", "db2")), "got 2"),
+    "axis of a shape": (lambda: undula.wavedecn_shapes((8, 8), "haar", axes=(0, 3)), r"\(0, 3\)"),
+    "axis twice": (lambda: undula.wavedecn_shapes((8, 8), "haar", axes=(0, 0)), r"\(0, 0\)"),
+    "negative level": (lambda: undula.wavedecn_shapes((8, 8), "haar", level=-1), "-1"),
+    "level a word": (lambda: undula.wavedecn_shapes((8, 8), "haar", level="2"), "'2'"),  # type: ignore[arg-type]
 }
 
 

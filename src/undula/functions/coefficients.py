@@ -1,0 +1,349 @@
+"""Functions on coefficients: their shapes, and how they are arranged in one array.
+
+Coefficients are nested as PyWavelets nests them: ``[approximation, details of the coarsest level, …]``, where
+the details of a level are one array (``wavedec``), three in a tuple (``wavedec2``) or a dictionary by key
+(``wavedecn``). Along each transformed axis, the bands of one array are in the order
+
+    approximation | details, coarsest level | … | details, finest level
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..arrays import numpy_array
+from ..errors import ArgumentError, ArgumentTypeError
+from ..lowering.axes import Axes, checked_axes, per_axis
+from ..lowering.borders import band_length, check_mode, extend, max_level
+from ..lowering.nesting import detail_keys, from_keys, to_keys
+from ..lowering.spec import BandTree, checked_level, transform_spec
+from ..wavelets import Wavelet, as_wavelet
+
+__all__ = [
+    "array_to_coeffs",
+    "coeffs_to_array",
+    "dwt_coeff_len",
+    "dwt_max_level",
+    "dwtn_max_level",
+    "pad",
+    "ravel_coeffs",
+    "unravel_coeffs",
+    "wavedecn_shapes",
+    "wavedecn_size",
+]
+
+Array = NDArray[Any]
+
+
+# --- shapes ---------------------------------------------------------------------------------------
+
+
+def _filter_length(filter_len: object) -> int:
+    if isinstance(filter_len, (int, float, np.number)) and int(filter_len) == filter_len:
+        return int(filter_len)
+    return as_wavelet(filter_len).dec_len
+
+
+def dwt_max_level(data_len: int, filter_len: int | Wavelet | str) -> int:
+    """Return the deepest useful level of a one-dimensional DWT.
+
+    Parameters
+    ----------
+    data_len : int
+        Number of samples.
+    filter_len : int, Wavelet or str
+        Number of filter taps, or a wavelet.
+
+    Examples
+    --------
+    >>> dwt_max_level(1000, "db2"), dwt_max_level(1000, 38)
+    (8, 4)
+    """
+    taps = _filter_length(filter_len)
+    if taps < 2:
+        raise ArgumentError(f"a filter has at least 2 taps, got {filter_len!r}")
+    if data_len < 0 or int(data_len) != data_len:
+        raise ArgumentError(f"a length is a whole number from 0 on, got {data_len!r}")
+    return max_level(int(data_len), taps)
+
+
+def dwt_coeff_len(data_len: int, filter_len: int | Wavelet | str, mode: str | int) -> int:
+    """Return the number of coefficients in each band of a one-dimensional DWT.
+
+    Parameters
+    ----------
+    data_len : int
+        Number of samples.
+    filter_len : int, Wavelet or str
+        Number of filter taps, or a wavelet.
+    mode : str or int
+        Boundary mode, one of ``undula.MODES``.
+
+    Examples
+    --------
+    >>> dwt_coeff_len(9, "db2", "symmetric"), dwt_coeff_len(9, "db2", "periodization")
+    (6, 5)
+    """
+    taps = _filter_length(filter_len)
+    if data_len < 1:
+        raise ArgumentError(f"Value of data_len must be greater than zero, got {data_len!r}")
+    if taps < 1:
+        raise ArgumentError(f"Value of filter_len must be greater than zero, got {filter_len!r}")
+    return band_length(int(data_len), taps, check_mode(mode))
+
+
+def dwtn_max_level(
+    shape: Sequence[int] | int,
+    wavelet: Wavelet | str | Sequence[Any],
+    axes: Axes = None,
+) -> int:
+    """Return the deepest useful level for a shape: the smallest of those of its axes.
+
+    Examples
+    --------
+    >>> dwtn_max_level((64, 32), ("db2", "db4"))
+    2
+    """
+    lengths = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    numbers = checked_axes(axes, len(lengths))
+    wavelets = [as_wavelet(w) for w in per_axis(wavelet, len(numbers), "wavelet")]
+    return min(dwt_max_level(lengths[axis], w.dec_len) for axis, w in zip(numbers, wavelets, strict=True))
+
+
+def wavedecn_shapes(
+    shape: Sequence[int] | int,
+    wavelet: Wavelet | str | Sequence[Any],
+    mode: str | int | Sequence[Any] = "symmetric",
+    level: int | None = None,
+    axes: Axes = None,
+) -> list[Any]:
+    """Return the shapes of the coefficients of ``wavedecn``, without computing them.
+
+    Examples
+    --------
+    >>> wavedecn_shapes((6, 7), "haar", level=1)
+    [(3, 4), {'ad': (3, 4), 'da': (3, 4), 'dd': (3, 4)}]
+    """
+    lengths = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    spec = transform_spec(len(lengths), wavelet, mode, axes)
+    levels = checked_level(lengths, spec.wavelets, spec.axes, level)
+    return BandTree.of_samples(spec, lengths, levels).shapes if levels else [lengths]
+
+
+def wavedecn_size(shapes: Sequence[Any]) -> int:
+    """Return the number of coefficients, given their shapes or the coefficients themselves.
+
+    Examples
+    --------
+    >>> wavedecn_size(wavedecn_shapes((6, 7), "haar", level=1))
+    48
+    """
+
+    def size(part: Any) -> int:
+        if part is None:
+            return 0
+        return int(part.size) if hasattr(part, "size") else math.prod(part)
+
+    return size(shapes[0]) + sum(size(part) for level in shapes[1:] for part in level.values())
+
+
+# --- one array ------------------------------------------------------------------------------------
+
+
+def pad(x: ArrayLike, pad_widths: Any, mode: str | int) -> NDArray[Any]:
+    """Extend an array beyond its ends as the DWT does.
+
+    Parameters
+    ----------
+    x : array_like
+    pad_widths : int, (before, after), or one such pair for each axis
+        Number of samples to add.
+    mode : str or int
+        Boundary mode, one of ``undula.MODES``.
+
+    Returns
+    -------
+    ndarray
+
+    Examples
+    --------
+    >>> pad([1, 2, 3], (2, 1), "symmetric")
+    array([2, 1, 1, 2, 3, 3])
+    """
+    array, name = numpy_array(x), check_mode(mode)
+    try:
+        widths = np.broadcast_to(np.asarray(pad_widths), (array.ndim, 2))
+    except ValueError:
+        raise ArgumentError(
+            f"pad_widths must be one pair (before, after) or {array.ndim} such pairs, got {pad_widths!r}"
+        ) from None
+    if widths.dtype.kind not in "iu" or (widths < 0).any():
+        raise ArgumentError(f"pad_widths must be non-negative integers, got {pad_widths!r}")
+    for axis, (before, after) in enumerate(widths.tolist()):
+        if name == "periodization":  # A line of odd length repeats its last sample first.
+            array = extend(array, axis, 0, array.shape[axis] + array.shape[axis] % 2, "constant")
+        array = extend(array, axis, -before, array.shape[axis] + after, name)
+    return array
+
+
+def _checked(coeffs: Sequence[Any], axes: Axes) -> tuple[list[Any], list[int]]:
+    """Return coefficients by key, and the axes along which they were transformed."""
+    keyed = to_keys(coeffs)
+    ndim = keyed[0].ndim
+    count = len(next(iter(keyed[1]))) if len(keyed) > 1 else ndim
+    if axes is None and count != ndim:
+        raise ArgumentError(
+            f"details of {count} axes in arrays of {ndim} dimensions: say which, such as axes=(-2, -1)"
+        )
+    numbers = checked_axes(axes, ndim)
+    if len(keyed) > 1 and len(numbers) != count:
+        raise ArgumentError(f"axes {axes} do not fit details of {count} axes")
+    for number, level in enumerate(keyed[1:], 1):
+        shapes = {array.shape for array in level.values()}
+        if sorted(level) != detail_keys(len(numbers)) or len(shapes) != 1 or len(next(iter(shapes))) != ndim:
+            raise ArgumentError(
+                f"details {number} must be {detail_keys(len(numbers))} of one shape, got"
+                f" { {key: array.shape for key, array in level.items()} }"
+            )
+    return keyed, numbers
+
+
+def coeffs_to_array(
+    coeffs: Sequence[Any], padding: float | None = 0, axes: Axes = None
+) -> tuple[Array, list[Any]]:
+    """Arrange all coefficients in one array, the approximation in its first corner.
+
+    Parameters
+    ----------
+    coeffs : sequence
+        Coefficients from ``wavedec``, ``wavedec2`` or ``wavedecn``.
+    padding : number or None, optional
+        Value of the gaps between bands. With None, a gap is an error. The default is 0.
+    axes : int or sequence of int, optional
+        The transformed axes. The default is all axes.
+
+    Returns
+    -------
+    array : ndarray
+    slices : list
+        The slices of the bands, for :func:`array_to_coeffs`.
+
+    Examples
+    --------
+    >>> a = np.ones((2, 2))
+    >>> array, slices = coeffs_to_array([a, (2 * a, 3 * a, 4 * a)])
+    >>> print(array)
+    [[1. 1. 3. 3.]
+     [1. 1. 3. 3.]
+     [2. 2. 4. 4.]
+     [2. 2. 4. 4.]]
+    """
+    keyed, numbers = _checked(coeffs, axes)
+    approximation = keyed[0]
+    shape = list(approximation.shape)
+    slices: list[Any] = [tuple(slice(n) for n in shape)]
+    for level in keyed[1:]:
+        size = next(iter(level.values())).shape
+        places = {}
+        for key in level:
+            place = [slice(n) if axis in numbers else slice(None) for axis, n in enumerate(size)]
+            for letter, axis in zip(key, numbers, strict=True):
+                if letter == "d":
+                    place[axis] = slice(shape[axis], shape[axis] + size[axis])
+            places[key] = tuple(place)
+        slices.append(places)
+        for axis in range(len(shape)):
+            shape[axis] = shape[axis] + size[axis] if axis in numbers else max(shape[axis], size[axis])
+    count = approximation.size + sum(array.size for level in keyed[1:] for array in level.values())
+    if padding is None and count != math.prod(shape):
+        raise ArgumentError(
+            f"{count} coefficients do not fill an array of shape {tuple(shape)}; give a padding for the gaps"
+        )
+    array = np.full(shape, 0 if padding is None else padding, dtype=approximation.dtype)
+    array[slices[0]] = approximation
+    for level, places in zip(keyed[1:], slices[1:], strict=True):
+        for key, band in level.items():
+            array[places[key]] = band
+    return array, slices
+
+
+def array_to_coeffs(arr: Array, coeff_slices: Sequence[Any], output_format: str = "wavedecn") -> list[Any]:
+    """Invert :func:`coeffs_to_array`; the coefficients are views of the array.
+
+    Parameters
+    ----------
+    arr : ndarray
+    coeff_slices : list
+    output_format : {"wavedecn", "wavedec2", "wavedec"}, optional
+        The function in whose form coefficients are returned. The default is ``"wavedecn"``.
+    """
+    return from_keys(_cut(numpy_array(arr), coeff_slices, lambda part, _: part), output_format)
+
+
+def ravel_coeffs(coeffs: Sequence[Any], axes: Axes = None) -> tuple[Array, list[Any], list[Any]]:
+    """Concatenate all coefficients into one one-dimensional array.
+
+    Returns
+    -------
+    line : ndarray
+    slices, shapes : list
+        The slices and shapes of the bands, for :func:`unravel_coeffs`.
+    """
+    keyed, _ = _checked(coeffs, axes)
+    slices: list[Any] = []
+    shapes: list[Any] = []
+    end = 0
+    for level in keyed:
+        parts = level if isinstance(level, dict) else {"": level}
+        places = {}
+        for key, array in parts.items():
+            places[key] = slice(end or None, end + array.size)
+            end += array.size
+        slices.append(places if isinstance(level, dict) else places[""])
+        shapes.append({k: a.shape for k, a in parts.items()} if isinstance(level, dict) else level.shape)
+    line = np.concatenate([array.ravel() for array in _arrays(keyed)]).astype(keyed[0].dtype, copy=False)
+    return line, slices, shapes
+
+
+def unravel_coeffs(
+    arr: Array, coeff_slices: Sequence[Any], coeff_shapes: Sequence[Any], output_format: str = "wavedecn"
+) -> list[Any]:
+    """Invert :func:`ravel_coeffs`; the coefficients are views of the line."""
+    if len(coeff_slices) != len(coeff_shapes):
+        raise ArgumentError(
+            f"as many shapes as slices are needed, got {len(coeff_shapes)} and {len(coeff_slices)}"
+        )
+    line = numpy_array(arr)
+
+    def folded(part: Array, place: tuple[int, str | None]) -> Array:
+        number, key = place
+        shape = coeff_shapes[number] if key is None else coeff_shapes[number][key]
+        return part.reshape(shape)
+
+    return from_keys(_cut(line, coeff_slices, folded), output_format)
+
+
+def _arrays(keyed: Sequence[Any]) -> Iterator[Array]:
+    for level in keyed:
+        if isinstance(level, dict):
+            yield from level.values()
+        else:
+            yield level
+
+
+def _cut(
+    array: Array, slices: Sequence[Any], change: Callable[[Array, tuple[int, str | None]], Array]
+) -> list[Any]:
+    if isinstance(slices, (str, Mapping)) or not isinstance(slices, Sequence) or not slices:
+        raise ArgumentTypeError(
+            f"coeff_slices must be the list that was returned with the array, got {type(slices).__name__}"
+        )
+    coeffs: list[Any] = [change(array[slices[0]], (0, None))]
+    for number, level in enumerate(slices[1:], 1):
+        coeffs.append({key: change(array[place], (number, key)) for key, place in level.items()})
+    return coeffs
