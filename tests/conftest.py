@@ -33,18 +33,44 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--screenshots", help="a folder for pictures of the Studio, such as docs/images/studio")
 
 
+FILTERS = pytest.StashKey["subprocess.Popen[bytes]"]()
+FILTER_ONCE = """
+import numpy as np, undula
+for dtype in ("uint8", "float64"):
+    image = (np.arange(64 * 64 * 3).reshape(64, 64, 3) * 37 % 251).astype(dtype)
+    for filter in (undula.denoise, undula.despeckle, undula.sharpen, undula.enhance):
+        filter(image[..., 0])
+        filter(image)
+"""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Compiles the kernels of the CPU once, on all cores, before every worker needs all of them at once."""
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         return
-    kernels = [
-        (name, kind) for kind in LIKE for name in ADDRESSES if name != "mix_planes" or kind != "float64"
+    # Kernels of one direction and type have most functions in common, which a process compiles once.
+    groups = []
+    for number, kind in enumerate(LIKE):
+        kernels = [(name, kind) for name in ADDRESSES if name != "mix_planes" or kind != "float64"]
+        inverse = [each for each in kernels if each[0].startswith("synthesise")]
+        forward = [each for each in kernels if each not in inverse]
+        groups += [inverse, forward] if number % 2 else [forward, inverse]
+    cores = os.cpu_count() or 1
+    code = (
+        "from undula.engines.cpu.compiled import kernel\nfor group in {}:\n  for each in group: kernel(*each)"
+    )
+    waiting = [
+        subprocess.Popen([sys.executable, "-c", code.format(groups[core::cores])])
+        for core in range(min(cores, len(groups)))
     ]
-    kernels.sort(key=lambda each: not each[0].endswith("planes"))  # the longest first
-    halves = [kernels[k :: os.cpu_count() or 1] for k in range(os.cpu_count() or 1)]
-    code = "from undula.engines.cpu.compiled import kernel\nfor each in {}: kernel(*each)"
-    waiting = [subprocess.Popen([sys.executable, "-c", code.format(half)]) for half in halves]
     assert not any(process.wait() for process in waiting)
+    # Numba keeps the loops of the filters on disk; they are compiled while the workers collect the tests.
+    config.stash[FILTERS] = subprocess.Popen([sys.executable, "-c", FILTER_ONCE])
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if FILTERS in config.stash:
+        config.stash[FILTERS].wait()
 
 
 LEFT_OUT = pytest.StashKey[int]()
@@ -85,6 +111,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What needs a GPU is not collected where there is none, so that nothing is skipped in vain."""
     if not HAS_GPU:
         items[:] = [item for item in items if item.get_closest_marker("cuda") is None]
+
+
+# Tests that share what takes long to make, and therefore run in one process: a server and its browser, the
+# site of the documentation, a run of experiments.
+TOGETHER = {
+    "tests/studio/test_browser.py": "studio",
+    "tests/studio/test_safety.py": "studio",
+    "tests/test_docs.py": "documentation",
+    "tests/experiments/test_experiments.py": "experiments",
+}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Distribute the other tests one by one; the largest groups come first."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return TOGETHER.get(nodeid.partition("::")[0], nodeid)
+
+    return Scheduling(config, log)
 
 
 @pytest.fixture(scope="module", params=["opencl", pytest.param("cuda", marks=pytest.mark.cuda)])

@@ -23,13 +23,6 @@ FLAGS = (
 ).split()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run all tests that need a server in one process, so that they share it."""
-    for item in items:
-        if "serve" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("studio"))
-
-
 @pytest.fixture(scope="session")
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     """Start Studios; all of them are stopped after the tests."""
