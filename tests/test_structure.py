@@ -23,11 +23,6 @@ structure = _tool("structure")
 # Layers, or folders of layers, whose names still have to be changed; this list only gets shorter.
 UNFINISHED = {
     "engines/cpu",
-    "engines/host",
-    "engines/ondevice",
-    "engines/reference",
-    "functions",
-    "plan",
 }
 
 

@@ -5,6 +5,7 @@ import sys
 import weakref
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -23,7 +24,10 @@ from undula.arrays import (
 from undula.arrays.backends import BACKENDS, CUPY, DLPACK, INTERFACE, JAX, NUMPY, OPENCL, TORCH
 from undula.arrays.dlpack import DLPackArray, capsule
 from undula.engines.gpu import arrays as device_arrays
-from undula.engines.gpu.arrays import DeviceArray, common_arrays, device_of
+from undula.engines.gpu import engine as device_engines
+from undula.engines.gpu.arrays import DeviceArray, device_of
+from undula.engines.gpu.emit import CUDA
+from undula.engines.gpu.engine import library_engine
 
 ADDRESS = 0x7F0000000040
 
@@ -334,23 +338,24 @@ def test_pyopencl() -> None:
 
 
 def test_arrays_share_a_library_and_a_device(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    devices = {number: SimpleNamespace(number=number) for number in (0, 1)}
-    monkeypatch.setattr(device_arrays, "device_of", lambda key: devices[key.number])
+    devices = {number: Mock(number=number, dialect=CUDA) for number in (0, 1)}
+    for module in (device_arrays, device_engines):
+        monkeypatch.setattr(module, "device_of", lambda key: devices[key.number])
     here, there = Tensor("cuda:0"), Tensor("cuda:1")
-    joined = common_arrays([here, None, Tensor("cuda:0")])
+    joined = library_engine([here, None, Tensor("cuda:0")])
     assert joined is not None
     assert (joined.library, joined.device) == (TORCH, devices[0])
-    assert common_arrays([Tensor("cpu"), np.ones(3), None]) is None
-    assert common_arrays([]) is None
+    assert library_engine([Tensor("cpu"), np.ones(3), None]) is None
+    assert library_engine([]) is None
     with pytest.raises(undula.ArgumentError, match="different devices"):
-        common_arrays([here, there])
+        library_engine([here, there])
     for other in (np.ones(3), Tensor("cpu"), NumbaArray()):
         with pytest.raises(undula.ArgumentError, match="one library, got"):
-            common_arrays([here, other])
+            library_engine([here, other])
     with pytest.raises(undula.ArgumentTypeError, match="out must be an array of PyTorch"):
-        joined.check(np.ones(3), "out")
+        joined.check_out(np.ones(3), (3,), np.dtype("f4"), [], "out")
     with pytest.raises(undula.ArgumentError, match="out is on another device"):
-        joined.check(there, "out")
+        joined.check_out(there, (3,), np.dtype("f4"), [], "out")
 
 
 def test_uploads(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:

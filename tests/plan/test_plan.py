@@ -45,6 +45,26 @@ def test_the_reference_runs_any_scheme(scheme: str) -> None:
     assert_identical(plan.forward(x, out=made), coeffs)
 
 
+@pytest.mark.parametrize("backend", ["cpu", "reference", "opencl"])
+def test_squares_without_levels_are_padded(backend: str) -> None:
+    x = noise(5, 6, dtype="f4")
+    plan = undula.Plan(x.shape, "haar", level=0, square=True, dtype="f4", backend=backend)
+    (low,) = plan.forward(x)
+    assert [low.shape] == plan.shapes == [(8, 8)]
+    assert_identical(low[:5, :6], x)
+    assert not low[5:].any()
+    assert_identical(plan.inverse([low]), x)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference", "opencl"])
+def test_one_wavelet_and_mode_for_each_axis(backend: str) -> None:
+    x = noise(21, 30)
+    axes: Any = {"wavelet": ("db2", "bior4.4"), "mode": ("zero", "periodization")}
+    plan = undula.Plan(x.shape, **axes, level=2, backend=backend)
+    assert_same(plan.forward(x), undula.wavedec2(x, **axes, level=2), 10)
+    assert_same(plan.inverse(plan.forward(x)), x, 10)
+
+
 def test_what_plans_tell() -> None:
     plan = undula.Plan((1024, 512), "cdf97", level=2, dtype="f4")
     assert plan.method == "lifting"

@@ -14,7 +14,7 @@ from .inputs import (
     refuse_gradients,
     result_dtype,
 )
-from .view import COMPLEX, ArrayView, contiguous
+from .view import COMPLEX, ArrayView, contiguous, dtype_name
 
 __all__ = [
     "COMPLEX",
@@ -26,6 +26,7 @@ __all__ = [
     "as_shape",
     "check_out",
     "contiguous",
+    "dtype_name",
     "get_backend",
     "given_array",
     "nested",

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError, OutOfMemoryError
 from .dlpack import CUDA_DEVICE, HOST_DEVICES, DLPackArray
-from .view import ArrayView, Shape, contiguous
+from .view import ArrayView, Shape, contiguous, dtype_name
 
 __all__ = ["BACKENDS", "HOST", "NUMPY", "ArrayBackend", "DeviceKey", "get_backend", "upload"]
 
@@ -97,11 +97,11 @@ class ArrayBackend(ABC):
 
     def shape(self, x: Any) -> Shape:
         """Return the shape of an array."""
-        return tuple(int(n) for n in x.shape)
+        return tuple(map(int, x.shape))
 
     def dtype(self, x: Any) -> str:
         """Return the name of an array's dtype, as NumPy spells it."""
-        return str(x.dtype)
+        return dtype_name(x.dtype)
 
     def strides(self, x: Any) -> Shape:
         """Return the strides in elements; those of axes of one sample do not matter."""
@@ -355,6 +355,10 @@ class OpenCLBackend(ArrayBackend):
     def view(self, x: Any) -> ArrayView:
         offset = x.offset // x.dtype.itemsize
         return ArrayView(x.base_data, self.shape(x), self.strides(x), self.dtype(x), offset, MAX_ALIGNMENT, x)
+
+    def strides(self, x: Any) -> Shape:
+        size = x.dtype.itemsize  # The flags of these arrays would be computed anew each time.
+        return tuple([step // size for step in x.strides])
 
     def layout_key(self, x: Any) -> tuple[Any, ...]:
         return x.shape, x.strides, x.dtype, x.offset

@@ -43,9 +43,11 @@ def given_array(data: Any, what: str = "data") -> Any:
     """Return an array of numbers: of the caller's library if it is on a device, of NumPy otherwise."""
     if type(data) is np.ndarray and data.dtype.kind in "biufc":
         return data
-    refuse_gradients(data, what)
+    if isinstance(data, (list, tuple)):
+        return numpy_array(data, what)
     backend = get_backend(data)
-    return numpy_array(data, what) if backend.device(data).on_host else backend.wrap(data)
+    backend.refuse_gradients(data, what)
+    return numpy_array(data, what) if backend.device(data).kind == "host" else backend.wrap(data)
 
 
 def numpy_array(data: ArrayLike, what: str = "data") -> Array:

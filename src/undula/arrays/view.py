@@ -6,17 +6,24 @@ are counted in elements, as in C.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["COMPLEX", "ArrayView", "contiguous"]
+__all__ = ["COMPLEX", "ArrayView", "contiguous", "dtype_name"]
 
 Shape = tuple[int, ...]
 
 COMPLEX = {"complex64": "float32", "complex128": "float64"}  # the dtypes of their real and imaginary parts
 APART = 1 << 40  # An address for buffers that have none, of which only the offsets are compared.
+
+
+@lru_cache(maxsize=256)
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """Return the name of a dtype; NumPy would put it together each time."""
+    return str(dtype)
 
 
 class ArrayView(NamedTuple):

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ..arrays import get_backend, given_array, numpy_array
 from ..engines import cpu
-from ..engines.ondevice import engine
+from ..engines.driver import engine_for
+from ..engines.gpu.engine import DeviceEngine
 from ..errors import ArgumentError, ArgumentTypeError
 from ..functions import ilwt2
 from ..functions.lifted import channels_of_lwt2, lwt2_of_channels
@@ -185,19 +186,19 @@ def forward(
     >>> coeffs[0].shape, bool((inverse(coeffs) == image).all())
     ((3, 5, 7), True)
     """
-    target, device = space(color), engine([given_array(image, "image")], backend)
+    target, engine = space(color), engine_for([given_array(image, "image")], backend)
     array: Any
-    if device is None or device.uploaded:
+    if engine.on_host:
         array, dtype = channels_last(image, channel_axis), str(np.asarray(image).dtype)
     else:
-        array, dtype = image, device.library.dtype(image)
+        array, dtype = image, engine.library.dtype(image)
         _check_image(array, dtype, channel_axis)
         if channel_axis not in (-1, 2):
             raise ArgumentError("on a device, channels must come last: permute the image to (H, W, channels)")
     name = wavelet or ("cdf53" if target.integer else "cdf97")
     most = round(target.largest * int(np.iinfo(dtype).max)) + 1
     mixing = target.mixing(int(array.shape[2]))
-    return lwt2_of_channels(array, mixing, name, level, mode, most, target.integer, device)
+    return lwt2_of_channels(array, mixing, name, level, mode, most, target.integer, engine)
 
 
 def inverse(
@@ -245,14 +246,14 @@ def inverse(
             )
         dtype = np.uint8
     arrays = [coeffs[0], *(band for part in coeffs[1:] for band in part)]
-    device = engine([given_array(array, "coefficients") for array in arrays], backend)
-    if device is not None and len(coeffs) > 1:
+    engine = engine_for([given_array(array, "coefficients") for array in arrays], backend)
+    if isinstance(engine, DeviceEngine) and len(coeffs) > 1:
         image: Array = channels_of_lwt2(
-            coeffs, source.unmixing, name, mode, device, str(_channel_dtype(dtype))
+            coeffs, source.unmixing, name, mode, engine, str(_channel_dtype(dtype))
         )
         axis = channel_axis % 3
         order = (2, 0, 1) if axis == 0 else (0, 2, 1)
-        return image if axis == 2 else device.library.transpose(image, order)
+        return image if axis == 2 else engine.library.transpose(image, order)
     return from_planes(ilwt2(coeffs, name, mode), color, dtype=dtype, channel_axis=channel_axis)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..arrays import NUMPY, ArrayBackend, check_out
 from ..errors import ArgumentError, MissingDeviceError, UnknownNameError
 from ..lowering.choose import LiftingLimits
 from ..lowering.mixing import Mixing, Unmixing
 from ..lowering.spec import BandTree, Operators
+from .cpu import empty
 
 if TYPE_CHECKING:
     from .gpu.launches import Knobs
@@ -35,12 +37,17 @@ __all__ = [
     "Engine",
     "EngineEntry",
     "Executable",
+    "RunMemory",
     "TransformOptions",
     "devices",
     "engine",
+    "integer_dtype",
     "on_host",
     "split_backend",
 ]
+
+
+Shape = tuple[int, ...]
 
 
 class EngineEntry(NamedTuple):
@@ -112,18 +119,42 @@ class Executable(Protocol):
         """Transform arrays in flat order; None stands for zeros."""
 
 
+class RunMemory:
+    """What a plan keeps between runs of a transform.
+
+    Attributes
+    ----------
+    repeat : function, optional
+        Transforms arrays in flat order if they are like those of the last run, or returns False.
+    executables : dict
+        What was compiled for arrays on a device, with its scratch memory.
+    """
+
+    def __init__(self) -> None:
+        self.repeat: Callable[..., bool] | None = None
+        self.executables: dict[Any, Any] = {}
+
+
 class Engine(ABC):
-    """One device that runs transforms.
+    """One device that runs transforms, and the library of the arrays that it takes.
+
+    An engine takes arrays of NumPy, unless a subclass overrides the methods on arrays.
 
     Attributes
     ----------
     name : str
         The key in :data:`ENGINES`.
+    library : ArrayBackend
+        Whose arrays it takes.
+    exact : bool
+        Whether integers that do not fit on the way back are an error; otherwise they are clipped.
     lifting : LiftingLimits
         The liftings that its kernels run; none by default.
     """
 
     name: str
+    library: ArrayBackend = NUMPY
+    exact = False
     lifting: LiftingLimits = LiftingLimits(0, 0, neighbours=False)
 
     def operators(
@@ -132,9 +163,12 @@ class Engine(ABC):
         """Return for each level, finest first, the shape of its samples and the operators along its axes."""
         return tree.operators(dtype, self.lifting)
 
-    @abstractmethod
-    def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """Return the dtype in which samples of a dtype are transformed."""
+    @property
+    def on_host(self) -> bool:
+        """Whether it takes arrays of NumPy."""
+        return self.library is NUMPY
+
+    # --- transforms -------------------------------------------------------------------------------
 
     @abstractmethod
     def compile(
@@ -159,6 +193,130 @@ class Engine(ABC):
         options : TransformOptions, optional
         """
 
+    @abstractmethod
+    def run(
+        self,
+        back: bool,
+        tree: BandTree,
+        arrays: Sequence[Any],
+        dtype: np.dtype[Any],
+        options: TransformOptions = DEFAULT_OPTIONS,
+        fresh: bool = True,
+        memory: RunMemory | None = None,
+    ) -> None:
+        """Compile a transform for arrays, unless that was done before, and run it.
+
+        Parameters
+        ----------
+        back, tree, dtype, options
+            As for :meth:`compile`.
+        arrays : sequence
+            In flat order; None for zeros. The samples may be smaller than those of the tree: these then are
+            padded with zeros. With a rule, the last array has its limits.
+        fresh : bool, default True
+            Whether results are new arrays, which share no memory with others.
+        memory : RunMemory, optional
+            Of a plan.
+        """
+
+    # --- arrays -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the dtype in which samples of a dtype are transformed."""
+
+    def coefficient_dtype(self, lifted: bool, dtypes: set[np.dtype[Any]]) -> np.dtype[Any]:
+        """Return the dtype in which coefficients are transformed back; an error for mixed ones of an LWT."""
+        common = np.result_type(*dtypes) if len(dtypes) > 1 else next(iter(dtypes))
+        if not lifted:
+            return self.result_dtype(common)
+        if common.kind in "iu":
+            return integer_dtype(common)
+        if any(dtype.kind in "iu" for dtype in dtypes):
+            raise ArgumentError(
+                "coefficients of an LWT are all integers (unscaled) or all floats (scaled), got "
+                f"{sorted(map(str, dtypes))}"
+            )
+        return self.result_dtype(common)
+
+    def samples(self, x: Any) -> Any:
+        """Return samples in a dtype that the engine reads."""
+        return x.astype(self.result_dtype(x.dtype), copy=False)
+
+    def integers(self, x: Any, dtype: np.dtype[Any]) -> Any:
+        """Return integer samples that the engine can transform into coefficients of a dtype."""
+        return x.astype(dtype, copy=False)
+
+    def coefficients(self, x: Any, dtype: np.dtype[Any]) -> Any:
+        """Return coefficients in the dtype in which they are transformed."""
+        return x.astype(dtype, copy=False)
+
+    def empty(self, shape: Shape, dtype: np.dtype[Any], like: Any) -> Any:
+        """Allocate a result beside another array."""
+        return empty(shape, dtype)
+
+    def check_out(
+        self, out: Any, shape: Shape, dtype: np.dtype[Any], inputs: Sequence[Any], what: str
+    ) -> Any:
+        """Return an array for a result, or raise an error that says why it cannot hold it."""
+        return check_out(out, shape, dtype, inputs, what)
+
+    def allocate(self, shape: Shape, dtype: str) -> Any:
+        """Allocate an array in the memory of the device, for :meth:`bound`."""
+        return np.zeros(shape, dtype)
+
+    def upload(self, x: Any, target: Any = None) -> Any:
+        """Copy an array of NumPy to the memory of the device, and return it there."""
+        if target is None:
+            return x
+        target[...] = x
+        return target
+
+    def download(self, source: Any, out: Any) -> Any:
+        """Copy an array from the memory of the device to one of NumPy, and return that."""
+        out[...] = source
+        return out
+
+    def finish(self) -> None:  # noqa: B027 (a host is never ahead of its caller)
+        """Wait until the device has done everything that was started."""
+
+    def bound(
+        self,
+        back: bool,
+        tree: BandTree,
+        arrays: Sequence[Any],
+        dtype: np.dtype[Any],
+        options: TransformOptions = DEFAULT_OPTIONS,
+    ) -> Callable[[], Any]:
+        """Return a function that transforms arrays in the memory of the device, to be called many times."""
+        memory = RunMemory()
+
+        def transform() -> None:
+            if memory.repeat is None or not memory.repeat(*arrays):
+                self.run(back, tree, arrays, dtype, options, False, memory)
+
+        return transform
+
+    def copy(self, x: Any, shape: Shape, dtype: np.dtype[Any], out: Any = None) -> Any:
+        """Return a copy of samples, cut or padded with zeros: the transform of no levels.
+
+        It is in ``out`` if that is given.
+        """
+        if out is None:
+            out = empty(shape, dtype)
+        common = tuple(slice(min(pair)) for pair in zip(x.shape, shape, strict=True))
+        out[...] = 0
+        out[common] = x[common]
+        return out
+
+    def restore(self, results: Any, like: Any) -> Any:
+        """Return results, however nested, as arrays of the library."""
+        return results
+
+    def memory_order(self, arrays: Sequence[Any]) -> list[int] | None:
+        """Return the order of axes in which to transform arrays; None for that which they have."""
+        return None
+
     def check_options(self, **options: str) -> None:
         """Raise an error for options other than ``"auto"`` that the engine does not have."""
         for option, value in options.items():
@@ -168,6 +326,12 @@ class Engine(ABC):
                     f"{option} {value!r} is for backends {', '.join(names[:-1])} and {names[-1]}, not for"
                     f" {self.name!r}; omit it, or choose another backend"
                 )
+
+
+def integer_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the integers that coefficients of these are lifted in."""
+    signed = dtype.itemsize if dtype.kind == "i" else min(8, 2 * dtype.itemsize)
+    return np.dtype(f"i{max(2, signed)}")
 
 
 def split_backend(backend: str) -> tuple[str, int | None]:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from operator import mul
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import NUMPY, ArrayView, check_out, result_dtype
-from ..errors import ArgumentError
-from ..lowering.growth import Growth, gains_back, growth
+from ..arrays import ArrayView, result_dtype
 from ..lowering.mixing import Mixing
-from ..lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec
-from . import base, cpu
-from .base import DEFAULT_OPTIONS, Engine, TransformOptions
+from ..lowering.spec import BandTree
+from . import cpu
+from .base import DEFAULT_OPTIONS, Engine, RunMemory, TransformOptions
 from .cpu import FIRST_ARRAY, Executable, UnfollowedStridesError, allocator, empty
+from .cpu.filters import shrink
 
 __all__ = [
     "CPU",
@@ -27,9 +25,7 @@ __all__ = [
     "HostEngine",
     "InverseCall",
     "array_call",
-    "decompose",
-    "host_engine",
-    "recompose",
+    "mixed_executable",
 ]
 
 Array = NDArray[Any]
@@ -113,7 +109,13 @@ def run(back: bool, tree: BandTree, arrays: Sequence[Array | None], dtype: np.dt
 
 
 class HostEngine(Engine):
-    """An engine that runs on arrays of NumPy."""
+    """An engine that runs on arrays of NumPy where they are."""
+
+    exact = True
+
+    def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the dtype of results: float32 stays, float16 becomes it, integers become float64."""
+        return result_dtype(dtype)
 
     def run(
         self,
@@ -122,9 +124,52 @@ class HostEngine(Engine):
         arrays: Sequence[Array | None],
         dtype: np.dtype[Any],
         options: TransformOptions = DEFAULT_OPTIONS,
+        fresh: bool = True,
+        memory: RunMemory | None = None,
     ) -> None:
-        """Transform arrays in flat order; None stands for zeros."""
+        """Transform arrays in flat order; samples are padded, and rules applied, before or after."""
+        samples, *bands = arrays
+        assert samples is not None
+        if options.rule is not None:
+            bands = [bands[0], *_shrunk(tree, bands[1:-1], options.rule, np.asarray(bands[-1], np.float64))]
+        if samples.shape == tree.sample_shapes[0]:
+            self.execute(back, tree, [samples, *bands], dtype, options)
+            return
+        padded = np.zeros(tree.sample_shapes[0], samples.dtype)
+        corner = padded[tuple(slice(n) for n in samples.shape)]
+        if not back:
+            corner[...] = samples
+        self.execute(back, tree, [padded, *bands], dtype, options)
+        if back:
+            samples[...] = corner
+
+    def execute(
+        self,
+        back: bool,
+        tree: BandTree,
+        arrays: Sequence[Array | None],
+        dtype: np.dtype[Any],
+        options: TransformOptions,
+    ) -> None:
+        """Transform arrays of the shapes of the tree."""
         self.compile(back, tree, dtype, (), options).run(arrays)
+
+
+def _shrunk(tree: BandTree, details: Sequence[Array | None], rule: str, limits: Array) -> list[Array | None]:
+    """Return details after a rule; in flat order the coarsest level comes first, in limits the finest."""
+    count = len(tree.spec.keys) - 1
+    present = [(number, band) for number, band in enumerate(details) if band is not None]
+    sources = [np.ascontiguousarray(band) for _, band in present]
+    results = [empty(band.shape, band.dtype) for band in sources]
+    lows, highs = (
+        [float(limits[tree.levels - 1 - number // count, side, number % count]) for number, _ in present]
+        for side in (0, 1)
+    )
+    shrink(sources, rule, lows, highs, results)
+    shrunk = list(details)
+    for (number, _), band in zip(present, results, strict=True):
+        shrunk[number] = band
+    return shrunk
 
 
 class CPUEngine(HostEngine):
@@ -132,10 +177,6 @@ class CPUEngine(HostEngine):
 
     name = "cpu"
     lifting = cpu.LIFTING
-
-    def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """Return the dtype of results: float32 stays, float16 becomes it, integers become float64."""
-        return result_dtype(dtype)
 
     def compile(
         self,
@@ -155,19 +196,41 @@ class CPUEngine(HostEngine):
         arrays: Sequence[Array | None],
         dtype: np.dtype[Any],
         options: TransformOptions = DEFAULT_OPTIONS,
+        fresh: bool = True,
+        memory: RunMemory | None = None,
     ) -> None:
-        """Transform arrays in flat order; those whose strides kernels cannot follow are copied."""
+        """Transform arrays in flat order; a plan can repeat that on other arrays in C order."""
+        if memory is not None and memory.repeat is not None and memory.repeat(*arrays):
+            return
+        super().run(back, tree, arrays, dtype, options)
+        unpadded = arrays[0] is not None and arrays[0].shape == tree.sample_shapes[0]
+        if memory is not None and memory.repeat is None and options.rule is None and unpadded:
+            memory.repeat = array_call(back, tree, dtype)
+
+    def execute(
+        self,
+        back: bool,
+        tree: BandTree,
+        arrays: Sequence[Array | None],
+        dtype: np.dtype[Any],
+        options: TransformOptions,
+    ) -> None:
+        """Transform arrays of the shapes of the tree, and copy those whose strides kernels cannot follow."""
         run(back, tree, arrays, dtype)
+
+    def memory_order(self, arrays: Sequence[Array | None]) -> list[int] | None:
+        """Return the axes by falling strides, if samples are beside each other in that order only."""
+        orders = [_memory_order(array) for array in arrays if array is not None]
+        return orders[0] if all(order == orders[0] for order in orders) else None
+
+
+def _memory_order(x: Array) -> list[int] | None:
+    if x.flags.c_contiguous or x.ndim < 2 or x.strides[-1] == x.itemsize or x.itemsize not in x.strides:
+        return None
+    return sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]))
 
 
 CPU = CPUEngine()
-
-
-def host_engine(backend: str) -> HostEngine:
-    """Return the engine of a backend that computes on the host."""
-    found = base.engine(backend)
-    assert isinstance(found, HostEngine)
-    return found
 
 
 def engine(number: int | None) -> CPUEngine:
@@ -238,265 +301,14 @@ class InverseCall:
         return x if self._run(x, *bands) else None
 
 
-# --- forward --------------------------------------------------------------------------------------
-
-
-def decompose(
-    spec: TransformSpec,
-    x: Array,
-    levels: int,
-    out: Sequence[Any] | None = None,
-    engine: HostEngine = CPU,
-    options: TransformOptions = DEFAULT_OPTIONS,
-) -> list[Any]:
-    """Return ``[approximation, details of the coarsest level, …]``, details by key.
-
-    ``out`` is nested alike, and has been checked by :func:`checked_targets`.
-    """
-    if levels == 0:
-        if out is None:
-            return [x.copy()]
-        out[0][...] = x
-        return list(out)
-    order = None if out is not None else _memory_order(x)
-    if order is not None:
-        coeffs = decompose(spec.transposed(order), x.transpose(order), levels, None, engine, options)
-        back = [order.index(axis) for axis in range(x.ndim)]
-        details = [{key: band.transpose(back) for key, band in part.items()} for part in coeffs[1:]]
-        return [coeffs[0].transpose(back), *details]
-    tree = BandTree.of_samples(spec, x.shape, levels)
-    bands = [empty(shape, x.dtype) for shape in tree.flat_shapes] if out is None else flat_bands(spec, out)
-    engine.run(False, tree, [x, *bands], x.dtype, options)
-    return tree.by_key(bands)
-
-
-def _memory_order(x: Array) -> list[int] | None:
-    """Return the axes from the largest stride to the smallest, if samples are beside each other only so."""
-    if x.flags.c_contiguous or x.ndim < 2 or x.strides[-1] == x.itemsize or x.itemsize not in x.strides:
-        return None
-    return sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]))
-
-
-def flat_bands(spec: TransformSpec, keyed: Sequence[Any]) -> list[Any]:
-    """Return bands in flat order: the approximation, then details by level in the order of their keys."""
-    return [keyed[0], *(part.get(key) for part in keyed[1:] for key in spec.keys[1:])]
-
-
-def decompose_mixed(
-    spec: TransformSpec, image: Array, mixing: Mixing, levels: int, dtype: np.dtype[Any]
-) -> list[Any]:
-    """Decompose planes ``(P, H, W)`` that are made of the channels of an image, ``(H, W, C)``.
-
-    They are made row by row as the first level needs them, where it can do that, and are never all there.
-    """
-    shape = (mixing.planes, *image.shape[:2])
-    tree = BandTree.of_samples(spec, shape, levels)
-    operators = tree.operators(dtype, cpu.LIFTING)
-    if not levels or not cpu.mixes(*operators[0][:1], dtype, operators[0][1]):
-        planes = empty(shape, dtype)
-        cpu.mix_planes(image, mixing, planes)
-        return decompose(spec, planes, levels)
-    bands = [empty(part, dtype) for part in tree.flat_shapes]
-    view = ArrayView(FIRST_ARRAY, image.shape, NUMPY.strides(image), image.dtype.name)
-    _mixed(tree, dtype, view, mixing).run([image, *bands])
-    return tree.by_key(bands)
+# --- channels of images -----------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=64)
-def _mixed(tree: BandTree, dtype: np.dtype[Any], image: ArrayView, mixing: Mixing) -> Executable:
+def mixed_executable(tree: BandTree, dtype: np.dtype[Any], image: ArrayView, mixing: Mixing) -> Executable:
+    """Return what transforms planes that are made of the channels of an image ``(H, W, C)``."""
     bands = [
         ArrayView.contiguous(number, part, dtype.name)
         for number, part in enumerate(tree.flat_shapes, FIRST_ARRAY + 1)
     ]
     return cpu.compile_mixed(dtype, tree.operators(dtype, cpu.LIFTING), image, mixing, bands)
-
-
-def checked_targets(
-    spec: TransformSpec, x: Array, levels: int, out: Any, keyed: Sequence[Any] | None, given: Array
-) -> Sequence[Any]:
-    """Return arrays for results, nested by key, or raise an error where one does not fit.
-
-    ``out`` is what the caller gave, ``keyed`` the same with details by key, or None if it is no such thing;
-    ``given`` is the caller's array, of which ``x`` may be a copy of another type.
-    """
-    expected = BandTree.of_samples(spec, x.shape, levels).shapes if levels else [x.shape]
-    if keyed is None or len(keyed) != len(expected):
-        got = f"{len(out)} entries" if isinstance(out, (list, tuple)) else type(out).__name__
-        raise ArgumentError(
-            f"out must be nested as the result is, [approximation, details of {levels} level(s)]; got {got}"
-        )
-    before: list[Array] = [given]
-    for number, (part, shape) in enumerate(zip(keyed, expected, strict=True)):
-        parts = {"": (part, shape)}
-        if number:
-            if not isinstance(part, Mapping) or sorted(part) != sorted(shape):
-                raise ArgumentError(f"out has to hold the details {sorted(shape)} at place {number}")
-            parts = {key: (part[key], shape[key]) for key in shape}
-        for key, (array, wants) in parts.items():
-            name = f"out[{number}]" + (f"[{key!r}]" if key else "")
-            before.append(check_out(array, wants, x.dtype, before, name))
-    return keyed
-
-
-# --- back -----------------------------------------------------------------------------------------
-
-
-def recompose(
-    spec: TransformSpec,
-    coeffs: Sequence[Any],
-    shape: Shape | None = None,
-    out: Array | None = None,
-    engine: HostEngine = CPU,
-    options: TransformOptions = DEFAULT_OPTIONS,
-) -> Array:
-    """Return the samples of coefficients: the inverse of :func:`decompose`.
-
-    Parameters
-    ----------
-    spec : TransformSpec
-    coeffs : list
-        Arrays of numbers or None: the approximation, and details by key.
-    shape : tuple of int, optional
-        Of the result, where an odd length is asked for.
-    out : array, optional
-        For the result.
-    engine : HostEngine, optional
-    options : TransformOptions, optional
-    """
-    bands = [coeffs[0], *(band for part in coeffs[1:] for band in part.values())]
-    given = [band for band in bands if band is not None]
-    if not given:
-        raise ArgumentError(NO_COEFFICIENTS)
-    dtype = coefficient_dtype(spec, given)
-    typed: list[Any] = [
-        _typed(coeffs[0], dtype),
-        *({key: _typed(band, dtype) for key, band in part.items()} for part in coeffs[1:]),
-    ]
-    tree, low = BandTree.of_bands(spec, band_shapes(typed), shape)
-    if tree.levels == 0:
-        x = np.array(typed[0]) if out is None else check_out(out, typed[0].shape, dtype, given, "out")
-        x[...] = typed[0]
-        return x
-    flat = flat_bands(spec, [typed[0], *typed[len(typed) - tree.levels :]])
-    if flat[0] is not None and flat[0].shape != low:
-        flat[0] = flat[0][tuple(slice(n) for n in low or ())]
-    lengths = tree.sample_shapes[0]
-    order = _common_order(flat) if out is None else None
-    if out is not None:
-        x = check_out(out, lengths, dtype, given, "out")
-        engine.run(True, tree, [x, *flat], dtype, options)
-    elif order is None:
-        x = empty(lengths, dtype)
-        engine.run(True, tree, [x, *flat], dtype, options)
-    else:
-        turned = BandTree(
-            spec.transposed(order), tuple(tuple(s[axis] for axis in order) for s in tree.sample_shapes)
-        )
-        x = empty(turned.sample_shapes[0], dtype)
-        turned_bands = [None if band is None else band.transpose(order) for band in flat]
-        engine.run(True, turned, [x, *turned_bands], dtype, options)
-        x = x.transpose([order.index(axis) for axis in range(x.ndim)])
-    if spec.lifted and dtype.kind in "iu" and not surely_fit(spec, coeffs, x):
-        if dtype.itemsize == 8:
-            check_way_back(spec, x, coeffs, engine)
-        else:
-            x[...] = _narrowed(_recomposed_wider(spec, coeffs, dtype, engine), dtype)
-    return x
-
-
-def band_shapes(coeffs: Sequence[Any]) -> list[Any]:
-    """Return the shapes of coefficients by key, None for those that are None."""
-    low = None if coeffs[0] is None else coeffs[0].shape
-    details = [
-        {key: None if band is None else band.shape for key, band in part.items()} for part in coeffs[1:]
-    ]
-    return [low, *details]
-
-
-def coefficient_dtype(spec: TransformSpec, given: Sequence[Array]) -> np.dtype[Any]:
-    """Return the dtype in which coefficients are transformed back."""
-    dtypes = {array.dtype for array in given}
-    common = np.result_type(*dtypes) if len(dtypes) > 1 else dtypes.pop()
-    if not spec.lifted:
-        return result_dtype(common)
-    if common.kind in "iu":
-        return integer_dtype(common)
-    if any(array.dtype.kind in "iu" for array in given):
-        raise ArgumentError(
-            "coefficients of an LWT are all integers (unscaled) or all floats (scaled), got "
-            f"{sorted({str(array.dtype) for array in given})}"
-        )
-    return result_dtype(common)
-
-
-def _typed(band: Array | None, dtype: np.dtype[Any]) -> Array | None:
-    return None if band is None else band.astype(dtype, copy=False)
-
-
-def _common_order(bands: Sequence[Array | None]) -> list[int] | None:
-    """Return the order of axes in memory that all bands have, if it is another than that of C."""
-    orders = [_memory_order(band) for band in bands if band is not None]
-    return orders[0] if all(order == orders[0] for order in orders) else None
-
-
-# --- integers -------------------------------------------------------------------------------------
-
-
-def integer_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the integers that coefficients of these are lifted in."""
-    signed = dtype.itemsize if dtype.kind == "i" else min(8, 2 * dtype.itemsize)
-    return np.dtype(f"i{max(2, signed)}")
-
-
-def surely_fit(spec: TransformSpec, coeffs: Sequence[Any], x: Array) -> bool:
-    """Whether integers of the dtype of ``x`` hold whatever such coefficients can lead to on the way back."""
-    weights, error = _gains_back(spec, x.shape, len(coeffs) - 1, 8 * x.itemsize)
-    return sum(map(mul, weights, cpu.largest_of(flat_bands(spec, coeffs))), error) <= 1
-
-
-@lru_cache(maxsize=512)
-def _gains_back(spec: TransformSpec, shape: Shape, levels: int, bits: int) -> tuple[list[float], float]:
-    lengths = tuple(shape[axis] for axis in spec.axes)
-    weights, error = gains_back(spec.wavelets, spec.modes, lengths, levels, bits)
-    return weights.tolist(), error
-
-
-def _recomposed_wider(
-    spec: TransformSpec, coeffs: Sequence[Any], dtype: np.dtype[Any], engine: HostEngine
-) -> Array:
-    """Return the samples in integers twice as wide as ``dtype``."""
-    wider = np.dtype(f"i{2 * dtype.itemsize}")
-    details = [{key: band.astype(wider) for key, band in part.items()} for part in coeffs[1:]]
-    return recompose(spec, [coeffs[0].astype(wider), *details], engine=engine)
-
-
-def _narrowed(x: Array, dtype: np.dtype[Any]) -> Array:
-    """Return samples in a dtype that holds them, or raise an error."""
-    least, most, info = int(x.min()), int(x.max()), np.iinfo(dtype)
-    if least < info.min or most > info.max:
-        raise ArgumentError(
-            f"these {dtype} coefficients lead to samples from {least} to {most}, which {dtype} does not hold;"
-            f" pass coefficients of {x.dtype}"
-        )
-    return x.astype(dtype)
-
-
-def check_way_back(spec: TransformSpec, x: Array, coeffs: Sequence[Any], engine: HostEngine = CPU) -> None:
-    """Raise an error unless these samples, transformed, give just these coefficients."""
-    levels = len(coeffs) - 1
-    if grown(spec, x.shape, levels).fits(cpu.largest(x), 8 * x.itemsize):
-        again = decompose(spec, x, levels, None, engine)
-        same = [np.array_equal(again[0], coeffs[0])]
-        for computed, given in zip(again[1:], coeffs[1:], strict=True):
-            same += [np.array_equal(computed[key], band) for key, band in given.items()]
-        if all(same):
-            return
-    raise ArgumentError(
-        f"these coefficients lead to numbers that {x.dtype} does not hold; scale them down before the inverse"
-    )
-
-
-@lru_cache(maxsize=512)
-def grown(spec: TransformSpec, shape: Shape, levels: int) -> Growth:
-    """Return how large numbers get along lines of these lengths."""
-    return growth(spec.wavelets, spec.modes, tuple(shape[axis] for axis in spec.axes), levels)

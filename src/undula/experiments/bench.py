@@ -163,7 +163,7 @@ class Bench:
         plan: Plan, image: Array, inverse: bool = False, rule: str | None = None, threshold: float = 0.0
     ) -> Resident:
         """Allocate the arrays of a plan on its device, upload an image and run the plan once."""
-        resident = Resident(plan, rule, threshold)
+        resident = plan.resident(rule, threshold)
         resident.upload(image)
         resident.forward()
         if inverse:

@@ -17,9 +17,9 @@ import numpy as np
 
 from ..engines.base import TransformOptions, on_host
 from ..engines.cpu import get_num_threads
+from ..engines.driver import decompose, engine_for, recompose
+from ..engines.gpu.engine import DeviceEngine
 from ..engines.gpu.launches import UnfusedError
-from ..engines.ondevice import backward, engine
-from ..engines.ondevice import forward as device_forward
 from ..errors import ArgumentError, ArgumentTypeError, FileError, UndulaError, UnknownNameError
 from ..functions import dwtn, dwtn_max_level, wavedecn, waverecn
 from ..lowering.borders import MODES, check_mode
@@ -470,8 +470,9 @@ class Pipeline:
             if options.automatic:
                 coeffs = wavedecn(x, wavelet, self.mode, levels, axes, backend=backend)
             else:
-                library, device_options = _device(x, options)
-                coeffs = device_forward(library, x, self._spec(x), levels, options=device_options)
+                engine, device_options = _device(x, options)
+                coeffs = decompose(engine, self._spec(x), x, levels, options=device_options)
+                coeffs = engine.restore(coeffs, x)
             return coeffs[0], list(reversed(coeffs[1:])), []
         low, details = x, []
         for level in range(1, levels + 1):
@@ -486,8 +487,9 @@ class Pipeline:
         coeffs = [low, *reversed(details)]
         shape = tuple(int(n) for n in x.shape)
         if not options.automatic:
-            library, device_options = _device(x, options)
-            return backward(library, coeffs, self._spec(x), shape, options=device_options)
+            engine, device_options = _device(x, options)
+            samples = recompose(engine, self._spec(x), coeffs, shape, options=device_options)
+            return engine.restore(samples, x)
         axes = tuple(range(1, len(shape)))
         return waverecn(
             coeffs, as_wavelet(self.wavelet), self.mode, axes, shape=shape, backend=options.backend
@@ -533,17 +535,17 @@ class Pipeline:
             table = xp.reshape(xp.stack(columns, axis=-1), (int(x.shape[0]), *counts))
         else:
             table = xp.reshape(like(xp, np.array(values, np.float64), x), counts)
-        library = engine([x], options.backend)
-        assert library is not None
+        engine = engine_for([x], options.backend)
         try:
-            return backward(
-                library,
-                [low, *reversed(details)],
+            samples = recompose(
+                engine,
                 self._spec(x),
+                [low, *reversed(details)],
                 tuple(int(n) for n in x.shape),
                 options=TransformOptions(rule=limits.rule, each=per_item),
                 limits=table,
             )
+            return engine.restore(samples, x)
         except UnfusedError:
             return self._reconstruct(low, limits.apply(details, pyramid), x, options)
 
@@ -553,17 +555,15 @@ def _has_known_name(wavelet: Wavelet) -> bool:
     return wavelet.name in wavelist() and as_wavelet(wavelet.name) == wavelet
 
 
-def _device(x: Any, options: RunOptions) -> tuple[Any, TransformOptions]:
-    """Return the library and the options for a strategy or scheme that the caller has chosen."""
-    library = engine([x], options.backend)
-    if library is None:
+def _device(x: Any, options: RunOptions) -> tuple[DeviceEngine, TransformOptions]:
+    """Return the engine and the options for a strategy or scheme that the caller has chosen."""
+    engine = engine_for([x], options.backend)
+    if not isinstance(engine, DeviceEngine):
         raise ArgumentError(
             f"strategy {options.strategy!r} and scheme {options.scheme!r} are for backends 'cuda' and"
             f" 'opencl', not for {options.backend!r}"
         )
-    return library, TransformOptions(
-        options.strategy if options.scheme == "auto" else "tiled", options.scheme
-    )
+    return engine, TransformOptions(options.strategy if options.scheme == "auto" else "tiled", options.scheme)
 
 
 def _band_norms(wavelet: Wavelet, levels: int, ndim: int) -> list[dict[str, float]]:

@@ -16,17 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import as_shape, get_backend, given_array, result_dtype
 from ..engines.cpu import UnfollowedStridesError
-from ..engines.host import (
-    ForwardCall,
-    InverseCall,
-    band_shapes,
-    checked_targets,
-    decompose,
-    flat_bands,
-    host_engine,
-    recompose,
-)
-from ..engines.ondevice import arrays_of, backward, engine, forward
+from ..engines.driver import arrays_of, band_shapes, decompose, engine_for, flat_bands, recompose
+from ..engines.host import ForwardCall, InverseCall
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axes import Axes
 from ..lowering.nesting import FORMS, NESTING, Form, keyed_as
@@ -113,16 +104,10 @@ def _forward(
         raise ArgumentError(f"Input data must have samples along the transformed axes, got shape {x.shape}")
     levels = 1 if form.single else checked_level(x.shape, spec.wavelets, spec.axes, level, stacklevel=4)
     keyed = None if out is None else form.keyed(out, spec.keys[0])
-    device = engine([x], backend)
-    if device is not None:
-        if out is not None and keyed is None:
-            raise ArgumentError(f"out must be nested as the result is, with {levels} level(s) of details")
-        return form.from_keyed(get_backend(data).restore(forward(device, x, spec, levels, keyed), data))
-    array = x.astype(result_dtype(x.dtype), copy=False)
-    new = key is not None and remembered is None and array is data
+    new = key is not None and remembered is None and data.dtype == result_dtype(data.dtype)
     if new and levels and data.size and data.strides[-1] == data.itemsize:
         try:
-            call = _compiled(form, spec, array, levels)
+            call = _compiled(form, spec, data, levels)
         except UnfollowedStridesError:
             pass
         else:
@@ -131,11 +116,10 @@ def _forward(
             if levels > checked_level(x.shape, spec.wavelets, spec.axes, None) and not form.single:
                 check = partial(checked_level, x.shape, spec.wavelets, spec.axes, level)
             _remember(key, (call, check), (wavelet, mode, axes))
-            coeffs = call(array)
+            coeffs = call(data)
             if coeffs is not None:
                 return coeffs
-    targets = None if out is None else checked_targets(spec, array, levels, out, keyed, x)
-    coeffs = decompose(spec, array, levels, targets, host_engine(backend))
+    coeffs = decompose(engine_for([x], backend), spec, x, levels, out, keyed)
     return form.from_keyed(get_backend(data).restore(coeffs, data))
 
 
@@ -176,12 +160,9 @@ def _backward(
                 if x is not None:
                     return x  # type: ignore[no-any-return]
     spec, keyed, sample = read()
-    device = engine(arrays_of(keyed), backend)
     given = [band for band in arrays_of(keyed) if band is not None]
+    engine = engine_for(given, backend)
     lengths = as_shape(shape, len(given[0].shape))
-    if device is not None:
-        on_device: Array = get_backend(sample).restore(backward(device, keyed, spec, lengths, out), sample)
-        return on_device
     if key is not None and call is None and _all_alike(given):
         assert flat is not None
         call = _compiled_back(spec, keyed, flat)
@@ -190,7 +171,7 @@ def _backward(
             x = call(flat)
             if x is not None:
                 return x  # type: ignore[no-any-return]
-    samples = recompose(spec, keyed, lengths, out, host_engine(backend))
+    samples = recompose(engine, spec, keyed, lengths, out)
     restored: Array = get_backend(sample).restore(samples, sample)
     return restored
 

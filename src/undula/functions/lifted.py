@@ -7,19 +7,18 @@ mode ``symmetric`` lines go on as in a mirror, as in JPEG 2000.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ..arrays import get_backend, given_array, result_dtype
+from ..arrays import get_backend, given_array
 from ..engines import cpu
-from ..engines.base import TransformOptions
-from ..engines.gpu.arrays import DeviceArrays
-from ..engines.host import CPU, checked_targets, decompose, decompose_mixed, grown, host_engine, recompose
-from ..engines.ondevice import arrays_of, backward, engine, forward
+from ..engines.base import Engine, TransformOptions
+from ..engines.driver import arrays_of, decompose, decompose_mixed, engine_for, grown, recompose
+from ..engines.gpu.engine import DeviceEngine
+from ..engines.host import CPU, HostEngine
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axes import Axes, one_axis, two_axes
 from ..lowering.mixing import Mixing, Unmixing
@@ -97,37 +96,24 @@ def _lwtn(
     backend: str,
 ) -> list[Any]:
     given = array = given_array(x, "x")
-    device = engine([given], backend)
-    if device is not None:
-        spec = transform_spec(len(array.shape), wavelet, mode, axes, lifted=True)
-        levels = _levels(spec, tuple(array.shape), level)
-        if math.prod(array.shape) == 0:
-            raise ArgumentError(f"an array with samples along some axis is needed, got shape {array.shape}")
-        keyed = to_keys(out, given_array) if isinstance(out, (list, tuple)) else None
-        whole = _kept_on(device, array, spec, levels, dtype)
-        coeffs = forward(device, array, spec, levels, keyed, whole=whole)
-        return from_keys(get_backend(x).restore(coeffs, x), form)
-    if array.ndim < 1 or array.size == 0:
-        raise ArgumentError(f"an array with samples along some axis is needed, got shape {array.shape}")
-    spec = transform_spec(array.ndim, wavelet, mode, axes, lifted=True)
-    levels = _levels(spec, array.shape, level)
-    if array.dtype.kind == "b":
+    engine = engine_for([given], backend)
+    shape = engine.library.shape(array)
+    if not shape or 0 in shape:
+        raise ArgumentError(f"an array with samples along some axis is needed, got shape {shape}")
+    spec = transform_spec(len(shape), wavelet, mode, axes, lifted=True)
+    levels = _levels(spec, shape, level)
+    if isinstance(engine, HostEngine) and array.dtype.kind == "b":
         array = array.astype(np.float64 if dtype is None else np.int8)
-    kept = storage(array.dtype, spec, array.shape, levels, dtype, lambda: cpu.largest(array))
-    host = host_engine(backend)
-    if out is None and host is CPU and _is_image(given, spec, kept):
-        own = transform_spec(3, spec.wavelets, spec.modes, (1, 2), lifted=True)
+    stored = _stored_dtype(engine, array, spec, levels, dtype)
+    if out is None and engine is CPU and _is_image(given, spec, stored):
+        of_planes = transform_spec(3, spec.wavelets, spec.modes, (1, 2), lifted=True)
         once = Mixing(((1,),), (0,), (0,))
-        assert kept is not None
-        made = decompose_mixed(own, given[..., np.newaxis], once, levels, kept)
-        plane = [made[0][0], *({key: band[0] for key, band in part.items()} for part in made[1:])]
-        return from_keys(get_backend(x).restore(plane, x), form)
-    array = array.astype(result_dtype(array.dtype) if kept is None else kept, copy=False)
-    targets = None
-    if out is not None:
-        keyed = to_keys(out) if isinstance(out, (list, tuple)) else None
-        targets = checked_targets(spec, array, levels, out, keyed, given)
-    coeffs = decompose(spec, array, levels, targets, host)
+        assert stored is not None
+        planes = decompose_mixed(of_planes, given[..., np.newaxis], once, levels, stored)
+        coeffs = [planes[0][0], *({key: band[0] for key, band in part.items()} for part in planes[1:])]
+    else:
+        keyed = to_keys(out, given_array) if isinstance(out, (list, tuple)) else None
+        coeffs = decompose(engine, spec, array, levels, out, keyed, integers=stored)
     return from_keys(get_backend(x).restore(coeffs, x), form)
 
 
@@ -201,69 +187,67 @@ def lwt2_of_channels(
     level: int | None,
     mode: str | Sequence[str],
     largest: int,
-    whole: bool,
-    device: DeviceArrays | None,
+    integer: bool,
+    engine: Engine,
 ) -> list[Any]:
     """The LWT of planes that are made of the channels of an image ``(H, W, C)`` in one piece.
 
-    ``largest`` is the largest number of a plane, ``whole`` says that planes are integers, else float32.
+    ``largest`` is the largest number of a plane, ``integer`` says that planes are integers, else float32.
     """
     spec = transform_spec(3, wavelet, mode, (1, 2), lifted=True)
     height, width = (int(n) for n in image.shape[:2])
     shape = (mixing.planes, height, width)
     levels = _levels(spec, shape, level)
-    dtype = np.dtype(np.float32)
-    if whole:
+    dtype, on_device = np.dtype(np.float32), isinstance(engine, DeviceEngine)
+    if integer:
         size = 1 if str(image.dtype).endswith("uint8") else 2
         grows = grown(spec, shape, levels)
         sizes = [np.dtype(name) for name in STORAGES if np.dtype(name).itemsize > size]
         fitting = [one for one in sizes if grows.fits(largest, 8 * one.itemsize)]
-        if not fitting or (device is not None and fitting[0] == np.int64):
+        if not fitting or (on_device and fitting[0] == np.int64):
             raise ArgumentError(
-                f"{levels} level(s) of this wavelet could overflow {'int64' if device is None else 'int32'};"
+                f"{levels} level(s) of this wavelet could overflow {'int32' if on_device else 'int64'};"
                 " use fewer levels"
             )
         dtype = fitting[0]
-    if device is not None:
+    if on_device:
         if levels == 0:
             raise ArgumentError("on a device, colours become planes in the first level: level is at least 1")
-        own = transform_spec(3, spec.wavelets, spec.modes, (0, 1), lifted=True)
-        options = TransformOptions(mixing=mixing)
-        made = forward(device, image, own, levels, None, options, whole=str(dtype) if whole else None)
-        return from_keys(_turned(device, made, (2, 0, 1)), "wavedec2")
-    if dtype == np.int64:  # (which has no kernels of its own)
-        planes = cpu.empty(shape, np.dtype(np.int32))
-        cpu.mix_planes(image, mixing, planes)
-        return from_keys(decompose(spec, planes.astype(np.int64), levels), "wavedec2")
-    return from_keys(decompose_mixed(spec, image, mixing, levels, dtype), "wavedec2")
+        interleaved = transform_spec(3, spec.wavelets, spec.modes, (0, 1), lifted=True)
+        options, integers = TransformOptions(mixing=mixing), dtype if integer else None
+        coeffs = decompose(engine, interleaved, image, levels, options=options, integers=integers)
+        return from_keys(engine.restore(_turned(engine, coeffs, (2, 0, 1)), image), "wavedec2")
+    if engine is CPU and dtype != np.int64:  # The kernels that mix channels have no such integers.
+        return from_keys(decompose_mixed(spec, image, mixing, levels, dtype), "wavedec2")
+    planes = cpu.empty(shape, np.dtype(np.int32) if integer else dtype)
+    cpu.mix_planes(image, mixing, planes)
+    return from_keys(decompose(engine, spec, planes, levels, integers=dtype if integer else None), "wavedec2")
 
 
 def channels_of_lwt2(
-    coeffs: Sequence[Any], unmixing: Unmixing, wavelet: Names, mode: Any, device: DeviceArrays, dtype: str
+    coeffs: Sequence[Any], unmixing: Unmixing, wavelet: Names, mode: Any, engine: Engine, dtype: str
 ) -> Any:
     """Channels ``(H, W, C)`` from coefficients of planes, on a device."""
     read = to_keys(coeffs, given_array)
     spec = transform_spec(3, wavelet, mode, (0, 1), lifted=True)
-    turned = _turned(device, read, (1, 2, 0))
-    whole = _is_whole(device, read[0])
-    return backward(
-        device, turned, spec, options=TransformOptions(unmixing=unmixing), whole=whole, result=dtype
-    )
+    options = TransformOptions(unmixing=unmixing)
+    image = recompose(engine, spec, _turned(engine, read, (1, 2, 0)), options=options, result=np.dtype(dtype))
+    return engine.restore(image, read[0])
 
 
-def _turned(device: DeviceArrays, coeffs: Sequence[Any], axes: tuple[int, ...]) -> list[Any]:
-    rest = [{key: device.library.transpose(band, axes) for key, band in part.items()} for part in coeffs[1:]]
-    return [device.library.transpose(coeffs[0], axes), *rest]
+def _turned(engine: Engine, coeffs: Sequence[Any], axes: tuple[int, ...]) -> list[Any]:
+    rest = [{key: engine.library.transpose(band, axes) for key, band in part.items()} for part in coeffs[1:]]
+    return [engine.library.transpose(coeffs[0], axes), *rest]
 
 
 def _levels(spec: TransformSpec, shape: tuple[int, ...], level: int | None) -> int:
-    whole = deepest_lwt(spec, shape)
+    deepest = deepest_lwt(spec, shape)
     if level is None:
-        return whole
+        return deepest
     if not isinstance(level, (int, np.integer)) or isinstance(level, bool):
         raise ArgumentTypeError(f"level must be an integer or None, got {level!r}")
-    if not 0 <= level <= max(whole, MOST_LEVELS):
-        raise ArgumentError(f"level must be from 0 to {max(whole, MOST_LEVELS)}, got {level}")
+    if not 0 <= level <= max(deepest, MOST_LEVELS):
+        raise ArgumentError(f"level must be from 0 to {max(deepest, MOST_LEVELS)}, got {level}")
     return int(level)
 
 
@@ -297,43 +281,33 @@ def ilwtn(
             raise ArgumentError(
                 f"details {spec.keys[1:]} are needed at level {number}, got {sorted(map(str, level))}"
             )
-    device = engine(arrays_of(read), backend)
-    if device is not None:
-        kinds = {_is_whole(device, part) for part in arrays_of(read) if part is not None}
-        if len(kinds) > 1:
-            raise ArgumentError("coefficients of an LWT are all integers (unscaled) or all floats (scaled)")
-        back = backward(device, read, spec, None, out, whole=True in kinds)
-        return get_backend(coeffs[0]).restore(back, coeffs[0])  # type: ignore[no-any-return]
-    samples = recompose(spec, read, None, out, host_engine(backend))
-    made: Array = get_backend(coeffs[0]).restore(samples, coeffs[0])
-    return made
+    samples = recompose(engine_for(arrays_of(read), backend), spec, read, None, out)
+    restored: Array = get_backend(coeffs[0]).restore(samples, coeffs[0])
+    return restored
 
 
-def _is_whole(device: DeviceArrays, x: Any) -> bool:
-    return not device.library.dtype(x).startswith(("float", "complex", "bool"))
-
-
-def _kept_on(
-    device: DeviceArrays, x: Any, spec: TransformSpec, levels: int, dtype: DTypeLike | None
-) -> str | None:
-    """The integers that a device keeps results in; None for floats."""
-    name = device.library.dtype(x)
-    if not _is_whole(device, x):
-        return None if dtype is None else str(storage(np.dtype(name), spec, (), levels, dtype, None))
-    x = device.integers(x)
-    # (Numbers on a device are not looked at: whoever asked for them would have to wait.)
-    look = (lambda: cpu.largest(np.asarray(x))) if device.uploaded else None
-    kept = storage(np.dtype(name), spec, tuple(x.shape), levels, dtype, look)
-    if dtype is not None and np.dtype(dtype) == np.int64:
-        raise ArgumentTypeError(
-            f"backend {device.backend!r} keeps integers as int16 or int32, got dtype int64"
-        )
-    if kept == np.int64:
-        raise ArgumentError(
-            f"{levels} level(s) of this wavelet make numbers of {name} that int32 may not hold, and backend"
-            f" {device.backend!r} has no larger ones; use fewer levels, or the CPU"
-        )
-    return str(kept)
+def _stored_dtype(
+    engine: Engine, x: Any, spec: TransformSpec, levels: int, asked: DTypeLike | None
+) -> np.dtype[Any] | None:
+    """Return the integers that coefficients are stored in; None for floats."""
+    dtype = np.dtype(engine.library.dtype(x))
+    if dtype.kind not in "iu":
+        return storage(dtype, spec, (), levels, asked, None)
+    x = engine.integers(x, dtype)
+    # Nobody looks at numbers on a device, as that would mean waiting for them.
+    largest = (lambda: cpu.largest(x)) if engine.on_host else None
+    stored = storage(dtype, spec, engine.library.shape(x), levels, asked, largest)
+    if isinstance(engine, DeviceEngine):
+        if asked is not None and np.dtype(asked) == np.int64:
+            raise ArgumentTypeError(
+                f"backend {engine.name!r} keeps integers as int16 or int32, got dtype int64"
+            )
+        if stored == np.int64:
+            raise ArgumentError(
+                f"{levels} level(s) of this wavelet make numbers of {dtype} that int32 may not hold, and"
+                f" backend {engine.name!r} has no larger ones; use fewer levels, or the CPU"
+            )
+    return stored
 
 
 def lwt(

@@ -86,18 +86,18 @@ def upcoef(part: str, coeffs: ArrayLike, wavelet: Wavelet | str, level: int = 1,
     >>> upcoef("a", [1.0, 2.0], "haar").round(3).tolist()
     [0.707, 0.707, 1.414, 1.414]
     """
-    which, levels, wanted = _part(part), _count(level, "level", 1, MAX_LEVEL), _count(take, "take", 0)
-    own = as_wavelet(wavelet)
+    which, levels, length = _part(part), _count(level, "level", 1, MAX_LEVEL), _count(take, "take", 0)
+    bank = as_wavelet(wavelet)
     x = _line(coeffs, "coeffs")
-    rim = own.rec_len // 2 - 1
+    rim = bank.rec_len // 2 - 1
     for number in range(levels):
         # With zeros around, the coefficients reach everything that they can.
         padded = extend(x, 0, -rim, x.size + rim, "zero") if rim else x
         details = which == "d" and number == 0
-        x = idwt(None if details else padded, padded if details else None, own, "zero")
-    if 0 < wanted < x.size:
-        before = (x.size - wanted) // 2
-        x = x[before : before + wanted]
+        x = idwt(None if details else padded, padded if details else None, bank, "zero")
+    if 0 < length < x.size:
+        before = (x.size - length) // 2
+        x = x[before : before + length]
     return x
 
 
@@ -231,18 +231,18 @@ def fswavedecn(
     x = numpy_array(data)
     if x.ndim < 1:
         raise ArgumentError("Expected at least 1D input data, got a single number")
-    found = checked_axes(axes, x.ndim)
-    wavelets = [as_wavelet(w) for w in per_axis(wavelet, len(found), "wavelet")]
-    modes = [check_mode(m) for m in per_axis(mode, len(found), "mode")]
-    given = per_axis(tuple(levels) if isinstance(levels, np.ndarray) else levels, len(found), "level")
+    numbers = checked_axes(axes, x.ndim)
+    wavelets = [as_wavelet(w) for w in per_axis(wavelet, len(numbers), "wavelet")]
+    modes = [check_mode(m) for m in per_axis(mode, len(numbers), "mode")]
+    depths = per_axis(tuple(levels) if isinstance(levels, np.ndarray) else levels, len(numbers), "level")
     slices = []
-    for axis, own, extension, wanted in zip(found, wavelets, modes, given, strict=True):
-        number = max_level(x.shape[axis], own.dec_len) if wanted is None else _count(wanted, "levels", 0)
-        parts = wavedec(x, own, extension, number, axis)
+    for axis, bank, extension, depth in zip(numbers, wavelets, modes, depths, strict=True):
+        number = max_level(x.shape[axis], bank.dec_len) if depth is None else _count(depth, "levels", 0)
+        parts = wavedec(x, bank, extension, number, axis)
         ends = np.cumsum([0, *(part.shape[axis] for part in parts)]).tolist()
         slices.append([slice(a, b) for a, b in pairwise(ends)])
         x = np.concatenate(parts, axis=axis)
-    return FswavedecnResult(x, slices, wavelets, modes, found)
+    return FswavedecnResult(x, slices, wavelets, modes, numbers)
 
 
 def fswaverecn(fswavedecn_result: FswavedecnResult) -> Array:

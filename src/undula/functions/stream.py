@@ -206,15 +206,15 @@ class ForwardStream:
             raise UndulaError("this stream is finished; make another one for the next image")
 
     def _run(self, x: Array, last: bool) -> list[Rows]:
-        found = []
+        known = []
         for number, stage in enumerate(self._stages, 1):
             start, bands = stage.push(x, last)
             x = bands["aa"] if number == self.level else bands.pop("aa")
             if len(bands["dd"]):
-                found.append(Rows(number, start, bands))
+                known.append(Rows(number, start, bands))
             if not len(x) and not last:
                 break
-        return found
+        return known
 
 
 class InverseStream:
@@ -247,14 +247,14 @@ class InverseStream:
         dtype: DTypeLike = np.float64,
         height: int | None = None,
     ) -> None:
-        row, self._wanted, self.level, self.dtype = _checked(width, wavelet, level, mode, dtype)
+        row, self._spec, self.level, self.dtype = _checked(width, wavelet, level, mode, dtype)
         if height is not None and (not isinstance(height, (int, np.integer)) or height < 1):
             raise ArgumentError(f"height must be an integer from 1 on, got {height!r}")
         self.row, self.height = row, height
         self.rows = 0
         self._stages = []
         for _ in range(self.level):
-            self._stages.append(_Back(self._wanted, row, self.dtype))
+            self._stages.append(_Back(self._spec, row, self.dtype))
             row = self._stages[-1].band
         self._open = True
 
@@ -268,7 +268,7 @@ class InverseStream:
         if not isinstance(part, tuple) or len(part) != 3 or not 1 <= part[0] <= self.level:
             raise ArgumentError(f"Rows of a level from 1 to {self.level} are needed, got {part!r}")
         number, start, bands = part
-        keys = self._wanted.keys if number == self.level else self._wanted.keys[1:]
+        keys = self._spec.keys if number == self.level else self._spec.keys[1:]
         stage = self._stages[number - 1]
         if sorted(bands) != sorted(keys):
             raise ArgumentError(f"level {number} of {self.level} has bands {keys}, got {sorted(bands)}")
@@ -351,12 +351,15 @@ class _Back(_Stage):
 
 def collect_rows(parts: Iterable[Rows]) -> list[Any]:
     """All that a :class:`ForwardStream` gave, nested as :func:`undula.wavedec2` does."""
-    found: dict[int, dict[str, list[Array]]] = {}
+    by_level: dict[int, dict[str, list[Array]]] = {}
     for number, _, bands in parts:
         for key, band in bands.items():
-            found.setdefault(number, {}).setdefault(key, []).append(band)
-    if not found:
+            by_level.setdefault(number, {}).setdefault(key, []).append(band)
+    if not by_level:
         raise ArgumentError("there are no rows to collect")
-    whole = {n: {key: np.concatenate(rows) for key, rows in bands.items()} for n, bands in found.items()}
-    low = whole[max(whole)].pop("aa")
-    return from_keys([low, *(whole[number] for number in sorted(whole, reverse=True))], "wavedec2")
+    levels = [
+        {key: np.concatenate(rows) for key, rows in by_level[number].items()}
+        for number in sorted(by_level, reverse=True)
+    ]
+    low = levels[0].pop("aa")
+    return from_keys([low, *levels], "wavedec2")

@@ -116,14 +116,14 @@ class Prediction:
         ratio = seconds / self.seconds
         if 1 / (1 + tolerance) <= ratio <= 1 + tolerance:
             return None
-        found: list[tuple[float, str, float]] = []
-        for name, own in self.terms.items():
-            factor = self._factor(name, seconds) if own > 0 else None
+        explanations: list[tuple[float, str, float]] = []
+        for name, term in self.terms.items():
+            factor = self._factor(name, seconds) if term > 0 else None
             if factor is not None:
-                found.append((abs(math.log(factor)), name, factor))
-        if not found:
+                explanations.append((abs(math.log(factor)), name, factor))
+        if not explanations:
             return f"measured is {ratio:.2f} times the model, which no single term explains"
-        _, name, factor = min(found)
+        _, name, factor = min(explanations)
         return f"{name} took {factor:.1f} times what the model has"
 
     def _factor(self, name: str, seconds: float) -> float | None:
@@ -186,16 +186,16 @@ def passes(plan: Plan) -> Iterator[LevelWork]:
 
 def _source_size(plan: Plan) -> int:
     """Bytes of a sample as it is read first."""
-    return np.dtype(plan.source_dtype).itemsize if plan.on_device else plan.dtype.itemsize
+    return np.dtype(plan.source_dtype).itemsize
 
 
 def cost(plan: Plan) -> PlanCost:
     """What one run forward costs."""
-    found = list(passes(plan))
+    levels = list(passes(plan))
     return PlanCost(
-        sum(one.bytes for one in found),
-        round(sum(one.samples * one.operations for one in found)),
-        sum(one.times for one in found),
+        sum(level.bytes for level in levels),
+        round(sum(level.samples * level.operations for level in levels)),
+        sum(level.times for level in levels),
     )
 
 
@@ -230,12 +230,12 @@ def _call() -> tuple[float, float]:
     """
     from .plan import Plan
 
-    turns, found = cycle([np.zeros((16, 16), np.float32) for _ in range(2)]), []
+    turns, seconds = cycle([np.zeros((16, 16), np.float32) for _ in range(2)]), []
     for level in (1, 4):
         plan = Plan((16, 16), "haar", level=level, dtype="float32")
         run = partial(_next, plan, turns, plan.forward(next(turns)))
-        found.append(measured.seconds_of(run, usual=True))
-    return found[0], max(0.0, (found[1] - found[0]) / 3)
+        seconds.append(measured.seconds_of(run, usual=True))
+    return seconds[0], max(0.0, (seconds[1] - seconds[0]) / 3)
 
 
 def _next(plan: Plan, turns: Iterator[Any], coeffs: list[Any]) -> None:
@@ -256,35 +256,35 @@ def predict(plan: Plan, device: str | Ceilings | None = None, *, transfers: bool
         raise ArgumentTypeError(
             f"a plan is predicted for a device by its name, or for undula.Ceilings; got {device!r}"
         )
-    found = list(passes(plan))
-    launches = _launches(plan, found)
+    levels = list(passes(plan))
+    launches = _launches(plan, levels)
     on_cpu = not device.accesses
     memory = arithmetic = exchange = barriers = 0.0
     waits = 0
-    for one in found:
-        each = one.bytes / one.times / 2
-        memory += one.times * device.copy(each)
-        rate = device.single if on_cpu and one.samples < WORTHWHILE else device.operations
+    for level in levels:
+        each = level.bytes / level.times / 2
+        memory += level.times * device.copy(each)
+        rate = device.single if on_cpu and level.samples < WORTHWHILE else device.operations
         wide = plan.dtype in (np.float64, np.complex128)
-        work = one.samples * one.operations * (2 if wide and on_cpu else 1)
+        work = level.samples * level.operations * (2 if wide and on_cpu else 1)
         arithmetic += work / rate
         if not on_cpu:
-            exchange += one.samples * one.accesses / device.accesses
-            barriers += one.samples * one.waits / device.barriers
-            waits += math.ceil(one.samples * one.waits)
+            exchange += level.samples * level.accesses / device.accesses
+            barriers += level.samples * level.waits / device.barriers
+            waits += math.ceil(level.samples * level.waits)
     call, start = device.call, launches * device.launch
     if on_cpu:
         call += device.level * max(0, plan.level - 1)
-        many = sum(one.times for one in found if one.samples >= WORTHWHILE)
+        many = sum(level.times for level in levels if level.samples >= WORTHWHILE)
         start = device.launch * many if device.threads > 1 else 0.0
     size = math.prod(plan.shape) * _source_size(plan)
-    back = sum(one.bytes for one in found[:1]) - size if found else 0
+    back = sum(level.bytes for level in levels[:1]) - size if levels else 0
     transfer = size / device.upload + back / device.download if transfers and device.upload else 0.0
     terms = dict(zip(TERMS, (call, start, memory, arithmetic, exchange, barriers, transfer), strict=True))
-    operations = round(sum(one.samples * one.operations for one in found))
+    operations = round(sum(level.samples * level.operations for level in levels))
     return Prediction(
         device.device,
-        sum(one.bytes for one in found),
+        sum(level.bytes for level in levels),
         operations,
         waits + launches,
         launches,
@@ -293,8 +293,8 @@ def predict(plan: Plan, device: str | Ceilings | None = None, *, transfers: bool
     )
 
 
-def _launches(plan: Plan, found: list[LevelWork]) -> int:
+def _launches(plan: Plan, levels: list[LevelWork]) -> int:
     if plan.on_device and plan.level:
         program: Any = plan.program(False).program
         return len(program.launches)
-    return sum(one.times for one in found)
+    return sum(level.times for level in levels)

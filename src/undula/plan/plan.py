@@ -9,35 +9,25 @@ from __future__ import annotations
 
 import copy
 import math
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-from ..arrays import (
-    COMPLEX,
-    ArrayView,
-    check_out,
-    get_backend,
-    given_array,
-    nested,
-    numpy_array,
-    refuse_gradients,
-)
-from ..engines import ondevice
-from ..engines.base import TransformOptions, engine, on_host, split_backend
+from ..arrays import ArrayView, get_backend, given_array, refuse_gradients
+from ..engines.base import Engine, RunMemory, TransformOptions, engine, on_host, split_backend
 from ..engines.ceilings import Ceilings
-from ..engines.cpu import empty
-from ..engines.cpu.filters import RULES, shrink
-from ..engines.gpu.arrays import RESULTS, DeviceArrays
-from ..engines.gpu.engine import contiguous_views, device_levels
+from ..engines.cpu.filters import RULES
+from ..engines.driver import arrays_of, decompose, engine_for, recompose
+from ..engines.gpu.arrays import RESULTS
+from ..engines.gpu.engine import DeviceEngine, DeviceExecutable, contiguous_views, device_levels
 from ..engines.gpu.launches import Knobs, UnfusedError
 from ..engines.gpu.strategies import STRATEGIES, choose
 from ..engines.gpu.transform import DeviceLevel
-from ..engines.host import HostEngine, array_call, checked_targets, decompose, recompose
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..lowering.axes import Axes
 from ..lowering.nesting import from_keys, keyed_as
@@ -45,13 +35,12 @@ from ..lowering.spec import BandTree, Operators, checked_level, transform_spec
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet
 from . import model
-from .frames import frames
+from .frames import FrameSlot, frames
 from .model import PlanCost, Prediction
+from .resident import Resident
 from .tuning import fastest_knobs
 
-__all__ = ["Plan", "flat"]
-
-Array = NDArray[Any]
+__all__ = ["Plan"]
 
 METHODS = ("auto", "lifting", "filters")
 
@@ -158,34 +147,31 @@ class Plan:
             if value not in known:
                 raise UnknownNameError(what, value, known)
         name, _ = split_backend(backend)
-        self.backend, self.device_name = "cpu" if name == "auto" else name, backend
-        self.scheme, self.strategy = scheme, strategy
-        self.on_device = not on_host(backend)
-        self._last: dict[bool, Any] = {}
+        self.backend, self.device_name = ("cpu", "cpu") if name == "auto" else (name, backend)
         self.engine = engine(backend)
         self.engine.check_options(strategy=strategy, scheme=scheme, method=method)
+        self.on_device = not on_host(backend)
         self.dtype = self.engine.result_dtype(dtype)
-        self._form = {1: "wavedec", 2: "wavedec2"}.get(len(self.axes), "wavedecn")
+        native = dtype.newbyteorder("=").name
+        self.source_dtype = native if self.on_device and native in RESULTS else self.dtype.name
+        self.scheme, self.strategy, self._method = scheme, strategy, method
         self.tree = BandTree.of_samples(self.spec, self.padded_shape, self.level)
+        self._form = {1: "wavedec", 2: "wavedec2"}.get(len(self.axes), "wavedecn")
         self._shapes: list[Any] = self.tree.shapes if self.level else [self.padded_shape]
-        self._direct: dict[bool, Callable[..., bool]] = {}
+        self._memories: dict[Any, RunMemory] = defaultdict(RunMemory)
         self.options = TransformOptions(strategy, scheme, method)
-        if self.backend == "reference" and self._runs:
-            self.engine.compile(False, self.tree, self.dtype, (), self.options)  # Checks the scheme.
         if self.on_device:
-            self.host: DeviceArrays = ondevice.host(backend)
-            self.source_dtype = str(dtype.newbyteorder("="))
-            chosen = choose(strategy, scheme, method, self.axes).name
-            self.options = TransformOptions(chosen, scheme, method)
-            self._memory: dict[Any, Any] = {}
-            self.strategy, self._method = chosen, method
+            self.strategy = choose(strategy, scheme, method, self.axes).name
+            self.options = replace(self.options, strategy=self.strategy)
             if self._runs:
                 program = self.program(False).program  # Raises an error for what cannot be laid out so.
-                if chosen == "auto":
+                if self.strategy == "auto":
                     names = [launch.kernel.name.partition("_")[0] for launch in program.launches]
                     self.strategy = " and ".join(name for name in STRATEGIES if name in names)
                 if tune:
                     self.options = replace(self.options, knobs=fastest_knobs(self))
+        elif scheme != "auto" and self._runs:
+            self.engine.compile(False, self.tree, self.dtype, (), self.options)  # Checks the scheme.
 
     @property
     def _runs(self) -> bool:
@@ -215,44 +201,23 @@ class Plan:
 
     def forward(self, x: Any, out: Sequence[Any] | None = None) -> list[Any]:
         """The coefficients, as ``wavedec``, ``wavedec2`` or ``wavedecn`` would give them for so many axes."""
-        if out is not None and not self.on_device and self._run_directly(False, x, out):
-            return list(out)
+        memory = self._memories[False, None]
+        if out is not None and memory.repeat is not None:
+            arrays = self._flat(x, out)
+            if arrays is not None and memory.repeat(*arrays):
+                return list(out)
+        x = given_array(x)
+        engine = engine_for([x], self.device_name)
+        self._check_samples(engine, x)
         keyed = None if out is None else keyed_as(out, self._form)
-        targets = None if keyed is None else self._in_order(keyed)
-        if out is not None and targets is not None and self.on_device and self._again(False, [x, *targets]):
-            return list(out)
-        if self.on_device:
-            x = given_array(x)
-            on_device = self._device_arrays([x])
-            self._check_shape(tuple(x.shape), on_device.library.dtype(x))
-            if out is not None and (keyed is None or len(keyed) != self.level + 1):
-                raise ArgumentError(
-                    f"out must be nested as the result is, with {self.level} level(s) of details"
-                )
-            coeffs = ondevice.forward(
-                on_device, x, self.spec, self.level, keyed, self.options, self.padded_shape, self._memory
-            )
-            if out is None:
-                return from_keys(coeffs, self._form)
-            if targets is not None:
-                self._remember(False, on_device, [x, *targets])
-            return list(out)
-        array = numpy_array(x)
-        self._check_shape(array.shape, array.dtype)
-        given, array = array, self._padded(array.astype(self.dtype, copy=False))
-        if out is not None:
-            keyed = list(checked_targets(self.spec, array, self.level, out, keyed, given))
-        assert isinstance(self.engine, HostEngine)
-        coeffs = decompose(self.spec, array, self.level, keyed, self.engine, self.options)
-        return list(out) if out is not None else from_keys(coeffs, self._form)
+        coeffs = decompose(
+            engine, self.spec, x, self.level, out, keyed,
+            options=self.options, padded=self.padded_shape, memory=memory,
+        )  # fmt: skip
+        return from_keys(engine.restore(coeffs, x), self._form) if out is None else list(out)
 
-    def _run_directly(self, back: bool, x: Any, coeffs: Any) -> bool:
-        """Run on arrays of the CPU in C order; False where something has to be checked or converted first."""
-        call = self._direct.get(back)
-        if call is None:
-            if self.backend != "cpu" or self.square or not self._runs:
-                return False
-            call = self._direct[back] = array_call(back, self.tree, self.dtype)
+    def _flat(self, x: Any, coeffs: Any) -> list[Any] | None:
+        """Return samples and bands in flat order; None if the bands are nested in another way."""
         arrays = [x]
         try:
             if self._form == "wavedec":
@@ -266,11 +231,11 @@ class Plan:
                 arrays.append(coeffs[0])
                 for part in coeffs[1:]:
                     if len(part) != len(keys):
-                        return False
+                        return None
                     arrays += (part[key] for key in keys)
-        except (TypeError, ValueError, KeyError, IndexError):  # It is nested otherwise.
-            return False
-        return call(*arrays)
+        except (TypeError, ValueError, KeyError, IndexError):
+            return None
+        return arrays
 
     def _check_rule(self, rule: str | None, limits: Any) -> None:
         if rule is None and limits is None:
@@ -290,64 +255,13 @@ class Plan:
         if self.on_device and get_backend(limits).dtype(limits) != kind:
             raise ArgumentTypeError(f"limits of this plan are {kind}, got {limits.dtype}")
 
-    def _remember(
-        self, back: bool, on_device: DeviceArrays, arrays: Sequence[Any], rule: str | None = None
-    ) -> None:
-        """What was run last, so that it can be run again at once on the same arrays."""
-        last = self._memory.get("run")
-        if on_device.uploaded or last is None or any(a is None for a in arrays):
-            return
-        made, keys, own, queue = last
-        library = on_device.library
-        layouts = [library.layout_key(a) for a in arrays]
-        refs = [weakref.ref(a) for a in arrays]
-        self._last[back] = (refs, library, made, keys, own, queue, rule, layouts)
-
-    def _again(self, back: bool, arrays: Sequence[Any], rule: str | None = None) -> bool:
-        """Runs again what was run last, if these are the same arrays, and only their numbers have changed."""
-        last = self._last.get(back)
-        if last is None or len(last[0]) != len(arrays):
-            return False
-        for ref, array in zip(last[0], arrays, strict=True):
-            if array is None or ref() is not array:
-                return False
-        for array in arrays:
-            refuse_gradients(array)
-        _, library, made, keys, own, queue, known, layouts = last
-        if known != rule or [library.layout_key(array) for array in arrays] != layouts:
-            return False
-        buffers = [library.buffer(array) for array in arrays]
-        # (Addresses are their own keys.)
-        if buffers != keys and [ondevice.buffer_key(b) for b in buffers] != keys:
-            return False
-        if library.queue(arrays[0]) != queue:
-            return False
-        event = made.run([*buffers, *own], queue, library.events(arrays))
-        if event is not None:
-            library.add_event(arrays[:1] if back else arrays[1:], event)
-        return True
-
-    def _in_order(self, keyed: Sequence[Any]) -> list[Any] | None:
-        """Arrays in the order of their buffers; None unless there is one for every band, and no other."""
-        keys = self.spec.keys[1:]
-        if len(keyed) != self.level + 1 or any(len(part) != len(keys) for part in keyed[1:]):
-            return None
-        return [keyed[0], *(part.get(key) for part in keyed[1:] for key in keys)]
-
-    def _check_shape(self, shape: tuple[int, ...], dtype: Any) -> None:
-        result = self.engine.result_dtype(np.dtype(dtype))
-        if shape != self.shape or result != self.dtype:
+    def _check_samples(self, engine: Engine, x: Any) -> None:
+        shape, dtype = engine.library.shape(x), engine.library.dtype(x)
+        if shape != self.shape or engine.result_dtype(np.dtype(dtype)) != self.dtype:
             raise ArgumentError(
                 f"this plan is for arrays of shape {self.shape} that are transformed in {self.dtype}, got"
                 f" {shape} and {dtype}"
             )
-
-    def _padded(self, x: Array) -> Array:
-        if self.padded_shape == self.shape:
-            return x
-        whole = np.zeros(self.padded_shape, x.dtype)
-        whole[tuple(slice(n) for n in self.shape)] = x
-        return whole
 
     def inverse(
         self, coeffs: Sequence[Any], out: Any = None, *, rule: str | None = None, limits: Any = None
@@ -375,56 +289,29 @@ class Plan:
         >>> bool(np.allclose(low, plan.inverse([plan.forward(x)[0], *[(None,) * 3] * 2])))
         True
         """
-        if out is not None and not self.on_device and rule is None and self._run_directly(True, out, coeffs):
-            return out
-        keyed = keyed_as(coeffs, self._form)
-        bands = None if keyed is None else self._in_order(keyed)
-        arrays = (
-            None if out is None or bands is None else [out, *bands, *([] if limits is None else [limits])]
-        )
-        if arrays is not None and self.on_device and self._again(True, arrays, rule):
-            return out
+        memory = self._memories[True, rule]
+        if out is not None and memory.repeat is not None:
+            arrays = self._flat(out, coeffs)
+            if arrays is not None and memory.repeat(*arrays, *([] if limits is None else [limits])):
+                return out
         self._check_rule(rule, limits)
+        keyed = keyed_as(coeffs, self._form)
         if keyed is None or len(keyed) != self.level + 1:
             raise ArgumentError(
                 f"coefficients of this plan are nested as {self._form} does, with {self.level} level(s) of"
                 " details"
             )
-        if self.on_device:
-            on_device = self._device_arrays(ondevice.arrays_of(keyed))
-            try:
-                made = ondevice.backward(
-                    on_device,
-                    _given(keyed),
-                    self.spec,
-                    self.padded_shape,
-                    out,
-                    replace(self.options, rule=rule),
-                    self.shape,
-                    self._memory,
-                    str(self.dtype),
-                    limits=limits,
-                )
-            except UnfusedError as error:
-                raise ArgumentError(f"this plan shrinks no details on the way back: {error}") from None
-            if arrays is not None:
-                self._remember(True, on_device, arrays, rule)
-            return made
-        if out is not None:
-            check_out(out, self.shape, self.dtype, nested(list(coeffs)), "out")
-        read: list[Any] = [_typed(keyed[0], self.dtype)]
-        read += [{key: _typed(band, self.dtype) for key, band in part.items()} for part in keyed[1:]]
-        if rule is not None:
-            read = [read[0], *_shrunk(read[1:], rule, numpy_array(limits, "limits").astype(np.float64))]
-        assert isinstance(self.engine, HostEngine)
-        if self.padded_shape == self.shape:
-            return recompose(self.spec, read, self.shape, out, self.engine, self.options)
-        padded = recompose(self.spec, read, self.padded_shape, None, self.engine, self.options)
-        samples = padded[tuple(slice(n) for n in self.shape)]
-        if out is None:
-            return samples
-        check_out(out, self.shape, self.dtype, nested(list(coeffs)), "out")[...] = samples
-        return out
+        bands = _read(keyed)
+        engine = engine_for(arrays_of(bands), self.device_name)
+        try:
+            x = recompose(
+                engine, self.spec, bands, self.padded_shape, out,
+                options=self.options if rule is None else replace(self.options, rule=rule), cut=self.shape,
+                dtype=self.dtype, limits=None if limits is None else given_array(limits), memory=memory,
+            )  # fmt: skip
+        except UnfusedError as error:
+            raise ArgumentError(f"this plan shrinks no details on the way back: {error}") from None
+        return engine.restore(x, next(filter(_is_array, arrays_of(bands)))) if out is None else out
 
     def frames(self, arrays: Iterable[Any], depth: int = 3) -> Iterator[list[Any]]:
         """The coefficients of many NumPy arrays, one after the other, as they come.
@@ -441,20 +328,29 @@ class Plan:
         if self.backend != "cuda" or not self._runs:
             yield from (self.forward(x) for x in arrays)
             return
-        program, layouts = self.program(False), self.layouts
-        for bands in frames(
-            self.host.device, program, arrays, self._check_shape, self.source_dtype, layouts, depth
-        ):
+        executable, shapes = self.program(False), self.tree.flat_shapes
+
+        def new_slot() -> FrameSlot:
+            bands = [(shape, self.dtype) for shape in shapes]
+            device = executable.engine.device
+            return FrameSlot(device, executable.prepared, (self.shape, self.source_dtype), bands)
+
+        for bands in frames(arrays, partial(self._check_samples, self.engine), new_slot, depth):
             yield from_keys(self.tree.by_key(bands), self._form)
 
-    def _device_arrays(self, arrays: Sequence[Any]) -> DeviceArrays:
-        on_device = ondevice.engine(arrays, self.device_name)
-        assert on_device is not None
-        return on_device
+    def resident(self, rule: str | None = None, limit: float = 0.0) -> Resident:
+        """Arrays of this plan on its device, to run it without moving them, for instance to measure it.
+
+        Parameters
+        ----------
+        rule, limit : str and float, optional
+            What is done to details on the way back, and its threshold, the same for all.
+        """
+        return Resident(self, rule, limit)
 
     # --- looking ----------------------------------------------------------------------------------
 
-    def program(self, back: bool, rule: str | None = None) -> Any:
+    def program(self, back: bool, rule: str | None = None) -> DeviceExecutable:
         """The program of a plan for a device, for arrays in C order, ready to run.
 
         Parameters
@@ -464,40 +360,28 @@ class Plan:
         rule : str, optional
             What is done to details on the way back, as for :meth:`inverse`.
         """
-        return self._program(back, replace(self.options, rule=rule))
+        if not isinstance(self.engine, DeviceEngine):
+            raise ArgumentError(f"backend {self.backend!r} has no kernels to show; 'cuda' and 'opencl' have")
+        samples = ArrayView.contiguous(0, self.shape, self.dtype.name if back else self.source_dtype)
+        views = [samples.as_pairs(), *contiguous_views(self.tree, self.dtype.name)]
+        return self.engine.compile(back, self.tree, self.dtype, views, replace(self.options, rule=rule))
 
     @property
     def stages(self) -> tuple[DeviceLevel, ...]:
         """The levels of a plan for a device, finest first, as its program is built of them."""
         return device_levels(self.tree, str(self.dtype))
 
-    @property
-    def layouts(self) -> list[ArrayView]:
-        """The layouts of the coefficients of a plan for a device, in the order of their buffers."""
-        return contiguous_views(self.tree, str(self.dtype))
-
     def with_knobs(self, knobs: Knobs | None) -> Plan:
         """Return the plan with another layout of its work on the device; an error if that does not fit."""
         plan = copy.copy(self)
-        plan.options, plan._memory, plan._last = replace(self.options, knobs=knobs), {}, {}
+        plan.options, plan._memories = replace(self.options, knobs=knobs), defaultdict(RunMemory)
         plan.program(False)
         return plan
-
-    def _program(self, back: bool, options: TransformOptions) -> Any:
-        """The program for arrays in one piece, ready to run."""
-        real = COMPLEX.get(str(self.dtype), str(self.dtype))
-        pair = str(self.dtype) in COMPLEX
-        source = real if back or pair or self.source_dtype not in RESULTS else self.source_dtype
-        samples = ArrayView.contiguous(0, (*self.shape, 2) if pair else self.shape, source)
-        layouts = [samples, *contiguous_views(self.tree, str(self.dtype))]
-        return self.engine.compile(back, self.tree, self.dtype, layouts, options)
 
     @property
     def source(self) -> str:
         """The kernels, as text."""
-        if not self.on_device:
-            raise ArgumentError(f"backend {self.backend!r} has no kernels to show; 'cuda' and 'opencl' have")
-        if not self._runs:
+        if self.on_device and not self._runs:
             return ""
         texts = [self.program(back).program.source for back in (False, True)]
         return "\n".join(texts)
@@ -562,21 +446,8 @@ class Plan:
         return f"Plan({', '.join(words)})"
 
 
-def flat(coeffs: Any) -> list[Any]:
-    """Arrays in the order of their buffers: the approximation, then details by key."""
-    arrays = list(coeffs[:1])
-    for part in coeffs[1:]:
-        if isinstance(part, dict):
-            arrays += [part[key] for key in sorted(part)]
-        elif isinstance(part, (list, tuple)) and len(part) == 3:
-            arrays += [part[1], part[0], part[2]]  # ad, da, dd
-        else:
-            arrays.append(part)
-    return arrays
-
-
-def _given(keyed: Sequence[Any]) -> list[Any]:
-    """Coefficients as arrays, on the host or on a device."""
+def _read(keyed: Sequence[Any]) -> list[Any]:
+    """Return coefficients as arrays, on the host or on a device."""
 
     def read(band: Any) -> Any:
         return None if band is None else given_array(band, "coefficients")
@@ -584,32 +455,8 @@ def _given(keyed: Sequence[Any]) -> list[Any]:
     return [read(keyed[0]), *({key: read(band) for key, band in part.items()} for part in keyed[1:])]
 
 
-def _shrunk(details: Sequence[Any], rule: str, limits: Array) -> list[Any]:
-    """Details by a rule, on the host; coarsest first, and limits finest first."""
-    found = [
-        (number, key, band)
-        for number, part in enumerate(reversed(details))
-        for key, band in part.items()
-        if band is not None
-    ]
-    places = {key: k for k, key in enumerate(sorted(details[0]))} if details else {}
-    sources = [np.ascontiguousarray(band) for _, _, band in found]
-    made = [empty(band.shape, band.dtype) for band in sources]
-    lows, highs = ([float(limits[n, side, places[key]]) for n, key, _ in found] for side in (0, 1))
-    shrink(sources, rule, lows, highs, made)
-    new = [dict(part) for part in details]
-    for (number, key, _), band in zip(found, made, strict=True):
-        new[len(details) - 1 - number][key] = band
-    return new
-
-
-def _typed(band: ArrayLike | None, dtype: np.dtype[Any]) -> Array | None:
-    if band is None:
-        return None
-    array = numpy_array(band, "coefficients")
-    if array.dtype.kind == "c" and dtype.kind != "c":
-        raise ArgumentTypeError(f"this plan is transformed in {dtype}, got coefficients of {array.dtype}")
-    return array.astype(dtype, copy=False)
+def _is_array(band: Any) -> bool:
+    return band is not None
 
 
 def _shape(shape: Sequence[int] | int) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
-"""A plan with its arrays where it runs: to measure moving and calculating, each by itself."""
+"""The arrays of a plan where it runs: to measure transfers and computation, each by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .plan import Plan
 
 __all__ = ["Resident"]
@@ -20,8 +22,8 @@ Array = NDArray[Any]
 class Resident:
     """The samples and coefficients of a plan, on the plan's device.
 
-    On the CPU they are NumPy's arrays, and moving them is nothing. All but :meth:`download` only start what
-    they do; :meth:`finish` waits for it.
+    On the CPU they are arrays of NumPy. All methods but downloads only start what they do, and
+    :meth:`finish` waits for it.
 
     Parameters
     ----------
@@ -31,93 +33,51 @@ class Resident:
     """
 
     def __init__(self, plan: Plan, rule: str | None = None, limit: float = 0.0) -> None:
-        self.plan = plan
-        self._rule: dict[str, Any] = {}
-        if rule is not None:
-            kind = np.float64 if plan.dtype == np.float64 else np.float32
-            limits = np.full((plan.level, 2, 2 ** len(plan.axes) - 1), limit, kind)
-            self._rule = {"rule": rule, "limits": limits}
-        if not plan.on_device:
-            self._samples: Any = np.zeros(plan.shape, plan.dtype)
-            self._again: Any = np.zeros(plan.shape, plan.dtype)
-            self._coeffs = plan.forward(self._samples)
-            return
-        library = plan.host
-        self._device, queue = library.device, library.queue(None)
-        self._queue = queue
-        self._made = plan.program(False)
-        self._layouts = plan.layouts
-        self._samples = np.empty(plan.shape, plan.source_dtype)
-        self._memory = self._device.allocate(self._samples.nbytes, queue)
-        self._back = self._device.allocate(int(np.prod(plan.shape)) * plan.dtype.itemsize, queue)
-        sizes = [int(np.prod(one.shape)) * np.dtype(one.dtype).itemsize for one in self._layouts]
-        self._bands = [self._device.allocate(size, queue) for size in sizes]
-        self._own = self._allocated(self._made)
-        self._buffers = _addresses([self._memory, *self._bands, *self._own])
-
-    def _allocated(self, made: Any) -> list[Any]:
-        own = made.program.scratch
-        return [self._device.allocate(n * np.dtype(kind).itemsize, self._queue) for n, kind in own]
+        self.plan, self._engine = plan, plan.engine
+        self._rule, self._limit = rule, limit
+        self._samples = self._engine.allocate(plan.shape, plan.source_dtype)
+        self._result = self._engine.allocate(plan.shape, plan.dtype.name)
+        self._bands = [self._engine.allocate(shape, plan.dtype.name) for shape in plan.tree.flat_shapes]
 
     @cached_property
-    def _inverse(self) -> tuple[Any, list[Any]]:
-        """The program back, and its buffers."""
-        rule = self._rule.get("rule")
-        made = self.plan.program(True, rule)
-        more = []
-        if rule is not None:
-            more = [self._device.allocate(self._rule["limits"].nbytes, self._queue)]
-            self._device.upload(self._rule["limits"].reshape(-1), more[0], self._queue)
-        own = self._allocated(made)
-        self._kept = [*more, *own]
-        return made, _addresses([self._back, *self._bands, *more, *own])
+    def _forward(self) -> Callable[[], Any]:
+        plan, arrays = self.plan, [self._samples, *self._bands]
+        return self._engine.bound(False, plan.tree, arrays, plan.dtype, plan.options)
+
+    @cached_property
+    def _inverse(self) -> Callable[[], Any]:
+        plan, arrays = self.plan, [self._result, *self._bands]
+        if self._rule is not None:
+            dtype = np.float64 if plan.dtype == np.float64 else np.float32
+            limits = np.full((plan.level, 2, 2 ** len(plan.axes) - 1), self._limit, dtype)
+            arrays.append(self._engine.upload(limits))
+        return self._engine.bound(True, plan.tree, arrays, plan.dtype, replace(plan.options, rule=self._rule))
 
     def upload(self, x: Array) -> None:
-        """Brings samples to the device."""
-        if not self.plan.on_device:
-            self._samples = x if x.dtype == self.plan.dtype else x.astype(self.plan.dtype)
-        else:
-            self._device.upload(np.ascontiguousarray(x), self._memory, self._queue)
+        """Bring samples to the device."""
+        self._engine.upload(x, self._samples)
 
     def forward(self) -> None:
-        """Samples to coefficients."""
-        if not self.plan.on_device:
-            self.plan.forward(self._samples, out=self._coeffs)
-        else:
-            self._made.run(self._buffers, self._queue)
+        """Transform samples to coefficients."""
+        self._forward()
 
     def inverse(self) -> None:
-        """Coefficients to samples."""
-        if not self.plan.on_device:
-            self.plan.inverse(self._coeffs, out=self._again, **self._rule)
-        else:
-            made, buffers = self._inverse
-            made.run(buffers, self._queue)
+        """Transform coefficients to samples."""
+        self._inverse()
 
     def finish(self) -> None:
-        """Waits for all that was started."""
-        if self.plan.on_device:
-            self._device.finish(self._queue)
+        """Wait for all that was started."""
+        self._engine.finish()
 
-    def download(self) -> Sequence[Array]:
-        """The coefficients, one array after the other: the approximation, then details, coarsest first."""
-        if not self.plan.on_device:
-            from .plan import flat
-
-            return flat(self._coeffs)
-        made = [np.empty(one.shape, one.dtype) for one in self._layouts]
-        for memory, array in zip(self._bands, made, strict=True):
-            self._device.download(memory, array, self._queue)
-        return made
+    def download(self) -> list[Array]:
+        """Return the coefficients in flat order: the approximation, then details, coarsest first."""
+        shapes = self.plan.tree.flat_shapes
+        return [self._downloaded(band, shape) for band, shape in zip(self._bands, shapes, strict=True)]
 
     def download_samples(self) -> Array:
-        """What :meth:`inverse` made."""
-        if not self.plan.on_device:
-            return np.asarray(self._again)
-        made = np.empty(self.plan.shape, self.plan.dtype)
-        self._device.download(self._back, made, self._queue)
-        return made
+        """Return what :meth:`inverse` has computed."""
+        return self._downloaded(self._result, self.plan.shape)
 
-
-def _addresses(buffers: Sequence[Any]) -> list[Any]:
-    return [getattr(one, "address", one) for one in buffers]
+    def _downloaded(self, array: Any, shape: tuple[int, ...]) -> Array:
+        values: Array = self._engine.download(array, np.empty(shape, self.plan.dtype))
+        return values

@@ -13,7 +13,6 @@ from ..engines.gpu.engine import device_engine
 from ..engines.gpu.launches import Knobs
 from ..engines.gpu.strategies import STRATEGIES
 from ..errors import ArgumentError
-from .resident import Resident
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -47,6 +46,6 @@ def fastest_knobs(plan: Plan) -> Knobs | None:
 
 def run_seconds(plan: Plan) -> float:
     """Return the time of one run of a plan with all arrays on its device, at best."""
-    resident = Resident(plan)
+    resident = plan.resident()
     resident.upload(np.zeros(plan.shape, plan.source_dtype))
     return seconds_of(resident.forward, resident.finish)

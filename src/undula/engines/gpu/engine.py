@@ -1,28 +1,99 @@
-"""The engine of devices: the levels of a transform as one program of kernels."""
+"""The engine of devices: the levels of a transform as one program of kernels.
+
+A :class:`DeviceEngine` copies arrays of NumPy to its device and results back. A :class:`LibraryEngine` takes
+arrays that are on the device already, from any library, and works on the stream or queue of that library.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+import math
+import weakref
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from ...arrays import COMPLEX, ArrayView
-from ...errors import ArgumentError
+from ...arrays import COMPLEX, ArrayBackend, ArrayView, dtype_name, get_backend
+from ...errors import ArgumentError, ArgumentTypeError
 from ...lowering.spec import BandTree, Operators
-from ..base import DEFAULT_OPTIONS, Engine, TransformOptions, engine
-from .arrays import RESULTS
+from ..base import DEFAULT_OPTIONS, Engine, RunMemory, TransformOptions, engine
+from .arrays import (
+    READABLE,
+    READABLE_INTEGERS,
+    RESULTS,
+    DeviceArray,
+    common_device,
+    device_of,
+    timed_transfer,
+)
 from .launches import Task, UnfollowableError
 from .strategies import STRATEGIES
 from .strategies.base import LIFTING
 from .transform import DeviceLevel, transform
 
-__all__ = ["DeviceEngine", "contiguous_views", "device_engine", "device_levels", "prepared_program"]
+__all__ = [
+    "DeviceEngine",
+    "DeviceExecutable",
+    "LibraryEngine",
+    "contiguous_views",
+    "device_engine",
+    "device_levels",
+    "library_engine",
+    "prepared_program",
+]
+
+Shape = tuple[int, ...]
+Views = Sequence[ArrayView | None]
+
+
+class DeviceExecutable:
+    """A program on a device, with its scratch memory for each queue.
+
+    Parameters
+    ----------
+    engine : DeviceEngine
+    prepared : CudaExecutable or OpenCLExecutable
+    """
+
+    def __init__(self, engine: DeviceEngine, prepared: Any) -> None:
+        self.engine, self.prepared = engine, prepared
+        self._scratch: dict[Any, list[ArrayView]] = {}
+
+    @property
+    def program(self) -> Any:
+        """The launches of kernels."""
+        return self.prepared.program
+
+    def scratch(self, queue: Any, like: Any = None) -> list[Any]:
+        """Return the buffers of scratch memory, which belongs to the executable."""
+        views = self._scratch.get(queue)
+        if views is None:
+            sizes = self.prepared.program.scratch
+            views = self._scratch[queue] = [self.engine.allocate((n,), kind, like) for n, kind in sizes]
+        return [view.buffer for view in views]
+
+    def run(self, arrays: Views, queue: Any = None, events: Sequence[Any] = (), like: Any = None) -> Any:
+        """Run on views of arrays in flat order, and return the last event, if queues have events.
+
+        Parameters
+        ----------
+        arrays : sequence of ArrayView or None
+            With the limits of a rule behind the bands.
+        queue : optional
+            That of the device if not given.
+        events : sequence, optional
+            What to wait for.
+        like : array, optional
+            Scratch memory is allocated beside this array.
+        """
+        queue = self.engine.device.queue if queue is None else queue
+        buffers = [None if view is None else view.buffer for view in arrays]
+        return self.prepared.run([*buffers, *self.scratch(queue, like)], queue, events)
 
 
 class DeviceEngine(Engine):
-    """Kernels on one device.
+    """Kernels on one device, for arrays of NumPy, which are copied there and back.
 
     Parameters
     ----------
@@ -46,25 +117,327 @@ class DeviceEngine(Engine):
             for shape, operators in tree.operators(dtype, LIFTING)
         ]
 
-    def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """Return the dtype of results: float16 stays, integers of 8 and 16 bits become float32."""
-        wide = "complex128" if dtype.kind == "c" else "float64"
-        return np.dtype(RESULTS.get(str(dtype.newbyteorder("=")), wide))
-
     def compile(
         self,
         back: bool,
         tree: BandTree,
         dtype: np.dtype[Any],
-        layouts: Sequence[ArrayView | None],
+        layouts: Views,
         options: TransformOptions = DEFAULT_OPTIONS,
-    ) -> Any:
-        """Compile a transform; complex numbers are pairs along one more axis of the views.
+    ) -> DeviceExecutable:
+        """Compile a transform for views of arrays, in which complex numbers are pairs along one more axis.
 
-        The samples may be smaller than those of the tree, and then are padded with zeros. The views are in
-        buffers 0, 1, and so on.
+        The samples may be smaller than those of the tree, and then are padded with zeros.
         """
-        return prepared_program(self.device, back, tree, dtype.name, tuple(layouts), options)
+        return DeviceExecutable(self, self._prepared(back, tree, dtype, layouts, options))
+
+    def _prepared(
+        self, back: bool, tree: BandTree, dtype: np.dtype[Any], views: Views, options: TransformOptions
+    ) -> Any:
+        layouts = tuple([None if view is None else view[1:6] for view in views])
+        return prepared_program(self.device, back, tree, dtype_name(dtype), layouts, options)
+
+    def _executable(
+        self,
+        back: bool,
+        tree: BandTree,
+        dtype: np.dtype[Any],
+        views: Views,
+        options: TransformOptions,
+        memory: RunMemory | None,
+    ) -> DeviceExecutable:
+        """Return what runs on arrays, and on the limits of a rule behind them."""
+        layouts = views if options.rule is None else views[:-1]
+        prepared = self._prepared(back, tree, dtype, layouts, options)
+        if memory is None:
+            return DeviceExecutable(self, prepared)
+        executable: DeviceExecutable | None = memory.executables.get((self, prepared))
+        if executable is None:
+            executable = memory.executables[self, prepared] = DeviceExecutable(self, prepared)
+        return executable
+
+    def run(
+        self,
+        back: bool,
+        tree: BandTree,
+        arrays: Sequence[Any],
+        dtype: np.dtype[Any],
+        options: TransformOptions = DEFAULT_OPTIONS,
+        fresh: bool = True,
+        memory: RunMemory | None = None,
+    ) -> None:
+        """Copy samples or coefficients to the device, transform them, and copy results back."""
+        views: list[ArrayView | None] = []
+        results: list[tuple[ArrayView, Any]] = []
+        for number, array in enumerate(arrays):
+            if array is None:
+                views.append(None)
+            elif (number == 0) == back:
+                view = self.allocate(array.shape, str(array.dtype))
+                results.append((view, array))
+                views.append(view)
+            else:
+                views.append(self.upload(array))
+        self._executable(back, tree, dtype, views, options, memory).run(views)
+        for view, array in results:
+            self.download(view, array)
+
+    # --- memory of the device ---------------------------------------------------------------------
+
+    def allocate(self, shape: Shape, dtype: str, like: Any = None) -> ArrayView:
+        """Return a view of new memory of the device; complex numbers are pairs."""
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        memory = self.device.allocate(size, self.device.queue)
+        return ArrayView.contiguous(getattr(memory, "address", memory), shape, dtype, owner=memory).as_pairs()
+
+    def upload(self, x: Any, target: ArrayView | None = None) -> ArrayView:
+        """Copy an array of NumPy to the device, into new memory if there is no target."""
+        array = np.ascontiguousarray(x)
+        target = self.allocate(array.shape, str(array.dtype)) if target is None else target
+        with timed_transfer(self.device):
+            self.device.upload(array, target.owner, self.device.queue)
+        return target
+
+    def download(self, source: ArrayView, out: Any) -> Any:
+        """Copy memory of the device to an array of NumPy, and return it."""
+        array = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
+        with timed_transfer(self.device):
+            self.device.download(source.owner, array, self.device.queue)
+        if array is not out:
+            out[...] = array
+        return out
+
+    def bound(
+        self,
+        back: bool,
+        tree: BandTree,
+        arrays: Views,
+        dtype: np.dtype[Any],
+        options: TransformOptions = DEFAULT_OPTIONS,
+    ) -> Callable[[], Any]:
+        """Return a function that transforms arrays in the memory of the device, to be called many times."""
+        layouts = arrays if options.rule is None else arrays[:-1]
+        return partial(self.compile(back, tree, dtype, layouts, options).run, arrays)
+
+    def finish(self) -> None:
+        """Wait until the device has done everything that was started."""
+        self.device.finish(self.device.queue)
+
+    # --- arrays -----------------------------------------------------------------------------------
+
+    def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the dtype of results: float16 stays, integers of 8 and 16 bits become float32."""
+        wide = "complex128" if dtype.kind == "c" else "float64"
+        return np.dtype(RESULTS.get(dtype_name(dtype), wide))
+
+    def coefficient_dtype(self, lifted: bool, dtypes: set[np.dtype[Any]]) -> np.dtype[Any]:
+        """Return the dtype in which coefficients are transformed back; an error for mixed ones of an LWT."""
+        if lifted and any(dtype.kind in "iu" for dtype in dtypes):
+            return super().coefficient_dtype(lifted, dtypes)
+        return np.result_type(*[self.result_dtype(dtype) for dtype in dtypes])
+
+    def samples(self, x: Any, what: str = "data") -> Any:
+        """Return the array, in the byte order of the machine and of a dtype that kernels read."""
+        if str(x.dtype) in RESULTS:
+            return x
+        native = x.dtype.newbyteorder("=")
+        return x.astype(native if native.name in RESULTS else self.result_dtype(native))
+
+    def integers(self, x: Any, dtype: np.dtype[Any], what: str = "data") -> Any:
+        """Return the array, or raise an error unless kernels can lift its integers."""
+        return self._readable_integers(x.astype(x.dtype.newbyteorder("="), copy=False), what)
+
+    def _readable_integers(self, x: Any, what: str) -> Any:
+        name = self.library.dtype(x)
+        if name in READABLE_INTEGERS:
+            return x
+        raise ArgumentTypeError(
+            f"{what} has dtype {name}; kernels support {', '.join(READABLE_INTEGERS)}: convert the array, or"
+            " move it to the host, which supports 64-bit integers"
+        )
+
+    def coefficients(self, x: Any, dtype: np.dtype[Any]) -> Any:
+        """Return coefficients in the dtype in which they are transformed."""
+        what = "coefficients"
+        x = self.integers(x, dtype, what) if dtype.kind in "iu" else self.samples(x, what)
+        return x if self.library.dtype(x) == dtype_name(dtype) else self.library.convert(x, dtype_name(dtype))
+
+
+class LibraryEngine(DeviceEngine):
+    """Kernels on arrays of one library that are on the device already.
+
+    Parameters
+    ----------
+    library : ArrayBackend
+    device : CudaDevice or OpenCLDevice
+    """
+
+    def __init__(self, library: ArrayBackend, device: Any) -> None:
+        super().__init__(device.dialect.name, device)
+        self.library = library
+
+    def run(
+        self,
+        back: bool,
+        tree: BandTree,
+        arrays: Sequence[Any],
+        dtype: np.dtype[Any],
+        options: TransformOptions = DEFAULT_OPTIONS,
+        fresh: bool = True,
+        memory: RunMemory | None = None,
+    ) -> None:
+        """Transform arrays where they are, on the stream or queue of their library."""
+        library = self.library
+        views = [None if array is None else library.view(array) for array in arrays]
+        if dtype.kind == "c":
+            views = [None if view is None else view.as_pairs() for view in views]
+        executable = self._executable(back, tree, dtype, views, options, memory)
+        if not fresh:
+            _check_apart(views[:1] if back else views[1:], views[1:] if back else views[:1])
+        present = [array for array in arrays if array is not None]
+        like = present[1] if back else present[0]
+        queue = library.queue(like)
+        event = executable.run(views, queue, library.events(present), like)
+        if event is not None:
+            library.add_event(arrays[:1] if back else arrays[1:], event)
+        if memory is not None and not fresh and len(present) == len(arrays):
+            memory.repeat = BoundRun(executable, back, arrays, views, queue, like)
+
+    def allocate(self, shape: Shape, dtype: str, like: Any = None) -> ArrayView:
+        """Return a view of a new array of the library; complex numbers are pairs."""
+        return self.library.view(self.empty(shape, np.dtype(dtype), like)).as_pairs()
+
+    def empty(self, shape: Shape, dtype: np.dtype[Any], like: Any) -> Any:
+        """Allocate a result, by the library of the caller if it can."""
+        if self.library.allocates:
+            return self.library.empty(shape, dtype_name(dtype), like)
+        queue = self.library.queue(like)
+        memory = self.device.allocate(math.prod(shape) * dtype.itemsize, queue)
+        return DeviceArray(memory, shape, dtype_name(dtype), queue, self.device.number)
+
+    def check_out(
+        self, out: Any, shape: Shape, dtype: np.dtype[Any], inputs: Sequence[Any], what: str
+    ) -> Any:
+        """Return an array for a result, or raise an error; overlaps are found when it is run."""
+        library = get_backend(out)
+        if library is not self.library:
+            raise ArgumentTypeError(
+                f"{what} must be an array of {self.library.name}, like the others; got {type(out).__name__}"
+            )
+        library.check_writable(out, what)
+        if device_of(library.device(out)) is not self.device:
+            raise ArgumentError(f"{what} is on another device than the other arrays")
+        if library.shape(out) != shape or library.dtype(out) != dtype_name(dtype):
+            raise ArgumentError(
+                f"{what} must have shape {shape} and dtype {dtype}, got {library.shape(out)} and"
+                f" {library.dtype(out)}"
+            )
+        return out
+
+    def copy(self, x: Any, shape: Shape, dtype: np.dtype[Any], out: Any = None) -> Any:
+        """Return a copy of samples, in ``out`` if that is given; they are neither cut nor padded."""
+        converted = (
+            x if self.library.dtype(x) == dtype_name(dtype) else self.library.convert(x, dtype_name(dtype))
+        )
+        if out is None:
+            return self.library.copy(x) if converted is x else converted
+        _check_apart([self.library.view(out)], [self.library.view(x)])
+        out[...] = converted
+        return out
+
+    def samples(self, x: Any, what: str = "data") -> Any:
+        """Return the array, converted if kernels cannot read its dtype."""
+        x = self.library.materialize(x)
+        name = self.library.dtype(x)
+        if name in RESULTS:
+            return x
+        if name in ("bool", "int8", "uint32", "int32", "uint64", "int64"):
+            return self.library.convert(x, "float64")
+        raise ArgumentTypeError(
+            f"{what} has dtype {name}, which kernels cannot read; convert it to one of"
+            f" {', '.join((*READABLE, *COMPLEX))}"
+        )
+
+    def integers(self, x: Any, dtype: np.dtype[Any], what: str = "data") -> Any:
+        """Return the array, or raise an error unless kernels can lift its integers."""
+        return self._readable_integers(self.library.materialize(x), what)
+
+    def restore(self, results: Any, like: Any) -> Any:
+        """Return results, however nested, as arrays of the library."""
+        return self.library.restore(results, like)
+
+
+class BoundRun:
+    """A run on arrays of a library, to be repeated as long as only their numbers change.
+
+    The arrays themselves are not kept alive.
+    """
+
+    def __init__(
+        self,
+        executable: DeviceExecutable,
+        back: bool,
+        arrays: Sequence[Any],
+        views: Views,
+        queue: Any,
+        like: Any,
+    ) -> None:
+        self._prepared, self._library = executable.prepared, executable.engine.library
+        self._scratch, self._queue = executable.scratch(queue, like), queue
+        self._results = slice(1) if back else slice(1, None)
+        self._references = [weakref.ref(array) for array in arrays]
+        self._layouts = [self._library.layout_key(array) for array in arrays]
+        self._keys = [0 if view is None else _buffer_key(view.buffer) for view in views]
+
+    def __call__(self, *arrays: Any) -> bool:
+        """Run again on the same arrays; return False, and do nothing, if something else has changed."""
+        if len(arrays) != len(self._references):
+            return False
+        for reference, array in zip(self._references, arrays, strict=True):
+            if array is None or reference() is not array:
+                return False
+        library = self._library
+        for array in arrays:
+            library.refuse_gradients(array, "data")
+        if [library.layout_key(array) for array in arrays] != self._layouts:
+            return False
+        buffers = [library.buffer(array) for array in arrays]
+        # Addresses are their own keys.
+        if buffers != self._keys and [_buffer_key(buffer) for buffer in buffers] != self._keys:
+            return False
+        if library.queue(arrays[0]) != self._queue:
+            return False
+        event = self._prepared.run([*buffers, *self._scratch], self._queue, library.events(arrays))
+        if event is not None:
+            library.add_event(arrays[self._results], event)
+        return True
+
+
+def _buffer_key(buffer: Any) -> int:
+    """Return a number that tells a buffer from others, without keeping it alive."""
+    return int(getattr(buffer, "int_ptr", buffer or 0))
+
+
+def _check_apart(targets: Views, sources: Views) -> None:
+    """Raise an error if results share memory with what is read, or with each other."""
+    before = [view for view in sources if view is not None]
+    for target in targets:
+        if target is None:
+            continue
+        if any(target.overlaps(view) for view in before):
+            raise ArgumentError("out must not share memory with the input or with another result")
+        before.append(target)
+
+
+def library_engine(arrays: Sequence[Any]) -> LibraryEngine | None:
+    """Return the engine of arrays that are on a device; None if they are on the host."""
+    common = common_device(arrays)
+    return None if common is None else _library_engine(*common)
+
+
+@lru_cache(maxsize=64)
+def _library_engine(library: ArrayBackend, device: Any) -> LibraryEngine:
+    return LibraryEngine(library, device)
 
 
 def device_engine(backend: str) -> DeviceEngine:
@@ -95,11 +468,16 @@ def prepared_program(
     back: bool,
     tree: BandTree,
     dtype: str,
-    views: tuple[ArrayView | None, ...],
+    layouts: tuple[Any, ...],
     options: TransformOptions,
 ) -> Any:
-    """Return the program of a transform, ready to run on a device."""
-    samples, *coefficients = views
+    """Return the program of a transform, ready to run on a device.
+
+    Layouts are views of the arrays, in flat order, without their buffers and owners.
+    """
+    samples, *coefficients = (
+        None if layout is None else ArrayView(number, *layout) for number, layout in enumerate(layouts)
+    )
     assert samples is not None
     levels = device_levels(tree, dtype)
     try:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays import result_dtype
 from ...errors import ArgumentError
 from ...lowering.spec import BandTree
 from ..base import DEFAULT_OPTIONS, TransformOptions
@@ -32,10 +31,6 @@ class ReferenceEngine(HostEngine):
     """Plain NumPy in extended precision."""
 
     name = "reference"
-
-    def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """Return the dtype of results: float32 stays, float16 becomes it, integers become float64."""
-        return result_dtype(dtype)
 
     def compile(
         self,

@@ -140,9 +140,9 @@ def _matrices(wavelet: Wavelet, name: str | None, inverse: bool) -> Matrices:
     return _unrolled(scheme(wavelet, name), inverse)
 
 
-def _unrolled(made: Scheme, inverse: bool) -> Matrices:
-    made = made.inverse() if inverse else made
-    return [made.before, *(factor.matrix for factor in made.factors), made.after]
+def _unrolled(factored: Scheme, inverse: bool) -> Matrices:
+    factored = factored.inverse() if inverse else factored
+    return [factored.before, *(factor.matrix for factor in factored.factors), factored.after]
 
 
 def dwt(x: Array, wavelet: Wavelet, mode: str, axes: Sequence[int], name: str | None) -> Bands:
