@@ -20,21 +20,12 @@ def _tool(name: str) -> ModuleType:
 
 structure = _tool("structure")
 
-# Layers, or folders of layers, whose names still have to be changed; this list only gets shorter.
-UNFINISHED = {
-    "engines/cpu",
-}
-
 
 def _name(path: Path) -> str:
     return path.relative_to(structure.SOURCE).as_posix()
 
 
-MODULES = [
-    path
-    for path in structure.modules()
-    if not any(_name(path).removesuffix(".py").startswith(layer) for layer in UNFINISHED)
-]
+MODULES = structure.modules()
 
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)
@@ -45,6 +36,10 @@ def test_names_say_what_things_are(path: Path) -> None:
 @pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_private_attributes_are_read_at_home(path: Path) -> None:
     assert not [str(finding) for finding in structure.foreign_private_attributes(path)]
+
+
+def test_class_names_are_unique() -> None:
+    assert not structure.repeated_class_names()
 
 
 def test_the_rules_see_what_they_forbid(tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "undula"
 # Words that say nothing about the thing they name.
 PRONOUNS = frozenset({"own", "found", "made", "told", "one", "some", "wanted", "whole"})
 SHORT_LIVED_LINES = 3  # A pronoun may name a local variable that is not used further down than this.
-NAMEDTUPLE_METHODS = frozenset({"_asdict", "_fields", "_make", "_replace"})
+# Public members whose names begin with an underscore: of named tuples, and of Numba's structures.
+PUBLIC_MEMBERS = frozenset({"_asdict", "_fields", "_make", "_replace", "_getvalue"})
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def foreign_private_attributes(path: Path) -> list[Finding]:
             continue
         if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
             continue
-        if node.attr not in defined | NAMEDTUPLE_METHODS:
+        if node.attr not in defined | PUBLIC_MEMBERS:
             findings.append(Finding(path, node.lineno, ast.unparse(node)))
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level:

@@ -32,7 +32,7 @@ def _guarded() -> Any:
         assert (memory[: GUARD + start] == 0xAB).all()
         assert (memory[GUARD + start + size :] == 0xAB).all()
 
-    play = executable.Executable.run_tape
+    play = executable.CpuExecutable.run_tape
 
     def checked_play(*arguments: Any) -> None:
         play(*arguments)
@@ -40,7 +40,7 @@ def _guarded() -> Any:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(executable, "scratch_memory", scratch)
-        patch.setattr(executable.Executable, "run_tape", checked_play)
+        patch.setattr(executable.CpuExecutable, "run_tape", checked_play)
         patch.setattr(executable, "WORTHWHILE", 0)  # Built-in functions have scratch of their own.
         yield
 

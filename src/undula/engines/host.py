@@ -15,7 +15,7 @@ from ..lowering.mixing import Mixing
 from ..lowering.spec import BandTree
 from . import cpu
 from .base import DEFAULT_OPTIONS, Engine, RunMemory, TransformOptions
-from .cpu import FIRST_ARRAY, Executable, UnfollowedStridesError, allocator, empty
+from .cpu import FIRST_ARRAY, CpuExecutable, UnfollowedStridesError, allocator, empty
 from .cpu.filters import shrink
 
 __all__ = [
@@ -36,7 +36,9 @@ Layout = tuple[int, ...] | None  # strides, () for C order, None for an array of
 
 
 @lru_cache(maxsize=1024)
-def executable(back: bool, tree: BandTree, dtype: np.dtype[Any], layouts: tuple[Layout, ...]) -> Executable:
+def executable(
+    back: bool, tree: BandTree, dtype: np.dtype[Any], layouts: tuple[Layout, ...]
+) -> CpuExecutable:
     """Return what transforms arrays of these layouts: the samples, then bands in flat order."""
     return cpu.compile_transform(
         back, dtype, tree.operators(dtype, cpu.LIFTING), _views(tree, dtype, layouts)
@@ -185,7 +187,7 @@ class CPUEngine(HostEngine):
         dtype: np.dtype[Any],
         layouts: Sequence[Layout],
         options: TransformOptions = DEFAULT_OPTIONS,
-    ) -> Executable:
+    ) -> CpuExecutable:
         """Compile a transform; a layout is the strides in bytes, or () for C order."""
         return executable(back, tree, dtype, tuple(layouts))
 
@@ -305,7 +307,7 @@ class InverseCall:
 
 
 @lru_cache(maxsize=64)
-def mixed_executable(tree: BandTree, dtype: np.dtype[Any], image: ArrayView, mixing: Mixing) -> Executable:
+def mixed_executable(tree: BandTree, dtype: np.dtype[Any], image: ArrayView, mixing: Mixing) -> CpuExecutable:
     """Return what transforms planes that are made of the channels of an image ``(H, W, C)``."""
     bands = [
         ArrayView.contiguous(number, part, dtype.name)

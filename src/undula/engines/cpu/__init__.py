@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .calls import array_function
 from .compile import LIFTING, compile_mixed, compile_rows, compile_transform, mixes
 from .compiled import kernel
-from .executable import FIRST_ARRAY, Executable, UnfollowedStridesError, address
+from .executable import FIRST_ARRAY, CpuExecutable, UnfollowedStridesError, address
 from .memory import allocator, empty, keep_memory, kept_memory
 from .mixing import join_channels, mix_planes
 from .threads import get_num_threads, run, set_num_threads, workers
@@ -19,7 +19,7 @@ from .threads import get_num_threads, run, set_num_threads, workers
 __all__ = [
     "FIRST_ARRAY",
     "LIFTING",
-    "Executable",
+    "CpuExecutable",
     "UnfollowedStridesError",
     "address",
     "allocator",

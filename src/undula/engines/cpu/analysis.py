@@ -184,7 +184,7 @@ def _extend(even, odd, channels, program, numbers, begin, end, from_even, from_o
     They are made of samples that are read at ``from_even`` and ``from_odd``, ``stride`` bytes apart.
     """
     size = numbers.itemsize
-    one = numbers[ONE]
+    unit = numbers[ONE]
     step = channels * size
     factors = FILTERS + 2 * program[TAPS]
     for place in range(begin, end):
@@ -194,22 +194,22 @@ def _extend(even, odd, channels, program, numbers, begin, end, from_even, from_o
         if program[table + TERMS] < 0:  # a copy
             source = _half_at(program[table], from_even, from_odd, stride)
             for channel in range(channels):
-                poke(target + channel * size, peek(source + channel * size, one), one)
+                poke(target + channel * size, peek(source + channel * size, unit), unit)
             continue
         for channel in range(channels):
             total = numbers[ZERO]
             first = factors + FACTORS * entry
             if numbers[first] != 0:
                 source = _half_at(program[table], from_even, from_odd, stride)
-                total = numbers[first] * peek(source + channel * size, one)
+                total = numbers[first] * peek(source + channel * size, unit)
             for number in range(DIFFERENCES):
                 factor = numbers[first + 1 + number]
                 if factor != 0:
                     plus = _half_at(program[table + 2 * number + 1], from_even, from_odd, stride)
                     minus = _half_at(program[table + 2 * number + 2], from_even, from_odd, stride)
-                    rise = peek(plus + channel * size, one) - peek(minus + channel * size, one)
+                    rise = peek(plus + channel * size, unit) - peek(minus + channel * size, unit)
                     total += factor * rise
-            poke(target + channel * size, total, one)
+            poke(target + channel * size, total, unit)
 
 
 @compiled
@@ -282,15 +282,15 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
     """
     scratch, slot, half, origin, buffer = place
     size = downs.itemsize
-    one = downs[ONE]
-    ones = (one, one, one, one)
+    unit = downs[ONE]
+    ones = (unit, unit, unit, unit)
     step = c * size
     width, pairs, taps = along[LENGTH], down[PAIRS], down[TAPS]
     count, n = width * c, width // 2
     lifted = down[KIND] == LIFTED
     states = scratch + origin  # rows remembered
-    made = states + (2 * pairs * slot if lifted else 0)  # finished rows
-    rims = made + 3 * slot
+    finished = states + (2 * pairs * slot if lifted else 0)  # finished rows
+    rims = finished + 3 * slot
     low, high = _read_places(down, begin, end)
     _make_rims(down, downs, x, row, rims, slot, count, low, high, listed, taps)
     ring = rims + down[RIMS] * slot
@@ -304,8 +304,8 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
     if lifted:
         start, stop = begin + pairs - 1 if goes_on else begin - pairs, end + pairs - 1
     for t in range(start, stop):
-        low_row, high_row = made, made + slot
-        low_scale, high_scale = one, one
+        low_row, high_row = finished, finished + slot
+        low_scale, high_scale = unit, unit
         k = t
         if lifted:
             k = t - pairs + 1
@@ -316,11 +316,11 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
             if table:
                 # (Rows that are a step apart have slots of their own; the last one is still in its.)
                 if t == start:
-                    mix_row(how, table, a1, ring + ((at - 1) & 3) * slot, width, one)
-                mix_row(how, table, b, ring + (at & 3) * slot, width, one)
-                mix_row(how, table, a, ring + ((at + 1) & 3) * slot, width, one)
+                    mix_row(how, table, a1, ring + ((at - 1) & 3) * slot, width, unit)
+                mix_row(how, table, b, ring + (at & 3) * slot, width, unit)
+                mix_row(how, table, a, ring + ((at + 1) & 3) * slot, width, unit)
                 b, a, a1 = ring + (at & 3) * slot, ring + ((at + 1) & 3) * slot, ring + ((at - 1) & 3) * slot
-            row_b, row_a = made, made + slot
+            row_b, row_a = finished, finished + slot
             if c == 1:
                 row_b, row_a = states + (2 * pairs - 2) * slot, states + (2 * pairs - 1) * slot
                 down_columns(pairs, SPLIT, b, a, a1, states, slot, half, 0, 0, n, downs, ones)
@@ -352,7 +352,7 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
                 continue
             even = high_row if band else low_row
             if c > 1:
-                parts = made + 2 * slot
+                parts = finished + 2 * slot
                 split_row(even, parts, parts + half, width, c, downs)
                 even = parts
             odd = even + half
@@ -361,12 +361,12 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
                 _extend(even, odd, c, along, alongs, width, width + along[RIGHT], even, odd, step)
             elif c == 1:
                 for move in range(moves, moves + 2 * beyond, 2):
-                    poke(even + listed[move], peek(even + listed[move + 1], one), one)
+                    poke(even + listed[move], peek(even + listed[move + 1], unit), unit)
             else:
                 for move in range(moves, moves + 2 * beyond, 2):
                     for channel in range(0, step, size):
-                        value = peek(even + listed[move + 1] + channel, one)
-                        poke(even + listed[move] + channel, value, one)
+                        value = peek(even + listed[move + 1] + channel, unit)
+                        poke(even + listed[move] + channel, value, unit)
             target = BANDS + 2 * band
             _analyse_whole(
                 even, odd, step, along, alongs,
@@ -515,7 +515,7 @@ def analyse_lines(arguments, along, alongs, listed, like):
     listed = words(listed)
     scratch, _, half, origin, buffer = scratch_of(arguments)
     size = alongs.itemsize
-    one = alongs[ONE]
+    unit = alongs[ONE]
     c = arguments[CHANNELS]
     step = c * size
     length = along[LENGTH]
@@ -542,7 +542,7 @@ def analyse_lines(arguments, along, alongs, listed, like):
             if begin >= both:
                 high_band = buffer + 2 * room_for(step, size)[1] - begin * step
             _analyse_row(
-                even, odd, step, along, alongs, arguments[BANDS], high_band, begin, end, one, buffer,
+                even, odd, step, along, alongs, arguments[BANDS], high_band, begin, end, unit, buffer,
                 listed, 0,
             )  # fmt: skip
             begin = end
@@ -550,11 +550,11 @@ def analyse_lines(arguments, along, alongs, listed, like):
 
 
 @compiled
-def mix_planes(told, like):
+def mix_planes(parameters, like):
     """Rows of planes that are made of interleaved channels."""
-    found = words(told)
-    x, x_row, out, out_plane, out_row = found[0], found[1], found[2], found[3], found[4]
-    planes, rows, width, how = found[5], found[6], found[7], found[8]
+    values = words(parameters)
+    x, x_row, out, out_plane, out_row = values[0], values[1], values[2], values[3], values[4]
+    planes, rows, width, how = values[5], values[6], values[7], values[8]
     for row in range(rows):
         for plane in range(planes):
             table = how + MIX_TABLE + plane * MIX_PLANE

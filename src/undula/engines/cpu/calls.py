@@ -18,7 +18,7 @@ import numpy as np
 
 from ...arrays import ArrayView
 from .compiled import ENTRY_NAME, kernel_address
-from .executable import Executable
+from .executable import CpuExecutable
 from .objects import (
     ABSENT,
     AXES,
@@ -49,13 +49,13 @@ _spare = ctypes.c_int64()  # The address of memory that no call uses at the mome
 
 
 def array_function(
-    executable: Executable, dtype: np.dtype[Any], back: bool, views: Sequence[ArrayView | None]
+    executable: CpuExecutable, dtype: np.dtype[Any], back: bool, views: Sequence[ArrayView | None]
 ) -> Callable[..., bool]:
     """Return an executable as a function of arrays.
 
     Parameters
     ----------
-    executable : Executable
+    executable : CpuExecutable
     dtype : dtype
         Of the arrays.
     back : bool
@@ -97,7 +97,7 @@ def array_function(
     assert len(table) == VIEWS
     for k, view in enumerate(views):
         table += _view_words(view, ndim, WRITTEN if (k == 0) == back else READ)
-    function = _function(str(executable.dtype), _Table(table, executable))
+    function = _function(str(executable.dtype), _CallTable(table, executable))
     if tape:
         return function
 
@@ -120,12 +120,12 @@ def _view_words(view: ArrayView | None, ndim: int, role: int) -> list[int]:
     return [role, before, after, *(word for axis in axes for word in axis)]
 
 
-class _Table(np.ndarray[Any, np.dtype[np.int64]]):
+class _CallTable(np.ndarray[Any, np.dtype[np.int64]]):
     """The table of a function, which keeps the executable whose tape it has the address of."""
 
-    executable: Executable
+    executable: CpuExecutable
 
-    def __new__(cls, words: Sequence[int], executable: Executable) -> _Table:
+    def __new__(cls, words: Sequence[int], executable: CpuExecutable) -> _CallTable:
         table = np.array(words, np.int64).view(cls)
         table.executable = executable
         return table
@@ -147,7 +147,7 @@ def _method(dtype: str) -> _MethodDef:
     return _MethodDef(b"run", kernel_address(ENTRY_NAME, dtype), FASTCALL, None)
 
 
-def _function(dtype: str, table: _Table) -> Callable[..., Any]:
+def _function(dtype: str, table: _CallTable) -> Callable[..., Any]:
     """Return a built-in function that keeps a table, and gives it to the kernel."""
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
         ("PyCFunction_NewEx", ctypes.pythonapi)

@@ -22,7 +22,7 @@ from ...lowering.mixing import Mixing
 from .executable import (
     TEMPORARY_BUFFER,
     AxisPass,
-    Executable,
+    CpuExecutable,
     ExecutableStep,
     PlaneStrides,
     address,
@@ -163,9 +163,9 @@ class _Builder:
             ExecutableStep(first.samples, scratch, lambda: fused_calls(first, second, x, views, more, mix))
         )
 
-    def executable(self, arrays: int) -> Executable:
+    def executable(self, arrays: int) -> CpuExecutable:
         """Return the executable of all steps."""
-        return Executable(self.dtype, self.steps, arrays, self.temporary_bytes, self.tables)
+        return CpuExecutable(self.dtype, self.steps, arrays, self.temporary_bytes, self.tables)
 
 
 def compile_transform(
@@ -173,7 +173,7 @@ def compile_transform(
     dtype: np.dtype[Any],
     levels: Sequence[Level],
     arrays: Sequence[ArrayView | None],
-) -> Executable:
+) -> CpuExecutable:
     """Compile some levels of a transform.
 
     Parameters
@@ -218,7 +218,7 @@ def compile_mixed(
     image: ArrayView,
     mixing: Mixing,
     arrays: Sequence[ArrayView],
-) -> Executable:
+) -> CpuExecutable:
     """Compile levels of planes ``(P, H, W)`` that are made of the channels of an image, ``(H, W, C)``.
 
     Planes are made row by row as the first level needs them. ``arrays`` are those of
@@ -238,7 +238,7 @@ def compile_mixed(
 
 def compile_rows(
     back: bool, dtype: np.dtype[Any], level: Level, arrays: Sequence[ArrayView | None], begin: int, end: int
-) -> Executable:
+) -> CpuExecutable:
     """Compile some rows of one level of images, in arrays of results that begin with the first of them."""
     shape, operators = level
     if dtype.kind == "c":
@@ -251,7 +251,7 @@ def compile_rows(
     assert x is not None
     bands = _ordered(passes, arrays[1], arrays[2:])
     step = ExecutableStep(work.samples, work.scratch_bytes, lambda: work.row_calls(x, bands, begin, end))
-    return Executable(dtype, [step], len(arrays))
+    return CpuExecutable(dtype, [step], len(arrays))
 
 
 def _ordered(passes: LevelPasses, low: ArrayView | None, details: Views) -> list[ArrayView | None]:

@@ -199,11 +199,11 @@ def _kept(name: str, dtype: str) -> bytes | None:
     """What was kept, if it is whole."""
     for folder in _folders():
         try:
-            whole = (folder / _name(name, dtype)).read_bytes()
+            content = (folder / _name(name, dtype)).read_bytes()
         except OSError:
             continue
-        if hashlib.sha256(whole[DIGEST:]).digest() == whole[:DIGEST]:
-            return whole[DIGEST:]
+        if hashlib.sha256(content[DIGEST:]).digest() == content[:DIGEST]:
+            return content[DIGEST:]
     return None
 
 

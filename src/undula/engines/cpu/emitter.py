@@ -129,12 +129,12 @@ class Emitter:
             return self.spread(factor, lanes)
         bits = self._working
         if self._pairs(lanes):
-            whole, offset, shift = (
+            weight, offset, shift = (
                 self.b.trunc(part, ir.IntType(width))
                 for part, width in zip(factor, (16, 32, 32), strict=True)
             )
             return [
-                self.spread(whole, lanes),
+                self.spread(weight, lanes),
                 self.spread(offset, lanes // 2),
                 self.spread(shift, lanes // 2),
             ]
@@ -170,22 +170,22 @@ class Emitter:
                     self.narrow = narrow
                     work()
 
-    def step(self, own: Any, factor: Any, left: Any, right: Any) -> Any:
-        """``own + factor · (left + right)``."""
+    def step(self, target: Any, factor: Any, left: Any, right: Any) -> Any:
+        """Return ``target + factor · (left + right)``."""
         builder = self.b
         if not self.integer:
-            return self.add(own, factor, builder.fadd(left, right))
-        whole, offset, shift = factor
+            return self.add(target, factor, builder.fadd(left, right))
+        weight, offset, shift = factor
         bits = 8 * self.bytes
-        lanes = own.type.count if isinstance(own.type, ir.VectorType) else 1
+        lanes = target.type.count if isinstance(target.type, ir.VectorType) else 1
         if self._working == bits and bits > 16:
             both = builder.add(left, right)
-            return builder.add(own, builder.ashr(builder.add(builder.mul(whole, both), offset), shift))
+            return builder.add(target, builder.ashr(builder.add(builder.mul(weight, both), offset), shift))
         if self._working == bits:
             least = self.constant(1 - 2 ** (bits - 1), bits, lanes)
             both = self.call("smax", self.call("sadd.sat", left, right), least)
-            total = self.call("sadd.sat", builder.mul(whole, both), offset)
-            return self.call("sadd.sat", own, builder.ashr(total, shift))
+            total = self.call("sadd.sat", builder.mul(weight, both), offset)
+            return self.call("sadd.sat", target, builder.ashr(total, shift))
         if self._pairs(lanes):
             halves = []
             for first in (0, 4):  # (as other instructions of this kind take them: by halves of a vector)
@@ -193,20 +193,20 @@ class Emitter:
                     k + side for low in (first, first + 8) for k in range(low, low + 4) for side in (0, 16)
                 ]
                 both = self.shuffle(left, right, order)
-                products = self._x86("pmadd.wd", 32, both, whole)
+                products = self._x86("pmadd.wd", 32, both, weight)
                 halves.append(builder.ashr(builder.add(products, offset), shift))
-            return self.call("sadd.sat", own, self._x86("packssdw", 16, *halves))
+            return self.call("sadd.sat", target, self._x86("packssdw", 16, *halves))
         wide = ir.IntType(self._working)
         kind = wide if lanes == 1 else ir.VectorType(wide, lanes)
         if bits == 32:
             # (Factors of two numbers of 32 bits are one instruction, and the lower half of a sum that is
             # shifted does not depend on how the upper half is filled.)
             both = builder.sext(builder.add(left, right), kind)
-            total = builder.lshr(builder.add(builder.mul(whole, both), offset), shift)
-            return builder.add(own, builder.trunc(total, self.vector(lanes)))
-        own, left, right = (builder.sext(value, kind) for value in (own, left, right))
-        total = builder.add(builder.mul(whole, builder.add(left, right)), offset)
-        result = builder.add(own, builder.ashr(total, shift))
+            total = builder.lshr(builder.add(builder.mul(weight, both), offset), shift)
+            return builder.add(target, builder.trunc(total, self.vector(lanes)))
+        target, left, right = (builder.sext(value, kind) for value in (target, left, right))
+        total = builder.add(builder.mul(weight, builder.add(left, right)), offset)
+        result = builder.add(target, builder.ashr(total, shift))
         most = self.constant(2 ** (bits - 1) - 1, self._working, lanes)
         least = self.constant(-(2 ** (bits - 1)), self._working, lanes)
         result = self.call("smin", self.call("smax", result, least), most)

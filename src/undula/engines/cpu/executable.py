@@ -37,7 +37,7 @@ __all__ = [
     "ERROR",
     "RESULT",
     "AxisPass",
-    "Executable",
+    "CpuExecutable",
     "ExecutableStep",
     "KernelCall",
     "address",
@@ -363,7 +363,7 @@ class ExecutableStep:
     views: tuple[ArrayView | None, ...] = ()
 
 
-class Executable:
+class CpuExecutable:
     """A transform of arrays of known layouts, ready to run on any such arrays.
 
     Parameters

@@ -43,15 +43,15 @@ def shrink_all(table, thresholds, rule, like):
     The second threshold is that of ``firm``.
     """
     # (Sources may be targets, which vectors are not made for; a piece in between never is.)
-    some = np.empty(PIECE, reals(table[0, 0], like).dtype)
+    block = np.empty(PIECE, reals(table[0, 0], like).dtype)
     for row in range(len(table)):
         x, out = reals(table[row, 0], like), reals(table[row, 1], like)
         for begin in range(0, table[row, 2], PIECE):
             count = min(PIECE, table[row, 2] - begin)
             source = x[begin : begin + count]  # (places from 0 on need no check of their sign)
             for i in range(count):
-                some[i] = source[i]
-            _shrink(some, out[begin : begin + count], count, rule, thresholds[row, 0], thresholds[row, 1])
+                block[i] = source[i]
+            _shrink(block, out[begin : begin + count], count, rule, thresholds[row, 0], thresholds[row, 1])
 
 
 @_compiled
@@ -101,9 +101,9 @@ def squares_all(table, out, like):
         total = 0.0
         for start in range(0, count, 1024):
             part = 0.0
-            some = x[start : min(start + 1024, count)]
-            for i in range(len(some)):
-                part += np.float64(some[i]) * np.float64(some[i])
+            block = x[start : min(start + 1024, count)]
+            for i in range(len(block)):
+                part += np.float64(block[i]) * np.float64(block[i])
             total += part
         out[row] = total
 
@@ -116,28 +116,28 @@ def tally(bits, begin, end, shift, mask, least, most, counts):
     counted apart, so that nobody waits for a count that is being written.
     """
     last = np.uint32(counts.shape[1] - 1)
-    some = bits[begin:end]
-    one, two = counts[0], counts[1]
-    for i in range(len(some) // 2):
-        first, second = some[2 * i] & mask, some[2 * i + 1] & mask
-        one[np.uint32(first >> shift) if least <= first < most else last] += 1
-        two[np.uint32(second >> shift) if least <= second < most else last] += 1
-    if len(some) % 2:
-        first = some[len(some) - 1] & mask
-        one[np.uint32(first >> shift) if least <= first < most else last] += 1
+    block = bits[begin:end]
+    even_counts, odd_counts = counts[0], counts[1]
+    for i in range(len(block) // 2):
+        first, second = block[2 * i] & mask, block[2 * i + 1] & mask
+        even_counts[np.uint32(first >> shift) if least <= first < most else last] += 1
+        odd_counts[np.uint32(second >> shift) if least <= second < most else last] += 1
+    if len(block) % 2:
+        first = block[len(block) - 1] & mask
+        even_counts[np.uint32(first >> shift) if least <= first < most else last] += 1
 
 
 @_exactly
 def gather(bits, begin, end, low, high, mask, out):
     """The magnitudes, as bits, from ``low`` up to ``high``; how many there are."""
-    found = np.uint64(0)
-    some = bits[begin:end]
-    for i in range(len(some)):
-        magnitude = some[i] & mask
+    gathered = np.uint64(0)
+    block = bits[begin:end]
+    for i in range(len(block)):
+        magnitude = block[i] & mask
         if low <= magnitude < high:
-            out[found] = magnitude
-            found += np.uint64(1)
-    return found
+            out[gathered] = magnitude
+            gathered += np.uint64(1)
+    return gathered
 
 
 @_exactly
@@ -157,14 +157,14 @@ def _doubled(line, out, offset):
         out[j] = last
     even = out[offset % 2 :]
     pairs = min(len(line) - (offset + 1) // 2, len(even) // 2)
-    some = line[(offset + 1) // 2 :]
+    block = line[(offset + 1) // 2 :]
     for k in range(max(pairs, 0)):
-        even[2 * k] = some[k]
-        even[2 * k + 1] = some[k]
+        even[2 * k] = block[k]
+        even[2 * k + 1] = block[k]
     if offset % 2 and count:
         out[0] = line[min(offset // 2, len(line) - 1)]
-    if len(even) % 2 and 0 <= pairs < len(some) and 2 * pairs < len(even):
-        even[2 * pairs] = some[pairs]
+    if len(even) % 2 and 0 <= pairs < len(block) and 2 * pairs < len(even):
+        even[2 * pairs] = block[pairs]
 
 
 @_compiled

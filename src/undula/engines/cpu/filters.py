@@ -80,10 +80,10 @@ def sums_of_squares(bands: Sequence[Array]) -> list[float]:
     pieces = _pieces([x.size for x in bands])
     size = bands[0].itemsize
     table = np.array([(starts[k] + b * size, count) for k, b, count in pieces], np.int64).reshape(-1, 2)
-    found = np.zeros(len(pieces))
-    _share(filtering.squares_all, table, found, bands[0].dtype.type(0))
+    gathered = np.zeros(len(pieces))
+    _share(filtering.squares_all, table, gathered, bands[0].dtype.type(0))
     totals = [0.0] * len(bands)
-    for (number, _, _), part in zip(pieces, found.tolist(), strict=True):
+    for (number, _, _), part in zip(pieces, gathered.tolist(), strict=True):
         totals[number] += part
     return totals
 
@@ -96,13 +96,13 @@ def median_magnitude(x: Array, least: float = 0.0) -> float:
     from . import filtering
 
     source = _flat(x)
-    whole: Any = np.int32 if source.dtype == np.float32 else np.int64
-    bits = source.view(whole)
-    shift = whole(8 * source.itemsize - 13)
-    mask, most = whole(np.iinfo(whole).max), source.dtype.type(np.inf).view(whole)
-    start = whole(min(int(source.dtype.type(least).view(whole)) + 1, int(most)))
+    integer_type: Any = np.int32 if source.dtype == np.float32 else np.int64
+    bits = source.view(integer_type)
+    shift = integer_type(8 * source.itemsize - 13)
+    mask, most = integer_type(np.iinfo(integer_type).max), source.dtype.type(np.inf).view(integer_type)
+    start = integer_type(min(int(source.dtype.type(least).view(integer_type)) + 1, int(most)))
     counts: list[NDArray[np.int32]] = []
-    found: list[Array] = []
+    gathered: list[Array] = []
 
     def count(begin: int, end: int) -> None:
         own = np.zeros((2, (1 << 12) + 1), np.int32)
@@ -110,8 +110,8 @@ def median_magnitude(x: Array, least: float = 0.0) -> float:
         counts.append(own.sum(axis=0))
 
     def gather(begin: int, end: int) -> None:
-        some = np.empty(inside, whole)
-        found.append(some[: filtering.gather(bits, begin, end, low, high, mask, some)])
+        candidates = np.empty(inside, integer_type)
+        gathered.append(candidates[: filtering.gather(bits, begin, end, low, high, mask, candidates)])
 
     pieces = ranges(source.size, workers(4 * source.size))
     run(count, pieces)
@@ -122,14 +122,14 @@ def median_magnitude(x: Array, least: float = 0.0) -> float:
         return 0.0
     first, last = (int(np.searchsorted(upto, k, "right")) for k in ((known - 1) // 2, known // 2))
     inside = int(upto[last] - upto[first] + total[first])
-    low = whole(max(int(start), first << int(shift)))
-    high = whole(min((last + 1) << int(shift), int(most)))
+    low = integer_type(max(int(start), first << int(shift)))
+    high = integer_type(min((last + 1) << int(shift), int(most)))
     run(gather, pieces)
-    some = found[0] if len(found) == 1 else np.concatenate(found)
+    candidates = gathered[0] if len(gathered) == 1 else np.concatenate(gathered)
     before = int(upto[first] - total[first])
     places = [(known - 1) // 2 - before, known // 2 - before]
-    some.partition(sorted(set(places)))
-    middle = some[places].view(source.dtype)
+    candidates.partition(sorted(set(places)))
+    middle = candidates[places].view(source.dtype)
     return (float(middle[0]) + float(middle[1])) / 2
 
 
@@ -199,10 +199,10 @@ def convolve(x: Array, taps: Array, axes: Sequence[int] = (0, 1)) -> Array:
     """
     from . import filtering
 
-    own = taps.astype(x.dtype)
+    typed_taps = taps.astype(x.dtype)
     pieces = list(_planes(x.shape[0], x.shape[1], x.size))
     for axis in axes:
         out = empty(x.shape, x.dtype)
-        run(filtering.convolve_rows, [(x, out, *piece, own, axis == 1) for piece in pieces])
+        run(filtering.convolve_rows, [(x, out, *piece, typed_taps, axis == 1) for piece in pieces])
         x = out
     return x

@@ -23,9 +23,9 @@ Array = NDArray[Any]
 def mixing_table(mixing: Mixing, size: int, floats: bool) -> NDArray[np.int64]:
     """What kernels read."""
     channels = len(mixing.weights[0])
-    made = np.zeros(2 + 6 * mixing.planes, np.int64)
-    made[MIX_CHANNELS : MIX_CHANNELS + 2] = channels, size
-    numbers = made[2:].view(np.float64 if floats else np.int64).reshape(mixing.planes, 6)
+    table = np.zeros(2 + 6 * mixing.planes, np.int64)
+    table[MIX_CHANNELS : MIX_CHANNELS + 2] = channels, size
+    numbers = table[2:].view(np.float64 if floats else np.int64).reshape(mixing.planes, 6)
     for row, weights, offset, shift in zip(
         numbers, mixing.weights, mixing.offsets, mixing.shifts, strict=True
     ):
@@ -33,7 +33,7 @@ def mixing_table(mixing: Mixing, size: int, floats: bool) -> NDArray[np.int64]:
         row[:channels] = [weight * scale for weight in weights]
         row[4] = 0 if floats and shift else offset * scale
         row[5] = shift
-    return made
+    return table
 
 
 def mix_planes(image: Array, mixing: Mixing, out: Array) -> None:
@@ -42,8 +42,8 @@ def mix_planes(image: Array, mixing: Mixing, out: Array) -> None:
     work = kernel("mix_planes", str(out.dtype))
     table = mixing_table(mixing, image.itemsize, out.dtype.kind == "f")
 
-    def some(begin: int, end: int) -> None:
-        told = np.array(
+    def mix_rows(begin: int, end: int) -> None:
+        parameters = np.array(
             [
                 address(image) + begin * image.strides[0], image.strides[0],
                 address(out) + begin * out.strides[1], out.strides[0], out.strides[1],
@@ -51,9 +51,9 @@ def mix_planes(image: Array, mixing: Mixing, out: Array) -> None:
             ],
             np.int64,
         )  # fmt: skip
-        work(address(told))
+        work(address(parameters))
 
-    run(some, list(ranges(rows, workers(out.size))))
+    run(mix_rows, list(ranges(rows, workers(out.size))))
 
 
 def join_channels(planes: Array, out: Array, matrix: NDArray[np.float64] | None) -> None:

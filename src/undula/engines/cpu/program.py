@@ -140,14 +140,14 @@ def forward(op: AxisOp, dtype: np.dtype[Any]) -> Program:
     places = np.concatenate([np.arange(-left, 0), np.arange(op.length, op.length + right)])
     index, factors = op.beyond(places)
     used = np.repeat(factors != 0, [1, *[2] * DIFFERENCES], axis=1)
-    made = (factors[:, 0] != 1) | (factors[:, 1:] != 0).any(axis=1)
-    numbered = np.where(made, np.cumsum(made) - 1, -1)
+    weighted = (factors[:, 0] != 1) | (factors[:, 1:] != 0).any(axis=1)
+    numbered = np.where(weighted, np.cumsum(weighted) - 1, -1)
     table = np.concatenate([index, numbered[:, np.newaxis]], axis=1)
     # Which rows those beyond the ends are made of: of places before the start, up to which; of places after
     # the end, from which on.
     near_start = int(np.where(used[:left], index[:left], -1).max(initial=-1)) + 1
     near_end = int(np.where(used[left:], index[left:], op.length).min(initial=op.length))
-    integers = [*head, start, taps, left, right, int(made.sum()), near_end, near_start]
+    integers = [*head, start, taps, left, right, int(weighted.sum()), near_end, near_start]
     integers += _order(op) if kind == FILTERED else []
     integers += [0] * (TABLE - len(integers))
     return Program(
@@ -158,7 +158,7 @@ def forward(op: AxisOp, dtype: np.dtype[Any]) -> Program:
         pairs=pairs,
         taps=max(taps, TERMS),
         reach=max(left, right, abs(start), taps, abs(place) + 2 * pairs + 4),
-        rims=int(made.sum()),
+        rims=int(weighted.sum()),
         local=near_start <= left + 2 and near_end >= op.length - right - 2,
     )
 

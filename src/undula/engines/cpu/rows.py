@@ -74,7 +74,7 @@ def room_for(step, size):
 def lift(b, a, step, pairs, numbers, out_b, out_a, begin, end, scale_b, scale_a, buffer):
     """Results ``begin … end`` of all steps along a row; sample i of a half is at ``b + i·step``."""
     n = step // numbers.itemsize
-    one = numbers[ONE]
+    unit = numbers[ONE]
     chunk, room = room_for(step, numbers.itemsize)
     factors = factors_of(numbers)
     further = 2 * numbers.itemsize if factors == whereis(numbers) else 2 * 3 * 8  # bytes of two steps
@@ -90,7 +90,7 @@ def lift(b, a, step, pairs, numbers, out_b, out_a, begin, end, scale_b, scale_a,
             before = at - step
             steps(
                 b + before, a + before, step, buffer, buffer + room, (count + 2) * n,
-                factors, factors, one, one,
+                factors, factors, unit, unit,
             )  # fmt: skip
             steps(
                 buffer + step, buffer + room + 2 * step, step, out_b + at, out_a + at, count * n,
@@ -110,42 +110,42 @@ def halves(place, even, odd, step):
 def split_row(row, even, odd, places, channels, like):
     """Even and odd places of a row apart."""
     size = like.itemsize
-    one = like[0]
+    unit = like[0]
     pairs = places // 2
     if channels == 1:
-        split(row, even, odd, pairs, one)
+        split(row, even, odd, pairs, unit)
         if places % 2:
-            poke(even + pairs * size, peek(row + 2 * pairs * size, one), one)
+            poke(even + pairs * size, peek(row + 2 * pairs * size, unit), unit)
         return
     step = channels * size
     for k in range(places):
         side = odd if k % 2 else even
         if channels == 2 or channels == 3:
             for j in range(channels):
-                poke(side + (k // 2) * step + j * size, peek(row + k * step + j * size, one), one)
+                poke(side + (k // 2) * step + j * size, peek(row + k * step + j * size, unit), unit)
         else:
-            copy(side + (k // 2) * step, row + k * step, channels, one)
+            copy(side + (k // 2) * step, row + k * step, channels, unit)
 
 
 @compiled
 def join_row(even, odd, row, places, channels, like):
     """The inverse of :func:`_split_row`."""
     size = like.itemsize
-    one = like[0]
+    unit = like[0]
     pairs = places // 2
     if channels == 1:
-        join(even, odd, row, pairs, one)
+        join(even, odd, row, pairs, unit)
         if places % 2:
-            poke(row + 2 * pairs * size, peek(even + pairs * size, one), one)
+            poke(row + 2 * pairs * size, peek(even + pairs * size, unit), unit)
         return
     step = channels * size
     for k in range(places):
         side = odd if k % 2 else even
         if channels == 2 or channels == 3:
             for j in range(channels):
-                poke(row + k * step + j * size, peek(side + (k // 2) * step + j * size, one), one)
+                poke(row + k * step + j * size, peek(side + (k // 2) * step + j * size, unit), unit)
         else:
-            copy(row + k * step, side + (k // 2) * step, channels, one)
+            copy(row + k * step, side + (k // 2) * step, channels, unit)
 
 
 @compiled

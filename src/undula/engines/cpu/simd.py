@@ -101,20 +101,20 @@ def whereis(context, array):
     """The address of the first element of an array, without the counting of references."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        found = context.make_array(signature.args[0])(context, builder, values[0])
-        return builder.ptrtoint(found.data, INT)
+        array_struct = context.make_array(signature.args[0])(context, builder, values[0])
+        return builder.ptrtoint(array_struct.data, INT)
 
     return types.int64(array), generate
 
 
 def _array_at(kind: Any, context: Any, builder: Any, address: Any) -> Any:
     """An array that begins at an address and has no owner, so that passing it on counts no references."""
-    found = context.make_array(kind)(context, builder)
+    array_struct = context.make_array(kind)(context, builder)
     size = context.get_constant(types.intp, kind.dtype.bitwidth // 8)
     many = context.get_constant(types.intp, 1 << 40)
     data = builder.inttoptr(address, context.get_data_type(kind.dtype).as_pointer())
-    populate_array(found, data=data, shape=[many], strides=[size], itemsize=size, meminfo=None)
-    return found._getvalue()
+    populate_array(array_struct, data=data, shape=[many], strides=[size], itemsize=size, meminfo=None)
+    return array_struct._getvalue()
 
 
 @intrinsic
@@ -144,10 +144,10 @@ def factors_of(context, array):
     """Where a program has the factors of its steps: its first numbers; of integers, behind them."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        found = context.make_array(signature.args[0])(context, builder, values[0])
-        address = builder.ptrtoint(found.data, INT)
-        whole = isinstance(signature.args[0].dtype, types.Integer)
-        return builder.add(address, INT(INTEGER_FACTORS)) if whole else address
+        array_struct = context.make_array(signature.args[0])(context, builder, values[0])
+        address = builder.ptrtoint(array_struct.data, INT)
+        is_integer = isinstance(signature.args[0].dtype, types.Integer)
+        return builder.add(address, INT(INTEGER_FACTORS)) if is_integer else address
 
     return types.int64(array), generate
 
@@ -225,22 +225,22 @@ def _extremes(emit: Emitter, values: list[Any]) -> None:
     if not emit.integer:
         return
     builder, row, target = emit.b, emit.pointer(source), emit.pointer(out)
-    bits, found = 8 * emit.bytes, {}
+    bits, bounds = 8 * emit.bytes, {}
     for lanes in (emit.lanes, 1):
-        found[lanes] = [cgutils.alloca_once(builder, emit.vector(lanes)) for _ in range(2)]
-        for place, start in zip(found[lanes], (2 ** (bits - 1) - 1, -(2 ** (bits - 1))), strict=True):
+        bounds[lanes] = [cgutils.alloca_once(builder, emit.vector(lanes)) for _ in range(2)]
+        for place, start in zip(bounds[lanes], (2 ** (bits - 1) - 1, -(2 ** (bits - 1))), strict=True):
             builder.store(emit.constant(start, bits, lanes), place)
 
     def work(i: Any, lanes: int, vectors: int) -> None:
         for k in range(vectors):
             value = emit.load(row, emit.plus(i, k * lanes), lanes)
-            for place, name in zip(found[lanes], ("smin", "smax"), strict=True):
+            for place, name in zip(bounds[lanes], ("smin", "smax"), strict=True):
                 builder.store(emit.call(name, builder.load(place), value), place)
 
     emit.over(count, work, 2)
     at = 0
     for lanes in (emit.lanes, 1):
-        for place in found[lanes]:
+        for place in bounds[lanes]:
             emit.store(builder.load(place), target, INT(at), lanes)
             at += lanes
 
@@ -267,11 +267,11 @@ def _mix(channels: int, size: int) -> Any:
         out = emit.pointer(target)
         wide = ir.IntType(32) if emit.integer else emit.type
         numbers = builder.inttoptr(table, (INT if emit.integer else ir.DoubleType()).as_pointer())
-        told = [builder.load(builder.gep(numbers, [INT(k)])) for k in range(6)]
+        weights = [builder.load(builder.gep(numbers, [INT(k)])) for k in range(6)]
         if emit.integer:
-            told = [builder.trunc(number, wide) for number in told]
+            weights = [builder.trunc(number, wide) for number in weights]
         elif emit.bytes == 4:
-            told = [builder.fptrunc(number, wide) for number in told]
+            weights = [builder.fptrunc(number, wide) for number in weights]
 
         def work(i: Any, lanes: int, vectors: int) -> None:
             at = builder.gep(row, [builder.mul(i, INT(channels))])
@@ -279,22 +279,22 @@ def _mix(channels: int, size: int) -> Any:
                 parts = [builder.load(builder.gep(at, [INT(k)])) for k in range(channels)]
             else:
                 kind = ir.VectorType(ir.IntType(bits), lanes * channels)
-                whole = builder.load(builder.bitcast(at, kind.as_pointer()), align=size)
+                interleaved = builder.load(builder.bitcast(at, kind.as_pointer()), align=size)
                 nothing = ir.Constant(kind, ir.Undefined)
                 parts = [
-                    emit.shuffle(whole, nothing, list(range(k, lanes * channels, channels)))
+                    emit.shuffle(interleaved, nothing, list(range(k, lanes * channels, channels)))
                     for k in range(channels)
                 ]
             kind = wide if lanes == 1 else ir.VectorType(wide, lanes)
-            total = emit.spread(told[4], lanes)
+            total = emit.spread(weights[4], lanes)
             for k in range(channels):
-                weight = emit.spread(told[k], lanes)
+                weight = emit.spread(weights[k], lanes)
                 if emit.integer:
                     total = builder.add(total, builder.mul(weight, builder.zext(parts[k], kind)))
                 else:
                     total = emit.add(total, weight, builder.uitofp(parts[k], kind))
             if emit.integer:
-                total = builder.ashr(total, emit.spread(told[5], lanes))
+                total = builder.ashr(total, emit.spread(weights[5], lanes))
                 if emit.bytes < 4:
                     total = builder.trunc(total, emit.vector(lanes))
             emit.store(total, out, i, lanes)
@@ -396,12 +396,12 @@ def _columns(pairs: int, layout: str) -> Any:
                 rows = [tuple(emit.load(part, i, lanes) for part in row) for row in inputs]
             results = []
             for phase in phases:
-                own, right, left = (row[phase] for row in rows)
+                changed, right, left = (row[phase] for row in rows)
                 z: list[Any] = []
                 for step in range(2 * pairs):
-                    z.append(emit.step(own, factors[step], left, right))
+                    z.append(emit.step(changed, factors[step], left, right))
                     if step < 2 * pairs - 1:
-                        own, right = left, z[-1]
+                        changed, right = left, z[-1]
                         left = emit.load(known[step][phase], i, lanes)
                 for number in range(kept):
                     emit.store(z[number], known[number][phase], i, lanes)
@@ -509,13 +509,13 @@ def _filter(layout: str, apart: bool = False) -> Any:
                     emit.store_zipped(*pair, outputs[0][0], emit.plus(i, k * lanes), lanes)
                 return
             for total, rows in zip(sums, outputs, strict=True):
-                found = [builder.load(place) for place in total]
+                totals = [builder.load(place) for place in total]
                 for k in range(vectors):
                     at = emit.plus(i, k * lanes)
                     if layout == "plain":
-                        emit.store(found[k], rows[0], at, lanes)
+                        emit.store(totals[k], rows[0], at, lanes)
                         continue
-                    pair = found[2 * k], found[2 * k + 1]
+                    pair = totals[2 * k], totals[2 * k + 1]
                     if layout == "join":
                         emit.store_zipped(*pair, rows[0], at, lanes)
                         continue

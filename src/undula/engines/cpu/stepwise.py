@@ -43,17 +43,17 @@ def add_step(target, source, offsets, factors, begin, end, border, table, first,
 
 @_stepwise
 def add_rounded(
-    target, source, offsets, whole, begin, end, border, table, first, last, offset, shift, sign, least, most
+    target, source, offsets, weights, begin, end, border, table, first, last, offset, shift, sign, least, most
 ):
-    """The same for integers: ``sign · ((Σ whole · source + offset) >> shift)``, kept within some limits."""
+    """The same for integers: ``sign · ((Σ weight · source + offset) >> shift)``, kept within some limits."""
     for outer in range(target.shape[0]):
         for number in range(begin, end + border.size):
             i = number if number < end else border[number - end]
             for j in range(first, last):
                 total = offset
-                for tap in range(whole.size):
+                for tap in range(weights.size):
                     at = i + offsets[tap] if number < end else table[number - end, tap]
                     if at >= 0:
-                        total += whole[tap] * np.int64(source[outer, at, j])
+                        total += weights[tap] * np.int64(source[outer, at, j])
                 value = np.int64(target[outer, i, j]) + sign * (total >> shift)
                 target[outer, i, j] = min(max(value, least), most)

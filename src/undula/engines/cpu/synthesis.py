@@ -92,7 +92,7 @@ def _turned(program, band, tap):
 @compiled
 def _synthesise_row(low, high, step, program, numbers, even, odd, begin, end, scaled, buffer, listed, free):
     """Samples ``begin … end`` (``begin`` even) in halves, from bands with what lies beyond their ends."""
-    one = numbers[ONE]
+    unit = numbers[ONE]
     size = numbers.itemsize
     if program[KIND] == LIFTED:
         place, first = program[PLACE], program[FIRST]
@@ -100,7 +100,7 @@ def _synthesise_row(low, high, step, program, numbers, even, odd, begin, end, sc
         b, a = (high, low) if first else (low, high)
         a += program[DELTA] * step
         out_a, out_b = halves(place - 1, even, odd, step)
-        scale_b, scale_a = one, one
+        scale_b, scale_a = unit, unit
         if scaled:
             scale_b, scale_a = numbers[SCALE + first], numbers[SCALE + 1 - first]
         lift(b, a, step, program[PAIRS], numbers, out_b, out_a, k0, k1, scale_b, scale_a, buffer)
@@ -111,7 +111,7 @@ def _synthesise_row(low, high, step, program, numbers, even, odd, begin, end, sc
     at = (begin // 2) * step
     filter_plain(
         whereis(listed) + 8 * free, filters, filters + taps * size, taps, even + at, odd + at,
-        pairs * (step // size), 0, one,
+        pairs * (step // size), 0, unit,
     )  # fmt: skip
 
 
@@ -189,9 +189,9 @@ def _make_row(number, band, down, along, alongs, bands, c, target, place, listed
         if part != 1:
             from_low, from_high = taken, taken + half
             for which in range(2):
-                one, last = _used(along, which, begin, end)
+                unit, last = _used(along, which, begin, end)
                 _take(
-                    high if which else low, step, along, which, from_high if which else from_low, one, last,
+                    high if which else low, step, along, which, from_high if which else from_low, unit, last,
                     alongs,
                 )  # fmt: skip
         _synthesise_row(
@@ -207,7 +207,7 @@ def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, 
     c = arguments[CHANNELS]
     x, row = arguments[X], arguments[X_ROW]
     size = downs.itemsize
-    one = downs[ONE]
+    unit = downs[ONE]
     width = along[LENGTH]
     count, n = width * c, width // 2
     free = down[LOW_TAPS] + down[HIGH_TAPS]
@@ -220,20 +220,20 @@ def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, 
         on_even, on_odd = alongs[SCALE + which], alongs[SCALE + 1 - which]
         b_even, a_even = times(scale_b, on_even), times(scale_a, on_even)
         scales = (b_even, times(scale_b, on_odd), a_even, times(scale_a, on_odd))
-        plain = (b_even, one, a_even, one)
-        made, whole, nowhere = rows, rows + 3 * slot, rows + 6 * slot
+        plain = (b_even, unit, a_even, unit)
+        computed, merged, nowhere = rows, rows + 3 * slot, rows + 6 * slot
         states = rows + 8 * slot
         k0, k1 = _steps_for(down, begin, end)
         for t in range(k0 - pairs - 1, k1 + pairs - 1):
             k = t - pairs + 1
             now, then = t % 2, 1 - t % 2
-            a, b, a1 = made + now * slot, made + 2 * slot, made + then * slot
+            a, b, a1 = computed + now * slot, computed + 2 * slot, computed + then * slot
             _make_row(
                 t + down[DELTA], 1 - first, down, along, alongs, arguments, c, a, place, listed, free, c > 1
             )
             if t < k0 - pairs:
                 if c > 1:
-                    join_row(a, a + half, whole + now * slot, width, c, alongs)
+                    join_row(a, a + half, merged + now * slot, width, c, alongs)
                 continue
             _make_row(t, first, down, along, alongs, arguments, c, b, place, listed, free, c > 1)
             at_b, at_a = 2 * k + down[PLACE], 2 * k + down[PLACE] - 1
@@ -248,11 +248,11 @@ def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, 
                         out_b + o, out_a + o, 1, downs, plain,
                     )  # fmt: skip
             else:
-                join_row(a, a + half, whole + now * slot, width, c, alongs)
-                join_row(b, b + half, whole + 2 * slot, width, c, alongs)
+                join_row(a, a + half, merged + now * slot, width, c, alongs)
+                join_row(b, b + half, merged + 2 * slot, width, c, alongs)
                 down_columns(
-                    pairs, PLAIN, whole + 2 * slot, whole + now * slot, whole + then * slot, states,
-                    slot, 0, out_b, out_a, count, downs, (scale_b, one, scale_a, one),
+                    pairs, PLAIN, merged + 2 * slot, merged + now * slot, merged + then * slot, states,
+                    slot, 0, out_b, out_a, count, downs, (scale_b, unit, scale_a, unit),
                 )  # fmt: skip
         return
     low_taps, high_taps, taps = down[LOW_TAPS], down[HIGH_TAPS], free
@@ -280,14 +280,14 @@ def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, 
         odd = even + row if 2 * m + 1 < end else nowhere
         addresses = whereis(listed)
         if c == 1:
-            filter_join(addresses, filters, filters + taps * size, taps, even, odd, n, half, one)
+            filter_join(addresses, filters, filters + taps * size, taps, even, odd, n, half, unit)
             if width % 2:
                 for tap in range(taps):
                     listed[tap] += n * size
                 o = 2 * n * size
-                filter_plain(addresses, filters, filters + taps * size, taps, even + o, odd + o, 1, 0, one)
+                filter_plain(addresses, filters, filters + taps * size, taps, even + o, odd + o, 1, 0, unit)
         else:
-            filter_plain(addresses, filters, filters + taps * size, taps, even, odd, count, 0, one)
+            filter_plain(addresses, filters, filters + taps * size, taps, even, odd, count, 0, unit)
 
 
 @compiled
@@ -330,14 +330,14 @@ def synthesise_columns(arguments, down, downs, listed, like):
     listed = words(listed)
     scratch, slot, _, origin, _ = scratch_of(arguments)
     size = downs.itemsize
-    one = downs[ONE]
+    unit = downs[ONE]
     row, begin, end = arguments[X_ROW], arguments[BEGIN], arguments[END]
     pairs, first = down[PAIRS], down[FIRST]
     zero = scratch + origin
     nowhere = zero + slot
     states = zero + 3 * slot
     filters = whereis(downs) + FILTERS * size
-    scales = (downs[SCALE + first], one, downs[SCALE + 1 - first], one)
+    scales = (downs[SCALE + first], unit, downs[SCALE + 1 - first], unit)
     taps = down[LOW_TAPS] + down[HIGH_TAPS]
     zero_row(zero, min(STRIP, arguments[CHANNELS]), downs)
     for _ in range(arguments[PLANES]):
@@ -369,7 +369,7 @@ def synthesise_columns(arguments, down, downs, listed, like):
                         listing += 1
                 even = x + 2 * m * row
                 odd = even + row if 2 * m + 1 < end else nowhere
-                filter_plain(whereis(listed), filters, filters + taps * size, taps, even, odd, count, 0, one)
+                filter_plain(whereis(listed), filters, filters + taps * size, taps, even, odd, count, 0, unit)
         next_plane(arguments)
 
 

@@ -33,7 +33,7 @@ WORTHWHILE = 1 << 19  # Samples below which handing work to a second thread cost
 _lock = Lock()
 _started = 0
 _jobs: SimpleQueue[_Job] = SimpleQueue()
-_wanted: int | None = None
+_requested_threads: int | None = None
 
 
 @cache
@@ -45,7 +45,7 @@ def _cores() -> int:
 
 def get_num_threads() -> int:
     """How many threads a large transform uses."""
-    return _wanted or _cores()
+    return _requested_threads or _cores()
 
 
 def set_num_threads(count: int | None) -> None:
@@ -53,12 +53,12 @@ def set_num_threads(count: int | None) -> None:
 
     Results do not depend on it.
     """
-    global _wanted
+    global _requested_threads
     if count is not None and (
         isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1
     ):
         raise ArgumentError(f"the number of threads is an integer from 1 on, or None; got {count!r}")
-    _wanted = None if count is None else int(count)
+    _requested_threads = None if count is None else int(count)
 
 
 def _forget() -> None:
@@ -136,7 +136,7 @@ def run(work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> None:
     job = _Job(work, pieces)
     for _ in range(others):
         _jobs.put(job)
-    own = 0
+    done_here = 0
     try:
         while job.pieces:
             try:
@@ -144,8 +144,10 @@ def run(work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> None:
             except IndexError:  # somebody was faster
                 break
             work(*piece)
-            own += 1
-        errors = [error for error in (job.done.get() for _ in range(len(pieces) - own)) if error is not None]
+            done_here += 1
+        errors = [
+            error for error in (job.done.get() for _ in range(len(pieces) - done_here)) if error is not None
+        ]
     except BaseException:
         job.pieces.clear()
         _wait(job.left, others)
