@@ -11,10 +11,10 @@ import undula
 from cases import parametrize_pairwise
 from undula import color
 from undula.arrays import ArrayView
-from undula.engines.base import TransformOptions
+from undula.engines.base import Knobs, TransformOptions
 from undula.engines.gpu.cuda.runtime import compile_kernel
 from undula.engines.gpu.emit import CUDA, OPENCL, Dialect, moves
-from undula.engines.gpu.launches import DeviceLimits, DeviceProgram, Knobs, Task
+from undula.engines.gpu.launches import DeviceLimits, DeviceProgram, Task
 from undula.engines.gpu.strategies import STRATEGIES
 from undula.engines.gpu.strategies.base import LIFTING
 from undula.engines.gpu.transform import DeviceLevel, transform

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -27,9 +27,6 @@ from ..lowering.mixing import Mixing, Unmixing
 from ..lowering.spec import BandTree, Operators
 from .cpu import empty
 
-if TYPE_CHECKING:
-    from .gpu.launches import Knobs
-
 __all__ = [
     "BACKENDS",
     "DEFAULT_OPTIONS",
@@ -37,6 +34,7 @@ __all__ = [
     "Engine",
     "EngineEntry",
     "Executable",
+    "Knobs",
     "RunMemory",
     "TransformOptions",
     "devices",
@@ -77,6 +75,27 @@ ENGINES = {
     "reference": EngineEntry("reference", False, frozenset({"scheme"})),
 }
 BACKENDS = ("auto", *ENGINES)
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """Tuning parameters; 0, and -1 for ``prefetch`` and ``lockstep``, mean the default.
+
+    Parameters
+    ----------
+    pixels, warps, strip, prefetch, unroll, lockstep : int
+        Of the sliding strategy; see :class:`~undula.engines.gpu.emit.sliding.LaneGeometry`.
+    tile : (int, int)
+        Quads along and down a tile.
+    """
+
+    pixels: int = 0
+    warps: int = 0
+    strip: int = 0
+    prefetch: int = -1
+    unroll: int = 0
+    lockstep: int = -1
+    tile: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)

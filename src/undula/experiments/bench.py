@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 import undula
 
+from ..engines.base import Knobs
 from ..engines.gpu.engine import device_engine
-from ..engines.gpu.launches import Knobs
 from ..plan import Plan
 from ..plan.resident import Resident
 

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..arrays import ArrayView, get_backend, given_array, refuse_gradients
-from ..engines.base import Engine, RunMemory, TransformOptions, engine, on_host, split_backend
+from ..engines.base import Engine, Knobs, RunMemory, TransformOptions, engine, on_host, split_backend
 from ..engines.ceilings import Ceilings
 from ..engines.cpu.filters import RULES
 from ..engines.driver import arrays_of, decompose, engine_for, recompose
 from ..engines.gpu.arrays import RESULTS
 from ..engines.gpu.engine import DeviceEngine, DeviceExecutable, contiguous_views, device_levels
-from ..engines.gpu.launches import Knobs, UnfusedError
+from ..engines.gpu.launches import UnfusedError
 from ..engines.gpu.strategies import STRATEGIES, choose
 from ..engines.gpu.transform import DeviceLevel
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..engines.base import Knobs
 from ..engines.ceilings import seconds_of
 from ..engines.gpu import disk
 from ..engines.gpu.engine import device_engine
-from ..engines.gpu.launches import Knobs
 from ..engines.gpu.strategies import STRATEGIES
 from ..errors import ArgumentError
 

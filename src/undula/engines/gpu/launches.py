@@ -16,7 +16,6 @@ from .emit import Kernel
 __all__ = [
     "DeviceLimits",
     "DeviceProgram",
-    "Knobs",
     "Launch",
     "Task",
     "UnfollowableError",
@@ -61,27 +60,6 @@ class DeviceLimits(NamedTuple):
     shared: int = 49152
     items: int = 256
     gpu: bool = True
-
-
-@dataclass(frozen=True)
-class Knobs:
-    """Tuning parameters; 0, and -1 for ``prefetch`` and ``lockstep``, mean the default.
-
-    Parameters
-    ----------
-    pixels, warps, strip, prefetch, unroll, lockstep : int
-        Of the sliding strategy; see :class:`~undula.engines.gpu.emit.sliding.LaneGeometry`.
-    tile : (int, int)
-        Quads along and down a tile.
-    """
-
-    pixels: int = 0
-    warps: int = 0
-    strip: int = 0
-    prefetch: int = -1
-    unroll: int = 0
-    lockstep: int = -1
-    tile: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from ...arrays import ArrayView
 from ...errors import ArgumentError
-from ..base import TransformOptions
+from ..base import Knobs, TransformOptions
 from .emit import Dialect
-from .launches import DeviceLimits, DeviceProgram, Knobs, Task
+from .launches import DeviceLimits, DeviceProgram, Task
 from .program import ProgramBuilder
 from .strategies import STRATEGIES, Target
 

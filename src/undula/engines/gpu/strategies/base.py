@@ -14,8 +14,9 @@ from ....errors import ArgumentError
 from ....lowering.axis import AxisOp
 from ....lowering.choose import LiftingLimits, axis_op
 from ....wavelets import Wavelet
+from ...base import Knobs
 from ..emit import Dialect, Kernel, KernelSpec
-from ..launches import DeviceLimits, Knobs, Launch, Task
+from ..launches import DeviceLimits, Launch, Task
 
 __all__ = ["LIFTING", "Strategy", "StrategyCost", "Target", "Views", "Workload", "launches_of", "view_values"]
 

@@ -10,8 +10,9 @@ from ....lowering.choose import MAX_PRECISE_RESIDUAL, MAX_RECONSTRUCTION_ERROR
 from ....schemes import SCHEMES
 from ....schemes import scheme as named_scheme
 from ....wavelets import Wavelet
+from ...base import Knobs
 from ..emit import tiled
-from ..launches import Knobs, Launch, Task
+from ..launches import Launch, Task
 from .base import Strategy, StrategyCost, Target, Workload, launches_of
 from .rowcolumn import ROWCOLUMN
 
