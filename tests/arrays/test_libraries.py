@@ -276,7 +276,7 @@ def test_a_reused_plan_replays_a_graph() -> None:
         plan.forward(x, out=coeffs)
         back = plan.inverse(coeffs)
         torch.testing.assert_close(back, x, atol=1e-4, rtol=1e-4)
-    assert plan.program(False).recorded_graphs > 0
+    assert plan.program(False).prepared.recorded_graphs > 0
 
 
 @pytest.mark.cuda

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..arrays import NUMPY, ArrayBackend, check_out
+from ..arrays import NUMPY, ArrayBackend, ArrayView, check_out
 from ..errors import ArgumentError, MissingDeviceError, UnknownNameError
 from ..lowering.choose import LiftingLimits
 from ..lowering.mixing import Mixing, Unmixing
@@ -135,7 +135,10 @@ class Executable(Protocol):
     """A transform that is compiled for arrays of certain layouts."""
 
     def run(self, arrays: Sequence[Any]) -> Any:
-        """Transform arrays in flat order; None stands for zeros."""
+        """Transform arrays in the memory of the device, in flat order; None stands for zeros.
+
+        On the host these are arrays of NumPy, on other devices views of their memory.
+        """
 
 
 class RunMemory:
@@ -195,7 +198,7 @@ class Engine(ABC):
         back: bool,
         tree: BandTree,
         dtype: np.dtype[Any],
-        layouts: Sequence[Any],
+        views: Sequence[ArrayView | None],
         options: TransformOptions = DEFAULT_OPTIONS,
     ) -> Executable:
         """Compile a transform.
@@ -207,8 +210,8 @@ class Engine(ABC):
         tree : BandTree
         dtype : dtype
             Of the coefficients.
-        layouts : sequence
-            Of the arrays, in flat order, as the engine describes them; None for zeros.
+        views : sequence of ArrayView or None
+            Of the arrays, in flat order, in any buffers; None for zeros. The reference needs none.
         options : TransformOptions, optional
         """
 

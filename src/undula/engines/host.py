@@ -185,11 +185,13 @@ class CPUEngine(HostEngine):
         back: bool,
         tree: BandTree,
         dtype: np.dtype[Any],
-        layouts: Sequence[Layout],
+        views: Sequence[ArrayView | None],
         options: TransformOptions = DEFAULT_OPTIONS,
     ) -> CpuExecutable:
-        """Compile a transform; a layout is the strides in bytes, or () for C order."""
-        return executable(back, tree, dtype, tuple(layouts))
+        """Compile a transform for arrays of the strides of these views."""
+        return executable(
+            back, tree, dtype, tuple([None if view is None else view.byte_strides for view in views])
+        )
 
     def run(
         self,

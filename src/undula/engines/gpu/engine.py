@@ -122,14 +122,14 @@ class DeviceEngine(Engine):
         back: bool,
         tree: BandTree,
         dtype: np.dtype[Any],
-        layouts: Views,
+        views: Views,
         options: TransformOptions = DEFAULT_OPTIONS,
     ) -> DeviceExecutable:
         """Compile a transform for views of arrays, in which complex numbers are pairs along one more axis.
 
         The samples may be smaller than those of the tree, and then are padded with zeros.
         """
-        return DeviceExecutable(self, self._prepared(back, tree, dtype, layouts, options))
+        return DeviceExecutable(self, self._prepared(back, tree, dtype, views, options))
 
     def _prepared(
         self, back: bool, tree: BandTree, dtype: np.dtype[Any], views: Views, options: TransformOptions

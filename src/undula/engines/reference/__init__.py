@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays import ArrayView
 from ...errors import ArgumentError
 from ...lowering.spec import BandTree
 from ..base import DEFAULT_OPTIONS, TransformOptions
@@ -37,10 +38,10 @@ class ReferenceEngine(HostEngine):
         back: bool,
         tree: BandTree,
         dtype: np.dtype[Any],
-        layouts: Sequence[Any] = (),
+        views: Sequence[ArrayView | None] = (),
         options: TransformOptions = DEFAULT_OPTIONS,
     ) -> ReferenceExecutable:
-        """Return the transform; layouts do not matter."""
+        """Return the transform; layouts of arrays do not matter."""
         return ReferenceExecutable(back, tree, dtype, options.scheme)
 
 
