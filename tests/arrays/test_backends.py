@@ -82,7 +82,7 @@ class JaxArray:
         self._platform = platform
 
     def devices(self) -> list[Any]:
-        return [SimpleNamespace(platform=self._platform)]
+        return [SimpleNamespace(platform=self._platform, local_hardware_id=1)]
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def test_jax(monkeypatch: pytest.MonkeyPatch) -> None:
     x = JaxArray()
     assert get_backend(x) is JAX
     assert JAX.device(JaxArray("cpu")) is HOST
-    assert JAX.device(x) == DeviceKey("cuda", None, ADDRESS)
+    assert JAX.device(x) == DeviceKey("cuda", 1)
     assert JAX.view(x) == ArrayView(ADDRESS, (4, 6), (6, 1), "float32", owner=x)
     assert not JAX.allocates
     assert JAX.materialize(x).ready

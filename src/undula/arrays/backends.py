@@ -454,8 +454,9 @@ class JaxBackend(ArrayBackend):
     allocates = False
 
     def device(self, x: Any) -> DeviceKey:
-        on_gpu = next(iter(x.devices())).platform == "gpu"
-        return DeviceKey("cuda", None, self.buffer(x)) if on_gpu else HOST
+        # The buffer, which also tells, can be read only from arrays in row-major order.
+        device = next(iter(x.devices()))
+        return DeviceKey("cuda", device.local_hardware_id) if device.platform == "gpu" else HOST
 
     def refuse_gradients(self, x: Any, what: str) -> None:
         tracer = getattr(getattr(sys.modules["jax"], "core", None), "Tracer", ())
