@@ -188,7 +188,7 @@ def forward(
     """
     target, engine = space(color), engine_for([given_array(image, "image")], backend)
     array: Any
-    if engine.on_host:
+    if engine.takes_numpy:
         array, dtype = channels_last(image, channel_axis), str(np.asarray(image).dtype)
     else:
         array, dtype = image, engine.library.dtype(image)

@@ -186,8 +186,8 @@ class Engine(ABC):
         return tree.operators(dtype, self.lifting)
 
     @property
-    def on_host(self) -> bool:
-        """Whether it takes arrays of NumPy."""
+    def takes_numpy(self) -> bool:
+        """Whether it takes arrays of NumPy, and not those of a library on a device."""
         return self.library is NUMPY
 
     # --- transforms -------------------------------------------------------------------------------

@@ -295,7 +295,7 @@ def _stored_dtype(
         return storage(dtype, spec, (), levels, asked, None)
     x = engine.integers(x, dtype)
     # Nobody looks at numbers on a device, as that would mean waiting for them.
-    largest = (lambda: cpu.largest(x)) if engine.on_host else None
+    largest = (lambda: cpu.largest(x)) if engine.takes_numpy else None
     stored = storage(dtype, spec, engine.library.shape(x), levels, asked, largest)
     if isinstance(engine, DeviceEngine):
         if asked is not None and np.dtype(asked) == np.int64:
