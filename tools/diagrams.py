@@ -6,6 +6,7 @@ python tools/diagrams.py --check    fail if they are out of date
 
 from __future__ import annotations
 
+import importlib
 import runpy
 import sys
 from pathlib import Path
@@ -96,11 +97,91 @@ def layers() -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
+PHASES = (
+    # module, class, and what it gives the next one
+    ("undula.lowering.spec", "TransformSpec", "shape"),
+    ("undula.lowering.spec", "BandTree", "dtype"),
+    ("undula.lowering.axis", "AxisOp", "compile"),
+    ("undula.engines.base", "Executable", "run"),
+)
+NEUTRAL = "#768390"  # readable on light and on dark pages
+
+
+def phases() -> str:
+    """Draw the values between a call and its results, with what the code says of each."""
+    from undula.arrays.backends import BACKENDS
+    from undula.engines.base import ENGINES
+    from undula.engines.gpu.strategies import STRATEGIES
+
+    box, gap, left, top = (148, 46), 60, 6, 34
+    notes = {
+        "TransformSpec": "wavelets, modes, axes",
+        "BandTree": "shapes of all bands",
+        "AxisOp": "lifting or filters",
+        "Executable": "kernels, ready to run",
+    }
+    columns = [left + k * (box[0] + gap) for k in range(len(PHASES))]
+    width, height = columns[-1] + box[0] + left, 194
+    parts = []
+    for (module, name, label), x in zip(PHASES, columns, strict=True):
+        assert hasattr(importlib.import_module(module), name), f"{module} has no {name}"
+        middle = x + box[0] / 2
+        parts += [
+            f'<rect x="{x:g}" y="{top}" width="{box[0]}" height="{box[1]}" rx="7" stroke="#1098ad"'
+            ' stroke-width="1.8"/>',
+            _text(middle, top + 20, name, "#1098ad", weight=600),
+            _text(middle, top + 38, notes[name], NEUTRAL, 11.5),
+            _text(middle, top + box[1] + 17, module.removeprefix("undula."), NEUTRAL, 12, mono=True),
+        ]
+        if x != columns[-1]:
+            parts.append(_arrow(x + box[0] + 3, top + box[1] / 2, x + box[0] + gap - 3))
+            parts.append(_text(x + box[0] + gap / 2, top + box[1] / 2 - 9, label, NEUTRAL, 12))
+    parts.append(_text(columns[0] + box[0] / 2, 20, "wavedec2(image, …)", "#7048e8", 13.5, mono=True))
+    rows = (
+        ("engines", ", ".join(ENGINES)),
+        ("strategies on a GPU", ", ".join(STRATEGIES)),
+        ("arrays", ", ".join(backend.name for backend in BACKENDS)),
+    )
+    for number, (title, words) in enumerate(rows):
+        y = top + box[1] + 58 + 24 * number
+        parts.append(
+            f'<text x="{left}" y="{y}" fill="{NEUTRAL}" font-size="{SIZE}">'
+            f'<tspan font-weight="600">{title}:</tspan> {words}</text>'
+        )
+    said = "The values of a transform: " + " → ".join(name for _, name, _ in PHASES)
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height}"'
+            f' viewBox="0 0 {width:g} {height}" font-family="system-ui, sans-serif" fill="none" role="img">',
+            f"<title>{said}</title>",
+            *parts,
+            "</svg>\n",
+        ]
+    )
+
+
+def _text(
+    x: float, y: float, text: str, color: str, size: float = SIZE, weight: int = 400, mono: bool = False
+) -> str:
+    family = ' font-family="ui-monospace, monospace"' if mono else ""
+    return (
+        f'<text x="{x:g}" y="{y:g}" text-anchor="middle" fill="{color}" font-size="{size:g}"'
+        f' font-weight="{weight}"{family}>{text}</text>'
+    )
+
+
+def _arrow(start: float, y: float, end: float) -> str:
+    return (
+        f'<path d="M{start:g} {y:g}H{end - 7:g}" stroke="{NEUTRAL}" stroke-width="1.6"/>'
+        f'<path d="M{end:g} {y:g}l-9 -4.5v9z" fill="{NEUTRAL}"/>'
+    )
+
+
 def _moved(x: float, y: float) -> str:
     return f"M{x:g} {y:g}"
 
 
-DIAGRAMS = {"layers": layers}
+DIAGRAMS = {"layers": layers, "phases": phases}
 
 
 if __name__ == "__main__":
