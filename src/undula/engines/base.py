@@ -277,6 +277,10 @@ class Engine(ABC):
         """Allocate a result beside another array."""
         return empty(shape, dtype)
 
+    def empty_bands(self, tree: BandTree, dtype: np.dtype[Any], like: Any) -> list[Any]:
+        """Allocate all coefficients beside samples, in flat order."""
+        return [empty(shape, dtype) for shape in tree.flat_shapes]
+
     def check_out(
         self, out: Any, shape: Shape, dtype: np.dtype[Any], inputs: Sequence[Any], what: str
     ) -> Any:
@@ -382,14 +386,16 @@ def engine(backend: str = "auto") -> Engine:
     >>> engine("reference").result_dtype(np.dtype("int16"))
     dtype('float64')
     """
-    name, number = split_backend(backend)
-    return _engine("cpu" if name == "auto" else name, number)
+    if not isinstance(backend, str):
+        raise UnknownNameError("backend", backend, BACKENDS)
+    return _engine(backend) if backend != "auto" else _engine("cpu")
 
 
 @lru_cache(maxsize=16)
-def _engine(name: str, number: int | None) -> Engine:
-    made: Engine = _module(name).engine(number)
-    return made
+def _engine(backend: str) -> Engine:
+    name, number = split_backend(backend)
+    opened: Engine = _module(name).engine(number)
+    return opened
 
 
 def _module(name: str) -> Any:

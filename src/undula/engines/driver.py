@@ -51,6 +51,11 @@ def engine_for(arrays: Sequence[Any], backend: str = "auto") -> Engine:
     backend : str
         ``auto``, or as :func:`~undula.engines.base.engine` takes it.
     """
+    for x in arrays:
+        if x is not None and type(x) is not np.ndarray:
+            break
+    else:
+        return base.engine(backend)
     on_device = library_engine(arrays)
     if on_device is None:
         return base.engine(backend)
@@ -113,7 +118,7 @@ def decompose(
         order = engine.memory_order([x])
         if order is not None:
             return _in_order(order, tree, x, engine, dtype, options)
-        bands = [engine.empty(band, dtype, x) for band in tree.flat_shapes]
+        bands = engine.empty_bands(tree, dtype, x)
     else:
         bands = _checked_out(engine, tree.shapes, dtype, out, keyed, given)
     if math.prod(shape):
@@ -127,7 +132,7 @@ def _in_order(
     """Return the coefficients of samples whose axes are in another order in memory."""
     turned, inverse = _turned(tree, order), tuple(order.index(axis) for axis in range(len(order)))
     x = engine.library.transpose(x, tuple(order))
-    bands = [engine.empty(band, dtype, x) for band in turned.flat_shapes]
+    bands = engine.empty_bands(turned, dtype, x)
     engine.run(False, turned, [x, *bands], dtype, options)
     return tree.by_key([engine.library.transpose(band, inverse) for band in bands])
 

@@ -204,12 +204,17 @@ class CPUEngine(HostEngine):
         memory: RunMemory | None = None,
     ) -> None:
         """Transform arrays in flat order; a plan can repeat that on other arrays in C order."""
-        if memory is not None and memory.repeat is not None and memory.repeat(*arrays):
-            return
+        samples = arrays[0]
+        assert samples is not None
+        # Integers may be lifted by steps that are no kernels.
+        plain = options.rule is None and samples.shape == tree.sample_shapes[0] and dtype.kind in "fc"
+        if plain and samples.flags.c_contiguous:
+            call = _contiguous_call(back, tree, dtype)
+            if memory is not None:
+                memory.repeat = call
+            if call(*arrays):
+                return
         super().run(back, tree, arrays, dtype, options)
-        unpadded = arrays[0] is not None and arrays[0].shape == tree.sample_shapes[0]
-        if memory is not None and memory.repeat is None and options.rule is None and unpadded:
-            memory.repeat = array_call(back, tree, dtype)
 
     def execute(
         self,
@@ -261,6 +266,9 @@ def array_call(
     layouts = ((),) * len(_shapes(tree)) if layouts is None else tuple(layouts)
     compiled = executable(back, tree, dtype, layouts)
     return cpu.array_function(compiled, dtype, back, _views(tree, dtype, layouts))
+
+
+_contiguous_call = lru_cache(maxsize=256)(array_call)
 
 
 class ForwardCall:

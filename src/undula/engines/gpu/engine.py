@@ -315,6 +315,10 @@ class LibraryEngine(DeviceEngine):
         memory = self.device.allocate(math.prod(shape) * dtype.itemsize, queue)
         return DeviceArray(memory, shape, dtype_name(dtype), queue, self.device.number)
 
+    def empty_bands(self, tree: BandTree, dtype: np.dtype[Any], like: Any) -> list[Any]:
+        """Allocate all coefficients beside samples, in flat order."""
+        return [self.empty(shape, dtype, like) for shape in tree.flat_shapes]
+
     def check_out(
         self, out: Any, shape: Shape, dtype: np.dtype[Any], inputs: Sequence[Any], what: str
     ) -> Any:
