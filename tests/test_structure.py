@@ -54,3 +54,15 @@ def test_the_rules_see_what_they_forbid(tmp_path: Path) -> None:
     assert [finding.name for finding in structure.foreign_private_attributes(module)] == ["box._hidden"]
     (tmp_path / "other.py").write_text("class _Box:\n    pass\n", encoding="utf-8")
     assert list(structure.repeated_class_names(tmp_path)) == ["Box"]
+
+
+def test_boundary_modes_and_kinds_of_arrays_have_one_home() -> None:
+    homes = {
+        idea: [_name(path) for path in structure.homes(words)] for idea, words in structure.HOMES.items()
+    }
+    assert homes["a boundary mode"] == ["lowering/borders.py"]
+    assert homes["the kind of an array"] == ["arrays/backends.py"]
+
+
+def test_a_warm_call_is_short() -> None:
+    assert structure.python_calls("wavedec2") <= 80

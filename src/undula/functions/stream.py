@@ -18,7 +18,7 @@ from ..engines.cpu import FIRST_ARRAY, LIFTING, compile_rows
 from ..engines.cpu.program import coefficient_ranges, sample_range
 from ..errors import ArgumentError, ArgumentTypeError, UndulaError
 from ..lowering.axis import AxisOp
-from ..lowering.borders import band_length
+from ..lowering.borders import BORDERS, MODES, band_length
 from ..lowering.nesting import from_keys
 from ..lowering.spec import MAX_LEVEL, TransformSpec, transform_spec
 from ..wavelets import Wavelet
@@ -28,7 +28,7 @@ __all__ = ["ForwardStream", "InverseStream", "Rows", "collect_rows"]
 Array = NDArray[Any]
 Part = tuple[int, int]
 
-LOCAL = ("zero", "constant", "symmetric", "reflect", "smooth", "antisymmetric", "antireflect")
+LOCAL = tuple(mode for mode in MODES if not BORDERS[mode].wraps)
 
 
 class Rows(NamedTuple):

@@ -149,6 +149,8 @@ class Border:
         of -1 stands for zero.
     certain : bool
         Whether every place is made of samples, and none is zero.
+    wraps : bool
+        Whether values beyond an end are those of the other end.
     is_long : bool
         Whether the rule is so long that copies of it dominate a kernel.
     folded : bool
@@ -158,6 +160,7 @@ class Border:
     name: str
     rule: Callable[[Any, Any, Any], Extension] = field(repr=False)
     certain: bool = True
+    wraps: bool = False
     is_long: bool = False
     folded: bool = False
 
@@ -268,16 +271,16 @@ BORDERS = {
         Border("zero", _zero, certain=False),
         Border("constant", _constant),
         Border("symmetric", _symmetric),
-        Border("periodic", _periodic),
+        Border("periodic", _periodic, wraps=True),
         Border("smooth", _smooth),
-        Border("periodization", _periodization),
+        Border("periodization", _periodization, wraps=True),
         Border("reflect", _reflect),
         Border("antisymmetric", _antisymmetric, is_long=True),
         Border("antireflect", _antireflect, is_long=True),
         # Bands of an LWT, whose coefficients are at the places 2k and 2k + 1 of a line of n samples.
         Border("folded low", _folded_low, folded=True),
         Border("folded high", _folded_high, certain=False, folded=True),
-        Border("wrapped", _wrapped, certain=False),
+        Border("wrapped", _wrapped, certain=False, wraps=True),
     )
 }
 """All borders by name: the modes of the DWT for samples, and three more for the bands of an LWT."""

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..liftings import Lifting, lifting
+from ..liftings import lifting
 from ..wavelets import Wavelet
 from .axis import AxisOp
 from .polyphase import Step
 from .rounding import Rounding
 
-__all__ = ["MAX_PRECISE_RESIDUAL", "LiftingLimits", "NeighbourStep", "axis_op", "neighbour_steps"]
+__all__ = ["LiftingLimits", "NeighbourStep", "axis_op", "lifts_precisely", "neighbour_steps"]
 
 MAX_PRECISE_RESIDUAL = 1e-13  # between lifting and filters, for double precision
 MAX_RECONSTRUCTION_ERROR = 1e-6  # Filters that are further from perfect reconstruction cannot be factored.
@@ -73,9 +73,8 @@ def _method(
     wavelet: Wavelet, mode: str, length: int, lwt: bool, dtype: np.dtype[Any], limits: LiftingLimits
 ) -> str:
     if not lwt:
-        if wavelet.dec_len > limits.max_taps or wavelet.reconstruction_error > MAX_RECONSTRUCTION_ERROR:
-            return "filters"
-        lifts = _precise(lifting(wavelet), dtype) and _runs(wavelet, mode, lwt, limits)
+        short = wavelet.dec_len <= limits.max_taps
+        lifts = short and lifts_precisely(wavelet, dtype) and _runs(wavelet, mode, lwt, limits)
         return "lifting" if lifts else "filters"
     # Steps that treat both sides alike keep a symmetric line symmetric, and an even period stays one: then
     # extending the line once is the same as extending it in each step.
@@ -89,11 +88,14 @@ def _method(
     if runs:
         return "lifting"
     # An LWT is defined by its steps, of which filters are an approximation.
-    return "filters" if _precise(lifting(wavelet), dtype) else "steps"
+    return "filters" if lifts_precisely(wavelet, dtype) else "steps"
 
 
-def _precise(chain: Lifting, dtype: np.dtype[Any]) -> bool:
-    return dtype.char in "efF" or chain.residual <= MAX_PRECISE_RESIDUAL
+def lifts_precisely(wavelet: Wavelet, dtype: np.dtype[Any]) -> bool:
+    """Return whether the lifting of a wavelet is as good as its filters in a dtype."""
+    if wavelet.reconstruction_error > MAX_RECONSTRUCTION_ERROR:
+        return False
+    return dtype.char in "efF" or lifting(wavelet).residual <= MAX_PRECISE_RESIDUAL
 
 
 def _runs(wavelet: Wavelet, mode: str, lwt: bool, limits: LiftingLimits) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from ....errors import ArgumentError
-from ....liftings import lifting
-from ....lowering.choose import MAX_PRECISE_RESIDUAL, MAX_RECONSTRUCTION_ERROR
+from ....lowering.choose import lifts_precisely
 from ....schemes import SCHEMES
 from ....schemes import scheme as named_scheme
 from ....wavelets import Wavelet
@@ -79,14 +80,10 @@ class Tiled(Strategy):
         wavelet, periodized = down.wavelet, down.periodized
         if along.wavelet != wavelet or along.periodized != periodized:
             return None
-        inexact = wavelet.reconstruction_error > MAX_RECONSTRUCTION_ERROR
         name = target.scheme
         if name == "auto":
-            # In double precision, a lifting that is not exact would show.
-            name = "sweldens"
-            if dtype == "float64" and (inexact or lifting(wavelet).residual > MAX_PRECISE_RESIDUAL):
-                name = "convolution"
-        if name != "convolution" and inexact:
+            name = "sweldens" if lifts_precisely(wavelet, np.dtype(dtype)) else "convolution"
+        if name != "convolution" and not lifts_precisely(wavelet, np.dtype(np.float32)):
             return None
         quads = tiled.quads(wavelet, name, periodized, down.family == "lwt", back)
         if quads.terms > tiled.MAX_TERMS:
