@@ -419,12 +419,16 @@ def test_dark_background_does_not_count_as_speckle() -> None:
     assert result[8:-8, 8:-8].std() == pytest.approx(alone[8:-8, 8:-8].std(), rel=0.25)
 
 
-def test_masked_arrays_match_masks() -> None:
+@pytest.mark.parametrize(
+    "options", [{}, {"regions": 32}, {"sigma": np.full(CAMERA.shape, 0.1)}], ids=["all", "regions", "map"]
+)
+def test_masked_arrays_match_masks(options: dict[str, Any]) -> None:
     x = noisy(CAMERA, 0.1)
     hidden = np.zeros(x.shape, bool)
     hidden[50:60] = True
-    result = undula.denoise(np.ma.masked_array(x, hidden))
-    np.testing.assert_array_equal(result, undula.denoise(x, mask=~hidden))
+    x[hidden] *= 50
+    result = undula.denoise(np.ma.masked_array(x, hidden), **options)
+    np.testing.assert_array_equal(result, undula.denoise(x, mask=~hidden, **options))
 
 
 def test_built_in_wavelets_are_written_by_name() -> None:

@@ -104,8 +104,7 @@ def denoise(
 
 def _denoise_by_map(pipeline: Pipeline, image: Any, noise_map: NDArray[Any], options: dict[str, Any]) -> Any:
     """Denoise for several amounts of noise, and interpolate between the results at each sample."""
-    layout = (options["channel_axis"], options["axes"], "channels")
-    planar = ImagePlanes(image, *layout, options["mask"])
+    planar = ImagePlanes(image, options["channel_axis"], options["axes"], "channels", options["mask"])
     valid_noise = noise_map if planar.sample_mask is None else noise_map[planar.sample_mask]
     largest = float(valid_noise.max())
     least = max(float(valid_noise.min()), 1e-6 * largest, 1e-300)
@@ -115,7 +114,8 @@ def _denoise_by_map(pipeline: Pipeline, image: Any, noise_map: NDArray[Any], opt
     if largest > least:  # Two steps for each doubling of the noise.
         count = min(MAX_NOISE_STEPS, 1 + math.ceil(2 * math.log2(largest / least) - 1e-9))
     sigmas = np.geomspace(least, largest, count)
-    floats = ImagePlanes(image, *layout).image.astype(planar.working_dtype)
+    # Plain floats, whose mask also has the samples that a masked array hides.
+    floats, options = planar.image.astype(planar.working_dtype), {**options, "mask": planar.sample_mask}
     position = np.interp(np.log(np.maximum(noise_map, least)), np.log(sigmas), np.arange(count))
     total = np.zeros(noise_map.shape, planar.working_dtype)
     for step, sigma in enumerate(sigmas):
