@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from undula.engines.cpu import filters as cpu
 from undula.engines.cpu.filters import median_magnitude, rounded
 from undula.engines.gpu.emit import kernel
-from undula.filters.arrays import HOST, ArrayApi, LocalWindow
+from undula.filters.arrays import HOST, ArrayApi, Arrays, LocalWindow
 from undula.filters.noise import band_norms
 from undula.filters.selection import select_thresholds
-from undula.filters.stages import RULES, gaussian
+from undula.filters.stages import RULES, Pyramid, Shrink, gaussian
 from undula.wavelets import Wavelet
 
 OTHER = ArrayApi(np)
@@ -142,6 +142,23 @@ def test_sure_selects_the_least_risk() -> None:
         np.testing.assert_allclose(
             ours, select_thresholds(OTHER, method, [band], [np.array([0.8])], 400, [1.0])[0]
         )
+
+
+@pytest.mark.parametrize("arrays", [HOST, OTHER], ids=["NumPy", "array API"])
+@pytest.mark.parametrize("method", ["bayes", "sure", "hybrid"])
+def test_thresholds_do_not_depend_on_invalid_coefficients(method: str, arrays: Arrays) -> None:
+    rng = np.random.default_rng(4)
+    band = rng.standard_normal((2, 20, 20))
+    band[0] += (rng.random((20, 20)) < 0.1) * 8  # The other item is noise alone.
+    valid = np.zeros(band.shape, bool)
+    valid[:, 3:8] = valid[0, :10] = True
+    pyramid = Pyramid(arrays, [{"dd": 1.0}], 400, 2, 0, np.ones(2), [valid])
+    limits = Shrink(method).limits([{"dd": band}], pyramid)
+    assert limits is not None
+    for k in range(2):
+        part = band[k][valid[k]][None]
+        expected = select_thresholds(HOST, method, [part], [np.ones(1)], 400, [1.0])[0]
+        np.testing.assert_allclose(limits.lows[0][k], expected[0], rtol=1e-12)
 
 
 def test_band_norms_match_the_noise_in_bands() -> None:

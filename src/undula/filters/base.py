@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from .arrays import Arrays
+from .arrays import Arrays, item_size
 
 __all__ = [
     "BandLimits",
@@ -98,11 +98,10 @@ class Pyramid:
         """Return a band with zeros at invalid samples, and the valid share of each item."""
         if not self.valid:
             return band, 1.0
-        mask = self.valid[level]
-        share: Any = 1.0
-        if self.arrays.host:
-            share = np.maximum(np.mean(mask, axis=tuple(range(1, mask.ndim))), 1e-9)
-        return band * mask, share
+        xp, mask = self.arrays.xp, self.valid[level]
+        counts = self.arrays.energies([xp.astype(mask, band.dtype)])[0]
+        share = counts / item_size(mask)
+        return band * mask, xp.maximum(share, xp.full_like(share, 1e-9))
 
 
 @dataclass(frozen=True, repr=False)

@@ -48,7 +48,8 @@ def select_thresholds(
     samples : int
         Number of samples of the decomposed image.
     shares : sequence of float or array
-        Valid share of each band; coefficients that are not valid are zero.
+        Valid share of each band, or of each of its items; coefficients that are not valid are zero.
+        ``universal`` and ``minimax`` do not use it.
 
     Returns
     -------
@@ -65,7 +66,7 @@ def select_thresholds(
             _bayes(arrays.xp, energy / (item_size(band) * share), sigma)
             for energy, band, sigma, share in rows
         ]
-    return [_sure(arrays, band, sigma, method == "hybrid") for band, sigma in zip(bands, sigmas, strict=True)]
+    return [_sure(arrays, *row, method == "hybrid") for row in zip(bands, sigmas, shares, strict=True)]
 
 
 def _bayes(xp: Any, mean_square: Any, sigma: Any) -> Any:
@@ -75,10 +76,15 @@ def _bayes(xp: Any, mean_square: Any, sigma: Any) -> Any:
     return sigma / xp.sqrt(xp.maximum(signal, xp.full_like(signal, 1e-12)))
 
 
-def _sure(arrays: Arrays, band: Any, sigma: Any, hybrid: bool) -> Any:
-    """Evaluate Stein's risk estimate at each magnitude of a band and return the magnitude of least risk."""
+def _sure(arrays: Arrays, band: Any, sigma: Any, share: Any, hybrid: bool) -> Any:
+    """Evaluate Stein's risk estimate at each magnitude of a band and return the magnitude of least risk.
+
+    Each of the zeros that stand for invalid coefficients lowers the estimate by 1, whatever the threshold, so
+    that they do not influence which threshold has the least risk.
+    """
     xp = arrays.xp
     count = item_size(band)
+    valid_counts = arrays.per_item(count * share, band)
     noise = xp.reshape(sigma, (-1, 1))
     magnitudes = xp.sort(xp.abs(xp.reshape(band, (band.shape[0], -1))), axis=1)
     scaled = magnitudes / xp.maximum(noise, xp.full_like(noise, 1e-30))
@@ -90,14 +96,16 @@ def _sure(arrays: Arrays, band: Any, sigma: Any, hybrid: bool) -> Any:
 
         ranks = to_device(ranks, device(band))
     risk = count - 2 * ranks + energy_below + (count - ranks) * squares
-    universal = math.sqrt(2 * math.log(max(count, 2)))
+    logarithms = xp.log(xp.maximum(valid_counts, xp.full_like(valid_counts, 2.0)))
+    universal = xp.sqrt(2 * logarithms)
     # Thresholds above the universal one never help.
-    risk = xp.where(scaled <= universal, risk, xp.full_like(risk, math.inf))
+    risk = xp.where(scaled <= xp.reshape(universal, (-1, 1)), risk, xp.full_like(risk, math.inf))
     best = xp.reshape(xp.argmin(risk, axis=1), (-1, 1))
     selected = xp.take_along_axis(scaled, best, axis=1)[:, 0]
     # A threshold of zero has the risk ``count``; it is kept where no other threshold is better.
     selected = xp.where(xp.min(risk, axis=1) < count, selected, xp.zeros_like(selected))
     if hybrid:
-        sparse = (energy_below[:, -1] - count) / count <= math.log2(max(count, 2)) ** 1.5 / math.sqrt(count)
-        selected = xp.where(sparse, xp.full_like(selected, universal), selected)
+        excess = (energy_below[:, -1] - valid_counts) / valid_counts
+        sparse = excess <= (logarithms / math.log(2)) ** 1.5 / xp.sqrt(valid_counts)
+        selected = xp.where(sparse, universal, selected)
     return selected * xp.reshape(noise, (-1,))
