@@ -250,6 +250,14 @@ def test_views() -> None:
         pipeline.views(np.zeros((8, 8, 8)))
 
 
+@pytest.mark.parametrize("invariant", [False, True])
+def test_views_leave_the_background_of_scans_out(invariant: bool) -> None:
+    scan = np.zeros((96, 96))
+    scan[24:72, 20:70] = IMAGE[:48, :50] + 40.0
+    pipeline = Pipeline("db2", 2, [Shrink(noise="bands")], speckle="log", invariant=invariant)
+    np.testing.assert_array_equal(pipeline.views(scan).synthesis, pipeline(scan))
+
+
 # --- on all backends ------------------------------------------------------------------------------
 
 EVERY = [

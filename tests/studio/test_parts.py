@@ -20,7 +20,7 @@ import undula
 from cases import some
 from undula import io
 from undula.cli import main
-from undula.filters import METHODS, STAGES, Blur, FilterStage, Gain, Pipeline, Shrink, Unsharp
+from undula.filters import METHODS, STAGES, Blur, FilterStage, Gain, Pipeline, Shrink, Trace, Unsharp
 from undula.studio.budget import ServerBudget
 from undula.studio.chain import PRESETS, FilterChain, History
 from undula.studio.code import command_line, python_code
@@ -360,6 +360,16 @@ def test_layers_are_results_of_the_library() -> None:
     assert abs(sum(band.before) - inside.sum()) <= 2
     assert "threshold" in histogram(band, 1, "diagonals")
     assert band.thresholds[0] == pytest.approx(trace.limits[0][0, "dd"][0])
+
+
+def test_pyramids_of_scans_show_the_thresholds_of_their_filter() -> None:
+    scan = np.zeros((128, 128), np.uint8)
+    scan[30:90, 30:90] = 40 + PHOTOGRAPH[:60, :60] // 2
+    pipeline = Pipeline("db2", 2, [Shrink(noise="bands")], speckle="log")
+    filtering = Trace(keep=True)
+    pipeline(scan, trace=filtering)
+    _, _, shown = render_pyramids(scan, None, pipeline)
+    assert shown.limits == filtering.limits
 
 
 @pytest.mark.cuda

@@ -244,15 +244,7 @@ class Pipeline:
         array
             Image of the shape, dtype and library of the input, on the same device.
         """
-        if self.speckle == "log":
-            mask, bright = scan_masks(x, channel_axis, axes, mask)
-            if bright is not None:
-                counted = bright if counted is None else counted & bright
-        planar = ImagePlanes(x, channel_axis, axes, self.colors, mask)
-        valid = planar.valid
-        if counted is not None:
-            counted_planes = planar.arrange(counted)
-            valid = counted_planes if valid is None else valid & counted_planes
+        planar, valid = self.image_planes(x, channel_axis, axes, mask, counted)
         planes = self.on_planes(
             planar.arrays,
             planar.planes,
@@ -264,6 +256,28 @@ class Pipeline:
         options = {"backend": backend, "strategy": strategy, "scheme": scheme, "counted": counted}
         options |= {"sigma": sigma, "channel_axis": channel_axis, "axes": axes, "mask": mask}
         return self._complete(planar, planes, x, options)
+
+    def image_planes(
+        self,
+        x: Any,
+        channel_axis: int | str | None,
+        axes: Sequence[int] | None,
+        mask: Any,
+        counted: Any = None,
+    ) -> tuple[ImagePlanes, Any]:
+        """Return an image as planes, and where samples of the planes count in statistics.
+
+        The arguments are those of a call. The second result is None if all samples count.
+        """
+        if self.speckle == "log":
+            mask, bright = scan_masks(x, channel_axis, axes, mask)
+            if bright is not None:
+                counted = bright if counted is None else counted & bright
+        planar = ImagePlanes(x, channel_axis, axes, self.colors, mask)
+        if counted is None:
+            return planar, planar.valid
+        counted = planar.arrange(counted)
+        return planar, counted if planar.valid is None else planar.valid & counted
 
     def _complete(self, planar: ImagePlanes, planes: Any, x: Any, options: dict[str, Any]) -> Any:
         """Convert planes to an image; pixels that lack some channels are filtered again, by channel."""
@@ -322,7 +336,7 @@ class Pipeline:
         Details are shown around a mid-grey. The pictures have the size of the image. The arguments are those
         of a call.
         """
-        planar = ImagePlanes(x, channel_axis, axes, self.colors, mask)
+        planar, valid = self.image_planes(x, channel_axis, axes, mask)
         if planar.ndim != 2:
             raise ArgumentError(f"views need an image with 2 axes, got {planar.ndim}")
         shape = planar.planes.shape[1:]
@@ -330,7 +344,7 @@ class Pipeline:
             raise ArgumentError("without a level there is nothing to see; pass level=1 or more")
         backend = backend or "auto"
         trace = Trace(keep=True)
-        arguments = (planar.arrays, planar.planes, 2, planar.item_sigmas(sigma), planar.valid)
+        arguments = (planar.arrays, planar.planes, 2, planar.item_sigmas(sigma), valid)
         decimated = replace(self, invariant=False)
         planes = decimated.on_planes(*arguments, RunOptions(backend, trace=trace))
         if self.invariant:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from ..arrays import get_backend, upload
 from ..errors import ArgumentError
 from ..filters import Pipeline, Trace, estimate_sigma, picture
-from ..filters.planes import ImagePlanes
 from ..filters.trace import RunOptions
 from ..io.stored import StoredRange
 from ..measures import psnr, ssim
@@ -119,14 +118,15 @@ def render_pyramids(
     For colour it is the pyramid of the luma, and for translation-invariant chains that without shifts.
     """
     mask = stored.valid(frame) if stored is not None else None
-    subject = ImagePlanes(frame, channel_axis, None, pipeline.colors, mask)
+    subject, valid = pipeline.image_planes(frame, channel_axis, None, mask)
     if subject.ndim != 2:
         raise ArgumentError("the pyramid can be shown for two-dimensional images only")
     if pipeline.levels_for(subject.planes.shape[1:]) == 0:
         raise ArgumentError("there is no pyramid with 0 levels; choose at least one level")
     trace = Trace(keep=True)
-    planes = subject.planes[:1] if subject.mixed else subject.planes
-    valid = subject.valid[:1] if subject.valid is not None and subject.mixed else subject.valid
+    planes = subject.planes
+    if subject.mixed:
+        planes, valid = planes[:1], None if valid is None else valid[:1]
     options = RunOptions(trace=trace)
     replace(pipeline, invariant=False).on_planes(subject.arrays, planes, 2, None, valid, options)
     assert trace.before is not None
