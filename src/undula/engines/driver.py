@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import NUMPY, ArrayBackend
+from ..arrays import NUMPY
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.growth import Growth, gains_back, growth
 from ..lowering.mixing import Mixing
+from ..lowering.nesting import arrays_of, flat_bands, shapes_of
 from ..lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec
 from . import base, cpu
 from .base import DEFAULT_OPTIONS, Engine, RunMemory, TransformOptions, split_backend
@@ -27,12 +28,9 @@ from .gpu.engine import library_engine
 from .host import CPU, mixed_executable
 
 __all__ = [
-    "arrays_of",
-    "band_shapes",
     "decompose",
     "decompose_mixed",
     "engine_for",
-    "flat_bands",
     "grown",
     "recompose",
 ]
@@ -170,17 +168,6 @@ def _checked_out(
     return before[1:]
 
 
-def flat_bands(spec: TransformSpec, keyed: Sequence[Any]) -> list[Any]:
-    """Return bands in flat order: the approximation, then details by level in the order of their keys."""
-    keys = spec.keys[1:]
-    return [keyed[0], *[part.get(key) for part in keyed[1:] for key in keys]]
-
-
-def arrays_of(keyed: Sequence[Any]) -> list[Any]:
-    """Return all arrays of keyed coefficients, None among them."""
-    return [keyed[0], *[band for part in keyed[1:] for band in part.values()]]
-
-
 def decompose_mixed(
     spec: TransformSpec, image: Array, mixing: Mixing, levels: int, dtype: np.dtype[Any]
 ) -> list[Any]:
@@ -190,8 +177,7 @@ def decompose_mixed(
     """
     shape = (mixing.planes, *image.shape[:2])
     tree = BandTree.of_samples(spec, shape, levels)
-    operators = CPU.operators(tree, dtype)
-    if not levels or not cpu.mixes(*operators[0][:1], dtype, operators[0][1]):
+    if not levels or not cpu.mixes(dtype, *CPU.operators(tree, dtype)[0]):
         planes = cpu.empty(shape, dtype)
         cpu.mix_planes(image, mixing, planes)
         return decompose(CPU, spec, planes, levels, integers=dtype if dtype.kind == "i" else None)
@@ -251,8 +237,9 @@ def recompose(
         dtype = common
     elif common.kind == "c" and dtype.kind != "c":
         raise ArgumentTypeError(f"this plan is transformed in {dtype}, got coefficients of {common}")
-    ready = [None if band is None else engine.coefficients(band, dtype) for band in flat_bands(spec, coeffs)]
-    tree, low = BandTree.of_bands(spec, band_shapes(coeffs, library), shape)
+    flat = flat_bands(coeffs, spec.keys[1:])
+    ready = [None if band is None else engine.coefficients(band, dtype) for band in flat]
+    tree, low = BandTree.of_bands(spec, shapes_of(coeffs, library), shape)
     if tree.levels == 0:
         lengths = cut or library.shape(ready[0])
         if out is not None:
@@ -284,16 +271,6 @@ def recompose(
     return x
 
 
-def band_shapes(coeffs: Sequence[Any], library: ArrayBackend = NUMPY) -> list[Any]:
-    """Return the shapes of keyed coefficients, None for those that are None."""
-    shape_of = library.shape
-    low = None if coeffs[0] is None else shape_of(coeffs[0])
-    details = [
-        {key: None if band is None else shape_of(band) for key, band in part.items()} for part in coeffs[1:]
-    ]
-    return [low, *details]
-
-
 # --- integers -------------------------------------------------------------------------------------
 
 
@@ -317,7 +294,7 @@ def _check_integers(engine: Engine, spec: TransformSpec, coeffs: Sequence[Any], 
 def _surely_fit(spec: TransformSpec, coeffs: Sequence[Any], x: Array) -> bool:
     """Whether integers of the dtype of ``x`` hold whatever such coefficients can lead to on the way back."""
     weights, error = _gains_back(spec, x.shape, len(coeffs) - 1, 8 * x.itemsize)
-    return sum(map(mul, weights, cpu.largest_of(flat_bands(spec, coeffs))), error) <= 1
+    return sum(map(mul, weights, cpu.largest_of(flat_bands(coeffs, spec.keys[1:]))), error) <= 1
 
 
 @lru_cache(maxsize=512)

@@ -159,15 +159,11 @@ class HostEngine(Engine):
 
 def _shrunk(tree: BandTree, details: Sequence[Array | None], rule: str, limits: Array) -> list[Array | None]:
     """Return details after a rule; in flat order the coarsest level comes first, in limits the finest."""
-    count = len(tree.spec.keys) - 1
+    lows, highs = np.moveaxis(limits[: tree.levels][::-1], 1, 0).reshape(2, -1).tolist()  # in flat order
     present = [(number, band) for number, band in enumerate(details) if band is not None]
     sources = [np.ascontiguousarray(band) for _, band in present]
     results = [empty(band.shape, band.dtype) for band in sources]
-    lows, highs = (
-        [float(limits[tree.levels - 1 - number // count, side, number % count]) for number, _ in present]
-        for side in (0, 1)
-    )
-    shrink(sources, rule, lows, highs, results)
+    shrink(sources, rule, [lows[k] for k, _ in present], [highs[k] for k, _ in present], results)
     shrunk = list(details)
     for (number, _), band in zip(present, results, strict=True):
         shrunk[number] = band

@@ -20,7 +20,7 @@ from ..arrays import numpy_array
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axes import Axes, checked_axes, per_axis
 from ..lowering.borders import band_length, check_mode, extend, max_level
-from ..lowering.nesting import detail_keys, from_keys, to_keys
+from ..lowering.nesting import band_keys, from_keys, to_keys
 from ..lowering.spec import BandTree, checked_level, transform_spec
 from ..wavelets import Wavelet, as_wavelet
 
@@ -203,11 +203,12 @@ def _checked(coeffs: Sequence[Any], axes: Axes) -> tuple[list[Any], list[int]]:
     numbers = checked_axes(axes, ndim)
     if len(keyed) > 1 and len(numbers) != count:
         raise ArgumentError(f"axes {axes} do not fit details of {count} axes")
+    keys = band_keys(len(numbers))[1:]
     for number, level in enumerate(keyed[1:], 1):
         shapes = {array.shape for array in level.values()}
-        if sorted(level) != detail_keys(len(numbers)) or len(shapes) != 1 or len(next(iter(shapes))) != ndim:
+        if sorted(level) != keys or len(shapes) != 1 or len(next(iter(shapes))) != ndim:
             raise ArgumentError(
-                f"details {number} must be {detail_keys(len(numbers))} of one shape, got"
+                f"details {number} must be {keys} of one shape, got"
                 f" { {key: array.shape for key, array in level.items()} }"
             )
     return keyed, numbers

@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import as_shape, get_backend, given_array, result_dtype
 from ..engines.cpu import UnfollowedStridesError
-from ..engines.driver import arrays_of, band_shapes, decompose, engine_for, flat_bands, recompose
+from ..engines.driver import decompose, engine_for, recompose
 from ..engines.host import ForwardCall, InverseCall
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axes import Axes
-from ..lowering.nesting import FORMS, NESTING, Form, keyed_as
+from ..lowering.nesting import FORMS, NESTING, Form, arrays_of, flat_bands, keyed_as, shapes_of
 from ..lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec, checked_level, transform_spec
 from ..wavelets import Wavelet
 
@@ -184,8 +184,8 @@ def _all_alike(arrays: Sequence[Array]) -> bool:
 
 
 def _compiled_back(spec: TransformSpec, keyed: list[Any], flat: Sequence[Any]) -> Any:
-    tree, low = BandTree.of_bands(spec, band_shapes(keyed))
-    bands = flat_bands(spec, keyed)
+    tree, low = BandTree.of_bands(spec, shapes_of(keyed))
+    bands = flat_bands(keyed, spec.keys[1:])
     if tree.levels != len(keyed) - 1 or not tree.levels or (low is not None and low != bands[0].shape):
         return None
     order = [next(k for k, a in enumerate(flat) if a is band) if band is not None else None for band in bands]

@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from ..arrays import get_backend, given_array
 from ..engines import cpu
 from ..engines.base import Engine, TransformOptions
-from ..engines.driver import arrays_of, decompose, decompose_mixed, engine_for, grown, recompose
+from ..engines.driver import decompose, decompose_mixed, engine_for, grown, recompose
 from ..engines.gpu.engine import DeviceEngine
 from ..engines.host import CPU, HostEngine
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axes import Axes, one_axis, two_axes
 from ..lowering.mixing import Mixing, Unmixing
-from ..lowering.nesting import from_keys, to_keys
+from ..lowering.nesting import arrays_of, from_keys, to_keys
 from ..lowering.spec import TransformSpec, deepest_lwt, transform_spec
 from ..wavelets import Wavelet
 

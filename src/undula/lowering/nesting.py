@@ -1,10 +1,12 @@
-"""How coefficients are nested: the forms of PyWavelets' functions, and details by key.
+"""How coefficients are nested: the one place that knows, for functions, plans and engines.
 
-Three orders of the same bands occur:
+The same bands occur in three arrangements:
 
     nested   as a function returns them: ``[cA, (cH, cV, cD), …]`` and so on
     keyed    ``[approximation, details of the coarsest level, …]``, the details of a level as a dictionary
     flat     the approximation, then details by level, coarsest first, in the order of their keys
+
+Callers pass and get nested coefficients, the driver works with keyed ones, and engines run on flat ones.
 """
 
 from __future__ import annotations
@@ -12,18 +14,33 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from ..arrays import numpy_array
+from ..arrays import NUMPY, ArrayBackend, numpy_array
 from ..errors import ArgumentError, ArgumentTypeError
 from .axes import one_axis, two_axes
 
-__all__ = ["FORMS", "Form", "detail_keys", "from_keys", "keyed_as", "to_keys"]
+__all__ = [
+    "FORMS",
+    "Form",
+    "arrays_of",
+    "band_keys",
+    "details_by_level",
+    "flat_as",
+    "flat_bands",
+    "from_keys",
+    "keyed_as",
+    "keyed_bands",
+    "shapes_of",
+    "to_keys",
+]
+
+Item = TypeVar("Item")
 
 FORMATS = ("wavedec", "wavedec2", "wavedecn")
-_TUPLE = ("da", "ad", "dd")  # the order of a wavedec2 tuple: horizontal, vertical, diagonal
+TUPLE_KEYS = ("da", "ad", "dd")  # the order of a wavedec2 tuple: horizontal, vertical, diagonal
 
 NESTING = {
     "wavedec": "[cA, cD of the coarsest level, …]",
@@ -32,21 +49,72 @@ NESTING = {
 }
 
 
-def detail_keys(axes: int) -> list[str]:
-    """Return the keys of the details of one level, in alphabetical order.
+def band_keys(axes: int) -> list[str]:
+    """Return the keys of the bands of one level in alphabetical order: the approximation, then details.
 
     Examples
     --------
-    >>> detail_keys(2)
-    ['ad', 'da', 'dd']
+    >>> band_keys(2)
+    ['aa', 'ad', 'da', 'dd']
     """
-    return ["".join(letters) for letters in product("ad", repeat=axes)][1:]
+    return ["".join(letters) for letters in product("ad", repeat=axes)]
+
+
+# The places of a wavedec2 tuple in flat order; each level has three details.
+_HORIZONTAL, _VERTICAL, _DIAGONAL = (band_keys(2).index(key) for key in TUPLE_KEYS)
+
+# --- flat and keyed -------------------------------------------------------------------------------
+
+
+def details_by_level(details: Sequence[Item], count: int) -> list[tuple[Item, ...]]:
+    """Divide details in flat order into levels of ``count`` bands, coarsest first.
+
+    Examples
+    --------
+    >>> details_by_level(["ad2", "da2", "dd2", "ad1", "da1", "dd1"], 3)
+    [('ad2', 'da2', 'dd2'), ('ad1', 'da1', 'dd1')]
+    """
+    return list(zip(*[iter(details)] * count, strict=True))
+
+
+def keyed_bands(flat: Sequence[Any], keys: Sequence[str]) -> list[Any]:
+    """Return bands in flat order as keyed coefficients; ``keys`` are those of the details of a level."""
+    levels = details_by_level(flat[1:], len(keys))
+    return [flat[0], *[dict(zip(keys, level, strict=True)) for level in levels]]
+
+
+def flat_bands(keyed: Sequence[Any], keys: Sequence[str]) -> list[Any]:
+    """Return keyed coefficients in flat order, None for missing ones; the inverse of :func:`keyed_bands`."""
+    return [keyed[0], *[level.get(key) for level in keyed[1:] for key in keys]]
+
+
+def arrays_of(keyed: Sequence[Any]) -> list[Any]:
+    """Return all bands that keyed coefficients hold, None included, in the order of the dictionaries."""
+    return [keyed[0], *[band for level in keyed[1:] for band in level.values()]]
+
+
+def shapes_of(keyed: Sequence[Any], library: ArrayBackend = NUMPY) -> list[Any]:
+    """Return the shapes of keyed coefficients, arrays of one library; None for those that are None."""
+    shape_of = library.shape
+    approximation = None if keyed[0] is None else shape_of(keyed[0])
+    details = [
+        {key: None if band is None else shape_of(band) for key, band in level.items()} for level in keyed[1:]
+    ]
+    return [approximation, *details]
+
+
+# --- nested ---------------------------------------------------------------------------------------
 
 
 def to_keys(coeffs: Sequence[Any], read: Callable[[Any], Any] = numpy_array) -> list[Any]:
-    """Return coefficients in any nesting with the details of each level as a dictionary of arrays.
+    """Return complete coefficients, nested in any form, as keyed ones.
 
-    ``read`` converts what the caller passed to an array.
+    Parameters
+    ----------
+    coeffs : sequence
+        Coefficients as ``wavedec``, ``wavedec2`` or ``wavedecn`` returns them.
+    read : callable, default numpy_array
+        Converts what the caller passed as a band to an array.
     """
     if isinstance(coeffs, (str, Mapping, np.ndarray)) or not isinstance(coeffs, Sequence) or not coeffs:
         raise ArgumentTypeError(
@@ -61,7 +129,7 @@ def to_keys(coeffs: Sequence[Any], read: Callable[[Any], Any] = numpy_array) -> 
         elif isinstance(level, (tuple, list)):
             if len(level) != 3:
                 raise ArgumentError(f"details {number} are three arrays (cH, cV, cD), got {len(level)}")
-            named = dict(zip(_TUPLE, level, strict=True))
+            named = dict(zip(TUPLE_KEYS, level, strict=True))
         else:
             named = {"d": level}
         missing = [key for key, array in named.items() if array is None]
@@ -72,18 +140,21 @@ def to_keys(coeffs: Sequence[Any], read: Callable[[Any], Any] = numpy_array) -> 
 
 
 def from_keys(coeffs: Sequence[Any], output_format: str) -> list[Any]:
-    """Return coefficients with details by key in the nesting of ``wavedec``, ``wavedec2`` or ``wavedecn``."""
+    """Return keyed coefficients as ``wavedec``, ``wavedec2`` or ``wavedecn`` nests them."""
     if output_format not in FORMATS:
         raise ArgumentError(f"output_format is one of {FORMATS}, got {output_format!r}")
     if output_format == "wavedec":
         return [coeffs[0], *(level["d"] for level in coeffs[1:])]
     if output_format == "wavedec2":
-        return [coeffs[0], *(tuple(level[key] for key in _TUPLE) for level in coeffs[1:])]
+        return [coeffs[0], *(tuple(level[key] for key in TUPLE_KEYS) for level in coeffs[1:])]
     return list(coeffs)
 
 
 def keyed_as(coeffs: Any, form: str) -> list[Any] | None:
-    """Return coefficients with details by key; None if they are not nested in this form."""
+    """Return coefficients nested in this form as keyed ones; None if they are nested in another way.
+
+    A level that is None has no details.
+    """
     if not isinstance(coeffs, (list, tuple)) or not coeffs:
         return None
     keyed: list[Any] = [coeffs[0]]
@@ -91,7 +162,7 @@ def keyed_as(coeffs: Any, form: str) -> list[Any] | None:
         if form == "wavedec":
             keyed.append({"d": level})
         elif form == "wavedec2" and isinstance(level, (tuple, list)) and len(level) == 3:
-            keyed.append(dict(zip(_TUPLE, level, strict=True)))
+            keyed.append(dict(zip(TUPLE_KEYS, level, strict=True)))
         elif form == "wavedecn" and isinstance(level, Mapping):
             keyed.append(dict(level))
         elif level is None:
@@ -101,18 +172,40 @@ def keyed_as(coeffs: Any, form: str) -> list[Any] | None:
     return keyed
 
 
+def flat_as(coeffs: Any, form: str, keys: Sequence[str]) -> list[Any] | None:
+    """Return coefficients nested in this form in flat order; None if they are nested in another way.
+
+    This is the short way for arrays that are checked later; ``keys`` are those of the details of a level.
+    """
+    try:
+        if form == "wavedec":
+            return list(coeffs)
+        flat = [coeffs[0]]
+        for level in coeffs[1:]:
+            if len(level) != len(keys):
+                return None
+            if form == "wavedec2":
+                horizontal, vertical, diagonal = level
+                flat += (vertical, horizontal, diagonal)
+            else:
+                flat += [level[key] for key in keys]
+    except (TypeError, ValueError, KeyError, IndexError):
+        return None
+    return flat
+
+
 @dataclass(frozen=True)
 class Form:
-    """The arguments and results of one of the functions.
+    """How one of the functions of the DWT nests coefficients.
 
     Parameters
     ----------
     name : str
-        Of the function.
-    multilevel : str
+        Name of the function.
+    multilevel : {"wavedec", "wavedec2", "wavedecn"}
         The function of several levels that nests details in the same way.
     expected : str
-        How an error begins that tells of an array without axes.
+        Start of the error message for 0-d input.
     """
 
     name: str
@@ -121,17 +214,25 @@ class Form:
 
     @property
     def single(self) -> bool:
-        """Whether there is one level only."""
+        """Whether the function computes a single level."""
         return self.name != self.multilevel
 
     def axes(self, axes: Any) -> Any:
-        """Return the axes that a caller gave, checked for how many there are."""
+        """Return the axes that the caller passed, or raise an error unless they are as many as needed."""
         if self.multilevel == "wavedec":
             return one_axis(axes)
         return two_axes(axes) if self.multilevel == "wavedec2" else axes
 
     def keyed(self, nested: Any, low: str) -> list[Any] | None:
-        """Return coefficients with details by key; None where they are not nested in this form."""
+        """Return coefficients in this form as keyed ones; None if they are nested in another way.
+
+        Parameters
+        ----------
+        nested : object
+            What the caller passed.
+        low : str
+            Key of the approximation.
+        """
         if self.name == "dwtn":
             if not isinstance(nested, Mapping) or low not in nested:
                 return None
@@ -140,7 +241,7 @@ class Form:
         return None if keyed is None or (self.single and len(keyed) != 2) else keyed
 
     def from_keyed(self, keyed: Sequence[Any]) -> Any:
-        """Return coefficients in this form."""
+        """Return keyed coefficients in this form."""
         nested = from_keys(keyed, self.multilevel)
         if not self.single:
             return nested
@@ -154,13 +255,33 @@ class Form:
         if self.multilevel == "wavedec":
             return tuple(flat) if self.single else flat
         if self.multilevel == "wavedec2":
-            if self.single:
-                return flat[0], (flat[2], flat[1], flat[3])
-            details = [(flat[k + 1], flat[k], flat[k + 2]) for k in range(1, len(flat), 3)]
-            return [flat[0], *details]
-        count = len(keys)
-        by_key = [dict(zip(keys, flat[k : k + count], strict=True)) for k in range(1, len(flat), count)]
-        return {"a" * len(keys[0]): flat[0], **by_key[0]} if self.single else [flat[0], *by_key]
+            horizontal, vertical, diagonal = flat[_HORIZONTAL::3], flat[_VERTICAL::3], flat[_DIAGONAL::3]
+            details = zip(horizontal, vertical, diagonal, strict=True)
+            return (flat[0], *details) if self.single else [flat[0], *details]
+        keyed = keyed_bands(flat, keys)
+        return {"a" * len(keys[0]): keyed[0], **keyed[1]} if self.single else keyed
+
+    def listed(self, nested: Any) -> tuple[list[Any], tuple[Any, ...]] | None:
+        """Return the bands of several levels in the order of the form, and the keys of each dictionary.
+
+        This is the short way for coefficients in plain lists, tuples and dictionaries; None for others.
+        """
+        if type(nested) not in (list, tuple):
+            return None
+        if self.multilevel == "wavedec":
+            return list(nested), ()
+        bands, keys = list(nested[:1]), []
+        for level in nested[1:]:
+            if self.multilevel == "wavedec2":
+                if type(level) is not tuple or len(level) != 3:
+                    return None
+                bands += level
+            elif type(level) is dict:
+                bands += level.values()
+                keys.append(tuple(level))
+            else:
+                return None
+        return bands, tuple(keys)
 
 
 FORMS = {

@@ -1,7 +1,7 @@
 """What a transform is, whatever computes it: a :class:`TransformSpec`, and the shapes of its bands.
 
-A :class:`BandTree` has the shapes of all levels. It is inferred from the shape of samples or from the shapes
-of coefficients, and it is the one place that knows how coefficients are nested.
+A :class:`BandTree` is inferred from the shape of samples or from the shapes of coefficients, and knows the
+shapes of all bands. How bands are nested is known by :mod:`undula.lowering.nesting`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from .axes import Axes, checked_axes, per_axis
 from .axis import AxisOp
 from .borders import LWT_MODES, MODES, band_length, check_mode, max_level, signal_length
 from .choose import LiftingLimits, axis_op
+from .nesting import band_keys, keyed_bands
 
 __all__ = ["MAX_LEVEL", "BandTree", "Operators", "TransformSpec", "checked_level", "transform_spec"]
 
@@ -60,7 +60,7 @@ class TransformSpec:
     @cached_property
     def keys(self) -> list[str]:
         """The keys of all bands, that of the approximation first."""
-        return ["".join(letters) for letters in product("ad", repeat=len(self.axes))]
+        return band_keys(len(self.axes))
 
     def transposed(self, order: Sequence[int]) -> TransformSpec:
         """Return the same transform for arrays whose axes are in another order."""
@@ -228,11 +228,8 @@ class BandTree:
         return [self.approximation_shape, *(shape for part in self.detail_shapes for shape in part.values())]
 
     def by_key(self, flat: Sequence[Any]) -> list[Any]:
-        """Return bands in flat order as a list of the approximation and of details by key."""
-        keys = self.spec.keys[1:]
-        count = len(keys)
-        details = [dict(zip(keys, flat[k : k + count], strict=True)) for k in range(1, len(flat), count)]
-        return [flat[0], *details]
+        """Return bands in flat order as keyed coefficients."""
+        return keyed_bands(flat, self.spec.keys[1:])
 
     def operators(self, dtype: np.dtype[Any], limits: LiftingLimits) -> list[tuple[Shape, Operators]]:
         """Return for each level, finest first, the shape of its samples and the operators along its axes."""

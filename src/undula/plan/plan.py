@@ -22,7 +22,7 @@ from ..arrays import ArrayView, get_backend, given_array, refuse_gradients
 from ..engines.base import Engine, Knobs, RunMemory, TransformOptions, engine, on_host, split_backend
 from ..engines.ceilings import Ceilings
 from ..engines.cpu.filters import RULES
-from ..engines.driver import arrays_of, decompose, engine_for, recompose
+from ..engines.driver import decompose, engine_for, recompose
 from ..engines.gpu.arrays import RESULTS
 from ..engines.gpu.engine import DeviceEngine, DeviceExecutable, contiguous_views, device_levels
 from ..engines.gpu.launches import UnfusedError
@@ -30,7 +30,7 @@ from ..engines.gpu.strategies import STRATEGIES, choose
 from ..engines.gpu.transform import DeviceLevel
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..lowering.axes import Axes
-from ..lowering.nesting import from_keys, keyed_as
+from ..lowering.nesting import arrays_of, flat_as, from_keys, keyed_as
 from ..lowering.spec import BandTree, Operators, checked_level, transform_spec
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet
@@ -203,8 +203,8 @@ class Plan:
         """The coefficients, as ``wavedec``, ``wavedec2`` or ``wavedecn`` would give them for so many axes."""
         memory = self._memories[False, None]
         if out is not None and memory.repeat is not None:
-            arrays = self._flat(x, out)
-            if arrays is not None and memory.repeat(*arrays):
+            bands = flat_as(out, self._form, self.spec.keys[1:])
+            if bands is not None and memory.repeat(x, *bands):
                 return list(out)
         x = given_array(x)
         engine = engine_for([x], self.device_name)
@@ -215,27 +215,6 @@ class Plan:
             options=self.options, padded=self.padded_shape, memory=memory,
         )  # fmt: skip
         return from_keys(engine.restore(coeffs, x), self._form) if out is None else list(out)
-
-    def _flat(self, x: Any, coeffs: Any) -> list[Any] | None:
-        """Return samples and bands in flat order; None if the bands are nested in another way."""
-        arrays = [x]
-        try:
-            if self._form == "wavedec":
-                arrays += coeffs
-            elif self._form == "wavedec2":
-                arrays.append(coeffs[0])
-                for horizontal, vertical, diagonal in coeffs[1:]:
-                    arrays += (vertical, horizontal, diagonal)
-            else:
-                keys = self.spec.keys[1:]
-                arrays.append(coeffs[0])
-                for part in coeffs[1:]:
-                    if len(part) != len(keys):
-                        return None
-                    arrays += (part[key] for key in keys)
-        except (TypeError, ValueError, KeyError, IndexError):
-            return None
-        return arrays
 
     def _check_rule(self, rule: str | None, limits: Any) -> None:
         if rule is None and limits is None:
@@ -291,8 +270,8 @@ class Plan:
         """
         memory = self._memories[True, rule]
         if out is not None and memory.repeat is not None:
-            arrays = self._flat(out, coeffs)
-            if arrays is not None and memory.repeat(*arrays, *([] if limits is None else [limits])):
+            flat = flat_as(coeffs, self._form, self.spec.keys[1:])
+            if flat is not None and memory.repeat(out, *flat, *([] if limits is None else [limits])):
                 return out
         self._check_rule(rule, limits)
         keyed = keyed_as(coeffs, self._form)

@@ -19,6 +19,7 @@ from ...arrays import ArrayView
 from ...lowering.axis import AxisOp
 from ...lowering.choose import LiftingLimits
 from ...lowering.mixing import Mixing
+from ...lowering.nesting import details_by_level
 from .executable import (
     TEMPORARY_BUFFER,
     AxisPass,
@@ -195,8 +196,7 @@ def compile_transform(
     builder = _Builder(back, dtype)
     x, approximation, *details = arrays
     assert x is not None
-    bands = 2 ** len(levels[0][1]) - 1
-    of_level = [details[k : k + bands] for k in range(0, len(details), bands)][::-1]  # finest first
+    of_level = _finest_first(details, levels)
     passes = [level_passes(back, shape, dtype, operators) for shape, operators in levels]
     if back:
         _add_levels_back(builder, x, approximation, of_level, levels, passes)
@@ -206,7 +206,7 @@ def compile_transform(
     return builder.executable(len(arrays))
 
 
-def mixes(shape: Shape, dtype: np.dtype[Any], operators: Operators) -> bool:
+def mixes(dtype: np.dtype[Any], shape: Shape, operators: Operators) -> bool:
     """Whether the first level can make its planes of the channels of an image by itself."""
     work = level_passes(False, shape, dtype, operators).work
     return isinstance(work, AxisPass) and work.kind == "planes" and work.channels == 1 and work.lifted
@@ -229,8 +229,7 @@ def compile_mixed(
     builder.tables.append(table)
     planes = PlaneStrides(image.buffer, image.offset * image.itemsize, 0, image.byte_strides[0])
     approximation, *details = arrays
-    bands = 2 ** len(levels[0][1]) - 1
-    of_level = [details[k : k + bands] for k in range(0, len(details), bands)][::-1]
+    of_level = _finest_first(details, levels)
     passes = [level_passes(False, shape, dtype, operators) for shape, operators in levels]
     _add_levels(builder, planes, approximation, of_level, levels, passes, address(table))
     return builder.executable(1 + len(arrays))
@@ -252,6 +251,11 @@ def compile_rows(
     bands = _ordered(passes, arrays[1], arrays[2:])
     step = ExecutableStep(work.samples, work.scratch_bytes, lambda: work.row_calls(x, bands, begin, end))
     return CpuExecutable(dtype, [step], len(arrays))
+
+
+def _finest_first(details: Views, levels: Sequence[Level]) -> Sequence[Views]:
+    _, operators = levels[0]
+    return details_by_level(details, 2 ** len(operators) - 1)[::-1]
 
 
 def _ordered(passes: LevelPasses, low: ArrayView | None, details: Views) -> list[ArrayView | None]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ...arrays import ArrayView
 from ...errors import ArgumentError
+from ...lowering.nesting import details_by_level
 from ..base import Knobs, TransformOptions
 from .emit import Dialect
 from .launches import DeviceLimits, DeviceProgram, Task
@@ -73,7 +74,8 @@ def transform(
         Target(dialect, limits, options.scheme, options.method, options.knobs or DEFAULT_KNOBS),
         1 + len(coefficients) + (options.rule is not None),
     )
-    details = len(stages[0].shapes) - 1  # detail bands of each level
+    count = len(stages[0].shapes) - 1  # detail bands of each level
+    details = details_by_level(coefficients[1:], count)[::-1]  # finest first
     dtype = next(view.dtype for view in coefficients if view is not None)
     levels = []
     x = samples
@@ -82,11 +84,8 @@ def transform(
     padded = x
     approximation: ArrayView | None
     for number, stage in enumerate(stages):
-        place = 1 + details * (len(stages) - 1 - number)
         keys = list(stage.shapes)
-        bands: dict[str, ArrayView | None] = dict(
-            zip(keys[1:], coefficients[place : place + details], strict=True)
-        )
+        bands: dict[str, ArrayView | None] = dict(zip(keys[1:], details[number], strict=True))
         if number == len(stages) - 1:
             approximation = coefficients[0]
         else:
@@ -103,7 +102,7 @@ def transform(
     for number, (x, tasks, bands) in reversed(numbered) if back else numbered:
         mixing, unmixing = (None, options.unmixing) if back else (options.mixing, None)
         colors = (mixing, unmixing) if x is padded else (None, None)
-        rule = _limits(options, len(coefficients), number, details, len(stages))
+        rule = _limits(options, len(coefficients), number, count, len(stages))
         builder.level(back, x, tasks, bands, colors, rule)
     if back and padded is not samples:
         builder.copy(padded, samples)
@@ -111,11 +110,11 @@ def transform(
 
 
 def _limits(
-    options: TransformOptions, coefficients: int, number: int, details: int, levels: int
+    options: TransformOptions, coefficients: int, number: int, count: int, levels: int
 ) -> tuple[str, ArrayView, int] | None:
     """Return the rule for the details of a level, its limits, and their stride from plane to plane."""
     if options.rule is None:
         return None
-    size = 2 * details
+    size = 2 * count
     view = ArrayView(1 + coefficients, (size,), (1,), "float32", number * size)
     return options.rule, view, levels * size if options.each else 0

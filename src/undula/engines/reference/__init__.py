@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ...arrays import ArrayView
 from ...errors import ArgumentError
+from ...lowering.nesting import details_by_level
 from ...lowering.spec import BandTree
 from ..base import DEFAULT_OPTIONS, TransformOptions
 from ..host import HostEngine
@@ -76,9 +77,7 @@ class ReferenceExecutable:
     def run(self, arrays: Sequence[Array | None]) -> None:
         """Transform arrays in flat order; None stands for zeros."""
         samples, low, *details = arrays
-        count = len(self.tree.spec.keys) - 1
-        # Of each level, coarsest first.
-        by_level = [details[k : k + count] for k in range(0, len(details), count)]
+        by_level = details_by_level(details, len(self.tree.spec.keys) - 1)
         assert samples is not None
         if self.back:
             self._synthesise(samples, low, by_level)
