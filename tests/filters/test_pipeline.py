@@ -394,8 +394,19 @@ def test_traces_record_times_coefficients_and_thresholds() -> None:
 
 
 @pytest.mark.parametrize("choice", [{"strategy": "rowcolumn"}, {"scheme": "monolithic*"}], ids=str)
-def test_strategies_and_schemes_do_not_change_results(target: str, choice: dict[str, str]) -> None:
-    pipeline = Pipeline("cdf97", 2, [Shrink("bayes")])
+@pytest.mark.parametrize(
+    ("stages", "invariant"),
+    [
+        ([Shrink("bayes")], False),
+        ([Blur(1.0, at="approximation"), Shrink("bayes")], False),
+        ([Shrink("bayes")], 1),
+    ],
+    ids=["levels at once", "level by level", "all shifts"],
+)
+def test_strategies_and_schemes_do_not_change_results(
+    target: str, choice: dict[str, str], stages: list[FilterStage], invariant: int
+) -> None:
+    pipeline = Pipeline("cdf97", 2, stages, invariant=invariant)
     result = pipeline(IMAGE.astype(np.float32), backend=f"{target}:0", **choice)
     np.testing.assert_allclose(result, pipeline(IMAGE.astype(np.float32)), atol=2e-2)
     trace = Trace()
@@ -403,6 +414,9 @@ def test_strategies_and_schemes_do_not_change_results(target: str, choice: dict[
     assert all(value > 0 for value in trace.seconds.values())
     with pytest.raises(undula.ArgumentError, match="are for backends"):
         pipeline(IMAGE, **choice)
+    for name in choice:
+        with pytest.raises(undula.UnknownNameError, match=f"unknown {name}"):
+            pipeline(IMAGE, backend=target, **{name: "nonsense"})
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,11 @@ import numpy as np
 
 from ..engines.base import TransformOptions, on_host
 from ..engines.cpu import get_num_threads
-from ..engines.driver import decompose, engine_for, recompose
-from ..engines.gpu.engine import DeviceEngine
+from ..engines.driver import engine_for, recompose
 from ..engines.gpu.launches import UnfusedError
 from ..errors import ArgumentError, ArgumentTypeError, FileError, UndulaError, UnknownNameError
-from ..functions import dwtn, dwtn_max_level, wavedecn, waverecn
+from ..functions import dwtn_max_level
 from ..lowering.borders import MODES, check_mode
-from ..lowering.spec import TransformSpec, transform_spec
 from ..wavelets import Wavelet, as_wavelet, wavelist
 from . import shifts
 from .arrays import Arrays, rounding_floor, take
@@ -37,6 +35,7 @@ from .shrinkage import LOCAL_METHODS
 from .speckle import KINDS, MULTIPLICATIVE, Logarithm, check_looks
 from .stages import FilterStage, Gain, Pyramid, Shrink, as_stage
 from .trace import RunOptions, Trace
+from .transforms import PipelineTransform
 
 __all__ = ["Pipeline", "Views", "valid_coefficients"]
 
@@ -406,6 +405,9 @@ class Pipeline:
     def _filter(self, arrays: Arrays, x: Any, ndim: int, sigma: Any, valid: Any, options: RunOptions) -> Any:
         trace = options.trace
         keep = trace is not None and trace.keep
+        wavelet = as_wavelet(self.wavelet)
+        transform = PipelineTransform(wavelet, self.mode, options.backend, options.strategy, options.scheme)
+        transform.check(x)
         for stage in self.stages:
             if "image" in stage.places():
                 x = stage.on_samples(x, arrays, ndim)
@@ -416,8 +418,7 @@ class Pipeline:
         stages = [(k, stage) for k, stage in enumerate(self.stages) if "image" not in stage.places()]
         if levels == 0 or not (stages or keep):
             return x
-        wavelet = as_wavelet(self.wavelet)
-        low, details, shapes = self._decompose(arrays, x, ndim, levels, options)
+        low, details, shapes = self._decompose(arrays, x, ndim, levels, transform)
         if trace is not None:
             trace.lap("forward", arrays, low)
             if keep:
@@ -433,7 +434,7 @@ class Pipeline:
             overwrite=not keep,
             floor=rounding_floor(arrays, low, levels, ndim),
         )
-        fused = None if keep else self._fused_stage([stage for _, stage in stages], arrays, options)
+        fused = None if keep else self._fused_stage([stage for _, stage in stages], arrays, transform)
         for k, stage in stages:
             if "last" in stage.places():
                 low = stage.on_samples(low, arrays, ndim)
@@ -446,24 +447,17 @@ class Pipeline:
             if keep:
                 trace.after = (low, details)
         if self.invariant:
-            filtered = shifts.inverse(
-                arrays, low, details, shapes, wavelet, ndim, self.mode, options.backend, self._shifted_levels
-            )
+            filtered = shifts.inverse(arrays, low, details, shapes, transform, ndim, self._shifted_levels)
         elif fused is not None:
-            filtered = self._reconstruct_fused(fused, low, details, pyramid, x, options)
+            filtered = self._reconstruct_fused(fused, low, details, pyramid, x, transform)
         else:
-            filtered = self._reconstruct(low, details, x, options)
+            filtered = _reconstruct(low, details, x, transform)
         if trace is not None:
             trace.lap("inverse", arrays, filtered)
         return filtered
 
-    def _spec(self, x: Any) -> TransformSpec:
-        """Return the transform of planes ``x`` along their spatial axes."""
-        ndim = len(x.shape)
-        return transform_spec(ndim, as_wavelet(self.wavelet), self.mode, tuple(range(1, ndim)))
-
     def _decompose(
-        self, arrays: Arrays, x: Any, ndim: int, levels: int, options: RunOptions
+        self, arrays: Arrays, x: Any, ndim: int, levels: int, transform: PipelineTransform
     ) -> tuple[Any, Details, list[tuple[int, ...]]]:
         """Return the approximation, details finest level first, and for all shifts the decomposed shapes."""
         between = [stage for stage in self.stages if "approximation" in stage.places()]
@@ -474,48 +468,28 @@ class Pipeline:
                     low = stage.on_samples(low, arrays, ndim)
             return low
 
-        wavelet, backend = as_wavelet(self.wavelet), options.backend
         if self.invariant:
-            return shifts.forward(
-                arrays, x, wavelet, levels, ndim, self.mode, backend, on_approximation, self._shifted_levels
-            )
+            return shifts.forward(arrays, x, transform, levels, ndim, on_approximation, self._shifted_levels)
         axes = tuple(range(1, 1 + ndim))
-        if not between and levels <= dwtn_max_level(tuple(x.shape[1:]), wavelet):
-            if options.automatic:
-                coeffs = wavedecn(x, wavelet, self.mode, levels, axes, backend=backend)
-            else:
-                engine, device_options = _device(x, options)
-                coeffs = decompose(engine, self._spec(x), x, levels, options=device_options)
-                coeffs = engine.restore(coeffs, x)
+        if not between and levels <= dwtn_max_level(tuple(x.shape[1:]), transform.wavelet):
+            coeffs = transform.decompose(x, levels, axes)
             return coeffs[0], list(reversed(coeffs[1:])), []
         low, details = x, []
         for level in range(1, levels + 1):
-            bands = dict(dwtn(low, wavelet, self.mode, axes, backend=backend))
+            bands = dict(transform.decompose_level(low, axes))
             low = bands.pop("a" * ndim)
             details.append(bands)
             if level < levels:
                 low = on_approximation(low, level)
         return low, details, []
 
-    def _reconstruct(self, low: Any, details: Details, x: Any, options: RunOptions) -> Any:
-        coeffs = [low, *reversed(details)]
-        shape = tuple(int(n) for n in x.shape)
-        if not options.automatic:
-            engine, device_options = _device(x, options)
-            samples = recompose(engine, self._spec(x), coeffs, shape, options=device_options)
-            return engine.restore(samples, x)
-        axes = tuple(range(1, len(shape)))
-        return waverecn(
-            coeffs, as_wavelet(self.wavelet), self.mode, axes, shape=shape, backend=options.backend
-        )
-
     def _fused_stage(
-        self, stages: Sequence[FilterStage], arrays: Arrays, options: RunOptions
+        self, stages: Sequence[FilterStage], arrays: Arrays, transform: PipelineTransform
     ) -> Shrink | Gain | None:
         """Return the last stage on details if a device can apply it while it reads them for the inverse."""
         on_details = [stage for stage in stages if "details" in stage.places()]
-        on_cpu = arrays.host and on_host(options.backend)
-        if self.invariant or on_cpu or not options.automatic or not on_details:
+        on_cpu = arrays.host and on_host(transform.backend)
+        if self.invariant or on_cpu or not transform.automatic or not on_details:
             return None
         last = on_details[-1]
         if isinstance(last, Gain):
@@ -527,7 +501,13 @@ class Pipeline:
         return None if selects and last.rule in ("greater", "less") else last
 
     def _reconstruct_fused(
-        self, stage: Shrink | Gain, low: Any, details: Details, pyramid: Pyramid, x: Any, options: RunOptions
+        self,
+        stage: Shrink | Gain,
+        low: Any,
+        details: Details,
+        pyramid: Pyramid,
+        x: Any,
+        transform: PipelineTransform,
     ) -> Any:
         """Reconstruct on a device that applies thresholds or gains to details while it reads them."""
         arrays, xp = pyramid.arrays, pyramid.arrays.xp
@@ -549,11 +529,11 @@ class Pipeline:
             table = xp.reshape(xp.stack(columns, axis=-1), (int(x.shape[0]), *counts))
         else:
             table = xp.reshape(like(xp, np.array(values, np.float64), x), counts)
-        engine = engine_for([x], options.backend)
+        engine = engine_for([x], transform.backend)
         try:
             samples = recompose(
                 engine,
-                self._spec(x),
+                transform.spec(x, range(1, 1 + pyramid.ndim)),
                 [low, *reversed(details)],
                 tuple(int(n) for n in x.shape),
                 options=TransformOptions(rule=limits.rule, each=per_item),
@@ -561,7 +541,7 @@ class Pipeline:
             )
             return engine.restore(samples, x)
         except UnfusedError:
-            return self._reconstruct(low, limits.apply(details, pyramid), x, options)
+            return _reconstruct(low, limits.apply(details, pyramid), x, transform)
 
 
 def _has_known_name(wavelet: Wavelet) -> bool:
@@ -569,15 +549,10 @@ def _has_known_name(wavelet: Wavelet) -> bool:
     return wavelet.name in wavelist() and as_wavelet(wavelet.name) == wavelet
 
 
-def _device(x: Any, options: RunOptions) -> tuple[DeviceEngine, TransformOptions]:
-    """Return the engine and the options for a strategy or scheme that the caller has chosen."""
-    engine = engine_for([x], options.backend)
-    if not isinstance(engine, DeviceEngine):
-        raise ArgumentError(
-            f"strategy {options.strategy!r} and scheme {options.scheme!r} are for backends 'cuda' and"
-            f" 'opencl', not for {options.backend!r}"
-        )
-    return engine, TransformOptions(options.strategy if options.scheme == "auto" else "tiled", options.scheme)
+def _reconstruct(low: Any, details: Details, x: Any, transform: PipelineTransform) -> Any:
+    """Return the planes of coefficients, with the shape of the planes ``x``."""
+    shape = tuple(int(n) for n in x.shape)
+    return transform.recompose([low, *reversed(details)], shape, range(1, len(shape)))
 
 
 def _band_norms(wavelet: Wavelet, levels: int, ndim: int) -> list[dict[str, float]]:

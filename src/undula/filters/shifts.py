@@ -25,13 +25,12 @@ from ..engines.cpu import empty, get_num_threads
 from ..engines.cpu import filters as cpu
 from ..engines.cpu.threads import run
 from ..errors import ArgumentError
-from ..functions import dwtn, idwtn
 from ..lowering.axes import checked_axes
 from ..lowering.borders import band_length
-from ..wavelets import as_wavelet
 from .arrays import Arrays, arrays_for
 from .base import Details
 from .rules import like
+from .transforms import PipelineTransform
 
 __all__ = ["ALL_LEVELS", "cycle_spin", "forward", "inverse"]
 
@@ -76,11 +75,9 @@ def _shifted_view(padded: Any, shift: tuple[int, ...], counts: tuple[int, ...]) 
 def forward(
     arrays: Arrays,
     x: Any,
-    wavelet: Any,
+    transform: PipelineTransform,
     levels: int,
     ndim: int,
-    mode: str = "symmetric",
-    backend: str = "auto",
     on_approximation: Callable[[Any, int], Any] | None = None,
     shifted_levels: int = ALL_LEVELS,
 ) -> tuple[Any, Details, list[tuple[int, ...]]]:
@@ -90,11 +87,10 @@ def forward(
     ----------
     arrays : Arrays
     x : array of shape (items, ...)
-    wavelet : str or Wavelet
+    transform : PipelineTransform
     levels : int
     ndim : int
         Number of spatial axes.
-    mode, backend : str
     on_approximation : callable, optional
         Takes an approximation and its level; returns the approximation to be decomposed further.
     shifted_levels : int, optional
@@ -121,9 +117,9 @@ def forward(
         padded = _prepend_mirrored(arrays, low, ndim, padded)
         views = [_shifted_view(padded, shift, counts) for shift in _shifts(level, ndim, shifted_levels)]
         if arrays.host:
-            low, bands, padded = _host_level(views, wavelet, mode, axes, backend)
+            low, bands, padded = _host_level(views, transform, axes)
         else:
-            parts = [dwtn(view, wavelet, mode, axes, backend=backend) for view in views]
+            parts = [transform.decompose_level(view, axes) for view in views]
             bands = {key: arrays.xp.concat([part[key] for part in parts], axis=1) for key in parts[0]}
             low = bands.pop("a" * ndim)
         details.append(bands)
@@ -132,12 +128,12 @@ def forward(
 
 
 def _host_level(
-    views: list[Any], wavelet: Any, mode: str, axes: tuple[int, ...], backend: str
+    views: list[Any], transform: PipelineTransform, axes: tuple[int, ...]
 ) -> tuple[Any, dict[str, Any], Any]:
     """Decompose all shifts of one level, each directly into its part of the results."""
     items, nodes, *counts = views[0].shape
     ndim = len(axes)
-    sizes = [band_length(n, as_wavelet(wavelet).dec_len, mode) for n in counts]
+    sizes = [band_length(n, transform.wavelet.dec_len, transform.mode) for n in counts]
     dtype = result_dtype(views[0].dtype)
     shape = (items, nodes * len(views), *sizes)
     bands = {"".join(letters): empty(shape, dtype) for letters in list(product("ad", repeat=ndim))[1:]}
@@ -147,9 +143,9 @@ def _host_level(
 
     def decompose(number: int) -> None:
         out = {key: band[:, number * nodes : (number + 1) * nodes] for key, band in bands.items()}
-        dwtn(views[number], wavelet, mode, axes, out=out, backend=backend)
+        transform.decompose_level(views[number], axes, out)
 
-    _for_all_shifts(decompose, len(views), backend)
+    _for_all_shifts(decompose, len(views), transform.backend)
     return bands.pop("a" * ndim), bands, padded
 
 
@@ -158,10 +154,8 @@ def inverse(
     low: Any,
     details: Details,
     shapes: list[tuple[int, ...]],
-    wavelet: Any,
+    transform: PipelineTransform,
     ndim: int,
-    mode: str = "symmetric",
-    backend: str = "auto",
     shifted_levels: int = ALL_LEVELS,
 ) -> Any:
     """Return the mean over the reconstructions of all shifts; the arguments are those of :func:`forward`."""
@@ -175,9 +169,9 @@ def inverse(
         def reconstruct(number: int, bands: Any = bands, shape: Any = shape, parts: Any = parts) -> None:
             nodes = slice(number * shape[1], (number + 1) * shape[1])
             coeffs = {key: band[:, nodes] for key, band in bands.items()}
-            parts[number] = idwtn(coeffs, wavelet, mode, axes, shape=shape, backend=backend)
+            parts[number] = transform.recompose_level(coeffs, shape, axes)
 
-        _for_all_shifts(reconstruct, len(shifts), backend if arrays.host else "device")
+        _for_all_shifts(reconstruct, len(shifts), transform.backend if arrays.host else "device")
         low = parts[0]
         for number, shift in enumerate(shifts[1:], 1):
             low = _add_shifted(arrays, low, parts[number], shift, number == len(shifts) - 1)

@@ -83,8 +83,3 @@ class RunOptions:
     strategy: str = "auto"
     scheme: str = "auto"
     trace: Trace | None = None
-
-    @property
-    def automatic(self) -> bool:
-        """Whether the library chooses strategy and scheme."""
-        return self.strategy == self.scheme == "auto"
