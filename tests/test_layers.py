@@ -34,10 +34,10 @@ LAYERS = (
 # Layers within folders, left to right; those of one line may import each other.
 INNER_LAYERS = {
     "engines": (
-        {"cpu"},
+        {"memory", "threads"},
         {"base"},
+        {"cpu", "numpy_engine"},
         {"gpu"},
-        {"host"},
         {"reference"},
         {"driver", "ceilings"},
     ),

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import undula
 from comparing import assert_same, noise
-from undula.engines import host
 from undula.engines.cpu import calls
+from undula.engines.cpu import engine as cpu_engine
 from undula.lowering.spec import BandTree, transform_spec
 
 pytestmark = pytest.mark.filterwarnings("ignore:Level value")
@@ -104,7 +104,7 @@ def test_results_go_into_arrays_of_any_layout(shape: list[int], dtype: str, layo
 def test_arrays_that_share_memory_are_refused() -> None:
     memory = noise(99)
     tree = BandTree.of_samples(transform_spec(1, "haar", "symmetric", None), (32,), 1)
-    forward, back = (host.array_call(way, tree, np.dtype(float)) for way in (False, True))
+    forward, back = (cpu_engine.array_call(way, tree, np.dtype(float)) for way in (False, True))
     assert forward(memory[:32], memory[32:48], memory[48:64])
     assert not forward(memory[:32], memory[31:47], memory[48:64])
     assert not forward(memory[:32], memory[32:48], memory[47:63])
@@ -118,7 +118,7 @@ class Subclass(np.ndarray[Any, Any]):
 
 def test_other_objects_are_refused() -> None:
     tree = BandTree.of_samples(transform_spec(2, "haar", "symmetric", (1,)), (2, 8), 1)
-    forward = host.array_call(False, tree, np.dtype(float))
+    forward = cpu_engine.array_call(False, tree, np.dtype(float))
     low, high = np.zeros((2, 4)), np.zeros((2, 4))
     x = noise(2, 8)
     assert forward(x, low, high)
@@ -139,7 +139,7 @@ def test_other_objects_are_refused() -> None:
 
 def test_bands_of_zeros_are_none() -> None:
     tree = BandTree.of_samples(transform_spec(1, "haar", "symmetric", None), (8,), 1)
-    back = host.array_call(True, tree, np.dtype(float), [(), (), None])
+    back = cpu_engine.array_call(True, tree, np.dtype(float), [(), (), None])
     x, low = np.zeros(8), noise(4)
     assert back(x, low, None)
     assert_same(x, undula.idwt(low, np.zeros(4), "haar"), 1e-15)
@@ -162,8 +162,8 @@ def test_a_function_keeps_what_it_runs() -> None:
     x = noise(300)
     tree = BandTree.of_samples(transform_spec(1, "sym5", "periodic", None), x.shape, 2)
     bands = [np.zeros(shape) for shape in tree.flat_shapes]
-    forward = host.array_call(False, tree, x.dtype)
-    host.executable.cache_clear()
+    forward = cpu_engine.array_call(False, tree, x.dtype)
+    cpu_engine.executable.cache_clear()
     gc.collect()
     noise(10_000)
     assert forward(x, *bands)

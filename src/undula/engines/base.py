@@ -25,7 +25,7 @@ from ..errors import ArgumentError, MissingDeviceError, UnknownNameError
 from ..lowering.choose import LiftingLimits
 from ..lowering.mixing import Mixing, Unmixing
 from ..lowering.spec import BandTree, Operators
-from .cpu import empty
+from .memory import empty
 
 __all__ = [
     "BACKENDS",
@@ -69,7 +69,7 @@ class EngineEntry(NamedTuple):
 
 _DEVICE_OPTIONS = frozenset({"strategy", "scheme", "method"})
 ENGINES = {
-    "cpu": EngineEntry("host"),
+    "cpu": EngineEntry("cpu.engine"),
     "cuda": EngineEntry("gpu.cuda.runtime", True, _DEVICE_OPTIONS),
     "opencl": EngineEntry("gpu.opencl.runtime", True, _DEVICE_OPTIONS),
     "reference": EngineEntry("reference", False, frozenset({"scheme"})),

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
-from .cpu.threads import get_num_threads, ranges, run, workers
 from .gpu import disk
 from .gpu.emit import probes
 from .gpu.launches import DeviceProgram, Launch
+from .threads import get_num_threads, ranges, run, workers
 
 __all__ = ["Ceilings", "of_cpu", "of_device", "seconds_of"]
 

@@ -24,8 +24,8 @@ from ..lowering.nesting import arrays_of, flat_bands, shapes_of
 from ..lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec
 from . import base, cpu
 from .base import DEFAULT_OPTIONS, Engine, RunMemory, TransformOptions, split_backend
+from .cpu.engine import CPU, mixed_executable
 from .gpu.engine import library_engine
-from .host import CPU, mixed_executable
 
 __all__ = [
     "decompose",

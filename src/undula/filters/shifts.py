@@ -23,7 +23,7 @@ import numpy as np
 from ..arrays import given_array, result_dtype
 from ..engines.cpu import empty, get_num_threads
 from ..engines.cpu import filters as cpu
-from ..engines.cpu.threads import run
+from ..engines.threads import run
 from ..errors import ArgumentError
 from ..lowering.axes import checked_axes
 from ..lowering.borders import band_length

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import as_shape, get_backend, given_array, result_dtype
 from ..engines.cpu import UnfollowedStridesError
+from ..engines.cpu.engine import ForwardCall, InverseCall
 from ..engines.driver import decompose, engine_for, recompose
-from ..engines.host import ForwardCall, InverseCall
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axes import Axes
 from ..lowering.nesting import FORMS, NESTING, Form, arrays_of, flat_bands, keyed_as, shapes_of

@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from ..arrays import get_backend, given_array
 from ..engines import cpu
 from ..engines.base import Engine, TransformOptions
+from ..engines.cpu.engine import CPU
 from ..engines.driver import decompose, decompose_mixed, engine_for, grown, recompose
 from ..engines.gpu.engine import DeviceEngine
-from ..engines.host import CPU, HostEngine
+from ..engines.numpy_engine import NumpyEngine
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axes import Axes, one_axis, two_axes
 from ..lowering.mixing import Mixing, Unmixing
@@ -102,7 +103,7 @@ def _lwtn(
         raise ArgumentError(f"an array with samples along some axis is needed, got shape {shape}")
     spec = transform_spec(len(shape), wavelet, mode, axes, lifted=True)
     levels = _levels(spec, shape, level)
-    if isinstance(engine, HostEngine) and array.dtype.kind == "b":
+    if isinstance(engine, NumpyEngine) and array.dtype.kind == "b":
         array = array.astype(np.float64 if dtype is None else np.int8)
     stored = _stored_dtype(engine, array, spec, levels, dtype)
     if out is None and engine is CPU and _is_image(given, spec, stored):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ..arrays import numpy_array
-from ..engines.cpu.memory import copy_bytes, empty
+from ..engines.memory import copy_bytes, empty
 
 __all__ = ["FrameSlot", "frames"]
 

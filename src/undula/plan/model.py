@@ -23,9 +23,9 @@ import numpy as np
 from ..engines import ceilings as measured
 from ..engines.base import on_host
 from ..engines.ceilings import Ceilings
-from ..engines.cpu.threads import WORTHWHILE
 from ..engines.gpu.engine import device_engine
 from ..engines.gpu.strategies import STRATEGIES, Strategy
+from ..engines.threads import WORTHWHILE
 from ..errors import ArgumentError, ArgumentTypeError
 
 if TYPE_CHECKING:

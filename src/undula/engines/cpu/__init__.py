@@ -1,4 +1,4 @@
-"""The CPU engine: transforms compiled to calls of kernels that are machine code, on arrays of NumPy."""
+"""Kernels of the CPU, which are machine code, and transforms compiled to calls of them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..memory import allocator, empty, keep_memory, kept_memory
+from ..threads import get_num_threads, run, set_num_threads, workers
 from .calls import array_function
 from .compile import LIFTING, compile_mixed, compile_rows, compile_transform, mixes
 from .compiled import kernel
 from .executable import FIRST_ARRAY, CpuExecutable, UnfollowedStridesError, address
-from .memory import allocator, empty, keep_memory, kept_memory
 from .mixing import join_channels, mix_planes
-from .threads import get_num_threads, run, set_num_threads, workers
 
 __all__ = [
     "FIRST_ARRAY",

@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 from ...arrays import ArrayView
 from ...lowering.axis import AxisOp
 from ...lowering.borders import TERMS
+from ..memory import empty
+from ..threads import WORTHWHILE, ranges, run, workers
 from . import program
 from .compiled import LIKE, kernel_address
 from .layout import BANDS, BLOCK, BUFFER, CHUNK, LINE, SCRATCH, STRIP, X
-from .memory import empty
 from .program import Program
-from .threads import WORTHWHILE, ranges, run, workers
 
 __all__ = [
     "ERROR",

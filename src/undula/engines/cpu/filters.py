@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..memory import empty
+from ..threads import ranges, run, workers
 from .executable import address
-from .memory import empty
-from .threads import ranges, run, workers
 
 __all__ = [
     "RULES",

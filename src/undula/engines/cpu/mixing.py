@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...lowering.mixing import Mixing
+from ..threads import ranges, run, workers
 from .compiled import kernel
 from .executable import address
 from .layout import MIX_CHANNELS
-from .threads import ranges, run, workers
 
 __all__ = ["join_channels", "mix_planes", "mixing_table"]
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...lowering.axis import AxisOp
+from ..threads import ranges, run, workers
 from .stepwise import add_rounded, add_step
-from .threads import ranges, run, workers
 
 __all__ = ["StepsPass"]
 

@@ -19,7 +19,7 @@ from ...errors import ArgumentError
 from ...lowering.nesting import details_by_level
 from ...lowering.spec import BandTree
 from ..base import DEFAULT_OPTIONS, TransformOptions
-from ..host import HostEngine
+from ..numpy_engine import NumpyEngine
 from . import level
 
 __all__ = ["ReferenceEngine", "ReferenceExecutable"]
@@ -29,7 +29,7 @@ MAX_INTEGER = 2**40  # Larger integers could overflow in the sums of a lifting s
 Array = NDArray[Any]
 
 
-class ReferenceEngine(HostEngine):
+class ReferenceEngine(NumpyEngine):
     """Plain NumPy in extended precision."""
 
     name = "reference"

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....errors import DeviceError, KernelError, MissingDeviceError, OutOfMemoryError, install_hint
-from ...cpu.memory import copy_bytes
+from ...memory import copy_bytes
 from .. import disk
 from ..emit import CUDA, Kernel
 from ..engine import DeviceEngine

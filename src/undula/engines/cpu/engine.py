@@ -10,19 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import ArrayView, result_dtype
-from ..lowering.mixing import Mixing
-from ..lowering.spec import BandTree
-from . import cpu
-from .base import DEFAULT_OPTIONS, Engine, RunMemory, TransformOptions
-from .cpu import FIRST_ARRAY, CpuExecutable, UnfollowedStridesError, allocator, empty
-from .cpu.filters import shrink
+from ...arrays import ArrayView
+from ...lowering.mixing import Mixing
+from ...lowering.spec import BandTree
+from ..base import DEFAULT_OPTIONS, RunMemory, TransformOptions
+from ..memory import allocator, empty
+from ..numpy_engine import NumpyEngine
+from ..threads import get_num_threads
+from .calls import array_function
+from .compile import LIFTING, compile_mixed, compile_transform
+from .executable import FIRST_ARRAY, CpuExecutable, UnfollowedStridesError
 
 __all__ = [
     "CPU",
-    "CPUEngine",
+    "CpuEngine",
     "ForwardCall",
-    "HostEngine",
     "InverseCall",
     "array_call",
     "mixed_executable",
@@ -40,9 +42,7 @@ def executable(
     back: bool, tree: BandTree, dtype: np.dtype[Any], layouts: tuple[Layout, ...]
 ) -> CpuExecutable:
     """Return what transforms arrays of these layouts: the samples, then bands in flat order."""
-    return cpu.compile_transform(
-        back, dtype, tree.operators(dtype, cpu.LIFTING), _views(tree, dtype, layouts)
-    )
+    return compile_transform(back, dtype, tree.operators(dtype, LIFTING), _views(tree, dtype, layouts))
 
 
 def _views(tree: BandTree, dtype: np.dtype[Any], layouts: Sequence[Layout]) -> list[ArrayView | None]:
@@ -110,71 +110,11 @@ def run(back: bool, tree: BandTree, arrays: Sequence[Array | None], dtype: np.dt
         target[...] = values
 
 
-class HostEngine(Engine):
-    """An engine that runs on arrays of NumPy where they are."""
-
-    exact = True
-
-    def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """Return the dtype of results: float32 stays, float16 becomes it, integers become float64."""
-        return result_dtype(dtype)
-
-    def run(
-        self,
-        back: bool,
-        tree: BandTree,
-        arrays: Sequence[Array | None],
-        dtype: np.dtype[Any],
-        options: TransformOptions = DEFAULT_OPTIONS,
-        fresh: bool = True,
-        memory: RunMemory | None = None,
-    ) -> None:
-        """Transform arrays in flat order; samples are padded, and rules applied, before or after."""
-        samples, *bands = arrays
-        assert samples is not None
-        if options.rule is not None:
-            bands = [bands[0], *_shrunk(tree, bands[1:-1], options.rule, np.asarray(bands[-1], np.float64))]
-        if samples.shape == tree.sample_shapes[0]:
-            self.execute(back, tree, [samples, *bands], dtype, options)
-            return
-        padded = np.zeros(tree.sample_shapes[0], samples.dtype)
-        corner = padded[tuple(slice(n) for n in samples.shape)]
-        if not back:
-            corner[...] = samples
-        self.execute(back, tree, [padded, *bands], dtype, options)
-        if back:
-            samples[...] = corner
-
-    def execute(
-        self,
-        back: bool,
-        tree: BandTree,
-        arrays: Sequence[Array | None],
-        dtype: np.dtype[Any],
-        options: TransformOptions,
-    ) -> None:
-        """Transform arrays of the shapes of the tree."""
-        self.compile(back, tree, dtype, (), options).run(arrays)
-
-
-def _shrunk(tree: BandTree, details: Sequence[Array | None], rule: str, limits: Array) -> list[Array | None]:
-    """Return details after a rule; in flat order the coarsest level comes first, in limits the finest."""
-    lows, highs = np.moveaxis(limits[: tree.levels][::-1], 1, 0).reshape(2, -1).tolist()  # in flat order
-    present = [(number, band) for number, band in enumerate(details) if band is not None]
-    sources = [np.ascontiguousarray(band) for _, band in present]
-    results = [empty(band.shape, band.dtype) for band in sources]
-    shrink(sources, rule, [lows[k] for k, _ in present], [highs[k] for k, _ in present], results)
-    shrunk = list(details)
-    for (number, _), band in zip(present, results, strict=True):
-        shrunk[number] = band
-    return shrunk
-
-
-class CPUEngine(HostEngine):
+class CpuEngine(NumpyEngine):
     """Kernels that are machine code, on all cores."""
 
     name = "cpu"
-    lifting = cpu.LIFTING
+    lifting = LIFTING
 
     def compile(
         self,
@@ -235,17 +175,17 @@ def _memory_order(x: Array) -> list[int] | None:
     return sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]))
 
 
-CPU = CPUEngine()
+CPU = CpuEngine()
 
 
-def engine(number: int | None) -> CPUEngine:
+def engine(number: int | None) -> CpuEngine:
     """Return the engine; there is one."""
     return CPU
 
 
 def names() -> list[str]:
     """Return a description of the processor."""
-    threads = cpu.get_num_threads()
+    threads = get_num_threads()
     return [f"CPU, {threads} thread{'s' * (threads > 1)}"]
 
 
@@ -261,7 +201,7 @@ def array_call(
     """
     layouts = ((),) * len(_shapes(tree)) if layouts is None else tuple(layouts)
     compiled = executable(back, tree, dtype, layouts)
-    return cpu.array_function(compiled, dtype, back, _views(tree, dtype, layouts))
+    return array_function(compiled, dtype, back, _views(tree, dtype, layouts))
 
 
 _contiguous_call = lru_cache(maxsize=256)(array_call)
@@ -319,4 +259,4 @@ def mixed_executable(tree: BandTree, dtype: np.dtype[Any], image: ArrayView, mix
         ArrayView.contiguous(number, part, dtype.name)
         for number, part in enumerate(tree.flat_shapes, FIRST_ARRAY + 1)
     ]
-    return cpu.compile_mixed(dtype, tree.operators(dtype, cpu.LIFTING), image, mixing, bands)
+    return compile_mixed(dtype, tree.operators(dtype, LIFTING), image, mixing, bands)

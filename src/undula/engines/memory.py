@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import ArgumentError
+from ..errors import ArgumentError
 from .threads import get_num_threads, ranges, run
 
 __all__ = ["allocator", "copy_bytes", "empty", "keep_memory", "kept_memory"]

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ArgumentError
+from ..errors import ArgumentError
 
 __all__ = [
     "get_num_threads",
