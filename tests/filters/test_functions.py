@@ -385,6 +385,12 @@ def test_cycle_spinning_of_integers() -> None:
         undula.filters.cycle_spin(flat, lambda part: part[:3], 1)
 
 
+def test_a_map_of_noise_of_a_signal() -> None:
+    x = noisy(CAMERA, 0.1)[100]
+    np.testing.assert_allclose(undula.denoise(x, np.full(x.shape, 0.1)), undula.denoise(x, 0.1), rtol=1e-6)
+    np.testing.assert_array_equal(undula.denoise(x, [0.1]), undula.denoise(x, 0.1))
+
+
 def test_a_map_of_noise_leaves_no_seam() -> None:
     steps = np.where(np.arange(256) < 128, 5.0, 40.0)[None] * np.ones((256, 1))
     flat = np.full((256, 256), 100.0)

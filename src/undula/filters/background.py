@@ -24,8 +24,8 @@ def scan_masks(image: Any, channel_axis: Any, axes: Any, mask: Any) -> tuple[Any
     Returns
     -------
     valid, counted : array of bool or None
-        ``valid`` is ``mask``, and ``counted`` is None, if nothing is to be excluded; also for arrays on a
-        device, because the host would have to wait for it.
+        ``valid`` is ``mask``, and ``counted`` is None, if nothing is to be excluded. On a device, nothing is
+        excluded, because the host would have to wait for the device.
     """
     if not arrays_for(image).host:
         return mask, None

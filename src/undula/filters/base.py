@@ -77,7 +77,8 @@ class Pyramid:
     sigma : array, optional
         Noise of each item, if known.
     valid : sequence of array of bool
-        For each level, where coefficients depend on valid samples. Empty if all samples are valid.
+        For each level, where the samples at the centre of the coefficients are valid. Empty if all samples
+        are valid.
     overwrite : bool
         Whether stages may overwrite the bands, because nobody else uses them.
     floor : array

@@ -51,7 +51,7 @@ def denoise(
         Array of integers or floats of NumPy, or of CuPy, PyTorch or JAX on a GPU.
     sigma : float, sequence of float, or array, optional
         Standard deviation of the noise, in units of the image: one number, one per channel, or one per
-        sample. Estimated if None; 0 stands for no noise.
+        sample of a NumPy array. Estimated if None; 0 stands for no noise.
     method : {"bivariate", "block", "bayes", "sure", "hybrid", "minimax", "universal"}, default "bivariate"
         ``bivariate`` gives the best results, closely followed by ``block``; the others select thresholds.
     strength : float, default 1.0
@@ -59,18 +59,18 @@ def denoise(
     wavelet : str or Wavelet, default "db2"
     level : int, optional
         Number of levels; up to 4, depending on the size of the image, if None.
-    rule : {"soft", "hard", "garrote", "firm"}, default "soft"
-        Threshold rule, for methods with thresholds.
+    rule : {"soft", "hard", "garrote", "firm", "greater", "less"}, default "soft"
+        Threshold rule; see :func:`undula.threshold`. It has no effect with ``bivariate`` and ``block``.
     invariant : bool or int, default 2
         Number of the finest levels that are computed for all shifts; True stands for all levels. False or 0
         is several times faster, but leaves artefacts at edges.
     regions : int, optional
         Estimate the noise in regions of this many samples along each axis, for noise that varies over the
-        image.
+        image, which must be a NumPy array.
     color : {"ycbcr", "channels"}, default "ycbcr"
         Whether to filter luma and chroma, or each channel separately.
     channel_axis, axes, mask, backend
-        See :meth:`undula.Pipeline.__call__`.
+        See :meth:`undula.Pipeline.__call__`. On a device, NaNs are not detected; pass a mask.
 
     Returns
     -------
@@ -96,7 +96,8 @@ def denoise(
         color=color,
     ).pipeline()
     options = {"channel_axis": channel_axis, "axes": axes, "mask": mask, "backend": backend}
-    if regions is not None or (sigma is not None and np.ndim(sigma) > 1):
+    per_sample = np.ndim(sigma) > 1 or (np.ndim(sigma) == 1 and np.shape(sigma) == np.shape(image))
+    if regions is not None or per_sample:
         noise_map = _noise_map(image, sigma, regions, channel_axis, axes, mask)
         return _denoise_by_map(pipeline, image, noise_map, options)
     return pipeline(image, sigma=sigma, **options)
@@ -206,7 +207,9 @@ def despeckle(
     ----------
     image : array
         Image without negative samples, unless ``kind`` is ``log``. Zeros, as around the sector of an
-        ultrasound image, stay zeros and are left out of all statistics.
+        ultrasound image, stay zeros and do not count in statistics; if ``kind`` is ``log``, neither do dark
+        samples. On a device, negative samples become zeros, and if ``kind`` is ``log``, zeros and dark
+        samples are not detected; pass a mask.
     kind : {"intensity", "amplitude", "log"}, default "intensity"
         Intensities or amplitudes of waves, whose logarithm is filtered; or ``log`` for images that are
         logarithms already, such as those on the screen of an ultrasound machine.
@@ -218,9 +221,9 @@ def despeckle(
         See :func:`denoise`. ``level`` is 2 by default if ``kind`` is ``log``.
     noise : {"white", "bands"}, optional
         ``white`` for speckle of single pixels; ``bands`` for speckle larger than pixels, as in interpolated
-        images. Dark samples are not counted. ``bands`` if ``kind`` is ``log``, otherwise ``white``, if None.
+        images. ``bands`` if ``kind`` is ``log``, otherwise ``white``, if None.
     channel_axis, axes, mask, backend
-        See :meth:`undula.Pipeline.__call__`.
+        See :meth:`undula.Pipeline.__call__`. On a device, NaNs are not detected; pass a mask.
 
     Returns
     -------

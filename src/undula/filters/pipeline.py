@@ -72,7 +72,8 @@ class Pipeline:
         Whether to filter luma and chroma, or each channel separately.
     speckle : {"intensity", "amplitude", "log"}, optional
         ``intensity`` and ``amplitude`` stand for multiplicative noise: logarithms are filtered. ``log`` is
-        for scans that are logarithms already: their black background is left out of all statistics.
+        for scans that are logarithms already: their black background is left out of all statistics, except
+        on a device, where it is not detected.
     looks : float, optional
         Number of independent looks that were averaged in an image with speckle; estimated if None.
 
@@ -228,7 +229,8 @@ class Pipeline:
             Spatial axes; the other axes count images. All axes except that of the channels if None.
         mask : array of bool, optional
             True where samples are valid. Other samples, like NaNs and infinities, stay unchanged and are left
-            out of all statistics. Pixels that lack some of their colours are filtered by channel.
+            out of all statistics. Pixels that lack some of their colours are filtered by channel. NaNs and
+            infinities on a device are not detected, because the host would have to wait for it; pass a mask.
         backend : {"auto", "cpu", "cuda", "opencl"}, default "auto"
             ``cuda:1`` is the second GPU that :func:`undula.devices` lists.
         strategy, scheme : str, default "auto"
@@ -567,7 +569,11 @@ def _band_norms(wavelet: Wavelet, levels: int, ndim: int) -> list[dict[str, floa
 def valid_coefficients(
     arrays: Arrays, valid: Any, details: Details, ndim: int, wavelet: Wavelet, invariant: bool | int
 ) -> list[Any]:
-    """Return where the coefficients of each level depend on valid samples only; empty if all do."""
+    """Return for each level where the two samples at the centre of each coefficient are valid.
+
+    A coefficient also depends on other samples. Those that are not valid are filled in from their neighbours,
+    so that they hardly matter. The list is empty if all samples are valid.
+    """
     if valid is None:
         return []
     masks = []

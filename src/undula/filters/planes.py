@@ -93,7 +93,8 @@ class ImagePlanes:
     color : {"ycbcr", "channels"}
         Whether to filter luma and chroma, or each channel separately.
     mask : array of bool, optional
-        True where samples are valid.
+        True where samples are valid. On the host, NaNs and infinities are not valid either; on a device they
+        are not detected.
 
     Attributes
     ----------

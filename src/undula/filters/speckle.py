@@ -97,7 +97,10 @@ class Logarithm:
         self.valid: Any = None
 
     def forward(self, x: Any, valid: Any) -> Any:
-        """Return logarithms. Zeros have none: they are filled in here, and restored by :meth:`inverse`."""
+        """Return logarithms. Zeros have none: they are filled in here, and restored by :meth:`inverse`.
+
+        On a device, negative samples are treated as zeros, because the host would have to wait for an error.
+        """
         xp = self.arrays.xp
         if self.arrays.host and bool((x < 0).any()):
             raise ArgumentError(
