@@ -124,10 +124,26 @@ class ArrayView(NamedTuple):
             planes *= length
         return plane, self.strides[outer] if outer < inner else 0
 
+    @property
+    def extent(self) -> tuple[int, int]:
+        """The first byte of an array and the one after its last, from the start of its buffer."""
+        if 0 in self.shape:
+            return 0, 0
+        steps = [step * (n - 1) for step, n in zip(self.strides, self.shape, strict=True)]
+        first, last = (self.offset + sum(bound(step, 0) for step in steps) for bound in (min, max))
+        size = self.itemsize
+        return first * size, (last + 1) * size
+
     def overlaps(self, other: ArrayView) -> bool:
         """Return whether two arrays have an element in common; arrays behind different handles have none."""
         by_address = isinstance(self.buffer, int)
         if not by_address and self.buffer != other.buffer:
+            return False
+        starts = (self.buffer, other.buffer) if by_address else (0, 0)
+        (first, end), (other_first, other_end) = (
+            (start + a, start + b) for start, (a, b) in zip(starts, (self.extent, other.extent), strict=True)
+        )
+        if end <= other_first or other_end <= first:
             return False
         first, second = (np.asarray(view._untouchable(by_address)) for view in (self, other))
         return bool(np.may_share_memory(first, second) and np.shares_memory(first, second))

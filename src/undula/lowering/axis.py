@@ -324,7 +324,7 @@ class AxisOp:
         Examples
         --------
         >>> AxisOp(Wavelet("db2"), "symmetric", 1000).window(100, 200).sources
-        (((197, 400),),)
+        (((198, 400),),)
         """
         if self.transposed or self.method == "steps":
             raise NotImplementedError("windows of adjoints, and of steps that are extended one by one")
