@@ -592,11 +592,11 @@ in float64, so values beyond 2⁵³ lose their last digits.
 - **Colour.** A third axis of length 3 or 4 is taken to be the channels; pass `channel_axis=None` if it is not, or
   `channel_axis=k` to name another axis. Colour images are filtered as luma and chroma; alpha is left unchanged.
 - **Masks and NaNs.** Pass `mask=`, which is True where samples are valid. Invalid samples and NaNs are returned unchanged and
-  excluded from all statistics.
+  excluded from all statistics. On a device, NaNs are not detected, because the host would have to wait for it: pass a mask.
 - **Volumes and batches.** Arrays with three axes are volumes. For batches, name the image axes: `axes=(-2, -1)`.
 - **GPUs.** PyTorch, CuPy and JAX arrays on a GPU are filtered there, without waiting for the device. NumPy arrays with
-  `backend="cuda"` or `"opencl"` are transformed and thresholded on the device; steps that need statistics or neighbouring
-  coefficients run on the host in between.
+  `backend="cuda"` or `"opencl"` are transformed on the device, and filtered on the host in between. With `invariant=False`,
+  the device also applies the thresholds or gains of the last stage on details, while it reads them for the inverse.
 
 ![noisy, denoised by scikit-image, denoised by Undula](images/denoise.png)
 
@@ -610,7 +610,8 @@ in float64, so values beyond 2⁵³ lose their last digits.
 | `universal` `minimax` | one threshold for all bands, from the size of the image |
 | `given` | in pipelines, explicit thresholds: `20`, `[30, 20, 10]` by level, or `[{{"ad": 9, "da": 9, "dd": 12}}, …]` by band (a for low, d for high; the vertical direction comes first) |
 
-Thresholds are applied by a `rule`: `soft`, `hard`, `garrote`, `firm`, `greater` or `less`. The noise level is estimated from
+Thresholds are applied by a `rule`: `soft`, `hard`, `garrote`, `firm`, `greater` or `less`; it has no effect with `bivariate`
+and `block`. The noise level is estimated from
 the median magnitude of the finest diagonal band. Alternatively it is passed as `sigma` (one value, one for each channel, or one
 for each sample), or estimated locally (`regions=64`: in squares of 64 samples). The estimate takes into account how the wavelet
 spreads noise over its bands.
@@ -652,7 +653,8 @@ while it reads the coefficients.
 
 Coherent imaging multiplies the image by noise. `despeckle` filters the logarithm of the image and corrects the mean of the
 noise when it inverts the logarithm; without this correction, images would come out darker. Zeros have no logarithm and
-remain zero. Ultrasound machines display logarithms already: use `kind="log"`.
+remain zero. Ultrasound machines display logarithms already: use `kind="log"`, which also leaves their black background out
+of all statistics. On a device the background is not detected: pass a mask.
 
 ![speckle, denoised and despeckled](images/speckle.png)
 
