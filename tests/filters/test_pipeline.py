@@ -25,6 +25,8 @@ from undula.filters import (
     Trace,
     Unsharp,
 )
+from undula.filters.operations import NUMPY_OPERATIONS
+from undula.filters.stages import Pyramid
 from undula.filters.words import parse_stage
 
 IMAGE = pywt.data.camera()[100:228, 100:230].astype(np.uint8)
@@ -123,6 +125,9 @@ def test_former_names_still_work() -> None:
     np.testing.assert_array_equal(result, undula.enhance(IMAGE, max_gain=2.0))
     with pytest.warns(DeprecationWarning, match="FilterStage"):
         assert undula.filters.Stage is FilterStage
+    pyramid = Pyramid(operations=NUMPY_OPERATIONS, norms=[], samples=1, ndim=1, offset=0)
+    with pytest.warns(DeprecationWarning, match="operations"):
+        assert pyramid.arrays is NUMPY_OPERATIONS
     assert Pipeline("db2", 2, [{"stage": "contrast", "most": 2.0}]).stages == (Contrast(max_gain=2.0),)
 
 

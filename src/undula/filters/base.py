@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
@@ -10,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from .arrays import Arrays, item_size
+from .operations import ArrayOperations, item_size
 
 __all__ = [
     "BandLimits",
@@ -32,8 +33,8 @@ class BandLimits(NamedTuple):
     ----------
     rule : str
         A threshold rule, or ``gain``.
-    bands : list of (level, key)
-        Levels are counted from 0, the finest.
+    bands : list of (index, key)
+        Where the bands are in :data:`Details`; index 0 is the finest level.
     lows, highs : list
         For each band its thresholds: a number, or one number per item.
     """
@@ -45,47 +46,49 @@ class BandLimits(NamedTuple):
 
     def apply(self, details: Details, pyramid: Pyramid) -> Details:
         """Return the details with the rule applied."""
-        bands = [details[level][key] for level, key in self.bands]
-        shrunk = pyramid.arrays.shrink(bands, self.rule, self.lows, self.highs, pyramid.overwrite)
+        bands = [details[index][key] for index, key in self.bands]
+        shrunk = pyramid.operations.shrink(bands, self.rule, self.lows, self.highs, pyramid.overwrite)
         return replace_bands(details, self.bands, shrunk)
 
 
-def replace_bands(details: Details, places: Sequence[tuple[int, str]], bands: Sequence[Any]) -> Details:
-    """Return details with some of the bands replaced."""
-    replaced = [dict(level) for level in details]
-    for (level, key), band in zip(places, bands, strict=True):
-        replaced[level][key] = band
-    return replaced
+def replace_bands(details: Details, replaced: Sequence[tuple[int, str]], bands: Sequence[Any]) -> Details:
+    """Return details in which the bands with these indices and keys are replaced."""
+    result = [dict(level) for level in details]
+    for (index, key), band in zip(replaced, bands, strict=True):
+        result[index][key] = band
+    return result
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Pyramid:
     """Properties of a decomposition that stages on details need.
 
     Parameters
     ----------
-    arrays : Arrays
+    operations : ArrayOperations
         Operations on the bands.
     norms : sequence of dict
-        For each level, finest first, the norm of the filters of each band by key.
+        For each level, index 0 being the finest, the norm of the filters of each band by key.
     samples : int
         Number of samples of the decomposed image.
     ndim : int
         Number of spatial axes.
     offset : int
-        Offset from a coefficient to its parent; see ``engines.cpu.filtering``.
+        The parent of coefficient ``i`` of a band, along each axis, is coefficient ``(i + offset) // 2`` of
+        the same band of the next coarser level. Longer filters have larger offsets, because they delay the
+        coefficients of each level.
     sigma : array, optional
         Noise of each item, if known.
     valid : sequence of array of bool
-        For each level, where the samples at the centre of the coefficients are valid. Empty if all samples
-        are valid.
+        For each level, index 0 being the finest, where the samples at the centre of the coefficients are
+        valid. Empty if all samples are valid.
     overwrite : bool
         Whether stages may overwrite the bands, because nobody else uses them.
     floor : array
         For each item, the magnitude up to which a coefficient counts as zero because of rounding.
     """
 
-    arrays: Arrays
+    operations: ArrayOperations
     norms: Sequence[Mapping[str, float]]
     samples: int
     ndim: int
@@ -95,12 +98,25 @@ class Pyramid:
     overwrite: bool = False
     floor: Any = 0.0
 
-    def masked(self, band: Any, level: int) -> tuple[Any, Any]:
-        """Return a band with zeros at invalid samples, and the valid share of each item."""
+    @property
+    def arrays(self) -> ArrayOperations:
+        """Former name of ``operations``."""
+        warnings.warn("Pyramid.arrays is deprecated; use operations", DeprecationWarning, stacklevel=2)
+        return self.operations
+
+    def masked(self, band: Any, index: int) -> tuple[Any, Any]:
+        """Return a band with zeros at invalid samples, and the valid share of each item.
+
+        Parameters
+        ----------
+        band : array
+        index : int
+            Index of the level of the band, 0 being the finest.
+        """
         if not self.valid:
             return band, 1.0
-        xp, mask = self.arrays.xp, self.valid[level]
-        counts = self.arrays.energies([xp.astype(mask, band.dtype)])[0]
+        xp, mask = self.operations.xp, self.valid[index]
+        counts = self.operations.energies([xp.astype(mask, band.dtype)])[0]
         share = counts / item_size(mask)
         return band * mask, xp.maximum(share, xp.full_like(share, 1e-9))
 
@@ -154,7 +170,7 @@ class FilterStage:
         """
         return details
 
-    def on_samples(self, x: Any, arrays: Arrays, ndim: int) -> Any:
+    def on_samples(self, x: Any, operations: ArrayOperations, ndim: int) -> Any:
         """Filter an image or an approximation whose last ``ndim`` axes are the spatial ones."""
         return x
 

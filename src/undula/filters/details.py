@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..errors import ArgumentError
-from .arrays import item_size
 from .base import BandLimits, Details, FilterStage, Pyramid, check_number
 from .deprecation import accept_former_names
 from .noise import estimate_noise
+from .operations import item_size
 
 __all__ = ["Contrast", "Gain"]
 
@@ -40,8 +40,8 @@ class Gain(FilterStage):
 
     def limits(self, details: Details, pyramid: Pyramid) -> BandLimits:
         """Return the gains of all bands."""
-        bands = [(level, key) for level, level_bands in enumerate(details) for key in level_bands]
-        gains: list[Any] = [float(self._gains[min(level, len(self._gains) - 1)]) for level, _ in bands]
+        bands = [(index, key) for index, level_bands in enumerate(details) for key in level_bands]
+        gains: list[Any] = [float(self._gains[min(index, len(self._gains) - 1)]) for index, _ in bands]
         return BandLimits("gain", bands, gains, gains)
 
     def on_details(self, details: Details, pyramid: Pyramid) -> Details:
@@ -92,16 +92,16 @@ class Contrast(FilterStage):
         """Amplify each band by its own statistics."""
         sigma = estimate_noise(details, pyramid, self.sigma)
         return [
-            {key: self._amplify(band, level, key, sigma, pyramid) for key, band in bands.items()}
-            for level, bands in enumerate(details)
+            {key: self._amplify(band, index, key, sigma, pyramid) for key, band in bands.items()}
+            for index, bands in enumerate(details)
         ]
 
-    def _amplify(self, band: Any, level: int, key: str, sigma: Any, pyramid: Pyramid) -> Any:
-        arrays, xp = pyramid.arrays, pyramid.arrays.xp
-        masked, share = pyramid.masked(band, level)
-        scale = 4 * xp.sqrt(arrays.energies([masked])[0] / (item_size(band) * share))
-        top = arrays.spread(arrays.per_item(scale, band), band)
-        noise = arrays.spread(arrays.per_item(sigma * pyramid.norms[level][key], band), band)
+    def _amplify(self, band: Any, index: int, key: str, sigma: Any, pyramid: Pyramid) -> Any:
+        operations, xp = pyramid.operations, pyramid.operations.xp
+        masked, share = pyramid.masked(band, index)
+        scale = 4 * xp.sqrt(operations.energies([masked])[0] / (item_size(band) * share))
+        top = operations.spread(operations.per_item(scale, band), band)
+        noise = operations.spread(operations.per_item(sigma * pyramid.norms[index][key], band), band)
         tiny = 1e-6 * top + float(xp.finfo(band.dtype).smallest_normal)
         magnitude = xp.abs(band) + tiny
         gain = xp.minimum((top / magnitude) ** self.amount, xp.full_like(band, self.max_gain))

@@ -13,9 +13,9 @@ from ..arrays import numpy_array
 from ..errors import ArgumentError, ArgumentTypeError
 from ..functions import dwtn
 from ..wavelets import Wavelet, as_wavelet
-from .arrays import HOST, arrays_for
 from .deprecation import accept_former_names
 from .noise import robust_sigma
+from .operations import NUMPY_OPERATIONS, operations_for
 from .pipeline import Pipeline, valid_coefficients
 from .planes import AUTO, ImagePlanes
 from .verbs import Denoising, Despeckling, Enhancing, Sharpening
@@ -130,7 +130,7 @@ def _noise_map(
     image: Any, sigma: Any, regions: int | None, channel_axis: Any, axes: Any, mask: Any
 ) -> NDArray[Any]:
     """Return the noise at each sample."""
-    if not arrays_for(image).host:
+    if not operations_for(image).host:
         raise ArgumentTypeError(
             "regions, and one sigma per sample, need a NumPy array; copy the image to the host"
         )
@@ -158,7 +158,9 @@ def _regional_noise(planar: ImagePlanes, size: int) -> NDArray[Any]:
     ndim = planar.ndim
     band = np.abs(dwtn(planar.planes, "db2", axes=tuple(range(1, 1 + ndim)))["d" * ndim])
     if planar.valid is not None:  # Zeros are not counted.
-        band *= valid_coefficients(HOST, planar.valid, [{"d": band}], ndim, as_wavelet("db2"), False)[0]
+        band *= valid_coefficients(
+            NUMPY_OPERATIONS, planar.valid, [{"d": band}], ndim, as_wavelet("db2"), False
+        )[0]
     shape = planar.planes.shape[1:]
     counts = [max(1, round(n / size)) for n in shape]
     noise = np.empty((band.shape[0], *counts))
@@ -168,7 +170,7 @@ def _regional_noise(planar: ImagePlanes, size: int) -> NDArray[Any]:
             for n, k, c in zip(band.shape[1:], index[1:], counts, strict=True)
         )
         coefficients = np.ascontiguousarray(band[(index[0], *region)])
-        noise[index] = robust_sigma(HOST, coefficients[None])[0]
+        noise[index] = robust_sigma(NUMPY_OPERATIONS, coefficients[None])[0]
         if planar.valid is not None and not coefficients.any():
             noise[index] = np.nan
     for item in noise:  # Regions without valid samples get the median of the others.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from .arrays import Arrays
+from .operations import ArrayOperations
 from .spatial import gaussian
 
 __all__ = ["fill_holes"]
 
 
-def fill_holes(arrays: Arrays, planes: Any, valid: Any, ndim: int) -> Any:
+def fill_holes(operations: ArrayOperations, planes: Any, valid: Any, ndim: int) -> Any:
     """Replace invalid samples by a smooth surface, which approaches the mean far from valid samples."""
-    xp = arrays.xp
+    xp = operations.xp
     weights = xp.astype(xp.broadcast_to(valid, planes.shape), planes.dtype)
     known = xp.where(valid, planes, xp.zeros_like(planes))
     axes = tuple(range(1, len(planes.shape)))
@@ -22,7 +22,7 @@ def fill_holes(arrays: Arrays, planes: Any, valid: Any, ndim: int) -> Any:
     # The narrowest window with a valid sample in it determines the surface.
     for sigma in (16.0, 4.0, 1.5):
         taps = gaussian(sigma)
-        blurred, coverage = (arrays.convolve(part, taps, ndim) for part in (known, weights))
+        blurred, coverage = (operations.convolve(part, taps, ndim) for part in (known, weights))
         covered = coverage > 1e-3
         local_mean = blurred / xp.where(covered, coverage, xp.ones_like(coverage))
         surface = xp.where(covered, local_mean, surface)

@@ -18,8 +18,8 @@ from ..arrays import given_array
 from ..errors import ArgumentError, ArgumentTypeError
 from ..functions import dwtn
 from ..wavelets import Wavelet
-from .arrays import NORMAL_MEDIAN, Arrays, arrays_for, rounding_floor
 from .base import Details, Pyramid
+from .operations import NORMAL_MEDIAN, ArrayOperations, operations_for, rounding_floor
 
 __all__ = ["band_norms", "estimate_noise", "estimate_sigma", "robust_sigma"]
 
@@ -40,20 +40,20 @@ def band_norms(wavelet: Wavelet, levels: int) -> tuple[tuple[float, float], ...]
     return tuple(norms)
 
 
-def robust_sigma(arrays: Arrays, band: Any, norm: float = 1.0, floor: Any = 0.0) -> Any:
+def robust_sigma(operations: ArrayOperations, band: Any, norm: float = 1.0, floor: Any = 0.0) -> Any:
     """Estimate the noise of each item from a band; magnitudes up to ``floor`` count as zero."""
-    return arrays.median_magnitude(band, floor) / (NORMAL_MEDIAN * norm)
+    return operations.median_magnitude(band, floor) / (NORMAL_MEDIAN * norm)
 
 
 def estimate_noise(details: Details, pyramid: Pyramid, sigma: float | None = None) -> Any:
     """Return the noise of each item: as given, as known of the pyramid, or from the finest diagonal band."""
     diagonal = "d" * pyramid.ndim
     if sigma is not None:
-        return pyramid.arrays.per_item(sigma, details[0][diagonal])
+        return pyramid.operations.per_item(sigma, details[0][diagonal])
     if pyramid.sigma is not None:
         return pyramid.sigma
     masked, _ = pyramid.masked(details[0][diagonal], 0)
-    return robust_sigma(pyramid.arrays, masked, pyramid.norms[0][diagonal], pyramid.floor)
+    return robust_sigma(pyramid.operations, masked, pyramid.norms[0][diagonal], pyramid.floor)
 
 
 def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_axis: int | None = None) -> Any:
@@ -90,7 +90,7 @@ def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_ax
     ndim = len(x.shape)
     if ndim == 0 or 0 in x.shape:
         raise ArgumentError(f"an array with samples is needed, got shape {tuple(x.shape)}")
-    arrays = arrays_for(x)
+    operations = operations_for(x)
     if channel_axis is not None:
         if not -ndim <= channel_axis < ndim:
             raise ArgumentError(f"channel_axis must be from {-ndim} to {ndim - 1}, got {channel_axis}")
@@ -102,17 +102,17 @@ def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_ax
             f"the last axis has {x.shape[-1]} samples; if these are channels, pass channel_axis=-1",
             stacklevel=2,
         )
-    if arrays.host and not np.isfinite(x).all():
+    if operations.host and not np.isfinite(x).all():
         x = np.where(np.isfinite(x), x, np.nan)  # Coefficients near a NaN become NaN, and are ignored.
-    if arrays.host and x.dtype.kind == "f" and not np.isfinite(x).any():
+    if operations.host and x.dtype.kind == "f" and not np.isfinite(x).any():
         raise ArgumentError("all samples are NaN or infinite")
     if 1 in x.shape and max(x.shape) > 1:  # There is no noise along an axis of one sample.
-        x = arrays.xp.reshape(x, tuple(n for n in x.shape if n > 1))
+        x = operations.xp.reshape(x, tuple(n for n in x.shape if n > 1))
         ndim = len(x.shape)
     bands = dwtn(x, "db2")
     low, diagonal = (bands[letter * ndim][None, ...] for letter in "ad")
-    floor = rounding_floor(arrays, low[..., :: max(1, low.shape[-1] // 64)], 1, ndim)
-    if arrays.host:
+    floor = rounding_floor(operations, low[..., :: max(1, low.shape[-1] // 64)], 1, ndim)
+    if operations.host:
         floor = np.where(np.isfinite(floor), floor, 0)
-    sigma = robust_sigma(arrays, diagonal, 1.0, floor)[0]
-    return float(sigma) if arrays.host else sigma
+    sigma = robust_sigma(operations, diagonal, 1.0, floor)[0]
+    return float(sigma) if operations.host else sigma

@@ -24,10 +24,10 @@ from ..functions import dwtn_max_level
 from ..lowering.borders import MODES, check_mode
 from ..wavelets import Wavelet, as_wavelet, wavelist
 from . import shifts
-from .arrays import Arrays, rounding_floor, take
 from .background import scan_masks
 from .base import Details
 from .noise import band_norms
+from .operations import ArrayOperations, rounding_floor, take
 from .pictures import picture
 from .planes import AUTO, COLORS, ImagePlanes
 from .rules import like
@@ -35,12 +35,11 @@ from .shrinkage import LOCAL_METHODS
 from .speckle import KINDS, MULTIPLICATIVE, Logarithm, check_looks
 from .stages import FilterStage, Gain, Pyramid, Shrink, as_stage
 from .trace import RunOptions, Trace
-from .transforms import PipelineTransform
+from .transforms import MAX_LEVELS, PipelineTransform
 
 __all__ = ["Pipeline", "Views", "valid_coefficients"]
 
 DEFAULT_LEVELS = 4
-MAX_LEVELS = 64  # No array is large enough for more.
 JSON_VERSION = 1
 
 
@@ -131,7 +130,7 @@ class Pipeline:
 
     @property
     def _shifted_levels(self) -> int:
-        return shifts.ALL_LEVELS if self.invariant is True else int(self.invariant)
+        return MAX_LEVELS if self.invariant is True else int(self.invariant)
 
     def __str__(self) -> str:
         name = as_wavelet(self.wavelet).name
@@ -247,7 +246,7 @@ class Pipeline:
         """
         planar, valid = self.image_planes(x, channel_axis, axes, mask, counted)
         planes = self.on_planes(
-            planar.arrays,
+            planar.operations,
             planar.planes,
             planar.ndim,
             planar.item_sigmas(sigma),
@@ -345,7 +344,7 @@ class Pipeline:
             raise ArgumentError("without a level there is nothing to see; pass level=1 or more")
         backend = backend or "auto"
         trace = Trace(keep=True)
-        arguments = (planar.arrays, planar.planes, 2, planar.item_sigmas(sigma), valid)
+        arguments = (planar.operations, planar.planes, 2, planar.item_sigmas(sigma), valid)
         decimated = replace(self, invariant=False)
         planes = decimated.on_planes(*arguments, RunOptions(backend, trace=trace))
         if self.invariant:
@@ -375,7 +374,7 @@ class Pipeline:
 
     def on_planes(
         self,
-        arrays: Arrays,
+        operations: ArrayOperations,
         x: Any,
         ndim: int,
         sigma: Any = None,
@@ -386,7 +385,7 @@ class Pipeline:
 
         Parameters
         ----------
-        arrays : Arrays
+        operations : ArrayOperations
         x : array of shape (items, ...)
         ndim : int
             Number of spatial axes.
@@ -399,12 +398,23 @@ class Pipeline:
         options = options or RunOptions()
         with nullcontext() if options.trace is None else options.trace.watching():
             if self.speckle not in MULTIPLICATIVE:
-                return self._filter(arrays, x, ndim, sigma, valid, options)
-            logarithm = Logarithm(arrays, self.speckle, self.looks, ndim)
+                return self._filter_planes(operations, x, ndim, sigma, valid, options)
+            logarithm = Logarithm(operations, self.speckle, self.looks, ndim)
             logs = logarithm.forward(x, valid)
-            return logarithm.inverse(self._filter(arrays, logs, ndim, sigma, logarithm.valid, options))
+            return logarithm.inverse(
+                self._filter_planes(operations, logs, ndim, sigma, logarithm.valid, options)
+            )
 
-    def _filter(self, arrays: Arrays, x: Any, ndim: int, sigma: Any, valid: Any, options: RunOptions) -> Any:
+    def _filter_planes(
+        self,
+        operations: ArrayOperations,
+        x: Any,
+        ndim: int,
+        sigma: Any,
+        valid: Any,
+        options: RunOptions,
+    ) -> Any:
+        """Decompose planes, run all stages, and reconstruct; the arguments are those of :meth:`on_planes`."""
         trace = options.trace
         keep = trace is not None and trace.keep
         wavelet = as_wavelet(self.wavelet)
@@ -412,54 +422,54 @@ class Pipeline:
         transform.check(x)
         for stage in self.stages:
             if "image" in stage.places():
-                x = stage.on_samples(x, arrays, ndim)
+                x = stage.on_samples(x, operations, ndim)
         if trace is not None:
-            trace.lap("filter", arrays, x)
+            trace.lap("filter", operations, x)
         shape = tuple(int(n) for n in x.shape[1:])
         levels = self.levels_for(shape)
         stages = [(k, stage) for k, stage in enumerate(self.stages) if "image" not in stage.places()]
         if levels == 0 or not (stages or keep):
             return x
-        low, details, shapes = self._decompose(arrays, x, ndim, levels, transform)
+        low, details, shapes = self._decompose(operations, x, ndim, levels, transform)
         if trace is not None:
-            trace.lap("forward", arrays, low)
+            trace.lap("forward", operations, low)
             if keep:
                 trace.before = (low, details)
         pyramid = Pyramid(
-            arrays,
-            _band_norms(wavelet, levels, ndim),
-            math.prod(shape),
-            ndim,
-            max(0, (wavelet.dec_len - 3) // 2),
-            sigma,
-            valid_coefficients(arrays, valid, details, ndim, wavelet, self.invariant),
+            operations=operations,
+            norms=_band_norms(wavelet, levels, ndim),
+            samples=math.prod(shape),
+            ndim=ndim,
+            offset=max(0, (wavelet.dec_len - 3) // 2),
+            sigma=sigma,
+            valid=valid_coefficients(operations, valid, details, ndim, wavelet, self.invariant),
             overwrite=not keep,
-            floor=rounding_floor(arrays, low, levels, ndim),
+            floor=rounding_floor(operations, low, levels, ndim),
         )
-        fused = None if keep else self._fused_stage([stage for _, stage in stages], arrays, transform)
+        fused = None if keep else self._fused_stage([stage for _, stage in stages], operations, transform)
         for k, stage in stages:
             if "last" in stage.places():
-                low = stage.on_samples(low, arrays, ndim)
+                low = stage.on_samples(low, operations, ndim)
             if "details" in stage.places() and stage is not fused:
                 if trace is not None and keep and isinstance(stage, Shrink):
                     trace.keep_limits(k, stage.limits(details, pyramid), int(x.shape[0]))
                 details = stage.on_details(details, pyramid)
         if trace is not None:
-            trace.lap("filter", arrays, next(iter(details[-1].values())))
+            trace.lap("filter", operations, next(iter(details[-1].values())))
             if keep:
                 trace.after = (low, details)
         if self.invariant:
-            filtered = shifts.inverse(arrays, low, details, shapes, transform, ndim, self._shifted_levels)
+            filtered = shifts.inverse(operations, low, details, shapes, transform, ndim, self._shifted_levels)
         elif fused is not None:
             filtered = self._reconstruct_fused(fused, low, details, pyramid, x, transform)
         else:
             filtered = _reconstruct(low, details, x, transform)
         if trace is not None:
-            trace.lap("inverse", arrays, filtered)
+            trace.lap("inverse", operations, filtered)
         return filtered
 
     def _decompose(
-        self, arrays: Arrays, x: Any, ndim: int, levels: int, transform: PipelineTransform
+        self, operations: ArrayOperations, x: Any, ndim: int, levels: int, transform: PipelineTransform
     ) -> tuple[Any, Details, list[tuple[int, ...]]]:
         """Return the approximation, details finest level first, and for all shifts the decomposed shapes."""
         between = [stage for stage in self.stages if "approximation" in stage.places()]
@@ -467,11 +477,13 @@ class Pipeline:
         def on_approximation(low: Any, level: int) -> Any:
             for stage in between:
                 if getattr(stage, "levels", None) is None or level in stage.levels:
-                    low = stage.on_samples(low, arrays, ndim)
+                    low = stage.on_samples(low, operations, ndim)
             return low
 
         if self.invariant:
-            return shifts.forward(arrays, x, transform, levels, ndim, on_approximation, self._shifted_levels)
+            return shifts.forward(
+                operations, x, transform, levels, ndim, on_approximation, self._shifted_levels
+            )
         axes = tuple(range(1, 1 + ndim))
         if not between and levels <= dwtn_max_level(tuple(x.shape[1:]), transform.wavelet):
             coeffs = transform.decompose(x, levels, axes)
@@ -486,11 +498,11 @@ class Pipeline:
         return low, details, []
 
     def _fused_stage(
-        self, stages: Sequence[FilterStage], arrays: Arrays, transform: PipelineTransform
+        self, stages: Sequence[FilterStage], operations: ArrayOperations, transform: PipelineTransform
     ) -> Shrink | Gain | None:
         """Return the last stage on details if a device can apply it while it reads them for the inverse."""
         on_details = [stage for stage in stages if "details" in stage.places()]
-        on_cpu = arrays.host and on_host(transform.backend)
+        on_cpu = operations.host and on_host(transform.backend)
         if self.invariant or on_cpu or not transform.automatic or not on_details:
             return None
         last = on_details[-1]
@@ -512,22 +524,22 @@ class Pipeline:
         transform: PipelineTransform,
     ) -> Any:
         """Reconstruct on a device that applies thresholds or gains to details while it reads them."""
-        arrays, xp = pyramid.arrays, pyramid.arrays.xp
+        operations, xp = pyramid.operations, pyramid.operations.xp
         limits = stage.limits(details, pyramid)
         assert limits is not None
         pairs = dict(zip(limits.bands, zip(limits.lows, limits.highs, strict=True), strict=True))
         keys = sorted(details[0])
         # For each level, the first thresholds of all bands, then the second ones.
         values = [
-            pairs.get((level, key), (0.0, 0.0))[side]
-            for level in range(len(details))
+            pairs.get((index, key), (0.0, 0.0))[side]
+            for index in range(len(details))
             for side in (0, 1)
             for key in keys
         ]
         counts = (len(details), 2, len(keys))
         per_item = not all(isinstance(value, float) for value in (*limits.lows, *limits.highs))
         if per_item:
-            columns = [arrays.per_item(value, x) for value in values]
+            columns = [operations.per_item(value, x) for value in values]
             table = xp.reshape(xp.stack(columns, axis=-1), (int(x.shape[0]), *counts))
         else:
             table = xp.reshape(like(xp, np.array(values, np.float64), x), counts)
@@ -567,7 +579,12 @@ def _band_norms(wavelet: Wavelet, levels: int, ndim: int) -> list[dict[str, floa
 
 
 def valid_coefficients(
-    arrays: Arrays, valid: Any, details: Details, ndim: int, wavelet: Wavelet, invariant: bool | int
+    operations: ArrayOperations,
+    valid: Any,
+    details: Details,
+    ndim: int,
+    wavelet: Wavelet,
+    invariant: bool | int,
 ) -> list[Any]:
     """Return for each level where the two samples at the centre of each coefficient are valid.
 
@@ -583,7 +600,7 @@ def valid_coefficients(
         for axis in range(1, 1 + ndim):
             count, size = valid.shape[axis], band.shape[len(band.shape) - ndim + axis - 1]
             even, odd = (
-                take(arrays.xp, valid, np.clip(2 * np.arange(size) - delay + side, 0, count - 1), axis)
+                take(operations.xp, valid, np.clip(2 * np.arange(size) - delay + side, 0, count - 1), axis)
                 for side in (0, 1)
             )
             valid = even & odd

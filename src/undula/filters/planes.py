@@ -13,8 +13,8 @@ from ..color.spaces import space
 from ..engines.cpu import filters as cpu
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..lowering.axes import checked_axes
-from .arrays import Arrays, arrays_for
 from .holes import fill_holes
+from .operations import ArrayOperations, operations_for
 
 __all__ = ["AUTO", "COLORS", "ImagePlanes", "align_mask", "find_channel_axis"]
 
@@ -123,10 +123,10 @@ class ImagePlanes:
             unmasked, x = ~np.ma.getmaskarray(x), x.data
         self.image = given_array(x, "image")
         self._original = x
-        self.arrays: Arrays = arrays_for(self.image)
+        self.operations: ArrayOperations = operations_for(self.image)
         self.shape = tuple(int(n) for n in self.image.shape)
         self.dtype = get_backend(self.image).dtype(self.image)
-        if self.arrays.host:
+        if self.operations.host:
             self.dtype = str(self.image.dtype.newbyteorder("="))
         if color not in COLORS:
             raise UnknownNameError("colour", color, COLORS)
@@ -152,7 +152,7 @@ class ImagePlanes:
         self._alpha: Any = None
         self.planes = self._make_planes()
         if self.valid is not None:
-            self.planes = fill_holes(self.arrays, self.planes, self.valid, self.ndim)
+            self.planes = fill_holes(self.operations, self.planes, self.valid, self.ndim)
 
     # --- from the image to planes -----------------------------------------------------------------
 
@@ -160,7 +160,7 @@ class ImagePlanes:
     def _compiled(self) -> bool:
         """Whether the compiled loops for colour images apply."""
         return (
-            self.arrays.host
+            self.operations.host
             and self.mixed
             and self.dtype in ("uint8", "uint16")
             and len(self.shape) == 3
@@ -174,7 +174,7 @@ class ImagePlanes:
         return np.array(space("bt601").mixing(3).weights, float)
 
     def _make_planes(self) -> Any:
-        xp = self.arrays.xp
+        xp = self.operations.xp
         if self._compiled:
             planes = to_planes(self.image, "bt601", channel_axis=self.channel or 0)
             if self.channels == 4:
@@ -184,7 +184,7 @@ class ImagePlanes:
         if self.valid is not None:  # A NaN must not spread to the other channels.
             image = xp.where(self.sample_mask, image, xp.zeros_like(image))
         moved = xp.permute_dims(image, tuple(self.order))
-        if self.arrays.host:
+        if self.operations.host:
             planes = np.ascontiguousarray(moved, dtype=self.working_dtype)
         else:
             planes = xp.astype(moved, getattr(xp, self.working_dtype))
@@ -196,11 +196,11 @@ class ImagePlanes:
 
     def _mix(self, planes: Any, matrix: np.ndarray[Any, Any]) -> Any:
         rows = [sum(float(weight) * planes[k] for k, weight in enumerate(row)) for row in matrix]
-        return self.arrays.xp.stack(rows, axis=0)
+        return self.operations.xp.stack(rows, axis=0)
 
     def _flatten(self, x: Any) -> Any:
         """Join all axes before the spatial ones."""
-        return self.arrays.xp.reshape(x, (-1, *x.shape[len(x.shape) - self.ndim :]))
+        return self.operations.xp.reshape(x, (-1, *x.shape[len(x.shape) - self.ndim :]))
 
     def _check_pixels(self, mask: Any) -> None:
         """Determine whether channels can be mixed although some pixels lack some of them.
@@ -208,8 +208,8 @@ class ImagePlanes:
         The luma of a pixel is known only with all of its channels. If fewer than half of the pixels with a
         valid channel have all of them, channels are not mixed.
         """
-        xp = self.arrays.xp
-        if not self.arrays.host and tuple(mask.shape) != self.shape:
+        xp = self.operations.xp
+        if not self.operations.host and tuple(mask.shape) != self.shape:
             return  # The mask is the same for all channels; no need to wait for the device to say so.
         valid = xp.permute_dims(self.sample_mask, tuple(self.order))[:3]
         complete, partial = xp.all(valid, axis=0), xp.any(valid, axis=0)
@@ -220,19 +220,19 @@ class ImagePlanes:
     def _find_valid(self, mask: Any, unmasked: Any) -> Any:
         """Return where samples are valid, in the layout of the image; None if all are."""
         valid = unmasked
-        if self.arrays.host and self.dtype.startswith("float") and not _all_finite(self.image):
+        if self.operations.host and self.dtype.startswith("float") and not _all_finite(self.image):
             finite = np.isfinite(self.image)
             valid = finite if valid is None else valid & finite
         if mask is not None:
-            mask = align_mask(mask, self.arrays.xp, self.shape, self.channel, self.axes)
+            mask = align_mask(mask, self.operations.xp, self.shape, self.channel, self.axes)
             valid = mask if valid is None else valid & mask
-        if valid is not None and self.arrays.host and not valid.any():
+        if valid is not None and self.operations.host and not valid.any():
             raise ArgumentError("no sample is valid: all are masked or NaN")
         return valid
 
     def arrange(self, mask: Any) -> Any:
         """Convert a mask from the layout of the image to that of the planes."""
-        xp = self.arrays.xp
+        xp = self.operations.xp
         moved = xp.permute_dims(mask, tuple(self.order))
         if self.mixed:
             moved = xp.all(moved[:3], axis=0, keepdims=True)
@@ -259,13 +259,13 @@ class ImagePlanes:
             variances = np.broadcast_to(sigmas, (self.channels,))[:3] ** 2
             sigmas = np.sqrt((self._weights**2) @ variances)
         repeated = np.repeat(sigmas, int(self.planes.shape[0]) // len(sigmas))
-        return self.arrays.per_item(repeated, self.planes)
+        return self.operations.per_item(repeated, self.planes)
 
     # --- and back ---------------------------------------------------------------------------------
 
     def to_image(self, planes: Any) -> Any:
         """Convert filtered planes to an image of the original layout, dtype and library."""
-        xp = self.arrays.xp
+        xp = self.operations.xp
         if self._compiled:
             if self._alpha is not None:
                 planes = np.concatenate([planes, self._alpha])
@@ -283,7 +283,7 @@ class ImagePlanes:
         """Reorder planes of all channels to the layout of the image."""
         sizes = tuple(self.shape[axis] for axis in self.order)
         inverse = tuple(self.order.index(axis) for axis in range(len(self.order)))
-        return self.arrays.xp.permute_dims(self.arrays.xp.reshape(planes, sizes), inverse)
+        return self.operations.xp.permute_dims(self.operations.xp.reshape(planes, sizes), inverse)
 
     def restore(self, x: Any) -> Any:
         """Convert floats in the layout of the image to its dtype and library, keeping invalid samples."""
@@ -291,29 +291,29 @@ class ImagePlanes:
 
     def _to_dtype(self, x: Any) -> Any:
         """Convert to the dtype of the image; integers are rounded and clipped to its range."""
-        xp = self.arrays.xp
-        dtype = getattr(xp, self.dtype) if not self.arrays.host else self.image.dtype.newbyteorder("=")
-        if self.arrays.host and dtype.kind in "iu" and dtype.itemsize <= 4 and x.dtype.kind == "f":
+        xp = self.operations.xp
+        dtype = getattr(xp, self.dtype) if not self.operations.host else self.image.dtype.newbyteorder("=")
+        if self.operations.host and dtype.kind in "iu" and dtype.itemsize <= 4 and x.dtype.kind == "f":
             return cpu.rounded(x, dtype)
         if not self.dtype.startswith("float"):
             info = np.iinfo(self.dtype)
             # The largest 64-bit integers are not floats; the next smaller float is the limit.
             largest = float(info.max) if info.bits <= 32 else float(np.nextafter(float(info.max), 0))
             x = xp.clip(xp.round(x), float(info.min), largest)
-        if self.arrays.host:
+        if self.operations.host:
             return np.ascontiguousarray(x, dtype=dtype)
         return xp.astype(x, dtype)
 
     def join(self, mixed: Any, separate: Any) -> Any:
         """Take pixels with all of their channels from one image, and the others from another."""
-        xp, axis = self.arrays.xp, self.channel or 0
+        xp, axis = self.operations.xp, self.channel or 0
         channels = (*[slice(None)] * axis, slice(3))
         complete = xp.all(self.sample_mask[channels], axis=axis, keepdims=True)
         return self._as_original(xp.where(complete, *(given_array(image) for image in (mixed, separate))))
 
     def _keep_invalid(self, x: Any) -> Any:
         """Return the filtered samples where they are valid, and the original ones elsewhere."""
-        return x if self.valid is None else self.arrays.xp.where(self.sample_mask, x, self.image)
+        return x if self.valid is None else self.operations.xp.where(self.sample_mask, x, self.image)
 
     def _as_original(self, x: Any) -> Any:
         """Return an image as an array of the library of the original."""

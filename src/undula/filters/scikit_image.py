@@ -13,8 +13,8 @@ from ..arrays import numpy_array
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..functions import dwtn_max_level, wavedecn, waverecn
 from ..wavelets import Wavelet, as_wavelet
-from .arrays import HOST, rounding_floor
 from .noise import robust_sigma
+from .operations import NUMPY_OPERATIONS, rounding_floor
 
 __all__ = ["denoise_wavelet"]
 
@@ -156,15 +156,17 @@ def _denoise_plane(
     plane = np.ascontiguousarray(plane)
     low, *details = wavedecn(plane, wavelet, level=levels)
     if sigma is None:
-        floor = rounding_floor(HOST, low[None], levels, plane.ndim)
-        sigma = float(robust_sigma(HOST, details[-1]["d" * plane.ndim][None], 1.0, floor)[0])
+        floor = rounding_floor(NUMPY_OPERATIONS, low[None], levels, plane.ndim)
+        sigma = float(robust_sigma(NUMPY_OPERATIONS, details[-1]["d" * plane.ndim][None], 1.0, floor)[0])
     bands = [band[None] for level in details for band in level.values()]
     limits = [sigma * math.sqrt(2 * math.log(plane.size))] * len(bands)
     if method == "BayesShrink":
         tiny = float(np.finfo(low.dtype).eps)
-        energies = [float(e[0]) / band.size for e, band in zip(HOST.energies(bands), bands, strict=True)]
+        energies = [
+            float(e[0]) / band.size for e, band in zip(NUMPY_OPERATIONS.energies(bands), bands, strict=True)
+        ]
         limits = [sigma * sigma / math.sqrt(max(energy - sigma * sigma, tiny)) for energy in energies]
-    HOST.shrink(bands, mode, limits, limits, overwrite=True)
+    NUMPY_OPERATIONS.shrink(bands, mode, limits, limits, overwrite=True)
     return waverecn([low, *details], wavelet, shape=plane.shape).astype(plane.dtype, copy=False)
 
 

@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .arrays import Arrays, item_size
+from .operations import ArrayOperations, item_size
 
 __all__ = ["THRESHOLD_METHODS", "select_thresholds"]
 
@@ -29,7 +29,7 @@ THRESHOLD_METHODS = ("bayes", "sure", "hybrid", "minimax", "universal")
 
 
 def select_thresholds(
-    arrays: Arrays,
+    operations: ArrayOperations,
     method: str,
     bands: Sequence[Any],
     sigmas: Sequence[Any],
@@ -40,7 +40,7 @@ def select_thresholds(
 
     Parameters
     ----------
-    arrays : Arrays
+    operations : ArrayOperations
     method : {"bayes", "sure", "hybrid", "minimax", "universal"}
     bands : sequence of array
     sigmas : sequence of array
@@ -61,12 +61,12 @@ def select_thresholds(
         factor = 0.3936 + 0.1829 * math.log2(samples) if samples > 32 else 0.0
         return [sigma * factor for sigma in sigmas]
     if method == "bayes":
-        rows = zip(arrays.energies(bands), bands, sigmas, shares, strict=True)
+        rows = zip(operations.energies(bands), bands, sigmas, shares, strict=True)
         return [
-            _bayes(arrays.xp, energy / (item_size(band) * share), sigma)
+            _bayes(operations.xp, energy / (item_size(band) * share), sigma)
             for energy, band, sigma, share in rows
         ]
-    return [_sure(arrays, *row, method == "hybrid") for row in zip(bands, sigmas, shares, strict=True)]
+    return [_sure(operations, *row, method == "hybrid") for row in zip(bands, sigmas, shares, strict=True)]
 
 
 def _bayes(xp: Any, mean_square: Any, sigma: Any) -> Any:
@@ -76,22 +76,22 @@ def _bayes(xp: Any, mean_square: Any, sigma: Any) -> Any:
     return sigma / xp.sqrt(xp.maximum(signal, xp.full_like(signal, 1e-12)))
 
 
-def _sure(arrays: Arrays, band: Any, sigma: Any, share: Any, hybrid: bool) -> Any:
+def _sure(operations: ArrayOperations, band: Any, sigma: Any, share: Any, hybrid: bool) -> Any:
     """Evaluate Stein's risk estimate at each magnitude of a band and return the magnitude of least risk.
 
     Each of the zeros that stand for invalid coefficients lowers the estimate by 1, whatever the threshold, so
     that they do not influence which threshold has the least risk.
     """
-    xp = arrays.xp
+    xp = operations.xp
     count = item_size(band)
-    valid_counts = arrays.per_item(count * share, band)
+    valid_counts = operations.per_item(count * share, band)
     noise = xp.reshape(sigma, (-1, 1))
     magnitudes = xp.sort(xp.abs(xp.reshape(band, (band.shape[0], -1))), axis=1)
     scaled = magnitudes / xp.maximum(noise, xp.full_like(noise, 1e-30))
     squares = scaled * scaled
     energy_below = xp.cumulative_sum(squares, axis=1)
     ranks = xp.reshape(xp.astype(xp.arange(1, count + 1), squares.dtype), (1, -1))
-    if not arrays.host:
+    if not operations.host:
         from array_api_compat import device, to_device
 
         ranks = to_device(ranks, device(band))

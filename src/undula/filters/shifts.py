@@ -27,20 +27,18 @@ from ..engines.threads import run
 from ..errors import ArgumentError
 from ..lowering.axes import checked_axes
 from ..lowering.borders import band_length
-from .arrays import Arrays, arrays_for
 from .base import Details
+from .operations import ArrayOperations, operations_for
 from .rules import like
-from .transforms import PipelineTransform
+from .transforms import MAX_LEVELS, PipelineTransform
 
-__all__ = ["ALL_LEVELS", "cycle_spin", "forward", "inverse"]
-
-ALL_LEVELS = 64  # No array has more levels.
+__all__ = ["cycle_spin", "forward", "inverse"]
 
 
-def _prepend_mirrored(arrays: Arrays, x: Any, ndim: int, padded: Any = None) -> Any:
+def _prepend_mirrored(operations: ArrayOperations, x: Any, ndim: int, padded: Any = None) -> Any:
     """Prepend a mirrored sample along each spatial axis; ``padded`` holds ``x`` with room for it, if any."""
     axes = range(len(x.shape) - ndim, len(x.shape))
-    if arrays.host:
+    if operations.host:
         if padded is None:
             padded = _empty_padded(x.shape, x.dtype, ndim)
             padded[(..., *[slice(1, None)] * ndim)] = x
@@ -52,7 +50,7 @@ def _prepend_mirrored(arrays: Arrays, x: Any, ndim: int, padded: Any = None) -> 
     for axis in axes:
         mirrored = 1 if x.shape[axis] > 1 else 0
         first = x[(*[slice(None)] * axis, slice(mirrored, mirrored + 1), ...)]
-        x = arrays.xp.concat([first, x], axis=axis)
+        x = operations.xp.concat([first, x], axis=axis)
     return x
 
 
@@ -73,19 +71,19 @@ def _shifted_view(padded: Any, shift: tuple[int, ...], counts: tuple[int, ...]) 
 
 
 def forward(
-    arrays: Arrays,
+    operations: ArrayOperations,
     x: Any,
     transform: PipelineTransform,
     levels: int,
     ndim: int,
     on_approximation: Callable[[Any, int], Any] | None = None,
-    shifted_levels: int = ALL_LEVELS,
+    shifted_levels: int = MAX_LEVELS,
 ) -> tuple[Any, Details, list[tuple[int, ...]]]:
     """Decompose arrays for all shifts.
 
     Parameters
     ----------
-    arrays : Arrays
+    operations : ArrayOperations
     x : array of shape (items, ...)
     transform : PipelineTransform
     levels : int
@@ -114,13 +112,13 @@ def forward(
             unchanged, low = low, on_approximation(low, level)
             padded = padded if unchanged is low else None
         counts = tuple(int(n) for n in low.shape[2:])
-        padded = _prepend_mirrored(arrays, low, ndim, padded)
+        padded = _prepend_mirrored(operations, low, ndim, padded)
         views = [_shifted_view(padded, shift, counts) for shift in _shifts(level, ndim, shifted_levels)]
-        if arrays.host:
+        if operations.host:
             low, bands, padded = _host_level(views, transform, axes)
         else:
             parts = [transform.decompose_level(view, axes) for view in views]
-            bands = {key: arrays.xp.concat([part[key] for part in parts], axis=1) for key in parts[0]}
+            bands = {key: operations.xp.concat([part[key] for part in parts], axis=1) for key in parts[0]}
             low = bands.pop("a" * ndim)
         details.append(bands)
         shapes.append(counts)
@@ -150,13 +148,13 @@ def _host_level(
 
 
 def inverse(
-    arrays: Arrays,
+    operations: ArrayOperations,
     low: Any,
     details: Details,
     shapes: list[tuple[int, ...]],
     transform: PipelineTransform,
     ndim: int,
-    shifted_levels: int = ALL_LEVELS,
+    shifted_levels: int = MAX_LEVELS,
 ) -> Any:
     """Return the mean over the reconstructions of all shifts; the arguments are those of :func:`forward`."""
     axes = tuple(range(2, 2 + ndim))
@@ -171,10 +169,10 @@ def inverse(
             coeffs = {key: band[:, nodes] for key, band in bands.items()}
             parts[number] = transform.recompose_level(coeffs, shape, axes)
 
-        _for_all_shifts(reconstruct, len(shifts), transform.backend if arrays.host else "device")
+        _for_all_shifts(reconstruct, len(shifts), transform.backend if operations.host else "device")
         low = parts[0]
         for number, shift in enumerate(shifts[1:], 1):
-            low = _add_shifted(arrays, low, parts[number], shift, number == len(shifts) - 1)
+            low = _add_shifted(operations, low, parts[number], shift, number == len(shifts) - 1)
     return low[:, 0]
 
 
@@ -187,13 +185,13 @@ def _for_all_shifts(work: Callable[[int], None], count: int, backend: str) -> No
         work(number)
 
 
-def _add_shifted(arrays: Arrays, total: Any, y: Any, shift: tuple[int, ...], last: bool) -> Any:
+def _add_shifted(operations: ArrayOperations, total: Any, y: Any, shift: tuple[int, ...], last: bool) -> Any:
     """Add the reconstruction of a shift, shifted back; with the last one, turn the sum into the mean."""
-    if arrays.host and len(shift) == 2:
+    if operations.host and len(shift) == 2:
         planes = [a.reshape(-1, *a.shape[-2:]) for a in (y, total)]
         cpu.add_shifted(planes[0], planes[1], *shift, last)
         return total
-    xp = arrays.xp
+    xp = operations.xp
     first_axis = len(y.shape) - len(shift)
     aligned = y
     for axis, s in enumerate(shift, first_axis):
@@ -245,7 +243,7 @@ def cycle_spin(
     True
     """
     x = given_array(x, "x")
-    xp, ndim = arrays_for(x).xp, len(x.shape)
+    xp, ndim = operations_for(x).xp, len(x.shape)
     if isinstance(axes, (int, np.integer)):
         axes = (axes,)
     axes = tuple(range(ndim)) if axes is None else tuple(checked_axes(tuple(axes), ndim))

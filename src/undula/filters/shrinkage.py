@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..errors import ArgumentError
-from .arrays import LocalWindow
 from .base import (
     BandLimits,
     Details,
@@ -22,6 +21,7 @@ from .base import (
     replace_bands,
 )
 from .noise import estimate_noise, robust_sigma
+from .operations import LocalWindow
 from .rules import THRESHOLD_RULES
 from .selection import THRESHOLD_METHODS, select_thresholds
 
@@ -101,17 +101,17 @@ class Shrink(FilterStage):
         if self.threshold is not None:
             object.__setattr__(self, "threshold", _frozen_thresholds(self.threshold))
 
-    def _given(self, level: int, key: str) -> float:
-        """Return the threshold that was given for a band."""
+    def _given(self, index: int, key: str) -> float:
+        """Return the threshold that was given for a band, index 0 being the finest level."""
         threshold = self.threshold
         if isinstance(threshold, tuple):
-            threshold = threshold[min(level, len(threshold) - 1)]
+            threshold = threshold[min(index, len(threshold) - 1)]
         if not isinstance(threshold, tuple):
             return float(threshold)
         by_key = dict(threshold)
         if key not in by_key:
             raise ArgumentError(
-                f"the thresholds of level {level + 1} have no band {key!r}; they have {sorted(by_key)}"
+                f"the thresholds of level {index + 1} have no band {key!r}; they have {sorted(by_key)}"
             )
         return float(by_key[key])
 
@@ -132,39 +132,39 @@ class Shrink(FilterStage):
         self._check_pyramid(details)
         if self.method in LOCAL_METHODS:
             return None
-        places = self._places(details)
+        selected = self._selected_bands(details)
         if self.method == "given":
-            lows: list[Any] = [self.strength * self._given(level, key) for level, key in places]
+            lows: list[Any] = [self.strength * self._given(index, key) for index, key in selected]
         else:
-            bands, sigmas, shares = self._noise(details, places, pyramid)
+            bands, sigmas, shares = self._noise(details, selected, pyramid)
             thresholds = select_thresholds(
-                pyramid.arrays, self.method, bands, sigmas, pyramid.samples, shares
+                pyramid.operations, self.method, bands, sigmas, pyramid.samples, shares
             )
             lows = [self.strength * low for low in thresholds]
-        return BandLimits(self.rule, places, lows, [self.second * low for low in lows])
+        return BandLimits(self.rule, selected, lows, [self.second * low for low in lows])
 
-    def _places(self, details: Details) -> list[tuple[int, str]]:
-        """Return level and key of the bands to shrink."""
+    def _selected_bands(self, details: Details) -> list[tuple[int, str]]:
+        """Return the index of the level, 0 being the finest, and the key of the bands to shrink."""
         return [
-            (level, key)
-            for level, bands in enumerate(details)
-            if self.levels is None or level + 1 in self.levels
+            (index, key)
+            for index, bands in enumerate(details)
+            if self.levels is None or index + 1 in self.levels
             for key in bands
             if self.bands is None or key in self.bands
         ]
 
     def _noise(
-        self, details: Details, places: list[tuple[int, str]], pyramid: Pyramid
+        self, details: Details, selected: list[tuple[int, str]], pyramid: Pyramid
     ) -> tuple[list[Any], list[Any], list[Any]]:
         """Return the valid part of some bands, the noise of their items, and their valid shares."""
-        masked = [pyramid.masked(details[level][key], level) for level, key in places]
+        masked = [pyramid.masked(details[index][key], index) for index, key in selected]
         bands = [band for band, _ in masked]
         known = self.sigma is not None or pyramid.sigma is not None
-        if not known and (self.method == "given" or self.noise == "bands"):
-            sigmas = [robust_sigma(pyramid.arrays, band) for band in bands]
+        if self.noise == "bands" and not known:
+            sigmas = [robust_sigma(pyramid.operations, band) for band in bands]
         else:
             sigma = estimate_noise(details, pyramid, self.sigma)
-            sigmas = [sigma * pyramid.norms[level][key] for level, key in places]
+            sigmas = [sigma * pyramid.norms[index][key] for index, key in selected]
         return bands, sigmas, [share for _, share in masked]
 
     def on_details(self, details: Details, pyramid: Pyramid) -> Details:
@@ -172,32 +172,32 @@ class Shrink(FilterStage):
         limits = self.limits(details, pyramid)
         if limits is not None:
             return limits.apply(details, pyramid)
-        places = self._places(details)
-        _, sigmas, _ = self._noise(details, places, pyramid)
+        selected = self._selected_bands(details)
+        _, sigmas, _ = self._noise(details, selected, pyramid)
         bands = [
-            self._shrink_locally(details, level, key, sigma, pyramid)
-            for (level, key), sigma in zip(places, sigmas, strict=True)
+            self._shrink_locally(details, index, key, sigma, pyramid)
+            for (index, key), sigma in zip(selected, sigmas, strict=True)
         ]
-        return replace_bands(details, places, bands)
+        return replace_bands(details, selected, bands)
 
-    def _shrink_locally(self, details: Details, level: int, key: str, sigma: Any, pyramid: Pyramid) -> Any:
-        band = details[level][key]
-        parents, weight = self._parents(details, level, key, pyramid)
+    def _shrink_locally(self, details: Details, index: int, key: str, sigma: Any, pyramid: Pyramid) -> Any:
+        band = details[index][key]
+        parents, weight = self._parents(details, index, key, pyramid)
         bivariate = self.method == "bivariate"
         factor = self.strength
         if bivariate:  # √3 is for a pair of child and parent, √2 for a coefficient without a parent.
             factor *= math.sqrt(2 if parents is None else 3)
         window = LocalWindow(self.radius, factor, weight, pyramid.offset, bivariate)
-        return pyramid.arrays.shrink_locally(band, parents, sigma, window, pyramid.ndim)
+        return pyramid.operations.shrink_locally(band, parents, sigma, window, pyramid.ndim)
 
-    def _parents(self, details: Details, level: int, key: str, pyramid: Pyramid) -> tuple[Any, float]:
+    def _parents(self, details: Details, index: int, key: str, pyramid: Pyramid) -> tuple[Any, float]:
         """Return the band of the next coarser level, and the ratio of the noise power of both bands."""
-        if self.method == "block" or level + 1 >= len(details):
+        if self.method == "block" or index + 1 >= len(details):
             return None, 1.0
-        parents = details[level + 1][key]
+        parents = details[index + 1][key]
         if len(parents.shape) > pyramid.ndim + 1:  # Of all shifts, take the parents that were not shifted.
-            parents = parents[:, : details[level][key].shape[1]]
-        return parents, (pyramid.norms[level][key] / pyramid.norms[level + 1][key]) ** 2
+            parents = parents[:, : details[index][key].shape[1]]
+        return parents, (pyramid.norms[index][key] / pyramid.norms[index + 1][key]) ** 2
 
 
 def _frozen_thresholds(value: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..errors import ArgumentError
-from .arrays import Arrays
 from .base import Details, FilterStage, Pyramid, check_choice, check_levels, check_number
+from .operations import ArrayOperations
 
 __all__ = ["PLACES", "Blur", "Laplace", "Spatial", "Unsharp", "gaussian"]
 
@@ -49,7 +49,7 @@ class Spatial(FilterStage):
     def on_details(self, details: Details, pyramid: Pyramid) -> Details:
         """Filter each band separately."""
         return [
-            {key: self.on_samples(band, pyramid.arrays, pyramid.ndim) for key, band in bands.items()}
+            {key: self.on_samples(band, pyramid.operations, pyramid.ndim) for key, band in bands.items()}
             if self.levels is None or level in self.levels
             else bands
             for level, bands in enumerate(details, 1)
@@ -90,9 +90,9 @@ class Blur(Spatial):
         check_number(self.sigma, "sigma")
         _check_width(self.sigma)
 
-    def on_samples(self, x: Any, arrays: Arrays, ndim: int) -> Any:
+    def on_samples(self, x: Any, operations: ArrayOperations, ndim: int) -> Any:
         """Return the blurred samples."""
-        return x if self.sigma == 0 else arrays.convolve(x, gaussian(self.sigma), ndim)
+        return x if self.sigma == 0 else operations.convolve(x, gaussian(self.sigma), ndim)
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,9 +119,9 @@ class Unsharp(Spatial):
         _check_width(self.sigma)
         check_number(self.amount, "amount")
 
-    def on_samples(self, x: Any, arrays: Arrays, ndim: int) -> Any:
+    def on_samples(self, x: Any, operations: ArrayOperations, ndim: int) -> Any:
         """Return the sharpened samples."""
-        return x + self.amount * (x - arrays.convolve(x, gaussian(self.sigma), ndim))
+        return x + self.amount * (x - operations.convolve(x, gaussian(self.sigma), ndim))
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,11 +147,11 @@ class Laplace(Spatial):
         check_number(self.amount, "amount")
         check_choice(self.kernel, "kernel", KERNELS)
 
-    def on_samples(self, x: Any, arrays: Arrays, ndim: int) -> Any:
+    def on_samples(self, x: Any, operations: ArrayOperations, ndim: int) -> Any:
         """Return the sharpened samples."""
         if self.kernel == "diagonal":
-            return x - self.amount * (arrays.convolve(x, np.ones(3), ndim) - 3**ndim * x)
+            return x - self.amount * (operations.convolve(x, np.ones(3), ndim) - 3**ndim * x)
         laplacian = x * 0
         for axis in range(ndim):
-            laplacian = laplacian + arrays.convolve_axis(x, np.array([1.0, -2.0, 1.0]), axis, ndim)
+            laplacian = laplacian + operations.convolve_axis(x, np.array([1.0, -2.0, 1.0]), axis, ndim)
         return x - self.amount * laplacian

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
-from .arrays import Arrays
 from .holes import fill_holes
+from .operations import ArrayOperations
 
 __all__ = ["KINDS", "MULTIPLICATIVE", "Logarithm", "check_looks", "digamma", "looks_of", "trigamma"]
 
@@ -79,7 +79,7 @@ class Logarithm:
 
     Parameters
     ----------
-    arrays : Arrays
+    operations : ArrayOperations
     kind : {"intensity", "amplitude"}
     looks : float, optional
         Number of looks; the bias is estimated if None.
@@ -92,8 +92,10 @@ class Logarithm:
         After :meth:`forward`, where samples are valid and have a logarithm; None if all do.
     """
 
-    def __init__(self, arrays: Arrays, kind: str, looks: float | None = None, ndim: int = 2) -> None:
-        self.arrays, self.kind, self.looks, self.ndim = arrays, kind, looks, ndim
+    def __init__(
+        self, operations: ArrayOperations, kind: str, looks: float | None = None, ndim: int = 2
+    ) -> None:
+        self.operations, self.kind, self.looks, self.ndim = operations, kind, looks, ndim
         self.valid: Any = None
 
     def forward(self, x: Any, valid: Any) -> Any:
@@ -101,20 +103,20 @@ class Logarithm:
 
         On a device, negative samples are treated as zeros, because the host would have to wait for an error.
         """
-        xp = self.arrays.xp
-        if self.arrays.host and bool((x < 0).any()):
+        xp = self.operations.xp
+        if self.operations.host and bool((x < 0).any()):
             raise ArgumentError(
                 f"intensities and amplitudes must not be negative, got {float(x.min()):g}; for images"
                 " that are logarithms already, use the kind 'log'"
             )
         self._positive = x > 0
-        if not self.arrays.host or not self._positive.all():
+        if not self.operations.host or not self._positive.all():
             self.valid = self._positive if valid is None else self._positive & valid
         else:
             self.valid = valid
         self._logarithms = xp.log(xp.where(self._positive, x, xp.ones_like(x)))
         if self.valid is not None:
-            self._logarithms = fill_holes(self.arrays, self._logarithms, self.valid, self.ndim)
+            self._logarithms = fill_holes(self.operations, self._logarithms, self.valid, self.ndim)
         return self._logarithms
 
     def _bias(self, filtered: Any) -> Any:
@@ -127,7 +129,7 @@ class Logarithm:
             mean = math.lgamma(self.looks + 0.5) - math.lgamma(self.looks) - 0.5 * math.log(self.looks)
             return 0.5 * bias - mean
         # The bias is estimated from the noise that was removed.
-        xp = self.arrays.xp
+        xp = self.operations.xp
         axes = tuple(range(1, len(filtered.shape)))
         ratio = xp.exp(self._logarithms - filtered)
         if self.valid is None:
@@ -142,6 +144,6 @@ class Logarithm:
 
     def inverse(self, filtered: Any) -> Any:
         """Return intensities or amplitudes again."""
-        xp = self.arrays.xp
+        xp = self.operations.xp
         values = xp.exp(filtered - self._bias(filtered))
         return xp.where(self._positive, values, xp.zeros_like(values))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import get_backend, given_array, numpy_array, refuse_gradients
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from .arrays import arrays_for
+from .operations import operations_for
 from .rules import THRESHOLD_RULES, apply_rule
 
 __all__ = ["threshold", "threshold_firm"]
@@ -57,7 +57,7 @@ def threshold(data: ArrayLike, value: ArrayLike, mode: str = "soft", substitute:
     x = given_array(data)
     if not isinstance(x, np.ndarray):
         refuse_gradients(value, "the threshold")
-        return threshold_in(arrays_for(x).xp, x, value, mode, substitute)  # type: ignore[no-any-return]
+        return threshold_in(operations_for(x).xp, x, value, mode, substitute)  # type: ignore[no-any-return]
     limit = numpy_array(value, "the threshold")
     if THRESHOLD_RULES[mode].by_magnitude:
         _check_not_negative(limit, value)
@@ -98,7 +98,7 @@ def threshold_firm(data: ArrayLike, value_low: ArrayLike, value_high: ArrayLike)
     x = given_array(data)
     if not isinstance(x, np.ndarray):
         refuse_gradients((value_low, value_high), "a threshold")
-        return firm_in(arrays_for(x).xp, x, value_low, value_high)  # type: ignore[no-any-return]
+        return firm_in(operations_for(x).xp, x, value_low, value_high)  # type: ignore[no-any-return]
     low, high = numpy_array(value_low, "the low threshold"), numpy_array(value_high, "the high threshold")
     _check_not_negative(low, value_low)
     _check_not_negative(high, value_high)

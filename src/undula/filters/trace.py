@@ -12,8 +12,8 @@ import numpy as np
 
 from ..arrays import get_backend
 from ..engines.gpu.arrays import moves
-from .arrays import Arrays
 from .base import BandLimits, Details
+from .operations import ArrayOperations
 
 __all__ = ["RunOptions", "Trace"]
 
@@ -35,8 +35,8 @@ class Trace:
     before, after : tuple of (approximation, details) or None
         Coefficients before and after the stages, details finest level first.
     limits : dict
-        For each stage with thresholds, by its index: a dictionary from ``(level, key)`` to one threshold per
-        item. Level 0 is the finest.
+        For each stage with thresholds, by its index: a dictionary from ``(index, key)`` to one threshold per
+        item. Index 0 is the finest level.
     """
 
     keep: bool = False
@@ -56,9 +56,9 @@ class Trace:
             self._since = time.perf_counter()
             yield
 
-    def lap(self, phase: str, arrays: Arrays, x: Any) -> None:
+    def lap(self, phase: str, operations: ArrayOperations, x: Any) -> None:
         """Count the time since the last lap, until ``x`` has been computed, for a phase."""
-        arrays.wait(x)
+        operations.wait(x)
         now, moved = time.perf_counter(), self._moved() - self.seconds["transfer"]
         self.seconds[phase] += now - self._since - moved
         self.seconds["transfer"] += moved

@@ -16,7 +16,9 @@ from ..lowering.spec import TransformSpec, transform_spec
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet
 
-__all__ = ["PipelineTransform"]
+__all__ = ["MAX_LEVELS", "PipelineTransform"]
+
+MAX_LEVELS = 64  # No array is large enough for more.
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class PipelineTransform:
         return self.strategy == self.scheme == "auto"
 
     def check(self, x: Any) -> None:
-        """Raise an error for a strategy or scheme that does not exist, or that is not for the arrays."""
+        """Raise an error for a strategy or scheme that does not exist, or that does not apply here."""
         for name, value, known in (
             ("strategy", self.strategy, tuple(STRATEGIES)),
             ("scheme", self.scheme, ("auto", *SCHEMES)),

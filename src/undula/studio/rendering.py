@@ -128,7 +128,7 @@ def render_pyramids(
     if subject.mixed:
         planes, valid = planes[:1], None if valid is None else valid[:1]
     options = RunOptions(trace=trace)
-    replace(pipeline, invariant=False).on_planes(subject.arrays, planes, 2, None, valid, options)
+    replace(pipeline, invariant=False).on_planes(subject.operations, planes, 2, None, valid, options)
     assert trace.before is not None
     assert trace.after is not None
     shape = planes.shape[1:]

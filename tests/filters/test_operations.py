@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from undula.engines.cpu import filters as cpu
 from undula.engines.cpu.filters import median_magnitude, rounded
 from undula.engines.gpu.emit import kernel
-from undula.filters.arrays import HOST, ArrayApi, Arrays, LocalWindow
 from undula.filters.noise import band_norms
+from undula.filters.operations import NUMPY_OPERATIONS, ArrayOperations, GenericOperations, LocalWindow
 from undula.filters.selection import select_thresholds
 from undula.filters.stages import RULES, Pyramid, Shrink, gaussian
 from undula.wavelets import Wavelet
 
-OTHER = ArrayApi(np)
+OTHER = GenericOperations(np)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -25,13 +25,14 @@ def test_rules_match_pywavelets(rule: str, dtype: str) -> None:
     x = np.random.default_rng(0).standard_normal((2, 70, 61)).astype(dtype)
     low, high = 0.4, 1.1
     expected = pywt.threshold_firm(x, low, high) if rule == "firm" else pywt.threshold(x, low, rule)
-    for arrays in (HOST, OTHER):
-        result = arrays.shrink([x], rule, [low], [high])[0]
+    for operations in (NUMPY_OPERATIONS, OTHER):
+        result = operations.shrink([x], rule, [low], [high])[0]
         assert result.dtype == x.dtype
         np.testing.assert_allclose(result, expected, rtol=1e-5 if dtype == "f4" else 1e-12, atol=1e-6)
     copy = x.copy()
     np.testing.assert_array_equal(
-        HOST.shrink([copy], rule, [low], [high], overwrite=True)[0], HOST.shrink([x], rule, [low], [high])[0]
+        NUMPY_OPERATIONS.shrink([copy], rule, [low], [high], overwrite=True)[0],
+        NUMPY_OPERATIONS.shrink([x], rule, [low], [high])[0],
     )
 
 
@@ -44,8 +45,8 @@ def test_each_item_has_its_own_threshold() -> None:
     x = np.random.default_rng(1).standard_normal((3, 9, 8))
     lows = np.array([0.1, 0.5, 2.0])
     expected = np.stack([pywt.threshold(item, t, "soft") for item, t in zip(x, lows, strict=True)])
-    for arrays in (HOST, OTHER):
-        np.testing.assert_allclose(arrays.shrink([x], "soft", [lows], [lows])[0], expected, atol=1e-12)
+    for operations in (NUMPY_OPERATIONS, OTHER):
+        np.testing.assert_allclose(operations.shrink([x], "soft", [lows], [lows])[0], expected, atol=1e-12)
 
 
 @given(st.integers(1, 400), st.sampled_from(["f4", "f8"]), st.integers(-30, 30), st.integers(0, 2**32 - 1))
@@ -63,7 +64,9 @@ def test_medians_ignore_zeros_and_nans(count: int, dtype: str, scale: int, seed:
 def test_medians_of_large_arrays() -> None:
     x = np.random.default_rng(0).standard_normal(1_000_001).astype("f4")
     assert median_magnitude(x) == np.median(np.abs(x))
-    assert OTHER.median_magnitude(x[None, :10_001])[0] == HOST.median_magnitude(x[None, :10_001])[0]
+    assert (
+        OTHER.median_magnitude(x[None, :10_001])[0] == NUMPY_OPERATIONS.median_magnitude(x[None, :10_001])[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,8 +93,8 @@ def test_floats_are_rounded_to_integers(kind: str, dtype: str) -> None:
 def test_energies() -> None:
     rng = np.random.default_rng(0)
     bands = [rng.standard_normal((2, 300, 211)).astype("f4"), rng.standard_normal((2, 5, 3)).astype("f4")]
-    for arrays in (HOST, OTHER):
-        for band, sums in zip(bands, arrays.energies(bands), strict=True):
+    for operations in (NUMPY_OPERATIONS, OTHER):
+        for band, sums in zip(bands, operations.energies(bands), strict=True):
             np.testing.assert_allclose(sums, (band.astype("f8") ** 2).sum(axis=(1, 2)), rtol=1e-5)
 
 
@@ -107,7 +110,10 @@ def test_local_shrinkage_matches_its_formula(sizes: tuple[int, ...], radius: int
     noise = np.array([0.5, 0.7])
     window = LocalWindow(radius, 1.3, 0.8, offset, bivariate)
     for coarser in (parents, None):
-        actual, expected = (arrays.shrink_locally(x, coarser, noise, window, 2) for arrays in (HOST, OTHER))
+        actual, expected = (
+            operations.shrink_locally(x, coarser, noise, window, 2)
+            for operations in (NUMPY_OPERATIONS, OTHER)
+        )
         np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -115,17 +121,17 @@ def test_local_shrinkage_matches_its_formula(sizes: tuple[int, ...], radius: int
 def test_blurs_match_scipy(sigma: float) -> None:
     x = np.random.default_rng(0).standard_normal((2, 40, 33))
     expected = np.stack([scipy.ndimage.gaussian_filter(p, sigma, mode="reflect") for p in x])
-    np.testing.assert_allclose(HOST.convolve(x, gaussian(sigma), 2), expected, atol=1e-12)
+    np.testing.assert_allclose(NUMPY_OPERATIONS.convolve(x, gaussian(sigma), 2), expected, atol=1e-12)
     np.testing.assert_allclose(OTHER.convolve(x, gaussian(sigma), 2), expected, atol=1e-12)
     volume = np.random.default_rng(0).standard_normal((1, 12, 13, 14))
     expected = scipy.ndimage.gaussian_filter(volume[0], sigma, mode="reflect")
-    np.testing.assert_allclose(HOST.convolve(volume, gaussian(sigma), 3)[0], expected, atol=1e-12)
+    np.testing.assert_allclose(NUMPY_OPERATIONS.convolve(volume, gaussian(sigma), 3)[0], expected, atol=1e-12)
 
 
 def test_sure_selects_the_least_risk() -> None:
     rng = np.random.default_rng(3)
     band = rng.standard_normal((1, 20, 20)) + (rng.random((1, 20, 20)) < 0.1) * 8
-    actual = select_thresholds(HOST, "sure", [band], [np.array([1.0])], 400, [1.0])[0][0]
+    actual = select_thresholds(NUMPY_OPERATIONS, "sure", [band], [np.array([1.0])], 400, [1.0])[0][0]
     sizes = np.abs(band).ravel()
 
     def risk(t: float) -> float:
@@ -134,30 +140,37 @@ def test_sure_selects_the_least_risk() -> None:
     limit = np.sqrt(2 * np.log(sizes.size))
     assert risk(actual) == pytest.approx(min(risk(t) for t in sizes if t <= limit))
     quiet = rng.standard_normal((1, 20, 20))
-    assert select_thresholds(HOST, "hybrid", [quiet], [np.array([1.0])], 400, [1.0])[0][0] == pytest.approx(
-        limit
-    )
+    actual = select_thresholds(NUMPY_OPERATIONS, "hybrid", [quiet], [np.array([1.0])], 400, [1.0])[0][0]
+    assert actual == pytest.approx(limit)
     for method in ("universal", "minimax", "bayes", "sure", "hybrid"):
-        ours = select_thresholds(HOST, method, [band], [np.array([0.8])], 400, [1.0])[0]
+        ours = select_thresholds(NUMPY_OPERATIONS, method, [band], [np.array([0.8])], 400, [1.0])[0]
         np.testing.assert_allclose(
             ours, select_thresholds(OTHER, method, [band], [np.array([0.8])], 400, [1.0])[0]
         )
 
 
-@pytest.mark.parametrize("arrays", [HOST, OTHER], ids=["NumPy", "array API"])
+@pytest.mark.parametrize("operations", [NUMPY_OPERATIONS, OTHER], ids=["NumPy", "array API"])
 @pytest.mark.parametrize("method", ["bayes", "sure", "hybrid"])
-def test_thresholds_do_not_depend_on_invalid_coefficients(method: str, arrays: Arrays) -> None:
+def test_thresholds_do_not_depend_on_invalid_coefficients(method: str, operations: ArrayOperations) -> None:
     rng = np.random.default_rng(4)
     band = rng.standard_normal((2, 20, 20))
     band[0] += (rng.random((20, 20)) < 0.1) * 8  # The other item is noise alone.
     valid = np.zeros(band.shape, bool)
     valid[:, 3:8] = valid[0, :10] = True
-    pyramid = Pyramid(arrays, [{"dd": 1.0}], 400, 2, 0, np.ones(2), [valid])
+    pyramid = Pyramid(
+        operations=operations,
+        norms=[{"dd": 1.0}],
+        samples=400,
+        ndim=2,
+        offset=0,
+        sigma=np.ones(2),
+        valid=[valid],
+    )
     limits = Shrink(method).limits([{"dd": band}], pyramid)
     assert limits is not None
     for k in range(2):
         part = band[k][valid[k]][None]
-        expected = select_thresholds(HOST, method, [part], [np.ones(1)], 400, [1.0])[0]
+        expected = select_thresholds(NUMPY_OPERATIONS, method, [part], [np.ones(1)], 400, [1.0])[0]
         np.testing.assert_allclose(limits.lows[0][k], expected[0], rtol=1e-12)
 
 

@@ -20,7 +20,16 @@ from ..engines.cpu import empty
 from ..engines.cpu import filters as cpu
 from .rules import apply_rule, like
 
-__all__ = ["HOST", "NORMAL_MEDIAN", "ArrayApi", "Arrays", "arrays_for", "item_size", "rounding_floor"]
+__all__ = [
+    "NORMAL_MEDIAN",
+    "NUMPY_OPERATIONS",
+    "ArrayOperations",
+    "GenericOperations",
+    "LocalWindow",
+    "item_size",
+    "operations_for",
+    "rounding_floor",
+]
 
 NORMAL_MEDIAN = 0.6744897501960817  # Median magnitude of a standard normal variable.
 
@@ -49,7 +58,7 @@ class LocalWindow(NamedTuple):
     bivariate: bool = True
 
 
-class Arrays(ABC):
+class ArrayOperations(ABC):
     """Operations on the arrays of one library; ``xp`` is its array API namespace.
 
     The last ``ndim`` axes of an array are the spatial ones. Borders are mirrored, repeating the last sample.
@@ -105,8 +114,8 @@ class Arrays(ABC):
         return self.xp.reshape(value, (-1, *[1] * (len(x.shape) - 1)))
 
 
-class NumpyArrays(Arrays):
-    """NumPy arrays, processed by compiled loops."""
+class NumpyOperations(ArrayOperations):
+    """Operations on NumPy arrays, by compiled loops."""
 
     xp = np
     host = True
@@ -188,8 +197,8 @@ def _planes(x: Any, ndim: int) -> Any:
     return np.ascontiguousarray(x).reshape(-1, rows, x.shape[-1])
 
 
-class ArrayApi(Arrays):
-    """Arrays of any library with the functions of the array API."""
+class GenericOperations(ArrayOperations):
+    """Operations on arrays of any library, by the functions of the array API."""
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp
@@ -297,23 +306,23 @@ def _shrink_locally(xp: Any, x: Any, parents: Any, noise: Any, window: LocalWind
     return xp.where(xp.broadcast_to(noiseless, x.shape), x, shrunk)
 
 
-HOST = NumpyArrays()
-_array_api = lru_cache(maxsize=16)(ArrayApi)
+NUMPY_OPERATIONS = NumpyOperations()
+_generic_operations = lru_cache(maxsize=16)(GenericOperations)
 
 
-def arrays_for(x: Any) -> Arrays:
+def operations_for(x: Any) -> ArrayOperations:
     """Return the operations for the library of an array."""
     refuse_gradients(x, "an array")
     backend = get_backend(x)
-    return HOST if backend.device(x).on_host else _array_api(backend.namespace(x))
+    return NUMPY_OPERATIONS if backend.device(x).on_host else _generic_operations(backend.namespace(x))
 
 
-def rounding_floor(arrays: Arrays, low: Any, levels: int, ndim: int) -> Any:
+def rounding_floor(operations: ArrayOperations, low: Any, levels: int, ndim: int) -> Any:
     """Return the magnitude that rounding alone may give to details that are zero, for each item.
 
     It is proportional to the largest coefficient of the approximation, ``low``.
     """
-    xp = arrays.xp
+    xp = operations.xp
     largest = xp.max(xp.abs(low), axis=tuple(range(1, len(low.shape))))
     return largest * (8 * float(xp.finfo(low.dtype).eps) * 2.0 ** (-levels * ndim / 2))
 
