@@ -109,6 +109,7 @@ def main() -> None:
     parser.add_argument(
         "--save", type=Path, nargs="?", const=ROOT / "results" / "compare.json", help="save the figures"
     )
+    parser.add_argument("--side", type=int, nargs="*", default=SIDES, help="sides of the images (all)")
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work:
@@ -118,7 +119,7 @@ def main() -> None:
         parser.error("which version came before? Pass the folder that has its package")
     workers = [Worker(arguments.before), Worker(arguments.after)]
     rows = []
-    for side, wavelet, dtype, level, back in product(SIDES, WAVELETS, DTYPES, LEVELS, (False, True)):
+    for side, wavelet, dtype, level, back in product(arguments.side, WAVELETS, DTYPES, LEVELS, (False, True)):
         case = {"side": side, "wavelet": wavelet, "dtype": dtype, "level": level, "back": back}
         times: list[list[float]] = [[], []]
         for _ in range(ROUNDS):
@@ -133,7 +134,7 @@ def main() -> None:
         )
     for worker in workers:
         worker.close()
-    for side in SIDES:
+    for side in arguments.side:
         speedups = sorted(row["speedup"] for row in rows if row["side"] == side)
         middle = speedups[len(speedups) // 2]
         print(f"{side:5}²: {speedups[0]:.2f}× to {speedups[-1]:.2f}×, median {middle:.2f}×")

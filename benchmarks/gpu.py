@@ -30,7 +30,7 @@ NAMES = {"CDF 9/7": "cdf97", "CDF 5/3": "cdf53", "DD 13/7": "dd137"}
 Row = dict[str, Any]
 
 
-def median(work: Callable[[], Any], runs: int = 41, ahead: int = 100_000) -> float:
+def median(work: Callable[[], Any], runs: int = 41, ahead: int = 400_000) -> float:
     """Median microseconds between two events; the device sleeps ``ahead`` cycles while the host queues."""
     for _ in range(5):
         work()
