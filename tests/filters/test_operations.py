@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from undula.engines.cpu import filters as cpu
 from undula.engines.cpu.filters import median_magnitude, rounded
 from undula.engines.gpu.emit import kernel
+from undula.filters.base import Pyramid
 from undula.filters.noise import band_norms
 from undula.filters.operations import NUMPY_OPERATIONS, ArrayOperations, GenericOperations, LocalWindow
 from undula.filters.selection import select_thresholds
-from undula.filters.stages import RULES, Pyramid, Shrink, gaussian
+from undula.filters.spatial import gaussian
+from undula.filters.stages import RULES, Shrink
 from undula.wavelets import Wavelet
 
 OTHER = GenericOperations(np)

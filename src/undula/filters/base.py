@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -14,13 +14,17 @@ from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from .operations import ArrayOperations, item_size
 
 __all__ = [
+    "Argument",
     "BandLimits",
     "Details",
     "FilterStage",
     "Pyramid",
+    "Word",
+    "argument",
     "check_choice",
     "check_levels",
     "check_number",
+    "round_down",
 ]
 
 Details = list[dict[str, Any]]  # Bands by key, for each level, finest first.
@@ -121,32 +125,99 @@ class Pyramid:
         return band * mask, xp.maximum(share, xp.full_like(share, 1e-9))
 
 
+@dataclass(frozen=True)
+class Argument:
+    """The description of an argument of a stage, from which Studio makes a control."""
+
+    label: str
+    low: float = 0.0  # Range of a number.
+    high: float = 1.0
+    step: float | None = None  # None for a rounded 200th of ``high``.
+    of_span: bool = False  # ``high`` is a share of the span of the samples, and ``step`` one of that.
+    per_level: bool = False  # The number may be a tuple, with a value for each level.
+    integer: bool = False
+    auto: str = ""  # Label of the value None, if that leaves the number to the filter.
+    hint: str = ""
+    options: dict[Any, str] | None = None  # Values with their labels, if the argument is a choice.
+    multiple: bool = False  # Any number of options, or of levels, can be chosen; None stands for all.
+    advanced: bool = False  # Hidden until the visitor asks for more.
+    kept: bool = False  # Kept by a reset, because it defines what the stage does.
+
+    def bounds(self, span: float) -> tuple[float, float, float]:
+        """Return lowest value, highest value and step for samples with this span."""
+        high = round_down(self.high * span) if self.of_span else self.high
+        step = round_down(high / 200) if self.step is None else self.step * (high if self.of_span else 1)
+        return self.low, high, step
+
+
+def argument(default: Any, label: str, *bounds: Any, **description: Any) -> Any:
+    """Return the field for an argument, given its default and the parameters of :class:`Argument`."""
+    return field(default=default, metadata={"argument": Argument(label, *bounds, **description)})
+
+
+def round_down(x: float) -> float:
+    """Round down to 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(x))
+    return power * max(step for step in (1, 2, 5) if step * power <= x * 1.0001)
+
+
+class Word(NamedTuple):
+    """A word of a command line that stands for a stage, such as ``unsharp:1:0.5``."""
+
+    numbers: tuple[str, ...]  # Arguments that the numbers stand for; one ``per_level`` takes all numbers.
+    arguments: Mapping[str, Any] = {}  # Arguments that the name stands for.
+
+
 @dataclass(frozen=True, repr=False)
 class FilterStage:
     """Base class of the stages of a :class:`Pipeline`.
 
     A stage is a frozen dataclass: its fields are its arguments, and instances can be compared, printed and
     written as JSON. Subclasses define ``kind``, the name in JSON, and override :meth:`on_details` or
-    :meth:`on_samples`.
+    :meth:`on_samples`. For Studio, they describe themselves in one line, name an icon of Google's Material
+    Icons, and declare their fields by :func:`argument`; ``words`` are their names on the command line.
     """
 
     kind: ClassVar[str] = ""
+    description: ClassVar[str] = "Custom stage"
+    icon: ClassVar[str] = "extension"
+    words: ClassVar[Mapping[str, Word]] = {}
 
     def __post_init__(self) -> None:
-        for field in fields(self):  # JSON has lists where values are tuples.
-            value = getattr(self, field.name)
+        for each in fields(self):  # JSON has lists where values are tuples.
+            value = getattr(self, each.name)
             if isinstance(value, list):
-                object.__setattr__(self, field.name, _frozen(value))
+                object.__setattr__(self, each.name, _frozen(value))
         self._check()
 
     def __repr__(self) -> str:
-        arguments = [f"{name}={value!r}" for name, value in self._non_defaults().items()]
+        arguments = [f"{name}={value!r}" for name, value in self.non_defaults().items()]
         return f"{type(self).__name__}({', '.join(arguments)})"
 
-    def _non_defaults(self) -> dict[str, Any]:
-        """Return the fields that differ from their defaults."""
-        values = {field: getattr(self, field.name) for field in fields(self)}
-        return {field.name: value for field, value in values.items() if value != field.default}
+    @classmethod
+    def title(cls) -> str:
+        """Return the name of the stage in Studio."""
+        return cls.kind.capitalize()
+
+    @classmethod
+    def arguments(cls) -> dict[str, Argument]:
+        """Return the descriptions of the arguments, in the order of the signature."""
+        described = [each for each in fields(cls) if "argument" in each.metadata]
+        described.sort(key=lambda each: bool(each.kw_only))
+        return {each.name: each.metadata["argument"] for each in described}
+
+    def applicable(self) -> list[str]:
+        """Return the names of the described arguments that have an effect, in the order of the controls."""
+        return list(self.arguments())
+
+    def with_argument(self, name: str, value: Any, span: float) -> Self:
+        """Return the stage with another value of an argument, for samples with this span."""
+        return replace(self, **{name: value})
+
+    def non_defaults(self) -> dict[str, Any]:
+        """Return the arguments that differ from their defaults."""
+        values = {each: getattr(self, each.name) for each in fields(self)}
+        return {each.name: value for each, value in values.items() if value != each.default}
 
     def _check(self) -> None:
         """Raise an error for invalid arguments."""
@@ -176,7 +247,7 @@ class FilterStage:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the kind of the stage and the arguments that differ from their defaults, for JSON."""
-        return {"stage": self.kind, **{name: _thawed(value) for name, value in self._non_defaults().items()}}
+        return {"stage": self.kind, **{name: _thawed(value) for name, value in self.non_defaults().items()}}
 
 
 def _frozen(value: Any) -> Any:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..errors import ArgumentError
-from .base import BandLimits, Details, FilterStage, Pyramid, check_number
+from .base import BandLimits, Details, FilterStage, Pyramid, Word, argument, check_number
 from .deprecation import accept_former_names
-from .noise import estimate_noise
+from .noise import estimate_noise, noise_argument
 from .operations import item_size
 
 __all__ = ["Contrast", "Gain"]
@@ -26,7 +26,10 @@ class Gain(FilterStage):
     """
 
     kind: ClassVar[str] = "gain"
-    gains: Any = 1.5
+    description: ClassVar[str] = "Amplify or attenuate the details of each level"
+    icon: ClassVar[str] = "equalizer"
+    words: ClassVar = {"gain": Word(("gains",))}
+    gains: Any = argument(1.5, "Gain", 0, 4, 0.01, per_level=True)
 
     @property
     def _gains(self) -> tuple[Any, ...]:
@@ -70,9 +73,12 @@ class Contrast(FilterStage):
     """
 
     kind: ClassVar[str] = "contrast"
-    amount: float = 0.3
-    max_gain: float = 3.0
-    sigma: float | None = None
+    description: ClassVar[str] = "Enhance weak details at all scales"
+    icon: ClassVar[str] = "contrast"
+    words: ClassVar = {"contrast": Word(("amount", "max_gain", "sigma"))}
+    amount: float = argument(0.3, "Amount", 0, 1, 0.01)
+    max_gain: float = argument(3.0, "Maximum gain", 1, 8, 0.05)
+    sigma: float | None = noise_argument()
 
     def _check(self) -> None:
         check_number(self.amount, "amount")

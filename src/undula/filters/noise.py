@@ -18,10 +18,10 @@ from ..arrays import given_array
 from ..errors import ArgumentError, ArgumentTypeError
 from ..functions import dwtn
 from ..wavelets import Wavelet
-from .base import Details, Pyramid
+from .base import Details, Pyramid, argument
 from .operations import NORMAL_MEDIAN, ArrayOperations, operations_for, rounding_floor
 
-__all__ = ["band_norms", "estimate_noise", "estimate_sigma", "robust_sigma"]
+__all__ = ["band_norms", "estimate_noise", "estimate_sigma", "noise_argument", "robust_sigma"]
 
 
 @lru_cache(maxsize=256)
@@ -38,6 +38,11 @@ def band_norms(wavelet: Wavelet, levels: int) -> tuple[tuple[float, float], ...]
         lowpass = cascaded[0]
         norms.append((float(np.linalg.norm(cascaded[0])), float(np.linalg.norm(cascaded[1]))))
     return tuple(norms)
+
+
+def noise_argument() -> Any:
+    """Return the field of a stage for the noise, which is estimated by default."""
+    return argument(None, "Noise σ", 0, 0.25, 1 / 200, of_span=True, auto="estimated", hint="in grey levels")
 
 
 def robust_sigma(operations: ArrayOperations, band: Any, norm: float = 1.0, floor: Any = 0.0) -> Any:

@@ -25,7 +25,7 @@ from ..lowering.borders import MODES, check_mode
 from ..wavelets import Wavelet, as_wavelet, wavelist
 from . import shifts
 from .background import scan_masks
-from .base import Details
+from .base import Details, Pyramid
 from .noise import band_norms
 from .operations import ArrayOperations, rounding_floor, take
 from .pictures import picture
@@ -33,7 +33,7 @@ from .planes import AUTO, COLORS, ImagePlanes
 from .rules import like
 from .shrinkage import LOCAL_METHODS
 from .speckle import KINDS, MULTIPLICATIVE, Logarithm, check_looks
-from .stages import FilterStage, Gain, Pyramid, Shrink, as_stage
+from .stages import FilterStage, Gain, Shrink, as_stage
 from .trace import RunOptions, Trace
 from .transforms import MAX_LEVELS, PipelineTransform
 

@@ -30,6 +30,7 @@ class ThresholdRule:
 
     Parameters
     ----------
+    label : str
     gain : callable, optional
         Takes the array namespace, magnitudes above 0, and the first and second thresholds; returns the
         factor of the coefficients that are kept. They stay unchanged if it is None.
@@ -38,6 +39,7 @@ class ThresholdRule:
         dropped if it is None.
     """
 
+    label: str
     gain: Callable[[Any, Any, Any, Any], Any] | None = None
     dropped: Callable[[Any, Any], Any] | None = None
 
@@ -54,12 +56,12 @@ def _firm_gain(xp: Any, magnitude: Any, low: Any, high: Any) -> Any:
 
 
 THRESHOLD_RULES = {
-    "soft": ThresholdRule(lambda xp, magnitude, low, high: 1 - low / magnitude),
-    "hard": ThresholdRule(),
-    "garrote": ThresholdRule(lambda xp, magnitude, low, high: 1 - (low / magnitude) ** 2),
-    "firm": ThresholdRule(_firm_gain),
-    "greater": ThresholdRule(dropped=lambda x, low: x < low),
-    "less": ThresholdRule(dropped=lambda x, low: x > low),
+    "soft": ThresholdRule("Soft", lambda xp, magnitude, low, high: 1 - low / magnitude),
+    "hard": ThresholdRule("Hard"),
+    "garrote": ThresholdRule("Garrote", lambda xp, magnitude, low, high: 1 - (low / magnitude) ** 2),
+    "firm": ThresholdRule("Firm", _firm_gain),
+    "greater": ThresholdRule("Greater (keeps large values)", dropped=lambda x, low: x < low),
+    "less": ThresholdRule("Less (keeps small values)", dropped=lambda x, low: x > low),
 }
 
 

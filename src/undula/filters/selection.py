@@ -23,9 +23,7 @@ from typing import Any
 
 from .operations import ArrayOperations, item_size
 
-__all__ = ["THRESHOLD_METHODS", "select_thresholds"]
-
-THRESHOLD_METHODS = ("bayes", "sure", "hybrid", "minimax", "universal")
+__all__ = ["select_thresholds"]
 
 
 def select_thresholds(

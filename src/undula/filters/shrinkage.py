@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -15,22 +15,37 @@ from .base import (
     Details,
     FilterStage,
     Pyramid,
+    Word,
+    argument,
     check_choice,
     check_levels,
     check_number,
     replace_bands,
+    round_down,
 )
-from .noise import estimate_noise, robust_sigma
+from .noise import estimate_noise, noise_argument, robust_sigma
 from .operations import LocalWindow
 from .rules import THRESHOLD_RULES
-from .selection import THRESHOLD_METHODS, select_thresholds
+from .selection import select_thresholds
 
-__all__ = ["LOCAL_METHODS", "METHODS", "RULES", "Shrink"]
+__all__ = ["BAND_LABELS", "LOCAL_METHODS", "METHODS", "RULES", "Shrink"]
 
 RULES = tuple(THRESHOLD_RULES)
 LOCAL_METHODS = ("bivariate", "block")
-METHODS = (*THRESHOLD_METHODS, *LOCAL_METHODS, "given")
-NOISES = ("white", "bands")
+METHOD_LABELS = {
+    "bayes": "Bayes, per band",
+    "sure": "SURE, per band",
+    "hybrid": "Hybrid (SURE, universal)",
+    "minimax": "Minimax",
+    "universal": "Universal (VisuShrink)",
+    "bivariate": "Bivariate, local",
+    "block": "Block, local",
+    "given": "Manual threshold",
+}
+METHODS = tuple(METHOD_LABELS)
+RULE_LABELS = {name: rule.label for name, rule in THRESHOLD_RULES.items()}
+NOISE_LABELS = {"white": "equal in all bands", "bands": "different in each band"}
+BAND_LABELS = {"ad": "vertical edges", "da": "horizontal edges", "dd": "diagonals"}
 MAX_RADIUS = 32  # coefficients
 
 
@@ -66,21 +81,28 @@ class Shrink(FilterStage):
     """
 
     kind: ClassVar[str] = "shrink"
-    method: str = "bayes"
-    rule: str = "soft"
-    threshold: Any = None
-    sigma: float | None = None
-    strength: float = 1.0
-    noise: str = "white"
-    levels: tuple[int, ...] | None = None
-    bands: tuple[str, ...] | None = None
-    radius: int = 3
-    second: float = 2.0
+    description: ClassVar[str] = "Reduce noise by shrinking small details"
+    icon: ClassVar[str] = "grain"
+    words: ClassVar = {
+        name: Word(("threshold",), {"method": "given", "rule": name, "threshold": 20.0})
+        for name, rule in THRESHOLD_RULES.items()
+        if rule.by_magnitude
+    } | {name: Word(("strength",), {"method": name}) for name in METHODS if name != "given"}
+    method: str = argument("bayes", "Method", options=METHOD_LABELS, kept=True)
+    rule: str = argument("soft", "Rule", options=RULE_LABELS, kept=True)
+    threshold: Any = argument(None, "Threshold", high=0.5, of_span=True, per_level=True, kept=True)
+    sigma: float | None = noise_argument()
+    strength: float = argument(1.0, "Strength", 0, 3, 0.01, hint="values above 1 remove more")
+    noise: str = argument("white", "Noise level", options=NOISE_LABELS, advanced=True)
+    levels: tuple[int, ...] | None = argument(None, "Levels", multiple=True, advanced=True)
+    bands: tuple[str, ...] | None = argument(None, "Bands", options=BAND_LABELS, multiple=True, advanced=True)
+    radius: int = argument(3, "Window radius", 1, 8, 1, integer=True, advanced=True)
+    second: float = argument(2.0, "Second threshold, × first", 1, 5, 0.05)
 
     def _check(self) -> None:
         check_choice(self.method, "method", METHODS)
         check_choice(self.rule, "threshold rule", RULES)
-        check_choice(self.noise, "kind of noise", NOISES)
+        check_choice(self.noise, "kind of noise", tuple(NOISE_LABELS))
         check_number(self.strength, "strength")
         check_number(self.second, "second", 1.0)
         check_levels(self.levels)
@@ -100,6 +122,24 @@ class Shrink(FilterStage):
             )
         if self.threshold is not None:
             object.__setattr__(self, "threshold", _frozen_thresholds(self.threshold))
+
+    def applicable(self) -> list[str]:
+        """Return the names of the arguments that apply to the method and the rule."""
+        if self.method in LOCAL_METHODS:
+            names = ["method", "strength", "sigma", "noise", "radius"]
+        else:
+            names = ["method", "rule"]
+            names += ["threshold"] if self.method == "given" else ["strength", "sigma", "noise"]
+            names += ["second"] * (self.rule == "firm")
+        return [*names, "levels", "bands"]
+
+    def with_argument(self, name: str, value: Any, span: float) -> Self:
+        """Return the stage with another value of an argument; the method "given" gets a threshold."""
+        changes = {name: value}
+        if name == "method":
+            threshold = round_down(0.08 * span) if self.threshold is None else self.threshold
+            changes["threshold"] = threshold if value == "given" else None
+        return replace(self, **changes)
 
     def _given(self, index: int, key: str) -> float:
         """Return the threshold that was given for a band, index 0 being the finest level."""

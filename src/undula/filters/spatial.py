@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ..errors import ArgumentError
-from .base import Details, FilterStage, Pyramid, check_choice, check_levels, check_number
+from .base import Details, FilterStage, Pyramid, Word, argument, check_choice, check_levels, check_number
 from .operations import ArrayOperations
 
 __all__ = ["PLACES", "Blur", "Laplace", "Spatial", "Unsharp", "gaussian"]
 
-PLACES = ("image", "approximation", "last", "details")
-KERNELS = ("cross", "diagonal")
+PLACE_LABELS = {
+    "image": "Image, before the transform",
+    "approximation": "Approximations, between levels",
+    "last": "Last approximation",
+    "details": "Details",
+}
+PLACES = tuple(PLACE_LABELS)
+PLACES_WITHOUT_LEVELS = ("image", "last")
+KERNEL_LABELS = {"cross": "4 neighbours", "diagonal": "8 neighbours"}
 MAX_SIGMA = 1000  # samples
 
 
@@ -31,16 +38,28 @@ class Spatial(FilterStage):
         Levels of approximations or details, 1 being the finest; all if None.
     """
 
-    at: str = field(default="image", kw_only=True)
-    levels: tuple[int, ...] | None = field(default=None, kw_only=True)
+    _: KW_ONLY
+    at: str = argument("image", "Applied to", options=PLACE_LABELS, kept=True)
+    levels: tuple[int, ...] | None = argument(None, "Levels", multiple=True, advanced=True)
 
     def _check(self) -> None:
         check_choice(self.at, "place", PLACES)
         check_levels(self.levels)
-        if self.levels is not None and self.at in ("image", "last"):
+        if self.levels is not None and self.at in PLACES_WITHOUT_LEVELS:
             raise ArgumentError(
                 f"levels apply to at='approximation' and at='details' only, got at={self.at!r}"
             )
+
+    def applicable(self) -> list[str]:
+        """Return the names of the arguments; levels apply to places that have some."""
+        return [name for name in self.arguments() if name != "levels" or self.at not in PLACES_WITHOUT_LEVELS]
+
+    def with_argument(self, name: str, value: Any, span: float) -> Self:
+        """Return the stage with another value of an argument; a place without levels removes the levels."""
+        changes = {name: value}
+        if name == "at" and value in PLACES_WITHOUT_LEVELS:
+            changes["levels"] = None
+        return replace(self, **changes)
 
     def places(self) -> tuple[str, ...]:
         """Return the place at which the stage works."""
@@ -83,7 +102,10 @@ class Blur(Spatial):
     """
 
     kind: ClassVar[str] = "blur"
-    sigma: float = 1.0
+    description: ClassVar[str] = "Gaussian blur of the image or of its pyramid"
+    icon: ClassVar[str] = "blur_on"
+    words: ClassVar = {"blur": Word(("sigma",))}
+    sigma: float = argument(1.0, "Radius σ", 0, 10, 0.05, hint="in samples of the blurred band")
 
     def _check(self) -> None:
         super()._check()
@@ -110,8 +132,11 @@ class Unsharp(Spatial):
     """
 
     kind: ClassVar[str] = "unsharp"
-    sigma: float = 1.0
-    amount: float = 1.0
+    description: ClassVar[str] = "Sharpen with an unsharp mask"
+    icon: ClassVar[str] = "deblur"
+    words: ClassVar = {"unsharp": Word(("sigma", "amount"))}
+    sigma: float = argument(1.0, "Radius σ", 0.3, 10, 0.05)
+    amount: float = argument(1.0, "Amount", 0, 5, 0.01)
 
     def _check(self) -> None:
         super()._check()
@@ -139,13 +164,16 @@ class Laplace(Spatial):
     """
 
     kind: ClassVar[str] = "laplace"
-    amount: float = 0.1
-    kernel: str = "cross"
+    description: ClassVar[str] = "Sharpen with a Laplacian"
+    icon: ClassVar[str] = "change_history"
+    words: ClassVar = {"laplace": Word(("amount",)), "diagonal": Word(("amount",), {"kernel": "diagonal"})}
+    amount: float = argument(0.1, "Amount", 0, 1, 0.005)
+    kernel: str = argument("cross", "Kernel", options=KERNEL_LABELS)
 
     def _check(self) -> None:
         super()._check()
         check_number(self.amount, "amount")
-        check_choice(self.kernel, "kernel", KERNELS)
+        check_choice(self.kernel, "kernel", tuple(KERNEL_LABELS))
 
     def on_samples(self, x: Any, operations: ArrayOperations, ndim: int) -> Any:
         """Return the sharpened samples."""

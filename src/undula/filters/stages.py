@@ -18,13 +18,13 @@ from dataclasses import fields
 from typing import Any
 
 from ..errors import ArgumentTypeError, UnknownNameError
-from .base import FilterStage, Pyramid
+from .base import FilterStage
 from .deprecation import RENAMED_ARGUMENTS
 from .details import Contrast, Gain
 from .shrinkage import METHODS, RULES, Shrink
-from .spatial import PLACES, Blur, Laplace, Unsharp, gaussian
+from .spatial import PLACES, Blur, Laplace, Unsharp
 
-__all__ = [
+__all__ = [  # The names that undula.filters exports.
     "METHODS",
     "PLACES",
     "RULES",
@@ -34,11 +34,8 @@ __all__ = [
     "FilterStage",
     "Gain",
     "Laplace",
-    "Pyramid",
     "Shrink",
     "Unsharp",
-    "as_stage",
-    "gaussian",
 ]
 
 STAGES: dict[str, type[FilterStage]] = {

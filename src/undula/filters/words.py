@@ -5,29 +5,14 @@ soft:20   hard:30:20   bayes:1.2   gain:1.5   contrast:0.3   blur:1@last   unsha
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from ..errors import ArgumentError, UndulaError, UnknownNameError
-from .rules import THRESHOLD_RULES
-from .selection import THRESHOLD_METHODS
-from .shrinkage import LOCAL_METHODS
 from .spatial import Spatial
-from .stages import STAGES, FilterStage, Gain, Laplace, Shrink
+from .stages import STAGES, FilterStage
 
 __all__ = ["format_stage", "parse_stage"]
-
-RULES = tuple(name for name, rule in THRESHOLD_RULES.items() if rule.by_magnitude)
-METHODS = (*THRESHOLD_METHODS, *LOCAL_METHODS)
-# The arguments that the numbers of a word stand for. Gains and thresholds take one number for each level.
-NUMBERS: dict[str, tuple[str, ...]] = {
-    "contrast": ("amount", "max_gain", "sigma"),
-    "blur": ("sigma",),
-    "unsharp": ("sigma", "amount"),
-    "laplace": ("amount",),
-    "diagonal": ("amount",),  # Laplace with that kernel
-} | dict.fromkeys(METHODS, ("strength",))
-NAMES = tuple(dict.fromkeys((*RULES, *METHODS, "gain", *NUMBERS)))
-DEFAULT_THRESHOLD = 20.0
 
 
 def parse_stage(text: str) -> FilterStage:
@@ -51,26 +36,23 @@ def parse_stage(text: str) -> FilterStage:
         raise ArgumentError(
             f"a stage is a name with numbers after colons, such as soft:20; got {text!r}"
         ) from None
-    if name not in NAMES:
-        raise UnknownNameError("stage", name, NAMES)
-    kind = "laplace" if name == "diagonal" else "shrink" if name in METHODS else name
-    if place and not (kind in STAGES and issubclass(STAGES[kind], Spatial)):
+    words = {word: (kind, kind.words[word]) for kind in STAGES.values() for word in kind.words}
+    if name not in words:
+        raise UnknownNameError("stage", name, tuple(words))
+    kind, word = words[name]
+    arguments: dict[str, Any] = dict(word.arguments)
+    if place and not issubclass(kind, Spatial):
         raise ArgumentError(f"{name} always filters details and takes no place after @; got {text!r}")
-    if name in RULES:
-        return Shrink("given", name, values[0] if len(values) == 1 else values or DEFAULT_THRESHOLD)
-    if name == "gain":
-        return Gain(values[0] if len(values) == 1 else tuple(values) or Gain.gains)
-    limit = len(NUMBERS[name])
-    if len(values) > limit:
-        raise ArgumentError(f"{name} takes at most {limit} number(s), got {text!r}")
-    arguments: dict[str, Any] = dict(zip(NUMBERS[name], values, strict=False))
     if place:
         arguments["at"] = place
-    if name in METHODS:
-        arguments["method"] = name
-    elif name == "diagonal":
-        arguments["kernel"] = name
-    return STAGES[kind](**arguments)
+    per_level = [argument for argument in word.numbers if kind.arguments()[argument].per_level]
+    if per_level and len(values) > 1:
+        arguments[per_level[0]] = tuple(values)
+    elif len(values) > len(word.numbers):
+        raise ArgumentError(f"{name} takes at most {len(word.numbers)} number(s), got {text!r}")
+    else:
+        arguments |= zip(word.numbers, values, strict=False)
+    return kind(**arguments)
 
 
 def format_stage(stage: FilterStage) -> str | None:
@@ -78,26 +60,18 @@ def format_stage(stage: FilterStage) -> str | None:
 
     Examples
     --------
-    >>> format_stage(Shrink("given", "soft", 20.0)), format_stage(STAGES["blur"](2.0, at="last"))
+    >>> format_stage(parse_stage("soft:20")), format_stage(parse_stage("blur:2@last"))
     ('soft:20', 'blur:2@last')
     """
-    name = stage.kind
-    if isinstance(stage, Shrink):
-        name = stage.rule if stage.method == "given" else stage.method
-    elif isinstance(stage, Laplace) and stage.kernel == "diagonal":
-        name = "diagonal"
-    fields = ("threshold",) if name in RULES else ("gains",) if name == "gain" else NUMBERS.get(name, ())
-    arguments = [getattr(stage, field) for field in fields]
-    while arguments and arguments[-1] is None:  # Optional arguments, left to their defaults.
-        arguments.pop()
-    numbers = [
-        n for argument in arguments for n in (argument if isinstance(argument, tuple) else (argument,))
-    ]
-    if not all(isinstance(number, (int, float)) for number in numbers):
-        return None
-    place = f"@{stage.at}" if isinstance(stage, Spatial) and stage.at != "image" else ""
-    text = ":".join([name, *(f"{number:g}" for number in numbers)]) + place
-    try:
-        return text if parse_stage(text) == stage else None
-    except UndulaError:
-        return None
+    for name, word in stage.words.items():
+        arguments = [getattr(stage, argument) for argument in word.numbers]
+        while arguments and arguments[-1] is None:  # Optional arguments, left to their defaults.
+            arguments.pop()
+        numbers = [n for value in arguments for n in (value if isinstance(value, tuple) else (value,))]
+        if all(isinstance(number, (int, float)) for number in numbers):
+            place = f"@{stage.at}" if isinstance(stage, Spatial) and stage.at != "image" else ""
+            text = ":".join([name, *(f"{number:g}" for number in numbers)]) + place
+            with suppress(UndulaError):
+                if parse_stage(text) == stage:
+                    return text
+    return None

@@ -125,8 +125,8 @@ def _fit_levels(stage: FilterStage, level: int, previous: int | None) -> FilterS
         changes["levels"] = tuple(n for n in levels if n <= level) or None
     if isinstance(stage, Shrink) and isinstance(stage.threshold, tuple) and len(stage.threshold) > level:
         changes["threshold"] = stage.threshold[:level]
-    for name in ("threshold", "gains"):
-        per_level = getattr(stage, name, None)
+    for name in (name for name, argument in stage.arguments().items() if argument.per_level):
+        per_level = getattr(stage, name)
         if isinstance(per_level, tuple) and previous is not None and len(per_level) == previous < level:
             changes[name] = (*per_level, *[per_level[-1]] * (level - previous))
     return replace(stage, **changes) if changes else stage

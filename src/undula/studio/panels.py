@@ -12,24 +12,23 @@ from nicegui import ui
 
 from ..engines.gpu.strategies import STRATEGIES
 from ..errors import UndulaError
-from ..filters import STAGES
+from ..filters import STAGES, FilterStage
+from ..filters.shrinkage import BAND_LABELS
 from ..filters.speckle import KINDS
 from ..lowering.borders import MODES
 from ..schemes import SCHEMES, scheme
 from ..wavelets import wavelist
 from .chain import FilterChain, Link
 from .controls import (
-    BAND_LABELS,
     Choice,
     Control,
+    MultiChoice,
     PerLevel,
     Slider,
     apply_control,
     control_value,
     controls,
-    is_advanced,
     reset_stage,
-    stage_title,
 )
 from .plots import PHASE_COLORS, histogram, time_bar, wavelet_functions
 
@@ -259,22 +258,21 @@ class ChainPanel:
             with ui.button(icon="add").props("flat dense round size=sm") as add:
                 identify(add, "Add a filter", "add").tooltip("Add a filter")
                 with ui.menu().props("auto-close"):
-                    for kind in STAGES:
-                        self._build_menu_item(kind)
+                    for stage in STAGES.values():
+                        self._build_menu_item(stage)
         if not links:
             ui.label("No filters: the image is unchanged. Add a filter, or choose a preset.").classes("hint")
         for index, link in enumerate(links):
             self._build_card(link, index, len(links))
 
-    def _build_menu_item(self, kind: str) -> None:
-        title, description, icon = stage_title(kind)
-        with ui.menu_item(on_click=lambda: self._edit(self.page.chain.append(STAGES[kind]()))) as item:
-            item.props(f'data-testid="add-{kind}"')
+    def _build_menu_item(self, stage: type[FilterStage]) -> None:
+        with ui.menu_item(on_click=lambda: self._edit(self.page.chain.append(stage()))) as item:
+            item.props(f'data-testid="add-{stage.kind}"')
             with ui.item_section().props("avatar"):
-                ui.icon(icon)
+                ui.icon(stage.icon)
             with ui.item_section():
-                ui.item_label(title)
-                ui.item_label(description).props("caption")
+                ui.item_label(stage.title())
+                ui.item_label(stage.description).props("caption")
 
     def _edit(self, chain: FilterChain) -> None:
         """Change the chain as a step of its own in the history."""
@@ -283,16 +281,15 @@ class ChainPanel:
         self.build.refresh()
 
     def _build_card(self, link: Link, index: int, count: int) -> None:
-        title, description, icon = stage_title(link.stage.kind)
-        page, key = self.page, link.key
+        title, page, key = link.stage.title(), self.page, link.key
         with (
             ui.element("section")
             .classes("card column" + ("" if link.enabled else " off"))
             .props(f'aria-label="{title}, filter {index + 1}" data-testid="stage-{index}"')
         ):
             with ui.row().classes("full-width items-center no-wrap").style("gap:0"):
-                ui.icon(icon).classes("q-mr-xs").style("color:var(--accent)")
-                ui.html(f"<h2>{title}</h2>", sanitize=False).tooltip(description)
+                ui.icon(link.stage.icon).classes("q-mr-xs").style("color:var(--accent)")
+                ui.html(f"<h2>{title}</h2>", sanitize=False).tooltip(link.stage.description)
                 ui.space()
                 for label, icon_name, allowed, edited in (
                     ("Earlier", "arrow_upward", index > 0, lambda: page.chain.move(key, -1)),
@@ -317,13 +314,13 @@ class ChainPanel:
         return chain.replace_stage(key, reset_stage(chain.link(key).stage))
 
     def _build_controls(self, link: Link, index: int, title: str) -> None:
-        every = controls(link.stage, self.page.levels, self.page.span)
+        every, arguments = controls(link.stage, self.page.levels, self.page.span), link.stage.arguments()
+        advanced = [control for control in every if arguments[control.name].advanced]
         for control in every:
-            if not is_advanced(control):
+            if control not in advanced:
                 self._build_control(link, control, index)
-        advanced = [control for control in every if is_advanced(control)]
         if advanced:
-            changed = any(control_value(link.stage, each) not in (None, "white", 3.0) for each in advanced)
+            changed = not link.stage.non_defaults().keys().isdisjoint(each.name for each in advanced)
             with ui.expansion("More", value=changed).props("dense").classes("full-width hint") as more:
                 identify(more, f"{title}: more", f"more-{index}")
                 for control in advanced:
@@ -378,7 +375,7 @@ class ChainPanel:
             check_box(control.label, value, change, f"{test_id}-each")
         elif isinstance(control, Choice):
             select_box(control.options, value, control.label, change, test_id)
-        else:
+        elif isinstance(control, MultiChoice):
             chosen = [option for option in value or [] if option in control.options]
             title = f"{control.label}: {'some' if value else 'all'}"
             select_box(control.options, chosen, control.label, change, test_id, title=title, multiple=True)
