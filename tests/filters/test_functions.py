@@ -11,7 +11,7 @@ import skimage.restoration
 from skimage.metrics import peak_signal_noise_ratio
 
 import undula
-from undula.filters.speckle import digamma, looks_of, trigamma
+from undula.filters.speckle import digamma, trigamma
 
 
 def noisy(image: np.ndarray[Any, Any], sigma: float, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -270,7 +270,6 @@ def test_digamma_and_trigamma_match_scipy() -> None:
     for x in (0.1, 0.5, 1, 3.7, 20, 1000):
         assert digamma(x) == pytest.approx(scipy.digamma(x), rel=1e-9)
         assert trigamma(x) == pytest.approx(scipy.polygamma(1, x), rel=1e-9)
-        assert looks_of(trigamma(x)) == pytest.approx(x, rel=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["intensity", "amplitude"])

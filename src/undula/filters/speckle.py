@@ -18,7 +18,7 @@ from ..errors import ArgumentError
 from .holes import fill_holes
 from .operations import ArrayOperations
 
-__all__ = ["KINDS", "MULTIPLICATIVE", "Logarithm", "check_looks", "digamma", "looks_of", "trigamma"]
+__all__ = ["KINDS", "MULTIPLICATIVE", "Logarithm", "check_looks", "digamma", "trigamma"]
 
 MULTIPLICATIVE = ("intensity", "amplitude")
 KINDS = (*MULTIPLICATIVE, "log")
@@ -61,17 +61,6 @@ def trigamma(x: float) -> float:
         x += 1
     square = 1 / (x * x)
     return shifted + 1 / x + square / 2 + square / x * (1 / 6 - square * (1 / 30 - square / 42))
-
-
-def looks_of(variance: float) -> float:
-    """Return the number of looks for which the logarithm of intensities has this variance."""
-    low, high = 1e-3, 1e6
-    if variance <= trigamma(high):
-        return high
-    for _ in range(100):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if trigamma(middle) > variance else (low, middle)
-    return math.sqrt(low * high)
 
 
 class Logarithm:

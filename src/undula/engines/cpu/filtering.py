@@ -1,13 +1,13 @@
-"""Loops of filters: what happens to coefficients between a decomposition and a reconstruction.
+"""Compiled loops of filters, which change coefficients between a decomposition and a reconstruction.
 
-Arrays are in one piece. Nothing here has a branch that depends on a sample, so compilers make vectors of it:
+Arrays are C-contiguous. No branch depends on a sample, so that the compiler can vectorize the loops:
 
     soft      x - min(max(x, -t), t)
     local     x · max(0, 1 - k·s²/√(v·m)),  v = max(e - s², tiny),  m = x² + q·parent²   (bivariate)
               x · max(0, 1 - k·s²/e)                                                     (block)
 
-with e the mean of x² in a window, and s the noise. Sums over a window are taken down the columns first, and
-then along the row that they make.
+with e the mean of x² in a window, s the noise, k the strength, and q the weight of the parent. Sums over a
+window are taken down the columns first, and then along the row of these sums.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ __all__ = [
 _compiled: Any = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 _exactly: Any = njit(nogil=True, cache=True, error_model="numpy")
 
-PIECE = 2048  # numbers that stay in the first cache
+PIECE = 2048  # Samples that fit into the first-level cache.
 
 
 @_compiled
 def shrink_all(table, thresholds, rule, like):
-    """Numbers at addresses: each row of the table is a source, a target and a count, with thresholds.
+    """Apply a rule to samples at addresses: each row of the table is a source, a target and a count.
 
-    The second threshold is that of ``firm``.
+    Each row of ``thresholds`` has two thresholds; the second one is for ``firm``.
     """
-    # (Sources may be targets, which vectors are not made for; a piece in between never is.)
+    # Sources may be targets, which would prevent vectorization; the block in between never is.
     block = np.empty(PIECE, reals(table[0, 0], like).dtype)
     for row in range(len(table)):
         x, out = reals(table[row, 0], like), reals(table[row, 1], like)
         for begin in range(0, table[row, 2], PIECE):
             count = min(PIECE, table[row, 2] - begin)
-            source = x[begin : begin + count]  # (places from 0 on need no check of their sign)
+            source = x[begin : begin + count]  # Indices from 0 need no check of their sign.
             for i in range(count):
                 block[i] = source[i]
             _shrink(block, out[begin : begin + count], count, rule, thresholds[row, 0], thresholds[row, 1])
@@ -91,9 +91,9 @@ def _shrink(x, out, count, rule, low, high):
 
 @_compiled
 def squares_all(table, out, like):
-    """Sums of squares of numbers at addresses: each row of the table is an address and a count.
+    """Sum the squares of samples at addresses: each row of the table is an address and a count.
 
-    Sums are taken in pieces, and in float64: squares of float32 soon are too large or too small for it.
+    Sums are taken in pieces, and in float64, because squares easily leave the range of float32.
     """
     for row in range(len(table)):
         x = reals(table[row, 0], like)
@@ -110,10 +110,10 @@ def squares_all(table, out, like):
 
 @_exactly
 def tally(bits, begin, end, shift, mask, least, most, counts):
-    """Counts magnitudes, given as bits, by their leading bits; what is not counted comes last.
+    """Count magnitudes, given as bits, by their leading bits; the last count is that of all ignored ones.
 
-    ``mask`` takes the sign away; from ``least`` on, and below ``most``, bits are counted. Neighbours are
-    counted apart, so that nobody waits for a count that is being written.
+    ``mask`` removes the sign. Bits from ``least`` and below ``most`` are counted, others are ignored. Even
+    and odd samples are counted separately, so that no increment waits for the previous one.
     """
     last = np.uint32(counts.shape[1] - 1)
     block = bits[begin:end]
@@ -129,7 +129,7 @@ def tally(bits, begin, end, shift, mask, least, most, counts):
 
 @_exactly
 def gather(bits, begin, end, low, high, mask, out):
-    """The magnitudes, as bits, from ``low`` up to ``high``; how many there are."""
+    """Write the magnitudes from ``low`` and below ``high``, as bits, to ``out``; return their number."""
     gathered = np.uint64(0)
     block = bits[begin:end]
     for i in range(len(block)):
@@ -141,16 +141,16 @@ def gather(bits, begin, end, low, high, mask, out):
 
 
 @_exactly
-def _mirrored(place, count):
-    """A place beyond the ends of a line, the last sample repeated first."""
+def _mirrored(index, count):
+    """Mirror an index beyond the ends of a line back into it, repeating the last sample."""
     period = 2 * count
-    place = place % period
-    return place if place < count else period - 1 - place
+    index = index % period
+    return index if index < count else period - 1 - index
 
 
 @_compiled
 def _doubled(line, out, offset):
-    """Each number twice; the first ``offset`` of all are left out, and the last one stands for the rest."""
+    """Write ``line[(i + offset) // 2]`` to ``out[i]``; the last sample stands for those beyond it."""
     count = len(out)
     last = line[len(line) - 1]
     for j in range(count):
@@ -169,21 +169,22 @@ def _doubled(line, out, offset):
 
 @_compiled
 def local(x, parents, out, first, last, begin, end, radius, bivariate, noise, factor, weight, offset):
-    """Rows ``begin … end`` of planes ``first … last``, each coefficient by those around it.
+    """Shrink each coefficient in rows ``begin … end`` of planes ``first … last`` by its neighbours.
 
-    ``parents`` has planes of the next level, or none; ``offset`` is where the first of them stands for.
+    ``parents`` has the planes of the next coarser level, or none. The parent of the coefficient ``(i, j)`` is
+    the one at ``((i + offset) // 2, (j + offset) // 2)``.
     """
     rows, columns = x.shape[1], x.shape[2]
     kind = x.dtype.type
     width = 2 * radius + 1
     share = kind(1.0 / (width * width))
-    # Everything in units of the noise, so that squares of squares neither overflow nor vanish.
+    # Coefficients are measured in units of the noise, so that squares of squares neither overflow nor vanish.
     unit = kind(1.0 / noise)
     amount = kind(factor)
     tiny = kind(1e-6)
     heavy = kind(weight)
     sums = np.empty(columns + 2 * radius, x.dtype)
-    middle = sums[radius : radius + columns]  # (places from 0 on need no check of their sign)
+    middle = sums[radius : radius + columns]  # Indices from 0 need no check of their sign.
     energy = np.empty(columns, x.dtype)
     above = np.zeros(columns, x.dtype)
     has_parents = parents.shape[0] > 0
@@ -232,7 +233,7 @@ def local(x, parents, out, first, last, begin, end, radius, bivariate, noise, fa
 
 @_exactly
 def rounded(x, out, begin, end, least, most):
-    """Numbers ``begin … end`` as integers: the nearest, of two the even one, from ``least`` to ``most``."""
+    """Clip samples ``begin … end`` to ``least`` and ``most``, and round them, halves to the even integer."""
     source, target = x[begin:end], out[begin:end]
     for i in range(len(source)):
         target[i] = out.dtype.type(np.rint(min(max(source[i], least), most)))
@@ -240,9 +241,9 @@ def rounded(x, out, begin, end, least, most):
 
 @_compiled
 def add_shifted(x, out, first, last, down, along, scale):
-    """Adds planes to others, from the sample ``(down, along)`` on; what lies before is left out.
+    """Add planes, from their sample ``(down, along)`` on, to planes ``out``.
 
-    Where only some of the shifted planes reach, ``scale`` makes up for the others: see ``filters.shifts``.
+    With ``scale``, divide each sum by the number of shifts that cover the sample; see ``filters.shifts``.
     """
     rows, columns = x.shape[1] - down, x.shape[2] - along
     for plane in range(first, last):
@@ -255,16 +256,16 @@ def add_shifted(x, out, first, last, down, along, scale):
         height, width = out.shape[1], out.shape[2]
         for plane in range(first, last):
             for i in range(height):
-                own = half if i == height - 1 else quarter
+                weight = half if i == height - 1 else quarter
                 target = out[plane, i]
                 for j in range(width):
-                    target[j] *= own
+                    target[j] *= weight
                 target[width - 1] *= out.dtype.type(2)
 
 
 @_compiled
 def convolve_rows(x, out, first, last, begin, end, taps, down):
-    """Rows ``begin … end`` of planes, convolved with symmetric taps down the columns or along the rows."""
+    """Convolve rows ``begin … end`` of planes with symmetric taps down the columns or along the rows."""
     rows, columns = x.shape[1], x.shape[2]
     radius = (len(taps) - 1) // 2
     line = np.empty(columns + 2 * radius, x.dtype)

@@ -1,4 +1,4 @@
-"""Filters on arrays of the host: whole arrays cut into pieces for threads."""
+"""Operations of filters on NumPy arrays, shared among threads; :mod:`.filtering` has their loops."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ RULES = ("soft", "hard", "garrote", "firm", "greater", "less", "gain")
 
 
 def _flat(x: Array) -> Array:
-    """All numbers in a line; a view, as arrays here are in one piece."""
+    """Return an array as one line: a view if it is C-contiguous, a copy otherwise."""
     return np.ascontiguousarray(x).reshape(-1)
 
 
-PIECE = 1 << 17  # numbers that a thread takes at a time
+PIECE = 1 << 17  # Samples that a thread takes at a time.
 
 
 def _pieces(sizes: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Arrays cut for threads: which one, from where, how many."""
+    """Divide arrays of these sizes into pieces: the number of the array, the first sample, the count."""
     return [
         (number, begin, min(PIECE, size - begin))
         for number, size in enumerate(sizes)
@@ -46,7 +46,7 @@ def _pieces(sizes: Sequence[int]) -> list[tuple[int, int, int]]:
 
 
 def _share(work: Any, table: Array, *others: Any) -> None:
-    """Rows of a table, to threads."""
+    """Share the rows of a table among threads."""
     parts = ranges(len(table), workers(int(table[:, -1].sum())))
     cut = [tuple(o[b:e] if isinstance(o, np.ndarray) else o for o in others) for b, e in parts]
     run(work, [(table[b:e], *other) for (b, e), other in zip(parts, cut, strict=True)])
@@ -55,7 +55,7 @@ def _share(work: Any, table: Array, *others: Any) -> None:
 def shrink(
     bands: Sequence[Array], rule: str, lows: Sequence[float], highs: Sequence[float], out: Sequence[Array]
 ) -> None:
-    """Arrays of one dtype, each in one piece, by one of :data:`RULES`, each with its own thresholds."""
+    """Apply one of :data:`RULES` to C-contiguous arrays of one dtype, each with its own thresholds."""
     from . import filtering
 
     if not bands:
@@ -71,7 +71,10 @@ def shrink(
 
 
 def sums_of_squares(bands: Sequence[Array]) -> list[float]:
-    """Of arrays of one dtype, each in one piece; what they are does not depend on threads."""
+    """Return the sum of squares of each of several C-contiguous arrays of one dtype.
+
+    The result does not depend on the number of threads.
+    """
     from . import filtering
 
     if not bands:
@@ -89,9 +92,9 @@ def sums_of_squares(bands: Sequence[Array]) -> list[float]:
 
 
 def median_magnitude(x: Array, least: float = 0.0) -> float:
-    """The median of magnitudes above ``least``, without what is no number; 0 where nothing is left.
+    """Return the median of the magnitudes above ``least``, ignoring NaNs and infinities; 0 if there are none.
 
-    Numbers are counted by their leading bits first; only those around the median are sorted.
+    Magnitudes are counted by their leading bits first; only those around the median are sorted.
     """
     from . import filtering
 
@@ -105,9 +108,9 @@ def median_magnitude(x: Array, least: float = 0.0) -> float:
     gathered: list[Array] = []
 
     def count(begin: int, end: int) -> None:
-        own = np.zeros((2, (1 << 12) + 1), np.int32)
-        filtering.tally(bits, begin, end, shift, mask, start, most, own)
-        counts.append(own.sum(axis=0))
+        piece_counts = np.zeros((2, (1 << 12) + 1), np.int32)
+        filtering.tally(bits, begin, end, shift, mask, start, most, piece_counts)
+        counts.append(piece_counts.sum(axis=0))
 
     def gather(begin: int, end: int) -> None:
         candidates = np.empty(inside, integer_type)
@@ -134,7 +137,7 @@ def median_magnitude(x: Array, least: float = 0.0) -> float:
 
 
 def _planes(planes: int, rows: int, samples: int) -> Iterator[tuple[int, int, int, int]]:
-    """Pieces of planes: some planes, or some rows of a single one."""
+    """Divide planes among threads: some planes each or, if there are few planes, some rows of all."""
     threads = workers(samples)
     if planes >= threads:
         for first, last in ranges(planes, threads):
@@ -154,11 +157,11 @@ def local(
     offset: int = 0,
     bivariate: bool = True,
 ) -> Array:
-    """Planes ``(P, H, W)``, each number shrunk by what is around it and by its parent."""
+    """Shrink each coefficient of planes ``(P, H, W)`` by its neighbours and its parent."""
     from . import filtering
 
     out = empty(x.shape, x.dtype)
-    if noise <= 0:  # nothing is to be taken out
+    if noise <= 0:  # There is no noise to remove.
         out[...] = x
         return out
     above = np.empty((0, 0, 0), x.dtype) if parents is None else parents
@@ -169,12 +172,12 @@ def local(
 
 
 def rounded(x: Array, dtype: np.dtype[Any]) -> Array:
-    """Floats as integers of up to 32 bits, in one piece: rounded, and cut to what they hold."""
+    """Return floats as integers of up to 32 bits: rounded, and clipped to the range of the dtype."""
     from . import filtering
 
     out = empty(x.shape, dtype)
     info = np.iinfo(dtype)
-    # (The largest float that is not beyond the largest integer.)
+    # The largest float that is not beyond the largest integer.
     most = x.dtype.type(info.max)
     if int(most) > info.max:
         most = np.nextafter(most, x.dtype.type(0))
@@ -185,7 +188,7 @@ def rounded(x: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def add_shifted(x: Array, out: Array, down: int, along: int, last: bool) -> None:
-    """Adds planes that were shifted; with the ``last``, sums become means."""
+    """Add shifted planes to ``out``; with the ``last`` ones, turn the sums into means."""
     from . import filtering
 
     pieces = ranges(x.shape[0], workers(x.size))
@@ -193,7 +196,7 @@ def add_shifted(x: Array, out: Array, down: int, along: int, last: bool) -> None
 
 
 def convolve(x: Array, taps: Array, axes: Sequence[int] = (0, 1)) -> Array:
-    """Planes ``(P, H, W)`` convolved with symmetric taps along rows (0) and down columns (1).
+    """Convolve planes ``(P, H, W)`` with symmetric taps along rows (axis 0) and down columns (axis 1).
 
     Borders are mirrored.
     """
