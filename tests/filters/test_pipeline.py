@@ -25,8 +25,8 @@ from undula.filters import (
     Trace,
     Unsharp,
 )
+from undula.filters.base import Pyramid
 from undula.filters.operations import NUMPY_OPERATIONS
-from undula.filters.stages import Pyramid
 from undula.filters.words import parse_stage
 
 IMAGE = pywt.data.camera()[100:228, 100:230].astype(np.uint8)
