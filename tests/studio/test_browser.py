@@ -517,6 +517,7 @@ def test_it_fits_screens(touch_tab: Tab, size: tuple[int, int], pictures: Path) 
     # Drawers slide away after the size has changed.
     tab.until(f"document.documentElement.scrollWidth <= {size[0]}")
     tab.until(f"document.documentElement.scrollHeight <= {size[1]}")
+    tab.until(f"document.querySelector('.stage-canvas').clientWidth >= {min(560, size[0])}")
     box = tab.page.locator(".stage-canvas").bounding_box()
     assert box["width"] >= min(560, size[0])
     assert box["height"] >= 460
