@@ -4,6 +4,7 @@ import gc
 import pickle
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 import undula
 from comparing import assert_same, noise
 from undula.engines.cpu import calls
-from undula.engines.cpu import engine as cpu_engine
+from undula.engines.cpu.engine import CPU, cached_executable, flat_views
 from undula.lowering.spec import BandTree, transform_spec
 
 pytestmark = pytest.mark.filterwarnings("ignore:Level value")
@@ -101,10 +102,15 @@ def test_results_go_into_arrays_of_any_layout(shape: list[int], dtype: str, layo
     assert_same(back, plan.inverse(expected))
 
 
+def contiguous_function(back: bool, tree: BandTree) -> Callable[..., bool]:
+    dtype = np.dtype(float)
+    return CPU.compile_function(back, tree, dtype, flat_views(tree, dtype))
+
+
 def test_arrays_that_share_memory_are_refused() -> None:
     memory = noise(99)
     tree = BandTree.of_samples(transform_spec(1, "haar", "symmetric", None), (32,), 1)
-    forward, back = (cpu_engine.array_call(way, tree, np.dtype(float)) for way in (False, True))
+    forward, back = (contiguous_function(way, tree) for way in (False, True))
     assert forward(memory[:32], memory[32:48], memory[48:64])
     assert not forward(memory[:32], memory[31:47], memory[48:64])
     assert not forward(memory[:32], memory[32:48], memory[47:63])
@@ -118,7 +124,7 @@ class Subclass(np.ndarray[Any, Any]):
 
 def test_other_objects_are_refused() -> None:
     tree = BandTree.of_samples(transform_spec(2, "haar", "symmetric", (1,)), (2, 8), 1)
-    forward = cpu_engine.array_call(False, tree, np.dtype(float))
+    forward = contiguous_function(False, tree)
     low, high = np.zeros((2, 4)), np.zeros((2, 4))
     x = noise(2, 8)
     assert forward(x, low, high)
@@ -139,7 +145,8 @@ def test_other_objects_are_refused() -> None:
 
 def test_bands_of_zeros_are_none() -> None:
     tree = BandTree.of_samples(transform_spec(1, "haar", "symmetric", None), (8,), 1)
-    back = cpu_engine.array_call(True, tree, np.dtype(float), [(), (), None])
+    views = [*flat_views(tree, np.dtype(float))[:2], None]
+    back = CPU.compile_function(True, tree, np.dtype(float), views)
     x, low = np.zeros(8), noise(4)
     assert back(x, low, None)
     assert_same(x, undula.idwt(low, np.zeros(4), "haar"), 1e-15)
@@ -162,8 +169,8 @@ def test_a_function_keeps_what_it_runs() -> None:
     x = noise(300)
     tree = BandTree.of_samples(transform_spec(1, "sym5", "periodic", None), x.shape, 2)
     bands = [np.zeros(shape) for shape in tree.flat_shapes]
-    forward = cpu_engine.array_call(False, tree, x.dtype)
-    cpu_engine.executable.cache_clear()
+    forward = contiguous_function(False, tree)
+    cached_executable.cache_clear()
     gc.collect()
     noise(10_000)
     assert forward(x, *bands)
@@ -200,3 +207,23 @@ def test_without_known_fields_everything_still_works(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("undula.functions.discrete._calls", {})
     for _ in range(2):
         assert_same(undula.wavedec(x, "db3", level=2), expected, 0)
+
+
+def test_a_transform_is_compiled_once() -> None:
+    x = noise(23, 1, 37)[:, 0]
+    before = cached_executable.cache_info().misses
+    coeffs = undula.wavedec2(x, "db5", level=2)
+    undula.wavedec2(x, "db5", level=2, out=coeffs)
+    undula.wavedec2(noise(23, 37), "db5", level=2)
+    plan = undula.Plan(x.shape, "db5", level=2)
+    plan.forward(x)
+    plan.forward(x, out=coeffs)
+    views = flat_views(plan.tree, x.dtype)
+    assert CPU.compile(False, plan.tree, x.dtype, views) is CPU.compile(False, plan.tree, x.dtype, views[:])
+    assert cached_executable.cache_info().misses == before + 1
+    # What kernels cannot follow is copied; that it has to be is kept, too.
+    mirrored = x[:, ::-1]
+    assert_same(undula.wavedec2(mirrored, "db5", level=2), undula.wavedec2(mirrored.copy(), "db5", level=2))
+    before = cached_executable.cache_info().misses
+    undula.wavedec2(mirrored, "db5", level=2)
+    assert cached_executable.cache_info().misses == before

@@ -24,7 +24,7 @@ from ..lowering.nesting import arrays_of, flat_bands, shapes_of
 from ..lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec
 from . import base, cpu
 from .base import DEFAULT_OPTIONS, Engine, RunMemory, TransformOptions, split_backend
-from .cpu.engine import CPU, mixed_executable
+from .cpu.engine import CPU, flat_views
 from .gpu.engine import library_engine
 
 __all__ = [
@@ -182,8 +182,8 @@ def decompose_mixed(
         cpu.mix_planes(image, mixing, planes)
         return decompose(CPU, spec, planes, levels, integers=dtype if dtype.kind == "i" else None)
     bands = [cpu.empty(part, dtype) for part in tree.flat_shapes]
-    view = NUMPY.view(image).at(cpu.FIRST_ARRAY)
-    mixed_executable(tree, dtype, view, mixing).run([image, *bands])
+    views = [NUMPY.view(image), *flat_views(tree, dtype)[1:]]
+    CPU.compile(False, tree, dtype, views, TransformOptions(mixing=mixing)).run([image, *bands])
     return tree.by_key(bands)
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import result_dtype
+from ..arrays import ArrayView, result_dtype
 from ..lowering.spec import BandTree
 from .base import DEFAULT_OPTIONS, Engine, RunMemory, TransformOptions
+from .cpu.executable import UnfollowedStridesError
 from .cpu.filters import shrink
 from .memory import empty
 
-__all__ = ["NumpyEngine"]
+__all__ = ["NumpyEngine", "array_view"]
 
 Array = NDArray[Any]
+Shape = tuple[int, ...]
 
 
 class NumpyEngine(Engine):
@@ -38,32 +41,64 @@ class NumpyEngine(Engine):
         fresh: bool = True,
         memory: RunMemory | None = None,
     ) -> None:
-        """Transform arrays in flat order; samples are padded, and rules applied, before or after."""
+        """Transform arrays in flat order; samples are padded, and rules applied, before or after.
+
+        Arrays whose strides kernels cannot follow are copied.
+        """
         samples, *bands = arrays
         assert samples is not None
         if options.rule is not None:
             bands = [bands[0], *_shrunk(tree, bands[1:-1], options.rule, np.asarray(bands[-1], np.float64))]
-        if samples.shape == tree.sample_shapes[0]:
-            self.execute(back, tree, [samples, *bands], dtype, options)
-            return
-        padded = np.zeros(tree.sample_shapes[0], samples.dtype)
-        corner = padded[tuple(slice(n) for n in samples.shape)]
-        if not back:
-            corner[...] = samples
-        self.execute(back, tree, [padded, *bands], dtype, options)
-        if back:
-            samples[...] = corner
+        results: list[tuple[Array, Array]] = []  # Arrays of the caller, and what to copy to them afterwards.
+        if samples.shape != tree.sample_shapes[0]:
+            padded = np.zeros(tree.sample_shapes[0], samples.dtype)
+            corner = padded[tuple(slice(n) for n in samples.shape)]
+            if back:
+                results.append((samples, corner))
+            else:
+                corner[...] = samples
+            samples = padded
+        ready = [samples, *bands]
 
-    def execute(
-        self,
-        back: bool,
-        tree: BandTree,
-        arrays: Sequence[Array | None],
-        dtype: np.dtype[Any],
-        options: TransformOptions,
-    ) -> None:
-        """Transform arrays of the shapes of the tree."""
-        self.compile(back, tree, dtype, (), options).run(arrays)
+        def copied(number: int) -> ArrayView | None:
+            """Put an array in C order in the place of another one, and return its view."""
+            array = ready[number]
+            assert array is not None
+            if (number == 0) == back:
+                ready[number] = new = empty(array.shape, array.dtype)
+                results.append((array, new))
+            else:
+                ready[number] = new = np.array(array, order="C")
+            return array_view(new)
+
+        views = [x if x is None else array_view(x) or copied(number) for number, x in enumerate(ready)]
+        while True:
+            try:
+                executable = self.compile(back, tree, dtype, views, options)
+                break
+            except UnfollowedStridesError as error:
+                views[error.array] = copied(error.array)
+        executable.run(ready)
+        for target, values in results:
+            target[...] = values
+
+
+def array_view(x: Array) -> ArrayView | None:
+    """Return an array as kernels see it, in any buffer; None if they cannot, because it is not aligned.
+
+    Arrays of one layout have equal views: the strides of axes of one sample do not matter.
+    """
+    return _view(x.shape, x.strides, x.dtype) if x.flags.aligned else None
+
+
+@lru_cache(maxsize=4096)
+def _view(shape: Shape, strides: Shape, dtype: np.dtype[Any]) -> ArrayView | None:
+    view = ArrayView.contiguous(0, shape, dtype.name)
+    if all(n == 1 or step == other for n, step, other in zip(shape, strides, view.byte_strides, strict=True)):
+        return view
+    if any(step % dtype.itemsize for step in strides):
+        return None
+    return view._replace(strides=tuple(step // dtype.itemsize for step in strides))
 
 
 def _shrunk(tree: BandTree, details: Sequence[Array | None], rule: str, limits: Array) -> list[Array | None]:

@@ -126,7 +126,7 @@ def _forward(
 def _compiled(form: Form, spec: TransformSpec, x: Array, levels: int) -> ForwardCall:
     keys = spec.keys[1:]
     tree = BandTree.of_samples(spec, x.shape, levels)
-    return ForwardCall(tree, x.dtype, x.strides, lambda flat: form.from_flat(flat, keys))
+    return ForwardCall(tree, x, lambda flat: form.from_flat(flat, keys))
 
 
 def _backward(
@@ -189,8 +189,7 @@ def _compiled_back(spec: TransformSpec, keyed: list[Any], flat: Sequence[Any]) -
     if tree.levels != len(keyed) - 1 or not tree.levels or (low is not None and low != bands[0].shape):
         return None
     order = [next(k for k, a in enumerate(flat) if a is band) if band is not None else None for band in bands]
-    dtype = next(band.dtype for band in bands if band is not None)
-    call = InverseCall(tree, dtype, [None if band is None else () for band in bands])
+    call = InverseCall(tree, bands)
     if order == [None if band is None else k for k, band in enumerate(bands)]:
         return call
     return lambda given: call([None if k is None else given[k] for k in order])

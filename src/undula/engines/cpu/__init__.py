@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..memory import allocator, empty, keep_memory, kept_memory
 from ..threads import get_num_threads, run, set_num_threads, workers
 from .calls import array_function
-from .compile import LIFTING, compile_mixed, compile_rows, compile_transform, mixes
+from .compile import LIFTING, compile_rows, compile_transform, mixes
 from .compiled import kernel
 from .executable import FIRST_ARRAY, CpuExecutable, UnfollowedStridesError, address
 from .mixing import join_channels, mix_planes
@@ -24,7 +24,6 @@ __all__ = [
     "address",
     "allocator",
     "array_function",
-    "compile_mixed",
     "compile_rows",
     "compile_transform",
     "empty",

@@ -33,7 +33,7 @@ from .executable import (
 )
 from .mixing import mixing_table
 
-__all__ = ["LIFTING", "compile_mixed", "compile_rows", "compile_transform", "mixes"]
+__all__ = ["LIFTING", "compile_rows", "compile_transform", "mixes"]
 
 # Kernels take up to two pairs of steps between neighbours; longer liftings do as much work as filters.
 LIFTING = LiftingLimits(max_steps=4, max_taps=12, neighbours=True)
@@ -174,6 +174,7 @@ def compile_transform(
     dtype: np.dtype[Any],
     levels: Sequence[Level],
     arrays: Sequence[ArrayView | None],
+    mixing: Mixing | None = None,
 ) -> CpuExecutable:
     """Compile some levels of a transform.
 
@@ -188,6 +189,9 @@ def compile_transform(
     arrays : sequence of ArrayView or None
         The samples, the approximation, and the details, coarsest level first, in the order of their keys;
         None for details, or an approximation, that are zero.
+    mixing : Mixing, optional
+        Forward: the first array is an image ``(H, W, C)``, and its channels are mixed to planes ``(P, H, W)``
+        row by row, as the first level needs them.
     """
     if dtype.kind == "c":
         dtype = np.empty(0, dtype).real.dtype
@@ -200,9 +204,15 @@ def compile_transform(
     passes = [level_passes(back, shape, dtype, operators) for shape, operators in levels]
     if back:
         _add_levels_back(builder, x, approximation, of_level, levels, passes)
-    else:
-        assert approximation is not None
-        _add_levels(builder, x, approximation, of_level, levels, passes)
+        return builder.executable(len(arrays))
+    assert approximation is not None
+    source: Source = x
+    mix = 0
+    if mixing is not None:
+        table = mixing_table(mixing, x.itemsize, dtype.kind == "f")
+        builder.tables.append(table)
+        source, mix = PlaneStrides(x.buffer, 0, 0, x.byte_strides[0]), address(table)
+    _add_levels(builder, source, approximation, of_level, levels, passes, mix)
     return builder.executable(len(arrays))
 
 
@@ -210,29 +220,6 @@ def mixes(dtype: np.dtype[Any], shape: Shape, operators: Operators) -> bool:
     """Whether the first level can make its planes of the channels of an image by itself."""
     work = level_passes(False, shape, dtype, operators).work
     return isinstance(work, AxisPass) and work.kind == "planes" and work.channels == 1 and work.lifted
-
-
-def compile_mixed(
-    dtype: np.dtype[Any],
-    levels: Sequence[Level],
-    image: ArrayView,
-    mixing: Mixing,
-    arrays: Sequence[ArrayView],
-) -> CpuExecutable:
-    """Compile levels of planes ``(P, H, W)`` that are made of the channels of an image, ``(H, W, C)``.
-
-    Planes are made row by row as the first level needs them. ``arrays`` are those of
-    :func:`compile_transform`, without the samples.
-    """
-    builder = _Builder(False, dtype)
-    table = mixing_table(mixing, image.itemsize, dtype.kind == "f")
-    builder.tables.append(table)
-    planes = PlaneStrides(image.buffer, image.offset * image.itemsize, 0, image.byte_strides[0])
-    approximation, *details = arrays
-    of_level = _finest_first(details, levels)
-    passes = [level_passes(False, shape, dtype, operators) for shape, operators in levels]
-    _add_levels(builder, planes, approximation, of_level, levels, passes, address(table))
-    return builder.executable(1 + len(arrays))
 
 
 def compile_rows(

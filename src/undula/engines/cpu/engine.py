@@ -1,4 +1,4 @@
-"""Transforms of NumPy's arrays on the CPU: compiled once for each layout, and run on any arrays of it."""
+"""The CPU engine: transforms compiled once for each layout of NumPy's arrays, and run on any such arrays."""
 
 from __future__ import annotations
 
@@ -14,100 +14,38 @@ from ...arrays import ArrayView
 from ...lowering.mixing import Mixing
 from ...lowering.spec import BandTree
 from ..base import DEFAULT_OPTIONS, RunMemory, TransformOptions
-from ..memory import allocator, empty
-from ..numpy_engine import NumpyEngine
+from ..memory import allocator
+from ..numpy_engine import NumpyEngine, array_view
 from ..threads import get_num_threads
 from .calls import array_function
-from .compile import LIFTING, compile_mixed, compile_transform
+from .compile import LIFTING, compile_transform
 from .executable import FIRST_ARRAY, CpuExecutable, UnfollowedStridesError
 
-__all__ = [
-    "CPU",
-    "CpuEngine",
-    "ForwardCall",
-    "InverseCall",
-    "array_call",
-    "mixed_executable",
-]
+__all__ = ["CPU", "CpuEngine", "ForwardCall", "InverseCall", "flat_views"]
 
 Array = NDArray[Any]
-Shape = tuple[int, ...]
-Layout = tuple[int, ...] | None  # strides, () for C order, None for an array of zeros
-
-# --- executables ----------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1024)
-def executable(
-    back: bool, tree: BandTree, dtype: np.dtype[Any], layouts: tuple[Layout, ...]
-) -> CpuExecutable:
-    """Return what transforms arrays of these layouts: the samples, then bands in flat order."""
-    return compile_transform(back, dtype, tree.operators(dtype, LIFTING), _views(tree, dtype, layouts))
+def cached_executable(
+    back: bool,
+    tree: BandTree,
+    dtype: np.dtype[Any],
+    layouts: tuple[tuple[Any, ...] | None, ...],
+    mixing: Mixing | None,
+) -> CpuExecutable | int:
+    """Return an executable for arrays of these shapes, strides and dtypes, in flat order.
 
-
-def _views(tree: BandTree, dtype: np.dtype[Any], layouts: Sequence[Layout]) -> list[ArrayView | None]:
-    """Return arrays as kernels see them, or raise an error where strides are no multiples of an element."""
-    size, views = dtype.itemsize, list[ArrayView | None]()
-    for number, (shape, layout) in enumerate(zip(_shapes(tree), layouts, strict=True), FIRST_ARRAY):
-        if layout is None:
-            views.append(None)
-        elif any(step % size for step in layout):
-            raise UnfollowedStridesError(number)
-        elif layout:
-            views.append(ArrayView(number, shape, tuple(step // size for step in layout), dtype.name))
-        else:
-            views.append(ArrayView.contiguous(number, shape, dtype.name))
-    return views
-
-
-def _shapes(tree: BandTree) -> list[Shape]:
-    return [tree.sample_shapes[0], *tree.flat_shapes]
-
-
-_unfollowed: set[Any] = set()  # Layouts of which kernels cannot follow the strides.
-
-
-def run(back: bool, tree: BandTree, arrays: Sequence[Array | None], dtype: np.dtype[Any]) -> None:
-    """Transform arrays: the samples, then bands in flat order, None for zeros.
-
-    Arrays whose strides kernels cannot follow are copied.
+    If kernels cannot follow the strides of an array, the number of its buffer is returned, and kept as well.
     """
-    arrays = list(arrays)
-    targets = range(1) if back else range(1, len(arrays))
-    copied: list[tuple[Array, Array]] = []
-
-    def copy(k: int) -> None:
-        array = arrays[k]
-        assert array is not None
-        if k in targets:
-            arrays[k] = empty(array.shape, array.dtype)
-            copied.append((array, arrays[k]))  # type: ignore[arg-type]
-        else:
-            arrays[k] = np.array(array, order="C")
-
-    layouts: list[Layout] = []
-    for k, array in enumerate(arrays):
-        layout = None if array is None else () if array.flags.c_contiguous else array.strides
-        if layout is not None and (
-            not array.flags.aligned or (back, tree, dtype, k, layout) in _unfollowed  # type: ignore[union-attr]
-        ):
-            copy(k)
-            layout = ()
-        layouts.append(layout)
-    while True:
-        try:
-            compiled = executable(back, tree, dtype, tuple(layouts))
-            break
-        except UnfollowedStridesError as error:
-            k = error.buffer - FIRST_ARRAY
-            if len(_unfollowed) > 1024:
-                _unfollowed.clear()
-            _unfollowed.add((back, tree, dtype, k, layouts[k]))
-            copy(k)
-            layouts[k] = ()
-    compiled.run(arrays)
-    for target, values in copied:
-        target[...] = values
+    views = [
+        None if layout is None else ArrayView(buffer, *layout)
+        for buffer, layout in enumerate(layouts, FIRST_ARRAY)
+    ]
+    try:
+        return compile_transform(back, dtype, tree.operators(dtype, LIFTING), views, mixing)
+    except UnfollowedStridesError as error:
+        return error.buffer
 
 
 class CpuEngine(NumpyEngine):
@@ -124,10 +62,25 @@ class CpuEngine(NumpyEngine):
         views: Sequence[ArrayView | None],
         options: TransformOptions = DEFAULT_OPTIONS,
     ) -> CpuExecutable:
-        """Compile a transform for arrays of the strides of these views."""
-        return executable(
-            back, tree, dtype, tuple([None if view is None else view.byte_strides for view in views])
-        )
+        """Compile a transform for arrays of the shapes and strides of these views.
+
+        With mixing, the first view is that of an image ``(H, W, C)``, of whose channels the samples are made.
+        An executable is kept for the next time, whatever the buffers of the views are.
+        """
+        layouts = tuple([None if view is None else view[1:4] for view in views])
+        executable = cached_executable(back, tree, dtype, layouts, options.mixing)
+        if isinstance(executable, int):
+            raise UnfollowedStridesError(executable)
+        return executable
+
+    def compile_function(
+        self, back: bool, tree: BandTree, dtype: np.dtype[Any], views: Sequence[ArrayView | None]
+    ) -> Callable[..., bool]:
+        """Compile a transform into a function of the samples and all bands in flat order.
+
+        It returns False, and has done nothing, where :meth:`run` has to look closer at the arrays.
+        """
+        return array_function(self.compile(back, tree, dtype, views), dtype, back, views)
 
     def run(
         self,
@@ -145,23 +98,12 @@ class CpuEngine(NumpyEngine):
         # Integers may be lifted by steps that are no kernels.
         plain = options.rule is None and samples.shape == tree.sample_shapes[0] and dtype.kind in "fc"
         if plain and samples.flags.c_contiguous:
-            call = _contiguous_call(back, tree, dtype)
+            function = _contiguous_function(back, tree, dtype)
             if memory is not None:
-                memory.repeat = call
-            if call(*arrays):
+                memory.repeat = function
+            if function(*arrays):
                 return
         super().run(back, tree, arrays, dtype, options)
-
-    def execute(
-        self,
-        back: bool,
-        tree: BandTree,
-        arrays: Sequence[Array | None],
-        dtype: np.dtype[Any],
-        options: TransformOptions,
-    ) -> None:
-        """Transform arrays of the shapes of the tree, and copy those whose strides kernels cannot follow."""
-        run(back, tree, arrays, dtype)
 
     def memory_order(self, arrays: Sequence[Array | None]) -> list[int] | None:
         """Return the axes by falling strides, if samples are beside each other in that order only."""
@@ -192,19 +134,15 @@ def names() -> list[str]:
 # --- calls that were seen before ------------------------------------------------------------------
 
 
-def array_call(
-    back: bool, tree: BandTree, dtype: np.dtype[Any], layouts: Sequence[Layout] | None = None
-) -> Callable[..., bool]:
-    """Return a function of the samples and all bands in flat order, by default all in C order.
-
-    It returns False, and has done nothing, where :func:`run` has to look closer at the arrays.
-    """
-    layouts = ((),) * len(_shapes(tree)) if layouts is None else tuple(layouts)
-    compiled = executable(back, tree, dtype, layouts)
-    return array_function(compiled, dtype, back, _views(tree, dtype, layouts))
+def flat_views(tree: BandTree, dtype: np.dtype[Any]) -> list[ArrayView]:
+    """Return views of the samples and all bands in C order."""
+    shapes = tree.sample_shapes[0], *tree.flat_shapes
+    return [ArrayView.contiguous(number, shape, dtype.name) for number, shape in enumerate(shapes)]
 
 
-_contiguous_call = lru_cache(maxsize=256)(array_call)
+@lru_cache(maxsize=256)
+def _contiguous_function(back: bool, tree: BandTree, dtype: np.dtype[Any]) -> Callable[..., bool]:
+    return CPU.compile_function(back, tree, dtype, flat_views(tree, dtype))
 
 
 class ForwardCall:
@@ -213,50 +151,48 @@ class ForwardCall:
     Parameters
     ----------
     tree : BandTree
-    dtype : dtype
-    strides : tuple of int
-        Of the samples.
+    x : array
+        Samples of the layout that all others have.
     nest : function
         That makes what the caller returns of the bands in flat order.
     """
 
-    def __init__(
-        self, tree: BandTree, dtype: np.dtype[Any], strides: Shape, nest: Callable[[list[Array]], Any]
-    ) -> None:
-        self._dtype, self._nest = dtype, nest
+    def __init__(self, tree: BandTree, x: Array, nest: Callable[[list[Array]], Any]) -> None:
+        self._dtype, self._nest = x.dtype, nest
         self._shapes = tree.flat_shapes
-        self._empty = allocator(sum(map(math.prod, self._shapes)) * dtype.itemsize)
-        self._run = array_call(False, tree, dtype, [strides, *[()] * len(self._shapes)])
+        self._empty = allocator(sum(map(math.prod, self._shapes)) * x.itemsize)
+        view = array_view(x)
+        if view is None:
+            raise UnfollowedStridesError(FIRST_ARRAY)
+        views = [view, *flat_views(tree, x.dtype)[1:]]
+        self._run = CPU.compile_function(False, tree, x.dtype, views)
 
     def __call__(self, x: Array) -> Any:
-        """Return the coefficients, or None if :func:`run` has to look closer at the array."""
+        """Return the coefficients, or None if :meth:`CpuEngine.run` has to look closer at the array."""
         new, dtype = self._empty, self._dtype
         bands = [new(shape, dtype) for shape in self._shapes]
         return self._nest(bands) if self._run(x, *bands) else None
 
 
 class InverseCall:
-    """A transform back of arrays of known shapes and dtype, in C order, into a new array."""
+    """A transform back of arrays of one dtype, in C order, into a new array.
 
-    def __init__(self, tree: BandTree, dtype: np.dtype[Any], layouts: Sequence[Layout]) -> None:
-        self._shape, self._dtype = tree.sample_shapes[0], dtype
-        self._empty = allocator(math.prod(self._shape) * dtype.itemsize)
-        self._run = array_call(True, tree, dtype, [(), *layouts])
+    Parameters
+    ----------
+    tree : BandTree
+    bands : sequence of array or None
+        In flat order, as all others are; None for zeros.
+    """
+
+    def __init__(self, tree: BandTree, bands: Sequence[Array | None]) -> None:
+        self._shape = tree.sample_shapes[0]
+        self._dtype = next(band.dtype for band in bands if band is not None)
+        self._empty = allocator(math.prod(self._shape) * self._dtype.itemsize)
+        samples, *contiguous = flat_views(tree, self._dtype)
+        views = [None if band is None else view for band, view in zip(bands, contiguous, strict=True)]
+        self._run = CPU.compile_function(True, tree, self._dtype, [samples, *views])
 
     def __call__(self, bands: Sequence[Array | None]) -> Array | None:
-        """Return the samples of bands in flat order, or None if :func:`run` has to look closer at them."""
+        """Return the samples of bands, or None if :meth:`CpuEngine.run` has to look closer at them."""
         x = self._empty(self._shape, self._dtype)
         return x if self._run(x, *bands) else None
-
-
-# --- channels of images -----------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=64)
-def mixed_executable(tree: BandTree, dtype: np.dtype[Any], image: ArrayView, mixing: Mixing) -> CpuExecutable:
-    """Return what transforms planes that are made of the channels of an image ``(H, W, C)``."""
-    bands = [
-        ArrayView.contiguous(number, part, dtype.name)
-        for number, part in enumerate(tree.flat_shapes, FIRST_ARRAY + 1)
-    ]
-    return compile_mixed(dtype, tree.operators(dtype, LIFTING), image, mixing, bands)

@@ -64,11 +64,17 @@ def address(x: Array) -> int:
 
 
 class UnfollowedStridesError(Exception):
-    """Kernels cannot follow the strides of the array in a buffer; the caller copies it."""
+    """Kernels cannot follow the strides of an array; the caller copies it.
+
+    Attributes
+    ----------
+    buffer, array : int
+        The number of its buffer, and of the array in flat order.
+    """
 
     def __init__(self, buffer: int) -> None:
         super().__init__(buffer)
-        self.buffer = buffer
+        self.buffer, self.array = buffer, buffer - FIRST_ARRAY
 
 
 @dataclass

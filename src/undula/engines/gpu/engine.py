@@ -128,34 +128,13 @@ class DeviceEngine(Engine):
     ) -> DeviceExecutable:
         """Compile a transform for views of arrays, in which complex numbers are pairs along one more axis.
 
-        The samples may be smaller than those of the tree, and then are padded with zeros.
+        The samples may be smaller than those of the tree, and then are padded with zeros. The limits of a
+        rule may follow the bands. A program is kept for the next time, whatever the buffers of the views are.
         """
-        return DeviceExecutable(self, self._prepared(back, tree, dtype, views, options))
-
-    def _prepared(
-        self, back: bool, tree: BandTree, dtype: np.dtype[Any], views: Views, options: TransformOptions
-    ) -> Any:
-        layouts = tuple([None if view is None else view[1:6] for view in views])
-        return prepared_program(self.device, back, tree, dtype_name(dtype), layouts, options)
-
-    def _executable(
-        self,
-        back: bool,
-        tree: BandTree,
-        dtype: np.dtype[Any],
-        views: Views,
-        options: TransformOptions,
-        memory: RunMemory | None,
-    ) -> DeviceExecutable:
-        """Return what runs on arrays, and on the limits of a rule behind them."""
-        layouts = views if options.rule is None else views[:-1]
-        prepared = self._prepared(back, tree, dtype, layouts, options)
-        if memory is None:
-            return DeviceExecutable(self, prepared)
-        executable: DeviceExecutable | None = memory.executables.get((self, prepared))
-        if executable is None:
-            executable = memory.executables[self, prepared] = DeviceExecutable(self, prepared)
-        return executable
+        arrays = views[: 1 + len(tree.flat_shapes)]
+        layouts = tuple([None if view is None else view[1:6] for view in arrays])
+        prepared = prepared_program(self.device, back, tree, dtype_name(dtype), layouts, options)
+        return DeviceExecutable(self, prepared)
 
     def run(
         self,
@@ -179,7 +158,10 @@ class DeviceEngine(Engine):
                 views.append(view)
             else:
                 views.append(self.upload(array))
-        self._executable(back, tree, dtype, views, options, memory).run(views)
+        executable = self.compile(back, tree, dtype, views, options)
+        if memory is not None:
+            executable = memory.executables.setdefault((self, executable.prepared), executable)
+        executable.run(views)
         for view, array in results:
             self.download(view, array)
 
@@ -217,8 +199,7 @@ class DeviceEngine(Engine):
         options: TransformOptions = DEFAULT_OPTIONS,
     ) -> Callable[[], Any]:
         """Return a function that transforms arrays in the memory of the device, to be called many times."""
-        layouts = arrays if options.rule is None else arrays[:-1]
-        return partial(self.compile(back, tree, dtype, layouts, options).run, arrays)
+        return partial(self.compile(back, tree, dtype, arrays, options).run, arrays)
 
     def finish(self) -> None:
         """Wait until the device has done everything that was started."""
@@ -292,7 +273,9 @@ class LibraryEngine(DeviceEngine):
         views = [None if array is None else library.view(array) for array in arrays]
         if dtype.kind == "c":
             views = [None if view is None else view.as_pairs() for view in views]
-        executable = self._executable(back, tree, dtype, views, options, memory)
+        executable = self.compile(back, tree, dtype, views, options)
+        if memory is not None:
+            executable = memory.executables.setdefault((self, executable.prepared), executable)
         if not fresh:
             _check_apart(views[:1] if back else views[1:], views[1:] if back else views[:1])
         present = [array for array in arrays if array is not None]
