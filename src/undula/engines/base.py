@@ -35,12 +35,12 @@ __all__ = [
     "EngineEntry",
     "Executable",
     "Knobs",
-    "RunMemory",
+    "RunCache",
     "TransformOptions",
+    "computes_on_host",
     "devices",
     "engine",
     "integer_dtype",
-    "on_host",
     "split_backend",
 ]
 
@@ -141,7 +141,7 @@ class Executable(Protocol):
         """
 
 
-class RunMemory:
+class RunCache:
     """What a plan keeps between runs of a transform.
 
     Attributes
@@ -224,7 +224,7 @@ class Engine(ABC):
         dtype: np.dtype[Any],
         options: TransformOptions = DEFAULT_OPTIONS,
         fresh: bool = True,
-        memory: RunMemory | None = None,
+        cache: RunCache | None = None,
     ) -> None:
         """Compile a transform for arrays, unless that was done before, and run it.
 
@@ -237,7 +237,7 @@ class Engine(ABC):
             padded with zeros. With a rule, the last array has its limits.
         fresh : bool, default True
             Whether results are new arrays, which share no memory with others.
-        memory : RunMemory, optional
+        cache : RunCache, optional
             Of a plan.
         """
 
@@ -315,11 +315,11 @@ class Engine(ABC):
         options: TransformOptions = DEFAULT_OPTIONS,
     ) -> Callable[[], Any]:
         """Return a function that transforms arrays in the memory of the device, to be called many times."""
-        memory = RunMemory()
+        cache = RunCache()
 
         def transform() -> None:
-            if memory.repeat is None or not memory.repeat(*arrays):
-                self.run(back, tree, arrays, dtype, options, False, memory)
+            if cache.repeat is None or not cache.repeat(*arrays):
+                self.run(back, tree, arrays, dtype, options, False, cache)
 
         return transform
 
@@ -370,7 +370,7 @@ def split_backend(backend: str) -> tuple[str, int | None]:
     return name, int(number) if colon else None
 
 
-def on_host(backend: str) -> bool:
+def computes_on_host(backend: str) -> bool:
     """Return whether a backend computes with arrays of NumPy where they are."""
     name, _ = split_backend(backend)
     return name == "auto" or not ENGINES[name].numbered

@@ -23,7 +23,7 @@ from ..lowering.mixing import Mixing
 from ..lowering.nesting import arrays_of, flat_bands, shapes_of
 from ..lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec
 from . import base, cpu
-from .base import DEFAULT_OPTIONS, Engine, RunMemory, TransformOptions, split_backend
+from .base import DEFAULT_OPTIONS, Engine, RunCache, TransformOptions, split_backend
 from .cpu.engine import CPU, flat_views
 from .gpu.engine import library_engine
 
@@ -80,7 +80,7 @@ def decompose(
     options: TransformOptions = DEFAULT_OPTIONS,
     padded: Shape | None = None,
     integers: np.dtype[Any] | None = None,
-    memory: RunMemory | None = None,
+    cache: RunCache | None = None,
 ) -> list[Any]:
     """Return the coefficients of samples.
 
@@ -100,7 +100,7 @@ def decompose(
         A larger shape, up to which samples are padded with zeros.
     integers : dtype, optional
         Of the coefficients of an LWT of integers.
-    memory : RunMemory, optional
+    cache : RunCache, optional
         Of a plan.
     """
     given, library = x, engine.library
@@ -120,7 +120,7 @@ def decompose(
     else:
         bands = _checked_out(engine, tree.shapes, dtype, out, keyed, given)
     if math.prod(shape):
-        engine.run(False, tree, [x, *bands], dtype, options, out is None, memory)
+        engine.run(False, tree, [x, *bands], dtype, options, out is None, cache)
     return tree.by_key(bands)
 
 
@@ -202,7 +202,7 @@ def recompose(
     dtype: np.dtype[Any] | None = None,
     result: np.dtype[Any] | None = None,
     limits: Any = None,
-    memory: RunMemory | None = None,
+    cache: RunCache | None = None,
 ) -> Any:
     """Return the samples of coefficients: the inverse of :func:`decompose`.
 
@@ -225,7 +225,7 @@ def recompose(
         Of the samples, if it is not that of the coefficients.
     limits : array, optional
         Of the rule in the options.
-    memory : RunMemory, optional
+    cache : RunCache, optional
         Of a plan.
     """
     library = engine.library
@@ -263,7 +263,7 @@ def recompose(
     else:
         x = engine.check_out(out, lengths, dtype, given, "out")
     if math.prod(tree.sample_shapes[0]):
-        engine.run(True, tree, [x, *bands, *rule_limits], dtype, options, out is None, memory)
+        engine.run(True, tree, [x, *bands, *rule_limits], dtype, options, out is None, cache)
     if order is not None:
         x = library.transpose(x, tuple(order.index(axis) for axis in range(len(order))))
     if engine.exact and spec.lifted and dtype.kind in "iu" and not _surely_fit(spec, coeffs, x):

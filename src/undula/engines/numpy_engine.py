@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..arrays import ArrayView, result_dtype
 from ..lowering.spec import BandTree
-from .base import DEFAULT_OPTIONS, Engine, RunMemory, TransformOptions
+from .base import DEFAULT_OPTIONS, Engine, RunCache, TransformOptions
 from .cpu.executable import UnfollowedStridesError
 from .cpu.filters import shrink
 from .memory import empty
@@ -39,7 +39,7 @@ class NumpyEngine(Engine):
         dtype: np.dtype[Any],
         options: TransformOptions = DEFAULT_OPTIONS,
         fresh: bool = True,
-        memory: RunMemory | None = None,
+        cache: RunCache | None = None,
     ) -> None:
         """Transform arrays in flat order; samples are padded, and rules applied, before or after.
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..engines.base import TransformOptions, on_host
+from ..engines.base import TransformOptions, computes_on_host
 from ..engines.cpu import get_num_threads
 from ..engines.driver import engine_for, recompose
 from ..engines.gpu.launches import UnfusedError
@@ -502,7 +502,7 @@ class Pipeline:
     ) -> Shrink | Gain | None:
         """Return the last stage on details if a device can apply it while it reads them for the inverse."""
         on_details = [stage for stage in stages if "details" in stage.places()]
-        on_cpu = operations.host and on_host(transform.backend)
+        on_cpu = operations.host and computes_on_host(transform.backend)
         if self.invariant or on_cpu or not transform.automatic or not on_details:
             return None
         last = on_details[-1]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..engines import ceilings as measured
-from ..engines.base import on_host
+from ..engines.base import computes_on_host
 from ..engines.ceilings import Ceilings
 from ..engines.gpu.engine import device_engine
 from ..engines.gpu.strategies import STRATEGIES, Strategy
@@ -218,7 +218,7 @@ def ceilings(device: str = "cpu", again: bool = False) -> Ceilings:
     >>> found.operations > 1e8, found.copy(1 << 20) > 0
     (True, True)
     """
-    if on_host(device):
+    if computes_on_host(device):
         return measured.of_cpu(again, _call)
     return measured.of_device(device_engine(device).device, again)
 

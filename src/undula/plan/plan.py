@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..arrays import ArrayView, get_backend, given_array, refuse_gradients
-from ..engines.base import Engine, Knobs, RunMemory, TransformOptions, engine, on_host, split_backend
+from ..engines.base import Engine, Knobs, RunCache, TransformOptions, computes_on_host, engine, split_backend
 from ..engines.ceilings import Ceilings
 from ..engines.cpu.filters import RULES
 from ..engines.driver import decompose, engine_for, recompose
@@ -150,7 +150,7 @@ class Plan:
         self.backend, self.device_name = ("cpu", "cpu") if name == "auto" else (name, backend)
         self.engine = engine(backend)
         self.engine.check_options(strategy=strategy, scheme=scheme, method=method)
-        self.on_device = not on_host(backend)
+        self.on_device = not computes_on_host(backend)
         self.dtype = self.engine.result_dtype(dtype)
         native = dtype.newbyteorder("=").name
         self.source_dtype = native if self.on_device and native in RESULTS else self.dtype.name
@@ -158,7 +158,7 @@ class Plan:
         self.tree = BandTree.of_samples(self.spec, self.padded_shape, self.level)
         self._form = {1: "wavedec", 2: "wavedec2"}.get(len(self.axes), "wavedecn")
         self._shapes: list[Any] = self.tree.shapes if self.level else [self.padded_shape]
-        self._memories: dict[Any, RunMemory] = defaultdict(RunMemory)
+        self._caches: dict[Any, RunCache] = defaultdict(RunCache)
         self.options = TransformOptions(strategy, scheme, method)
         if self.on_device:
             self.strategy = choose(strategy, scheme, method, self.axes).name
@@ -201,10 +201,10 @@ class Plan:
 
     def forward(self, x: Any, out: Sequence[Any] | None = None) -> list[Any]:
         """The coefficients, as ``wavedec``, ``wavedec2`` or ``wavedecn`` would give them for so many axes."""
-        memory = self._memories[False, None]
-        if out is not None and memory.repeat is not None:
+        cache = self._caches[False, None]
+        if out is not None and cache.repeat is not None:
             bands = flat_as(out, self._form, self.spec.keys[1:])
-            if bands is not None and memory.repeat(x, *bands):
+            if bands is not None and cache.repeat(x, *bands):
                 return list(out)
         x = given_array(x)
         engine = engine_for([x], self.device_name)
@@ -212,7 +212,7 @@ class Plan:
         keyed = None if out is None else keyed_as(out, self._form)
         coeffs = decompose(
             engine, self.spec, x, self.level, out, keyed,
-            options=self.options, padded=self.padded_shape, memory=memory,
+            options=self.options, padded=self.padded_shape, cache=cache,
         )  # fmt: skip
         return from_keys(engine.restore(coeffs, x), self._form) if out is None else list(out)
 
@@ -268,10 +268,10 @@ class Plan:
         >>> bool(np.allclose(low, plan.inverse([plan.forward(x)[0], *[(None,) * 3] * 2])))
         True
         """
-        memory = self._memories[True, rule]
-        if out is not None and memory.repeat is not None:
+        cache = self._caches[True, rule]
+        if out is not None and cache.repeat is not None:
             flat = flat_as(coeffs, self._form, self.spec.keys[1:])
-            if flat is not None and memory.repeat(out, *flat, *([] if limits is None else [limits])):
+            if flat is not None and cache.repeat(out, *flat, *([] if limits is None else [limits])):
                 return out
         self._check_rule(rule, limits)
         keyed = keyed_as(coeffs, self._form)
@@ -286,7 +286,7 @@ class Plan:
             x = recompose(
                 engine, self.spec, bands, self.padded_shape, out,
                 options=self.options if rule is None else replace(self.options, rule=rule), cut=self.shape,
-                dtype=self.dtype, limits=None if limits is None else given_array(limits), memory=memory,
+                dtype=self.dtype, limits=None if limits is None else given_array(limits), cache=cache,
             )  # fmt: skip
         except UnfusedError as error:
             raise ArgumentError(f"this plan shrinks no details on the way back: {error}") from None
@@ -353,7 +353,7 @@ class Plan:
     def with_knobs(self, knobs: Knobs | None) -> Plan:
         """Return the plan with another layout of its work on the device; an error if that does not fit."""
         plan = copy.copy(self)
-        plan.options, plan._memories = replace(self.options, knobs=knobs), defaultdict(RunMemory)
+        plan.options, plan._caches = replace(self.options, knobs=knobs), defaultdict(RunCache)
         plan.program(False)
         return plan
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...arrays import ArrayView
 from ...lowering.mixing import Mixing
 from ...lowering.spec import BandTree
-from ..base import DEFAULT_OPTIONS, RunMemory, TransformOptions
+from ..base import DEFAULT_OPTIONS, RunCache, TransformOptions
 from ..memory import allocator
 from ..numpy_engine import NumpyEngine, array_view
 from ..threads import get_num_threads
@@ -90,7 +90,7 @@ class CpuEngine(NumpyEngine):
         dtype: np.dtype[Any],
         options: TransformOptions = DEFAULT_OPTIONS,
         fresh: bool = True,
-        memory: RunMemory | None = None,
+        cache: RunCache | None = None,
     ) -> None:
         """Transform arrays in flat order; a plan can repeat that on other arrays in C order."""
         samples = arrays[0]
@@ -99,8 +99,8 @@ class CpuEngine(NumpyEngine):
         plain = options.rule is None and samples.shape == tree.sample_shapes[0] and dtype.kind in "fc"
         if plain and samples.flags.c_contiguous:
             function = _contiguous_function(back, tree, dtype)
-            if memory is not None:
-                memory.repeat = function
+            if cache is not None:
+                cache.repeat = function
             if function(*arrays):
                 return
         super().run(back, tree, arrays, dtype, options)

@@ -18,7 +18,7 @@ import numpy as np
 from ...arrays import COMPLEX, ArrayBackend, ArrayView, dtype_name, get_backend
 from ...errors import ArgumentError, ArgumentTypeError
 from ...lowering.spec import BandTree, Operators
-from ..base import DEFAULT_OPTIONS, Engine, RunMemory, TransformOptions, engine
+from ..base import DEFAULT_OPTIONS, Engine, RunCache, TransformOptions, engine
 from .arrays import (
     READABLE,
     READABLE_INTEGERS,
@@ -144,7 +144,7 @@ class DeviceEngine(Engine):
         dtype: np.dtype[Any],
         options: TransformOptions = DEFAULT_OPTIONS,
         fresh: bool = True,
-        memory: RunMemory | None = None,
+        cache: RunCache | None = None,
     ) -> None:
         """Copy samples or coefficients to the device, transform them, and copy results back."""
         views: list[ArrayView | None] = []
@@ -159,8 +159,8 @@ class DeviceEngine(Engine):
             else:
                 views.append(self.upload(array))
         executable = self.compile(back, tree, dtype, views, options)
-        if memory is not None:
-            executable = memory.executables.setdefault((self, executable.prepared), executable)
+        if cache is not None:
+            executable = cache.executables.setdefault((self, executable.prepared), executable)
         executable.run(views)
         for view, array in results:
             self.download(view, array)
@@ -266,7 +266,7 @@ class LibraryEngine(DeviceEngine):
         dtype: np.dtype[Any],
         options: TransformOptions = DEFAULT_OPTIONS,
         fresh: bool = True,
-        memory: RunMemory | None = None,
+        cache: RunCache | None = None,
     ) -> None:
         """Transform arrays where they are, on the stream or queue of their library."""
         library = self.library
@@ -274,8 +274,8 @@ class LibraryEngine(DeviceEngine):
         if dtype.kind == "c":
             views = [None if view is None else view.as_pairs() for view in views]
         executable = self.compile(back, tree, dtype, views, options)
-        if memory is not None:
-            executable = memory.executables.setdefault((self, executable.prepared), executable)
+        if cache is not None:
+            executable = cache.executables.setdefault((self, executable.prepared), executable)
         if not fresh:
             _check_apart(views[:1] if back else views[1:], views[1:] if back else views[:1])
         present = [array for array in arrays if array is not None]
@@ -284,8 +284,8 @@ class LibraryEngine(DeviceEngine):
         event = executable.run(views, queue, library.events(present), like)
         if event is not None:
             library.add_event(arrays[:1] if back else arrays[1:], event)
-        if memory is not None and not fresh and len(present) == len(arrays):
-            memory.repeat = BoundRun(executable, back, arrays, views, queue, like)
+        if cache is not None and not fresh and len(present) == len(arrays):
+            cache.repeat = BoundRun(executable, back, arrays, views, queue, like)
 
     def allocate(self, shape: Shape, dtype: str, like: Any = None) -> ArrayView:
         """Return a view of a new array of the library; complex numbers are pairs."""
