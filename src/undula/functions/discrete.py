@@ -15,13 +15,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import as_shape, get_backend, given_array, result_dtype
-from ..engines.cpu import UnfollowedStridesError
-from ..engines.cpu.engine import ForwardCall, InverseCall
+from ..engines.cpu.engine import InverseCall, forward_call
 from ..engines.driver import decompose, engine_for, recompose
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axes import Axes
 from ..lowering.nesting import FORMS, NESTING, Form, arrays_of, flat_bands, keyed_as, shapes_of
-from ..lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec, checked_level, transform_spec
+from ..lowering.spec import (
+    NO_COEFFICIENTS,
+    BandTree,
+    TransformSpec,
+    checked_level,
+    exact_types,
+    is_exact_key,
+    transform_spec,
+)
 from ..wavelets import Wavelet
 
 __all__ = [
@@ -52,24 +59,18 @@ MAX_CALLS = 2048
 _calls: dict[Any, Any] = {}  # What was compiled for calls that were seen before.
 
 
-def _exact_type(value: Any) -> Any:
-    """Return the type of an argument, or the types of the parts of a tuple.
-
-    They are looked up with the argument, because True and 1.0 are equal to 1.
-    """
-    return tuple(map(_exact_type, value)) if type(value) is tuple else type(value)
-
-
-def _remembered(key: Any) -> Any:
-    try:
-        return _calls.get(key)
-    except TypeError:  # A list, for instance of wavelets, is not looked up.
-        return None
+def _call_key(form: Form, wavelet: Names, mode: Modes, axes: Any, rest: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the key by which a call is looked up; ``rest`` is what it depends on besides these arguments."""
+    key = (form.name, wavelet, mode, axes, rest, type(mode), type(axes))
+    if type(axes) is tuple or type(mode) is tuple:
+        return *key, exact_types(mode), exact_types(axes)
+    return key
 
 
-def _remember(key: Any, call: Any, plain: Sequence[Any]) -> None:
-    """Keep a compiled call, unless an argument is of a type of which others may be equal to it."""
-    if not all(isinstance(value, (str, int, tuple, Wavelet, type(None))) for value in plain):
+def _remember(key: Any, call: Any) -> None:
+    """Keep a compiled call, unless an argument could compare equal to one of another type."""
+    _, wavelet, mode, axes, *_ = key
+    if not is_exact_key(wavelet, mode, axes):
         return
     if len(_calls) >= MAX_CALLS:
         _calls.clear()
@@ -82,12 +83,11 @@ def _forward(
     """Return the coefficients in a form; what was compiled for an equal call before is looked up."""
     key = remembered = None
     if type(data) is np.ndarray and out is None and backend == "auto":
-        key = (
-            form.name, data.shape, data.strides, data.dtype, wavelet, mode, level, axes,
-            _exact_type(mode) if type(mode) is tuple else type(mode), type(level),
-            _exact_type(axes) if type(axes) is tuple else type(axes),
-        )  # fmt: skip
-        remembered = _remembered(key)
+        key = _call_key(form, wavelet, mode, axes, (data.shape, data.strides, data.dtype, level, type(level)))
+        try:
+            remembered = _calls.get(key)
+        except TypeError:  # A list, for instance of wavelets, is not looked up.
+            key = None
         if remembered is not None:
             call, check = remembered
             coeffs = call(data)
@@ -104,18 +104,16 @@ def _forward(
         raise ArgumentError(f"Input data must have samples along the transformed axes, got shape {x.shape}")
     levels = 1 if form.single else checked_level(x.shape, spec.wavelets, spec.axes, level, stacklevel=4)
     keyed = None if out is None else form.keyed(out, spec.keys[0])
-    new = key is not None and remembered is None and data.dtype == result_dtype(data.dtype)
-    if new and levels and data.size and data.strides[-1] == data.itemsize:
-        try:
-            call = _compiled(form, spec, data, levels)
-        except UnfollowedStridesError:
-            pass
-        else:
-            # A level that is too deep is warned of each time.
+    compilable = key is not None and remembered is None and data.dtype == result_dtype(data.dtype)
+    if compilable and levels and data.size and data.strides[-1] == data.itemsize:
+        tree, keys = BandTree.of_samples(spec, x.shape, levels), spec.keys[1:]
+        call = forward_call(tree, x, lambda flat: form.from_flat(flat, keys))
+        if call is not None:
             check = None
             if levels > checked_level(x.shape, spec.wavelets, spec.axes, None) and not form.single:
+                # Each call warns that the level is too deep.
                 check = partial(checked_level, x.shape, spec.wavelets, spec.axes, level)
-            _remember(key, (call, check), (wavelet, mode, axes))
+            _remember(key, (call, check))
             coeffs = call(data)
             if coeffs is not None:
                 return coeffs
@@ -123,29 +121,31 @@ def _forward(
     return form.from_keyed(get_backend(data).restore(coeffs, data))
 
 
-def _compiled(form: Form, spec: TransformSpec, x: Array, levels: int) -> ForwardCall:
-    keys = spec.keys[1:]
-    tree = BandTree.of_samples(spec, x.shape, levels)
-    return ForwardCall(tree, x, lambda flat: form.from_flat(flat, keys))
-
-
 def _backward(
-    form: Form, coeffs: Any, flat: list[Any] | None, wavelet: Names, mode: Modes, axes: Any, shape: Length,
-    out: Any, backend: str, read: Callable[[], tuple[TransformSpec, list[Any], Any]],
-) -> Array:  # fmt: skip
+    arguments: tuple[Any, ...],
+    bands: list[Any] | None,
+    read: Callable[[], tuple[TransformSpec, list[Any], Any]],
+    shape: Length,
+    out: Any,
+    backend: str,
+) -> Array:
     """Return the samples of coefficients; what was compiled for an equal call before is looked up.
 
-    ``flat`` are the bands in an order that the form has, or None where they are not plain arrays; ``read``
-    checks everything, and returns the transform, the coefficients by key, and one as the caller gave it.
+    Parameters
+    ----------
+    arguments : tuple
+        The part of the key that :func:`_call_key` returns; the layouts of the bands are the other one.
+    bands : list or None
+        The bands in an order that follows from the arguments; None if they are not nested plainly.
+    read : callable
+        Checks all arguments, and returns the transform, keyed coefficients, and one band as it was passed.
+    shape, out, backend
+        The arguments of the caller.
     """
     key = call = None
-    if flat is not None and shape is None and out is None and backend == "auto":
-        entries = [
-            form.name, wavelet, mode, axes,
-            _exact_type(mode) if type(mode) is tuple else type(mode),
-            _exact_type(axes) if type(axes) is tuple else type(axes),
-        ]  # fmt: skip
-        for band in flat:
+    if bands is not None and shape is None and out is None and backend == "auto":
+        entries: list[Any] = [*arguments]
+        for band in bands:
             if type(band) is np.ndarray:
                 entries += (band.shape, band.dtype)
             elif band is None:
@@ -154,45 +154,51 @@ def _backward(
                 break
         else:
             key = tuple(entries)
-            call = _remembered(key)
+            try:
+                call = _calls.get(key)
+            except TypeError:
+                key = None
             if call is not None:
-                x = call(flat)
+                x = call(bands)
                 if x is not None:
                     return x  # type: ignore[no-any-return]
-    spec, keyed, sample = read()
+    spec, keyed, example = read()
     given = [band for band in arrays_of(keyed) if band is not None]
     engine = engine_for(given, backend)
     lengths = as_shape(shape, len(given[0].shape))
     if key is not None and call is None and _all_alike(given):
-        assert flat is not None
-        call = _compiled_back(spec, keyed, flat)
+        assert bands is not None
+        call = _compiled_back(spec, keyed, bands)
         if call is not None:
-            _remember(key, call, (wavelet, mode, axes))
-            x = call(flat)
+            _remember(key, call)
+            x = call(bands)
             if x is not None:
                 return x  # type: ignore[no-any-return]
     samples = recompose(engine, spec, keyed, lengths, out)
-    restored: Array = get_backend(sample).restore(samples, sample)
+    restored: Array = get_backend(example).restore(samples, example)
     return restored
 
 
 def _all_alike(arrays: Sequence[Array]) -> bool:
-    """Whether these are arrays in C order, all of one dtype that needs no conversion."""
+    """Whether all arrays are in C order and of one dtype that needs no conversion."""
     dtype = arrays[0].dtype
     plain = all(a.dtype == dtype and a.flags.c_contiguous and a.flags.aligned and a.size for a in arrays)
     return plain and result_dtype(dtype) == dtype and dtype.isnative
 
 
-def _compiled_back(spec: TransformSpec, keyed: list[Any], flat: Sequence[Any]) -> Any:
+def _compiled_back(spec: TransformSpec, keyed: list[Any], given: Sequence[Any]) -> Any:
+    """Return a function of bands in the order of ``given``; None if they must be cut or levels left out."""
     tree, low = BandTree.of_bands(spec, shapes_of(keyed))
     bands = flat_bands(keyed, spec.keys[1:])
     if tree.levels != len(keyed) - 1 or not tree.levels or (low is not None and low != bands[0].shape):
         return None
-    order = [next(k for k, a in enumerate(flat) if a is band) if band is not None else None for band in bands]
+    order = [
+        next(k for k, a in enumerate(given) if a is band) if band is not None else None for band in bands
+    ]
     call = InverseCall(tree, bands)
     if order == [None if band is None else k for k, band in enumerate(bands)]:
         return call
-    return lambda given: call([None if k is None else given[k] for k in order])
+    return lambda bands: call([None if k is None else bands[k] for k in order])
 
 
 def _band(band: Any, what: str) -> Any:
@@ -264,12 +270,9 @@ def idwtn(
     """
     if not isinstance(coeffs, Mapping):
         raise ArgumentTypeError(f"bands are given by key, such as {{'aa': …}}, got {type(coeffs).__name__}")
-    flat = list(coeffs.values())
-    key_axes = (axes, *coeffs) if isinstance(axes, (int, tuple, type(None))) else axes
-    return _backward(
-        DWTN, coeffs, flat, wavelet, mode, key_axes, shape, out, backend,
-        lambda: _read_bands(coeffs, wavelet, mode, axes),
-    )  # fmt: skip
+    arguments = _call_key(DWTN, wavelet, mode, axes, tuple(coeffs))
+    bands = list(coeffs.values())
+    return _backward(arguments, bands, lambda: _read_bands(coeffs, wavelet, mode, axes), shape, out, backend)
 
 
 def _read_bands(
@@ -341,20 +344,11 @@ def _waverecn(
     form: Form, coeffs: Sequence[Any], wavelet: Names, mode: Modes, axes: Any, shape: Length, out: Any,
     backend: str,
 ) -> Array:  # fmt: skip
-    flat, key_axes = None, axes
-    if type(coeffs) in (list, tuple):
-        if form is WAVEDEC:
-            flat = list(coeffs)
-        elif form is WAVEDEC2 and all(type(part) is tuple and len(part) == 3 for part in coeffs[1:]):
-            flat = [*coeffs[:1], *(band for part in coeffs[1:] for band in part)]
-        elif form is WAVEDECN and all(type(part) is dict for part in coeffs[1:]):
-            flat = [*coeffs[:1], *(band for part in coeffs[1:] for band in part.values())]
-            if isinstance(axes, (int, tuple, type(None))):
-                key_axes = (axes, *(tuple(part) for part in coeffs[1:]))
+    bands, keys = form.listed(coeffs) or (None, ())
+    arguments = _call_key(form, wavelet, mode, axes, keys)
     return _backward(
-        form, coeffs, flat, wavelet, mode, key_axes, shape, out, backend,
-        lambda: _read_levels(form, coeffs, wavelet, mode, axes),
-    )  # fmt: skip
+        arguments, bands, lambda: _read_levels(form, coeffs, wavelet, mode, axes), shape, out, backend
+    )
 
 
 def _read_levels(
@@ -426,9 +420,10 @@ def idwt(
     >>> idwt(cA, cD, "haar", shape=3).round(3).tolist()
     [1.0, 2.0, 3.0]
     """
+    arguments = _call_key(DWT, wavelet, mode, axis, ())
     return _backward(
-        DWT, None, [cA, cD], wavelet, mode, axis, shape, out, backend,
-        lambda: _read_bands({"a": cA, "d": cD}, wavelet, mode, DWT.axes(axis)),
+        arguments, [cA, cD], lambda: _read_bands({"a": cA, "d": cD}, wavelet, mode, DWT.axes(axis)),
+        shape, out, backend,
     )  # fmt: skip
 
 
@@ -493,10 +488,11 @@ def idwt2(
     keyed = keyed_as(coeffs, "wavedec2")
     if keyed is None or len(keyed) != 2:
         raise ArgumentError(f"coefficients are a pair (cA, (cH, cV, cD)), got {type(coeffs).__name__}")
-    bands = {"aa": keyed[0], **keyed[1]}
+    by_key = {"aa": keyed[0], **keyed[1]}
+    bands = list(by_key.values()) if len(by_key) == 4 else None
     return _backward(
-        DWT2, coeffs, list(bands.values()) if len(bands) == 4 else None, wavelet, mode, axes, shape,
-        out, backend, lambda: _read_bands(bands, wavelet, mode, DWT2.axes(axes)),
+        _call_key(DWT2, wavelet, mode, axes, ()), bands,
+        lambda: _read_bands(by_key, wavelet, mode, DWT2.axes(axes)), shape, out, backend,
     )  # fmt: skip
 
 

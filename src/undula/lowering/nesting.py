@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any, TypeVar
 
@@ -60,27 +61,27 @@ def band_keys(axes: int) -> list[str]:
     return ["".join(letters) for letters in product("ad", repeat=axes)]
 
 
-# The places of a wavedec2 tuple in flat order; each level has three details.
-_HORIZONTAL, _VERTICAL, _DIAGONAL = (band_keys(2).index(key) for key in TUPLE_KEYS)
+_TUPLE_PLACES = [band_keys(2).index(key) for key in TUPLE_KEYS]  # of the bands of one level in flat order
 
 # --- flat and keyed -------------------------------------------------------------------------------
 
 
-def details_by_level(details: Sequence[Item], count: int) -> list[tuple[Item, ...]]:
+def details_by_level(details: Sequence[Item], count: int) -> list[Sequence[Item]]:
     """Divide details in flat order into levels of ``count`` bands, coarsest first.
 
     Examples
     --------
     >>> details_by_level(["ad2", "da2", "dd2", "ad1", "da1", "dd1"], 3)
-    [('ad2', 'da2', 'dd2'), ('ad1', 'da1', 'dd1')]
+    [['ad2', 'da2', 'dd2'], ['ad1', 'da1', 'dd1']]
     """
-    return list(zip(*[iter(details)] * count, strict=True))
+    return [details[k : k + count] for k in range(0, len(details), count)]
 
 
 def keyed_bands(flat: Sequence[Any], keys: Sequence[str]) -> list[Any]:
     """Return bands in flat order as keyed coefficients; ``keys`` are those of the details of a level."""
-    levels = details_by_level(flat[1:], len(keys))
-    return [flat[0], *[dict(zip(keys, level, strict=True)) for level in levels]]
+    count = len(keys)
+    starts = range(1, len(flat), count)  # This runs in every call, so levels are divided on the spot.
+    return [flat[0], *[dict(zip(keys, flat[k : k + count], strict=True)) for k in starts]]
 
 
 def flat_bands(keyed: Sequence[Any], keys: Sequence[str]) -> list[Any]:
@@ -212,7 +213,7 @@ class Form:
     multilevel: str
     expected: str
 
-    @property
+    @cached_property
     def single(self) -> bool:
         """Whether the function computes a single level."""
         return self.name != self.multilevel
@@ -255,9 +256,10 @@ class Form:
         if self.multilevel == "wavedec":
             return tuple(flat) if self.single else flat
         if self.multilevel == "wavedec2":
-            horizontal, vertical, diagonal = flat[_HORIZONTAL::3], flat[_VERTICAL::3], flat[_DIAGONAL::3]
-            details = zip(horizontal, vertical, diagonal, strict=True)
-            return (flat[0], *details) if self.single else [flat[0], *details]
+            h, v, d = _TUPLE_PLACES
+            if self.single:
+                return flat[0], (flat[h], flat[v], flat[d])
+            return [flat[0], *[(flat[k + h], flat[k + v], flat[k + d]) for k in range(0, len(flat) - 1, 3)]]
         keyed = keyed_bands(flat, keys)
         return {"a" * len(keys[0]): keyed[0], **keyed[1]} if self.single else keyed
 

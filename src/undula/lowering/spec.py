@@ -23,7 +23,16 @@ from .borders import LWT_MODES, MODES, band_length, check_mode, max_level, signa
 from .choose import LiftingLimits, axis_op
 from .nesting import band_keys, keyed_bands
 
-__all__ = ["MAX_LEVEL", "BandTree", "Operators", "TransformSpec", "checked_level", "transform_spec"]
+__all__ = [
+    "MAX_LEVEL",
+    "BandTree",
+    "Operators",
+    "TransformSpec",
+    "checked_level",
+    "exact_types",
+    "is_exact_key",
+    "transform_spec",
+]
 
 Shape = tuple[int, ...]
 Operators = tuple[tuple[int, AxisOp], ...]
@@ -33,15 +42,18 @@ NO_COEFFICIENTS = "At least one coefficient parameter must be specified."
 
 @dataclass(frozen=True)
 class TransformSpec:
-    """What is done along which axes, and how lines go on beyond their ends.
+    """A transform: its axes, the wavelet along each of them, and how lines go on beyond their ends.
 
     Parameters
     ----------
     lifted : bool
         Whether this is the LWT, which has as many coefficients as samples, or the DWT.
     axes : tuple of int
-    wavelets, modes : tuple
-        One for each axis.
+        Axes that are transformed, from 0.
+    wavelets : tuple of Wavelet
+        The wavelet of each axis.
+    modes : tuple of str
+        The boundary mode of each axis.
     """
 
     lifted: bool
@@ -54,12 +66,12 @@ class TransformSpec:
         return hash((self.lifted, self.axes, self.wavelets, self.modes))
 
     def __hash__(self) -> int:
-        """The same as ever, computed once: executables are looked up by it."""
+        """Cached: executables are looked up by it."""
         return self._hash
 
     @cached_property
     def keys(self) -> list[str]:
-        """The keys of all bands, that of the approximation first."""
+        """The keys of the bands of one level, that of the approximation first."""
         return band_keys(len(self.axes))
 
     def transposed(self, order: Sequence[int]) -> TransformSpec:
@@ -68,7 +80,7 @@ class TransformSpec:
         return TransformSpec(self.lifted, axes, self.wavelets, self.modes)
 
     def counts(self, axis: int, length: int) -> tuple[int, int]:
-        """Return the number of low and of high coefficients along one of the axes, by its number here."""
+        """Return the number of low and of high coefficients of a line along ``axes[axis]``."""
         if self.lifted:
             return (length + 1) // 2, length // 2
         count = band_length(length, self.wavelets[axis].dec_len, self.modes[axis])
@@ -86,15 +98,16 @@ class TransformSpec:
         return shapes
 
     def operators(self, shape: Shape, dtype: np.dtype[Any], limits: LiftingLimits) -> Operators:
-        """Return the axes of samples of this shape, and the operators along them.
+        """Return pairs of an axis and the operator along it, for samples of this shape.
 
         Parameters
         ----------
         shape : tuple of int
+            Shape of the samples.
         dtype : dtype
-            That the transform is computed in.
+            The dtype that the transform is computed in.
         limits : LiftingLimits
-            Of the engine that computes it.
+            What the engine can lift.
         """
         return _operators(self, tuple(shape[axis] for axis in self.axes), dtype, limits)
 
@@ -117,18 +130,29 @@ def _spec(ndim: int, wavelet: Any, mode: Any, axes: Any, lifted: bool) -> Transf
 
 
 def transform_spec(ndim: int, wavelet: Any, mode: Any, axes: Axes, lifted: bool = False) -> TransformSpec:
-    """Return what a caller asks for, or raise an error that says what is wrong with it."""
-    # Sequences become tuples, so that the answer can be looked up the next time; but not where something else
-    # would be found because it is equal, as 1.0 and True are equal to 1.
+    """Return the transform that a caller asks for, or raise an error that says what is wrong with it."""
+    # Sequences become tuples, which can be looked up the next time.
     given = [tuple(v) if isinstance(v, (list, np.ndarray)) else v for v in (wavelet, mode, axes)]
-    for value in given:
-        for part in value if isinstance(value, tuple) else (value,):
-            if type(part) not in _PLAIN:
-                return _spec.__wrapped__(ndim, *given, lifted)
-    return _spec(ndim, *given, lifted)
+    make = _spec if is_exact_key(*given) else _spec.__wrapped__
+    return make(ndim, *given, lifted)
 
 
-_PLAIN = (str, int, Wavelet, type(None))
+# Values of these types mean the same wherever they are equal.
+_EXACT_TYPES = frozenset({str, np.str_, int, np.int64, Wavelet, type(None)})
+
+
+def exact_types(argument: Any) -> Any:
+    """Return the type of an argument, or the types of the parts of a tuple.
+
+    They tell apart keys of caches that compare equal, as True and 1.0 are equal to 1.
+    """
+    return tuple(map(type, argument)) if type(argument) is tuple else type(argument)
+
+
+def is_exact_key(*arguments: Any) -> bool:
+    """Whether a cache may keep something for arguments: none could compare equal to one of another type."""
+    types = map(exact_types, arguments)
+    return all(_EXACT_TYPES.issuperset(t if isinstance(t, tuple) else (t,)) for t in types)
 
 
 @dataclass(frozen=True)
@@ -138,8 +162,10 @@ class BandTree:
     Parameters
     ----------
     spec : TransformSpec
+        The transform.
     sample_shapes : tuple of tuple of int
-        Of the samples of each level, finest first; those of the next level are the approximation.
+        Shapes of the samples of each level, finest first; the samples of the next level are the
+        approximation of this one.
     """
 
     spec: TransformSpec
@@ -150,12 +176,12 @@ class BandTree:
         return hash((self.spec, self.sample_shapes))
 
     def __hash__(self) -> int:
-        """The same as ever, computed once."""
+        """Cached: executables are looked up by it."""
         return self._hash
 
     @staticmethod
     def of_samples(spec: TransformSpec, shape: Shape, levels: int) -> BandTree:
-        """Return the tree of so many levels of samples of this shape."""
+        """Return the tree of ``levels`` levels for samples of this shape."""
         return _tree_of_samples(spec, shape, levels)
 
     @staticmethod
@@ -167,17 +193,19 @@ class BandTree:
         Parameters
         ----------
         spec : TransformSpec
+            The transform.
         shapes : list
-            Of the approximation, and by key of the details of each level, coarsest first; None for zeros.
-            Levels without any coefficients are left out.
+            Shapes of keyed coefficients, None for zeros. Levels without any coefficients are left out.
         shape : tuple of int, optional
-            Of the samples, where an odd length is asked for.
+            Shape of the samples, needed for odd lengths.
 
         Returns
         -------
         tree : BandTree
+            The tree.
         approximation : tuple of int or None
-            An approximation that stems from an odd length may have one sample too many along an axis.
+            Shape to which the approximation is cut: one that stems from an odd length may have one sample
+            too many along an axis.
         """
         low, cut = shapes[0], shapes[0]
         samples: list[Shape] = []
@@ -219,12 +247,12 @@ class BandTree:
 
     @property
     def shapes(self) -> list[Any]:
-        """Of the approximation, and of the details of each level by key, coarsest first."""
+        """The shapes of keyed coefficients: the approximation, then details by key, coarsest level first."""
         return [self.approximation_shape, *self.detail_shapes]
 
     @cached_property
     def flat_shapes(self) -> list[Shape]:
-        """Of all bands: the approximation, then details by level, coarsest first, in the order of keys."""
+        """The shapes of all bands in flat order."""
         return [self.approximation_shape, *(shape for part in self.detail_shapes for shape in part.values())]
 
     def by_key(self, flat: Sequence[Any]) -> list[Any]:
@@ -248,7 +276,7 @@ def _tree_of_samples(spec: TransformSpec, shape: Shape, levels: int) -> BandTree
 def _dwt_shapes(
     spec: TransformSpec, low: Shape | None, details: Mapping[str, Shape | None], number: int
 ) -> tuple[Shape, Shape | None]:
-    """Return the shape that bands of one shape make, and that of the approximation among them."""
+    """Return the shape of the samples that bands come from, and the shape of the approximation among them."""
     shapes = {shape for shape in details.values() if shape is not None}
     if len(shapes) > 1:
         given = {key: shape for key, shape in details.items() if shape is not None}
@@ -283,7 +311,7 @@ def _dwt_shapes(
 def _lwt_shapes(
     spec: TransformSpec, low: Shape | None, details: Mapping[str, Shape | None], number: int
 ) -> tuple[Shape, Shape | None]:
-    """Return the shape that the bands of an LWT make up: as many high as low, or one fewer, along an axis."""
+    """Return the same for an LWT, which has as many high coefficients as low ones, or one fewer."""
     missing = [key for key, shape in details.items() if shape is None]
     if low is None or missing:
         raise ArgumentError(
@@ -305,7 +333,7 @@ def _lwt_shapes(
 
 
 def _checked_shape(spec: TransformSpec, lengths: Shape, shape: Shape) -> Shape:
-    """Return the shape asked for, if it is one that has these coefficients."""
+    """Return the shape that the caller asks for, or raise an error unless it has these coefficients."""
     least = [n - (axis in spec.axes and not spec.lifted) for axis, n in enumerate(lengths)]
     if len(shape) != len(lengths) or not all(
         a <= n <= b for a, n, b in zip(least, shape, lengths, strict=True)
@@ -328,7 +356,7 @@ def checked_level(
     level: int | None,
     stacklevel: int = 3,
 ) -> int:
-    """Return the level, or the deepest useful one for None; warn if it is deeper than useful."""
+    """Return the level, or the deepest useful one for None, and warn if it is deeper than that."""
     lengths = ((shape[axis], wavelet.dec_len) for axis, wavelet in zip(axes, wavelets, strict=True))
     deepest = min(max_level(*pair) for pair in lengths)
     if level is None:

@@ -21,7 +21,7 @@ from .calls import array_function
 from .compile import LIFTING, compile_transform
 from .executable import FIRST_ARRAY, CpuExecutable, UnfollowedStridesError
 
-__all__ = ["CPU", "CpuEngine", "ForwardCall", "InverseCall", "flat_views"]
+__all__ = ["CPU", "CpuEngine", "ForwardCall", "InverseCall", "flat_views", "forward_call"]
 
 Array = NDArray[Any]
 
@@ -153,8 +153,8 @@ class ForwardCall:
     tree : BandTree
     x : array
         Samples of the layout that all others have.
-    nest : function
-        That makes what the caller returns of the bands in flat order.
+    nest : callable
+        Nests the bands, given in flat order, as the caller expects them.
     """
 
     def __init__(self, tree: BandTree, x: Array, nest: Callable[[list[Array]], Any]) -> None:
@@ -172,6 +172,14 @@ class ForwardCall:
         new, dtype = self._empty, self._dtype
         bands = [new(shape, dtype) for shape in self._shapes]
         return self._nest(bands) if self._run(x, *bands) else None
+
+
+def forward_call(tree: BandTree, x: Array, nest: Callable[[list[Array]], Any]) -> ForwardCall | None:
+    """Return a :class:`ForwardCall`, or None if kernels cannot follow the strides of ``x``."""
+    try:
+        return ForwardCall(tree, x, nest)
+    except UnfollowedStridesError:
+        return None
 
 
 class InverseCall:
