@@ -292,6 +292,6 @@ def test_out_of_memory_says_how_much() -> None:
     from undula.engines.gpu.cuda.runtime import device
 
     with pytest.raises(undula.OutOfMemoryError, match="bytes were requested"):
-        device(0).memory(1 << 50, 0)
+        device(0).allocate(1 << 50, 0)
     x = np.zeros((8, 8), "f4")
     assert undula.wavedec2(x, "haar", level=1, backend="cuda")[0].shape == (4, 4)

@@ -88,7 +88,7 @@ def test_programs_are_fitted_without_a_driver(strategy: str, back: bool) -> None
     for before, after in zip(few.launches, many.launches, strict=True):
         changed = {
             name
-            for name, a, b in zip(before.kernel.order, before.values, after.values, strict=True)
+            for (name, _), a, b in zip(before.kernel.integers, before.values, after.values, strict=True)
             if a != b
         }
         assert before.buffers == after.buffers
@@ -151,7 +151,8 @@ def test_every_column_and_row_has_its_lane(back: bool, axes: tuple[int, ...]) ->
         for name in ("haar", "cdf97", "db8"):
             made = program(CUDA, name, back=back, shape=(height, width), axes=axes, strategy="sliding")
             (launch,) = made.launches
-            told = dict(zip(launch.kernel.order, launch.values, strict=True))
+            names = [integer for integer, _ in launch.kernel.integers]
+            told = dict(zip(names, launch.values, strict=True))
             warps = launch.kernel.items // 32
             done = []
             for group in range(launch.groups):

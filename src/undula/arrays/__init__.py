@@ -1,4 +1,4 @@
-"""Arrays of all libraries: whose an array is, where it is, and how kernels see it.
+"""Arrays of all libraries: which library an array belongs to, where it is, and how kernels see it.
 
 ``get_backend(x)`` answers the first two questions by one object for each library, :class:`ArrayView` the
 third. Nothing here imports an array library or calls a driver.
@@ -9,7 +9,6 @@ from .inputs import (
     as_shape,
     check_out,
     given_array,
-    nested,
     numpy_array,
     refuse_gradients,
     result_dtype,
@@ -29,7 +28,6 @@ __all__ = [
     "dtype_name",
     "get_backend",
     "given_array",
-    "nested",
     "numpy_array",
     "refuse_gradients",
     "result_dtype",

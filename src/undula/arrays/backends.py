@@ -47,7 +47,7 @@ class DeviceKey(NamedTuple):
     kind : str
         ``"host"``, ``"cuda"``, ``"opencl"``, or another name that a library gives to a device.
     number : int, optional
-        Of the GPU.
+        Number of the GPU.
     handle : object, optional
         The context and the device of OpenCL; the address of an array on a GPU that only the driver knows.
     """
@@ -71,7 +71,7 @@ class ArrayBackend(ABC):
     Attributes
     ----------
     name : str
-        Of the library, for messages.
+        Name of the library, for messages.
     module, array_type : str
         The class of its arrays.
     allocates : bool

@@ -7,7 +7,7 @@ would go on with wrong numbers, so it is refused wherever arrays are taken, as a
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ __all__ = [
     "as_shape",
     "check_out",
     "given_array",
-    "nested",
     "numpy_array",
     "refuse_gradients",
     "result_dtype",
@@ -41,13 +40,11 @@ def refuse_gradients(data: Any, what: str = "data") -> None:
 
 def given_array(data: Any, what: str = "data") -> Any:
     """Return an array of numbers: of the caller's library if it is on a device, of NumPy otherwise."""
-    if type(data) is np.ndarray and data.dtype.kind in "biufc":
-        return data
-    if isinstance(data, (list, tuple)):
+    if isinstance(data, (np.ndarray, list, tuple)):
         return numpy_array(data, what)
     backend = get_backend(data)
     backend.refuse_gradients(data, what)
-    return numpy_array(data, what) if backend.device(data).kind == "host" else backend.wrap(data)
+    return numpy_array(data, what) if backend.device(data).on_host else backend.wrap(data)
 
 
 def numpy_array(data: ArrayLike, what: str = "data") -> Array:
@@ -92,18 +89,6 @@ def as_shape(shape: Sequence[int] | int | None, ndim: int) -> tuple[int, ...] | 
     if len(lengths) != ndim or not all(isinstance(n, (int, np.integer)) for n in lengths):
         raise ArgumentError(f"shape must be {ndim} integers, those of the array transformed; got {shape!r}")
     return tuple(int(n) for n in lengths)
-
-
-def nested(coeffs: Any) -> Iterable[Array]:
-    """Yield all NumPy arrays of coefficients, however they are nested."""
-    if isinstance(coeffs, np.ndarray):
-        yield coeffs
-    elif isinstance(coeffs, Mapping):
-        for part in coeffs.values():
-            yield from nested(part)
-    elif isinstance(coeffs, (list, tuple)):
-        for part in coeffs:
-            yield from nested(part)
 
 
 def check_out(

@@ -38,9 +38,9 @@ class ArrayView(NamedTuple):
         In elements.
     dtype : str
     offset : int, default 0
-        Of the first element, in elements.
+        Place of the first element, in elements.
     alignment : int, default 16
-        Of the first element of the buffer, in bytes.
+        Alignment of the first element of the buffer, in bytes.
     owner : object, optional
         What keeps the memory alive. Views in programs have none.
 

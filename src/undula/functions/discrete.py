@@ -214,30 +214,34 @@ def dwtn(
     out: dict[str, Array] | None = None,
     backend: str = "auto",
 ) -> dict[str, Array]:
-    """One level of the DWT along several axes.
+    """Compute one level of the DWT along several axes.
 
     Parameters
     ----------
     data : array_like
-        Real or complex, of any dimension, strides and dtype. Arrays of PyTorch, CuPy, JAX, Numba and PyOpenCL
-        on a device are transformed there. On the CPU integers become float64 and float16 becomes float32; on
-        a device integers of 8 and 16 bits become float32, and float16 stays. Tensors that require a gradient
-        are refused, as none is computed yet.
-    wavelet : Wavelet, str, or one for each axis
-    mode : str, int, or one for each axis
-        How lines go on beyond their ends: one of ``undula.MODES``.
-    axes : sequence of int, optional
-        All axes if not given.
+        Samples, real or complex, of any dimension, strides and dtype. Arrays of PyTorch, CuPy, JAX, Numba and
+        PyOpenCL on a device are transformed there.
+    wavelet : Wavelet or str, or a sequence of them
+        The wavelet, or one for each axis.
+    mode : str or int, or a sequence of them, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis.
+    axes : int or sequence of int, optional
+        Axes to transform. The default is all axes.
     out : dict of arrays, optional
-        For the results: all bands by key.
-    backend : "auto", "cpu", "cuda", "opencl" or "reference"
-        Arrays on a device are transformed there; NumPy's on the CPU, or where this says. ``reference`` is
-        plain NumPy in extended precision, slow.
+        Arrays for the bands, by key.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
     dict of arrays
         Bands by key: ``"ad"`` is low along the first axis and high along the second.
+
+    Notes
+    -----
+    On the CPU integers become float64 and float16 becomes float32; on a device integers of 8 and 16 bits
+    become float32, and float16 stays. Tensors that require a gradient are refused, as none is computed yet.
 
     Examples
     --------
@@ -257,16 +261,35 @@ def idwtn(
     out: Array | None = None,
     backend: str = "auto",
 ) -> Array:
-    """The inverse of :func:`dwtn`; bands that are missing or None are zero.
+    """Compute the inverse of :func:`dwtn`.
 
     Parameters
     ----------
-    coeffs, wavelet, mode, axes
-        As :func:`dwtn` gave and had them.
-    shape : tuple of int, optional
-        The shape to come back to; without it every length is the even one.
+    coeffs : mapping of str to array_like or None
+        Bands by key; those that are missing or None are zero.
+    wavelet : Wavelet or str, or a sequence of them
+        The wavelet, or one for each axis.
+    mode : str or int, or a sequence of them, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis.
+    axes : int or sequence of int, optional
+        Axes to transform. The default is all axes.
+    shape : int or sequence of int, optional
+        Shape of the result, needed for odd lengths. By default every transformed length is even.
     out : array, optional
-        For the result.
+        Array for the result.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; see :func:`dwtn`.
+
+    Returns
+    -------
+    array
+        The samples.
+
+    Examples
+    --------
+    >>> bands = dwtn(np.eye(3), "haar")
+    >>> idwtn(bands, "haar").shape, idwtn(bands, "haar", shape=(3, 3)).shape
+    ((4, 4), (3, 3))
     """
     if not isinstance(coeffs, Mapping):
         raise ArgumentTypeError(f"bands are given by key, such as {{'aa': …}}, got {type(coeffs).__name__}")
@@ -304,21 +327,36 @@ def wavedecn(
     out: Sequence[Any] | None = None,
     backend: str = "auto",
 ) -> list[Any]:
-    """The DWT of several levels along several axes.
+    """Compute several levels of the DWT along several axes.
 
     Parameters
     ----------
-    data, wavelet, mode, axes
-        As for :func:`dwtn`.
+    data : array_like
+        Samples, real or complex; see :func:`dwtn` for dtypes and devices.
+    wavelet : Wavelet or str, or a sequence of them
+        The wavelet, or one for each axis.
+    mode : str or int, or a sequence of them, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis.
     level : int, optional
-        How often the approximation is decomposed; as often as is useful if not given.
+        How often the approximation is decomposed. The default is as often as is useful.
+    axes : int or sequence of int, optional
+        Axes to transform. The default is all axes.
     out : list, optional
-        Arrays for the results, nested as they are.
+        Arrays for the coefficients, nested as the result is.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; see :func:`dwtn`.
 
     Returns
     -------
     list
-        ``[approximation, details of the coarsest level, …, details of the finest]``, details as dictionaries.
+        ``[approximation, details of the coarsest level, …, details of the finest level]``, the details of a
+        level as a dictionary of arrays.
+
+    Examples
+    --------
+    >>> approximation, coarse, fine = wavedecn(np.eye(8), "haar", level=2)
+    >>> approximation.shape, {key: band.shape for key, band in fine.items()}
+    ((2, 2), {'ad': (4, 4), 'da': (4, 4), 'dd': (4, 4)})
     """
     return _forward(WAVEDECN, data, wavelet, mode, level, axes, out, backend)  # type: ignore[no-any-return]
 
@@ -333,9 +371,35 @@ def waverecn(
     out: Array | None = None,
     backend: str = "auto",
 ) -> Array:
-    """The inverse of :func:`wavedecn`; None in place of coefficients stands for zeros.
+    """Compute the inverse of :func:`wavedecn`.
 
-    ``shape`` and ``out`` are those of :func:`idwtn`.
+    Parameters
+    ----------
+    coeffs : sequence
+        Coefficients as :func:`wavedecn` returns them; None in place of a band or a level stands for zeros.
+    wavelet : Wavelet or str, or a sequence of them
+        The wavelet, or one for each axis.
+    mode : str or int, or a sequence of them, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis.
+    axes : int or sequence of int, optional
+        Axes to transform. The default is all axes.
+    shape : int or sequence of int, optional
+        Shape of the result, needed for odd lengths. By default every transformed length is even.
+    out : array, optional
+        Array for the result.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; see :func:`dwtn`.
+
+    Returns
+    -------
+    array
+        The samples.
+
+    Examples
+    --------
+    >>> coeffs = wavedecn(np.eye(7), "haar", level=2)
+    >>> waverecn(coeffs, "haar", shape=(7, 7)).shape
+    (7, 7)
     """
     return _waverecn(WAVEDECN, coeffs, wavelet, mode, axes, shape, out, backend)
 
@@ -390,7 +454,27 @@ def dwt(
     out: tuple[Array, Array] | None = None,
     backend: str = "auto",
 ) -> tuple[Array, Array]:
-    """One level of the DWT of lines: ``(cA, cD)``; parameters are those of :func:`dwtn`.
+    """Compute one level of the DWT along one axis.
+
+    Parameters
+    ----------
+    data : array_like
+        Samples, real or complex; see :func:`dwtn` for dtypes and devices.
+    wavelet : Wavelet or str
+        The wavelet.
+    mode : str or int, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number.
+    axis : int, default -1
+        Axis to transform.
+    out : pair of arrays, optional
+        Arrays for ``cA`` and ``cD``.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; see :func:`dwtn`.
+
+    Returns
+    -------
+    cA, cD : array
+        Approximation and details.
 
     Examples
     --------
@@ -412,7 +496,29 @@ def idwt(
     out: Array | None = None,
     backend: str = "auto",
 ) -> Array:
-    """The inverse of :func:`dwt`; one of the two bands may be None.
+    """Compute the inverse of :func:`dwt`.
+
+    Parameters
+    ----------
+    cA, cD : array_like or None
+        Approximation and details; one of them may be None, for zeros.
+    wavelet : Wavelet or str
+        The wavelet.
+    mode : str or int, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number.
+    axis : int, default -1
+        Axis to transform.
+    shape : int or sequence of int, optional
+        Shape of the result, needed for odd lengths. By default every transformed length is even.
+    out : array, optional
+        Array for the result.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; see :func:`dwtn`.
+
+    Returns
+    -------
+    array
+        The samples.
 
     Examples
     --------
@@ -437,9 +543,34 @@ def wavedec(
     out: Sequence[Array] | None = None,
     backend: str = "auto",
 ) -> list[Array]:
-    """The DWT of lines in several levels: ``[cA, cD of the coarsest level, …, cD of the finest]``.
+    """Compute several levels of the DWT along one axis.
 
-    Parameters are those of :func:`wavedecn`, with one axis.
+    Parameters
+    ----------
+    data : array_like
+        Samples, real or complex; see :func:`dwtn` for dtypes and devices.
+    wavelet : Wavelet or str
+        The wavelet.
+    mode : str or int, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number.
+    level : int, optional
+        How often the approximation is decomposed. The default is as often as is useful.
+    axis : int, default -1
+        Axis to transform.
+    out : list of arrays, optional
+        Arrays for the coefficients, in the order of the result.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; see :func:`dwtn`.
+
+    Returns
+    -------
+    list of arrays
+        ``[cA, cD of the coarsest level, …, cD of the finest level]``.
+
+    Examples
+    --------
+    >>> [band.round(3).tolist() for band in wavedec([1, 2, 3, 4], "haar", level=2)]
+    [[5.0], [-2.0], [-0.707, -0.707]]
     """
     return _forward(WAVEDEC, data, wavelet, mode, level, axis, out, backend)  # type: ignore[no-any-return]
 
@@ -454,7 +585,35 @@ def waverec(
     out: Array | None = None,
     backend: str = "auto",
 ) -> Array:
-    """The inverse of :func:`wavedec`."""
+    """Compute the inverse of :func:`wavedec`.
+
+    Parameters
+    ----------
+    coeffs : sequence of array_like or None
+        Coefficients as :func:`wavedec` returns them; None stands for zeros.
+    wavelet : Wavelet or str
+        The wavelet.
+    mode : str or int, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number.
+    axis : int, default -1
+        Axis to transform.
+    shape : int or sequence of int, optional
+        Shape of the result, needed for odd lengths. By default every transformed length is even.
+    out : array, optional
+        Array for the result.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; see :func:`dwtn`.
+
+    Returns
+    -------
+    array
+        The samples.
+
+    Examples
+    --------
+    >>> waverec(wavedec([1, 2, 3, 4], "haar", level=2), "haar").round(3).tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    """
     return _waverecn(WAVEDEC, coeffs, wavelet, mode, axis, shape, out, backend)
 
 
@@ -470,7 +629,36 @@ def dwt2(
     out: tuple[Array, tuple[Array, Array, Array]] | None = None,
     backend: str = "auto",
 ) -> tuple[Array, tuple[Array, Array, Array]]:
-    """One level of the DWT of images: ``(cA, (cH, cV, cD))``; parameters are those of :func:`dwtn`."""
+    """Compute one level of the DWT of images.
+
+    Parameters
+    ----------
+    data : array_like
+        Samples, real or complex; see :func:`dwtn` for dtypes and devices.
+    wavelet : Wavelet or str, or a sequence of them
+        The wavelet, or one for each axis.
+    mode : str or int, or a sequence of them, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis.
+    axes : pair of int, default (-2, -1)
+        Vertical and horizontal axis.
+    out : (array, (array, array, array)), optional
+        Arrays for the coefficients, nested as the result is.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; see :func:`dwtn`.
+
+    Returns
+    -------
+    cA : array
+        Approximation.
+    (cH, cV, cD) : tuple of arrays
+        Horizontal, vertical and diagonal details.
+
+    Examples
+    --------
+    >>> cA, (cH, cV, cD) = dwt2([[1.0, 2.0], [3.0, 4.0]], "haar")
+    >>> [float(band[0, 0].round(3)) for band in (cA, cH, cV, cD)]
+    [5.0, -2.0, -1.0, 0.0]
+    """
     return _forward(DWT2, data, wavelet, mode, 1, axes, out, backend)  # type: ignore[no-any-return]
 
 
@@ -484,7 +672,36 @@ def idwt2(
     out: Array | None = None,
     backend: str = "auto",
 ) -> Array:
-    """The inverse of :func:`dwt2`; None in place of a band stands for zeros."""
+    """Compute the inverse of :func:`dwt2`.
+
+    Parameters
+    ----------
+    coeffs : (array_like, (array_like, array_like, array_like))
+        Coefficients as :func:`dwt2` returns them; None in place of a band stands for zeros.
+    wavelet : Wavelet or str, or a sequence of them
+        The wavelet, or one for each axis.
+    mode : str or int, or a sequence of them, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis.
+    axes : pair of int, default (-2, -1)
+        Vertical and horizontal axis.
+    shape : int or sequence of int, optional
+        Shape of the result, needed for odd lengths. By default every transformed length is even.
+    out : array, optional
+        Array for the result.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; see :func:`dwtn`.
+
+    Returns
+    -------
+    array
+        The samples.
+
+    Examples
+    --------
+    >>> coeffs = dwt2([[1.0, 2.0], [3.0, 4.0]], "haar")
+    >>> idwt2(coeffs, "haar").round(3).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
     keyed = keyed_as(coeffs, "wavedec2")
     if keyed is None or len(keyed) != 2:
         raise ArgumentError(f"coefficients are a pair (cA, (cH, cV, cD)), got {type(coeffs).__name__}")
@@ -506,18 +723,29 @@ def wavedec2(
     out: Sequence[Any] | None = None,
     backend: str = "auto",
 ) -> list[Any]:
-    """The DWT of images in several levels: ``[cA, (cH, cV, cD) of the coarsest level, …]``.
+    """Compute several levels of the DWT of images.
 
     Parameters
     ----------
-    data, wavelet, mode, backend
-        As for :func:`dwtn`: NumPy's arrays, or arrays on a device, which are transformed where they are.
+    data : array_like
+        Samples, real or complex; see :func:`dwtn` for dtypes and devices.
+    wavelet : Wavelet or str, or a sequence of them
+        The wavelet, or one for each axis.
+    mode : str or int, or a sequence of them, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis.
     level : int, optional
-        How often the approximation is decomposed; as often as is useful if not given.
-    axes : pair of int
-        Vertical and horizontal.
+        How often the approximation is decomposed. The default is as often as is useful.
+    axes : pair of int, default (-2, -1)
+        Vertical and horizontal axis.
     out : list, optional
-        Arrays for the results, nested as they are.
+        Arrays for the coefficients, nested as the result is.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; see :func:`dwtn`.
+
+    Returns
+    -------
+    list
+        ``[cA, (cH, cV, cD) of the coarsest level, …, (cH, cV, cD) of the finest level]``.
 
     Examples
     --------
@@ -538,16 +766,29 @@ def waverec2(
     out: Array | None = None,
     backend: str = "auto",
 ) -> Array:
-    """The inverse of :func:`wavedec2`; None in place of coefficients stands for zeros.
+    """Compute the inverse of :func:`wavedec2`.
 
     Parameters
     ----------
-    coeffs, wavelet, mode, axes, backend
-        As :func:`wavedec2` gave and had them.
-    shape : tuple of int, optional
-        The shape to come back to; without it every length is the even one.
+    coeffs : sequence
+        Coefficients as :func:`wavedec2` returns them; None in place of a band or a level stands for zeros.
+    wavelet : Wavelet or str, or a sequence of them
+        The wavelet, or one for each axis.
+    mode : str or int, or a sequence of them, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis.
+    axes : pair of int, default (-2, -1)
+        Vertical and horizontal axis.
+    shape : int or sequence of int, optional
+        Shape of the result, needed for odd lengths. By default every transformed length is even.
     out : array, optional
-        For the result.
+        Array for the result.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; see :func:`dwtn`.
+
+    Returns
+    -------
+    array
+        The samples.
 
     Examples
     --------

@@ -48,27 +48,29 @@ def lwtn(
     dtype: DTypeLike | None = None,
     backend: str = "auto",
 ) -> list[Any]:
-    """The LWT of several levels along several axes.
+    """Compute the LWT of several levels along several axes.
 
     Parameters
     ----------
     x : array_like
         Floats of any kind, or integers, for which the way back is exact.
-    wavelet : Wavelet, str, or one for each axis
-        Any but ``dmey``, which has no lifting.
-    level : int or None
+    wavelet : Wavelet or str, or a sequence of them
+        The wavelet, or one for each axis; any but ``dmey``, which has no lifting.
+    level : int or None, default 1
         How often the approximation is decomposed; None for as often as there is something to decompose.
-    mode : str, or one for each axis
-        One of ``undula.LWT_MODES``.
-    axes : sequence of int, optional
-        All axes if not given.
+    mode : str or sequence of str, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.LWT_MODES``, or one for each axis.
+    axes : int or sequence of int, optional
+        Axes to transform. The default is all axes.
     out : list, optional
-        Arrays for the results, nested as they are.
-    dtype : int16, int32 or int64, optional
-        Of the results of integers. If not given: for 8 and 16 bits, the smallest that provably holds whatever
-        such samples can lead to in this shape, borders and rounding included; for 32 and 64 bits, as many.
-        Nothing is ever cut off: samples that could lead to more are an error. Those on a device are not
-        looked at: there, a dtype is your word that they fit.
+        Arrays for the coefficients, nested as the result is.
+    dtype : {int16, int32, int64}, optional
+        Dtype of the coefficients of integers. The default for 8 and 16 bits is the smallest that provably
+        holds whatever such samples can lead to in this shape, borders and rounding included; for 32 and 64
+        bits, as many. Nothing is ever cut off: samples that could lead to more are an error. Those on a
+        device are not looked at: there, a dtype is your word that they fit.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; ``auto`` is the CPU. Arrays on a device are transformed there.
 
     Returns
     -------
@@ -261,8 +263,30 @@ def ilwtn(
     out: Array | None = None,
     backend: str = "auto",
 ) -> Array:
-    """The inverse of :func:`lwtn`.
+    """Compute the inverse of :func:`lwtn`.
 
+    Parameters
+    ----------
+    coeffs : sequence
+        Coefficients as :func:`lwtn` returns them.
+    wavelet : Wavelet or str, or a sequence of them
+        The wavelet, or one for each axis; any but ``dmey``, which has no lifting.
+    mode : str or sequence of str, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.LWT_MODES``, or one for each axis.
+    axes : int or sequence of int, optional
+        Axes to transform. The default is all axes.
+    out : array, optional
+        Array for the result.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; ``auto`` is the CPU. Arrays on a device are transformed there.
+
+    Returns
+    -------
+    array
+        The samples.
+
+    Notes
+    -----
     Integer coefficients that were changed may lead to more than their dtype holds. On the CPU the result is
     exact or an error; on a device, what does not fit is clipped at every step.
 
@@ -322,11 +346,35 @@ def lwt(
     dtype: DTypeLike | None = None,
     backend: str = "auto",
 ) -> list[Array]:
-    """The LWT of lines: ``[cA, cD of the coarsest level, …]``.
+    """Compute the LWT of several levels along one axis.
+
+    Parameters
+    ----------
+    x : array_like
+        Floats of any kind, or integers, for which the way back is exact.
+    wavelet : Wavelet or str
+        Any wavelet but ``dmey``, which has no lifting.
+    level : int or None, default 1
+        How often the approximation is decomposed; None for as often as there is something to decompose.
+    mode : str, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.LWT_MODES``.
+    axis : int, default -1
+        Axis to transform.
+    out : list of arrays, optional
+        Arrays for the coefficients, in the order of the result.
+    dtype : {int16, int32, int64}, optional
+        Dtype of the coefficients of integers; see :func:`lwtn`.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; ``auto`` is the CPU. Arrays on a device are transformed there.
+
+    Returns
+    -------
+    list of arrays
+        ``[cA, cD of the coarsest level, …]``.
 
     Examples
     --------
-    >>> [part.tolist() for part in lwt([1, 2, 3, 4, 5], "cdf53")]
+    >>> [band.tolist() for band in lwt([1, 2, 3, 4, 5], "cdf53")]
     [[1, 3, 5], [0, 0]]
     """
     return _lwtn(x, wavelet, level, mode, one_axis(axis), out, dtype, "wavedec", backend)
@@ -341,7 +389,33 @@ def ilwt(
     out: Array | None = None,
     backend: str = "auto",
 ) -> Array:
-    """The inverse of :func:`lwt`."""
+    """Compute the inverse of :func:`lwt`.
+
+    Parameters
+    ----------
+    coeffs : sequence of array_like
+        Coefficients as :func:`lwt` returns them.
+    wavelet : Wavelet or str
+        Any wavelet but ``dmey``, which has no lifting.
+    mode : str, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.LWT_MODES``.
+    axis : int, default -1
+        Axis to transform.
+    out : array, optional
+        Array for the result.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; ``auto`` is the CPU. Arrays on a device are transformed there.
+
+    Returns
+    -------
+    array
+        The samples.
+
+    Examples
+    --------
+    >>> ilwt(lwt([1, 2, 3, 4, 5], "cdf53"), "cdf53").tolist()
+    [1, 2, 3, 4, 5]
+    """
     return ilwtn(coeffs, wavelet, mode, one_axis(axis), out=out, backend=backend)
 
 
@@ -356,7 +430,31 @@ def lwt2(
     dtype: DTypeLike | None = None,
     backend: str = "auto",
 ) -> list[Any]:
-    """The LWT of images: ``[cA, (cH, cV, cD) of the coarsest level, …]``.
+    """Compute the LWT of images in several levels.
+
+    Parameters
+    ----------
+    x : array_like
+        Floats of any kind, or integers, for which the way back is exact.
+    wavelet : Wavelet or str, or a sequence of them
+        The wavelet, or one for each axis; any but ``dmey``, which has no lifting.
+    level : int or None, default 1
+        How often the approximation is decomposed; None for as often as there is something to decompose.
+    mode : str or sequence of str, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.LWT_MODES``, or one for each axis.
+    axes : pair of int, default (-2, -1)
+        Vertical and horizontal axis.
+    out : list, optional
+        Arrays for the coefficients, nested as the result is.
+    dtype : {int16, int32, int64}, optional
+        Dtype of the coefficients of integers; see :func:`lwtn`.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; ``auto`` is the CPU. Arrays on a device are transformed there.
+
+    Returns
+    -------
+    list
+        ``[cA, (cH, cV, cD) of the coarsest level, …]``.
 
     Examples
     --------
@@ -376,5 +474,32 @@ def ilwt2(
     out: Array | None = None,
     backend: str = "auto",
 ) -> Array:
-    """The inverse of :func:`lwt2`."""
+    """Compute the inverse of :func:`lwt2`.
+
+    Parameters
+    ----------
+    coeffs : sequence
+        Coefficients as :func:`lwt2` returns them.
+    wavelet : Wavelet or str, or a sequence of them
+        The wavelet, or one for each axis; any but ``dmey``, which has no lifting.
+    mode : str or sequence of str, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.LWT_MODES``, or one for each axis.
+    axes : pair of int, default (-2, -1)
+        Vertical and horizontal axis.
+    out : array, optional
+        Array for the result.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; ``auto`` is the CPU. Arrays on a device are transformed there.
+
+    Returns
+    -------
+    array
+        The samples.
+
+    Examples
+    --------
+    >>> x = np.arange(15).reshape(3, 5)
+    >>> bool((ilwt2(lwt2(x, "cdf53"), "cdf53") == x).all())
+    True
+    """
     return ilwtn(coeffs, wavelet, mode, two_axes(axes), out=out, backend=backend)

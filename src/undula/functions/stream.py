@@ -18,7 +18,7 @@ from ..engines.cpu import FIRST_ARRAY, LIFTING, compile_rows
 from ..engines.cpu.program import coefficient_ranges, sample_range
 from ..errors import ArgumentError, ArgumentTypeError, UndulaError
 from ..lowering.axis import AxisOp
-from ..lowering.borders import BORDERS, MODES, band_length
+from ..lowering.borders import BORDERS, MODES
 from ..lowering.nesting import from_keys
 from ..lowering.spec import MAX_LEVEL, TransformSpec, transform_spec
 from ..wavelets import Wavelet
@@ -60,7 +60,7 @@ class _Stage:
         self.done = 0  # and the coefficients, or pairs of rows, that are made
         wavelet, mode = spec.wavelets[0], spec.modes[0]
         self.taps = wavelet.dec_len
-        self.band = (band_length(row[0], spec.wavelets[1].dec_len, spec.modes[1]), *row[1:])
+        self.band = (spec.counts(1, row[0])[0], *row[1:])
         self.mode = mode
 
     def down(self, rows: int) -> AxisOp:
@@ -137,14 +137,14 @@ class ForwardStream:
     Parameters
     ----------
     width : int, or (width, channels)
-        Of a row.
+        Length of a row.
     wavelet : Wavelet, str, or one for each axis
     level : int
         How many levels to make.
     mode : str, int, or one for each axis
         Any but periodic ones down the columns, which would need the last row first.
     dtype : dtype
-        Of the rows.
+        Dtype of the rows.
 
     Examples
     --------
@@ -225,7 +225,7 @@ class InverseStream:
     width, wavelet, level, mode, dtype
         As the :class:`ForwardStream` had them.
     height : int, optional
-        Of the image, where it is known; without it an odd image comes back one row taller.
+        Height of the image, where it is known; without it an odd image comes back one row taller.
 
     Examples
     --------

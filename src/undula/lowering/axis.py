@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..errors import ArgumentError
 from ..liftings import lifting
 from ..wavelets import Wavelet
-from .borders import BORDERS, LWT_BORDERS, Border, band_length, combinations, extend, source_places
+from .borders import BORDERS, LWT_BORDERS, Border, band_lengths, combinations, extend, source_places
 from .polyphase import (
     DIRECT,
     AnalysisFilters,
@@ -157,15 +157,12 @@ class AxisOp:
     @property
     def counts(self) -> tuple[int, int]:
         """The number of low and of high coefficients."""
-        if self.family == "lwt":
-            return (self.length + 1) // 2, self.length // 2
         if self.family == "swt":
             count = self.length + self.length % 2
             if not self.periodized:
                 count = self.length + (self.wavelet.dec_len - 1) * self.dilation
-        else:
-            count = band_length(self.length, self.wavelet.dec_len, self.mode)
-        return count, count
+            return count, count
+        return band_lengths(self.length, self.wavelet.dec_len, self.mode, self.family == "lwt")
 
     @cached_property
     def places(self) -> tuple[int, int]:

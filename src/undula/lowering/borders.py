@@ -27,6 +27,7 @@ __all__ = [
     "Border",
     "Modes",
     "band_length",
+    "band_lengths",
     "check_mode",
     "combinations",
     "extend",
@@ -362,6 +363,14 @@ def band_length(length: int, filter_length: int, mode: str) -> int:
     if mode == "periodization":
         return (length + 1) // 2
     return (length + filter_length - 1) // 2
+
+
+def band_lengths(length: int, filter_length: int, mode: str, lifted: bool) -> tuple[int, int]:
+    """Return the number of low and high coefficients of a line: of the LWT if ``lifted``, else of the DWT."""
+    if lifted:
+        return (length + 1) // 2, length // 2
+    count = band_length(length, filter_length, mode)
+    return count, count
 
 
 def signal_length(bands: int, filter_length: int, mode: str) -> int:

@@ -61,7 +61,7 @@ def axis_op(
     lwt : bool
         Whether this is the LWT, or the DWT.
     dtype : dtype
-        Of the samples: integers are lifted by rounded steps.
+        Dtype of the samples: integers are lifted by rounded steps.
     limits : LiftingLimits
     """
     rounded = dtype.kind == "i"

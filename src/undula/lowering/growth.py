@@ -84,7 +84,7 @@ class Growth(NamedTuple):
 
 
 class _Gains(NamedTuple):
-    """Of one level along one axis: of its line, of both its bands, of the low one, and of each kind."""
+    """Gains of one level along one axis: of its line, of both bands, of the low one, and of each kind."""
 
     entering: float
     leaving: float
@@ -359,7 +359,7 @@ def gains_back(
     Returns
     -------
     weights : array
-        Of the approximation and of each band, coarsest level first, keys in order. Where the sum of
+        Weights of the approximation and of each band, in flat order. Where the sum of
         ``weight · largest coefficient`` and of ``error`` is at most 1, everything fits.
     error : float
         The part of rounding.

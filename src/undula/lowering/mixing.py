@@ -13,11 +13,11 @@ class Mixing(NamedTuple):
     Parameters
     ----------
     weights : tuple of tuples
-        Of each plane, a number for each channel.
+        For each plane, the weight of each channel.
     offsets : tuple
         Added to each sum.
     shifts : tuple of int
-        Of integers, by which sums are shifted then.
+        For integers, the number of bits by which sums are shifted to the right.
     """
 
     weights: tuple[tuple[float, ...], ...]

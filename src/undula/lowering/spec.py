@@ -19,7 +19,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..wavelets import Wavelet, as_wavelet
 from .axes import Axes, checked_axes, per_axis
 from .axis import AxisOp
-from .borders import LWT_MODES, MODES, band_length, check_mode, max_level, signal_length
+from .borders import LWT_MODES, MODES, band_lengths, check_mode, max_level, signal_length
 from .choose import LiftingLimits, axis_op
 from .nesting import band_keys, keyed_bands
 
@@ -81,10 +81,7 @@ class TransformSpec:
 
     def counts(self, axis: int, length: int) -> tuple[int, int]:
         """Return the number of low and of high coefficients of a line along ``axes[axis]``."""
-        if self.lifted:
-            return (length + 1) // 2, length // 2
-        count = band_length(length, self.wavelets[axis].dec_len, self.modes[axis])
-        return count, count
+        return band_lengths(length, self.wavelets[axis].dec_len, self.modes[axis], self.lifted)
 
     def band_shapes(self, shape: Shape) -> dict[str, Shape]:
         """Return the shapes of the bands of one level, by key."""

@@ -52,9 +52,9 @@ class FrameSlot:
         self.source = self._pinned(*samples)
         self.results = [self._pinned(*band) for band in bands]
         arrays = [self.source, *self.results]
-        self.memories = [device.memory(array.nbytes, self.stream) for array in arrays]
+        self.memories = [device.allocate(array.nbytes, self.stream) for array in arrays]
         scratch = prepared.program.scratch
-        self.scratch = [device.memory(n * np.dtype(kind).itemsize, self.stream) for n, kind in scratch]
+        self.scratch = [device.allocate(n * np.dtype(kind).itemsize, self.stream) for n, kind in scratch]
         self.buffers = [memory.address for memory in (*self.memories, *self.scratch)]
 
     def _pinned(self, shape: Shape, dtype: DTypeLike) -> Array:

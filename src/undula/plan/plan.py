@@ -51,7 +51,7 @@ class Plan:
     Parameters
     ----------
     shape : tuple of int
-        Of the arrays to be transformed.
+        Shape of the arrays to be transformed.
     wavelet : Wavelet, str, or one for each axis
     level : int, optional
         How often the approximation is decomposed; as often as is useful if not given.
@@ -60,8 +60,8 @@ class Plan:
     axes : sequence of int, optional
         All axes if not given.
     dtype : dtype
-        Of the arrays. On the CPU results are float32, float64, complex64 or complex128; on a device float16
-        stays, and integers of 8 and 16 bits become float32.
+        Dtype of the arrays. On the CPU results are float32, float64, complex64 or complex128; on a device
+        float16 stays, and integers of 8 and 16 bits become float32.
     backend : "auto", "cpu", "cuda", "opencl" or "reference"
         ``auto`` is the CPU. ``cuda`` and ``opencl`` take NumPy's arrays, and those that are on the device;
         ``cuda:1`` is the second GPU, as :func:`undula.devices` lists them.
@@ -256,9 +256,10 @@ class Plan:
             What is done to details while they are read: ``soft``, ``hard``, ``garrote``, ``firm``,
             ``greater``, ``less``, or ``gain``. On a device that costs nothing.
         limits : array ``(level, 2, bands)``
-            Of the rule, for each level, finest first: the thresholds (or gains) of its bands in the order of
-            their keys, which is ad, da, dd for images (cV, cH, cD); and for ``firm`` the second ones. Of the
-            dtype that kernels count in (float32, or float64 for that), and where the coefficients are.
+            Limits of the rule for each level, finest first: the thresholds (or gains) of its bands in the
+            order of their keys, which is ad, da, dd for images (cV, cH, cD); and for ``firm`` the second
+            ones. Their dtype is that in which kernels count (float32, or float64 for that), and they are
+            where the coefficients are.
 
         Examples
         --------
@@ -300,7 +301,7 @@ class Plan:
         Parameters
         ----------
         arrays : iterable
-            Of the shape and dtype of the plan.
+            Arrays of the shape and dtype of the plan.
         depth : int
             Frames that are in the works at once.
         """

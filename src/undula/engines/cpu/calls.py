@@ -57,11 +57,11 @@ def array_function(
     ----------
     executable : CpuExecutable
     dtype : dtype
-        Of the arrays.
+        Dtype of the arrays.
     back : bool
         From bands to samples.
     views : sequence of ArrayView or None
-        Of the samples, and of the bands in flat order; None for a band of zeros.
+        Views of the samples, and of the bands in flat order; None for a band of zeros.
 
     Returns
     -------

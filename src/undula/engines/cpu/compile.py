@@ -183,9 +183,9 @@ def compile_transform(
     back : bool
         From coefficients to samples.
     dtype : dtype
-        Of samples and coefficients.
+        Dtype of samples and coefficients.
     levels : sequence of (shape, operators)
-        Of each level, finest first: the shape of its samples, and what is done along which axes.
+        The shape of the samples and the operators of each level, finest first.
     arrays : sequence of ArrayView or None
         The samples, the approximation, and the details, coarsest level first, in the order of their keys;
         None for details, or an approximation, that are zero.

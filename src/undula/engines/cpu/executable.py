@@ -133,7 +133,7 @@ class AxisPass:
     back : bool
         From bands to samples.
     shape : tuple of int
-        Of the samples.
+        Shape of the samples.
     dtype : dtype
         float32 or float64; int16 or int32 for lines that are lifted.
     axis : int
@@ -375,7 +375,7 @@ class CpuExecutable:
     Parameters
     ----------
     dtype : dtype
-        Of the samples, real.
+        Dtype of the samples, real.
     steps : sequence of ExecutableStep
     arrays : int
         How many arrays it is called with.

@@ -178,10 +178,6 @@ class CudaDevice:
         """Compile the kernels of a program, whose launches are fitted to this GPU."""
         return CudaExecutable(self, program.fitted(self.capacity))
 
-    def memory(self, size: int, stream: int) -> Memory:
-        """Allocate memory of the GPU."""
-        return Memory(self, size, stream)
-
     # --- arrays of the host -----------------------------------------------------------------------
 
     @property
@@ -191,8 +187,8 @@ class CudaDevice:
         return int(self.private_stream())
 
     def allocate(self, size: int, queue: int) -> Memory:
-        """Allocate memory for an array."""
-        return self.memory(size, queue)
+        """Allocate memory of the GPU, in the order of a stream."""
+        return Memory(self, size, queue)
 
     def upload(self, x: NDArray[Any], buffer: Memory, queue: int) -> None:
         """Copy an array from the host, through pinned memory."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from ....lowering.axis import AxisOp
 from ....lowering.borders import Border
@@ -152,11 +151,6 @@ class Kernel:
     items: int
     arrays: tuple[str, ...]
     integers: tuple[tuple[str, bool], ...]
-
-    @cached_property
-    def order(self) -> tuple[str, ...]:
-        """Names of the integer parameters."""
-        return tuple(name for name, _ in self.integers)
 
 
 def emit_prelude(text: Text, dialect: Dialect, spec: KernelSpec, outlined: bool = False) -> None:

@@ -139,7 +139,7 @@ def _pixels(workload: Workload, target: Target) -> int:
 
 def _access_width(view: ArrayView, strides: tuple[int, int]) -> int:
     """Return how many elements, of at most 16 bytes, may be moved at once."""
-    size = int(view.dtype.lstrip("uinfloat")) // 8
+    size = view.itemsize
     aligned = math.gcd(view.alignment, 16) // size if view.alignment % size == 0 else 1
     return max(1, math.gcd(view.offset, *strides, aligned, 4 if size < 8 else 2))
 
