@@ -166,7 +166,7 @@ def _load(symbol: str, code: bytes) -> int:
 
 @cache
 def _fingerprint() -> str:
-    """Of the sources, of what compiles them, and of the processor."""
+    """Return a digest of the sources, of what compiles them, and of the processor."""
     import llvmlite.binding as llvm
 
     known = hashlib.sha256()
