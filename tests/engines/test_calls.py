@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -227,3 +228,34 @@ def test_a_transform_is_compiled_once() -> None:
     before = cached_executable.cache_info().misses
     undula.wavedec2(mirrored, "db5", level=2)
     assert cached_executable.cache_info().misses == before
+
+
+THREADS = """
+import threading
+import numpy as np
+import undula
+
+x = np.random.default_rng(0).standard_normal((220, 210)).astype("f4")
+barrier = threading.Barrier(6)
+
+def work(number):
+    barrier.wait()
+    for k in range(60):
+        part = x[: 200 + k % 7 + number, : 200 + k % 5]
+        bands = undula.dwtn(part, "db2")
+        again = {key: np.empty_like(band) for key, band in bands.items()}
+        undula.dwtn(part, "db2", out=again)
+        assert all((again[key] == bands[key]).all() for key in bands)
+        undula.idwtn({"aa": bands["aa"], "dd": bands["dd"]}, "db2")
+
+threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_first_calls_of_several_threads() -> None:
+    for _ in range(3):  # Functions held the address of a description that another thread had replaced.
+        subprocess.run([sys.executable, "-X", "faulthandler", "-c", THREADS], check=True, timeout=120)

@@ -142,9 +142,13 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-@cache
+_methods: dict[str, _MethodDef] = {}
+
+
 def _method(dtype: str) -> _MethodDef:
-    return _MethodDef(b"run", kernel_address(ENTRY_NAME, dtype), FASTCALL, None)
+    """Return a description that lives forever: functions hold its address, and no reference to it."""
+    # Several threads may come here at once; all get the one that stays.
+    return _methods.setdefault(dtype, _MethodDef(b"run", kernel_address(ENTRY_NAME, dtype), FASTCALL, None))
 
 
 def _function(dtype: str, table: _CallTable) -> Callable[..., Any]:

@@ -166,6 +166,10 @@ class AxisPass:
         self.overlap = first.taps + first.reach
         layout = {"planes": self._plane_scratch, "lines": self._line_scratch, "columns": self._column_scratch}
         self.scratch = layout[self.kind](self._programs)
+        # One row of zeros stands for a band that is zero. It is made here: kernels hold its address, and
+        # threads that made it later at the same time would each have their own.
+        row = 1 if self.kind == "columns" else max(self._programs[-1].counts)
+        self._zeros = np.zeros(max(1, row * self.channels) if back else 0, self.dtype)
 
     def _plane_scratch(self, programs: Sequence[Program]) -> ScratchLayout:
         down, along = programs
@@ -199,12 +203,6 @@ class AxisPass:
     def kernel(self) -> int:
         """The address of the kernel that does the work."""
         return kernel_address(f"{'synthesise' if self.back else 'analyse'}_{self.kind}", str(self.dtype))
-
-    @cached_property
-    def _zeros(self) -> Array:
-        """One row of zeros, which stands for a band that is zero."""
-        row = 1 if self.kind == "columns" else max(self._programs[-1].counts)
-        return np.zeros(max(1, row * self.channels), self.dtype)
 
     def check(self, *views: ArrayView | PlaneStrides | None) -> None:
         """Raise an error for a view whose strides kernels cannot follow."""
