@@ -61,6 +61,7 @@ def test_adjoint_is_the_transposed_matrix(op: AxisOp, back: bool) -> None:
     op = replace(op, back=back)
     np.testing.assert_allclose(op.adjoint().matrix(), op.matrix().T, atol=1e-12)
     assert op.adjoint().adjoint() == by_filters(op)
+    assert op.adjoint().inverse() == op.inverse().adjoint()
 
 
 @given(wavelets, st.integers(1, 6), st.integers(0, 2))
@@ -140,6 +141,8 @@ def _polyphase(op: AxisOp, x: np.ndarray) -> list[np.ndarray]:
 
 def test_operators_refuse_what_they_cannot_do() -> None:
     op = AxisOp(undula.Wavelet("haar"), "symmetric", 8)
+    with pytest.raises(undula.ArgumentError, match="not for an adjoint"):
+        op.adjoint().window(0, 1)
     with pytest.raises(undula.ArgumentError, match="start < stop, got 3 and 3"):
         op.window(3, 3)
     with pytest.raises(undula.ArgumentError, match="not linear"):

@@ -116,9 +116,7 @@ class AxisOp:
     # --- related operators ------------------------------------------------------------------------
 
     def inverse(self) -> AxisOp:
-        """Return the operator in the other direction."""
-        if self.transposed:
-            raise NotImplementedError("the inverse of an adjoint is the adjoint of the inverse; take that")
+        """Return the operator in the other direction; that of an adjoint is the adjoint of the inverse."""
         return replace(self, back=not self.back)
 
     def adjoint(self) -> AxisOp:
@@ -324,7 +322,10 @@ class AxisOp:
         (((198, 400),),)
         """
         if self.transposed or self.method == "steps":
-            raise NotImplementedError("windows of adjoints, and of steps that are extended one by one")
+            kind = "an adjoint" if self.transposed else "steps that each extend the band they read"
+            raise ArgumentError(
+                f"windows are known for operators on a line that is extended once, not for {kind}"
+            )
         if not 0 <= start < stop:
             raise ArgumentError(f"a window needs 0 ≤ start < stop, got {start} and {stop}")
         ranges = []
