@@ -10,7 +10,7 @@ from hypothesis import settings
 
 import undula
 from cases import THOROUGH, WAVELETS, left_out
-from undula.engines.cpu.compiled import ADDRESSES, LIKE
+from undula.engines.cpu.machine_code import ADDRESSES, LIKE
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or JAX takes the memory of all others
 
@@ -57,7 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
         groups += [inverse, forward] if number % 2 else [forward, inverse]
     cores = os.cpu_count() or 1
     code = (
-        "from undula.engines.cpu.compiled import kernel\nfor group in {}:\n  for each in group: kernel(*each)"
+        "from undula.engines.cpu.machine_code import kernel\n"
+        "for group in {}:\n  for each in group: kernel(*each)"
     )
     waiting = [
         subprocess.Popen([sys.executable, "-c", code.format(groups[core::cores])])

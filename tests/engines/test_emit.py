@@ -17,7 +17,7 @@ from undula.engines.gpu.emit import CUDA, OPENCL, Dialect, moves
 from undula.engines.gpu.launches import DeviceLimits, DeviceProgram, Task
 from undula.engines.gpu.strategies import STRATEGIES
 from undula.engines.gpu.strategies.base import LIFTING
-from undula.engines.gpu.transform import DeviceLevel, transform
+from undula.engines.gpu.transform import DeviceLevel, transform_program
 from undula.errors import KernelError
 from undula.lowering.choose import axis_op
 
@@ -54,7 +54,7 @@ def program(
     stage = DeviceLevel(shape, tuple(tasks), shapes)
     x = ArrayView.contiguous(0, shape, samples or (dtypes[1] if back else dtypes[0]))
     bands = [ArrayView.contiguous(number, s, dtypes[1]) for number, s in enumerate(shapes.values(), 1)]
-    return transform(back, [stage], x, bands, dialect, DeviceLimits(132), TransformOptions(**options))
+    return transform_program(back, [stage], x, bands, dialect, DeviceLimits(132), TransformOptions(**options))
 
 
 SHOWN: dict[str, dict[str, Any]] = {

@@ -7,8 +7,8 @@ import scipy.ndimage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undula.engines.cpu import filters as cpu
-from undula.engines.cpu.filters import median_magnitude, rounded
+from undula.engines.cpu import filter_operations as cpu
+from undula.engines.cpu.filter_operations import median_magnitude, rounded
 from undula.engines.gpu.emit import kernel
 from undula.filters.base import Pyramid
 from undula.filters.noise import band_norms

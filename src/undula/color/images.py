@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ..arrays import get_backend, given_array, numpy_array
 from ..engines import cpu
-from ..engines.driver import engine_for
+from ..engines.dispatch import engine_for
 from ..engines.gpu.engine import DeviceEngine
 from ..errors import ArgumentError, ArgumentTypeError
 from ..functions import ilwt2

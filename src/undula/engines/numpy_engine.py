@@ -13,7 +13,7 @@ from ..arrays import ArrayView, result_dtype
 from ..lowering.spec import BandTree
 from .base import DEFAULT_OPTIONS, Engine, RunCache, TransformOptions
 from .cpu.executable import UnfollowedStridesError
-from .cpu.filters import shrink
+from .cpu.filter_operations import shrink
 from .memory import empty
 
 __all__ = ["NumpyEngine", "array_view"]

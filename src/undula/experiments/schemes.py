@@ -16,7 +16,7 @@ import undula
 from ..arrays import ArrayView, contiguous
 from ..engines.base import TransformOptions
 from ..engines.gpu.engine import device_engine
-from ..engines.gpu.transform import DeviceLevel, transform
+from ..engines.gpu.transform import DeviceLevel, transform_program
 from ..errors import UndulaError
 from ..schemes import SCHEMES, Scheme, scheme
 from .base import Chart, Outcome, Table, experiment
@@ -120,17 +120,17 @@ def _in_caches(bench: Bench, wavelet: str, name: str, n: int) -> float | None:
 
         samples, *bands = itertools.starmap(stacked, enumerate((level.shape, *level.shapes.values())))
         options = TransformOptions("tiled", name)
-        program = transform(False, [batch], samples, bands, device.dialect, device.limits, options)
-        executable = device.prepare(program)
+        program = transform_program(False, [batch], samples, bands, device.dialect, device.limits, options)
+        prepared = device.prepare(program)
         # All buffers are held until the last run has finished: the program only knows their addresses.
         sizes = [math.prod(layout.shape[1:]) for layout in (samples, *bands)]
-        sizes += [size for size, _ in executable.program.scratch]
+        sizes += [size for size, _ in prepared.program.scratch]
         memory = [device.allocate(4 * size, queue) for size in sizes]
         device.upload(pictures((side, side), 1)[0], memory[0], queue)
         buffers = [getattr(buffer, "address", buffer) for buffer in memory]
 
         def run() -> None:
-            executable.run(buffers, queue)
+            prepared.run(buffers, queue)
 
         runs = [bench.batch_seconds(run, lambda: device.finish(queue)) for _ in range(12)]
         return statistics.median(runs[1:])

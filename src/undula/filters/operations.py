@@ -17,7 +17,7 @@ import numpy as np
 
 from ..arrays import get_backend, refuse_gradients
 from ..engines.cpu import empty
-from ..engines.cpu import filters as cpu
+from ..engines.cpu import filter_operations as cpu
 from .rules import apply_rule, like
 
 __all__ = [
@@ -35,7 +35,7 @@ NORMAL_MEDIAN = 0.6744897501960817  # Median magnitude of a standard normal vari
 
 
 class LocalWindow(NamedTuple):
-    """How a coefficient is shrunk by its neighbours; see ``engines.cpu.filtering`` for the formula.
+    """How a coefficient is shrunk by its neighbours; see ``engines.cpu.filter_kernels`` for the formula.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..engines.base import TransformOptions, computes_on_host
 from ..engines.cpu import get_num_threads
-from ..engines.driver import engine_for, recompose
+from ..engines.dispatch import engine_for, recompose
 from ..engines.gpu.launches import UnfusedError
 from ..errors import ArgumentError, ArgumentTypeError, FileError, UndulaError, UnknownNameError
 from ..functions import dwtn_max_level

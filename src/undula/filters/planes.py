@@ -10,9 +10,9 @@ import numpy as np
 from ..arrays import get_backend, given_array, refuse_gradients
 from ..color import from_planes, to_planes
 from ..color.spaces import space
-from ..engines.cpu import filters as cpu
+from ..engines.cpu import filter_operations as cpu
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..lowering.axes import checked_axes
+from ..lowering.axis_arguments import checked_axes
 from .holes import fill_holes
 from .operations import ArrayOperations, operations_for
 

@@ -22,10 +22,10 @@ import numpy as np
 
 from ..arrays import given_array, result_dtype
 from ..engines.cpu import empty, get_num_threads
-from ..engines.cpu import filters as cpu
+from ..engines.cpu import filter_operations as cpu
 from ..engines.threads import run
 from ..errors import ArgumentError
-from ..lowering.axes import checked_axes
+from ..lowering.axis_arguments import checked_axes
 from ..lowering.borders import band_length
 from .base import Details
 from .operations import ArrayOperations, operations_for

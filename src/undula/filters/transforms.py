@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..engines.base import TransformOptions
-from ..engines.driver import decompose, engine_for, recompose
+from ..engines.dispatch import decompose, engine_for, recompose
 from ..engines.gpu.engine import DeviceEngine
 from ..engines.gpu.strategies import STRATEGIES
 from ..errors import ArgumentError, UnknownNameError

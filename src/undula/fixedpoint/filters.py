@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import numpy_array
 from ..errors import ArgumentError, ArgumentTypeError
 from ..liftings import lifting
-from ..lowering.axes import checked_axes, two_axes
 from ..lowering.axis import AxisOp
+from ..lowering.axis_arguments import checked_axes, two_axes
 from ..lowering.borders import source_places
 from ..wavelets import Wavelet, as_wavelet
 

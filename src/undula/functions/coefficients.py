@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import numpy_array
 from ..errors import ArgumentError, ArgumentTypeError
-from ..lowering.axes import Axes, checked_axes, per_axis
+from ..lowering.axis_arguments import Axes, checked_axes, per_axis
 from ..lowering.borders import band_length, check_mode, extend, max_level
 from ..lowering.nesting import band_keys, from_keys, to_keys
 from ..lowering.spec import BandTree, checked_level, transform_spec

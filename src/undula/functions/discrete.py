@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import as_shape, get_backend, given_array, result_dtype
 from ..engines.cpu.engine import InverseCall, forward_call
-from ..engines.driver import decompose, engine_for, recompose
+from ..engines.dispatch import decompose, engine_for, recompose
 from ..errors import ArgumentError, ArgumentTypeError
-from ..lowering.axes import Axes
+from ..lowering.axis_arguments import Axes
 from ..lowering.nesting import FORMS, NESTING, Form, arrays_of, flat_bands, keyed_as, shapes_of
 from ..lowering.spec import (
     NO_COEFFICIENTS,

@@ -17,11 +17,11 @@ from ..arrays import get_backend, given_array
 from ..engines import cpu
 from ..engines.base import Engine, TransformOptions
 from ..engines.cpu.engine import CPU
-from ..engines.driver import decompose, decompose_mixed, engine_for, grown, recompose
+from ..engines.dispatch import decompose, decompose_mixed, engine_for, grown, recompose
 from ..engines.gpu.engine import DeviceEngine
 from ..engines.numpy_engine import NumpyEngine
 from ..errors import ArgumentError, ArgumentTypeError
-from ..lowering.axes import Axes, one_axis, two_axes
+from ..lowering.axis_arguments import Axes, one_axis, two_axes
 from ..lowering.mixing import Mixing, Unmixing
 from ..lowering.nesting import arrays_of, from_keys, to_keys
 from ..lowering.spec import TransformSpec, deepest_lwt, transform_spec

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import numpy_array
 from ..errors import ArgumentError, ArgumentTypeError
-from ..lowering.axes import Axes, checked_axes, per_axis
+from ..lowering.axis_arguments import Axes, checked_axes, per_axis
 from ..lowering.borders import check_mode, extend, max_level
 from ..lowering.spec import MAX_LEVEL
 from ..wavelets import Wavelet, as_wavelet

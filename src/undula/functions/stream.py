@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ..arrays import get_backend, numpy_array, result_dtype
 from ..engines.cpu import FIRST_ARRAY, LIFTING, compile_rows
-from ..engines.cpu.program import coefficient_ranges, sample_range
+from ..engines.cpu.encoding import coefficient_ranges, sample_range
 from ..errors import ArgumentError, ArgumentTypeError, UndulaError
 from ..lowering.axis import AxisOp
 from ..lowering.borders import BORDERS, MODES

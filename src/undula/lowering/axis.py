@@ -110,7 +110,7 @@ class AxisOp:
         return hash((self.wavelet, self.mode, self.length, self.family, self.back, self.method, self.rounded))
 
     def __hash__(self) -> int:
-        """Compute the hash once: programs are looked up by it."""
+        """Return the hash, which is computed once: encoded operators are looked up by it."""
         return self._hash
 
     # --- related operators ------------------------------------------------------------------------

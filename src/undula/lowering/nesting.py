@@ -6,7 +6,8 @@ The same bands occur in three arrangements:
     keyed    ``[approximation, details of the coarsest level, …]``, the details of a level as a dictionary
     flat     the approximation, then details by level, coarsest first, in the order of their keys
 
-Callers pass and get nested coefficients, the driver works with keyed ones, and engines run on flat ones.
+Callers pass and get nested coefficients, ``engines.dispatch`` works with keyed ones, and engines run on flat
+ones.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 
 from ..arrays import NUMPY, ArrayBackend, numpy_array
 from ..errors import ArgumentError, ArgumentTypeError
-from .axes import one_axis, two_axes
+from .axis_arguments import one_axis, two_axes
 
 __all__ = [
     "FORMS",

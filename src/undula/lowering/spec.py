@@ -17,8 +17,8 @@ import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..wavelets import Wavelet, as_wavelet
-from .axes import Axes, checked_axes, per_axis
 from .axis import AxisOp
+from .axis_arguments import Axes, checked_axes, per_axis
 from .borders import LWT_MODES, MODES, band_lengths, check_mode, max_level, signal_length
 from .choose import LiftingLimits, axis_op
 from .nesting import band_keys, keyed_bands

@@ -29,7 +29,7 @@ class FrameSlot:
     Parameters
     ----------
     device : CudaDevice
-    prepared : CudaExecutable
+    prepared : CudaProgram
         For arrays in C order.
     samples : (shape, dtype)
     bands : list of (shape, dtype)

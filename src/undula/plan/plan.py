@@ -21,15 +21,15 @@ from numpy.typing import DTypeLike
 from ..arrays import ArrayView, get_backend, given_array, refuse_gradients
 from ..engines.base import Engine, Knobs, RunCache, TransformOptions, computes_on_host, engine, split_backend
 from ..engines.ceilings import Ceilings
-from ..engines.cpu.filters import RULES
-from ..engines.driver import decompose, engine_for, recompose
+from ..engines.cpu.filter_operations import RULES
+from ..engines.dispatch import decompose, engine_for, recompose
 from ..engines.gpu.arrays import RESULTS
 from ..engines.gpu.engine import DeviceEngine, DeviceExecutable, contiguous_views, device_levels
 from ..engines.gpu.launches import UnfusedError
 from ..engines.gpu.strategies import STRATEGIES, choose
 from ..engines.gpu.transform import DeviceLevel
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..lowering.axes import Axes
+from ..lowering.axis_arguments import Axes
 from ..lowering.nesting import arrays_of, flat_as, from_keys, keyed_as
 from ..lowering.spec import BandTree, Operators, checked_level, transform_spec
 from ..schemes import SCHEMES

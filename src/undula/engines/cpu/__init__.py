@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from ..memory import allocator, empty, keep_memory, kept_memory
 from ..threads import get_num_threads, run, set_num_threads, workers
-from .calls import array_function
+from .builtin import array_function
 from .compile import LIFTING, compile_rows, compile_transform, mixes
-from .compiled import kernel
 from .executable import FIRST_ARRAY, CpuExecutable, UnfollowedStridesError, address
+from .machine_code import kernel
 from .mixing import join_channels, mix_planes
 
 __all__ = [

@@ -1,8 +1,8 @@
-"""The kernels forward: which rows are worked on in which order.
+"""The kernels of analysis, from samples to bands: which rows are processed in which order.
 
-A kernel is called with addresses and with *programs*, the arrays that say what is done along an axis (see
-``program``); nothing is allocated and nothing is copied to get at strided data. Rows of images are worked on
-from the top down: the steps down the columns remember a few rows, a finished row is lifted along its length
+A kernel is called with addresses and with *encoded operators*, the arrays that say what is done along an axis
+(see ``encoding``). It allocates nothing, and does not copy strided data. Rows of images are processed from
+the top down: the steps down the columns remember a few rows, a finished row is lifted along its length
 while it is in the cache, and every coefficient is written once. So a level is one pass over memory.
 
     planes   (…, H, W, c)   both axes at once, c samples at each place (colours, or parts of complex numbers)
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from numba import int64
 
-from .layout import (
+from .kernel_layout import (
     BAND_ROW,
     BANDS,
     BEGIN,
@@ -90,21 +90,21 @@ __all__ = ["analyse_columns", "analyse_lines", "analyse_planes", "find_largest",
 
 
 @compiled
-def _turned(program, tap):
-    """The place that the tap of this turn reads, for coefficients 0."""
-    at = program[TURN] + tap
-    return program[START] + (at - program[TAPS] if at >= program[TAPS] else at)
+def _turned(op, tap):
+    """Return the place that the tap of this turn reads, for coefficients 0."""
+    at = op[TURN] + tap
+    return op[START] + (at - op[TAPS] if at >= op[TAPS] else at)
 
 
 @compiled
-def _filter(addresses, program, numbers, low, high, count):
-    """Both filters, of sources at listed addresses; those of the high one that cancel do so exactly."""
+def _filter(addresses, op, numbers, low, high, count):
+    """Apply both filters to sources at listed addresses; taps of the high one that cancel do so exactly."""
     size = numbers.itemsize
-    taps = program[TAPS]
+    taps = op[TAPS]
     filters = whereis(numbers) + FILTERS * size
-    if program[HIGH_END]:
+    if op[HIGH_END]:
         filter_plain_apart(
-            addresses, filters, filters + taps * size, taps, program[HIGH_BEGIN], program[HIGH_END],
+            addresses, filters, filters + taps * size, taps, op[HIGH_BEGIN], op[HIGH_END],
             low, high, count, 0, numbers[0],
         )  # fmt: skip
     else:
@@ -112,14 +112,14 @@ def _filter(addresses, program, numbers, low, high, count):
 
 
 @compiled
-def _filter_halves(addresses, program, numbers, low, high, count, half):
-    """The same of whole rows, with results in halves."""
+def _filter_halves(addresses, op, numbers, low, high, count, half):
+    """Apply both filters to whole rows, with results in halves."""
     size = numbers.itemsize
-    taps = program[TAPS]
+    taps = op[TAPS]
     filters = whereis(numbers) + FILTERS * size
-    if program[HIGH_END]:
+    if op[HIGH_END]:
         filter_split_apart(
-            addresses, filters, filters + taps * size, taps, program[HIGH_BEGIN], program[HIGH_END],
+            addresses, filters, filters + taps * size, taps, op[HIGH_BEGIN], op[HIGH_END],
             low, high, count, half, numbers[0],
         )  # fmt: skip
     else:
@@ -127,72 +127,70 @@ def _filter_halves(addresses, program, numbers, low, high, count, half):
 
 
 @compiled
-def _analyse_row(even, odd, step, program, numbers, low, high, begin, end, scale, buffer, listed, free):
-    """Coefficients ``begin … end`` of a row that is given in halves with what lies beyond its ends.
+def _analyse_row(even, odd, step, op, numbers, low, high, begin, end, scale, buffer, listed, free):
+    """Compute coefficients ``begin … end`` of a row, given in halves with what lies beyond its ends.
 
     ``scale`` is that of the columns; a lifted row is multiplied with it. ``listed`` has space for addresses
     from ``free`` on.
     """
     if end <= begin:
         return
-    if program[KIND] == LIFTED:
-        b, a = halves(program[PLACE], even, odd, step)
-        first = program[FIRST]
+    if op[KIND] == LIFTED:
+        b, a = halves(op[PLACE], even, odd, step)
+        first = op[FIRST]
         scale_b, scale_a = times(numbers[SCALE + first], scale), times(numbers[SCALE + 1 - first], scale)
         out_b, out_a = (high, low) if first else (low, high)
-        lift(b, a, step, program[PAIRS], numbers, out_b, out_a, begin, end, scale_b, scale_a, buffer)
+        lift(b, a, step, op[PAIRS], numbers, out_b, out_a, begin, end, scale_b, scale_a, buffer)
         return
-    taps = program[TAPS]
+    taps = op[TAPS]
     for tap in range(taps):
-        place = 2 * begin + _turned(program, tap)
+        place = 2 * begin + _turned(op, tap)
         listed[free + tap] = (odd if place % 2 else even) + (place // 2) * step
     size = numbers.itemsize
     count = (end - begin) * (step // size)
     _filter(
-        whereis(listed) + 8 * free, program, numbers, low + begin * step, high + begin * step, count,
+        whereis(listed) + 8 * free, op, numbers, low + begin * step, high + begin * step, count,
     )  # fmt: skip
 
 
 @compiled
-def _analyse_whole(even, odd, step, program, numbers, low, high, scale, buffer, listed, free):
-    """All coefficients of a row. The high band of an odd line may be shorter by one."""
-    both = min(program[LOW], program[HIGH])
-    _analyse_row(even, odd, step, program, numbers, low, high, int64(0), both, scale, buffer, listed, free)
-    if both < program[LOW]:
+def _analyse_whole(even, odd, step, op, numbers, low, high, scale, buffer, listed, free):
+    """Compute all coefficients of a row; the high band of an odd line may be shorter by one."""
+    both = min(op[LOW], op[HIGH])
+    _analyse_row(even, odd, step, op, numbers, low, high, int64(0), both, scale, buffer, listed, free)
+    if both < op[LOW]:
         nowhere = buffer + 2 * room_for(step, numbers.itemsize)[1] - both * step
-        _analyse_row(
-            even, odd, step, program, numbers, low, nowhere, both, both + 1, scale, buffer, listed, free
-        )
+        _analyse_row(even, odd, step, op, numbers, low, nowhere, both, both + 1, scale, buffer, listed, free)
 
 
 @compiled
-def _entry(program, place):
-    """The number in the table of a place beyond the ends of a line."""
-    return place + program[LEFT] if place < 0 else program[LEFT] + place - program[LENGTH]
+def _entry(op, place):
+    """Return the number in the table of a place beyond the ends of a line."""
+    return place + op[LEFT] if place < 0 else op[LEFT] + place - op[LENGTH]
 
 
 @compiled
 def _half_at(place, even, odd, stride):
-    """The address of a place of a row that is given in halves."""
+    """Return the address of a place of a row that is given in halves."""
     return (odd if place & 1 else even) + (place >> 1) * stride
 
 
 @compiled
-def _extend(even, odd, channels, program, numbers, begin, end, from_even, from_odd, stride):
-    """Puts places ``begin … end`` beyond the ends of a row beside its halves.
+def _extend(even, odd, channels, op, numbers, begin, end, from_even, from_odd, stride):
+    """Put places ``begin … end`` beyond the ends of a row beside its halves.
 
     They are made of samples that are read at ``from_even`` and ``from_odd``, ``stride`` bytes apart.
     """
     size = numbers.itemsize
     unit = numbers[ONE]
     step = channels * size
-    factors = FILTERS + 2 * program[TAPS]
+    factors = FILTERS + 2 * op[TAPS]
     for place in range(begin, end):
-        entry = _entry(program, place)
+        entry = _entry(op, place)
         target = (odd if place & 1 else even) + (place >> 1) * step
         table = TABLE + ENTRY * entry
-        if program[table + TERMS] < 0:  # a copy
-            source = _half_at(program[table], from_even, from_odd, stride)
+        if op[table + TERMS] < 0:  # a copy
+            source = _half_at(op[table], from_even, from_odd, stride)
             for channel in range(channels):
                 poke(target + channel * size, peek(source + channel * size, unit), unit)
             continue
@@ -200,57 +198,57 @@ def _extend(even, odd, channels, program, numbers, begin, end, from_even, from_o
             total = numbers[ZERO]
             first = factors + FACTORS * entry
             if numbers[first] != 0:
-                source = _half_at(program[table], from_even, from_odd, stride)
+                source = _half_at(op[table], from_even, from_odd, stride)
                 total = numbers[first] * peek(source + channel * size, unit)
             for number in range(DIFFERENCES):
                 factor = numbers[first + 1 + number]
                 if factor != 0:
-                    plus = _half_at(program[table + 2 * number + 1], from_even, from_odd, stride)
-                    minus = _half_at(program[table + 2 * number + 2], from_even, from_odd, stride)
+                    plus = _half_at(op[table + 2 * number + 1], from_even, from_odd, stride)
+                    minus = _half_at(op[table + 2 * number + 2], from_even, from_odd, stride)
                     rise = peek(plus + channel * size, unit) - peek(minus + channel * size, unit)
                     total += factor * rise
             poke(target + channel * size, total, unit)
 
 
 @compiled
-def _list_moves(program, half, step, listed, free):
-    """Where samples beyond the ends of a row in halves go, and where they are copied from, in bytes."""
-    left, length = program[LEFT], program[LENGTH]
-    for entry in range(left + program[RIGHT]):
+def _list_moves(op, half, step, listed, free):
+    """List where samples beyond the ends of a row in halves go, and where they come from, in bytes."""
+    left, length = op[LEFT], op[LENGTH]
+    for entry in range(left + op[RIGHT]):
         place = entry - left if entry < left else entry - left + length
-        source = program[TABLE + ENTRY * entry]
+        source = op[TABLE + ENTRY * entry]
         listed[free + 2 * entry] = (place & 1) * half + (place >> 1) * step
         listed[free + 2 * entry + 1] = (source & 1) * half + (source >> 1) * step
 
 
 @compiled
-def _row_at(place, program, x, row, rims, slot):
-    """The address of a row of the image, or of what lies beyond its ends at that place."""
-    if 0 <= place < program[LENGTH]:
+def _row_at(place, op, x, row, rims, slot):
+    """Return the address of a row of the image, or of what lies beyond its ends at that place."""
+    if 0 <= place < op[LENGTH]:
         return x + place * row
-    entry = TABLE + ENTRY * _entry(program, place)
-    if program[entry + TERMS] < 0:
-        return x + program[entry] * row
-    return rims + program[entry + TERMS] * slot
+    entry = TABLE + ENTRY * _entry(op, place)
+    if op[entry + TERMS] < 0:
+        return x + op[entry] * row
+    return rims + op[entry + TERMS] * slot
 
 
 @compiled
-def _make_rims(program, numbers, x, row, rims, slot, count, begin, end, listed, free):
-    """Computes rows beyond the ends, at places ``begin … end``, that are no copies of others."""
+def _make_rims(op, numbers, x, row, rims, slot, count, begin, end, listed, free):
+    """Compute rows beyond the ends, at places ``begin … end``, that are no copies of others."""
     size = numbers.itemsize
-    length = program[LENGTH]
+    length = op[LENGTH]
     for place in range(begin, end):
         if 0 <= place < length:
             continue
-        entry = _entry(program, place)
-        number = program[TABLE + ENTRY * entry + TERMS]
+        entry = _entry(op, place)
+        number = op[TABLE + ENTRY * entry + TERMS]
         if number < 0:
             continue
-        first = FILTERS + 2 * program[TAPS] + FACTORS * entry
+        first = FILTERS + 2 * op[TAPS] + FACTORS * entry
         factors = whereis(numbers) + first * size
         target = rims + number * slot
         table = TABLE + ENTRY * entry
-        listed[free] = x + program[table] * row
+        listed[free] = x + op[table] * row
         terms = 1 if numbers[first] != 0 else 0
         filter_plain(
             whereis(listed) + 8 * free, factors, factors, terms, target, target, count, 0, numbers[0]
@@ -258,24 +256,24 @@ def _make_rims(program, numbers, x, row, rims, slot, count, begin, end, listed, 
         for k in range(DIFFERENCES):
             factor = numbers[first + 1 + k]
             if factor != 0:
-                plus, minus = program[table + 2 * k + 1], program[table + 2 * k + 2]
+                plus, minus = op[table + 2 * k + 1], op[table + 2 * k + 2]
                 add_difference(target, x + plus * row, x + minus * row, count, factor)
 
 
 @compiled
-def _read_places(program, begin, end):
-    """The places of a line that coefficients ``begin … end`` are made of."""
-    if program[KIND] == LIFTED:
-        place, pairs = program[PLACE], program[PAIRS]
+def _read_places(op, begin, end):
+    """Return the places of a line that coefficients ``begin … end`` are made of."""
+    if op[KIND] == LIFTED:
+        place, pairs = op[PLACE], op[PAIRS]
         return 2 * begin + place - 1 - 2 * pairs, 2 * (end + pairs - 2) + place + 2
-    return 2 * begin + program[START], 2 * (end - 1) + program[START] + program[TAPS]
+    return 2 * begin + op[START], 2 * (end - 1) + op[START] + op[TAPS]
 
 
 @compiled
 def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_on, c, place, listed, table):
-    """Rows ``begin … end`` of all four bands of one plane, both axes lifted or both filtered.
+    """Compute rows ``begin … end`` of all four bands of a plane, both axes lifted or both filtered.
 
-    ``down`` and ``along`` are programs, ``downs`` and ``alongs`` their numbers; ``bands`` has the arguments,
+    ``down`` and ``along`` are operators, ``downs`` and ``alongs`` their numbers; ``bands`` has the arguments,
     with the addresses of the bands; ``place`` says where scratch is. What ``goes_on`` where the last call
     ended finds there what has to be remembered. Where there is a ``table``, samples of lifted planes are made
     of interleaved channels by it, row by row.
@@ -380,9 +378,9 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
 def analyse_planes(
     arguments, down, downs, along, alongs, arguments2, down2, downs2, along2, alongs2, listed, like
 ):
-    """One level of images, or two at once where the second has planes.
+    """Compute one level of images, or two at once if the second has planes.
 
-    Of one level, rows ``BEGIN … END`` of the bands ``aa, ad, da, dd`` are made; of two, those of the second
+    One level gives rows ``BEGIN … END`` of the bands ``aa, ad, da, dd``; two levels give those of the second,
     and what they need of the first. The approximation between the two is never written to memory: some rows
     of it, at the address where the second level reads, are enough.
     """
@@ -458,7 +456,7 @@ def analyse_planes(
 
 @compiled
 def analyse_columns(arguments, down, downs, listed, like):
-    """One level down the columns: rows ``BEGIN … END`` of the bands ``a, d``."""
+    """Compute one level down the columns: rows ``BEGIN … END`` of the bands ``a, d``."""
     arguments = words(arguments)
     down = words(down)
     downs = reals(downs, like)
@@ -508,7 +506,7 @@ def analyse_columns(arguments, down, downs, listed, like):
 
 @compiled
 def analyse_lines(arguments, along, alongs, listed, like):
-    """One level along lines: coefficients ``BEGIN … END`` of the bands ``a, d`` of each."""
+    """Compute one level along lines: coefficients ``BEGIN … END`` of the bands ``a, d`` of each."""
     arguments = words(arguments)
     along = words(along)
     alongs = reals(alongs, like)
@@ -551,7 +549,7 @@ def analyse_lines(arguments, along, alongs, listed, like):
 
 @compiled
 def mix_planes(parameters, like):
-    """Rows of planes that are made of interleaved channels."""
+    """Compute rows of planes from interleaved channels."""
     values = words(parameters)
     x, x_row, out, out_plane, out_row = values[0], values[1], values[2], values[3], values[4]
     planes, rows, width, how = values[5], values[6], values[7], values[8]
@@ -564,7 +562,7 @@ def mix_planes(parameters, like):
 
 @compiled
 def find_largest(table, out, scratch, count, like):
-    """The largest of integers, whatever their signs: a table has addresses, each with how many there are."""
+    """Find the largest magnitude of integers: a table has addresses, each with a count."""
     table = words(table)
     out = words(out)
     ends = reals(scratch, like)

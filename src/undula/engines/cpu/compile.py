@@ -70,9 +70,9 @@ def _work(back: bool, shape: Shape, dtype: np.dtype[Any], operators: Operators) 
     if len(operators) == 1:
         if op.method != "steps":
             return AxisPass(back, shape, dtype, axis, [op])
-        from .steps import StepsPass
+        from .stepwise import StepwisePass
 
-        return StepsPass(back, shape, dtype, axis, op)
+        return StepwisePass(back, shape, dtype, axis, op)
     other_axis, other = operators[1]
     if len(operators) == 2 and other_axis == axis + 1 and "steps" not in (op.method, other.method):
         return AxisPass(back, shape, dtype, axis, _alike(op, other))

@@ -1,4 +1,4 @@
-"""What writes the instructions of a loop: vectors of samples, lifting steps, halves of rows.
+"""The emitter of the instructions of a loop: vectors of samples, lifting steps, halves of rows.
 
 An :class:`Emitter` stands between the loops of ``simd`` and LLVM: it knows one type of samples, floats or
 integers, and what is done to vectors of them.
@@ -23,7 +23,7 @@ INT, INDEX = ir.IntType(64), ir.IntType(32)
 
 
 class Emitter:
-    """Writes the instructions of one loop, for one type of samples."""
+    """The instructions of one loop, for one type of samples."""
 
     def __init__(self, builder: Any, real: Any) -> None:
         self.b = builder
@@ -38,22 +38,22 @@ class Emitter:
     # --- values -----------------------------------------------------------------------------------
 
     def pointer(self, address: Any) -> Any:
-        """Where samples are."""
+        """Return an address as a pointer to samples."""
         return self.b.inttoptr(address, self.type.as_pointer())
 
     def vector(self, lanes: int) -> Any:
-        """The type of so many samples."""
+        """Return the type of a vector of so many samples."""
         return ir.VectorType(self.type, lanes) if lanes > 1 else self.type
 
     def _at(self, row: Any, place: Any, lanes: int) -> Any:
         return self.b.bitcast(self.b.gep(row, [place]), self.vector(lanes).as_pointer())
 
     def load(self, row: Any, place: Any, lanes: int) -> Any:
-        """Samples from memory."""
+        """Load samples from memory."""
         return self.b.load(self._at(row, place, lanes), align=self.bytes)
 
     def prefetch(self, rows: list[Any], place: Any, lanes: int) -> None:
-        """Asks for what will be read by and by: as much of each row as two vectors hold."""
+        """Ask for what will be read soon: as much of each row as two vectors hold."""
         byte = ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [byte, INDEX, INDEX, INDEX])
         function = cgutils.get_or_insert_function(self.b.module, kind, "llvm.prefetch.p0")
@@ -62,11 +62,11 @@ class Emitter:
             self.b.call(function, [self.b.bitcast(at, byte), INDEX(0), INDEX(2), INDEX(1)])
 
     def store(self, value: Any, row: Any, place: Any, lanes: int) -> None:
-        """Samples to memory."""
+        """Store samples in memory."""
         self.b.store(value, self._at(row, place, lanes), align=self.bytes)
 
     def spread(self, number: Any, lanes: int) -> Any:
-        """One number in all lanes."""
+        """Return one number in all lanes."""
         if lanes == 1:
             return number
         nothing = ir.Constant(ir.VectorType(number.type, lanes), ir.Undefined)
@@ -78,7 +78,7 @@ class Emitter:
         return self.b.shuffle_vector(x, y, ir.Constant(ir.VectorType(INDEX, len(lanes)), lanes))
 
     def add(self, total: Any, factor: Any, value: Any) -> Any:
-        """Total + factor · value, with one rounding where the processor can."""
+        """Return ``total + factor · value``, rounded once if the processor can."""
         suffix = f"f{8 * self.bytes}"
         if isinstance(value.type, ir.VectorType):
             suffix = f"v{value.type.count}{suffix}"
@@ -87,7 +87,7 @@ class Emitter:
         return self.b.call(function, [factor, value, total])
 
     def call(self, name: str, *values: Any) -> Any:
-        """An instruction that LLVM has a function for, of values of one type."""
+        """Call the function that LLVM has for an instruction on values of one type."""
         kind = values[0].type
         vector = isinstance(kind, ir.VectorType)
         suffix = f"v{kind.count}i{kind.element.width}" if vector else f"i{kind.width}"
@@ -96,7 +96,7 @@ class Emitter:
         return self.b.call(function, values)
 
     def _x86(self, name: str, bits: int, x: Any, y: Any) -> Any:
-        """An instruction of AVX2, on two vectors, with a result of so many bits in each lane."""
+        """Call an instruction of AVX2 on two vectors, with a result of so many bits in each lane."""
         kind = ir.VectorType(ir.IntType(bits), 8 * VECTOR // bits)
         signature = ir.FunctionType(kind, [x.type, y.type])
         function = cgutils.get_or_insert_function(self.b.module, signature, f"llvm.x86.avx2.{name}")
@@ -114,7 +114,7 @@ class Emitter:
     # --- lifting steps ----------------------------------------------------------------------------
 
     def factors(self, address: Any, count: int) -> list[Any]:
-        """The factors of steps: numbers; of integers, ``whole``, ``offset`` and ``shift``."""
+        """Load the factors of steps: one number, or ``weight, offset, shift`` for integers."""
         if not self.integer:
             return [self.b.load(self.b.gep(self.pointer(address), [INT(k)])) for k in range(count)]
         row = self.b.inttoptr(address, INT.as_pointer())
@@ -124,7 +124,7 @@ class Emitter:
         ]
 
     def in_lanes(self, factor: Any, lanes: int) -> Any:
-        """A factor, in all lanes."""
+        """Return a factor in all lanes."""
         if not self.integer:
             return self.spread(factor, lanes)
         bits = self._working
@@ -140,24 +140,24 @@ class Emitter:
             ]
         cut = [self.b.trunc(part, ir.IntType(bits)) if bits < 64 else part for part in factor]
         spread = [self.spread(part, lanes) for part in cut]
-        if bits == 64 and self.bytes == 4:  # (to be seen as a factor of 32 bits)
+        if bits == 64 and self.bytes == 4:  # LLVM then sees that 32 bits are enough.
             half = self.spread(self.b.trunc(factor[0], ir.IntType(32)), lanes)
             spread[0] = self.b.sext(half, spread[0].type)
         return spread
 
     def _pairs(self, lanes: int) -> bool:
-        """Whether products of 16 bits are added in pairs by one instruction."""
+        """Return whether products of 16 bits are added in pairs by one instruction."""
         return self._working == 32 and self.bytes == 2 and lanes == 16 and _has_avx2()
 
     @property
     def _working(self) -> int:
-        """Bits in which integers are added up."""
+        """The number of bits in which integers are added up."""
         return 8 * self.bytes if self.narrow or self.bytes == 8 else 16 * self.bytes
 
     def versions(self, address: Any, work: Callable[[], None]) -> None:
-        """The loop as it has to be: for integers, in their own width or in twice as much.
+        """Emit the loop; for integers twice, for sums in their own width and in twice that width.
 
-        Behind the factors of four steps stands which.
+        The flag behind the factors of four steps tells which of the two runs.
         """
         if not self.integer or self.bytes == 8:
             self.narrow = True
@@ -188,7 +188,7 @@ class Emitter:
             return self.call("sadd.sat", target, builder.ashr(total, shift))
         if self._pairs(lanes):
             halves = []
-            for first in (0, 4):  # (as other instructions of this kind take them: by halves of a vector)
+            for first in (0, 4):  # AVX2 packs each half of a vector separately.
                 order = [
                     k + side for low in (first, first + 8) for k in range(low, low + 4) for side in (0, 16)
                 ]
@@ -199,8 +199,8 @@ class Emitter:
         wide = ir.IntType(self._working)
         kind = wide if lanes == 1 else ir.VectorType(wide, lanes)
         if bits == 32:
-            # (Factors of two numbers of 32 bits are one instruction, and the lower half of a sum that is
-            # shifted does not depend on how the upper half is filled.)
+            # A product of two numbers of 32 bits is one instruction, and the lower half of a sum that is
+            # shifted does not depend on how the upper half is filled.
             both = builder.sext(builder.add(left, right), kind)
             total = builder.lshr(builder.add(builder.mul(weight, both), offset), shift)
             return builder.add(target, builder.trunc(total, self.vector(lanes)))
@@ -213,22 +213,22 @@ class Emitter:
         return builder.trunc(result, self.vector(lanes))
 
     def scaled(self, value: Any, scale: Any) -> Any:
-        """Floats are scaled."""
+        """Return a value multiplied by a scale; integers are not scaled."""
         return value if self.integer else self.b.fmul(value, scale)
 
     def plus(self, place: Any, offset: int) -> Any:
-        """A place further on."""
+        """Return a place, moved on by an offset."""
         return self.b.add(place, INT(offset)) if offset else place
 
     # --- even and odd -----------------------------------------------------------------------------
 
     def unzip(self, x: Any, y: Any, lanes: int) -> tuple[Any, Any]:
-        """Even and odd samples of two vectors that follow each other."""
+        """Return the even and the odd samples of two vectors that follow each other."""
         even, odd = (list(range(phase, 2 * lanes, 2)) for phase in (0, 1))
         return self.shuffle(x, y, even), self.shuffle(x, y, odd)
 
     def load_halves(self, row: Any, place: Any, lanes: int) -> tuple[Any, Any]:
-        """Even and odd samples, ``lanes`` of each, from sample ``2·place`` on."""
+        """Load even and odd samples, ``lanes`` of each, from sample ``2·place`` on."""
         at = self.b.shl(place, INT(1))
         if lanes == 1:
             return self.load(row, at, 1), self.load(row, self.plus(at, 1), 1)
@@ -245,7 +245,7 @@ class Emitter:
         return self.shuffle(x, y, order[0]), self.shuffle(x, y, order[1])
 
     def store_zipped(self, even: Any, odd: Any, row: Any, place: Any, lanes: int) -> None:
-        """The inverse of :meth:`load_halves`."""
+        """Store even and odd samples by turns: the inverse of :meth:`load_halves`."""
         at = self.b.shl(place, INT(1))
         if lanes == 1:
             self.store(even, row, at, 1)
@@ -260,7 +260,7 @@ class Emitter:
 
     @contextmanager
     def loop(self, start: Any, stop: Any, step: int) -> Iterator[Any]:
-        """``i = start, start + step, …`` while a whole step fits; afterwards, ``i`` is where it ended."""
+        """Loop over ``i = start, start + step, …`` while a whole step fits; ``i`` ends where it stopped."""
         before = self.b.block
         head, body, end = (self.b.append_basic_block(name) for name in ("head", "body", "end"))
         self.b.branch(head)
@@ -278,10 +278,10 @@ class Emitter:
     def over(
         self, count: Any, work: Callable[[Any, int, int], None], unroll: int, once: bool = False
     ) -> None:
-        """All of ``0 … count``: ``work(i, lanes, vectors)``.
+        """Emit ``work(i, lanes, vectors)`` for all of ``0 … count``.
 
-        Several vectors at a time, then one, and what is left as one more vector that ends with the row; or
-        sample by sample, in a row that is shorter than a vector, and where nothing may be done twice.
+        The work is done by several vectors at a time, then by one. What is left is one more vector that ends
+        with the row; or single samples, if the row is shorter than a vector or nothing may be done twice.
         """
         with self.loop(INT(0), count, self.lanes * unroll) as wide:
             work(wide, self.lanes, unroll)
@@ -302,5 +302,5 @@ class Emitter:
 
 @cache
 def _has_avx2() -> bool:
-    """Of the processor that kernels are compiled for."""
+    """Return whether the processor that kernels are compiled for has AVX2."""
     return bool(llvm.get_host_cpu_features().get("avx2"))

@@ -17,7 +17,7 @@ from ..base import DEFAULT_OPTIONS, RunCache, TransformOptions
 from ..memory import allocator
 from ..numpy_engine import NumpyEngine, array_view
 from ..threads import get_num_threads
-from .calls import array_function
+from .builtin import array_function
 from .compile import LIFTING, compile_transform
 from .executable import FIRST_ARRAY, CpuExecutable, UnfollowedStridesError
 

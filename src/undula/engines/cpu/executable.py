@@ -28,10 +28,9 @@ from ...lowering.axis import AxisOp
 from ...lowering.borders import TERMS
 from ..memory import empty
 from ..threads import WORTHWHILE, ranges, run, workers
-from . import program
-from .compiled import LIKE, kernel_address
-from .layout import BANDS, BLOCK, BUFFER, CHUNK, LINE, SCRATCH, STRIP, X
-from .program import Program
+from .encoding import EncodedOp, encode_analysis, encode_synthesis
+from .kernel_layout import BANDS, BLOCK, BUFFER, CHUNK, LINE, SCRATCH, STRIP, X
+from .machine_code import LIKE, kernel_address
 
 __all__ = [
     "ERROR",
@@ -145,13 +144,15 @@ class AxisPass:
     def __init__(
         self, back: bool, shape: Shape, dtype: np.dtype[Any], axis: int, operators: Sequence[AxisOp]
     ) -> None:
-        # Kernels find the arrays of programs by their address.
+        # Kernels find the arrays of encoded operators by their addresses, so these have to stay.
         if back:
-            self._programs = [program.backward(op.inverse(), dtype) for op in operators]
+            self._encoded_ops = [encode_synthesis(op.inverse(), dtype) for op in operators]
         else:
-            self._programs = [program.forward(op, dtype) for op in operators]
+            self._encoded_ops = [encode_analysis(op, dtype) for op in operators]
         self.back, self.size, self.dtype, self.axis = back, dtype.itemsize, dtype, axis
-        self.programs = [address(array) for p in self._programs for array in (p.integers, p.numbers)]
+        self.op_addresses = [
+            address(array) for op in self._encoded_ops for array in (op.integers, op.numbers)
+        ]
         last = axis + len(operators) - 1
         self.channels = math.prod(shape[last + 1 :])
         along = len(operators) == 1 and self.channels < MAX_LINE_CHANNELS
@@ -159,20 +160,20 @@ class AxisPass:
         self.inner = axis if along else axis + 1
         self.shape = shape
         self.planes, self.samples = math.prod(shape[:axis]), math.prod(shape)
-        first = self._programs[0]
+        first = self._encoded_ops[0]
         self.count, self.unit = (first.length, 2) if back else (max(first.counts), 1)
-        self.local = all(p.local for p in self._programs)
+        self.local = all(op.local for op in self._encoded_ops)
         self.lifted = all(op.method == "lifting" for op in operators)
         self.overlap = first.taps + first.reach
         layout = {"planes": self._plane_scratch, "lines": self._line_scratch, "columns": self._column_scratch}
-        self.scratch = layout[self.kind](self._programs)
+        self.scratch = layout[self.kind](self._encoded_ops)
         # One row of zeros stands for a band that is zero. It is made here: kernels hold its address, and
         # threads that made it later at the same time would each have their own.
-        row = 1 if self.kind == "columns" else max(self._programs[-1].counts)
+        row = 1 if self.kind == "columns" else max(self._encoded_ops[-1].counts)
         self._zeros = np.zeros(max(1, row * self.channels) if back else 0, self.dtype)
 
-    def _plane_scratch(self, programs: Sequence[Program]) -> ScratchLayout:
-        down, along = programs
+    def _plane_scratch(self, ops: Sequence[EncodedOp]) -> ScratchLayout:
+        down, along = ops
         step = self.channels * self.size
         reach = along.reach + 8
         places = max(*along.counts, (along.length + 1) // 2) + 2 * reach
@@ -181,16 +182,16 @@ class AxisPass:
         listed = down.taps + along.taps + 4 * reach
         return ScratchLayout(places * step, reach * step, slots, step, listed, self.size)
 
-    def _line_scratch(self, programs: Sequence[Program]) -> ScratchLayout:
-        (along,) = programs
+    def _line_scratch(self, ops: Sequence[EncodedOp]) -> ScratchLayout:
+        (along,) = ops
         step = self.channels * self.size
         reach = along.reach + 8
         places = min(max(8, LINE // self.channels), max(*along.counts, (along.length + 1) // 2))
         half = (places + 2 * reach) * step
         return ScratchLayout(half, reach * step, 3, step, along.taps, self.size)
 
-    def _column_scratch(self, programs: Sequence[Program]) -> ScratchLayout:
-        (down,) = programs
+    def _column_scratch(self, ops: Sequence[EncodedOp]) -> ScratchLayout:
+        (down,) = ops
         width = min(STRIP, self.channels) * self.size
         return ScratchLayout(width, 0, 4 * down.pairs + 4 + down.rims, self.size, down.taps, self.size)
 
@@ -253,9 +254,11 @@ class AxisPass:
         words, relative = self.arguments(arrays, planes, rows, CALL_BYTES, mix)
         listed = CALL_BYTES + self.scratch.bytes
         # The kernel for images forward could do a second level, too; here there is none.
-        more = [address(NO_SECOND_LEVEL), *self.programs] if self.kind == "planes" and not self.back else []
-        count = 2 + len(self.programs) + len(more)
-        parameters = [8 * count, *self.programs, *more, listed]
+        more = (
+            [address(NO_SECOND_LEVEL), *self.op_addresses] if self.kind == "planes" and not self.back else []
+        )
+        count = 2 + len(self.op_addresses) + len(more)
+        parameters = [8 * count, *self.op_addresses, *more, listed]
         relocations = [(0, SCRATCH_BUFFER), (count - 1, SCRATCH_BUFFER)]
         relocations += [(count + word, buffer) for word, buffer in relative]
         return KernelCall(self.kernel, count, [*parameters, *words], relocations)
@@ -336,9 +339,9 @@ def fused_calls(
         words, relative = first.arguments(outer, part, (0, 0), CALL_BYTES, mix)
         scratch = CALL_BYTES + first.scratch.bytes
         more, more_relative = second.arguments(inner, part, rows, scratch)
-        count = 3 + len(first.programs) + len(second.programs)
-        parameters = [8 * count, *first.programs, 8 * (count + len(words)), *second.programs, listed]
-        relocations = [(k, SCRATCH_BUFFER) for k in (0, 1 + len(first.programs), count - 1)]
+        count = 3 + len(first.op_addresses) + len(second.op_addresses)
+        parameters = [8 * count, *first.op_addresses, 8 * (count + len(words)), *second.op_addresses, listed]
+        relocations = [(k, SCRATCH_BUFFER) for k in (0, 1 + len(first.op_addresses), count - 1)]
         relocations += [(count + word, buffer) for word, buffer in relative]
         relocations += [(count + len(words) + word, buffer) for word, buffer in more_relative]
         calls.append(KernelCall(first.kernel, count, [*parameters, *words, *more], relocations))

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ...lowering.mixing import Mixing
 from ..threads import ranges, run, workers
-from .compiled import kernel
 from .executable import address
-from .layout import MIX_CHANNELS
+from .kernel_layout import MIX_CHANNELS
+from .machine_code import kernel
 
 __all__ = ["join_channels", "mix_planes", "mixing_table"]
 
@@ -58,7 +58,7 @@ def mix_planes(image: Array, mixing: Mixing, out: Array) -> None:
 
 def join_channels(planes: Array, out: Array, matrix: NDArray[np.float64] | None) -> None:
     """Planes ``(P, H, W)`` to channels ``(H, W, P)``: by a matrix, or step by step where there is none."""
-    from .colors import join_matrix, join_reversible
+    from .color_kernels import join_matrix, join_reversible
 
     most = int(np.iinfo(out.dtype).max)
     work, rest = (join_reversible, ()) if matrix is None else (join_matrix, (matrix,))

@@ -1,4 +1,4 @@
-"""Rows: what the kernels of both directions do to one row, or to one pair of rows."""
+"""What the kernels of both directions do to one row, or to one pair of rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from numba import njit
 
-from .layout import (
+from .kernel_layout import (
     BAND_PLANE,
     BANDS,
     BUFFER,
@@ -65,14 +65,14 @@ compiled: Any = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, n
 
 @compiled
 def room_for(step, size):
-    """How many places of a row are lifted at a time, and the bytes to keep for a half of them."""
+    """Return how many places of a row are lifted at a time, and the bytes of a half of them."""
     chunk = max(1, CHUNK * size // step)
     return chunk, (chunk + 4) * step
 
 
 @compiled
 def lift(b, a, step, pairs, numbers, out_b, out_a, begin, end, scale_b, scale_a, buffer):
-    """Results ``begin … end`` of all steps along a row; sample i of a half is at ``b + i·step``."""
+    """Compute results ``begin … end`` of all steps along a row; sample i of a half is at ``b + i·step``."""
     n = step // numbers.itemsize
     unit = numbers[ONE]
     chunk, room = room_for(step, numbers.itemsize)
@@ -100,7 +100,7 @@ def lift(b, a, step, pairs, numbers, out_b, out_a, begin, end, scale_b, scale_a,
 
 @compiled
 def halves(place, even, odd, step):
-    """Where the samples at ``place`` and at the place after it begin, as steps change them by turns."""
+    """Return where the samples at ``place`` and at the next place begin, which steps change by turns."""
     if place % 2 == 0:
         return even + (place // 2) * step, odd + (place // 2) * step
     return odd + (place // 2) * step, even + (place // 2 + 1) * step
@@ -108,7 +108,7 @@ def halves(place, even, odd, step):
 
 @compiled
 def split_row(row, even, odd, places, channels, like):
-    """Even and odd places of a row apart."""
+    """Split a row into its even and its odd places."""
     size = like.itemsize
     unit = like[0]
     pairs = places // 2
@@ -129,7 +129,7 @@ def split_row(row, even, odd, places, channels, like):
 
 @compiled
 def join_row(even, odd, row, places, channels, like):
-    """The inverse of :func:`_split_row`."""
+    """Join the halves of a row: the inverse of :func:`split_row`."""
     size = like.itemsize
     unit = like[0]
     pairs = places // 2
@@ -150,14 +150,14 @@ def join_row(even, odd, row, places, channels, like):
 
 @compiled
 def zero_row(row, count, like):
-    """A row of zeros."""
+    """Fill a row with zeros."""
     for k in range(count):
         poke(row + k * like.itemsize, like[ZERO], like[0])
 
 
 @compiled
 def down_columns(pairs, layout, b, a, a1, states, slot, half, out_b, out_a, n, numbers, scales):
-    """One more pair of rows of the steps down the columns, by the loop for so many pairs and this layout."""
+    """Run the steps down the columns for one more pair of rows, by the loop for this layout."""
     f = factors_of(numbers)
     s0, s1, s2, s3 = scales
     if layout == SPLIT:
@@ -178,7 +178,7 @@ def down_columns(pairs, layout, b, a, a1, states, slot, half, out_b, out_a, n, n
 
 @compiled
 def mix_row(how, table, source, target, count, like):
-    """A row of samples from one of interleaved channels."""
+    """Compute a row of samples from a row of interleaved channels."""
     channels, size = how[MIX_CHANNELS], how[MIX_BYTES]
     if size == 1:
         if channels == 1:
@@ -197,7 +197,7 @@ def mix_row(how, table, source, target, count, like):
 
 @compiled
 def scratch_of(arguments):
-    """Where scratch is."""
+    """Return where scratch memory is."""
     return (
         arguments[SCRATCH], arguments[SLOT], arguments[HALF], arguments[ORIGIN], arguments[BUFFER]
     )  # fmt: skip
@@ -205,7 +205,7 @@ def scratch_of(arguments):
 
 @compiled
 def next_plane(arguments):
-    """Moves all addresses on by one plane."""
+    """Move all addresses on by one plane."""
     arguments[X] += arguments[X_PLANE]
     for band in range(4):
         arguments[BANDS + band] += arguments[BAND_PLANE + band]

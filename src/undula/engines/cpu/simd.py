@@ -1,4 +1,4 @@
-"""The inner loops of the CPU backend, written as vector instructions for LLVM.
+"""The inner loops of the CPU engine, written as vector instructions for LLVM.
 
 Compilers vectorise simple loops, but not those with several results, and not loads that take every second
 sample. So the loops that do all the work are spelled out here: each function below is one loop over the
@@ -31,7 +31,7 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
 from .emitter import INT, Emitter
-from .layout import INTEGER_FACTORS
+from .kernel_layout import INTEGER_FACTORS
 
 __all__ = [
     "add_difference",
@@ -62,7 +62,7 @@ Body = Callable[[Emitter, list[Any]], None]
 
 
 def _loop(name: str, addresses: int, body: Body, numbers: int = 1) -> Any:
-    """A function of some addresses and counts, and of numbers whose type is that of the samples.
+    """Return a function of addresses and counts, and of numbers whose type is that of the samples.
 
     It stays a function of its own in machine code: written into all its callers, it would be compiled as
     often.
@@ -98,7 +98,7 @@ def _loop(name: str, addresses: int, body: Body, numbers: int = 1) -> Any:
 
 @intrinsic
 def whereis(context, array):
-    """The address of the first element of an array, without the counting of references."""
+    """Return the address of the first element of an array, without counting references."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         array_struct = context.make_array(signature.args[0])(context, builder, values[0])
@@ -108,7 +108,7 @@ def whereis(context, array):
 
 
 def _array_at(kind: Any, context: Any, builder: Any, address: Any) -> Any:
-    """An array that begins at an address and has no owner, so that passing it on counts no references."""
+    """Return an array at an address; it has no owner, so that passing it on counts no references."""
     array_struct = context.make_array(kind)(context, builder)
     size = context.get_constant(types.intp, kind.dtype.bitwidth // 8)
     many = context.get_constant(types.intp, 1 << 40)
@@ -119,7 +119,7 @@ def _array_at(kind: Any, context: Any, builder: Any, address: Any) -> Any:
 
 @intrinsic
 def words(context, address):
-    """The integers at an address, as an array."""
+    """Return the integers at an address, as an array."""
     kind = types.Array(types.int64, 1, "C")
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -130,7 +130,7 @@ def words(context, address):
 
 @intrinsic
 def reals(context, address, like):
-    """The numbers at an address, as an array."""
+    """Return the numbers at an address, as an array."""
     kind = types.Array(like, 1, "C")
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -141,7 +141,10 @@ def reals(context, address, like):
 
 @intrinsic
 def factors_of(context, array):
-    """Where a program has the factors of its steps: its first numbers; of integers, behind them."""
+    """Return the address of the factors of the steps of an encoded operator.
+
+    They are its first numbers; for integers, they are behind them.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         array_struct = context.make_array(signature.args[0])(context, builder, values[0])
@@ -154,7 +157,7 @@ def factors_of(context, array):
 
 @intrinsic
 def peek(context, address, like):
-    """The sample at an address."""
+    """Return the sample at an address."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         emit = Emitter(builder, like)
@@ -165,7 +168,7 @@ def peek(context, address, like):
 
 @intrinsic
 def poke(context, address, value, like):
-    """Stores a sample at an address."""
+    """Store a sample at an address."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         emit = Emitter(builder, like)
@@ -177,7 +180,7 @@ def poke(context, address, value, like):
 
 @intrinsic
 def times(context, scale, other):
-    """The product of two scales, which is none where integers are not scaled."""
+    """Return the product of two scales; integers are not scaled."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return Emitter(builder, scale).scaled(*values)
@@ -220,7 +223,7 @@ def _join(emit: Emitter, values: list[Any]) -> None:
 
 
 def _extremes(emit: Emitter, values: list[Any]) -> None:
-    """The smallest and the largest of integers, lane by lane: a vector of each, then a single one of each."""
+    """Find the smallest and the largest integers, lane by lane: a vector of each, then one number of each."""
     source, out, count, _ = values
     if not emit.integer:
         return
@@ -252,7 +255,7 @@ join = _loop("join", 4, _join)
 
 
 def _mix(channels: int, size: int) -> Any:
-    """A row of one plane from interleaved unsigned samples of ``size`` bytes: a weighted sum of channels.
+    """Compute a row of a plane as a weighted sum of channels, interleaved unsigned samples of ``size`` bytes.
 
     At an address stand the weights, an offset and a shift: integers of 64 bits, for
     ``(Σ w·x + offset) >> shift``; or, where samples become floats, doubles, for ``Σ w·x + offset``.
@@ -311,7 +314,7 @@ mix = {(channels, size): _mix(channels, size) for channels in (1, 3, 4) for size
 
 
 def _steps(emit: Emitter, values: list[Any]) -> None:
-    """Two steps along a row: ``b`` and ``a`` are its halves, ``shift`` the bytes from a sample to the next.
+    """Run two steps along a row: ``b`` and ``a`` are its halves, ``shift`` the bytes between samples.
 
     p[i] = (b[i] + f₀·(a[i-1] + a[i]))·s₀ and q[i] = (a[i-1] + f₁·(p[i-1] + p[i]))·s₁, p before scaling. The
     factors stand at an address; ``flag`` is where those of all steps begin.
@@ -349,7 +352,7 @@ steps = _loop("steps", 8, _steps, 2)
 
 
 def _columns(pairs: int, layout: str) -> Any:
-    """All steps down the columns at once, for one more pair of rows.
+    """Run all steps down the columns at once, for one more pair of rows.
 
     The rows before are remembered as ``2·pairs - 1`` states, each the last result of one step, in place:
 
@@ -429,7 +432,7 @@ columns_join = {pairs: _columns(pairs, "join") for pairs in (1, 2)}
 
 
 def _add_difference(emit: Emitter, values: list[Any]) -> None:
-    """A row and a multiple of how much one row is above another."""
+    """Add to a row a multiple of the difference of two rows."""
     target, plus, minus, count, factor = values
     if emit.integer:
         return  # (integers are lifted, and never extrapolated)
@@ -447,7 +450,7 @@ add_difference = _loop("add_difference", 4, _add_difference)
 
 
 def _filter(layout: str, apart: bool = False) -> Any:
-    """Two sums over the same sources, whose addresses are listed at an address.
+    """Compute two sums over the same sources, whose addresses are listed at an address.
 
     ``split`` reads whole rows and writes halves, ``join`` reads halves and writes whole rows, and ``zip``
     writes the two sums by turns into one row. ``apart``, the high filter has taps only from one number to

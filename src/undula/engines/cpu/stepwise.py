@@ -1,59 +1,96 @@
-"""Kernels that take one lifting step at a time: they sweep over one band and look into the other."""
+"""Lifting one step at a time: the LWT where lines are not simply extended, and of integers.
+
+A step sweeps over one band and adds to each coefficient what it finds in the other one. Places beyond the
+ends are looked up in a table; all others are at a fixed distance.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
 
-__all__ = ["add_rounded", "add_step"]
+from ...lowering.axis import AxisOp
+from ..threads import ranges, run, workers
+from .stepwise_kernels import add_rounded, add_step
 
-_stepwise: Any = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+__all__ = ["StepwisePass"]
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
 
 
-@_stepwise
-def add_step(target, source, offsets, factors, begin, end, border, table, first, last):
-    """``target[i] += Σ factors[t] · source[i + offsets[t]]``, of samples ``first … last`` side by side."""
-    for outer in range(target.shape[0]):
-        if target.shape[2] == 1:
-            part = target[outer, begin:end, 0]
-            for tap in range(factors.size):
-                factor = factors[tap]
-                other = source[outer, begin + offsets[tap] : end + offsets[tap], 0]
-                for i in range(part.size):
-                    part[i] += factor * other[i]
+class StepwisePass:
+    """A pass along one axis of arrays of one shape, forward or back, one lifting step at a time."""
+
+    def __init__(self, back: bool, shape: Shape, dtype: np.dtype[Any], axis: int, op: AxisOp) -> None:
+        self.back, self.axis, self.op, self.dtype = back, axis, op, dtype
+        self.outer, self.inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+        self.samples = math.prod(shape)
+        self.factors: list[Array] = [
+            np.array(step.rounded.weights, np.int64)
+            if dtype.kind == "i"
+            else np.array([tap.factor for tap in step.taps], dtype)
+            for step in op.steps
+        ]
+
+    def __call__(self, x: Array, bands: Sequence[Array | None]) -> None:
+        """From ``x`` to the bands, or back, where a band that is None is zero."""
+        counts = self.op.counts
+        line = x.reshape(self.outer, self.op.length, self.inner) if not self.back else None
+        parts: list[Array] = []
+        for phase, (band, count) in enumerate(zip(bands, counts, strict=True)):
+            shape = (self.outer, count, self.inner)
+            if line is not None:
+                parts.append(line[:, phase::2].copy())
+            else:
+                parts.append(np.zeros(shape, self.dtype) if band is None else np.array(band).reshape(shape))
+        scaling = None if self.dtype.kind == "i" else self.op.scaling
+        if scaling is not None and self.back:
+            for part, scale in zip(parts, scaling, strict=True):
+                part /= self.dtype.type(scale)
+        order = list(range(len(self.factors)))
+        for number in reversed(order) if self.back else order:
+            self._step(number, parts)
+        if line is None:
+            target = x if x.flags.c_contiguous else np.empty(x.shape, x.dtype)
+            whole = target.reshape(self.outer, self.op.length, self.inner)
+            for phase, part in enumerate(parts):
+                whole[:, phase::2] = part
+            if target is not x:
+                x[...] = target
+            return
+        for number, (part, band) in enumerate(zip(parts, bands, strict=True)):
+            assert band is not None
+            if scaling is not None:
+                part *= self.dtype.type(scaling[number])
+            band[...] = part.reshape(band.shape)
+
+    def _step(self, number: int, parts: Sequence[Array]) -> None:
+        table, sign = self.op.step_tables[number], -1 if self.back else 1
+        step = table.step
+        target, source = parts[step.target], parts[1 - step.target]
+        if not target.size:
+            return
+        fixed = (table.offsets, self.factors[number], table.begin, table.end, table.border, table.table)
+        kernel: Any = add_rounded
+        rest: tuple[Any, ...] = (step.rounded.offset, step.rounded.shift, sign)
+        if self.dtype.kind == "i":
+            info = np.iinfo(self.dtype)
+            rest += (int(info.min), int(info.max))
+        if self.dtype.kind != "i":
+            kernel, rest = add_step, ()
+            fixed = (fixed[0], sign * fixed[1], *fixed[2:])
+        threads = workers(self.samples)
+        pieces: list[tuple[Any, ...]]
+        if self.outer >= threads:
+            pieces = [
+                (target[a:b], source[a:b], *fixed, 0, self.inner, *rest)
+                for a, b in ranges(self.outer, threads)
+            ]
         else:
-            for i in range(begin, end):
-                row = target[outer, i, first:last]
-                for tap in range(factors.size):
-                    factor = factors[tap]
-                    beside = source[outer, i + offsets[tap], first:last]
-                    for j in range(row.size):
-                        row[j] += factor * beside[j]
-        for number in range(border.size):
-            row = target[outer, border[number], first:last]
-            for tap in range(factors.size):
-                if table[number, tap] >= 0:
-                    factor = factors[tap]
-                    beside = source[outer, table[number, tap], first:last]
-                    for j in range(row.size):
-                        row[j] += factor * beside[j]
-
-
-@_stepwise
-def add_rounded(
-    target, source, offsets, weights, begin, end, border, table, first, last, offset, shift, sign, least, most
-):
-    """The same for integers: ``sign · ((Σ weight · source + offset) >> shift)``, kept within some limits."""
-    for outer in range(target.shape[0]):
-        for number in range(begin, end + border.size):
-            i = number if number < end else border[number - end]
-            for j in range(first, last):
-                total = offset
-                for tap in range(weights.size):
-                    at = i + offsets[tap] if number < end else table[number - end, tap]
-                    if at >= 0:
-                        total += weights[tap] * np.int64(source[outer, at, j])
-                value = np.int64(target[outer, i, j]) + sign * (total >> shift)
-                target[outer, i, j] = min(max(value, least), most)
+            pieces = [(target, source, *fixed, a, b, *rest) for a, b in ranges(self.inner, threads)]
+        run(kernel, pieces)

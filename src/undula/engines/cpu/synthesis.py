@@ -1,4 +1,4 @@
-"""The kernels back: from coefficients to samples, rows from the top down.
+"""The kernels of synthesis, from bands to samples: rows are processed from the top down.
 
 Rows of coefficients are lifted along their length first, and then combined down the columns; what lies beyond
 the ends of a band is zero, or stands elsewhere in it.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from numba import int64
 
-from .layout import (
+from .kernel_layout import (
     BAND_ROW,
     BANDS,
     BEGIN,
@@ -52,60 +52,60 @@ __all__ = ["synthesise_columns", "synthesise_lines", "synthesise_planes"]
 
 
 @compiled
-def _coefficient(program, band, number):
-    """Which coefficient of a band stands at a number, beyond its ends, too; -1 for zero."""
-    count = program[LOW + band]
+def _coefficient(op, band, number):
+    """Return the coefficient of a band at a number, which may be beyond its ends; -1 for zero."""
+    count = op[LOW + band]
     if 0 <= number < count:
         return number
-    table = TABLE + band * (program[LOW_LEFT] + program[LOW_RIGHT])
-    left = program[LOW_LEFT + 2 * band]
-    return program[table + (number + left if number < 0 else left + number - count)]
+    table = TABLE + band * (op[LOW_LEFT] + op[LOW_RIGHT])
+    left = op[LOW_LEFT + 2 * band]
+    return op[table + (number + left if number < 0 else left + number - count)]
 
 
 @compiled
-def _used(program, band, begin, end):
-    """The coefficients of a band that samples ``begin … end`` (``begin`` even) are made of."""
-    if program[KIND] == FILTERED:
-        start, taps = program[LOW_START + 2 * band], program[LOW_TAPS + 2 * band]
+def _used(op, band, begin, end):
+    """Return the coefficients of a band that samples ``begin … end`` (``begin`` even) are made of."""
+    if op[KIND] == FILTERED:
+        start, taps = op[LOW_START + 2 * band], op[LOW_TAPS + 2 * band]
         return begin // 2 + start, (end + 1) // 2 - 1 + start + taps
-    first, last = _steps_for(program, begin, end)
-    pairs = program[PAIRS]
-    if band == program[FIRST]:
+    first, last = _steps_for(op, begin, end)
+    pairs = op[PAIRS]
+    if band == op[FIRST]:
         return first - pairs, last + pairs - 1
-    return first - pairs - 1 + program[DELTA], last + pairs - 1 + program[DELTA]
+    return first - pairs - 1 + op[DELTA], last + pairs - 1 + op[DELTA]
 
 
 @compiled
-def _steps_for(program, begin, end):
-    """The results k of a lifting back, at places 2k + PLACE and before, that cover ``begin … end``."""
-    place = program[PLACE]
+def _steps_for(op, begin, end):
+    """Return the results k of inverse lifting, at places up to 2k + PLACE, that cover ``begin … end``."""
+    place = op[PLACE]
     return -((place - begin) // 2), (end - place) // 2 + 1
 
 
 @compiled
-def _turned(program, band, tap):
-    """Which tap of a band comes at this turn."""
-    at, taps = program[LOW_TURN + band] + tap, program[LOW_TAPS + 2 * band]
+def _turned(op, band, tap):
+    """Return which tap of a band comes at this turn."""
+    at, taps = op[LOW_TURN + band] + tap, op[LOW_TAPS + 2 * band]
     return at - taps if at >= taps else at
 
 
 @compiled
-def _synthesise_row(low, high, step, program, numbers, even, odd, begin, end, scaled, buffer, listed, free):
-    """Samples ``begin … end`` (``begin`` even) in halves, from bands with what lies beyond their ends."""
+def _synthesise_row(low, high, step, op, numbers, even, odd, begin, end, scaled, buffer, listed, free):
+    """Compute samples ``begin … end`` (``begin`` even) in halves, from bands and what lies beyond them."""
     unit = numbers[ONE]
     size = numbers.itemsize
-    if program[KIND] == LIFTED:
-        place, first = program[PLACE], program[FIRST]
-        k0, k1 = _steps_for(program, begin, end)
+    if op[KIND] == LIFTED:
+        place, first = op[PLACE], op[FIRST]
+        k0, k1 = _steps_for(op, begin, end)
         b, a = (high, low) if first else (low, high)
-        a += program[DELTA] * step
+        a += op[DELTA] * step
         out_a, out_b = halves(place - 1, even, odd, step)
         scale_b, scale_a = unit, unit
         if scaled:
             scale_b, scale_a = numbers[SCALE + first], numbers[SCALE + 1 - first]
-        lift(b, a, step, program[PAIRS], numbers, out_b, out_a, k0, k1, scale_b, scale_a, buffer)
+        lift(b, a, step, op[PAIRS], numbers, out_b, out_a, k0, k1, scale_b, scale_a, buffer)
         return
-    taps = _list_sources(low, high, step, program, begin, listed, free)
+    taps = _list_sources(low, high, step, op, begin, listed, free)
     filters = whereis(numbers) + FILTERS * size
     pairs = (end + 1) // 2 - begin // 2
     at = (begin // 2) * step
@@ -116,47 +116,47 @@ def _synthesise_row(low, high, step, program, numbers, even, odd, begin, end, sc
 
 
 @compiled
-def _list_sources(low, high, step, program, begin, listed, free):
+def _list_sources(low, high, step, op, begin, listed, free):
     """List the addresses of what the filters read for samples from ``begin`` on; return how many."""
     taps = 0
     for band in range(1, -1, -1):
-        for tap in range(program[LOW_TAPS + 2 * band]):
-            number = begin // 2 + program[LOW_START + 2 * band] + _turned(program, band, tap)
+        for tap in range(op[LOW_TAPS + 2 * band]):
+            number = begin // 2 + op[LOW_START + 2 * band] + _turned(op, band, tap)
             listed[free + taps] = (high if band else low) + number * step
             taps += 1
     return taps
 
 
 @compiled
-def _middle(program):
-    """The samples of a line that are made of the bands themselves; those near the ends need copies."""
-    length = program[LENGTH]
-    inside = 2 * max(program[LOW_LEFT], program[HIGH_LEFT])
-    outside = length - length % 2 - 2 * max(program[LOW_RIGHT], program[HIGH_RIGHT]) - 2
+def _middle(op):
+    """Return which samples of a line are made of the bands alone; those near the ends need copies."""
+    length = op[LENGTH]
+    inside = 2 * max(op[LOW_LEFT], op[HIGH_LEFT])
+    outside = length - length % 2 - 2 * max(op[LOW_RIGHT], op[HIGH_RIGHT]) - 2
     if outside <= inside or length < SHORT:
         return length, length
     return inside, outside
 
 
 @compiled
-def _take(band, step, program, which, target, begin, end, like):
-    """Coefficients ``begin … end`` of a band, and what stands for those beyond its ends, at ``target``."""
+def _take(band, step, op, which, target, begin, end, like):
+    """Copy coefficients ``begin … end`` of a band to ``target``, and those beyond its ends as well."""
     size = like.itemsize
     n = step // size
-    count = program[LOW + which]
+    count = op[LOW + which]
     inside, outside = max(begin, 0), min(end, count)
     if outside > inside:
         copy(target + inside * step, band + inside * step, (outside - inside) * n, like[0])
-    _stand_in(band, step, program, which, target, begin, min(end, 0), like)
-    _stand_in(band, step, program, which, target, max(begin, count), end, like)
+    _stand_in(band, step, op, which, target, begin, min(end, 0), like)
+    _stand_in(band, step, op, which, target, max(begin, count), end, like)
 
 
 @compiled
-def _stand_in(band, step, program, which, target, begin, end, like):
-    """What stands for coefficients beyond the ends of a band."""
+def _stand_in(band, step, op, which, target, begin, end, like):
+    """Copy what stands for coefficients beyond the ends of a band."""
     size = like.itemsize
     for number in range(begin, end):
-        source = _coefficient(program, which, number)
+        source = _coefficient(op, which, number)
         for k in range(step // size):
             value = like[ZERO]
             if source >= 0:
@@ -166,7 +166,7 @@ def _stand_in(band, step, program, which, target, begin, end, like):
 
 @compiled
 def _make_row(number, band, down, along, alongs, bands, c, target, place, listed, free, scaled):
-    """A row of the low or the high band of the columns, in halves, from its two bands along the rows."""
+    """Compute a row of the low or high band of the columns, in halves, from its two bands along the rows."""
     _, _, half, origin, buffer = place
     step = c * alongs.itemsize
     width = along[LENGTH]
@@ -202,7 +202,7 @@ def _make_row(number, band, down, along, alongs, bands, c, target, place, listed
 
 @compiled
 def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, listed):
-    """Rows ``begin … end`` (``begin`` even) of one plane, both axes lifted or both filtered."""
+    """Compute rows ``begin … end`` (``begin`` even) of a plane, both axes lifted or both filtered."""
     scratch, slot, half, origin, _ = place
     c = arguments[CHANNELS]
     x, row = arguments[X], arguments[X_ROW]
@@ -292,7 +292,7 @@ def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, 
 
 @compiled
 def synthesise_planes(arguments, down, downs, along, alongs, listed, like):
-    """One level of images back: rows ``BEGIN … END`` of each plane."""
+    """Invert one level of images: rows ``BEGIN … END`` of each plane."""
     arguments = words(arguments)
     down = words(down)
     downs = reals(downs, like)
@@ -315,15 +315,15 @@ def synthesise_planes(arguments, down, downs, along, alongs, listed, like):
 
 
 @compiled
-def _band_row(arguments, program, band, number, zero, offset):
-    """The address of a row of coefficients, or of zeros."""
-    source = _coefficient(program, band, number)
+def _band_row(arguments, op, band, number, zero, offset):
+    """Return the address of a row of coefficients, or of zeros."""
+    source = _coefficient(op, band, number)
     return arguments[BANDS + band] + source * arguments[BAND_ROW + band] + offset if source >= 0 else zero
 
 
 @compiled
 def synthesise_columns(arguments, down, downs, listed, like):
-    """One level down the columns back: rows ``BEGIN … END`` (``BEGIN`` even)."""
+    """Invert one level down the columns: rows ``BEGIN … END`` (``BEGIN`` even)."""
     arguments = words(arguments)
     down = words(down)
     downs = reals(downs, like)
@@ -375,7 +375,7 @@ def synthesise_columns(arguments, down, downs, listed, like):
 
 @compiled
 def synthesise_lines(arguments, along, alongs, listed, like):
-    """One level along lines back: samples ``BEGIN … END`` (``BEGIN`` even) of each."""
+    """Invert one level along lines: samples ``BEGIN … END`` (``BEGIN`` even) of each."""
     arguments = words(arguments)
     along = words(along)
     alongs = reals(alongs, like)

@@ -22,8 +22,7 @@ from numba import int64, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .emitter import INT
-from .objects import (
+from .builtin_layout import (
     ABSENT,
     ARRAY_TYPE,
     ARRAYS,
@@ -63,6 +62,7 @@ from .objects import (
     WRITEABLE,
     WRITTEN,
 )
+from .emitter import INT
 from .rows import compiled
 from .simd import words
 
@@ -70,7 +70,7 @@ __all__ = ["entry_module", "play", "play_arrays"]
 
 
 def _caller(parameters: int) -> Any:
-    """A function that calls the kernel at an address with the first words of an array."""
+    """Return a function that calls the kernel at an address with the first words of an array."""
 
     @intrinsic
     def call_kernel(context: Any, kernel: Any, block: Any, like: Any) -> Any:
@@ -96,7 +96,7 @@ _call_4, _call_6, _call_11 = _caller(4), _caller(6), _caller(11)
 
 @compiled
 def play(tape, buffers, like):
-    """Runs all calls of a tape, one after the other, on the buffers at these addresses."""
+    """Run all calls of a tape, one after the other, on the buffers at these addresses."""
     tape = words(tape)
     buffers = words(buffers)
     start = buffers[0]

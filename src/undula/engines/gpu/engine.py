@@ -31,7 +31,7 @@ from .arrays import (
 from .launches import Task, UnfollowableError
 from .strategies import STRATEGIES
 from .strategies.base import LIFTING
-from .transform import DeviceLevel, transform
+from .transform import DeviceLevel, transform_program
 
 __all__ = [
     "DeviceEngine",
@@ -54,7 +54,8 @@ class DeviceExecutable:
     Parameters
     ----------
     engine : DeviceEngine
-    prepared : CudaExecutable or OpenCLExecutable
+    prepared : CudaProgram or OpenCLProgram
+        Launches with compiled kernels.
     """
 
     def __init__(self, engine: DeviceEngine, prepared: Any) -> None:
@@ -480,7 +481,9 @@ def prepared_program(
     assert samples is not None
     levels = device_levels(tree, dtype)
     try:
-        program = transform(back, levels, samples, coefficients, device.dialect, device.limits, options)
+        program = transform_program(
+            back, levels, samples, coefficients, device.dialect, device.limits, options
+        )
     except UnfollowableError as error:
         raise ArgumentError(f"out has strides that kernels do not follow: {error}") from None
     return device.prepare(program)

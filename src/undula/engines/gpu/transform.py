@@ -14,12 +14,12 @@ from ...arrays import ArrayView
 from ...errors import ArgumentError
 from ...lowering.nesting import details_by_level
 from ..base import Knobs, TransformOptions
+from .builder import ProgramBuilder
 from .emit import Dialect
 from .launches import DeviceLimits, DeviceProgram, Task
-from .program import ProgramBuilder
 from .strategies import STRATEGIES, Target
 
-__all__ = ["DeviceLevel", "transform"]
+__all__ = ["DeviceLevel", "transform_program"]
 
 PAD_ELEMENTS = 8  # Rows of scratch arrays are padded to a multiple of this.
 MAX_LENGTH = 2**30  # samples along an axis; kernels compute twice that number as an int
@@ -42,9 +42,9 @@ class DeviceLevel:
 DEFAULT_KNOBS = Knobs()
 
 
-def transform(
+def transform_program(
     back: bool,
-    stages: Sequence[DeviceLevel],
+    levels: Sequence[DeviceLevel],
     samples: ArrayView,
     coefficients: Sequence[ArrayView | None],
     dialect: Dialect,
@@ -57,52 +57,52 @@ def transform(
     ----------
     back : bool
         Whether to compute samples from coefficients.
-    stages : sequence of DeviceLevel
-        The levels from fine to coarse.
+    levels : sequence of DeviceLevel
+        From fine to coarse.
     samples : ArrayView
-        In buffer 0, of the shape of the first stage, or smaller; then the samples are padded with zeros.
+        In buffer 0, of the shape of the first level, or smaller; then the samples are padded with zeros.
     coefficients : sequence of ArrayView or None
         In the order of their buffers, which are numbered from 1; for the inverse, None stands for zeros.
     dialect : Dialect
     limits : DeviceLimits
     options : TransformOptions
     """
-    if max(stages[0].shape, default=0) >= MAX_LENGTH:
-        raise ArgumentError(f"kernels count to 2³⁰ along an axis, got shape {stages[0].shape}")
+    if max(levels[0].shape, default=0) >= MAX_LENGTH:
+        raise ArgumentError(f"kernels count to 2³⁰ along an axis, got shape {levels[0].shape}")
     builder = ProgramBuilder(
         STRATEGIES[options.strategy],
         Target(dialect, limits, options.scheme, options.method, options.knobs or DEFAULT_KNOBS),
         1 + len(coefficients) + (options.rule is not None),
     )
-    count = len(stages[0].shapes) - 1  # detail bands of each level
+    count = len(levels[0].shapes) - 1  # detail bands of each level
     details = details_by_level(coefficients[1:], count)[::-1]  # finest first
     dtype = next(view.dtype for view in coefficients if view is not None)
-    levels = []
+    work = []  # The samples, tasks and bands of each level.
     x = samples
-    if samples.shape != stages[0].shape:
-        x = builder.allocate(stages[0].shape, samples.dtype) if back else builder.padded(x, stages[0].shape)
+    if samples.shape != levels[0].shape:
+        x = builder.allocate(levels[0].shape, samples.dtype) if back else builder.padded(x, levels[0].shape)
     padded = x
     approximation: ArrayView | None
-    for number, stage in enumerate(stages):
-        keys = list(stage.shapes)
+    for number, level in enumerate(levels):
+        keys = list(level.shapes)
         bands: dict[str, ArrayView | None] = dict(zip(keys[1:], details[number], strict=True))
-        if number == len(stages) - 1:
+        if number == len(levels) - 1:
             approximation = coefficients[0]
         else:
-            shape = stage.shapes[keys[0]]
+            shape = level.shapes[keys[0]]
             in_rows = all(
-                builder.in_one_pass(shape, level.tasks, dtype) for level in (stage, stages[number + 1])
+                builder.in_one_pass(shape, part.tasks, dtype) for part in (level, levels[number + 1])
             )
             approximation = builder.allocate(shape, dtype, PAD_ELEMENTS if in_rows else 1)
         bands[keys[0]] = approximation
-        levels.append((x, stage.tasks, bands))
+        work.append((x, level.tasks, bands))
         if approximation is not None:
             x = approximation
-    numbered = list(enumerate(levels))
+    numbered = list(enumerate(work))
     for number, (x, tasks, bands) in reversed(numbered) if back else numbered:
         mixing, unmixing = (None, options.unmixing) if back else (options.mixing, None)
         colors = (mixing, unmixing) if x is padded else (None, None)
-        rule = _limits(options, len(coefficients), number, count, len(stages))
+        rule = _limits(options, len(coefficients), number, count, len(levels))
         builder.level(back, x, tasks, bands, colors, rule)
     if back and padded is not samples:
         builder.copy(padded, samples)

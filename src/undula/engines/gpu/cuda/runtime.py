@@ -174,9 +174,9 @@ class CudaDevice:
         held = self.capacity(kernel) // self.limits.units * kernel.items
         return {**resources, "occupancy": round(100 * held / threads)}
 
-    def prepare(self, program: DeviceProgram) -> CudaExecutable:
+    def prepare(self, program: DeviceProgram) -> CudaProgram:
         """Compile the kernels of a program, whose launches are fitted to this GPU."""
-        return CudaExecutable(self, program.fitted(self.capacity))
+        return CudaProgram(self, program.fitted(self.capacity))
 
     # --- arrays of the host -----------------------------------------------------------------------
 
@@ -252,8 +252,8 @@ class CudaDevice:
         return stream
 
 
-class CudaExecutable:
-    """A program on one device: its functions, and their arguments except for the buffers."""
+class CudaProgram:
+    """A program prepared for one GPU: compiled kernels, and their arguments except for the buffers."""
 
     def __init__(self, device: CudaDevice, program: DeviceProgram) -> None:
         self.device, self.program = device, program

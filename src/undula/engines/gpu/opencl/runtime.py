@@ -57,9 +57,9 @@ class OpenCLDevice:
                 self._functions[kernel.source] = built
             return cl.Kernel(self._functions[kernel.source], kernel.name)
 
-    def prepare(self, program: DeviceProgram) -> OpenCLExecutable:
+    def prepare(self, program: DeviceProgram) -> OpenCLProgram:
         """Compile the kernels of a program."""
-        return OpenCLExecutable(self, program)
+        return OpenCLProgram(self, program)
 
     @property
     def queue(self) -> Any:
@@ -101,8 +101,8 @@ class OpenCLDevice:
         queue.finish()
 
 
-class OpenCLExecutable:
-    """A program on one device: its functions, and their arguments except for the buffers."""
+class OpenCLProgram:
+    """A program prepared for one device: compiled kernels, and their arguments except for the buffers."""
 
     def __init__(self, device: OpenCLDevice, program: DeviceProgram) -> None:
         self.device, self.program = device, program

@@ -1,4 +1,4 @@
-"""The path of every transform: from arrays, whosever they are, to an engine and back.
+"""Dispatch of transforms: from arrays of any library to an engine, and back.
 
 :func:`decompose` and :func:`recompose` infer the shapes of all levels, convert arrays to what the engine
 reads, allocate or check the results, and let the engine run. Coefficients are keyed: the approximation, then

@@ -1,4 +1,4 @@
-"""Kernels as machine code: compiled once, kept on disk, and called without Numba.
+"""The machine code of kernels: compiled once, kept on disk, and called without Numba.
 
 Importing Numba and waking its compiler takes longer than most transforms, and more memory than a stream. A
 kernel is a function of addresses alone, so its machine code can be kept and loaded by itself. What is kept is
@@ -23,8 +23,8 @@ __all__ = ["kernel", "kernel_address"]
 
 HERE = Path(__file__).parent
 SOURCES = (
-    "emitter.py", "simd.py", "layout.py", "rows.py", "analysis.py", "synthesis.py", "objects.py", "tape.py",
-    "compiled.py",
+    "emitter.py", "simd.py", "kernel_layout.py", "rows.py", "analysis.py", "synthesis.py",
+    "builtin_layout.py", "tape.py", "machine_code.py",
 )  # fmt: skip
 MONTH = 30 * 24 * 3600  # seconds
 DIGEST = 32  # Bytes in front of the code by which it is known to be whole.
@@ -33,7 +33,7 @@ _lock = Lock()
 
 
 def _forget() -> None:
-    """The child of a fork may find the lock taken by a thread that it does not have."""
+    """Make a new lock: a thread that the child of a fork does not have may hold the old one."""
     global _lock
     _lock = Lock()
 
@@ -41,7 +41,7 @@ def _forget() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
-_loaded: list[Any] = []  # engines and functions that must not go away
+_loaded: list[Any] = []  # What LLVM and ctypes made of the code, which has to stay alive.
 
 
 # How many addresses a kernel takes.
@@ -71,13 +71,13 @@ LIKE: dict[str, Any] = {
 
 
 def kernel(name: str, dtype: str) -> Callable[..., None]:
-    """A kernel by name, for floats or integers of one size; it is called with addresses."""
+    """Return a kernel by name, for floats or integers of one size; it is called with addresses."""
     with _lock:
         return _kernel(name, dtype)
 
 
 def kernel_address(name: str, dtype: str) -> int:
-    """Where the machine code of a kernel begins."""
+    """Return the address at which the machine code of a kernel begins."""
     with _lock:
         return _kernel_address(name, dtype)
 
@@ -110,7 +110,7 @@ def _kernel(name: str, dtype: str) -> Callable[..., None]:
 
 
 def _compile(name: str, dtype: str) -> bytes:
-    """The symbol and the machine code."""
+    """Compile a kernel, and return its symbol and its machine code."""
     from numba import int64, types
 
     from . import analysis, synthesis, tape
@@ -127,7 +127,7 @@ def _compile(name: str, dtype: str) -> bytes:
 
 
 def _compile_entry(dtype: str) -> bytes:
-    """The same, of the function through which Python calls ``play_arrays``."""
+    """Compile the function through which Python calls ``play_arrays``, and return the same."""
     import llvmlite.binding as llvm
     from numba import types
     from numba.core.registry import cpu_target
@@ -142,7 +142,7 @@ def _compile_entry(dtype: str) -> bytes:
 
 
 def _load(symbol: str, code: bytes) -> int:
-    """The address of a function in machine code."""
+    """Load machine code, and return the address of a function in it."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -185,9 +185,9 @@ def _fingerprint() -> str:
 
 
 def _folders() -> Iterator[Path]:
-    """Where machine code may be kept: beside the sources, or in the folder of the user."""
+    """Yield the folders in which machine code may be kept: beside the sources, or in the user's cache."""
     yield HERE / "__pycache__"
-    with suppress(RuntimeError):  # (somebody without a home)
+    with suppress(RuntimeError):  # Some users have no home folder.
         yield Path.home() / ".cache" / "undula"
 
 
@@ -196,7 +196,7 @@ def _name(name: str, dtype: str) -> str:
 
 
 def _kept(name: str, dtype: str) -> bytes | None:
-    """What was kept, if it is whole."""
+    """Return machine code from the disk; None if there is none, or if it is damaged."""
     for folder in _folders():
         try:
             content = (folder / _name(name, dtype)).read_bytes()
@@ -208,7 +208,7 @@ def _kept(name: str, dtype: str) -> bytes | None:
 
 
 def _keep(name: str, dtype: str, code: bytes) -> None:
-    """Writes machine code where it can, at once and whole; and removes what has been old for a month."""
+    """Write machine code to the first folder that can be written to, and remove what is a month old."""
     for folder in _folders():
         target = folder / _name(name, dtype)
         try:

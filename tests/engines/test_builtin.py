@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import undula
 from comparing import assert_same, noise
-from undula.engines.cpu import calls
+from undula.engines.cpu import builtin
 from undula.engines.cpu.engine import CPU, cached_executable, flat_views
 from undula.lowering.spec import BandTree, transform_spec
 
@@ -198,10 +198,10 @@ def test_threads_do_not_share_scratch(size: int) -> None:
 
 
 def test_without_known_fields_everything_still_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert calls._fields_are_known()
+    assert builtin._fields_are_known()
     x = noise(77)
     expected = undula.wavedec(x, "db3", level=2)
-    monkeypatch.setattr(calls, "_fields_are_known", lambda: False)
+    monkeypatch.setattr(builtin, "_fields_are_known", lambda: False)
     plan = undula.Plan(77, "db3", level=2)
     out = plan.empty()
     assert_same(plan.forward(x, out=out), expected, 0)

@@ -1,4 +1,4 @@
-"""The numbers that ``play_arrays`` and its callers agree on: its table, and the fields of NumPy's arrays."""
+"""The layout of the table that ``play_arrays`` reads, and of the fields of NumPy's array objects."""
 
 from __future__ import annotations
 

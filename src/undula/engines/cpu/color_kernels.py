@@ -1,4 +1,4 @@
-"""Planes back to interleaved channels: rounded, cut to what a channel holds."""
+"""Compiled loops that join planes to interleaved channels, rounded and clipped to what a channel holds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _compiled: Any = njit(nogil=True, cache=True, error_model="numpy", fastmath={"co
 
 @_compiled
 def _woven(row, out):
-    """Three rows of whole numbers as channels beside each other."""
+    """Interleave three rows of integers as channels."""
     for j in range(out.shape[0]):
         out[j, 0] = row[0, j]
         out[j, 1] = row[1, j]
@@ -23,8 +23,8 @@ def _woven(row, out):
 
 @_compiled
 def join_reversible(planes, out, begin, end, most):
-    """Of the reversible space: the planes are ⌊(R + 2G + B)/4⌋, B - G and R - G."""
-    # (First row by row, which compilers make vectors of, and then beside each other.)
+    """Join planes of the reversible colour space: ⌊(R + 2G + B)/4⌋, B - G and R - G."""
+    # Compilers vectorize rows of planes, so channels are interleaved afterwards.
     row = np.empty((3, out.shape[1]), out.dtype)
     red, green, blue = row[0], row[1], row[2]
     for i in range(begin, end):
@@ -43,7 +43,7 @@ def join_reversible(planes, out, begin, end, most):
 
 @_compiled
 def join_matrix(planes, out, begin, end, most, matrix):
-    """Of any other: each channel is a sum of planes, rounded."""
+    """Join planes of any other colour space: each channel is a weighted sum of planes, rounded."""
     row = np.empty((3, out.shape[1]), out.dtype)
     top = planes.dtype.type(most)
     zero, half = planes.dtype.type(0), planes.dtype.type(0.5)

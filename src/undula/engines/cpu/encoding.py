@@ -1,7 +1,7 @@
-"""Programs: what is done along one axis, as the arrays that kernels read.
+"""Operators along one axis, encoded as the arrays that kernels read.
 
 An :class:`~undula.lowering.axis.AxisOp` becomes one array of integers and one of numbers, in the order that
-``layout`` names, together with a table of what lies beyond the ends.
+``kernel_layout`` names, together with a table of what lies beyond the ends.
 """
 
 from __future__ import annotations
@@ -16,21 +16,27 @@ from numpy.typing import NDArray
 
 from ...lowering.axis import AxisOp
 from ...lowering.choose import NeighbourStep, neighbour_steps
-from .layout import DIFFERENCES, FILTERED, INTEGER_FACTORS, LIFTED, TABLE, TERMS
+from .kernel_layout import DIFFERENCES, FILTERED, INTEGER_FACTORS, LIFTED, TABLE, TERMS
 
-__all__ = ["Program", "backward", "coefficient_ranges", "forward", "sample_range"]
+__all__ = ["EncodedOp", "coefficient_ranges", "encode_analysis", "encode_synthesis", "sample_range"]
 
 UNITS = [1.0, 0.0]
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
-    """The two arrays, and what is needed to find room for the work.
+class EncodedOp:
+    """An operator along one axis as kernels read it, and what is needed to find room for the work.
 
     Parameters
     ----------
-    integers, numbers
-        What kernels read.
+    integers, numbers : array
+        What kernels read; ``kernel_layout`` names the entries.
+    length : int
+        Samples of a line.
+    counts : (int, int)
+        Coefficients of the low and of the high band.
+    pairs : int
+        Pairs of lifting steps; 0 for filters.
     taps : int
         Sources of the filters, of both bands together on the way back.
     reach : int
@@ -126,8 +132,8 @@ def _order(op: AxisOp) -> list[int]:
 
 
 @lru_cache(maxsize=1024)
-def forward(op: AxisOp, dtype: np.dtype[Any]) -> Program:
-    """Return the program of an analysis."""
+def encode_analysis(op: AxisOp, dtype: np.dtype[Any]) -> EncodedOp:
+    """Return an analysis, encoded for kernels on samples of a dtype."""
     head, numbers = _lifting(op)
     kind, pairs, place = head[0], head[1], head[5]
     taps = 0 if kind == LIFTED else len(op.analysis.low)
@@ -150,7 +156,7 @@ def forward(op: AxisOp, dtype: np.dtype[Any]) -> Program:
     integers = [*head, start, taps, left, right, int(weighted.sum()), near_end, near_start]
     integers += _order(op) if kind == FILTERED else []
     integers += [0] * (TABLE - len(integers))
-    return Program(
+    return EncodedOp(
         integers=np.array([*integers, *table.ravel()], dtype=np.int64),
         numbers=_numbers(op, [*numbers, *factors.ravel()], dtype),
         length=op.length,
@@ -164,8 +170,8 @@ def forward(op: AxisOp, dtype: np.dtype[Any]) -> Program:
 
 
 @lru_cache(maxsize=1024)
-def backward(op: AxisOp, dtype: np.dtype[Any]) -> Program:
-    """Return the program of a synthesis."""
+def encode_synthesis(op: AxisOp, dtype: np.dtype[Any]) -> EncodedOp:
+    """Return a synthesis, encoded for kernels on samples of a dtype."""
     head, numbers = _lifting(op)
     kind, pairs, place, first = head[0], head[1], head[5], head[6]
     low, high = op.synthesis
@@ -188,7 +194,7 @@ def backward(op: AxisOp, dtype: np.dtype[Any]) -> Program:
     for side in (low, high):
         integers += [side.start, len(side.even)] if kind == FILTERED else [0, 0]
     turns = [low.order[0], high.order[0]]
-    return Program(
+    return EncodedOp(
         integers=np.array([*integers, *margins, *turns, *table], dtype=np.int64),
         numbers=_numbers(op, numbers, dtype),
         length=op.length,

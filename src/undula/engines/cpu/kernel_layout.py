@@ -1,7 +1,7 @@
-"""The numbers that kernels and those who call them agree on: what stands where, and sizes.
+"""The layout of the arrays that kernels read, and the sizes of what they process at a time.
 
-A *program* is two arrays that say what is done along an axis, one of integers and one of numbers (see
-``program``); the *arguments* of a kernel are one array of integers.
+An *encoded operator* is two arrays that say what is done along an axis, one of integers and one of numbers
+(see ``encoding``); the *arguments* of a kernel are one array of integers.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...lowering.borders import DIFFERENCES as DIFFERENCES
 from ...lowering.borders import TERMS as TERMS
 
-# Entries of a program: integers of both directions, of the way forward and of the way back,
+# Entries of an encoded operator: integers of both directions, of analysis, and of synthesis,
 KIND, PAIRS, LENGTH, LOW, HIGH, PLACE, FIRST = range(7)
 START, TAPS, LEFT, RIGHT, RIMS, NEAR_END, NEAR_START, TURN, HIGH_BEGIN, HIGH_END = range(7, 17)
 DELTA, LOW_START, LOW_TAPS, HIGH_START, HIGH_TAPS, LOW_LEFT, LOW_RIGHT, HIGH_LEFT, HIGH_RIGHT = range(7, 16)

@@ -1,4 +1,4 @@
-"""Operations of filters on NumPy arrays, shared among threads; :mod:`.filtering` has their loops."""
+"""Operations of filters on NumPy arrays, shared among threads; :mod:`.filter_kernels` has their loops."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def shrink(
     bands: Sequence[Array], rule: str, lows: Sequence[float], highs: Sequence[float], out: Sequence[Array]
 ) -> None:
     """Apply one of :data:`RULES` to C-contiguous arrays of one dtype, each with its own thresholds."""
-    from . import filtering
+    from . import filter_kernels
 
     if not bands:
         return
@@ -67,7 +67,7 @@ def shrink(
         [(starts[k][0] + b * size, starts[k][1] + b * size, count) for k, b, count in pieces], np.int64
     ).reshape(-1, 3)
     thresholds = np.array([(lows[k], highs[k]) for k, _, _ in pieces], np.float64).reshape(-1, 2)
-    _share(filtering.shrink_all, table, thresholds, RULES.index(rule), bands[0].dtype.type(0))
+    _share(filter_kernels.shrink_all, table, thresholds, RULES.index(rule), bands[0].dtype.type(0))
 
 
 def sums_of_squares(bands: Sequence[Array]) -> list[float]:
@@ -75,7 +75,7 @@ def sums_of_squares(bands: Sequence[Array]) -> list[float]:
 
     The result does not depend on the number of threads.
     """
-    from . import filtering
+    from . import filter_kernels
 
     if not bands:
         return []
@@ -84,7 +84,7 @@ def sums_of_squares(bands: Sequence[Array]) -> list[float]:
     size = bands[0].itemsize
     table = np.array([(starts[k] + b * size, count) for k, b, count in pieces], np.int64).reshape(-1, 2)
     gathered = np.zeros(len(pieces))
-    _share(filtering.squares_all, table, gathered, bands[0].dtype.type(0))
+    _share(filter_kernels.squares_all, table, gathered, bands[0].dtype.type(0))
     totals = [0.0] * len(bands)
     for (number, _, _), part in zip(pieces, gathered.tolist(), strict=True):
         totals[number] += part
@@ -96,7 +96,7 @@ def median_magnitude(x: Array, least: float = 0.0) -> float:
 
     Magnitudes are counted by their leading bits first; only those around the median are sorted.
     """
-    from . import filtering
+    from . import filter_kernels
 
     source = _flat(x)
     integer_type: Any = np.int32 if source.dtype == np.float32 else np.int64
@@ -109,12 +109,12 @@ def median_magnitude(x: Array, least: float = 0.0) -> float:
 
     def count(begin: int, end: int) -> None:
         piece_counts = np.zeros((2, (1 << 12) + 1), np.int32)
-        filtering.tally(bits, begin, end, shift, mask, start, most, piece_counts)
+        filter_kernels.tally(bits, begin, end, shift, mask, start, most, piece_counts)
         counts.append(piece_counts.sum(axis=0))
 
     def gather(begin: int, end: int) -> None:
         candidates = np.empty(inside, integer_type)
-        gathered.append(candidates[: filtering.gather(bits, begin, end, low, high, mask, candidates)])
+        gathered.append(candidates[: filter_kernels.gather(bits, begin, end, low, high, mask, candidates)])
 
     pieces = ranges(source.size, workers(4 * source.size))
     run(count, pieces)
@@ -158,7 +158,7 @@ def local(
     bivariate: bool = True,
 ) -> Array:
     """Shrink each coefficient of planes ``(P, H, W)`` by its neighbours and its parent."""
-    from . import filtering
+    from . import filter_kernels
 
     out = empty(x.shape, x.dtype)
     if noise <= 0:  # There is no noise to remove.
@@ -167,13 +167,13 @@ def local(
     above = np.empty((0, 0, 0), x.dtype) if parents is None else parents
     rest = (radius, bivariate, float(noise), float(factor), float(weight), offset)
     pieces = list(_planes(x.shape[0], x.shape[1], x.size))
-    run(filtering.local, [(x, above, out, *piece, *rest) for piece in pieces])
+    run(filter_kernels.local, [(x, above, out, *piece, *rest) for piece in pieces])
     return out
 
 
 def rounded(x: Array, dtype: np.dtype[Any]) -> Array:
     """Return floats as integers of up to 32 bits: rounded, and clipped to the range of the dtype."""
-    from . import filtering
+    from . import filter_kernels
 
     out = empty(x.shape, dtype)
     info = np.iinfo(dtype)
@@ -183,16 +183,16 @@ def rounded(x: Array, dtype: np.dtype[Any]) -> Array:
         most = np.nextafter(most, x.dtype.type(0))
     source, target = _flat(x), out.reshape(-1)
     pieces = ranges(source.size, workers(source.size))
-    run(filtering.rounded, [(source, target, b, e, x.dtype.type(info.min), most) for b, e in pieces])
+    run(filter_kernels.rounded, [(source, target, b, e, x.dtype.type(info.min), most) for b, e in pieces])
     return out
 
 
 def add_shifted(x: Array, out: Array, down: int, along: int, last: bool) -> None:
     """Add shifted planes to ``out``; with the ``last`` ones, turn the sums into means."""
-    from . import filtering
+    from . import filter_kernels
 
     pieces = ranges(x.shape[0], workers(x.size))
-    run(filtering.add_shifted, [(x, out, begin, end, down, along, last) for begin, end in pieces])
+    run(filter_kernels.add_shifted, [(x, out, begin, end, down, along, last) for begin, end in pieces])
 
 
 def convolve(x: Array, taps: Array, axes: Sequence[int] = (0, 1)) -> Array:
@@ -200,12 +200,12 @@ def convolve(x: Array, taps: Array, axes: Sequence[int] = (0, 1)) -> Array:
 
     Borders are mirrored.
     """
-    from . import filtering
+    from . import filter_kernels
 
     typed_taps = taps.astype(x.dtype)
     pieces = list(_planes(x.shape[0], x.shape[1], x.size))
     for axis in axes:
         out = empty(x.shape, x.dtype)
-        run(filtering.convolve_rows, [(x, out, *piece, typed_taps, axis == 1) for piece in pieces])
+        run(filter_kernels.convolve_rows, [(x, out, *piece, typed_taps, axis == 1) for piece in pieces])
         x = out
     return x

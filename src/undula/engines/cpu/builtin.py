@@ -17,9 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays import ArrayView
-from .compiled import ENTRY_NAME, kernel_address
-from .executable import CpuExecutable
-from .objects import (
+from .builtin_layout import (
     ABSENT,
     AXES,
     DATA,
@@ -36,6 +34,8 @@ from .objects import (
     WRITEABLE,
     WRITTEN,
 )
+from .executable import CpuExecutable
+from .machine_code import ENTRY_NAME, kernel_address
 
 __all__ = ["array_function"]
 
