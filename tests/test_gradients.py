@@ -14,7 +14,7 @@ import pytest
 
 import undula
 from undula import color, measures
-from undula.arrays import get_backend
+from undula.arrays import library_of
 from undula.filters import Blur, Pipeline
 
 pytestmark = pytest.mark.filterwarnings("ignore:Level value", "ignore:the last axis has")
@@ -244,6 +244,6 @@ def test_arrays_of_jax_are_taken(jax: Any) -> None:
 def test_arrays_of_jax_are_not_written_to(jax: Any) -> None:
     x = jax.numpy.ones((4, 4))
     with pytest.raises(undula.ArgumentTypeError, match="immutable"):
-        get_backend(x).check_writable(x, "out")
+        library_of(x).check_writable(x, "out")
     with pytest.raises(undula.ArgumentTypeError, match=r"must be a NumPy array|immutable"):
         undula.idwt(x, x, "haar", out=x)  # type: ignore[arg-type]

@@ -61,7 +61,7 @@ def test_boundary_modes_and_kinds_of_arrays_have_one_home() -> None:
         idea: [_name(path) for path in structure.homes(words)] for idea, words in structure.HOMES.items()
     }
     assert homes["a boundary mode"] == ["lowering/borders.py"]
-    assert homes["the kind of an array"] == ["arrays/backends.py"]
+    assert homes["the kind of an array"] == ["arrays/libraries.py"]
 
 
 def test_a_warm_call_is_short() -> None:

@@ -109,7 +109,7 @@ NEUTRAL = "#768390"  # readable on light and on dark pages
 
 def phases() -> str:
     """Draw the values between a call and its results, with what the code says of each."""
-    from undula.arrays.backends import BACKENDS
+    from undula.arrays.libraries import LIBRARIES
     from undula.engines.base import ENGINES
     from undula.engines.gpu.strategies import STRATEGIES
 
@@ -140,7 +140,7 @@ def phases() -> str:
     rows = (
         ("engines", ", ".join(ENGINES)),
         ("strategies on a GPU", ", ".join(STRATEGIES)),
-        ("arrays", ", ".join(backend.name for backend in BACKENDS)),
+        ("arrays", ", ".join(library.name for library in LIBRARIES)),
     )
     for number, (title, words) in enumerate(rows):
         y = top + box[1] + 58 + 24 * number

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import undula
-from undula.arrays import ArrayView, contiguous, get_backend
+from undula.arrays import ArrayView, contiguous, library_of
 
 
 def test_views_of_numpy_arrays() -> None:
     x = np.zeros((4, 6, 5), "f4")
     for array in (x, x[1:, ::2], x.T, x[..., 0], x[::-1]):
-        view = get_backend(array).view(array)
+        view = library_of(array).view(array)
         assert (view.shape, view.dtype, view.buffer) == (array.shape, "float32", array.ctypes.data)
         assert view.byte_strides == array.strides
         assert view.owner is array
@@ -25,7 +25,7 @@ def test_complex_numbers_are_pairs() -> None:
 
 def test_numbered_views_forget_their_owner() -> None:
     x = np.ones((2, 3))
-    view = get_backend(x).view(x)
+    view = library_of(x).view(x)
     assert view.at(1) == ArrayView(1, (2, 3), (3, 1), "float64", 0, view.alignment)
     assert hash(view.at(1)) == hash(view.at(1))
 
@@ -57,5 +57,5 @@ def test_strides() -> None:
 def test_fields_of_records_have_no_strides_in_elements() -> None:
     x = np.zeros((4, 6), [("value", "f8"), ("flag", "u1")])["value"]
     with pytest.raises(undula.ArgumentError, match=r"strides \(54, 9\).*copy the array"):
-        get_backend(x).view(x)
+        library_of(x).view(x)
     np.testing.assert_array_equal(undula.dwt2(x + 1, "haar")[0], undula.dwt2(x.copy() + 1, "haar")[0])

@@ -1,10 +1,9 @@
 """Arrays of all libraries: which library an array belongs to, where it is, and how kernels see it.
 
-``get_backend(x)`` answers the first two questions by one object for each library, :class:`ArrayView` the
+``library_of(x)`` answers the first two questions by one object for each library, :class:`ArrayView` the
 third. Nothing here imports an array library or calls a driver.
 """
 
-from .backends import HOST, NUMPY, ArrayBackend, DeviceKey, get_backend, upload
 from .inputs import (
     as_shape,
     check_out,
@@ -13,21 +12,22 @@ from .inputs import (
     refuse_gradients,
     result_dtype,
 )
+from .libraries import HOST, NUMPY, ArrayLibrary, DeviceKey, library_of, upload
 from .view import COMPLEX, ArrayView, contiguous, dtype_name
 
 __all__ = [
     "COMPLEX",
     "HOST",
     "NUMPY",
-    "ArrayBackend",
+    "ArrayLibrary",
     "ArrayView",
     "DeviceKey",
     "as_shape",
     "check_out",
     "contiguous",
     "dtype_name",
-    "get_backend",
     "given_array",
+    "library_of",
     "numpy_array",
     "refuse_gradients",
     "result_dtype",

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
-from .backends import get_backend
+from .libraries import library_of
 
 __all__ = [
     "as_shape",
@@ -35,16 +35,16 @@ def refuse_gradients(data: Any, what: str = "data") -> None:
             for part in data:
                 refuse_gradients(part, what)
     else:
-        get_backend(data).refuse_gradients(data, what)
+        library_of(data).refuse_gradients(data, what)
 
 
 def given_array(data: Any, what: str = "data") -> Any:
     """Return an array of numbers: of the caller's library if it is on a device, of NumPy otherwise."""
     if isinstance(data, (np.ndarray, list, tuple)):
         return numpy_array(data, what)
-    backend = get_backend(data)
-    backend.refuse_gradients(data, what)
-    return numpy_array(data, what) if backend.device(data).on_host else backend.wrap(data)
+    library = library_of(data)
+    library.refuse_gradients(data, what)
+    return numpy_array(data, what) if library.device(data).on_host else library.wrap(data)
 
 
 def numpy_array(data: ArrayLike, what: str = "data") -> Array:
@@ -52,14 +52,14 @@ def numpy_array(data: ArrayLike, what: str = "data") -> Array:
     if type(data) is np.ndarray and data.dtype.kind in "biufc":
         return data
     refuse_gradients(data, what)
-    backend = get_backend(data)
-    if not backend.device(data).on_host:
+    library = library_of(data)
+    if not library.device(data).on_host:
         raise ArgumentTypeError(
-            f"{what} is an array of {backend.name} on a device, and this works on the host; bring arrays of a"
+            f"{what} is an array of {library.name} on a device, and this works on the host; bring arrays of a"
             " device to the host first (the transforms themselves take them where they are)"
         )
     try:
-        x = backend.to_numpy(data)
+        x = library.to_numpy(data)
     except (TypeError, RuntimeError) as error:  # such as bfloat16, arrays on a GPU, what torch.func wraps
         raise ArgumentTypeError(f"{what} must be an array of numbers that NumPy can read: {error}") from None
     except ValueError as error:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ..arrays import get_backend, given_array, numpy_array
+from ..arrays import given_array, library_of, numpy_array
 from ..engines import cpu
 from ..engines.dispatch import engine_for
 from ..engines.gpu.engine import DeviceEngine
@@ -232,7 +232,7 @@ def inverse(
     _check_axis(channel_axis)
     if not isinstance(coeffs, (list, tuple)) or not len(coeffs):
         raise ArgumentError(f"coefficients must be a list as forward returns it, got {type(coeffs).__name__}")
-    kinds = get_backend(coeffs[0]).dtype(coeffs[0]) if hasattr(coeffs[0], "dtype") else ""
+    kinds = library_of(coeffs[0]).dtype(coeffs[0]) if hasattr(coeffs[0], "dtype") else ""
     if source.integer == kinds.startswith("float"):
         raise ArgumentTypeError(f"{kinds} coefficients are not those of {color!r}")
     if len(coeffs[0].shape) != 3 or int(coeffs[0].shape[0]) not in (3, 4):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..arrays import NUMPY, ArrayBackend, ArrayView, check_out
+from ..arrays import NUMPY, ArrayLibrary, ArrayView, check_out
 from ..errors import ArgumentError, MissingDeviceError, UnknownNameError
 from ..lowering.choose import LiftingLimits
 from ..lowering.mixing import Mixing, Unmixing
@@ -166,7 +166,7 @@ class Engine(ABC):
     ----------
     name : str
         The key in :data:`ENGINES`.
-    library : ArrayBackend
+    library : ArrayLibrary
         Whose arrays it takes.
     exact : bool
         Whether integers that do not fit on the way back are an error; otherwise they are clipped.
@@ -175,7 +175,7 @@ class Engine(ABC):
     """
 
     name: str
-    library: ArrayBackend = NUMPY
+    library: ArrayLibrary = NUMPY
     exact = False
     lifting: LiftingLimits = LiftingLimits(0, 0, neighbours=False)
 

@@ -1,4 +1,4 @@
-"""Threads of the CPU backend: as many as there are cores, none for small work, new ones after a fork.
+"""Threads of the CPU engine: as many as there are cores, none for small work, new ones after a fork.
 
 Work is cut into pieces, and whoever is free takes the next one, the caller included: so nobody waits for a
 thread that the system is slow to wake, and many callers at once share the threads without waiting for each

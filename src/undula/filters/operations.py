@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import get_backend, refuse_gradients
+from ..arrays import library_of, refuse_gradients
 from ..engines.cpu import empty
 from ..engines.cpu import filter_operations as cpu
 from .rules import apply_rule, like
@@ -313,8 +313,8 @@ _generic_operations = lru_cache(maxsize=16)(GenericOperations)
 def operations_for(x: Any) -> ArrayOperations:
     """Return the operations for the library of an array."""
     refuse_gradients(x, "an array")
-    backend = get_backend(x)
-    return NUMPY_OPERATIONS if backend.device(x).on_host else _generic_operations(backend.namespace(x))
+    library = library_of(x)
+    return NUMPY_OPERATIONS if library.device(x).on_host else _generic_operations(library.namespace(x))
 
 
 def rounding_floor(operations: ArrayOperations, low: Any, levels: int, ndim: int) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import get_backend
+from ..arrays import library_of
 
 __all__ = ["picture"]
 
@@ -46,7 +46,7 @@ def picture(
     ndarray of uint8
         Pictures of shape ``(items, *shape)``.
     """
-    approximation = get_backend(low).to_numpy(low)
+    approximation = library_of(low).to_numpy(low)
     levels = len(details)
     base = approximation / 2.0**levels  # Each level doubles the values of an approximation.
     least = base.min(axis=(1, 2), keepdims=True)
@@ -59,7 +59,7 @@ def picture(
         (height, width), (top, left) = sizes[level], sizes[level + 1]
         places = {"ad": (0, top, left, width), "da": (top, height, 0, left), "dd": (top, height, left, width)}
         for key, (begin, end, start, stop) in places.items():
-            band = _fit(get_backend(bands[key]).to_numpy(bands[key]), (end - begin, stop - start))
+            band = _fit(library_of(bands[key]).to_numpy(bands[key]), (end - begin, stop - start))
             size = gain * np.abs(band) / (2.0**level * span)
             canvas[:, begin:end, start:stop] = 0.5 + 0.5 * np.sign(band) * np.sqrt(size)
     canvas[:, : sizes[-1][0], : sizes[-1][1]] = (_fit(base, sizes[-1]) - least) / span

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import get_backend, given_array, refuse_gradients
+from ..arrays import given_array, library_of, refuse_gradients
 from ..color import from_planes, to_planes
 from ..color.spaces import space
 from ..engines.cpu import filter_operations as cpu
@@ -67,7 +67,7 @@ def align_mask(
 ) -> Any:
     """Broadcast a mask of samples, of pixels, or of one image of a batch to the shape of the image."""
     mask = given_array(mask, "mask")
-    if not get_backend(mask).dtype(mask).startswith("bool"):
+    if not library_of(mask).dtype(mask).startswith("bool"):
         raise ArgumentTypeError(f"mask must be boolean, True where samples are valid; got dtype {mask.dtype}")
     mask_shape = tuple(int(n) for n in mask.shape)
     spatial = _find_spatial_axes(shape, channel, axes)
@@ -125,7 +125,7 @@ class ImagePlanes:
         self._original = x
         self.operations: ArrayOperations = operations_for(self.image)
         self.shape = tuple(int(n) for n in self.image.shape)
-        self.dtype = get_backend(self.image).dtype(self.image)
+        self.dtype = library_of(self.image).dtype(self.image)
         if self.operations.host:
             self.dtype = str(self.image.dtype.newbyteorder("="))
         if color not in COLORS:
@@ -317,4 +317,4 @@ class ImagePlanes:
 
     def _as_original(self, x: Any) -> Any:
         """Return an image as an array of the library of the original."""
-        return get_backend(self._original).restore(x, self._original)
+        return library_of(self._original).restore(x, self._original)

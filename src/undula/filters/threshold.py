@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import get_backend, given_array, numpy_array, refuse_gradients
+from ..arrays import given_array, library_of, numpy_array, refuse_gradients
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from .operations import operations_for
 from .rules import THRESHOLD_RULES, apply_rule
@@ -131,7 +131,7 @@ def firm_in(xp: Any, x: Any, low: Any, high: Any) -> Any:
 def _numpy_dtype(x: Any) -> np.dtype[Any]:
     """NumPy's equivalent of the dtype of an array of any library."""
     try:
-        return np.dtype(get_backend(x).dtype(x))
+        return np.dtype(library_of(x).dtype(x))
     except TypeError:  # NumPy has no bfloat16, for example.
         return np.dtype(np.float32)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import get_backend
+from ..arrays import library_of
 from ..engines.gpu.arrays import moves
 from .base import BandLimits, Details
 from .operations import ArrayOperations
@@ -68,9 +68,7 @@ class Trace:
         """Keep the thresholds of a stage, by its index."""
         if limits is not None:
             self.limits[stage] = {
-                place: np.broadcast_to(
-                    np.asarray(get_backend(low).to_numpy(low), np.float64), (items,)
-                ).copy()
+                place: np.broadcast_to(np.asarray(library_of(low).to_numpy(low), np.float64), (items,)).copy()
                 for place, low in zip(limits.bands, limits.lows, strict=True)
             }
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import as_shape, get_backend, given_array, result_dtype
+from ..arrays import as_shape, given_array, library_of, result_dtype
 from ..engines.cpu.engine import InverseCall, forward_call
 from ..engines.dispatch import decompose, engine_for, recompose
 from ..errors import ArgumentError, ArgumentTypeError
@@ -118,7 +118,7 @@ def _forward(
             if coeffs is not None:
                 return coeffs
     coeffs = decompose(engine_for([x], backend), spec, x, levels, out, keyed)
-    return form.from_keyed(get_backend(data).restore(coeffs, data))
+    return form.from_keyed(library_of(data).restore(coeffs, data))
 
 
 def _backward(
@@ -175,7 +175,7 @@ def _backward(
             if x is not None:
                 return x  # type: ignore[no-any-return]
     samples = recompose(engine, spec, keyed, lengths, out)
-    restored: Array = get_backend(example).restore(samples, example)
+    restored: Array = library_of(example).restore(samples, example)
     return restored
 
 

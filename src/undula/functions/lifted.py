@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ..arrays import get_backend, given_array
+from ..arrays import given_array, library_of
 from ..engines import cpu
 from ..engines.base import Engine, TransformOptions
 from ..engines.cpu.engine import CPU
@@ -117,7 +117,7 @@ def _lwtn(
     else:
         keyed = to_keys(out, given_array) if isinstance(out, (list, tuple)) else None
         coeffs = decompose(engine, spec, array, levels, out, keyed, integers=stored)
-    return from_keys(get_backend(x).restore(coeffs, x), form)
+    return from_keys(library_of(x).restore(coeffs, x), form)
 
 
 def _is_image(x: Any, spec: TransformSpec, kept: np.dtype[Any] | None) -> TypeGuard[Array]:
@@ -307,7 +307,7 @@ def ilwtn(
                 f"details {spec.keys[1:]} are needed at level {number}, got {sorted(map(str, level))}"
             )
     samples = recompose(engine_for(arrays_of(read), backend), spec, read, None, out)
-    restored: Array = get_backend(coeffs[0]).restore(samples, coeffs[0])
+    restored: Array = library_of(coeffs[0]).restore(samples, coeffs[0])
     return restored
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ..arrays import get_backend, numpy_array, result_dtype
+from ..arrays import library_of, numpy_array, result_dtype
 from ..engines.cpu import FIRST_ARRAY, LIFTING, compile_rows
 from ..engines.cpu.encoding import coefficient_ranges, sample_range
 from ..errors import ArgumentError, ArgumentTypeError, UndulaError
@@ -71,7 +71,7 @@ class _Stage:
         """Compute some rows of a level, in arrays of results that begin with the first of them."""
         shape = (rows, *self.row)
         arrays = [x, *bands.values()]
-        views = [get_backend(a).view(a).at(number) for number, a in enumerate(arrays, FIRST_ARRAY)]
+        views = [library_of(a).view(a).at(number) for number, a in enumerate(arrays, FIRST_ARRAY)]
         level = (shape, self.spec.operators(shape, self.dtype, LIFTING))
         compile_rows(back, self.dtype, level, views, *part).run(arrays)
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..arrays import NUMPY, ArrayBackend, numpy_array
+from ..arrays import NUMPY, ArrayLibrary, numpy_array
 from ..errors import ArgumentError, ArgumentTypeError
 from .axis_arguments import one_axis, two_axes
 
@@ -95,7 +95,7 @@ def arrays_of(keyed: Sequence[Any]) -> list[Any]:
     return [keyed[0], *[band for level in keyed[1:] for band in level.values()]]
 
 
-def shapes_of(keyed: Sequence[Any], library: ArrayBackend = NUMPY) -> list[Any]:
+def shapes_of(keyed: Sequence[Any], library: ArrayLibrary = NUMPY) -> list[Any]:
     """Return the shapes of keyed coefficients, arrays of one library; None for those that are None."""
     shape_of = library.shape
     approximation = None if keyed[0] is None else shape_of(keyed[0])

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..arrays import ArrayView, get_backend, given_array, refuse_gradients
+from ..arrays import ArrayView, given_array, library_of, refuse_gradients
 from ..engines.base import Engine, Knobs, RunCache, TransformOptions, computes_on_host, engine, split_backend
 from ..engines.ceilings import Ceilings
 from ..engines.cpu.filter_operations import RULES
@@ -231,7 +231,7 @@ class Plan:
             got = tuple(limits.shape) if hasattr(limits, "shape") else type(limits).__name__
             raise ArgumentError(f"limits of this plan are an array of shape {wanted}, got {got}")
         kind = "float64" if self.dtype == np.float64 else "float32"
-        if self.on_device and get_backend(limits).dtype(limits) != kind:
+        if self.on_device and library_of(limits).dtype(limits) != kind:
             raise ArgumentTypeError(f"limits of this plan are {kind}, got {limits.dtype}")
 
     def _check_samples(self, engine: Engine, x: Any) -> None:

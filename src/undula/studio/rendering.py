@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import get_backend, upload
+from ..arrays import library_of, upload
 from ..errors import ArgumentError
 from ..filters import Pipeline, Trace, estimate_sigma, picture
 from ..filters.trace import RunOptions
@@ -98,7 +98,7 @@ def filter_frame(
             uploaded, backend=backend, strategy=settings.strategy, scheme=settings.scheme, **options
         )
         filtered_at = time.perf_counter()
-        result = get_backend(result).to_numpy(result).astype(frame.dtype, copy=False)
+        result = library_of(result).to_numpy(result).astype(frame.dtype, copy=False)
         transfer = (uploaded_at - begin) + (time.perf_counter() - filtered_at)
     if stored is not None:
         result = stored.fitted(result, frame)

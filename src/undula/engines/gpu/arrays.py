@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import HOST, ArrayBackend, DeviceKey, contiguous, get_backend
+from ...arrays import HOST, ArrayLibrary, DeviceKey, contiguous, library_of
 from ...arrays.dlpack import CUDA_DEVICE, capsule
 from ...errors import ArgumentError, ArgumentTypeError
 
@@ -55,10 +55,10 @@ def device_of(key: DeviceKey) -> Any:
     )
 
 
-def common_device(arrays: Sequence[Any]) -> tuple[ArrayBackend, Any] | None:
+def common_device(arrays: Sequence[Any]) -> tuple[ArrayLibrary, Any] | None:
     """Return the library and the device of arrays; None if they are on the host. None entries are ignored."""
     present = [x for x in arrays if x is not None]
-    libraries = [get_backend(x) for x in present]
+    libraries = [library_of(x) for x in present]
     keys = [library.device(x) for library, x in zip(libraries, present, strict=True)]
     if keys.count(HOST) == len(keys):
         return None

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import COMPLEX, ArrayBackend, ArrayView, dtype_name, get_backend
+from ...arrays import COMPLEX, ArrayLibrary, ArrayView, dtype_name, library_of
 from ...errors import ArgumentError, ArgumentTypeError
 from ...lowering.spec import BandTree, Operators
 from ..base import DEFAULT_OPTIONS, Engine, RunCache, TransformOptions, engine
@@ -251,11 +251,11 @@ class LibraryEngine(DeviceEngine):
 
     Parameters
     ----------
-    library : ArrayBackend
+    library : ArrayLibrary
     device : CudaDevice or OpenCLDevice
     """
 
-    def __init__(self, library: ArrayBackend, device: Any) -> None:
+    def __init__(self, library: ArrayLibrary, device: Any) -> None:
         super().__init__(device.dialect.name, device)
         self.library = library
 
@@ -308,7 +308,7 @@ class LibraryEngine(DeviceEngine):
         self, out: Any, shape: Shape, dtype: np.dtype[Any], inputs: Sequence[Any], what: str
     ) -> Any:
         """Return an array for a result, or raise an error; overlaps are found when it is run."""
-        library = get_backend(out)
+        library = library_of(out)
         if library is not self.library:
             raise ArgumentTypeError(
                 f"{what} must be an array of {self.library.name}, like the others; got {type(out).__name__}"
@@ -436,7 +436,7 @@ def library_engine(arrays: Sequence[Any]) -> LibraryEngine | None:
 
 
 @lru_cache(maxsize=64)
-def _library_engine(library: ArrayBackend, device: Any) -> LibraryEngine:
+def _library_engine(library: ArrayLibrary, device: Any) -> LibraryEngine:
     return LibraryEngine(library, device)
 
 

@@ -1,1 +1,1 @@
-"""The OpenCL backend: the same kernels in OpenCL's words, on any device that has a driver for it."""
+"""The runtime of OpenCL: the same kernels in OpenCL's words, on any device that has a driver for it."""

@@ -15,14 +15,14 @@ from undula.arrays import (
     HOST,
     ArrayView,
     DeviceKey,
-    get_backend,
     given_array,
+    library_of,
     numpy_array,
     refuse_gradients,
     upload,
 )
-from undula.arrays.backends import BACKENDS, CUPY, DLPACK, INTERFACE, JAX, NUMPY, OPENCL, TORCH
 from undula.arrays.dlpack import DLPackArray, capsule
+from undula.arrays.libraries import CUPY, DLPACK, INTERFACE, JAX, LIBRARIES, NUMPY, OPENCL, TORCH
 from undula.engines.gpu import arrays as device_arrays
 from undula.engines.gpu import engine as device_engines
 from undula.engines.gpu.arrays import DeviceArray, device_of
@@ -122,19 +122,19 @@ class Passed:
 
 @pytest.mark.parametrize("x", [np.ones(3), np.ma.ones(3), [1.0], (1,), 2, 3.0, np.float32(1), "text", None])
 def test_numpy_takes_what_nobody_else_has(x: Any) -> None:
-    assert get_backend(x) is NUMPY
+    assert library_of(x) is NUMPY
     assert NUMPY.device(x) is HOST
 
 
 def test_every_backend_names_its_library() -> None:
-    assert len({backend.name for backend in BACKENDS}) == len(BACKENDS)
-    for backend in BACKENDS:
-        assert backend.module or backend in (INTERFACE, DLPACK)
+    assert len({library.name for library in LIBRARIES}) == len(LIBRARIES)
+    for library in LIBRARIES:
+        assert library.module or library in (INTERFACE, DLPACK)
 
 
 def test_nothing_is_imported() -> None:
     before = set(sys.modules)
-    get_backend(object())
+    library_of(object())
     assert set(sys.modules) == before
 
 
@@ -144,7 +144,7 @@ def test_pytorch(torch: Any) -> None:
     }  # fmt: skip
     for where, key in keys.items():
         x = Tensor(where)
-        assert get_backend(x) is TORCH
+        assert library_of(x) is TORCH
         assert TORCH.device(x) == key
     x = Tensor("cuda:1")
     assert TORCH.view(x) == ArrayView(ADDRESS, (4, 6), (1, 4), "float32", alignment=16, owner=x)
@@ -165,7 +165,7 @@ def test_subclasses_belong_to_the_same_library(torch: Any) -> None:
     class Parameter(Tensor):
         pass
 
-    assert get_backend(Parameter("cpu")) is TORCH
+    assert library_of(Parameter("cpu")) is TORCH
 
 
 def test_gradients_are_refused(torch: Any) -> None:
@@ -183,7 +183,7 @@ def test_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
     module.cuda = SimpleNamespace(get_current_stream=lambda: SimpleNamespace(ptr=5))
     monkeypatch.setitem(sys.modules, "cupy", module)
     x = CupyArray()
-    assert get_backend(x) is CUPY
+    assert library_of(x) is CUPY
     assert CUPY.device(x) == DeviceKey("cuda", 1)
     assert CUPY.view(x) == ArrayView(ADDRESS + 8, (4, 6), (8, 1), "float32", alignment=8, owner=x)
     assert CUPY.queue(x) == 5
@@ -195,7 +195,7 @@ def test_jax(monkeypatch: pytest.MonkeyPatch) -> None:
     module.dlpack = SimpleNamespace(from_dlpack=lambda x: ("jax", x))
     monkeypatch.setitem(sys.modules, "jax", module)
     x = JaxArray()
-    assert get_backend(x) is JAX
+    assert library_of(x) is JAX
     assert JAX.device(JaxArray("cpu")) is HOST
     assert JAX.device(x) == DeviceKey("cuda", 1)
     assert JAX.view(x) == ArrayView(ADDRESS, (4, 6), (6, 1), "float32", owner=x)
@@ -209,7 +209,7 @@ def test_jax(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_cuda_array_interface() -> None:
     x = NumbaArray()
-    assert get_backend(x) is INTERFACE
+    assert library_of(x) is INTERFACE
     assert INTERFACE.device(x) == DeviceKey("cuda", None, ADDRESS)
     assert INTERFACE.view(x) == ArrayView(ADDRESS, (4, 6), (6, 1), "float64", owner=x)
     assert INTERFACE.queue(x) == 1
@@ -226,21 +226,21 @@ def test_the_cuda_array_interface() -> None:
 
 def test_arrays_of_our_own() -> None:
     x = DeviceArray(SimpleNamespace(address=ADDRESS), (4, 6), "float32", 1, 3)
-    assert get_backend(x) is INTERFACE
+    assert library_of(x) is INTERFACE
     assert INTERFACE.device(x) == DeviceKey("cuda", 3)
     assert INTERFACE.view(x.transpose((1, 0)))[1:4] == ((6, 4), (1, 6), "float32")
 
 
 def test_protocols_are_not_remembered_by_type() -> None:
-    assert get_backend(SimpleNamespace(__cuda_array_interface__={})) is INTERFACE
-    assert get_backend(SimpleNamespace()) is NUMPY
+    assert library_of(SimpleNamespace(__cuda_array_interface__={})) is INTERFACE
+    assert library_of(SimpleNamespace()) is NUMPY
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "u1", "i2", "c8", "?"])
 def test_dlpack_on_the_host(dtype: str) -> None:
     array = np.arange(24).reshape(4, 6).astype(dtype)[:, ::2]
     x = Passed(array, (1, 0))
-    assert get_backend(x) is DLPACK
+    assert library_of(x) is DLPACK
     assert DLPACK.device(x) is HOST
     np.testing.assert_array_equal(numpy_array(x), array)
     assert DLPACK.dtype(x) == str(array.dtype)
@@ -252,7 +252,7 @@ def test_dlpack_on_a_gpu() -> None:
     x = Passed(array, (2, 1))
     wrapped = given_array(x)
     assert isinstance(wrapped, DLPackArray)
-    assert get_backend(wrapped) is INTERFACE
+    assert library_of(wrapped) is INTERFACE
     assert INTERFACE.device(wrapped) == DLPACK.device(x) == DeviceKey("cuda", 1)
     assert INTERFACE.view(wrapped)[:4] == (array.ctypes.data, (3, 3), (6, 2), "float32")
     assert DLPACK.restore([wrapped], x) == [wrapped]
@@ -321,7 +321,7 @@ def test_pyopencl() -> None:
     device = default_device()
     queue = cl.CommandQueue(device.context, device.handle)
     x = cla.to_device(queue, np.arange(24, dtype="f4").reshape(4, 6))
-    assert get_backend(x) is OPENCL
+    assert library_of(x) is OPENCL
     assert OPENCL.device(x) == DeviceKey("opencl", None, (device.context, device.handle))
     assert device_of(OPENCL.device(x)) is device
     part = x[1:, 2:]
@@ -373,7 +373,7 @@ def test_uploads(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_real_tensors_of_the_host() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     x = torch.arange(24.0).reshape(4, 6).T
-    assert get_backend(x) is TORCH
+    assert library_of(x) is TORCH
     assert TORCH.view(x) == ArrayView(x.data_ptr(), (6, 4), (1, 6), "float32", 0, TORCH.view(x).alignment, x)
     array = numpy_array(x)
     assert array.ctypes.data == x.data_ptr()
@@ -388,6 +388,6 @@ def test_real_tensors_of_the_host() -> None:
 def test_real_arrays_of_jax_on_the_host() -> None:
     jax = pytest.importorskip("jax", reason="JAX is not installed")
     x = jax.device_put(jax.numpy.arange(24.0).reshape(4, 6), jax.devices("cpu")[0])
-    assert get_backend(x) is JAX
+    assert library_of(x) is JAX
     assert JAX.device(x).on_host
     np.testing.assert_array_equal(numpy_array(x), np.arange(24.0).reshape(4, 6))

@@ -1,6 +1,6 @@
-"""One class for each array library, behind ``get_backend(x)``.
+"""One class for each array library, behind ``library_of(x)``.
 
-What a backend needs, in the order of the methods of :class:`ArrayBackend`:
+What such a class needs, in the order of the methods of :class:`ArrayLibrary`:
 
 - ``module`` and ``array_type`` name the class of its arrays; only ``upload`` imports the module;
 - ``device`` tells where an array is: on the host, on a GPU, or in an OpenCL context;
@@ -13,7 +13,7 @@ What a backend needs, in the order of the methods of :class:`ArrayBackend`:
 - ``wrap`` and ``materialize`` make an array readable, ``restore`` makes results the caller's kind of arrays;
 - ``namespace`` has the functions of the array API, for filters.
 
-To accept arrays of another library, write its class and add it to ``BACKENDS``. Nothing here calls a driver:
+To accept arrays of another library, write its class and add it to ``LIBRARIES``. Nothing here calls a driver:
 the GPU engine turns a :class:`DeviceKey` into the device that it stands for.
 """
 
@@ -33,7 +33,7 @@ from ..errors import ArgumentError, ArgumentTypeError, OutOfMemoryError
 from .dlpack import CUDA_DEVICE, HOST_DEVICES, DLPackArray
 from .view import ArrayView, Shape, contiguous, dtype_name
 
-__all__ = ["BACKENDS", "HOST", "NUMPY", "ArrayBackend", "DeviceKey", "get_backend", "upload"]
+__all__ = ["HOST", "LIBRARIES", "NUMPY", "ArrayLibrary", "DeviceKey", "library_of", "upload"]
 
 DEFAULT_STREAM = 1  # of CUDA, on which work waits for all other streams
 MAX_ALIGNMENT = 16  # bytes; kernels access no wider pieces
@@ -65,8 +65,8 @@ class DeviceKey(NamedTuple):
 HOST = DeviceKey("host")
 
 
-class ArrayBackend(ABC):
-    """What has to be known of an array library. Backends have no state; every method takes an array.
+class ArrayLibrary(ABC):
+    """What has to be known of an array library. Instances have no state; every method takes an array.
 
     Attributes
     ----------
@@ -220,7 +220,7 @@ def _imported(name: str) -> Any:
         return None
 
 
-class NumpyBackend(ArrayBackend):
+class NumpyLibrary(ArrayLibrary):
     """NumPy, and everything that it can read: lists, numbers, objects with ``__array__``."""
 
     name, module, array_type = "NumPy", "numpy", "ndarray"
@@ -238,7 +238,7 @@ class NumpyBackend(ArrayBackend):
         return np
 
 
-class TorchBackend(ArrayBackend):
+class TorchLibrary(ArrayLibrary):
     """PyTorch, on the host and on GPUs."""
 
     name, module, array_type = "PyTorch", "torch", "Tensor"
@@ -313,7 +313,7 @@ class TorchBackend(ArrayBackend):
         return _mapped(results, lambda x: torch.from_numpy(x) if isinstance(x, np.ndarray) else x)
 
 
-class CupyBackend(ArrayBackend):
+class CupyLibrary(ArrayLibrary):
     """CuPy."""
 
     name, module, array_type = "CuPy", "cupy", "ndarray"
@@ -344,7 +344,7 @@ class CupyBackend(ArrayBackend):
         return uploaded
 
 
-class OpenCLBackend(ArrayBackend):
+class OpenCLLibrary(ArrayLibrary):
     """PyOpenCL, on any OpenCL device."""
 
     name, module, array_type = "PyOpenCL", "pyopencl.array", "Array"
@@ -401,7 +401,7 @@ class OpenCLBackend(ArrayBackend):
         return np.asarray(x.get())
 
 
-class InterfaceBackend(ArrayBackend):
+class InterfaceLibrary(ArrayLibrary):
     """Any array with ``__cuda_array_interface__``, such as those of Numba."""
 
     name = "the CUDA array interface"
@@ -450,7 +450,7 @@ class InterfaceBackend(ArrayBackend):
             raise ArgumentError(f"{what} must be writeable")
 
 
-class JaxBackend(ArrayBackend):
+class JaxLibrary(ArrayLibrary):
     """JAX, on the host and on GPUs; its arrays are immutable, and its streams are unknown."""
 
     name, module, array_type = "JAX", "jax", "Array"
@@ -487,10 +487,10 @@ class JaxBackend(ArrayBackend):
     def restore(self, results: Any, like: Any) -> Any:
         """Return arrays of a device as JAX arrays; those of the host remain NumPy arrays."""
         from_dlpack = sys.modules["jax"].dlpack.from_dlpack
-        return _mapped(results, lambda x: from_dlpack(x) if get_backend(x) is INTERFACE else x)
+        return _mapped(results, lambda x: from_dlpack(x) if library_of(x) is INTERFACE else x)
 
 
-class DLPackBackend(ArrayBackend):
+class DLPackLibrary(ArrayLibrary):
     """Any other array with ``__dlpack__``; on a GPU it is read as :class:`DLPackArray`."""
 
     name = "DLPack"
@@ -516,7 +516,7 @@ class DLPackBackend(ArrayBackend):
 
     def view(self, x: Any) -> ArrayView:
         array = self.to_numpy(x) if self.device(x).on_host else self.wrap(x)
-        return get_backend(array).view(array)
+        return library_of(array).view(array)
 
     def to_numpy(self, x: Any) -> NDArray[Any]:
         return np.asarray(x) if hasattr(x, "__array__") else np.from_dlpack(x)
@@ -529,18 +529,18 @@ class DLPackBackend(ArrayBackend):
         if not hasattr(like, "__array_namespace__"):
             return results
         from_dlpack = like.__array_namespace__().from_dlpack
-        return _mapped(results, lambda x: from_dlpack(x) if get_backend(x) is INTERFACE else x)
+        return _mapped(results, lambda x: from_dlpack(x) if library_of(x) is INTERFACE else x)
 
 
-NUMPY, CUPY, TORCH, JAX = NumpyBackend(), CupyBackend(), TorchBackend(), JaxBackend()
-OPENCL, INTERFACE, DLPACK = OpenCLBackend(), InterfaceBackend(), DLPackBackend()
-# The first that owns an array is its backend: libraries before protocols, which several of them support.
-BACKENDS: tuple[ArrayBackend, ...] = (NUMPY, CUPY, TORCH, JAX, OPENCL, INTERFACE, DLPACK)
-_by_type: dict[type, ArrayBackend] = dict.fromkeys((np.ndarray, list, tuple, float, int), NUMPY)
+NUMPY, CUPY, TORCH, JAX = NumpyLibrary(), CupyLibrary(), TorchLibrary(), JaxLibrary()
+OPENCL, INTERFACE, DLPACK = OpenCLLibrary(), InterfaceLibrary(), DLPackLibrary()
+# The first that owns an array is taken: libraries before protocols, which several of them support.
+LIBRARIES: tuple[ArrayLibrary, ...] = (NUMPY, CUPY, TORCH, JAX, OPENCL, INTERFACE, DLPACK)
+_by_type: dict[type, ArrayLibrary] = dict.fromkeys((np.ndarray, list, tuple, float, int), NUMPY)
 
 
-def get_backend(x: Any) -> ArrayBackend:
-    """Return the backend of an array; NumPy's for everything that no other library owns.
+def library_of(x: Any) -> ArrayLibrary:
+    """Return the library of an array; NumPy's for everything that no other library owns.
 
     Parameters
     ----------
@@ -548,21 +548,21 @@ def get_backend(x: Any) -> ArrayBackend:
 
     Examples
     --------
-    >>> get_backend(np.ones(3)).name, get_backend([1, 2]).device([1, 2]).kind
+    >>> library_of(np.ones(3)).name, library_of([1, 2]).device([1, 2]).kind
     ('NumPy', 'host')
     """
-    backend = _by_type.get(type(x))
-    if backend is not None:
-        return backend
-    for backend in BACKENDS:
-        if backend.owns(x):
-            if backend.module:  # The type alone does not tell whether an object supports a protocol.
-                _by_type[type(x)] = backend
-            return backend
+    library = _by_type.get(type(x))
+    if library is not None:
+        return library
+    for library in LIBRARIES:
+        if library.owns(x):
+            if library.module:  # The type alone does not tell whether an object supports a protocol.
+                _by_type[type(x)] = library
+            return library
     return NUMPY
 
 
 def upload(x: NDArray[Any], number: int) -> Any:
     """Copy a NumPy array to a GPU by the first installed library that can; None if there is none."""
-    copies = (backend.upload(x, number) for backend in BACKENDS)
+    copies = (library.upload(x, number) for library in LIBRARIES)
     return next((copy for copy in copies if copy is not None), None)
