@@ -43,7 +43,7 @@ __all__ = [
 
 
 def install_hint(extra: str) -> str:
-    """How to get the packages of an extra: the one place in the code that says so.
+    """Return how to install the packages of an extra: the one place in the code that says so.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class UnknownNameError(ArgumentError):
 
 
 def _nearest(name: str, known: list[str]) -> list[str]:
-    """Up to four names like this one, those that begin alike first."""
+    """Return up to four names like this one, those that begin alike first."""
     from difflib import SequenceMatcher  # here, since no import should pay for it
 
     def likeness(other: str) -> float:

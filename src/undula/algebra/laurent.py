@@ -111,17 +111,17 @@ class Laurent:
     @staticmethod
     @cache
     def zero(variables: int = 1) -> Laurent:
-        """The zero polynomial; always the same object."""
+        """Return the zero polynomial; always the same object."""
         return Laurent({}, variables)
 
     @classmethod
     def constant(cls, value: Any, variables: int = 1) -> Laurent:
-        """The constant polynomial ``value``."""
+        """Return the constant polynomial ``value``."""
         return cls({(0,) * variables: value}, variables)
 
     @classmethod
     def monomial(cls, *exponents: int, coefficient: Any = 1) -> Laurent:
-        """``coefficient · z^exponent`` (or ``zₘ^m zₙ^n`` for two exponents).
+        """Return ``coefficient · z^exponent`` (or ``zₘ^m zₙ^n`` for two exponents).
 
         Examples
         --------
@@ -153,7 +153,7 @@ class Laurent:
             yield (key[0] if len(key) == 1 else key), (value if self.exact else float(value))
 
     def __getitem__(self, exponent: int | tuple[int, int]) -> Number:
-        """The coefficient of an exponent, zero if there is no such term."""
+        """Return the coefficient of an exponent, zero if there is no such term."""
         key = exponent if isinstance(exponent, tuple) else (exponent,)
         self._check_exponents(key)
         index = tuple(e - low for e, low in zip(key, self._lowest, strict=True))
@@ -163,7 +163,7 @@ class Laurent:
         return Fraction(0) if self.exact else 0.0
 
     def __len__(self) -> int:
-        """Number of terms."""
+        """Return the number of terms."""
         return int(np.count_nonzero(self._array))
 
     def __bool__(self) -> bool:
@@ -204,11 +204,11 @@ class Laurent:
         return 0
 
     def max_abs(self) -> float:
-        """The largest magnitude among the coefficients."""
+        """Return the largest magnitude among the coefficients."""
         return max((abs(float(value)) for value in self._array.flat), default=0.0)
 
     def norm1(self) -> float:
-        """The sum of magnitudes: the largest amplification of the maximum norm."""
+        """Return the sum of magnitudes: the largest amplification of the maximum norm."""
         return float(sum(abs(float(value)) for value in self._array.flat))
 
     def _check_exponents(self, key: tuple[int, ...]) -> None:
@@ -245,11 +245,11 @@ class Laurent:
         return self._hash
 
     def distance(self, other: Laurent) -> float:
-        """The largest magnitude among the coefficients of the difference."""
+        """Return the largest magnitude among the coefficients of the difference."""
         return (self - other).max_abs()
 
     def close(self, other: Laurent, tolerance: float = 1e-10) -> bool:
-        """True if no coefficient differs by more than ``tolerance``."""
+        """Return True if no coefficient differs by more than ``tolerance``."""
         return self.distance(other) <= tolerance
 
     # --- arithmetic -------------------------------------------------------------------------------
@@ -447,7 +447,7 @@ class Laurent:
 
 
 def _is_trimmed(array: NDArray[Any]) -> bool:
-    """True when both ends along every axis hold a non-zero coefficient."""
+    """Return True when both ends along every axis hold a non-zero coefficient."""
     if array.size == 0:
         return False
     if array.flat[0] and array.flat[-1]:  # Opposite corners lie on all borders.
@@ -458,7 +458,7 @@ def _is_trimmed(array: NDArray[Any]) -> bool:
 
 
 def _trimmed(lowest: tuple[int, ...], array: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[Any]]:
-    """The array without its zero borders, and its lowest exponents."""
+    """Return the array without its zero borders, and its lowest exponents."""
     occupied = np.nonzero(array)
     if not occupied[0].size:
         return (0,) * array.ndim, array[(slice(0, 0),) * array.ndim]
@@ -499,7 +499,7 @@ def _exact_convolution(taps: NDArray[Any], body: NDArray[Any]) -> NDArray[Any]:
 
 
 def _numerators(array: NDArray[Any]) -> tuple[NDArray[Any], int]:
-    """The numerators of Fractions over their common denominator, and that denominator."""
+    """Return the numerators of Fractions over their common denominator, and that denominator."""
     values = array.ravel().tolist()
     denominator = math.lcm(*(value.denominator for value in values))
     numerators = np.empty(array.size, object)

@@ -70,19 +70,19 @@ class PolyphaseMatrix:
     @staticmethod
     @cache
     def identity(size: int, variables: int | None = None) -> PolyphaseMatrix:
-        """The identity matrix; by default in two variables if it is 4×4, else in one."""
+        """Return the identity matrix; by default in two variables if it is 4×4, else in one."""
         variables = variables if variables is not None else (2 if size == 4 else 1)
         return PolyphaseMatrix.diagonal([Laurent.constant(1, variables)] * size)
 
     @classmethod
     def diagonal(cls, entries: Sequence[Any]) -> PolyphaseMatrix:
-        """The matrix with these entries on its diagonal."""
+        """Return the matrix with these entries on its diagonal."""
         size = len(entries)
         return cls([[entries[i] if i == j else 0 for j in range(size)] for i in range(size)])
 
     @classmethod
     def product(cls, factors: Iterable[PolyphaseMatrix], size: int) -> PolyphaseMatrix:
-        """The product of factors, given in the order of application."""
+        """Return the product of factors, given in the order of application."""
         return reduce(lambda done, factor: factor @ done, factors, cls.identity(size))
 
     # --- inspection -------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ class PolyphaseMatrix:
     # --- comparison -------------------------------------------------------------------------------
 
     def distance(self, other: PolyphaseMatrix) -> float:
-        """The largest magnitude among the coefficients of the difference."""
+        """Return the largest magnitude among the coefficients of the difference."""
         self._check(other)
         return max(
             a.distance(b)
@@ -157,7 +157,7 @@ class PolyphaseMatrix:
         )
 
     def close(self, other: PolyphaseMatrix, tolerance: float = 1e-10) -> bool:
-        """True if no coefficient differs by more than ``tolerance``."""
+        """Return True if no coefficient differs by more than ``tolerance``."""
         return self.distance(other) <= tolerance
 
     # --- arithmetic -------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ class PolyphaseMatrix:
         return PolyphaseMatrix([[change(entry) for entry in row] for row in self.rows])
 
     def transpose(self) -> PolyphaseMatrix:
-        """The transpose."""
+        """Return the transpose."""
         return PolyphaseMatrix(zip(*self.rows, strict=True))
 
     def reverse(self) -> PolyphaseMatrix:
@@ -227,7 +227,7 @@ class PolyphaseMatrix:
         return self.map(Laurent.reverse)
 
     def adjoint(self) -> PolyphaseMatrix:
-        """The matrix of the adjoint operator: the transpose with ``z⁻¹`` for ``z``."""
+        """Return the matrix of the adjoint operator: the transpose with ``z⁻¹`` for ``z``."""
         return self.transpose().reverse()
 
     def exchange(self) -> PolyphaseMatrix:
@@ -240,7 +240,7 @@ class PolyphaseMatrix:
         return PolyphaseMatrix([row[::-1] for row in self.rows[::-1]])
 
     def tensor(self, other: PolyphaseMatrix) -> PolyphaseMatrix:
-        """The 4×4 tensor product ``self(zₙ) ⊗ other(zₘ)`` of vertical and horizontal 2×2 matrices."""
+        """Return the 4×4 tensor product ``self(zₙ) ⊗ other(zₘ)`` of vertical and horizontal 2×2 matrices."""
         self._check(other)
         if (self.size, self.variables) != (2, 1):
             raise ArgumentError("tensor() needs two 2×2 matrices in one variable")
@@ -251,11 +251,11 @@ class PolyphaseMatrix:
         )
 
     def map_along(self, axis: int) -> tuple[tuple[Laurent, ...], ...]:
-        """The entries as polynomials in two variables, along one axis."""
+        """Return the entries as polynomials in two variables, along one axis."""
         return tuple(tuple(entry.along(axis) for entry in row) for row in self.rows)
 
     def determinant(self) -> Laurent:
-        """The determinant, by expansion along the first row."""
+        """Return the determinant, by expansion along the first row."""
         if self.size == 1:
             return self.rows[0][0]
         terms = (
@@ -271,7 +271,7 @@ class PolyphaseMatrix:
         )
 
     def inverse(self, tolerance: float = 1e-9) -> PolyphaseMatrix:
-        """The inverse of a matrix whose determinant is a monomial.
+        """Return the inverse of a matrix whose determinant is a monomial.
 
         A matrix ``1 + N`` with ``N`` nilpotent, such as every lifting step, has the finite inverse
         ``1 - N + N² - …``; others are inverted by the adjugate.

@@ -70,7 +70,7 @@ class Surd:
         return self.reciprocal() * other
 
     def reciprocal(self) -> Surd:
-        """``1 / (a + b·√2)`` by the conjugate; the norm ``a² - 2b²`` is never zero."""
+        """Return ``1 / (a + b·√2)`` by the conjugate; the norm ``a² - 2b²`` is never zero."""
         norm = self.a * self.a - 2 * self.b * self.b
         return Surd(self.a / norm, -self.b / norm)
 
@@ -119,7 +119,7 @@ def _divisor(value: Any) -> Any:
 
 
 def is_exact(value: object) -> bool:
-    """True for integers, Fractions and Surds."""
+    """Return True for integers, Fractions and Surds."""
     return isinstance(value, (int, Fraction, Surd)) and not isinstance(value, bool)
 
 

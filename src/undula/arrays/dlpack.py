@@ -106,7 +106,7 @@ class DLPackArray:
     Parameters
     ----------
     x : object
-        With ``__dlpack__`` and ``__dlpack_device__``, on a CUDA device.
+        An array with ``__dlpack__`` and ``__dlpack_device__``, on a CUDA device.
     stream : int
         Work on this stream waits until the array has been computed.
     """

@@ -144,7 +144,7 @@ def _jobs_into_folder(paths: Sequence[str], folder: Path, recursive: bool) -> li
 
 
 def _can_filter(path: Path) -> bool:
-    """Whether a file is an image or a video by its suffix, or a DICOM file by its content."""
+    """Return whether a file is an image or a video by its suffix, or a DICOM file by its content."""
     if path.suffix.lower() in {**IMAGES, **VIDEOS}:
         return True
     try:

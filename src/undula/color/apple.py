@@ -106,7 +106,7 @@ def _bytes(image: ArrayLike) -> Array:
 
 
 def _quarter(pixels: Array) -> Array:
-    """Means of two rows, then of two columns, halves rounded upwards."""
+    """Return the means of two rows, then of two columns, halves rounded upwards."""
     wide = pixels.astype(np.uint16)
     rows = (wide[0::2] + wide[1::2] + 1) >> 1
     return ((rows[:, 0::2] + rows[:, 1::2] + 1) >> 1).astype(np.uint8)

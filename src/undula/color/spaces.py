@@ -56,7 +56,7 @@ class Space:
         return getattr(self, renamed[name])
 
     def mixing(self, channels: int) -> Mixing:
-        """The forward map for images of three channels, or of four, where alpha is copied."""
+        """Return the forward map for images of three channels, or of four, where alpha is copied."""
         weights = [(*row, *([0] * (channels - 3))) for row in self.weights]
         shifts = list(self.shifts)
         if channels == 4:
@@ -71,7 +71,7 @@ class Space:
         return Unmixing(self.inverse)
 
     def matrix(self) -> NDArray[np.float64]:
-        """The weights divided by ``2 ** shifts``."""
+        """Return the weights divided by ``2 ** shifts``."""
         return np.array(self.weights) / 2.0 ** np.array(self.shifts)[:, np.newaxis]
 
     @property
@@ -82,7 +82,7 @@ class Space:
 
 
 def _luma(red: float, blue: float) -> tuple[tuple[tuple[float, ...], ...], tuple[tuple[float, ...], ...]]:
-    """Matrices to and from luma and the blue and red differences, scaled to ±½."""
+    """Return the matrices to and from luma and the blue and red differences, scaled to ±½."""
     green = 1 - red - blue
     matrix = np.array([[red, green, blue], [-red, -green, 1 - blue], [1 - red, -green, -blue]])
     matrix[1] /= 2 * (1 - blue)

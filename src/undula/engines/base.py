@@ -1,4 +1,4 @@
-"""Engines: what computes transforms, and the table of them.
+"""The interface of engines, which compute transforms, and the table of all engines.
 
 An engine compiles a transform into an executable, which runs on arrays:
 
@@ -59,7 +59,7 @@ class EngineEntry(NamedTuple):
     numbered : bool
         Whether ``name:1`` stands for the second device.
     options : frozenset of str
-        Those of ``strategy``, ``scheme`` and ``method`` that callers may choose.
+        Which of ``strategy``, ``scheme`` and ``method`` callers may choose.
     """
 
     module: str
@@ -84,7 +84,7 @@ class Knobs:
     Parameters
     ----------
     pixels, warps, strip, prefetch, unroll, lockstep : int
-        Of the sliding strategy; see :class:`~undula.engines.gpu.emit.sliding.LaneGeometry`.
+        Parameters of the sliding strategy; see :class:`~undula.engines.gpu.emit.sliding.LaneGeometry`.
     tile : (int, int)
         Quads along and down a tile.
     """
@@ -158,7 +158,7 @@ class RunCache:
 
 
 class Engine(ABC):
-    """One device that runs transforms, and the library of the arrays that it takes.
+    """A device that compiles and runs transforms, for arrays of one library.
 
     An engine takes arrays of NumPy, unless a subclass overrides the methods on arrays.
 
@@ -167,9 +167,9 @@ class Engine(ABC):
     name : str
         The key in :data:`ENGINES`.
     library : ArrayLibrary
-        Whose arrays it takes.
+        The library of the arrays that it takes.
     exact : bool
-        Whether integers that do not fit on the way back are an error; otherwise they are clipped.
+        Whether an inverse raises an error for integers that do not fit; otherwise they are clipped.
     lifting : LiftingLimits
         The liftings that its kernels run; none by default.
     """
@@ -209,9 +209,9 @@ class Engine(ABC):
             Whether to compute samples from coefficients.
         tree : BandTree
         dtype : dtype
-            Of the coefficients.
+            Dtype of the coefficients.
         views : sequence of ArrayView or None
-            Of the arrays, in flat order, in any buffers; None for zeros. The reference needs none.
+            Views of the arrays, in flat order, in any buffers; None for zeros. The reference needs none.
         options : TransformOptions, optional
         """
 
@@ -233,12 +233,12 @@ class Engine(ABC):
         back, tree, dtype, options
             As for :meth:`compile`.
         arrays : sequence
-            In flat order; None for zeros. The samples may be smaller than those of the tree: these then are
-            padded with zeros. With a rule, the last array has its limits.
+            Arrays in flat order; None for zeros. The samples may be smaller than those of the tree, and are
+            then padded with zeros. With a rule, the last array has its limits.
         fresh : bool, default True
             Whether results are new arrays, which share no memory with others.
         cache : RunCache, optional
-            Of a plan.
+            What a plan keeps between runs.
         """
 
     # --- arrays -----------------------------------------------------------------------------------
@@ -340,7 +340,7 @@ class Engine(ABC):
         return results
 
     def memory_order(self, arrays: Sequence[Any]) -> list[int] | None:
-        """Return the order of axes in which to transform arrays; None for that which they have."""
+        """Return the order of axes in which to transform arrays; None to leave them as they are."""
         return None
 
     def check_options(self, **options: str) -> None:
@@ -355,7 +355,7 @@ class Engine(ABC):
 
 
 def integer_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the integers that coefficients of these are lifted in."""
+    """Return the dtype in which integer coefficients of a dtype are lifted."""
     signed = dtype.itemsize if dtype.kind == "i" else min(8, 2 * dtype.itemsize)
     return np.dtype(f"i{max(2, signed)}")
 
@@ -403,7 +403,7 @@ def _module(name: str) -> Any:
 
 
 def devices() -> dict[str, str]:
-    """Every device that transforms can run on, by the name that ``backend`` takes, and what it is.
+    """Return a description of each device that transforms can run on, by the name that ``backend`` takes.
 
     Examples
     --------

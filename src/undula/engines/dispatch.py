@@ -45,7 +45,7 @@ def engine_for(arrays: Sequence[Any], backend: str = "auto") -> Engine:
     Parameters
     ----------
     arrays : sequence
-        As the caller gave them; None among them is ignored.
+        Arrays as the caller passed them; None among them is ignored.
     backend : str
         ``auto``, or as :func:`~undula.engines.base.engine` takes it.
     """
@@ -89,7 +89,7 @@ def decompose(
     engine : Engine
     spec : TransformSpec
     x : array
-        Of the library of the engine.
+        The samples, an array of the engine's library.
     levels : int
     out : optional
         What the caller passed for the results.
@@ -99,9 +99,9 @@ def decompose(
     padded : tuple of int, optional
         A larger shape, up to which samples are padded with zeros.
     integers : dtype, optional
-        Of the coefficients of an LWT of integers.
+        Dtype of the coefficients of an LWT of integers.
     cache : RunCache, optional
-        Of a plan.
+        What a plan keeps between runs.
     """
     given, library = x, engine.library
     x = engine.samples(x) if integers is None else engine.integers(x, integers)
@@ -213,20 +213,20 @@ def recompose(
     coeffs : list
         Keyed; None in place of an array stands for zeros.
     shape : tuple of int, optional
-        Of the samples, where an odd length is asked for.
+        Shape of the samples, needed for odd lengths.
     out : array, optional
-        For the result.
+        Array for the result.
     options : TransformOptions, optional
     cut : tuple of int, optional
-        Of the corner of the samples to return.
+        Shape of the part of the samples to return, from the first sample on.
     dtype : dtype, optional
-        In which to transform; that of the coefficients if not given.
+        Dtype in which to transform; that of the coefficients if not given.
     result : dtype, optional
-        Of the samples, if it is not that of the coefficients.
+        Dtype of the samples, if it is not that of the coefficients.
     limits : array, optional
-        Of the rule in the options.
+        Limits of the threshold rule in the options.
     cache : RunCache, optional
-        Of a plan.
+        What a plan keeps between runs.
     """
     library = engine.library
     given = [band for band in arrays_of(coeffs) if band is not None]
@@ -292,7 +292,7 @@ def _check_integers(engine: Engine, spec: TransformSpec, coeffs: Sequence[Any], 
 
 
 def _surely_fit(spec: TransformSpec, coeffs: Sequence[Any], x: Array) -> bool:
-    """Whether integers of the dtype of ``x`` hold whatever such coefficients can lead to on the way back."""
+    """Return whether no integer on the way back from such coefficients can exceed the dtype of ``x``."""
     weights, error = _gains_back(spec, x.shape, len(coeffs) - 1, 8 * x.itemsize)
     return sum(map(mul, weights, cpu.largest_of(flat_bands(coeffs, spec.keys[1:]))), error) <= 1
 

@@ -38,7 +38,7 @@ _lock = Lock()
 
 
 def _forget() -> None:
-    """The child of a fork may find the lock taken by a thread that it does not have."""
+    """Make a new lock: a thread that the child of a fork does not have may hold the old one."""
     global _lock
     _lock = Lock()
 
@@ -48,7 +48,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _usual_limit() -> int:
-    """A sixteenth of the memory of the machine, and at most 1 GiB."""
+    """Return a sixteenth of the memory of the machine, at most 1 GiB."""
     try:
         whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -60,9 +60,9 @@ _limit = _usual_limit()
 
 
 def keep_memory(limit: int | None) -> None:
-    """Sets how many bytes of results that nobody uses any more are kept for the next ones.
+    """Set how many bytes of results that are no longer used are kept for later ones.
 
-    0 for none; None for a sixteenth of the machine's memory, and at most 1 GiB, as it is in the beginning.
+    0 keeps none; None stands for the default, a sixteenth of the machine's memory, at most 1 GiB.
 
     Examples
     --------
@@ -79,17 +79,17 @@ def keep_memory(limit: int | None) -> None:
 
 
 def kept_memory() -> int:
-    """How many bytes are kept at the moment."""
+    """Return how many bytes are kept at the moment."""
     with _lock:
         _settle()
         return _total
 
 
 def _give_back(lease: Any) -> None:
-    """The last array on a block is gone.
+    """Take back a block whose last array is gone.
 
-    That may happen at any time and anywhere, in the middle of an interrupt, too: so nothing is locked here,
-    and the block only joins those to be looked at by the next one who wants memory.
+    This may happen at any time, even during an interrupt. So nothing is locked here: the block only joins
+    those that the next allocation looks at.
     """
     block = getattr(lease, "block", None)
     if block is None:
@@ -102,7 +102,7 @@ def _give_back(lease: Any) -> None:
 
 
 def _settle() -> None:
-    """Puts what was given back with what is kept, and lets go of what was not used for longest."""
+    """Keep the blocks that were given back, and free those that were not used for longest."""
     global _total
     while _returned:
         block = _returned.popleft()
@@ -118,7 +118,7 @@ def _settle() -> None:
 
 
 def _taken(size: int) -> Array | None:
-    """A block of this size that is kept, if there is one."""
+    """Return a kept block of this size; None if there is none."""
     global _total
     try:
         # The end of a list of results gives the last one back first, so the first is wanted again first.
@@ -145,12 +145,12 @@ def _taken(size: int) -> Array | None:
 
 @lru_cache(maxsize=256)
 def _lease(size: int) -> Any:
-    """A type of objects on which arrays of so many bytes stand, and that notice when the last is gone."""
+    """Return a type of buffers of so many bytes, which notice when the last array on them is gone."""
     return type("Lease", (ctypes.c_char * size,), {"__del__": _give_back})
 
 
 def copy_bytes(target: Array, source: Array) -> None:
-    """Bytes from one place to another, by several threads where there are many."""
+    """Copy bytes, by several threads if there are many."""
     many = min(4, get_num_threads()) if source.nbytes >= LARGE else 1
     pieces = ranges(source.nbytes, many)
     run(lambda begin, end: np.copyto(target[begin:end], source[begin:end]), pieces)
@@ -162,7 +162,7 @@ def allocator(size: int) -> Callable[[tuple[int, ...], np.dtype[Any]], Array]:
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """An array with nothing in it yet, as ``np.empty`` makes them."""
+    """Return an uninitialised array, like ``np.empty``, in memory that is kept if there is some."""
     size = math.prod(shape) * dtype.itemsize
     if size < SMALL or not _limit:
         return np.empty(shape, dtype)

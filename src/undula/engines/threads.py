@@ -44,12 +44,12 @@ def _cores() -> int:
 
 
 def get_num_threads() -> int:
-    """How many threads a large transform uses."""
+    """Return how many threads a large transform uses."""
     return _requested_threads or _cores()
 
 
 def set_num_threads(count: int | None) -> None:
-    """Sets how many threads a large transform uses; None for one on each core.
+    """Set how many threads a large transform uses; None for one on each core.
 
     Results do not depend on it.
     """
@@ -62,7 +62,7 @@ def set_num_threads(count: int | None) -> None:
 
 
 def _forget() -> None:
-    """The child of a fork has no threads but its own."""
+    """Forget all threads: the child of a fork has only its own."""
     global _lock, _started, _jobs
     _lock, _started, _jobs = Lock(), 0, SimpleQueue()
 
@@ -72,12 +72,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def workers(samples: int) -> int:
-    """How many threads to use for so much work: one where handing it over would cost more than it saves."""
+    """Return how many threads to use for so many samples: one, if sharing them would not pay off."""
     return 1 if samples < WORTHWHILE else get_num_threads()
 
 
 def ranges(count: int, threads: int) -> list[tuple[int, int]]:
-    """``0 … count`` cut into one piece for each thread.
+    """Divide ``0 … count`` into one piece for each thread.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class _Job:
         self.left: SimpleQueue[None] = SimpleQueue()  # one entry for each helper that has gone
 
     def help(self) -> None:
-        """Works until no piece is left."""
+        """Work until no piece is left."""
         while True:
             try:
                 piece = self.pieces.popleft()
@@ -118,7 +118,7 @@ def _serve(jobs: SimpleQueue[_Job]) -> None:
 
 
 def run(work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> None:
-    """Calls ``work`` with each piece, on this thread and on others.
+    """Call ``work`` with each piece, on this thread and on others.
 
     Nobody works on a piece any more when this returns, not even after an interrupt: the arrays that pieces
     are about may go away then.
@@ -157,7 +157,7 @@ def run(work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> None:
 
 
 def _wait(queue: SimpleQueue[None], count: int) -> None:
-    """Takes so many entries, however often it is interrupted."""
+    """Take so many entries from a queue, however often this is interrupted."""
     while count:
         try:
             queue.get()

@@ -74,7 +74,7 @@ class FixedPoint:
         return sum((self._forward(n) ** 2 for n in self.low.values()), Fraction(0))
 
     def moments(self, count: int) -> list[Fraction]:
-        """The moments Σ tap · offset^p of the high-pass filter, for p = 0, …, count - 1."""
+        """Return the moments Σ tap · offset^p of the high-pass filter, for p = 0, …, count - 1."""
         first = min(self.high)
         return [
             sum((self._forward(n) * (offset - first) ** p for offset, n in self.high.items()), Fraction(0))
@@ -82,7 +82,7 @@ class FixedPoint:
         ]
 
     def matrix(self, length: int) -> list[list[Fraction]]:
-        """The matrix of one analysis level for an even length: the low band, then the high band."""
+        """Return the matrix of one analysis level for an even length: the low band, then the high band."""
         self._check_length(length)
         rows = [[Fraction(0)] * length for _ in range(length)]
         for band, taps in enumerate((self.low, self.high)):
@@ -92,7 +92,7 @@ class FixedPoint:
         return rows
 
     def matrix_back(self, length: int) -> list[list[Fraction]]:
-        """The matrix of one synthesis level for an even length."""
+        """Return the matrix of one synthesis level for an even length."""
         self._check_length(length)
         rows = [[Fraction(0)] * length for _ in range(length)]
         for band, taps in enumerate((self.low_back, self.high_back)):
@@ -104,7 +104,7 @@ class FixedPoint:
         return rows
 
     def error(self, length: int = 32) -> float:
-        """The largest entry, in magnitude, of synthesis times analysis minus the identity."""
+        """Return the largest entry, in magnitude, of synthesis times analysis minus the identity."""
         analysis, synthesis = (np.array(m(length), dtype=float) for m in (self.matrix, self.matrix_back))
         return float(np.abs(synthesis @ analysis - np.eye(length)).max())
 
@@ -223,7 +223,7 @@ class FixedPoint:
         return float(max(1.0, low ** (2 * max(0, level - 1)) * self.gain**2))
 
     def _sums(self, x: Array, taps: Taps, axis: int, first: int, count: int, step: int) -> NDArray[np.int32]:
-        """Σ n · x[first + step · k + offset] along an axis, for k < count; x must be padded."""
+        """Return Σ n · x[first + step · k + offset] along an axis, for k < count; x must be padded."""
         total = np.zeros((*x.shape[:axis], count, *x.shape[axis + 1 :]), np.int32)
         for offset, n in taps.items():
             begin = first + offset
@@ -319,7 +319,7 @@ def shift_rational(wavelet: Wavelet | str, bits: int = 8) -> FixedPoint:
 
 
 def _centred(op: AxisOp) -> bool:
-    """True if the filters are symmetric about the positions of their coefficients, 2k and 2k + 1."""
+    """Return True if the filters are symmetric about the positions of their coefficients, 2k and 2k + 1."""
     for band, taps in enumerate((op.analysis.low, op.analysis.high)):
         by_place = {op.analysis.start + j - band: tap for j, tap in enumerate(taps) if tap}
         if not all(math.isclose(tap, by_place.get(-p, 0.0), abs_tol=1e-12) for p, tap in by_place.items()):

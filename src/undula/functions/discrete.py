@@ -180,7 +180,7 @@ def _backward(
 
 
 def _all_alike(arrays: Sequence[Array]) -> bool:
-    """Whether all arrays are in C order and of one dtype that needs no conversion."""
+    """Return whether all arrays are in C order and of one dtype that needs no conversion."""
     dtype = arrays[0].dtype
     plain = all(a.dtype == dtype and a.flags.c_contiguous and a.flags.aligned and a.size for a in arrays)
     return plain and result_dtype(dtype) == dtype and dtype.isnative

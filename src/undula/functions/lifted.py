@@ -121,7 +121,7 @@ def _lwtn(
 
 
 def _is_image(x: Any, spec: TransformSpec, kept: np.dtype[Any] | None) -> TypeGuard[Array]:
-    """An image of unsigned integers whose rows the first level reads as they are."""
+    """Return whether this is an image of unsigned integers whose rows the first level can read."""
     return (
         isinstance(x, np.ndarray)
         and x.dtype in (np.uint8, np.uint16)
@@ -141,7 +141,7 @@ def storage(
     asked: DTypeLike | None,
     largest: Callable[[], int] | None,
 ) -> np.dtype[Any] | None:
-    """The integers that results are kept in; None for floats.
+    """Return the integers that results are kept in; None for floats.
 
     ``largest`` looks for the largest of the samples, where their dtype does not tell enough.
     """
@@ -193,7 +193,7 @@ def lwt2_of_channels(
     integer: bool,
     engine: Engine,
 ) -> list[Any]:
-    """The LWT of planes that are made of the channels of an image ``(H, W, C)`` in one piece.
+    """Compute the LWT of planes that are mixed from the channels of a contiguous image ``(H, W, C)``.
 
     ``largest`` is the largest number of a plane, ``integer`` says that planes are integers, else float32.
     """
@@ -230,7 +230,7 @@ def lwt2_of_channels(
 def channels_of_lwt2(
     coeffs: Sequence[Any], unmixing: Unmixing, wavelet: Names, mode: Any, engine: Engine, dtype: str
 ) -> Any:
-    """Channels ``(H, W, C)`` from coefficients of planes, on a device."""
+    """Compute channels ``(H, W, C)`` from coefficients of planes, on a device."""
     read = to_keys(coeffs, given_array)
     spec = transform_spec(3, wavelet, mode, (0, 1), lifted=True)
     options = TransformOptions(unmixing=unmixing)

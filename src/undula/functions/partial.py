@@ -52,7 +52,7 @@ def _line(data: ArrayLike, what: str) -> Array:
 def downcoef(
     part: str, data: ArrayLike, wavelet: Wavelet | str, mode: str | int = "symmetric", level: int = 1
 ) -> Array:
-    """The approximation (``"a"``) or the details (``"d"``) of one level of a line, alone.
+    """Compute only the approximation (``"a"``) or the details (``"d"``) of one level of a line.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def downcoef(
 
 
 def upcoef(part: str, coeffs: ArrayLike, wavelet: Wavelet | str, level: int = 1, take: int = 0) -> Array:
-    """What a line of approximation (``"a"``) or detail (``"d"``) coefficients contributes to the signal.
+    """Compute the signal that a line of approximation (``"a"``) or detail (``"d"``) coefficients contributes.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class FswavedecnResult:
         self[(0,) * self.ndim_transform] = values
 
     def detail_keys(self) -> list[tuple[int, ...]]:
-        """The names of all bands but the approximation."""
+        """Return the names of all bands but the approximation."""
         return [key for key in product(*(range(n + 1) for n in self.levels)) if any(key)]
 
     def _place(self, levels: tuple[int, ...] | int) -> tuple[slice, ...]:
@@ -210,7 +210,7 @@ def fswavedecn(
     levels: int | Sequence[int] | None = None,
     axes: Axes = None,
 ) -> FswavedecnResult:
-    """The fully separable DWT: all levels along one axis, then all along the next.
+    """Compute the fully separable DWT: all levels along one axis, then all along the next.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def fswavedecn(
 
 
 def fswaverecn(fswavedecn_result: FswavedecnResult) -> Array:
-    """The inverse of :func:`fswavedecn`."""
+    """Compute the inverse of :func:`fswavedecn`."""
     result = fswavedecn_result
     if not hasattr(result, "coeff_slices"):
         raise ArgumentTypeError(f"a result of fswavedecn is needed, got {type(result).__name__}")

@@ -78,7 +78,7 @@ class _Stage:
     # --- forward ----------------------------------------------------------------------------------
 
     def push(self, rows: Array, last: bool) -> tuple[int, dict[str, Array]]:
-        """The coefficients that are known with these rows, and the number of their first row."""
+        """Return the coefficients that are known with these rows, and the number of their first row."""
         self.kept = np.concatenate([self.kept, rows]) if len(self.kept) else rows
         count = len(self.kept)
         nothing = {key: np.empty((0, *self.band), self.dtype) for key in self.spec.keys}
@@ -178,7 +178,7 @@ class ForwardStream:
         self._open = True
 
     def push(self, rows: ArrayLike) -> list[Rows]:
-        """Takes one row or several, and gives the coefficients that are known now."""
+        """Take one row or several, and return the coefficients that are known now."""
         self._check()
         x = numpy_array(rows, "rows")
         x = x[np.newaxis] if x.shape == self.row else x
@@ -194,7 +194,7 @@ class ForwardStream:
         return self._run(np.array(x, dtype=self.dtype, order="C"), False)
 
     def finish(self) -> list[Rows]:
-        """Ends the image, and gives all coefficients that are left."""
+        """End the image, and return all coefficients that are left."""
         self._check()
         if not self.rows:
             raise ArgumentError("no rows were pushed")
@@ -223,7 +223,7 @@ class InverseStream:
     Parameters
     ----------
     width, wavelet, level, mode, dtype
-        As the :class:`ForwardStream` had them.
+        The arguments of the :class:`ForwardStream`.
     height : int, optional
         Height of the image, where it is known; without it an odd image comes back one row taller.
 
@@ -259,7 +259,7 @@ class InverseStream:
         self._open = True
 
     def push(self, part: Rows) -> Array:
-        """Takes some rows of coefficients of one level, and gives the rows of the image known now.
+        """Take some rows of coefficients of one level, and return the rows of the image that are known now.
 
         Levels may come in any order; of each, the rows from the top down.
         """
@@ -287,7 +287,7 @@ class InverseStream:
         return self._run(False)
 
     def finish(self) -> Array:
-        """Ends the image, and gives the rows that are left."""
+        """End the image, and return the rows that are left."""
         if not self._open:
             raise UndulaError("this stream is finished; make another one for the next image")
         self._open = False
@@ -316,14 +316,14 @@ class _Back(_Stage):
         self.bands = {key: np.empty((0, *self.band), dtype) for key in spec.keys}
 
     def known(self, key: str) -> int:
-        """How many rows of a band have come."""
+        """Return how many rows of a band have come."""
         return self.first + len(self.bands[key])
 
     def add(self, key: str, band: Array) -> None:
         self.bands[key] = np.concatenate([self.bands[key], band])
 
     def pull(self, last: bool) -> Array:
-        """The rows that are known now."""
+        """Return the rows that are known now."""
         count = min(len(band) for band in self.bands.values())
         height = 2 * count - self.taps + 2
         if height < 1:
@@ -350,7 +350,7 @@ class _Back(_Stage):
 
 
 def collect_rows(parts: Iterable[Rows]) -> list[Any]:
-    """All that a :class:`ForwardStream` gave, nested as :func:`undula.wavedec2` does."""
+    """Return all rows of a :class:`ForwardStream` as coefficients, nested as :func:`undula.wavedec2` does."""
     by_level: dict[int, dict[str, list[Array]]] = {}
     for number, _, bands in parts:
         for key, band in bands.items():

@@ -113,7 +113,7 @@ def _bits(pixels: str) -> int:
 
 @cache
 def is_filterable(pixels: str) -> bool:
-    """Whether each component has a plane of 8-bit samples, or of 9 to 16 bits in little-endian words."""
+    """Return whether components are planes of 8-bit samples, or of 9 to 16 bits in little-endian words."""
     pixel_format = _pixel_format(pixels)
     components = pixel_format.components
     sizes = {component.bits for component in components}
@@ -261,7 +261,7 @@ def _moving_streams(path: str | Path, indices: list[int], max_pixels: int | None
 
 
 def times_are_guessed(container: Any, stream: Any) -> bool:
-    """Whether packets have decoding times only, as in AVI, although frames are stored out of order."""
+    """Return whether packets have decoding times only, as in AVI, although frames are stored out of order."""
     return str(container.format.name) == "avi" and bool(stream.codec_context.has_b_frames)
 
 
@@ -344,7 +344,7 @@ class DecodedSpan:
         )
 
     def _is_damaged(self, min_end: float, max_end: float, of_stream: bool) -> bool:
-        """Whether packets are missing, or some gave no frames."""
+        """Return whether packets are missing, or some gave no frames."""
         index = self._stream.index
         _, stream_end, file_end = _packet_ends(self._path, index)
         if stream_end > max_end:

@@ -359,7 +359,7 @@ def _set_monochrome(dataset: Any, picture: Picture) -> None:
 
 
 def _has_embedded_overlays(dataset: Any) -> bool:
-    """Whether unused bits of the cells contain overlays."""
+    """Return whether unused bits of the cells contain overlays."""
     groups = range(0x6000, 0x6020, 2)
     return any((group, 0x0102) in dataset and (group, 0x3000) not in dataset for group in groups)
 

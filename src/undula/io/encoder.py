@@ -93,7 +93,7 @@ def _real_time_threads() -> set[int]:
 
 
 def _keeps_range(name: str, kind: str) -> bool:
-    """Whether the stream or the container stores that samples are full-range."""
+    """Return whether the stream or the container stores that samples are full-range."""
     return kind in FULL_RANGE_IN_CONTAINER or name in FULL_RANGE_IN_STREAM
 
 

@@ -94,7 +94,7 @@ def detect_kind(path: Path) -> str | None:
 
 
 def _is_bare_dicom(head: bytes) -> bool:
-    """Whether a file starts with two elements of group 8 in ascending order: DICOM without a preamble."""
+    """Return whether a file is DICOM without a preamble: it starts with two ascending elements of group 8."""
     if len(head) < 8 or head[:2] != b"\x08\0":
         return False
     explicit = head[4:6].isalpha() and head[4:6].isupper()
@@ -148,7 +148,7 @@ def short_message(error: BaseException) -> str:
 
 
 def same_file(a: Path, b: Path) -> bool:
-    """Whether two paths refer to the same file."""
+    """Return whether two paths refer to the same file."""
     try:
         return a.samefile(b)
     except OSError:

@@ -82,7 +82,7 @@ def check_declared(path: Path, kind: str, max_pixels: int | None) -> None:
 
 
 def _png_chunks(data: Data) -> Iterator[tuple[bytes, int, int]]:
-    """The name, start and length of each chunk of a PNG."""
+    """Yield the name, start and length of each chunk of a PNG."""
     offset = 8
     while offset + 8 <= len(data):
         (length,) = struct.unpack_from(">I", data, offset)
@@ -203,7 +203,7 @@ def codestream_size(data: Data) -> DeclaredSize | None:
 
 
 def inflates_beyond(data: bytes, max_bytes: int, bits: int = zlib.MAX_WBITS) -> bool:
-    """Whether deflated data decompress to more than so many bytes; the result is discarded."""
+    """Return whether deflated data decompress to more than so many bytes; the result is discarded."""
     return _decompresses_beyond(zlib.decompressobj(bits), data, max_bytes)
 
 
@@ -254,7 +254,7 @@ def check_tiff(path: Path, series: Any, max_pixels: int | None) -> None:
 
 
 def _array_sizes(path: Path, kind: str) -> list[tuple[int, int]]:
-    """The number of elements and of bytes of each array in a file."""
+    """Return the number of elements and of bytes of each array in a file."""
     with path.open("rb") as file:
         if kind == "npy":
             return [_array_size(file)]

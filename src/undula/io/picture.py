@@ -199,7 +199,7 @@ class Picture:
         return np.asarray(page[..., self._indices(alpha=False)].mean(axis=-1))
 
     def _indices(self, alpha: bool) -> list[int]:
-        """The indices of the alpha channels, or of all others."""
+        """Return the indices of the alpha channels, or of all others."""
         return [index for index, name in enumerate(self.channels) if (name in ALPHA) == alpha]
 
     def _about_without_photometric(self) -> dict[str, Any]:

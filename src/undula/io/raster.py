@@ -326,7 +326,7 @@ _DEEP_FORMATS = {"rgb48": RGB, "ya16": ("grey", ALPHA[0]), "rgba64": (*RGB, ALPH
 
 
 def _has_deep_colors(path: Path) -> bool:
-    """Whether a JPEG 2000 file has several channels of more than 8 bits."""
+    """Return whether a JPEG 2000 file has several channels of more than 8 bits."""
     data = path.read_bytes()
     start = data.find(b"\xff\x4f\xff\x51")
     channels, depth = struct.unpack_from(">HB", data, start + 40)

@@ -169,7 +169,7 @@ def sample(name: str, folder: str | Path | None = None) -> Path:
 
 @cache
 def _default_folder() -> Path:
-    """A folder for temporary files that belongs to this user and that no one else can write to."""
+    """Return a folder for temporary files that belongs to this user and that no one else can write to."""
     folder = Path(tempfile.gettempdir()) / f"undula-samples-{_user()}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)

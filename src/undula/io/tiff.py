@@ -86,7 +86,7 @@ def read_tiff(path: Path, kind: str, max_pixels: int | None = None) -> Picture:
 
 
 def _name(value: Any) -> str:
-    """The name of a member of tifffile's enumerations, or an unknown number as text."""
+    """Return the name of a member of tifffile's enumerations, or an unknown number as text."""
     return str(getattr(value, "name", value))
 
 

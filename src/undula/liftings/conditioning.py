@@ -58,7 +58,7 @@ class Conditioning:
 
 
 def round_trip_error(lifting: Lifting) -> float:
-    """The root mean square error of forward and inverse in float32, for periodic white noise."""
+    """Return the root mean square error of forward and inverse in float32, for periodic white noise."""
     noise = np.random.default_rng(0).standard_normal((2, _NOISE_SAMPLES)).astype(np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
         restored = _run(lifting.inverse(), _run(lifting, noise))

@@ -93,7 +93,7 @@ def _row(matrix: PolyphaseMatrix, row: int) -> _Row:
 
 
 def _chains(start: _Row, keep: int, noise: float) -> list[tuple[tuple[int, _Poly], ...]]:
-    """The cheapest sequences of quotients that leave a monomial at ``keep`` and zero at the other entry."""
+    """Return the cheapest sequences of quotients that leave a monomial at ``keep`` and zero elsewhere."""
     done: list[_Row] = []
     beam = [start]
     while beam:
@@ -135,12 +135,12 @@ def _divisions(row: _Row, keep: int, noise: float) -> Iterator[_Row]:
 
 
 def _distance(quotient: _Poly) -> int:
-    """The distance from the changed sample to the furthest source, in pairs of samples."""
+    """Return the distance from the changed sample to the furthest source, in pairs of samples."""
     return max(0, -quotient.low, quotient.low + len(quotient.taps) - 1)
 
 
 def _divide(large: _Poly, small: _Poly, cleared: int) -> tuple[_Poly, _Poly]:
-    """Quotient and remainder, clearing ``cleared`` terms at the low end and the others at the high end."""
+    """Return quotient and remainder; ``cleared`` terms are cleared at the low end, others at the high end."""
     remainder, width = list(large.taps), len(small.taps)
     count = len(remainder) - width + 1
     quotient: list[Number] = [Fraction(0)] * count
@@ -157,7 +157,7 @@ def _divide(large: _Poly, small: _Poly, cleared: int) -> tuple[_Poly, _Poly]:
 
 
 def _all_but(large: _Poly, small: _Poly, kept: int) -> tuple[_Poly, _Poly]:
-    """Division by a monomial that leaves one term of ``large`` as the remainder."""
+    """Divide by a monomial, so that one term of ``large`` is left as the remainder."""
     tap = small.taps[0]
     quotient = [Fraction(0) if k == kept else value / tap for k, value in enumerate(large.taps)]
     return (
@@ -167,7 +167,7 @@ def _all_but(large: _Poly, small: _Poly, kept: int) -> tuple[_Poly, _Poly]:
 
 
 def _borrow(small: _Poly) -> tuple[_Poly, _Poly]:
-    """The quotient that turns a zero entry at the kept position into 1."""
+    """Return the quotient that turns a zero entry at the kept position into 1."""
     return _Poly(-small.low, (-1 / small.taps[0],)), _Poly(0, (Fraction(1),))
 
 
@@ -190,6 +190,6 @@ def _finish(matrix: PolyphaseMatrix, steps: Sequence[LiftingStep], row: int, noi
 
 
 def _leading(entry: Laurent) -> Laurent | None:
-    """The monomial that an entry equals up to float noise, or None."""
+    """Return the monomial that an entry equals up to float noise, or None."""
     cleaned = entry.chop(1e-6 * entry.max_abs())
     return cleaned if cleaned.is_monomial else None

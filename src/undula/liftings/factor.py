@@ -107,7 +107,7 @@ def _candidates(wavelet: Wavelet) -> Iterator[Lifting]:
 
 
 def _checked(chains: Iterable[Lifting], matrix: PolyphaseMatrix) -> Iterator[Lifting]:
-    """The candidates whose product is the matrix, each with the better numbering of H."""
+    """Yield the candidates whose product is the matrix, each with the better numbering of H."""
     for chain in chains:
         residual = chain.matrix().distance(matrix)
         if residual <= MAX_RESIDUAL:

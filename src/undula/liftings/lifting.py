@@ -64,11 +64,11 @@ class LiftingStep:
         return PolyphaseMatrix([[1, self.filter], [0, 1]])
 
     def inverse(self) -> LiftingStep:
-        """The inverse step, which subtracts."""
+        """Return the inverse step, which subtracts."""
         return LiftingStep(self.kind, -self.filter)
 
     def adjoint(self) -> LiftingStep:
-        """The adjoint step: the other kind, with the filter reversed."""
+        """Return the adjoint step: the other kind, with the filter reversed."""
         return LiftingStep("update" if self.is_predict else "predict", self.filter.reverse())
 
     def __str__(self) -> str:
@@ -211,12 +211,12 @@ class Lifting:
     # --- derivation -------------------------------------------------------------------------------
 
     def matrix(self) -> PolyphaseMatrix:
-        """The polyphase matrix on ``[x[2n], x[2n + 1]]``: the product of all steps."""
+        """Return the polyphase matrix on ``[x[2n], x[2n + 1]]``: the product of all steps."""
         chain = [self.before, *(step.matrix for step in self.steps), self.after]
         return PolyphaseMatrix.product(chain, 2)
 
     def inverse(self) -> Lifting:
-        """The inverse lifting: negated steps in reverse order."""
+        """Return the inverse lifting: negated steps in reverse order."""
         return Lifting(
             tuple(step.inverse() for step in reversed(self.steps)),
             after=self.before.inverse(),
@@ -224,7 +224,7 @@ class Lifting:
         )
 
     def adjoint(self) -> Lifting:
-        """The lifting of the adjoint operator."""
+        """Return the lifting of the adjoint operator."""
         return Lifting(
             tuple(step.adjoint() for step in reversed(self.steps)),
             after=self.before.adjoint(),
@@ -232,11 +232,11 @@ class Lifting:
         )
 
     def wavelet(self, name: str = "") -> Wavelet:
-        """The wavelet of this lifting, with bands aligned as in PyWavelets."""
+        """Return the wavelet of this lifting, with bands aligned as in PyWavelets."""
         return Wavelet.from_polyphase(self.matrix(), name)
 
     def on_line(self) -> Lifting:
-        """The same steps and scaling, with the low band at 2n and the high band at 2n + 1.
+        """Return the same steps and scaling, with the low band at 2n and the high band at 2n + 1.
 
         This is the non-expansive transform.
         """
@@ -249,7 +249,7 @@ class Lifting:
         )
 
     def shifted(self) -> Lifting:
-        """The same lifting with ``H`` renumbered: ``H[n]`` before ``L[n]`` instead of after it, or back."""
+        """Return the lifting with ``H`` renumbered: ``H[n]`` before ``L[n]`` instead of after it, or back."""
         move = 1 if self.odd > 0 else -1
         renumber = PolyphaseMatrix.diagonal([1, Laurent.monomial(move)])
         steps = tuple(
@@ -264,7 +264,7 @@ class Lifting:
         )
 
     def mirrored(self) -> Lifting:
-        """The same steps with L and H, and so predicts and updates, exchanged."""
+        """Return the same steps with L and H, and so predicts and updates, exchanged."""
         steps = tuple(
             LiftingStep("update" if step.is_predict else "predict", step.filter) for step in self.steps
         )
@@ -277,7 +277,7 @@ class Lifting:
         return sum(max(0, -low) + max(0, high) for low, high in supports)
 
     def pairs(self) -> tuple[tuple[Laurent, Laurent], ...]:
-        """The filters as pairs (predict, update), padded with zero filters at the ends."""
+        """Return the filters as pairs (predict, update), padded with zero filters at the ends."""
         zero = Laurent({}, 1)
         pairs: list[tuple[Laurent, Laurent]] = []
         predict: Laurent | None = None

@@ -66,7 +66,7 @@ def factor(matrix: PolyphaseMatrix) -> Iterator[Lifting]:
 
 
 def matrix_support(matrix: PolyphaseMatrix) -> tuple[int, int]:
-    """Lowest and highest exponent of any entry."""
+    """Return the lowest and highest exponent of any entry."""
     supports = [entry.support[0] for row in matrix.rows for entry in row if entry]
     return min(low for low, _ in supports), max(high for _, high in supports)
 
@@ -79,7 +79,7 @@ def _rotation(angle: float) -> Matrix:
 
 
 def _angle(left: Matrix, right: Matrix) -> float:
-    """The angle, at most a quarter turn, that minimises ``left`` in column L and ``right`` in column H.
+    """Return the angle, up to a quarter turn, that minimises ``left`` in column L and ``right`` in column H.
 
     Both vanish for exact rotations; for rounded filters, the sum of their squares is minimal.
     """

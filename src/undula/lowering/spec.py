@@ -66,7 +66,7 @@ class TransformSpec:
         return hash((self.lifted, self.axes, self.wavelets, self.modes))
 
     def __hash__(self) -> int:
-        """Cached: executables are looked up by it."""
+        """Return the hash, which is computed once: executables are looked up by it."""
         return self._hash
 
     @cached_property
@@ -147,7 +147,7 @@ def exact_types(argument: Any) -> Any:
 
 
 def is_exact_key(*arguments: Any) -> bool:
-    """Whether a cache may keep something for arguments: none could compare equal to one of another type."""
+    """Return whether a cache may keep arguments: none could compare equal to one of another type."""
     types = map(exact_types, arguments)
     return all(_EXACT_TYPES.issuperset(t if isinstance(t, tuple) else (t,)) for t in types)
 
@@ -173,7 +173,7 @@ class BandTree:
         return hash((self.spec, self.sample_shapes))
 
     def __hash__(self) -> int:
-        """Cached: executables are looked up by it."""
+        """Return the hash, which is computed once: executables are looked up by it."""
         return self._hash
 
     @staticmethod

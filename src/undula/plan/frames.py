@@ -30,10 +30,10 @@ class FrameSlot:
     ----------
     device : CudaDevice
     prepared : CudaProgram
-        For arrays in C order.
+        The program, prepared for arrays in C order.
     samples : (shape, dtype)
     bands : list of (shape, dtype)
-        In flat order.
+        Shapes and dtypes of the bands, in flat order.
     """
 
     def __init__(
@@ -98,9 +98,9 @@ def frames(
     ----------
     arrays : iterable
     check : function
-        That raises an error for arrays of another shape or dtype.
+        A function that raises an error for arrays of another shape or dtype.
     new_slot : function
-        That returns another :class:`FrameSlot`.
+        A function that returns another :class:`FrameSlot`.
     depth : int
         The number of slots.
     """

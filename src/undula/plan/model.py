@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Ceilings", "PlanCost", "Prediction", "ceilings", "cost", "predict"]
 
 TERMS = ("call", "start", "memory", "arithmetic", "exchange", "barriers", "transfer")
-MOST = 6.0  # Times a term may be off before nobody believes that it alone was wrong.
+MAX_FACTOR = 6.0  # A term that would have to be off by more does not explain a measured time.
 
 
 class PlanCost(NamedTuple):
@@ -50,7 +50,7 @@ class PlanCost(NamedTuple):
 
 
 class LevelWork(NamedTuple):
-    """A level: its samples, how often it goes through memory, and what it needs for a sample."""
+    """The work of a level: its samples, its passes over memory, and what it needs for each sample."""
 
     samples: int
     bytes: int
@@ -106,10 +106,10 @@ class Prediction:
         return max(self.terms, key=lambda name: self.terms[name])
 
     def off(self, seconds: float, tolerance: float = 0.3) -> str | None:
-        """Which term explains a measured time that is off by more than a tolerance; None if it is not.
+        """Return which term explains a measured time that is off by more than a tolerance; None if it is not.
 
-        Of all terms the one is named whose smallest change would make the model right; none, where each would
-        have to be many times as long or as short.
+        The term is the one whose smallest change would make the model right. No term explains the time if
+        each would have to be many times as long or as short.
         """
         if not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
             raise ArgumentError(f"a measured time is a number of seconds above zero, got {seconds!r}")
@@ -127,12 +127,12 @@ class Prediction:
         return f"{name} took {factor:.1f} times what the model has"
 
     def _factor(self, name: str, seconds: float) -> float | None:
-        """What a term would have to be multiplied by for the sum to be right."""
+        """Return the factor of a term with which the sum would be right; None if there is none."""
 
         def total(factor: float) -> float:
             return _together({**self.terms, name: self.terms[name] * factor}, self.adds)
 
-        low, high = 1 / MOST, MOST
+        low, high = 1 / MAX_FACTOR, MAX_FACTOR
         if not total(low) <= seconds <= total(high):
             return None
         for _ in range(60):
@@ -167,9 +167,9 @@ def strategy(plan: Plan) -> Strategy:
 
 
 def passes(plan: Plan) -> Iterator[LevelWork]:
-    """What each level needs, finest first."""
+    """Yield what each level needs, finest first."""
     wavelet = plan.spec.wavelets[0]
-    parts = 2 if plan.dtype.kind == "c" else 1  # (numbers that each are two)
+    parts = 2 if plan.dtype.kind == "c" else 1  # A complex number is two real ones.
     distribution = strategy(plan)
     for number, (shape, operators) in enumerate(plan.operators()):
         samples = math.prod(shape)
@@ -185,12 +185,12 @@ def passes(plan: Plan) -> Iterator[LevelWork]:
 
 
 def _source_size(plan: Plan) -> int:
-    """Bytes of a sample as it is read first."""
+    """Return the size in bytes of a sample as it is first read."""
     return np.dtype(plan.source_dtype).itemsize
 
 
 def cost(plan: Plan) -> PlanCost:
-    """What one run forward costs."""
+    """Return what one run forward costs."""
     levels = list(passes(plan))
     return PlanCost(
         sum(level.bytes for level in levels),
@@ -203,12 +203,13 @@ def cost(plan: Plan) -> PlanCost:
 
 
 def ceilings(device: str = "cpu", again: bool = False) -> Ceilings:
-    """What a device can do at most: measured the first time, and remembered.
+    """Return what a device can do at most: measured the first time, and remembered.
 
     Parameters
     ----------
     device : str
-        As ``backend`` takes it: ``"cpu"``, ``"cuda"``, ``"opencl:1"``; :func:`undula.devices` lists them.
+        Name of a device, as ``backend`` takes it: ``"cpu"``, ``"cuda"``, ``"opencl:1"``.
+        :func:`undula.devices` lists them.
     again : bool
         Measure anew. Do so on a machine that has nothing else to do.
 
@@ -224,7 +225,7 @@ def ceilings(device: str = "cpu", again: bool = False) -> Ceilings:
 
 
 def _call() -> tuple[float, float]:
-    """What a call of a plan costs the processor, whatever it has to do, and what each further level does.
+    """Measure the seconds that a call of a plan takes on the host, and those of each further level.
 
     Arrays change from call to call: with the same ones again it would be less.
     """
@@ -243,7 +244,7 @@ def _next(plan: Plan, turns: Iterator[Any], coeffs: list[Any]) -> None:
 
 
 def predict(plan: Plan, device: str | Ceilings | None = None, *, transfers: bool = False) -> Prediction:
-    """How long one run of a plan should take; see :meth:`undula.Plan.predict`."""
+    """Predict how long one run of a plan takes; see :meth:`undula.Plan.predict`."""
     if plan.backend == "reference":
         raise ArgumentError(
             "backend 'reference' is there to be right, and has no model; 'cpu' and devices have"

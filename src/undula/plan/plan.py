@@ -70,8 +70,8 @@ class Plan:
         How the work is laid over a device; see ``docs/gpu.md``. ``auto`` slides, and has tiles for levels
         that are too small for it; the plan then tells which of them it has.
     scheme : str
-        ``auto``, or one of ``undula.SCHEMES``.
-        By which scheme two axes are transformed: for strategy ``tiled``, and for the reference.
+        The scheme by which two axes are transformed, for strategy ``tiled`` and for the reference: ``auto``,
+        or one of ``undula.SCHEMES``.
     method : "auto", "lifting" or "filters"
         What is done along an axis, on a device.
     square : bool
@@ -183,7 +183,7 @@ class Plan:
         return self.engine.operators(self.tree, self._real(), self.options)
 
     def _real(self) -> np.dtype[Any]:
-        """What a level is asked for in: its lines depend on the precision alone."""
+        """Return the dtype by which operators are chosen, which depend on the precision alone."""
         return np.dtype(np.float32 if self.dtype == np.float16 else self.dtype)
 
     @property
@@ -192,7 +192,7 @@ class Plan:
         return from_keys(self._shapes, self._form)
 
     def empty(self) -> list[Any]:
-        """NumPy arrays for the coefficients, with nothing in them yet: for ``out=``."""
+        """Return uninitialised NumPy arrays for the coefficients, to be passed as ``out=``."""
         made: list[Any] = [np.empty(self._shapes[0], self.dtype)]
         made += [{key: np.empty(s, self.dtype) for key, s in part.items()} for part in self._shapes[1:]]
         return from_keys(made, self._form)
@@ -200,7 +200,7 @@ class Plan:
     # --- running ----------------------------------------------------------------------------------
 
     def forward(self, x: Any, out: Sequence[Any] | None = None) -> list[Any]:
-        """The coefficients, as ``wavedec``, ``wavedec2`` or ``wavedecn`` would give them for so many axes."""
+        """Return the coefficients, as ``wavedec``, ``wavedec2`` or ``wavedecn`` does for so many axes."""
         cache = self._caches[False, None]
         if out is not None and cache.repeat is not None:
             bands = flat_as(out, self._form, self.spec.keys[1:])
@@ -245,13 +245,13 @@ class Plan:
     def inverse(
         self, coeffs: Sequence[Any], out: Any = None, *, rule: str | None = None, limits: Any = None
     ) -> Any:
-        """The samples, in the shape of the plan; None in place of coefficients stands for zeros.
+        """Return the samples, in the shape of the plan; None in place of coefficients stands for zeros.
 
         Parameters
         ----------
         coeffs : list
         out : array, optional
-            For the result.
+            Array for the result.
         rule : str, optional
             What is done to details while they are read: ``soft``, ``hard``, ``garrote``, ``firm``,
             ``greater``, ``less``, or ``gain``. On a device that costs nothing.
@@ -294,7 +294,7 @@ class Plan:
         return engine.restore(x, next(filter(_is_array, arrays_of(bands)))) if out is None else out
 
     def frames(self, arrays: Iterable[Any], depth: int = 3) -> Iterator[list[Any]]:
-        """The coefficients of many NumPy arrays, one after the other, as they come.
+        """Yield the coefficients of many NumPy arrays, one after the other, as they come.
 
         On a CUDA device some frames are on their way there or back while another one is transformed.
 
@@ -319,7 +319,7 @@ class Plan:
             yield from_keys(self.tree.by_key(bands), self._form)
 
     def resident(self, rule: str | None = None, limit: float = 0.0) -> Resident:
-        """Arrays of this plan on its device, to run it without moving them, for instance to measure it.
+        """Return arrays of this plan on its device, to run it without transfers, for instance to measure it.
 
         Parameters
         ----------
@@ -331,7 +331,7 @@ class Plan:
     # --- looking ----------------------------------------------------------------------------------
 
     def program(self, back: bool, rule: str | None = None) -> DeviceExecutable:
-        """The program of a plan for a device, for arrays in C order, ready to run.
+        """Return the program of a plan for a device, for arrays in C order, ready to run.
 
         Parameters
         ----------
@@ -372,7 +372,7 @@ class Plan:
         return model.cost(self)
 
     def predict(self, device: str | Ceilings | None = None, *, transfers: bool = False) -> Prediction:
-        """How long one run forward should take at least: what it needs, over what a device can do at most.
+        """Predict how long one run forward takes at least: what it needs, over what a device can do at most.
 
         The way back needs as many bytes and operations.
 
@@ -382,7 +382,7 @@ class Plan:
             A device by name, or what :func:`undula.ceilings` found of one, here or elsewhere; the plan's own
             if not given. A device is measured the first time, which takes some seconds, and remembered.
         transfers : bool
-            With bringing samples to the device, and coefficients back.
+            Whether to include the copies of samples to the device, and of coefficients to the host.
 
         Returns
         -------

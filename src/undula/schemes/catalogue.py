@@ -172,7 +172,7 @@ def _split(filt: Laurent) -> tuple[Laurent, Laurent]:
 
 
 def _symbols(cell: str) -> Iterator[tuple[str, bool]]:
-    """The operators in an entry such as ``-UU*``, each with True if it is vertical."""
+    """Yield the operators in an entry such as ``-UU*``, each with True if it is vertical."""
     for place, letter in enumerate(cell):
         if letter in "PUV":
             yield letter, cell[place + 1 : place + 2] == "*"
@@ -193,7 +193,7 @@ def _renamed(cell: str, names: dict[str, str]) -> str:
 
 
 def _convolution(wavelet: Wavelet | Lifting, title: str) -> Scheme:
-    """Four two-dimensional filters: the polyphase matrix, including the scaling, in one stage."""
+    """Return four two-dimensional filters: the polyphase matrix, with the scaling, in one stage."""
     if isinstance(wavelet, Wavelet):
         matrix, inverse = wavelet.polyphase, wavelet.synthesis
     else:

@@ -51,14 +51,14 @@ class Factor:
         return self.matrix.is_scalar
 
     def inverse(self) -> Factor:
-        """The inverse factor."""
+        """Return the inverse factor."""
         if self.inverse_of is not None:
             return self.inverse_of
         inverse = self.matrix.inverse() if self.known_inverse is None else self.known_inverse
         return Factor(f"({self.label})⁻¹", inverse, known_inverse=self.matrix, inverse_of=self)
 
     def adjoint(self) -> Factor:
-        """The factor of the adjoint operator."""
+        """Return the factor of the adjoint operator."""
         if self.adjoint_of is not None:
             return self.adjoint_of
         inverse = None if self.known_inverse is None else self.known_inverse.adjoint()
@@ -146,12 +146,12 @@ class Scheme:
     # --- calculating ------------------------------------------------------------------------------
 
     def matrix(self) -> PolyphaseMatrix:
-        """The 4×4 polyphase matrix: the product of all factors."""
+        """Return the 4×4 polyphase matrix: the product of all factors."""
         chain = [self.before, *(factor.matrix for factor in self.factors), self.after]
         return PolyphaseMatrix.product(chain, 4)
 
     def inverse(self) -> Scheme:
-        """The scheme of the inverse transform."""
+        """Return the scheme of the inverse transform."""
         return self._with_factors(
             _derived_name("inverse", self.name),
             (factor.inverse() for factor in reversed(self.factors)),
@@ -160,7 +160,7 @@ class Scheme:
         )
 
     def adjoint(self) -> Scheme:
-        """The scheme of the adjoint operator, which propagates gradients."""
+        """Return the scheme of the adjoint operator, which propagates gradients."""
         return self._with_factors(
             _derived_name("adjoint", self.name),
             (factor.adjoint() for factor in reversed(self.factors)),
@@ -174,7 +174,7 @@ class Scheme:
         return Scheme(name, self.wavelet, tuple(factors), after, before, self.polynomials)
 
     def __len__(self) -> int:
-        """Number of stages."""
+        """Return the number of stages."""
         return len(self.stages)
 
     def __iter__(self) -> Iterator[SchemeStage]:
@@ -225,7 +225,7 @@ class Scheme:
     # --- showing ----------------------------------------------------------------------------------
 
     def formula(self) -> str:
-        """The scheme as a formula, with the first stage on the right and ``|`` for each barrier.
+        """Return the scheme as a formula, with the first stage on the right and ``|`` for each barrier.
 
         ``E`` selects the samples of L and H, and ``Z`` scales the bands; identities are omitted.
 
@@ -257,7 +257,7 @@ class Scheme:
 
 
 def _derived_name(how: str, name: str) -> str:
-    """``inverse of sweldens`` for ``sweldens``, and vice versa."""
+    """Return ``inverse of sweldens`` for ``sweldens``, and vice versa."""
     return name.removeprefix(f"{how} of ") if name.startswith(f"{how} of ") else f"{how} of {name}"
 
 

@@ -66,7 +66,7 @@ class MemoryBudget:
         self._wake()
 
     def can_lend(self, nbytes: int) -> bool:
-        """Whether so many bytes can be lent, possibly after waiting."""
+        """Return whether so many bytes can be lent, possibly after waiting."""
         return nbytes <= max(SMALL_WORK_BYTES, self.total - self.held)
 
     @asynccontextmanager

@@ -128,7 +128,7 @@ def apply_control(stage: FilterStage, control: Control, value: Any, levels: int,
 
 
 def _spread(value: Any, levels: int) -> tuple[Any, ...]:
-    """A value for each level; levels without one get that of the coarsest level before them."""
+    """Return a value for each level; levels without one get that of the coarsest level before them."""
     values = list(value) if isinstance(value, tuple) else [value]
     return tuple((values + [values[-1]] * levels)[:levels])
 

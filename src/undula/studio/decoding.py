@@ -217,7 +217,7 @@ def _use_one_heap() -> None:
 
 
 def _display_range(pixels: Array) -> tuple[float, float]:
-    """Values displayed as black and white: the range of the type for 8 bits, and of the data otherwise."""
+    """Return the values displayed as black and white: the range of the type for 8 bits, else of the data."""
     if pixels.dtype == np.uint8:
         return 0.0, 255.0
     finite = pixels[np.isfinite(pixels)] if pixels.dtype.kind == "f" else pixels
@@ -231,7 +231,7 @@ def _display_range(pixels: Array) -> tuple[float, float]:
 
 
 def _dicom_window(dataset: Any, low: float, high: float) -> tuple[float, float]:
-    """The display window of a DICOM file, in stored values; ``low`` and ``high`` if it has none."""
+    """Return the display window of a DICOM file, in stored values; ``low`` and ``high`` if it has none."""
     with suppress(TypeError, ValueError, IndexError, ArithmeticError):
         center, width = get_element(dataset, "WindowCenter"), get_element(dataset, "WindowWidth")
         if center is None or width is None:
@@ -276,7 +276,7 @@ def _read_picture(path: Path, limit: int) -> tuple[dict[str, Any], Array]:
 
 
 def _dicom_rate(dataset: Any) -> float:
-    """Frames per second of a DICOM clip; 0 for other DICOM files."""
+    """Return the frames per second of a DICOM clip; 0 for other DICOM files."""
     for name, convert in (
         ("RecommendedDisplayFrameRate", float),
         ("CineRate", float),

@@ -65,7 +65,7 @@ def keys_dialog() -> Any:
 
 
 def _stem(shown: Input) -> str:
-    """The name of an input without its suffix, for file names."""
+    """Return the name of an input without its suffix, for file names."""
     sample = shown.source.partition(":")[2] if shown.source.startswith("sample:") else ""
     return sample or Path(shown.name).stem
 
@@ -112,7 +112,7 @@ def _copy(text: str) -> None:
 
 
 def _file_suffix(shown: Input) -> str:
-    """The suffix for a result with all frames."""
+    """Return the suffix for a result with all frames."""
     suffixes = export_suffixes(shown.kind, str(shown.first_frame.dtype))
     if shown.format == "dicom":
         return ".dcm"

@@ -36,7 +36,7 @@ TOKEN_REQUIRED = "a token is required: open the address that the Studio printed 
 
 
 def is_local(host: str) -> bool:
-    """Whether an address is reachable from this machine only."""
+    """Return whether an address is reachable from this machine only."""
     return host in LOCAL or host.startswith("127.")
 
 
@@ -76,7 +76,7 @@ class Guard:
         return self._ticket
 
     def _is_own_address(self, netloc: str) -> bool:
-        """Whether a host and port are this server's; the host is not checked if any is allowed."""
+        """Return whether a host and port are this server's; the host is not checked if any is allowed."""
         name, colon, port = netloc.rpartition(":")
         if not colon or (netloc.endswith("]")):
             name, port = netloc, "80"

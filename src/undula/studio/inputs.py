@@ -180,7 +180,7 @@ class Camera(Input):
 
 
 def _stored_range(parts: Any) -> StoredRange | None:
-    """The range of values that the file format can store, as the decoder describes it."""
+    """Return the range of values that the file format can store, as the decoder describes it."""
     if parts is None:
         return None
     low, high, padding = parts

@@ -223,7 +223,7 @@ def _strips(x: Array, margin: int = 0) -> list[slice]:
 
 
 def _psnr(a: Array, b: Array, span: float) -> float:
-    """The PSNR, computed strip by strip."""
+    """Return the PSNR, computed strip by strip."""
     error = sum((s.stop - s.start) * 10 ** (-psnr(a[s], b[s], span) / 10) for s in _strips(a)) / len(a)
     return math.inf if error == 0 else -10 * math.log10(error)
 

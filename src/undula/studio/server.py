@@ -103,7 +103,7 @@ def _check(options: ServerOptions) -> tuple[str, str]:
 
 
 def _host_names(host: str) -> list[str]:
-    """Host names for addresses to print; the first one is for this machine."""
+    """Return the host names for addresses to print; the first one is for this machine."""
     if host not in ALL_ADDRESSES:
         return [f"[{host}]" if ":" in host else host]
     names = ["127.0.0.1"]

@@ -134,7 +134,7 @@ async def _clean_up(sessions: SessionRegistry) -> None:
 
 
 def _suffix(name: str) -> str:
-    """The suffix of a file name sent by a visitor, if it is a plain one."""
+    """Return the suffix of a file name sent by a visitor, if it is a plain one."""
     match = re.search(r"\.[A-Za-z0-9]{1,8}$", name)
     return match[0].lower() if match else ""
 

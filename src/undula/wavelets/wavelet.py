@@ -314,7 +314,7 @@ def _phase(taps: Sequence[Number], parity: int) -> Laurent:
 
 
 def _cascade(low: Sequence[float], last: Sequence[float], level: int, length: int) -> NDArray[np.float64]:
-    """Samples of a function: ``level`` synthesis steps applied to one coefficient, scaled."""
+    """Return the samples of a function: ``level`` synthesis steps applied to one coefficient, scaled."""
     samples = np.ones(1)
     for taps in [last] + [low] * (level - 1):
         spread = np.zeros(2 * samples.size - 1)
@@ -354,7 +354,7 @@ def _checked_bank(filter_bank: Any) -> Bank:
 
 
 def _measured_properties(bank: Bank) -> dict[str, object]:
-    """Properties of a custom bank, measured from its filters."""
+    """Return the properties of a custom bank, measured from its filters."""
     trial = object.__new__(Wavelet)
     trial.__dict__["bank"] = bank
     with np.errstate(over="ignore", invalid="ignore"):

@@ -42,12 +42,12 @@ Array = NDArray[Any]
 
 
 def largest(x: Array) -> int:
-    """The largest of integers, whatever their signs."""
+    """Return the largest magnitude of integers."""
     return int(largest_of([x])[0])
 
 
 def largest_of(arrays: Sequence[Array]) -> list[int]:
-    """The largest of the integers in each array, whatever their signs."""
+    """Return the largest magnitude of the integers in each array."""
     dtype, total = arrays[0].dtype, 0
     table: list[int] = []
     for x in arrays:

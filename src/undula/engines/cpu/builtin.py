@@ -59,7 +59,7 @@ def array_function(
     dtype : dtype
         Dtype of the arrays.
     back : bool
-        From bands to samples.
+        Whether to compute samples from bands.
     views : sequence of ArrayView or None
         Views of the samples, and of the bands in flat order; None for a band of zeros.
 
@@ -176,7 +176,7 @@ def _words_at(start: int, count: int) -> list[int]:
 
 @cache
 def _fields_are_known() -> bool:
-    """Whether arrays of NumPy have their fields where ``play_arrays`` reads them."""
+    """Return whether arrays of NumPy have their fields where ``play_arrays`` reads them."""
     if np.ndarray.__basicsize__ < 8 * (HEADER + FLAGS + 1) or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     x = np.zeros((3, 4, 5))

@@ -181,7 +181,7 @@ def compile_transform(
     Parameters
     ----------
     back : bool
-        From coefficients to samples.
+        Whether to compute samples from coefficients.
     dtype : dtype
         Dtype of samples and coefficients.
     levels : sequence of (shape, operators)
@@ -217,7 +217,7 @@ def compile_transform(
 
 
 def mixes(dtype: np.dtype[Any], shape: Shape, operators: Operators) -> bool:
-    """Whether the first level can make its planes of the channels of an image by itself."""
+    """Return whether the first level can mix its planes from the channels of an image, row by row."""
     work = level_passes(False, shape, dtype, operators).work
     return isinstance(work, AxisPass) and work.kind == "planes" and work.channels == 1 and work.lifted
 

@@ -146,7 +146,7 @@ def _contiguous_function(back: bool, tree: BandTree, dtype: np.dtype[Any]) -> Ca
 
 
 class ForwardCall:
-    """A transform forward of arrays of one shape, dtype and strides into new arrays.
+    """A forward transform of arrays of one shape, dtype and strides into new arrays.
 
     Parameters
     ----------
@@ -183,13 +183,13 @@ def forward_call(tree: BandTree, x: Array, nest: Callable[[list[Array]], Any]) -
 
 
 class InverseCall:
-    """A transform back of arrays of one dtype, in C order, into a new array.
+    """An inverse transform of arrays of one dtype, in C order, into a new array.
 
     Parameters
     ----------
     tree : BandTree
     bands : sequence of array or None
-        In flat order, as all others are; None for zeros.
+        Bands in flat order, with the layouts that all others have; None for zeros.
     """
 
     def __init__(self, tree: BandTree, bands: Sequence[Array | None]) -> None:

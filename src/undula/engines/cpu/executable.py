@@ -130,7 +130,7 @@ class AxisPass:
     Parameters
     ----------
     back : bool
-        From bands to samples.
+        Whether to compute samples from bands.
     shape : tuple of int
         Shape of the samples.
     dtype : dtype
@@ -296,7 +296,7 @@ NO_SECOND_LEVEL = np.zeros(32, np.int64)  # Arguments of a level without planes.
 
 
 def fusible(first: object, second: object) -> bool:
-    """Whether one call can do both levels: of images, where the second needs only rows near each other."""
+    """Return whether one call can compute both levels: of images, if the second needs nearby rows only."""
     return (
         isinstance(first, AxisPass)
         and isinstance(second, AxisPass)
@@ -355,10 +355,10 @@ class ExecutableStep:
     Parameters
     ----------
     samples : int
-        How many samples there are, which decides about threads.
+        Number of samples, which decides how many threads are used.
     scratch_bytes : int
-    calls : function
-        That returns a call for each thread.
+    calls : function, optional
+        A function that returns one call for each thread.
     function, views
         What is called instead with the arrays of these views; None among them is a band of zeros.
     """
@@ -381,7 +381,7 @@ class CpuExecutable:
     arrays : int
         How many arrays it is called with.
     temporary_bytes : int
-        For intermediate results.
+        Size of the memory for intermediate results.
     tables : sequence of arrays
         Arrays that kernels find by their address, kept as long as the executable.
     """

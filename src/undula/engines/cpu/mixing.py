@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 @lru_cache(maxsize=64)
 def mixing_table(mixing: Mixing, size: int, floats: bool) -> NDArray[np.int64]:
-    """What kernels read."""
+    """Return a mixing as the table that kernels read."""
     channels = len(mixing.weights[0])
     table = np.zeros(2 + 6 * mixing.planes, np.int64)
     table[MIX_CHANNELS : MIX_CHANNELS + 2] = channels, size
@@ -37,7 +37,7 @@ def mixing_table(mixing: Mixing, size: int, floats: bool) -> NDArray[np.int64]:
 
 
 def mix_planes(image: Array, mixing: Mixing, out: Array) -> None:
-    """Rows of ``(H, W, C)`` to ``(P, H, W)``; both in one piece."""
+    """Mix the channels of an image ``(H, W, C)`` to planes ``(P, H, W)``, both C-contiguous."""
     rows, width = image.shape[:2]
     work = kernel("mix_planes", str(out.dtype))
     table = mixing_table(mixing, image.itemsize, out.dtype.kind == "f")
@@ -57,7 +57,7 @@ def mix_planes(image: Array, mixing: Mixing, out: Array) -> None:
 
 
 def join_channels(planes: Array, out: Array, matrix: NDArray[np.float64] | None) -> None:
-    """Planes ``(P, H, W)`` to channels ``(H, W, P)``: by a matrix, or step by step where there is none."""
+    """Join planes ``(P, H, W)`` to channels ``(H, W, P)``: by a matrix, or reversibly if it is None."""
     from .color_kernels import join_matrix, join_reversible
 
     most = int(np.iinfo(out.dtype).max)

@@ -38,7 +38,7 @@ class StepwisePass:
         ]
 
     def __call__(self, x: Array, bands: Sequence[Array | None]) -> None:
-        """From ``x`` to the bands, or back, where a band that is None is zero."""
+        """Transform ``x`` to the bands, or the bands to ``x``; None stands for a band of zeros."""
         counts = self.op.counts
         line = x.reshape(self.outer, self.op.length, self.inner) if not self.back else None
         parts: list[Array] = []

@@ -81,11 +81,11 @@ class DeviceExecutable:
         Parameters
         ----------
         arrays : sequence of ArrayView or None
-            With the limits of a rule behind the bands.
+            The samples, the bands, and the limits of a rule if there is one.
         queue : optional
-            That of the device if not given.
+            Stream or queue to run on; that of the device if not given.
         events : sequence, optional
-            What to wait for.
+            Events to wait for.
         like : array, optional
             Scratch memory is allocated beside this array.
         """

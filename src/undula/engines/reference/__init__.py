@@ -55,7 +55,7 @@ class ReferenceExecutable:
         Whether to compute samples from coefficients.
     tree : BandTree
     dtype : dtype
-        Of the coefficients.
+        Dtype of the coefficients.
     scheme : str, optional
         The name of a scheme, for two axes with one wavelet and one mode.
     """

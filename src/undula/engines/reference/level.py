@@ -37,7 +37,7 @@ Shift = Callable[[Array, int, int, int, int], Array]
 
 
 def apply(matrix: PolyphaseMatrix, bands: Sequence[Array], axes: Sequence[int], shift: Shift) -> Bands:
-    """Each row of the matrix times the components: the sum of coefficients times moved components.
+    """Multiply a matrix and components: each row is a sum of coefficients times shifted components.
 
     Bit ``v`` of a component's number tells high from low along the axis of variable ``v``; variable 0 runs
     along the last of ``axes``.
@@ -69,14 +69,14 @@ def _cut(x: Array, axes: Sequence[int], cuts: Sequence[slice]) -> Array:
 
 
 def _split(x: Array, axes: Sequence[int]) -> Bands:
-    """Even and odd places along each axis."""
+    """Split an array into its even and odd places along each axis."""
     return [
         _cut(x, axes, [slice(bit, None, 2) for bit in bits]) for bits in product((0, 1), repeat=len(axes))
     ]
 
 
 def _join(bands: Sequence[Array], axes: Sequence[int]) -> Array:
-    """The array of which these are the even and odd places."""
+    """Return the array of which these are the even and odd places."""
     shape = list(bands[0].shape)
     for axis in axes:
         shape[axis] += bands[-1].shape[axis]
@@ -90,7 +90,7 @@ def _join(bands: Sequence[Array], axes: Sequence[int]) -> Array:
 
 
 def _shift_block(part: Array, axis: int, source: int, target: int, exponent: int) -> Array:
-    """Moves within a block; what comes in at its rim is wrong, and cut away in the end."""
+    """Shift a component within a block; what comes in at its rim is wrong, and cut off in the end."""
     moved, count = np.zeros_like(part), part.shape[axis]
     kept, place = (slice(max(0, e), max(0, count + min(0, e))) for e in (exponent, -exponent))
     _cut(moved, [axis], [place])[...] = _cut(part, [axis], [kept])
@@ -104,7 +104,7 @@ def _reach(matrices: Matrices) -> int:
 def _analyse(
     x: Array, matrices: Matrices, axes: Sequence[int], mode: str, counts: Sequence[int], lead: int = 0
 ) -> Bands:
-    """Bands of ``counts`` coefficients, of the line that begins ``lead`` places on."""
+    """Return bands of ``counts`` coefficients, of the line that begins ``lead`` places later."""
     margin = _reach(matrices)
     for axis, count in zip(axes, counts, strict=True):
         x = extend(x, axis, lead - 2 * margin, lead + 2 * (count + margin), mode)
@@ -122,7 +122,7 @@ def _synthesise(
     starts: Sequence[int],
     counts: Sequence[int],
 ) -> Array:
-    """The samples from ``starts`` on, ``counts`` of them, of bands that go on by ``mode``."""
+    """Return ``counts`` samples from ``starts`` on, of bands that are extended by ``mode``."""
     margin = _reach(matrices) + max(map(abs, starts))
     for axis in axes:
         bands = [extend(b, axis, -margin, b.shape[axis] + margin, mode) for b in bands]
@@ -134,7 +134,7 @@ def _synthesise(
 
 
 def _matrices(wavelet: Wavelet, name: str | None, inverse: bool) -> Matrices:
-    """One level, in the order in which it is applied: a scheme, or the filters themselves."""
+    """Return the matrices of one level in the order of application: of a scheme, or of the filters."""
     if name is None:
         return [wavelet.synthesis if inverse else wavelet.polyphase]
     return _unrolled(scheme(wavelet, name), inverse)
@@ -146,7 +146,7 @@ def _unrolled(factored: Scheme, inverse: bool) -> Matrices:
 
 
 def dwt(x: Array, wavelet: Wavelet, mode: str, axes: Sequence[int], name: str | None) -> Bands:
-    """One level of the DWT, by a scheme (two axes) or by the filters (one axis)."""
+    """Compute one level of the DWT, by a scheme (two axes) or by the filters (one axis)."""
     length, lead = wavelet.dec_len, 0
     counts = [band_length(x.shape[axis], length, mode) for axis in axes]
     if mode == "periodization":
@@ -157,7 +157,7 @@ def dwt(x: Array, wavelet: Wavelet, mode: str, axes: Sequence[int], name: str | 
 
 
 def idwt(bands: Bands, wavelet: Wavelet, mode: str, axes: Sequence[int], name: str | None) -> Array:
-    """The inverse of :func:`dwt`."""
+    """Compute the inverse of :func:`dwt`."""
     length = wavelet.rec_len
     counts = [signal_length(bands[0].shape[axis], length, mode) for axis in axes]
     if min(counts) < 1:
@@ -173,7 +173,7 @@ def idwt(bands: Bands, wavelet: Wavelet, mode: str, axes: Sequence[int], name: s
 
 
 def _shift_line(lengths: Mapping[int, int], odd: int, mode: str) -> Shift:
-    """Moves along a line; places beyond its ends are folded back by the mode."""
+    """Return a shift along a line, whose places beyond the ends are folded back by the mode."""
 
     def shift(part: Array, axis: int, source: int, target: int, exponent: int) -> Array:
         length = lengths[axis]
@@ -190,7 +190,7 @@ def _shift_line(lengths: Mapping[int, int], odd: int, mode: str) -> Shift:
 
 
 def _scales(wavelet: Wavelet, length: int, mode: str) -> tuple[float, float]:
-    """What the low and the high band of a line are multiplied with after the steps."""
+    """Return the factors of the low and the high band of a line after the steps."""
     low, high = (float(value) for value in lifting(wavelet).scaling)
     if length == 1 and mode != "zero":
         # The line goes on as a constant, of which the low-pass filter makes this.
@@ -208,7 +208,7 @@ def _scale(bands: Bands, wavelet: Wavelet, lengths: Mapping[int, int], mode: str
 
 @lru_cache(maxsize=64)
 def _steps(wavelet: Wavelet, name: str | None, inverse: bool) -> Matrices:
-    """The matrices between splitting and scaling, of one axis or of a stepwise scheme."""
+    """Return the matrices between splitting and scaling, of one axis or of a stepwise scheme."""
     if name is None:
         chain = lifting(wavelet).inverse() if inverse else lifting(wavelet)
         return [step.matrix for step in chain.steps]
@@ -217,7 +217,7 @@ def _steps(wavelet: Wavelet, name: str | None, inverse: bool) -> Matrices:
 
 
 def lwt(x: Array, wavelet: Wavelet, mode: str, axes: Sequence[int], name: str | None) -> Bands:
-    """One level of the LWT, by a scheme (two axes) or by the lifting steps (one axis)."""
+    """Compute one level of the LWT, by a scheme (two axes) or by the lifting steps (one axis)."""
     lengths = {axis: x.shape[axis] for axis in axes}
     if name is not None and name not in STEPWISE:
         matrices, around = _extended(wavelet, lengths, mode, name, inverse=False)
@@ -238,7 +238,7 @@ def lwt(x: Array, wavelet: Wavelet, mode: str, axes: Sequence[int], name: str | 
 
 
 def ilwt(bands: Bands, wavelet: Wavelet, mode: str, axes: Sequence[int], name: str | None) -> Array:
-    """The inverse of :func:`lwt`."""
+    """Compute the inverse of :func:`lwt`."""
     lengths = {axis: bands[0].shape[axis] + bands[-1].shape[axis] for axis in axes}
     if name is not None and name not in STEPWISE:
         matrices, around = _extended(wavelet, lengths, mode, name, inverse=True)
@@ -262,7 +262,7 @@ def ilwt(bands: Bands, wavelet: Wavelet, mode: str, axes: Sequence[int], name: s
 def _extended(
     wavelet: Wavelet, lengths: Mapping[int, int], mode: str, name: str, inverse: bool
 ) -> tuple[Matrices, str]:
-    """The matrices of a scheme that composes steps, and the extension under which it is an LWT."""
+    """Return the matrices of a scheme that composes steps, and the extension under which it is an LWT."""
     chain = lifting(wavelet)
     folds = mode == "symmetric" and chain.symmetric
     wraps = mode == "periodic" and all(n % 2 == 0 for n in lengths.values())
@@ -280,7 +280,7 @@ def _extended(
 def _integer_steps(
     bands: Bands, wavelet: Wavelet, mode: str, axis: int, lengths: Mapping[int, int], inverse: bool
 ) -> Bands:
-    """Reversible lifting: each step adds its sum rounded, ⌊· + ½⌋; nothing is scaled."""
+    """Lift reversibly: each step adds its sum rounded, ⌊· + ½⌋; nothing is scaled."""
     chain = lifting(wavelet)
     shift = _shift_line(lengths, chain.odd, mode)
     sign = -1 if inverse else 1
@@ -295,7 +295,7 @@ def _integer_steps(
 
 
 def _rounded(terms: Sequence[tuple[Any, Array]]) -> Array:
-    """⌊sum + ½⌋ with factors that are fractions over a power of two."""
+    """Return ⌊sum + ½⌋, with factors that are fractions over a power of two."""
     made = rounding([value for value, _ in terms])
     total = sum(whole * part.astype(np.int64) for whole, (_, part) in zip(made.weights, terms, strict=True))
     return np.asarray((total + made.offset) >> made.shift)
