@@ -276,7 +276,7 @@ def test_a_reused_plan_replays_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
         plan.forward(x, out=coeffs)
         back = plan.inverse(coeffs)
         torch.testing.assert_close(back, x, atol=1e-4, rtol=1e-4)
-    assert plan.program(False).prepared.recorded_graphs > 0
+    assert plan.executable(False).prepared.recorded_graphs > 0
     plan.inverse(coeffs, out=back)
     for function in ("decompose", "recompose"):  # What ran on these arrays before needs no checks again.
         monkeypatch.setattr(f"undula.plan.plan.{function}", None)

@@ -145,3 +145,21 @@ def test_what_is_run_again_sees_what_has_changed() -> None:
         turned[...] = rng.standard_normal(turned.shape)
         plan.forward(turned, out=coeffs)
         np.testing.assert_allclose(coeffs[0], undula.wavedec2(turned, "bior4.4", level=3)[0], atol=1e-12)
+
+
+def test_operators_are_those_that_run() -> None:
+    """Kernels for planes know no mixture of lifting and filters, but a third axis has its own method."""
+    wavelets = ("bior4.4", "bior4.4", "db8")
+    plan = undula.Plan((32, 32, 32), wavelets, level=1, dtype="float32")
+    [(shape, operators)] = plan.operators()
+    assert shape == (32, 32, 32)
+    assert [op.method for _, op in operators] == ["lifting", "filters", "filters"]
+    assert undula.Plan((32, 32), ("db8", "bior4.4"), level=1, dtype="float32").method == "filters"
+
+
+def test_the_program_of_a_plan_is_now_its_executable(target: str) -> None:
+    plan = undula.Plan((32, 32), "haar", level=1, backend=target)
+    with pytest.warns(DeprecationWarning, match="use Plan.executable"):
+        assert plan.program(False).program is plan.executable(False).program
+    with pytest.warns(DeprecationWarning, match="use Plan.operators"):
+        assert [level.shape for level in plan.stages] == [shape for shape, _ in plan.operators()]

@@ -15,7 +15,7 @@ import undula
 
 from ..arrays import ArrayView, contiguous
 from ..engines.base import TransformOptions
-from ..engines.gpu.engine import device_engine
+from ..engines.gpu.engine import device_engine, device_levels
 from ..engines.gpu.transform import DeviceLevel, transform_program
 from ..errors import UndulaError
 from ..schemes import SCHEMES, Scheme, scheme
@@ -110,7 +110,7 @@ def _in_caches(bench: Bench, wavelet: str, name: str, n: int) -> float | None:
             plan = bench.plan((side, side), wavelet, 1, dtype="float32", mode="symmetric", scheme=name)
         except UndulaError:
             return None
-        count, level = (n // side) ** 2, plan.stages[0]
+        count, level = (n // side) ** 2, device_levels(plan.tree, str(plan.dtype))[0]
         tasks = tuple(task._replace(axis=task.axis + 1) for task in level.tasks)
         shapes = {key: (count, *shape) for key, shape in level.shapes.items()}
         batch = DeviceLevel((count, *level.shape), tasks, shapes)
@@ -221,7 +221,7 @@ def _details(bench: Bench, wavelet: str, name: str) -> dict[str, int]:
         plan = bench.plan((1024, 1024), wavelet, 1, dtype="float32", mode="symmetric", scheme=name)
     except UndulaError:
         return {}
-    kernel = plan.program(False).program.launches[0].kernel
+    kernel = plan.executable(False).program.launches[0].kernel
     details: dict[str, int] = device.details(kernel)
     return details
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import library_of
-from ..engines.gpu.arrays import moves
+from ..engines.gpu.arrays import measure_transfers
 from .base import BandLimits, Details
 from .operations import ArrayOperations
 
@@ -52,7 +52,7 @@ class Trace:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Start measuring."""
-        with moves() as self._moved:
+        with measure_transfers() as self._moved:
             self._since = time.perf_counter()
             yield
 

@@ -121,7 +121,7 @@ def _forward(
     return form.from_keyed(library_of(data).restore(coeffs, data))
 
 
-def _backward(
+def _inverse(
     arguments: tuple[Any, ...],
     bands: list[Any] | None,
     read: Callable[[], tuple[TransformSpec, list[Any], Any]],
@@ -138,7 +138,8 @@ def _backward(
     bands : list or None
         The bands in an order that follows from the arguments; None if they are not nested plainly.
     read : callable
-        Checks all arguments, and returns the transform, keyed coefficients, and one band as it was passed.
+        A function that checks all arguments, and returns the transform, keyed coefficients, and one band as
+        it was passed.
     shape, out, backend
         The arguments of the caller.
     """
@@ -168,7 +169,7 @@ def _backward(
     lengths = as_shape(shape, len(given[0].shape))
     if key is not None and call is None and _all_alike(given):
         assert bands is not None
-        call = _compiled_back(spec, keyed, bands)
+        call = _inverse_call(spec, keyed, bands)
         if call is not None:
             _remember(key, call)
             x = call(bands)
@@ -186,8 +187,8 @@ def _all_alike(arrays: Sequence[Array]) -> bool:
     return plain and result_dtype(dtype) == dtype and dtype.isnative
 
 
-def _compiled_back(spec: TransformSpec, keyed: list[Any], given: Sequence[Any]) -> Any:
-    """Return a function of bands in the order of ``given``; None if they must be cut or levels left out."""
+def _inverse_call(spec: TransformSpec, keyed: list[Any], given: Sequence[Any]) -> Any:
+    """Compile a function of bands in the order of ``given``; None if they must be cut or levels left out."""
     tree, low = BandTree.of_bands(spec, shapes_of(keyed))
     bands = flat_bands(keyed, spec.keys[1:])
     if tree.levels != len(keyed) - 1 or not tree.levels or (low is not None and low != bands[0].shape):
@@ -295,7 +296,7 @@ def idwtn(
         raise ArgumentTypeError(f"bands are given by key, such as {{'aa': …}}, got {type(coeffs).__name__}")
     arguments = _call_key(DWTN, wavelet, mode, axes, tuple(coeffs))
     bands = list(coeffs.values())
-    return _backward(arguments, bands, lambda: _read_bands(coeffs, wavelet, mode, axes), shape, out, backend)
+    return _inverse(arguments, bands, lambda: _read_bands(coeffs, wavelet, mode, axes), shape, out, backend)
 
 
 def _read_bands(
@@ -410,7 +411,7 @@ def _waverecn(
 ) -> Array:  # fmt: skip
     bands, keys = form.listed(coeffs) or (None, ())
     arguments = _call_key(form, wavelet, mode, axes, keys)
-    return _backward(
+    return _inverse(
         arguments, bands, lambda: _read_levels(form, coeffs, wavelet, mode, axes), shape, out, backend
     )
 
@@ -527,7 +528,7 @@ def idwt(
     [1.0, 2.0, 3.0]
     """
     arguments = _call_key(DWT, wavelet, mode, axis, ())
-    return _backward(
+    return _inverse(
         arguments, [cA, cD], lambda: _read_bands({"a": cA, "d": cD}, wavelet, mode, DWT.axes(axis)),
         shape, out, backend,
     )  # fmt: skip
@@ -707,7 +708,7 @@ def idwt2(
         raise ArgumentError(f"coefficients are a pair (cA, (cH, cV, cD)), got {type(coeffs).__name__}")
     by_key = {"aa": keyed[0], **keyed[1]}
     bands = list(by_key.values()) if len(by_key) == 4 else None
-    return _backward(
+    return _inverse(
         _call_key(DWT2, wavelet, mode, axes, ()), bands,
         lambda: _read_bands(by_key, wavelet, mode, DWT2.axes(axes)), shape, out, backend,
     )  # fmt: skip

@@ -296,6 +296,6 @@ def predict(plan: Plan, device: str | Ceilings | None = None, *, transfers: bool
 
 def _launches(plan: Plan, levels: list[LevelWork]) -> int:
     if plan.on_device and plan.level:
-        program: Any = plan.program(False).program
+        program: Any = plan.executable(False).program
         return len(program.launches)
     return sum(level.times for level in levels)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -164,7 +165,7 @@ class Plan:
             self.strategy = choose(strategy, scheme, method, self.axes).name
             self.options = replace(self.options, strategy=self.strategy)
             if self._runs:
-                program = self.program(False).program  # Raises an error for what cannot be laid out so.
+                program = self.executable(False).program  # Raises an error for what cannot be laid out so.
                 if self.strategy == "auto":
                     names = [launch.kernel.name.partition("_")[0] for launch in program.launches]
                     self.strategy = " and ".join(name for name in STRATEGIES if name in names)
@@ -180,11 +181,7 @@ class Plan:
 
     def operators(self) -> list[tuple[tuple[int, ...], Operators]]:
         """Return for each level, finest first, the shape of its samples and the operators along its axes."""
-        return self.engine.operators(self.tree, self._real(), self.options)
-
-    def _real(self) -> np.dtype[Any]:
-        """Return the dtype by which operators are chosen, which depend on the precision alone."""
-        return np.dtype(np.float32 if self.dtype == np.float16 else self.dtype)
+        return self.engine.operators(self.tree, self.dtype, self.options)
 
     @property
     def shapes(self) -> list[Any]:
@@ -308,7 +305,7 @@ class Plan:
         if self.backend != "cuda" or not self._runs:
             yield from (self.forward(x) for x in arrays)
             return
-        executable, shapes = self.program(False), self.tree.flat_shapes
+        executable, shapes = self.executable(False), self.tree.flat_shapes
 
         def new_slot() -> FrameSlot:
             bands = [(shape, self.dtype) for shape in shapes]
@@ -330,15 +327,15 @@ class Plan:
 
     # --- looking ----------------------------------------------------------------------------------
 
-    def program(self, back: bool, rule: str | None = None) -> DeviceExecutable:
-        """Return the program of a plan for a device, for arrays in C order, ready to run.
+    def executable(self, back: bool, rule: str | None = None) -> DeviceExecutable:
+        """Return the executable of a plan for a device, for arrays in C order.
 
         Parameters
         ----------
         back : bool
-            From coefficients to samples.
+            Whether it computes samples from coefficients.
         rule : str, optional
-            What is done to details on the way back, as for :meth:`inverse`.
+            Threshold rule for details, as for :meth:`inverse`.
         """
         if not isinstance(self.engine, DeviceEngine):
             raise ArgumentError(f"backend {self.backend!r} has no kernels to show; 'cuda' and 'opencl' have")
@@ -346,16 +343,22 @@ class Plan:
         views = [samples.as_pairs(), *contiguous_views(self.tree, self.dtype.name)]
         return self.engine.compile(back, self.tree, self.dtype, views, replace(self.options, rule=rule))
 
+    def program(self, back: bool, rule: str | None = None) -> DeviceExecutable:
+        """Return :meth:`executable`, of which this is the deprecated name."""
+        warnings.warn("Plan.program is deprecated; use Plan.executable", DeprecationWarning, stacklevel=2)
+        return self.executable(back, rule)
+
     @property
     def stages(self) -> tuple[DeviceLevel, ...]:
-        """The levels of a plan for a device, finest first, as its program is built of them."""
+        """The levels of a plan for a device, finest first; deprecated."""
+        warnings.warn("Plan.stages is deprecated; use Plan.operators()", DeprecationWarning, stacklevel=2)
         return device_levels(self.tree, str(self.dtype))
 
     def with_knobs(self, knobs: Knobs | None) -> Plan:
         """Return the plan with another layout of its work on the device; an error if that does not fit."""
         plan = copy.copy(self)
         plan.options, plan._caches = replace(self.options, knobs=knobs), defaultdict(RunCache)
-        plan.program(False)
+        plan.executable(False)
         return plan
 
     @property
@@ -363,7 +366,7 @@ class Plan:
         """The kernels, as text."""
         if self.on_device and not self._runs:
             return ""
-        texts = [self.program(back).program.source for back in (False, True)]
+        texts = [self.executable(back).program.source for back in (False, True)]
         return "\n".join(texts)
 
     @property
@@ -403,13 +406,11 @@ class Plan:
     def method(self) -> str:
         """``"lifting"`` or ``"filters"``: what the plan has decided on, along its last axis."""
         if self.on_device:
-            wavelet, mode, single = (
-                self.spec.wavelets[-1],
-                self.spec.modes[-1],
-                self._real().char in "fF",
-            )
+            wavelet, mode, single = self.spec.wavelets[-1], self.spec.modes[-1], self.dtype.char in "efF"
             return model.strategy(self).method(wavelet, mode, self._method, self.scheme, single)
-        return self.spec.operators(self.padded_shape, self._real(), self.engine.lifting)[-1][1].method
+        tree = BandTree.of_samples(self.spec, self.padded_shape, 1)  # The plan may have no levels.
+        (_, operators), *_ = self.engine.operators(tree, self.dtype, self.options)
+        return operators[-1][1].method
 
     def __repr__(self) -> str:
         names = dict.fromkeys(wavelet.name for wavelet in self.spec.wavelets)

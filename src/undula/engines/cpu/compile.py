@@ -33,7 +33,7 @@ from .executable import (
 )
 from .mixing import mixing_table
 
-__all__ = ["LIFTING", "compile_rows", "compile_transform", "mixes"]
+__all__ = ["LIFTING", "compile_rows", "compile_transform", "kernel_operators", "mixes"]
 
 # Kernels take up to two pairs of steps between neighbours; longer liftings do as much work as filters.
 LIFTING = LiftingLimits(max_steps=4, max_taps=12, neighbours=True)
@@ -75,22 +75,28 @@ def _work(back: bool, shape: Shape, dtype: np.dtype[Any], operators: Operators) 
         return StepwisePass(back, shape, dtype, axis, op)
     other_axis, other = operators[1]
     if len(operators) == 2 and other_axis == axis + 1 and "steps" not in (op.method, other.method):
-        return AxisPass(back, shape, dtype, axis, _alike(op, other))
+        return AxisPass(back, shape, dtype, axis, [op, other])
     shapes = [(*shape[:axis], count, *shape[axis + 1 :]) for count in op.counts]
     rest = [_work(back, part, dtype, operators[1:]) if 0 not in part else None for part in shapes]
     return _Split(_work(back, shape, dtype, operators[:1]), shapes, rest)
 
 
-def _alike(down: AxisOp, along: AxisOp) -> list[AxisOp]:
-    """Return both lifted or both filtered: the kernels for planes know no mixture."""
-    if down.method == along.method:
-        return [down, along]
-    return [down.filtered(), along.filtered()]
+def kernel_operators(operators: Operators) -> Operators:
+    """Return the operators along the axes of a level as kernels run them.
+
+    The kernels for planes run two neighbouring axes, the last ones, both by lifting or both by filters.
+    """
+    last = sorted(operators)[-2:]
+    axes, methods = [axis for axis, _ in last], {op.method for _, op in last}
+    if axes[0] + 1 != axes[-1] or methods != {"lifting", "filters"}:
+        return operators
+    return tuple((axis, op.filtered() if axis in axes else op) for axis, op in operators)
 
 
 @lru_cache(maxsize=1024)
 def level_passes(back: bool, shape: Shape, dtype: np.dtype[Any], operators: Operators) -> LevelPasses:
     """Return the work of one level of real samples."""
+    operators = kernel_operators(operators)
     order = list(range(len(operators)))
     if dtype.kind == "f":  # Rounding makes the order of integer steps matter.
         order.sort(key=lambda k: operators[k][0])

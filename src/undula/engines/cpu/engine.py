@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from ...arrays import ArrayView
 from ...lowering.mixing import Mixing
-from ...lowering.spec import BandTree
+from ...lowering.spec import BandTree, Operators
 from ..base import DEFAULT_OPTIONS, RunCache, TransformOptions
 from ..memory import allocator
 from ..numpy_engine import NumpyEngine, array_view
 from ..threads import get_num_threads
 from .builtin import array_function
-from .compile import LIFTING, compile_transform
+from .compile import LIFTING, compile_transform, kernel_operators
 from .executable import FIRST_ARRAY, CpuExecutable, UnfollowedStridesError
 
 __all__ = ["CPU", "CpuEngine", "ForwardCall", "InverseCall", "flat_views", "forward_call"]
@@ -43,7 +43,7 @@ def cached_executable(
         for buffer, layout in enumerate(layouts, FIRST_ARRAY)
     ]
     try:
-        return compile_transform(back, dtype, tree.operators(dtype, LIFTING), views, mixing)
+        return compile_transform(back, dtype, CPU.operators(tree, dtype), views, mixing)
     except UnfollowedStridesError as error:
         return error.buffer
 
@@ -53,6 +53,13 @@ class CpuEngine(NumpyEngine):
 
     name = "cpu"
     lifting = LIFTING
+
+    def operators(
+        self, tree: BandTree, dtype: np.dtype[Any], options: TransformOptions = DEFAULT_OPTIONS
+    ) -> list[tuple[tuple[int, ...], Operators]]:
+        """Return for each level the shape of its samples and the operators that kernels run."""
+        levels = super().operators(tree, dtype, options)
+        return [(shape, kernel_operators(operators)) for shape, operators in levels]
 
     def compile(
         self,

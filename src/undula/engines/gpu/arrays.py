@@ -1,6 +1,6 @@
 """Arrays on devices: which device holds them, which dtypes kernels read, and arrays without a library.
 
-``undula.arrays`` knows the libraries of arrays. Here their keys of devices become devices.
+``undula.arrays`` names a device by a :class:`~undula.arrays.DeviceKey`; :func:`device_of` returns the device.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
     "DeviceArray",
     "common_device",
     "device_of",
-    "moves",
+    "measure_transfers",
     "timed_transfer",
 ]
 
@@ -81,7 +81,7 @@ _transfers = threading.local()
 
 
 @contextmanager
-def moves() -> Iterator[Callable[[], float]]:
+def measure_transfers() -> Iterator[Callable[[], float]]:
     """Measure how many seconds this thread copies NumPy arrays to devices and back.
 
     Within this context, devices are waited for before and after each copy.
@@ -96,7 +96,7 @@ def moves() -> Iterator[Callable[[], float]]:
 
 @contextmanager
 def timed_transfer(device: Any) -> Iterator[None]:
-    """Measure a copy, if anyone asked for it by :func:`moves`."""
+    """Measure a copy, if anyone asked for it by :func:`measure_transfers`."""
     if getattr(_transfers, "seconds", None) is None:
         yield
         return

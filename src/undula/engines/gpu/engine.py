@@ -113,10 +113,10 @@ class DeviceEngine(Engine):
         self, tree: BandTree, dtype: np.dtype[Any], options: TransformOptions = DEFAULT_OPTIONS
     ) -> list[tuple[tuple[int, ...], Operators]]:
         """Return for each level the shape of its samples and the operators that its strategy runs."""
-        strategy = STRATEGIES[options.strategy]
+        strategy, levels = STRATEGIES[options.strategy], device_levels(tree, dtype_name(dtype))
         return [
-            (shape, tuple((axis, strategy.operator(op, options.method)) for axis, op in operators))
-            for shape, operators in tree.operators(dtype, LIFTING)
+            (shape, tuple((axis, strategy.operator(op, options.method)) for axis, op in level.tasks))
+            for shape, level in zip(tree.sample_shapes, levels, strict=True)
         ]
 
     def compile(
