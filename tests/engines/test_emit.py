@@ -14,12 +14,13 @@ from undula.arrays import ArrayView
 from undula.engines.base import Knobs, TransformOptions
 from undula.engines.gpu.cuda.runtime import compile_kernel
 from undula.engines.gpu.emit import CUDA, OPENCL, Dialect, moves
-from undula.engines.gpu.launches import DeviceLimits, DeviceProgram, Task
+from undula.engines.gpu.launches import DeviceLimits, DeviceProgram
 from undula.engines.gpu.strategies import STRATEGIES
 from undula.engines.gpu.strategies.base import LIFTING
 from undula.engines.gpu.transform import DeviceLevel, transform_program
 from undula.errors import KernelError
 from undula.lowering.choose import axis_op
+from undula.lowering.spec import Task
 
 GOLDEN = Path(__file__).parent / "golden"
 DIALECTS = {"cuda": CUDA, "opencl": OPENCL}
@@ -51,10 +52,10 @@ def program(
         for letter, task in zip(key, tasks, strict=True):
             band[task.axis] = task.op.counts[letter == "d"]
         shapes[key] = tuple(band)
-    stage = DeviceLevel(shape, tuple(tasks), shapes)
+    level = DeviceLevel(shape, tuple(tasks), shapes)
     x = ArrayView.contiguous(0, shape, samples or (dtypes[1] if back else dtypes[0]))
     bands = [ArrayView.contiguous(number, s, dtypes[1]) for number, s in enumerate(shapes.values(), 1)]
-    return transform_program(back, [stage], x, bands, dialect, DeviceLimits(132), TransformOptions(**options))
+    return transform_program(back, [level], x, bands, dialect, DeviceLimits(132), TransformOptions(**options))
 
 
 SHOWN: dict[str, dict[str, Any]] = {

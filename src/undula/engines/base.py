@@ -24,7 +24,7 @@ from ..arrays import NUMPY, ArrayLibrary, ArrayView, check_out
 from ..errors import ArgumentError, MissingDeviceError, UnknownNameError
 from ..lowering.choose import LiftingLimits
 from ..lowering.mixing import Mixing, Unmixing
-from ..lowering.spec import BandTree, Operators
+from ..lowering.spec import BandTree, LevelOperators
 from .memory import empty
 
 __all__ = [
@@ -181,8 +181,8 @@ class Engine(ABC):
 
     def operators(
         self, tree: BandTree, dtype: np.dtype[Any], options: TransformOptions = DEFAULT_OPTIONS
-    ) -> list[tuple[tuple[int, ...], Operators]]:
-        """Return for each level, finest first, the shape of its samples and the operators along its axes."""
+    ) -> list[LevelOperators]:
+        """Return the operators of each level, finest first, as :meth:`compile` runs them."""
         return tree.operators(dtype, self.lifting)
 
     @property

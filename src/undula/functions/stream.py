@@ -20,7 +20,7 @@ from ..errors import ArgumentError, ArgumentTypeError, UndulaError
 from ..lowering.axis import AxisOp
 from ..lowering.borders import BORDERS, MODES
 from ..lowering.nesting import from_keys
-from ..lowering.spec import MAX_LEVEL, TransformSpec, transform_spec
+from ..lowering.spec import MAX_LEVEL, LevelOperators, TransformSpec, transform_spec
 from ..wavelets import Wavelet
 
 __all__ = ["ForwardStream", "InverseStream", "Rows", "collect_rows"]
@@ -65,14 +65,14 @@ class _Stage:
 
     def down(self, rows: int) -> AxisOp:
         """Return the analysis down the columns of so many rows."""
-        return self.spec.operators((rows, *self.row), self.dtype, LIFTING)[0][1]
+        return self.spec.operators((rows, *self.row), self.dtype, LIFTING)[0].op
 
     def _transform(self, back: bool, rows: int, x: Array, bands: Mapping[str, Array], part: Part) -> None:
         """Compute some rows of a level, in arrays of results that begin with the first of them."""
         shape = (rows, *self.row)
         arrays = [x, *bands.values()]
         views = [library_of(a).view(a).at(number) for number, a in enumerate(arrays, FIRST_ARRAY)]
-        level = (shape, self.spec.operators(shape, self.dtype, LIFTING))
+        level = LevelOperators(shape, self.spec.operators(shape, self.dtype, LIFTING))
         compile_rows(back, self.dtype, level, views, *part).run(arrays)
 
     # --- forward ----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,9 @@ from .nesting import band_keys, keyed_bands
 __all__ = [
     "MAX_LEVEL",
     "BandTree",
+    "LevelOperators",
     "Operators",
+    "Task",
     "TransformSpec",
     "checked_level",
     "exact_types",
@@ -35,9 +37,25 @@ __all__ = [
 ]
 
 Shape = tuple[int, ...]
-Operators = tuple[tuple[int, AxisOp], ...]
 MAX_LEVEL = 64  # No array is large enough for more levels.
 NO_COEFFICIENTS = "At least one coefficient parameter must be specified."
+
+
+class Task(NamedTuple):
+    """An axis, and the operator along it."""
+
+    axis: int
+    op: AxisOp
+
+
+Operators = tuple[Task, ...]
+
+
+class LevelOperators(NamedTuple):
+    """The shape of the samples of a level, and the operators along its axes."""
+
+    shape: Shape
+    operators: Operators
 
 
 @dataclass(frozen=True)
@@ -95,7 +113,7 @@ class TransformSpec:
         return shapes
 
     def operators(self, shape: Shape, dtype: np.dtype[Any], limits: LiftingLimits) -> Operators:
-        """Return pairs of an axis and the operator along it, for samples of this shape.
+        """Return the operators along the axes, for samples of this shape.
 
         Parameters
         ----------
@@ -113,7 +131,7 @@ class TransformSpec:
 def _operators(spec: TransformSpec, lengths: Shape, dtype: np.dtype[Any], limits: LiftingLimits) -> Operators:
     along = zip(spec.axes, lengths, spec.wavelets, spec.modes, strict=True)
     return tuple(
-        (axis, axis_op(wavelet, mode, n, spec.lifted, dtype, limits)) for axis, n, wavelet, mode in along
+        Task(axis, axis_op(wavelet, mode, n, spec.lifted, dtype, limits)) for axis, n, wavelet, mode in along
     )
 
 
@@ -256,9 +274,11 @@ class BandTree:
         """Return bands in flat order as keyed coefficients."""
         return keyed_bands(flat, self.spec.keys[1:])
 
-    def operators(self, dtype: np.dtype[Any], limits: LiftingLimits) -> list[tuple[Shape, Operators]]:
-        """Return for each level, finest first, the shape of its samples and the operators along its axes."""
-        return [(shape, self.spec.operators(shape, dtype, limits)) for shape in self.sample_shapes]
+    def operators(self, dtype: np.dtype[Any], limits: LiftingLimits) -> list[LevelOperators]:
+        """Return the operators of each level, finest first."""
+        return [
+            LevelOperators(shape, self.spec.operators(shape, dtype, limits)) for shape in self.sample_shapes
+        ]
 
 
 @lru_cache(maxsize=512)

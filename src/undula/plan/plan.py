@@ -32,7 +32,7 @@ from ..engines.gpu.transform import DeviceLevel
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..lowering.axis_arguments import Axes
 from ..lowering.nesting import arrays_of, flat_as, from_keys, keyed_as
-from ..lowering.spec import BandTree, Operators, checked_level, transform_spec
+from ..lowering.spec import BandTree, LevelOperators, checked_level, transform_spec
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet
 from . import model
@@ -179,8 +179,8 @@ class Plan:
         """Whether there is anything to compute."""
         return self.level > 0 and math.prod(self.shape) > 0
 
-    def operators(self) -> list[tuple[tuple[int, ...], Operators]]:
-        """Return for each level, finest first, the shape of its samples and the operators along its axes."""
+    def operators(self) -> list[LevelOperators]:
+        """Return the operators of each level, finest first."""
         return self.engine.operators(self.tree, self.dtype, self.options)
 
     @property
@@ -409,8 +409,7 @@ class Plan:
             wavelet, mode, single = self.spec.wavelets[-1], self.spec.modes[-1], self.dtype.char in "efF"
             return model.strategy(self).method(wavelet, mode, self._method, self.scheme, single)
         tree = BandTree.of_samples(self.spec, self.padded_shape, 1)  # The plan may have no levels.
-        (_, operators), *_ = self.engine.operators(tree, self.dtype, self.options)
-        return operators[-1][1].method
+        return self.engine.operators(tree, self.dtype, self.options)[0].operators[-1].op.method
 
     def __repr__(self) -> str:
         names = dict.fromkeys(wavelet.name for wavelet in self.spec.wavelets)

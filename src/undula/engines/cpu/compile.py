@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from ...arrays import ArrayView
-from ...lowering.axis import AxisOp
 from ...lowering.choose import LiftingLimits
 from ...lowering.mixing import Mixing
 from ...lowering.nesting import details_by_level
+from ...lowering.spec import LevelOperators, Operators, Task
 from .executable import (
     TEMPORARY_BUFFER,
     AxisPass,
@@ -39,8 +39,6 @@ __all__ = ["LIFTING", "compile_rows", "compile_transform", "kernel_operators", "
 LIFTING = LiftingLimits(max_steps=4, max_taps=12, neighbours=True)
 
 Shape = tuple[int, ...]
-Operators = tuple[tuple[int, AxisOp], ...]  # axes, and the operators along them
-Level = tuple[Shape, Operators]
 Views = Sequence[ArrayView | None]
 Source = ArrayView | PlaneStrides
 
@@ -90,7 +88,7 @@ def kernel_operators(operators: Operators) -> Operators:
     axes, methods = [axis for axis, _ in last], {op.method for _, op in last}
     if axes[0] + 1 != axes[-1] or methods != {"lifting", "filters"}:
         return operators
-    return tuple((axis, op.filtered() if axis in axes else op) for axis, op in operators)
+    return tuple(Task(axis, op.filtered() if axis in axes else op) for axis, op in operators)
 
 
 @lru_cache(maxsize=1024)
@@ -178,7 +176,7 @@ class _Builder:
 def compile_transform(
     back: bool,
     dtype: np.dtype[Any],
-    levels: Sequence[Level],
+    levels: Sequence[LevelOperators],
     arrays: Sequence[ArrayView | None],
     mixing: Mixing | None = None,
 ) -> CpuExecutable:
@@ -190,8 +188,8 @@ def compile_transform(
         Whether to compute samples from coefficients.
     dtype : dtype
         Dtype of samples and coefficients.
-    levels : sequence of (shape, operators)
-        The shape of the samples and the operators of each level, finest first.
+    levels : sequence of LevelOperators
+        The levels, finest first.
     arrays : sequence of ArrayView or None
         The samples, the approximation, and the details, coarsest level first, in the order of their keys;
         None for details, or an approximation, that are zero.
@@ -202,7 +200,7 @@ def compile_transform(
     if dtype.kind == "c":
         dtype = np.empty(0, dtype).real.dtype
         arrays = [None if view is None else view.as_pairs() for view in arrays]
-        levels = [((*shape, 2), operators) for shape, operators in levels]
+        levels = [LevelOperators((*shape, 2), operators) for shape, operators in levels]
     builder = _Builder(back, dtype)
     x, approximation, *details = arrays
     assert x is not None
@@ -229,7 +227,12 @@ def mixes(dtype: np.dtype[Any], shape: Shape, operators: Operators) -> bool:
 
 
 def compile_rows(
-    back: bool, dtype: np.dtype[Any], level: Level, arrays: Sequence[ArrayView | None], begin: int, end: int
+    back: bool,
+    dtype: np.dtype[Any],
+    level: LevelOperators,
+    arrays: Sequence[ArrayView | None],
+    begin: int,
+    end: int,
 ) -> CpuExecutable:
     """Compile some rows of one level of images, in arrays of results that begin with the first of them."""
     shape, operators = level
@@ -246,7 +249,7 @@ def compile_rows(
     return CpuExecutable(dtype, [step], len(arrays))
 
 
-def _finest_first(details: Views, levels: Sequence[Level]) -> Sequence[Views]:
+def _finest_first(details: Views, levels: Sequence[LevelOperators]) -> Sequence[Views]:
     _, operators = levels[0]
     return details_by_level(details, 2 ** len(operators) - 1)[::-1]
 
@@ -261,7 +264,7 @@ def _add_levels(
     x: Source,
     approximation: ArrayView,
     details: Sequence[Views],
-    levels: Sequence[Level],
+    levels: Sequence[LevelOperators],
     passes: Sequence[LevelPasses],
     mix: int = 0,
 ) -> None:
@@ -291,7 +294,7 @@ def _add_levels_back(
     x: ArrayView,
     approximation: ArrayView | None,
     details: Sequence[Views],
-    levels: Sequence[Level],
+    levels: Sequence[LevelOperators],
     passes: Sequence[LevelPasses],
 ) -> None:
     low = approximation

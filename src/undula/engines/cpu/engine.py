@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...arrays import ArrayView
 from ...lowering.mixing import Mixing
-from ...lowering.spec import BandTree, Operators
+from ...lowering.spec import BandTree, LevelOperators
 from ..base import DEFAULT_OPTIONS, RunCache, TransformOptions
 from ..memory import allocator
 from ..numpy_engine import NumpyEngine, array_view
@@ -56,10 +56,10 @@ class CpuEngine(NumpyEngine):
 
     def operators(
         self, tree: BandTree, dtype: np.dtype[Any], options: TransformOptions = DEFAULT_OPTIONS
-    ) -> list[tuple[tuple[int, ...], Operators]]:
-        """Return for each level the shape of its samples and the operators that kernels run."""
+    ) -> list[LevelOperators]:
+        """Return the operators of each level, finest first, as kernels run them."""
         levels = super().operators(tree, dtype, options)
-        return [(shape, kernel_operators(operators)) for shape, operators in levels]
+        return [LevelOperators(shape, kernel_operators(operators)) for shape, operators in levels]
 
     def compile(
         self,

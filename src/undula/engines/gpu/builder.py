@@ -16,9 +16,10 @@ from ...arrays import ArrayView, contiguous
 from ...errors import ArgumentError
 from ...lowering.axis import AxisOp
 from ...lowering.mixing import Mixing, Unmixing
+from ...lowering.spec import Task
 from .emit import KernelSpec, moves
 from .emit.kernel import INTEGERS
-from .launches import DeviceProgram, Launch, Task, UnfollowableError, UnfusedError
+from .launches import DeviceProgram, Launch, UnfollowableError, UnfusedError
 from .strategies import STEPWISE, Strategy, Target, Views, Workload
 
 __all__ = ["ProgramBuilder"]

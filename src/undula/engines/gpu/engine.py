@@ -17,7 +17,7 @@ import numpy as np
 
 from ...arrays import COMPLEX, ArrayLibrary, ArrayView, dtype_name, library_of
 from ...errors import ArgumentError, ArgumentTypeError
-from ...lowering.spec import BandTree, Operators
+from ...lowering.spec import BandTree, LevelOperators, Task
 from ..base import DEFAULT_OPTIONS, Engine, RunCache, TransformOptions, engine
 from .arrays import (
     READABLE,
@@ -28,7 +28,7 @@ from .arrays import (
     device_of,
     timed_transfer,
 )
-from .launches import Task, UnfollowableError
+from .launches import UnfollowableError
 from .strategies import STRATEGIES
 from .strategies.base import LIFTING
 from .transform import DeviceLevel, transform_program
@@ -111,11 +111,13 @@ class DeviceEngine(Engine):
 
     def operators(
         self, tree: BandTree, dtype: np.dtype[Any], options: TransformOptions = DEFAULT_OPTIONS
-    ) -> list[tuple[tuple[int, ...], Operators]]:
-        """Return for each level the shape of its samples and the operators that its strategy runs."""
+    ) -> list[LevelOperators]:
+        """Return the operators of each level, finest first, as the strategy runs them."""
         strategy, levels = STRATEGIES[options.strategy], device_levels(tree, dtype_name(dtype))
         return [
-            (shape, tuple((axis, strategy.operator(op, options.method)) for axis, op in level.tasks))
+            LevelOperators(
+                shape, tuple(Task(axis, strategy.operator(op, options.method)) for axis, op in level.tasks)
+            )
             for shape, level in zip(tree.sample_shapes, levels, strict=True)
         ]
 
@@ -456,9 +458,8 @@ def device_levels(tree: BandTree, dtype: str) -> tuple[DeviceLevel, ...]:
     precision = np.dtype("float32" if real == "float16" else real)
     spec, levels = tree.spec, []
     for shape, operators in tree.operators(precision, LIFTING):
-        tasks = [Task(axis, op) for axis, op in operators]
         bands = {key: (*s, *pair) for key, s in spec.band_shapes(shape).items()}
-        levels.append(DeviceLevel((*shape, *pair), tuple(tasks), bands))
+        levels.append(DeviceLevel((*shape, *pair), operators, bands))
     return tuple(levels)
 
 

@@ -10,14 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ...lowering.axis import AxisOp
 from .emit import Kernel
 
 __all__ = [
     "DeviceLimits",
     "DeviceProgram",
     "Launch",
-    "Task",
     "UnfollowableError",
     "UnfusedError",
 ]
@@ -31,13 +29,6 @@ class UnfollowableError(Exception):
 
 class UnfusedError(Exception):
     """Details cannot be thresholded while they are read, but only in a pass of their own."""
-
-
-class Task(NamedTuple):
-    """The analysis along one axis."""
-
-    axis: int
-    op: AxisOp
 
 
 class DeviceLimits(NamedTuple):

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from ...arrays import ArrayView
 from ...errors import ArgumentError
 from ...lowering.nesting import details_by_level
+from ...lowering.spec import Task
 from ..base import Knobs, TransformOptions
 from .builder import ProgramBuilder
 from .emit import Dialect
-from .launches import DeviceLimits, DeviceProgram, Task
+from .launches import DeviceLimits, DeviceProgram
 from .strategies import STRATEGIES, Target
 
 __all__ = ["DeviceLevel", "transform_program"]

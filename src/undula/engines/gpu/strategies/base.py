@@ -13,10 +13,11 @@ from ....arrays import ArrayView
 from ....errors import ArgumentError
 from ....lowering.axis import AxisOp
 from ....lowering.choose import LiftingLimits, axis_op
+from ....lowering.spec import Task
 from ....wavelets import Wavelet
 from ...base import Knobs
 from ..emit import Dialect, Kernel, KernelSpec
-from ..launches import DeviceLimits, Launch, Task
+from ..launches import DeviceLimits, Launch
 
 __all__ = ["LIFTING", "Strategy", "StrategyCost", "Target", "Views", "Workload", "launches_of", "view_values"]
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ....arrays import ArrayView
+from ....lowering.spec import Task
 from ...base import Knobs
 from ..emit import Kernel, KernelSpec
 from ..emit import sliding as emitter
 from ..emit.sliding import LaneGeometry
-from ..launches import Launch, Task
+from ..launches import Launch
 from .base import Strategy, Target, Workload, view_values
 
 __all__ = ["SLIDING", "Sliding", "StripLaunch", "Strips"]

@@ -8,12 +8,13 @@ import numpy as np
 
 from ....errors import ArgumentError
 from ....lowering.choose import lifts_precisely
+from ....lowering.spec import Task
 from ....schemes import SCHEMES
 from ....schemes import scheme as named_scheme
 from ....wavelets import Wavelet
 from ...base import Knobs
 from ..emit import tiled
-from ..launches import Launch, Task
+from ..launches import Launch
 from .base import Strategy, StrategyCost, Target, Workload, launches_of
 from .rowcolumn import ROWCOLUMN
 
