@@ -1,8 +1,8 @@
-"""The DWT of arrays: PyWavelets' functions, arguments and results, and what its users ask for besides.
+"""The DWT of arrays, with the functions, arguments and results of PyWavelets.
 
-Everything is a form of ``wavedecn`` and ``waverecn``: one level for ``dwtn``, one and two axes with plainer
-coefficients. ``out=`` takes arrays for the results, nested as the results are; ``shape=`` brings an odd
-length back that a transform cannot know of.
+Every function is a form of ``wavedecn`` or ``waverecn``: with one level for ``dwtn``, and with simpler
+coefficients for one and two axes. ``out=`` takes arrays for the results, nested as the results are.
+``shape=`` restores odd lengths, which the coefficients do not determine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import as_shape, given_array, library_of, result_dtype
-from ..engines.cpu.engine import InverseCall, forward_call
+from ..engines.cpu.engine import ForwardCall, InverseCall, forward_call
 from ..engines.dispatch import decompose, engine_for, recompose
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import Axes
@@ -56,7 +56,7 @@ Length = int | Sequence[int] | None
 
 DWT, DWT2, DWTN, WAVEDEC, WAVEDEC2, WAVEDECN = FORMS.values()
 MAX_CALLS = 2048
-_calls: dict[Any, Any] = {}  # What was compiled for calls that were seen before.
+_calls: dict[Any, Any] = {}  # What was compiled for earlier calls, by their arguments.
 
 
 def _call_key(form: Form, wavelet: Names, mode: Modes, axes: Any, rest: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -81,19 +81,19 @@ def _forward(
     form: Form, data: Any, wavelet: Names, mode: Modes, level: int | None, axes: Any, out: Any, backend: str
 ) -> Any:
     """Return the coefficients in a form; what was compiled for an equal call before is looked up."""
-    key = remembered = None
+    key = compiled = None
     if type(data) is np.ndarray and out is None and backend == "auto":
         key = _call_key(form, wavelet, mode, axes, (data.shape, data.strides, data.dtype, level, type(level)))
         try:
-            remembered = _calls.get(key)
+            compiled = _calls.get(key)
         except TypeError:  # A list, for instance of wavelets, is not looked up.
             key = None
-        if remembered is not None:
-            call, check = remembered
+        if compiled is not None:
+            call, warn = compiled
             coeffs = call(data)
             if coeffs is not None:
-                if check is not None:
-                    check(stacklevel=4)
+                if warn is not None:
+                    warn(stacklevel=4)
                 return coeffs
     x = given_array(data)
     ndim = len(x.shape)
@@ -103,22 +103,41 @@ def _forward(
     if any(x.shape[axis] < 1 for axis in spec.axes):
         raise ArgumentError(f"Input data must have samples along the transformed axes, got shape {x.shape}")
     levels = 1 if form.single else checked_level(x.shape, spec.wavelets, spec.axes, level, stacklevel=4)
-    keyed = None if out is None else form.keyed(out, spec.keys[0])
-    compilable = key is not None and remembered is None and data.dtype == result_dtype(data.dtype)
-    if compilable and levels and data.size and data.strides[-1] == data.itemsize:
-        tree, keys = BandTree.of_samples(spec, x.shape, levels), spec.keys[1:]
-        call = forward_call(tree, x, lambda flat: form.from_flat(flat, keys))
-        if call is not None:
-            check = None
-            if levels > checked_level(x.shape, spec.wavelets, spec.axes, None) and not form.single:
-                # Each call warns that the level is too deep.
-                check = partial(checked_level, x.shape, spec.wavelets, spec.axes, level)
-            _remember(key, (call, check))
-            coeffs = call(data)
+    if key is not None and compiled is None:
+        compiled = _compiled_forward(form, spec, x, levels)
+        if compiled is not None:
+            _remember(key, compiled)
+            coeffs = compiled[0](data)
             if coeffs is not None:
                 return coeffs
+    keyed = None if out is None else form.keyed(out, spec.keys[0])
     coeffs = decompose(engine_for([x], backend), spec, x, levels, out, keyed)
     return form.from_keyed(library_of(data).restore(coeffs, data))
+
+
+def _compiled_forward(
+    form: Form, spec: TransformSpec, x: Array, levels: int
+) -> tuple[ForwardCall, Callable[..., int] | None] | None:
+    """Compile a transform for NumPy arrays of the layout of ``x``.
+
+    Returns
+    -------
+    call : ForwardCall
+        A function of the array that returns its coefficients.
+    warn : function or None
+        What each call has to warn of: that there are more levels than are useful.
+
+    None is returned in place of both if kernels cannot read the array as it is.
+    """
+    if not levels or not x.size or x.dtype != result_dtype(x.dtype) or x.strides[-1] != x.itemsize:
+        return None
+    tree, keys = BandTree.of_samples(spec, x.shape, levels), spec.keys[1:]
+    call = forward_call(tree, x, lambda flat: form.from_flat(flat, keys))
+    if call is None:
+        return None
+    if form.single or levels <= checked_level(x.shape, spec.wavelets, spec.axes, None):
+        return call, None
+    return call, partial(checked_level, x.shape, spec.wavelets, spec.axes, levels)
 
 
 def _inverse(
@@ -169,7 +188,7 @@ def _inverse(
     lengths = as_shape(shape, len(given[0].shape))
     if key is not None and call is None and _all_alike(given):
         assert bands is not None
-        call = _inverse_call(spec, keyed, bands)
+        call = _compiled_inverse(spec, keyed, bands)
         if call is not None:
             _remember(key, call)
             x = call(bands)
@@ -187,8 +206,8 @@ def _all_alike(arrays: Sequence[Array]) -> bool:
     return plain and result_dtype(dtype) == dtype and dtype.isnative
 
 
-def _inverse_call(spec: TransformSpec, keyed: list[Any], given: Sequence[Any]) -> Any:
-    """Compile a function of bands in the order of ``given``; None if they must be cut or levels left out."""
+def _compiled_inverse(spec: TransformSpec, keyed: list[Any], given: Sequence[Any]) -> Any:
+    """Compile an inverse for bands in the order of ``given``; None if they must be cut or levels left out."""
     tree, low = BandTree.of_bands(spec, shapes_of(keyed))
     bands = flat_bands(keyed, spec.keys[1:])
     if tree.levels != len(keyed) - 1 or not tree.levels or (low is not None and low != bands[0].shape):
