@@ -37,6 +37,7 @@ __all__ = [
     "Knobs",
     "RunCache",
     "TransformOptions",
+    "UnfollowableStridesError",
     "computes_on_host",
     "devices",
     "engine",
@@ -129,6 +130,20 @@ class TransformOptions:
 
 
 DEFAULT_OPTIONS = TransformOptions()
+
+
+class UnfollowableStridesError(Exception):
+    """Kernels cannot follow the strides of an array, which has to be copied first.
+
+    Attributes
+    ----------
+    buffer : int
+        The number of its buffer.
+    """
+
+    def __init__(self, buffer: int, message: str = "") -> None:
+        super().__init__(message)
+        self.buffer = buffer
 
 
 class Executable(Protocol):

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ..arrays import ArrayView, result_dtype
 from ..lowering.spec import BandTree
-from .base import DEFAULT_OPTIONS, Engine, RunCache, TransformOptions
-from .cpu.executable import UnfollowedStridesError
+from .base import DEFAULT_OPTIONS, Engine, RunCache, TransformOptions, UnfollowableStridesError
+from .cpu.executable import FIRST_ARRAY
 from .cpu.filter_operations import shrink
 from .memory import empty
 
@@ -76,8 +76,9 @@ class NumpyEngine(Engine):
             try:
                 executable = self.compile(back, tree, dtype, views, options)
                 break
-            except UnfollowedStridesError as error:
-                views[error.array] = copied(error.array)
+            except UnfollowableStridesError as error:
+                number = error.buffer - FIRST_ARRAY
+                views[number] = copied(number)
         executable.run(ready)
         for target, values in results:
             target[...] = values

@@ -12,7 +12,7 @@ from ..memory import allocator, empty, keep_memory, kept_memory
 from ..threads import get_num_threads, run, set_num_threads, workers
 from .builtin import array_function
 from .compile import LIFTING, compile_rows, compile_transform, mixes
-from .executable import FIRST_ARRAY, CpuExecutable, UnfollowedStridesError, address
+from .executable import FIRST_ARRAY, CpuExecutable, address
 from .machine_code import kernel
 from .mixing import join_channels, mix_planes
 
@@ -20,7 +20,6 @@ __all__ = [
     "FIRST_ARRAY",
     "LIFTING",
     "CpuExecutable",
-    "UnfollowedStridesError",
     "address",
     "allocator",
     "array_function",

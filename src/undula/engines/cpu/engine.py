@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from ...arrays import ArrayView
 from ...lowering.mixing import Mixing
 from ...lowering.spec import BandTree, LevelOperators
-from ..base import DEFAULT_OPTIONS, RunCache, TransformOptions
+from ..base import DEFAULT_OPTIONS, RunCache, TransformOptions, UnfollowableStridesError
 from ..memory import allocator
 from ..numpy_engine import NumpyEngine, array_view
 from ..threads import get_num_threads
 from .builtin import array_function
 from .compile import LIFTING, compile_transform, kernel_operators
-from .executable import FIRST_ARRAY, CpuExecutable, UnfollowedStridesError
+from .executable import FIRST_ARRAY, CpuExecutable
 
 __all__ = ["CPU", "CpuEngine", "ForwardCall", "InverseCall", "flat_views", "forward_call"]
 
@@ -44,7 +44,7 @@ def cached_executable(
     ]
     try:
         return compile_transform(back, dtype, CPU.operators(tree, dtype), views, mixing)
-    except UnfollowedStridesError as error:
+    except UnfollowableStridesError as error:
         return error.buffer
 
 
@@ -77,7 +77,7 @@ class CpuEngine(NumpyEngine):
         layouts = tuple([None if view is None else view[1:4] for view in views])
         executable = cached_executable(back, tree, dtype, layouts, options.mixing)
         if isinstance(executable, int):
-            raise UnfollowedStridesError(executable)
+            raise UnfollowableStridesError(executable)
         return executable
 
     def compile_function(
@@ -170,7 +170,7 @@ class ForwardCall:
         self._empty = allocator(sum(map(math.prod, self._shapes)) * x.itemsize)
         view = array_view(x)
         if view is None:
-            raise UnfollowedStridesError(FIRST_ARRAY)
+            raise UnfollowableStridesError(FIRST_ARRAY)
         views = [view, *flat_views(tree, x.dtype)[1:]]
         self._run = CPU.compile_function(False, tree, x.dtype, views)
 
@@ -185,7 +185,7 @@ def forward_call(tree: BandTree, x: Array, nest: Callable[[list[Array]], Any]) -
     """Return a :class:`ForwardCall`, or None if kernels cannot follow the strides of ``x``."""
     try:
         return ForwardCall(tree, x, nest)
-    except UnfollowedStridesError:
+    except UnfollowableStridesError:
         return None
 
 

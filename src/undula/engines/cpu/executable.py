@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from ...arrays import ArrayView
 from ...lowering.axis import AxisOp
 from ...lowering.borders import TERMS
+from ..base import UnfollowableStridesError
 from ..memory import empty
 from ..threads import WORTHWHILE, ranges, run, workers
 from .encoding import EncodedOp, encode_analysis, encode_synthesis
@@ -60,20 +61,6 @@ def address(x: Array) -> int:
     except (TypeError, ValueError, BufferError):  # It is read-only, empty, or has strides.
         start: int = x.__array_interface__["data"][0]
         return start
-
-
-class UnfollowedStridesError(Exception):
-    """Kernels cannot follow the strides of an array; the caller copies it.
-
-    Attributes
-    ----------
-    buffer, array : int
-        The number of its buffer, and of the array in flat order.
-    """
-
-    def __init__(self, buffer: int) -> None:
-        super().__init__(buffer)
-        self.buffer, self.array = buffer, buffer - FIRST_ARRAY
 
 
 @dataclass
@@ -214,7 +201,7 @@ class AxisPass:
     def _plane_strides(self, view: ArrayView) -> PlaneStrides:
         strides = view.plane_strides(self.axis, self.inner)
         if strides is None:
-            raise UnfollowedStridesError(view.buffer)
+            raise UnfollowableStridesError(view.buffer)
         plane, row = strides
         return PlaneStrides(view.buffer, view.offset * self.size, plane * self.size, row * self.size)
 

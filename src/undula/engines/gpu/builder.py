@@ -17,9 +17,10 @@ from ...errors import ArgumentError
 from ...lowering.axis import AxisOp
 from ...lowering.mixing import Mixing, Unmixing
 from ...lowering.spec import Task
+from ..base import UnfollowableStridesError
 from .emit import KernelSpec, moves
 from .emit.kernel import INTEGERS
-from .launches import DeviceProgram, Launch, UnfollowableError, UnfusedError
+from .launches import DeviceProgram, Launch, UnfusedError
 from .strategies import STEPWISE, Strategy, Target, Views, Workload
 
 __all__ = ["ProgramBuilder"]
@@ -239,7 +240,7 @@ class ProgramBuilder:
                 continue
             try:
                 views[name] = (view, strides(view))
-            except UnfollowableError:
+            except UnfollowableStridesError:
                 if (name == "x") == back:  # A result cannot be replaced by a copy.
                     raise
                 packed = self.allocate(view.shape, view.dtype)
@@ -254,8 +255,9 @@ class ProgramBuilder:
             )
         strides = view.plane_strides(outer, inner)
         if strides is None or min(strides) < 0:
-            raise UnfollowableError(
-                f"strides {view.strides} of shape {view.shape}; pass an array with contiguous rows"
+            raise UnfollowableStridesError(
+                view.buffer,
+                f"strides {view.strides} of shape {view.shape}; pass an array with contiguous rows",
             )
         return strides
 

@@ -18,7 +18,7 @@ import numpy as np
 from ...arrays import COMPLEX, ArrayLibrary, ArrayView, dtype_name, library_of
 from ...errors import ArgumentError, ArgumentTypeError
 from ...lowering.spec import BandTree, LevelOperators, Task
-from ..base import DEFAULT_OPTIONS, Engine, RunCache, TransformOptions, engine
+from ..base import DEFAULT_OPTIONS, Engine, RunCache, TransformOptions, UnfollowableStridesError, engine
 from .arrays import (
     READABLE,
     READABLE_INTEGERS,
@@ -28,7 +28,6 @@ from .arrays import (
     device_of,
     timed_transfer,
 )
-from .launches import UnfollowableError
 from .strategies import STRATEGIES
 from .strategies.base import LIFTING
 from .transform import DeviceLevel, transform_program
@@ -485,7 +484,7 @@ def prepared_program(
         program = transform_program(
             back, levels, samples, coefficients, device.dialect, device.limits, options
         )
-    except UnfollowableError as error:
+    except UnfollowableStridesError as error:
         raise ArgumentError(f"out has strides that kernels do not follow: {error}") from None
     return device.prepare(program)
 

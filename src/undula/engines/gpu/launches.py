@@ -16,15 +16,10 @@ __all__ = [
     "DeviceLimits",
     "DeviceProgram",
     "Launch",
-    "UnfollowableError",
     "UnfusedError",
 ]
 
 Shape = tuple[int, ...]
-
-
-class UnfollowableError(Exception):
-    """Kernels cannot follow the strides of an array, which has to be copied first."""
 
 
 class UnfusedError(Exception):
