@@ -3,6 +3,9 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -11,6 +14,8 @@ from hypothesis import settings
 import undula
 from cases import THOROUGH, WAVELETS, left_out
 from undula.engines.cpu.machine_code import ADDRESSES, LIKE
+from undula.engines.gpu.emit import Kernel
+from undula.engines.gpu.opencl.runtime import OpenCLDevice
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or JAX takes the memory of all others
 
@@ -21,6 +26,43 @@ if not THOROUGH:
 settings.register_profile("default", deadline=None, max_examples=25, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=3000)  # make thorough
 settings.load_profile("thorough" if THOROUGH else "default")
+
+
+# The functions of OpenCL C that kernels call, for all scalars for which the standard declares them.
+SCALARS = "char uchar short ushort int uint long ulong float double".split()
+OPENCL_FUNCTIONS = "".join(
+    f"__attribute__((overloadable, {attribute})) {declaration};\n"
+    for attribute, declaration in [
+        *(("const", f"{kind} {name}({kind}, {kind})") for name in ("min", "max") for kind in SCALARS),
+        *(("const", f"{kind} {name}({kind})") for name in ("fabs", "floor") for kind in SCALARS[-2:]),
+        *(("const", f"size_t {name}(uint)") for name in ("get_group_id", "get_local_id")),
+        ("convergent", "void barrier(cl_mem_fence_flags)"),
+    ]
+)
+
+
+@pytest.fixture(scope="session", autouse=not THOROUGH)
+def _opencl_functions() -> Iterator[None]:
+    """Declare to PoCL the functions that kernels call, in place of its header that declares all of OpenCL.
+
+    PoCL reads this header of 17,000 lines before every kernel, which takes longer than to compile the kernel.
+    A kernel that calls another function fails to compile until the function is added above.
+    """
+    compile_kernel, lock = OpenCLDevice.function, Lock()
+
+    def function(device: OpenCLDevice, kernel: Kernel) -> Any:
+        if device.handle.platform.name != "Portable Computing Language":
+            return compile_kernel(device, kernel)
+        options = f"{os.environ.get('PYOPENCL_BUILD_OPTIONS', '')} -D_OPENCL_H_"  # The guard of the header.
+        with lock, pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYOPENCL_BUILD_OPTIONS", options)
+            return compile_kernel(
+                device, replace(kernel, source=f"{OPENCL_FUNCTIONS}#line 1\n{kernel.source}")
+            )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OpenCLDevice, "function", function)
+        yield
 
 
 @pytest.fixture(params=WAVELETS)

@@ -15,6 +15,7 @@ from undula.engines.base import Knobs, TransformOptions
 from undula.engines.gpu.cuda.runtime import compile_kernel
 from undula.engines.gpu.emit import CUDA, OPENCL, Dialect, moves
 from undula.engines.gpu.launches import DeviceLimits, DeviceProgram
+from undula.engines.gpu.opencl.runtime import default_device
 from undula.engines.gpu.strategies import STRATEGIES
 from undula.engines.gpu.strategies.base import LIFTING
 from undula.engines.gpu.transform import DeviceLevel, transform_program
@@ -114,6 +115,16 @@ def test_golden(shown: str, language: str, request: pytest.FixtureRequest) -> No
         path.write_text(text, encoding="utf-8")
     assert path.exists(), "no golden file yet: run pytest --update-golden"
     assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:pyopencl")
+@pytest.mark.parametrize("shown", SHOWN)
+def test_golden_kernels_compile_with_the_header_of_the_driver(shown: str) -> None:
+    """Other tests declare only the functions that kernels call: here all of OpenCL C is declared."""
+    import pyopencl as cl
+
+    for launch in program(OPENCL, **SHOWN[shown]).launches:
+        cl.Program(default_device().context, launch.kernel.source).build()
 
 
 def test_languages_differ_in_words_only() -> None:
