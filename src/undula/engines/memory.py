@@ -1,8 +1,8 @@
-"""Memory for results, given back and taken again.
+"""Memory for results, which is reused.
 
-The system hands out fresh memory page by page, and clears each page at the first touch; for a transform that
-runs at the speed of memory this costs as much as the work. So the memory of large results is kept for the
-next ones when the last array on it is gone, up to a limit; what was not used for longest goes first.
+The system provides memory page by page, and clears each page at the first access; for a transform that runs
+at the speed of memory, this takes as long as the work itself. So the memory of large results is kept for
+later ones when its last array is gone, up to a limit. Blocks that were not used for longest are freed first.
 """
 
 from __future__ import annotations

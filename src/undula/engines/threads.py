@@ -1,8 +1,7 @@
 """Threads of the CPU engine: as many as there are cores, none for small work, new ones after a fork.
 
-Work is cut into pieces, and whoever is free takes the next one, the caller included: so nobody waits for a
-thread that the system is slow to wake, and many callers at once share the threads without waiting for each
-other in a circle.
+Work is divided into pieces, and each free thread takes the next one, the caller's included. So no caller
+waits for a thread that the system is slow to wake, and many callers can share the threads without a deadlock.
 """
 
 from __future__ import annotations
@@ -89,12 +88,12 @@ def ranges(count: int, threads: int) -> list[tuple[int, int]]:
 
 
 class _Job:
-    """Pieces of one piece of work, for whoever is free."""
+    """The pieces of one call of :func:`run`, for threads that are free."""
 
     def __init__(self, work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> None:
         self.work, self.pieces = work, deque(pieces)
-        self.done: SimpleQueue[BaseException | None] = SimpleQueue()  # one entry for each piece of a helper
-        self.left: SimpleQueue[None] = SimpleQueue()  # one entry for each helper that has gone
+        self.done: SimpleQueue[BaseException | None] = SimpleQueue()  # one for each piece of a helper
+        self.left: SimpleQueue[None] = SimpleQueue()  # One entry for each helper that has left.
 
     def help(self) -> None:
         """Work until no piece is left."""
@@ -120,8 +119,7 @@ def _serve(jobs: SimpleQueue[_Job]) -> None:
 def run(work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> None:
     """Call ``work`` with each piece, on this thread and on others.
 
-    Nobody works on a piece any more when this returns, not even after an interrupt: the arrays that pieces
-    are about may go away then.
+    When this returns, even by an interrupt, no thread works on a piece any more, so arrays may be freed.
     """
     global _started
     if len(pieces) == 1:
@@ -141,7 +139,7 @@ def run(work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> None:
         while job.pieces:
             try:
                 piece = job.pieces.popleft()
-            except IndexError:  # somebody was faster
+            except IndexError:  # Another thread took the last piece.
                 break
             work(*piece)
             done_here += 1

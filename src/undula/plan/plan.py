@@ -1,8 +1,8 @@
-"""The Plan: a transform made ready for arrays of one shape, to be run again and again.
+"""Plans: transforms compiled for arrays of one shape, to be run many times.
 
-The functions of this package make and keep such things by themselves; a Plan is for those who want to hold
-one: to choose a device, a strategy and a scheme, to write results into arrays that exist, to read the
-kernels, and to see what a transform costs.
+The functions of this package compile transforms, and keep them, without being asked. A :class:`Plan` gives
+control over that: it chooses a device, a strategy and a scheme, writes results into existing arrays, and
+tells what a transform costs and which kernels it runs.
 """
 
 from __future__ import annotations
@@ -53,34 +53,34 @@ class Plan:
     ----------
     shape : tuple of int
         Shape of the arrays to be transformed.
-    wavelet : Wavelet, str, or one for each axis
+    wavelet : Wavelet or str, or a sequence of them
+        The wavelet, or one for each axis.
     level : int, optional
-        How often the approximation is decomposed; as often as is useful if not given.
-    mode : str, int, or one for each axis
-        How lines go on beyond their ends: one of ``undula.MODES``.
-    axes : sequence of int, optional
-        All axes if not given.
-    dtype : dtype
+        How often the approximation is decomposed. The default is as often as is useful.
+    mode : str or int, or a sequence of them, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis.
+    axes : int or sequence of int, optional
+        Axes to transform. The default is all axes.
+    dtype : dtype, default float64
         Dtype of the arrays. On the CPU results are float32, float64, complex64 or complex128; on a device
         float16 stays, and integers of 8 and 16 bits become float32.
-    backend : "auto", "cpu", "cuda", "opencl" or "reference"
-        ``auto`` is the CPU. ``cuda`` and ``opencl`` take NumPy's arrays, and those that are on the device;
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        ``auto`` is the CPU. ``cuda`` and ``opencl`` take NumPy arrays, and arrays that are on the device;
         ``cuda:1`` is the second GPU, as :func:`undula.devices` lists them.
         ``reference`` is plain NumPy in extended precision, slow.
-    strategy : "auto", "naive", "rowcolumn", "tiled" or "sliding"
-        How the work is laid over a device; see ``docs/gpu.md``. ``auto`` slides, and has tiles for levels
-        that are too small for it; the plan then tells which of them it has.
-    scheme : str
+    strategy : {"auto", "naive", "rowcolumn", "tiled", "sliding"}, default "auto"
+        How the work is distributed over a device; see ``docs/gpu.md``. ``auto`` is ``sliding``, and ``tiled``
+        for levels that are too small for it; the attribute ``strategy`` then names those that the plan uses.
+    scheme : str, default "auto"
         The scheme by which two axes are transformed, for strategy ``tiled`` and for the reference: ``auto``,
         or one of ``undula.SCHEMES``.
-    method : "auto", "lifting" or "filters"
-        What is done along an axis, on a device.
-    square : bool
-        Zeros are put around the samples, up to a square whose side is a power of two, and cut off again on
-        the way back: then a level of None means the whole decomposition.
-    tune : bool
-        On a device, a few ways to lay out the work are measured first, and the fastest is remembered for
-        that device.
+    method : {"auto", "lifting", "filters"}, default "auto"
+        How lines are transformed on a device.
+    square : bool, default False
+        Whether to pad the samples with zeros to a square whose side is a power of two, which the inverse cuts
+        off again. A level of None then means a complete decomposition.
+    tune : bool, default False
+        Whether to measure a few settings of the strategy first, and keep the fastest for that device.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class Plan:
     cost : PlanCost
         What one run forward costs.
     source : str
-        The kernels of a plan for a device, forward and back.
+        The source code of the kernels of a plan for a device, in both directions.
 
     Examples
     --------
@@ -300,7 +300,7 @@ class Plan:
         arrays : iterable
             Arrays of the shape and dtype of the plan.
         depth : int
-            Frames that are in the works at once.
+            Number of frames that are processed at the same time.
         """
         if self.backend != "cuda" or not self._runs:
             yield from (self.forward(x) for x in arrays)
@@ -321,11 +321,11 @@ class Plan:
         Parameters
         ----------
         rule, limit : str and float, optional
-            What is done to details on the way back, and its threshold, the same for all.
+            Threshold rule that the inverse applies to details, and its threshold, the same for all.
         """
         return Resident(self, rule, limit)
 
-    # --- looking ----------------------------------------------------------------------------------
+    # --- inspection -------------------------------------------------------------------------------
 
     def executable(self, back: bool, rule: str | None = None) -> DeviceExecutable:
         """Return the executable of a plan for a device, for arrays in C order.
@@ -371,7 +371,7 @@ class Plan:
 
     @property
     def cost(self) -> PlanCost:
-        """Bytes that a run forward moves, operations it does, and how often threads wait for each other."""
+        """The bytes that a run forward moves, its operations, and how often threads wait for each other."""
         return model.cost(self)
 
     def predict(self, device: str | Ceilings | None = None, *, transfers: bool = False) -> Prediction:

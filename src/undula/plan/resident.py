@@ -29,7 +29,7 @@ class Resident:
     ----------
     plan : Plan
     rule, limit : str and float, optional
-        What is done to details on the way back, and its threshold, the same for all.
+        Threshold rule that the inverse applies to details, and its threshold, the same for all.
     """
 
     def __init__(self, plan: Plan, rule: str | None = None, limit: float = 0.0) -> None:
