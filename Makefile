@@ -6,6 +6,9 @@ BIN := $(VENV)/bin
 # One more worker than cores, because the browser tests mostly wait.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 
+# Containers often forbid Python to keep bytecode; then every process of the tests would compile all imports anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test setup lint types tests thorough docs pages pictures table clean
 

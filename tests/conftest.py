@@ -106,6 +106,10 @@ def pytest_configure(config: pytest.Config) -> None:
         subprocess.Popen([sys.executable, "-c", code.format(groups[core::cores])])
         for core in range(min(cores, len(groups)))
     ]
+    if not sys.dont_write_bytecode:
+        # One process compiles the imports of all tests to bytecode, or else each worker would compile them.
+        collect = [sys.executable, "-m", "pytest", "-n0", "--collect-only", "-qq", *config.args]
+        subprocess.run(collect, stdout=subprocess.DEVNULL, cwd=config.invocation_params.dir, check=False)
     assert not any(process.wait() for process in waiting)
     # Numba keeps the loops of the filters on disk; they are compiled while the workers collect the tests.
     config.stash[FILTERS] = subprocess.Popen([sys.executable, "-c", FILTER_ONCE])
