@@ -96,6 +96,28 @@ def test_wavelets(target: str, way: str, name: str, shape: tuple[int, int]) -> N
     check(target, noise(*shape, dtype="f4"), name, "symmetric", **options)
 
 
+LONG = [
+    (name, dtype, shape)
+    for name in ("coif17", "db38")
+    for dtype in ("f8", "c8", "c16")
+    for shape in [(200,), (5, 30)]
+]
+
+
+@parametrize_some(
+    ("name", "dtype", "shape"),
+    LONG,
+    [("coif17", "f8", (5, 30)), ("coif17", "c8", (200,)), ("db38", "f8", (200,)), ("db38", "c16", (200,))],
+)
+def test_the_longest_wavelets(target: str, name: str, dtype: str, shape: tuple[int, ...]) -> None:
+    """They reach further than a group of lanes with two columns each."""
+    x = noise(*shape, dtype=dtype)
+    made, theirs = undula.dwtn(x, name, backend=target), pywt.dwtn(x, name)
+    assert_near(made, theirs, x.dtype.name, 3)
+    back = undula.idwtn(theirs, name, backend=target)
+    assert_near([back], [pywt.idwtn(theirs, name)], x.dtype.name, 10)
+
+
 @pytest.mark.parametrize("way", FOR_ONE_AXIS)
 def test_missing_bands_of_wide_rows(target: str, way: str) -> None:
     """One row of zeros stands for a missing band, also if rows are long."""

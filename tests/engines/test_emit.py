@@ -1,6 +1,7 @@
 """The emitters: golden texts, and kernels that compile for all supported architectures."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ SHAPE = (64, 128)
 
 def program(
     dialect: Dialect,
-    name: str = "cdf97",
+    name: str | undula.Wavelet = "cdf97",
     mode: str = "symmetric",
     back: bool = False,
     dtypes: tuple[str, str] = ("float32", "float32"),
@@ -42,7 +43,7 @@ def program(
     **options: Any,
 ) -> DeviceProgram:
     """Return the program of one level of contiguous arrays."""
-    wavelet = undula.Wavelet(name)
+    wavelet = name if isinstance(name, undula.Wavelet) else undula.Wavelet(name)
     tasks = []
     for axis in axes:
         dtype = np.dtype("float32" if dtypes[1] == "float16" else dtypes[1])
@@ -185,6 +186,54 @@ def test_every_column_and_row_has_its_lane(back: bool, axes: tuple[int, ...]) ->
                     rows = range(strip * length, min((strip + 1) * length, told["row_pairs"]))
                     done += [(across, row) for row in rows]
             assert sorted(done) == [(a, r) for a in range(told["total"]) for r in range(told["row_pairs"])]
+
+
+ONE_AXIS = [name for name in STRATEGIES if not STRATEGIES[name].needs_two_axes]
+
+
+@parametrize_pairwise(
+    language=DIALECTS,
+    strategy=ONE_AXIS,
+    mode=undula.MODES,
+    dtype=["float16", "float32", "float64"],
+    channels=[1, 2, 4],
+    pixels=[0, 2],
+    back=[False, True],
+)
+def test_every_wavelet_has_room(
+    language: str, strategy: str, mode: str, dtype: str, channels: int, pixels: int, back: bool
+) -> None:
+    """However long the filters, groups of lanes have results, and shared memory suffices."""
+    shape, pair = (64, channels), (dtype, dtype)
+    options: Any = {"strategy": strategy, "knobs": Knobs(pixels=pixels)}
+    for name in undula.wavelist():
+        made = program(DIALECTS[language], name, mode, back, pair, shape=shape, axes=(0,), **options)
+        (launch,) = made.launches
+        names = [integer for integer, _ in launch.kernel.integers]
+        counts = dict(zip(names, launch.values, strict=True))
+        positive = ("total", "strip", "strips", "end_strip", "end_strips", "blocks", "pieces")
+        assert launch.groups > 0, name
+        assert all(counts.get(count, 1) > 0 for count in positive), name
+        cells = re.findall(r"(?:__shared__|__local) number \w+\[(\d+)\]", made.source)
+        assert sum(map(int, cells)) * (8 if dtype == "float64" else 4) <= DeviceLimits().shared, name
+
+
+@pytest.mark.parametrize("taps", [130, 400])
+def test_filters_longer_than_any_wavelet_have_room(taps: int) -> None:
+    low = [0.6, *[0.0] * (taps - 2), 0.8]  # orthogonal to its shifts by any even number
+    high = [-0.8, *[0.0] * (taps - 2), 0.6]
+    wavelet = undula.Wavelet("long", filter_bank=[low, high, low[::-1], high[::-1]])
+    for knobs in (None, Knobs(pixels=4)):
+        made = program(OPENCL, wavelet, dtypes=("float64",) * 2, strategy="sliding", knobs=knobs)
+        (launch,) = made.launches
+        total = [integer for integer, _ in launch.kernel.integers].index("total")
+        assert launch.values[total] > 0
+
+
+def test_a_device_that_runs_no_group_gets_strips() -> None:
+    """A kernel with more registers than a unit has makes a driver count 0 groups that run at once."""
+    (launch,) = program(CUDA, shape=(2048, 2048), strategy="sliding").fitted(lambda kernel: 0).launches
+    assert launch.groups > 0
 
 
 EACH_WAY: list[dict[str, Any]] = [

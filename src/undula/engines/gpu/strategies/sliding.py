@@ -73,7 +73,7 @@ class Sliding(Strategy):
 
     def _geometry(self, workload: Workload, target: Target) -> LaneGeometry:
         spec, knobs, shuffles = workload.spec, target.knobs, bool(target.dialect.shuffle)
-        pixels = knobs.pixels or _pixels(workload, target)
+        pixels = _wide_enough(spec, knobs.pixels or _pixels(workload, target))
         if spec.along is None:
             pixels = min(pixels, 4)
         # Halves and bytes would be converted too early, and for the inverse many columns leave no registers.
@@ -95,6 +95,17 @@ class Sliding(Strategy):
 def _overlap(spec: KernelSpec) -> int:
     """Return the pairs of rows that neighbouring strips share."""
     return 0 if spec.down is None else sum(spec.down.reach)
+
+
+def _wide_enough(spec: KernelSpec, pixels: int) -> int:
+    """Return ``pixels``, doubled until a group of lanes reaches further than the operator within rows.
+
+    The lanes at both ends of a group only provide values for the others. With few columns in each, a long
+    filter would need all of them, and no lane would have results.
+    """
+    while LaneGeometry(pixels=pixels).useful(spec) <= 0:
+        pixels *= 2
+    return pixels
 
 
 def _pixels(workload: Workload, target: Target) -> int:
@@ -219,7 +230,7 @@ class Strips:
             return 2  # Work groups that run at the same time then work on neighbouring rows.
         rounds = 1
         while True:
-            strips = max(1, int(rounds * at_once / across))
+            strips = max(1, int(rounds * max(1, at_once) / across))
             strip = -(-self.row_pairs // strips)
             if strip <= self.longest or strips >= self.row_pairs:
                 return max(strip, 2 if self.overlap else 1)
