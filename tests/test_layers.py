@@ -42,7 +42,7 @@ INNER_LAYERS = {
         {"dispatch", "ceilings"},
     ),
     "engines/gpu": (
-        {"disk", "emit"},
+        {"disk", "emit", "process"},
         {"launches"},
         {"strategies"},
         {"builder"},

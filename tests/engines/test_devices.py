@@ -3,6 +3,7 @@
 The fixture ``target`` is every available backend: OpenCL on any machine, and CUDA if there is a GPU.
 """
 
+import multiprocessing
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -600,3 +601,40 @@ def test_devices_have_numbers(target: str) -> None:
     for wrong in (f"{target}:x", f"{target}:", "cpu:0"):
         with pytest.raises(undula.ArgumentError, match="unknown backend"):
             undula.dwt2(x, "db2", backend=wrong)
+
+
+def error_in_child(call: Callable[[], Any]) -> str:
+    """Return the error that a call raises in a child of this process."""
+
+    def answer(pipe: Any) -> None:
+        try:
+            call()
+        except undula.errors.DeviceError as error:
+            pipe.send(str(error))
+        pipe.close()
+
+    context = multiprocessing.get_context("fork")
+    reader, writer = context.Pipe(duplex=False)
+    child = context.Process(target=answer, args=(writer,))
+    child.start()
+    try:
+        return str(reader.recv()) if reader.poll(60) else "no answer"
+    finally:
+        child.kill()
+        child.join()
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_is_an_error(target: str) -> None:
+    x = noise(16, 16)
+    plan = undula.Plan(x.shape, "haar", backend=target)
+    coeffs = plan.forward(x)
+    calls: list[Callable[[], Any]] = [
+        lambda: undula.wavedec2(x, "haar", backend=target),
+        lambda: plan.forward(x, out=coeffs),
+        lambda: undula.Plan((18, 20), "db2", backend=f"{target}:0"),
+    ]
+    for call in calls:
+        assert "'spawn'" in error_in_child(call)
+    assert_near(plan.forward(x), coeffs, "float64")

@@ -1,5 +1,7 @@
 """Plans: the results of the functions, into arrays that exist, and what they cost."""
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 import undula
 from comparing import assert_identical, assert_same, flat, noise
+from undula.engines.base import Knobs
 
 pytestmark = pytest.mark.filterwarnings("ignore:Level value")
 
@@ -163,3 +166,47 @@ def test_the_program_of_a_plan_is_now_its_executable(target: str) -> None:
         assert plan.program(False).program is plan.executable(False).program
     with pytest.warns(DeprecationWarning, match="use Plan.operators"):
         assert [level.shape for level in plan.stages] == [shape for shape, _ in plan.operators()]
+
+
+PICKLED: list[dict[str, Any]] = [
+    {},
+    {"level": 9, "mode": "periodization"},
+    {"wavelet": ("haar", "db2"), "mode": ("zero", "reflect"), "dtype": "c8"},
+    {"square": True, "dtype": "f4", "axes": (1,)},
+    {"backend": "reference", "scheme": "sweldens"},
+    {"backend": "opencl", "dtype": "u1"},
+    {"backend": "opencl", "scheme": "monolithic", "wavelet": "cdf53"},
+    {"backend": "opencl", "strategy": "rowcolumn", "method": "filters"},
+]
+
+
+@pytest.mark.parametrize("options", PICKLED, ids=str)
+@pytest.mark.parametrize(
+    "duplicate", [lambda plan: pickle.loads(pickle.dumps(plan)), copy.deepcopy, copy.copy]
+)
+@pytest.mark.filterwarnings("ignore::UserWarning:pyopencl")
+def test_plans_are_pickled_as_their_arguments(options: dict[str, Any], duplicate: Any) -> None:
+    x = np.abs(noise(12, 10)).astype(options.get("dtype", "f8"))
+    plan = undula.Plan(x.shape, **{"wavelet": "haar", **options})
+    made, out = plan.forward(x), plan.empty()
+    for _ in range(2):
+        plan.inverse(plan.forward(x, out=out), out=np.empty(x.shape, plan.dtype))
+    again = duplicate(plan)
+    assert repr(again) == repr(plan)
+    assert (again, hash(again), again.options) == (plan, hash(plan), plan.options)
+    assert_identical(again.forward(x), made)
+
+
+def test_a_pickled_plan_keeps_its_knobs(target: str) -> None:
+    plan = undula.Plan((32, 32), "haar", level=1, backend=target, strategy="sliding")
+    tuned = plan.with_knobs(Knobs(pixels=2))
+    assert pickle.loads(pickle.dumps(tuned)).options.knobs == Knobs(pixels=2)
+    assert tuned != plan
+
+
+def test_plans_that_differ_are_unequal() -> None:
+    plan = undula.Plan((12, 10), "haar")
+    assert plan == undula.Plan([12, 10], undula.Wavelet("haar"), axes=(-2, -1), backend="cpu")
+    others: list[dict[str, Any]] = [{"level": 1}, {"mode": "zero"}, {"dtype": "f4"}, {"backend": "reference"}]
+    assert all(undula.Plan((12, 10), "haar", **other) != plan for other in others)
+    assert plan != "a plan"

@@ -7,7 +7,6 @@ tells what a transform costs and which kernels it runs.
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 from collections import defaultdict
@@ -356,7 +355,8 @@ class Plan:
 
     def with_knobs(self, knobs: Knobs | None) -> Plan:
         """Return the plan with another layout of its work on the device; an error if that does not fit."""
-        plan = copy.copy(self)
+        plan = object.__new__(Plan)
+        vars(plan).update(vars(self))
         plan.options, plan._caches = replace(self.options, knobs=knobs), defaultdict(RunCache)
         plan.executable(False)
         return plan
@@ -411,6 +411,35 @@ class Plan:
         tree = BandTree.of_samples(self.spec, self.padded_shape, 1)  # The plan may have no levels.
         return self.engine.operators(tree, self.dtype, self.options)[0].operators[-1].op.method
 
+    @property
+    def _arguments(self) -> tuple[tuple[str, Any], ...]:
+        """The arguments of an equal plan, by name; strategy and level are those that were chosen."""
+        return (
+            ("shape", self.shape),
+            ("wavelet", self.spec.wavelets),
+            ("level", self.level),
+            ("mode", self.spec.modes),
+            ("axes", self.axes),
+            ("dtype", self.source_dtype),
+            ("backend", self.device_name),
+            ("strategy", self.options.strategy),
+            ("scheme", self.scheme),
+            ("method", self._method),
+            ("square", self.square),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Plan):
+            return NotImplemented
+        return (self._arguments, self.options.knobs) == (other._arguments, other.options.knobs)
+
+    def __hash__(self) -> int:
+        return hash((self._arguments, self.options.knobs))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the arguments: what was compiled belongs to this process."""
+        return _rebuild, (self._arguments, self.options.knobs)
+
     def __repr__(self) -> str:
         names = dict.fromkeys(wavelet.name for wavelet in self.spec.wavelets)
         modes = dict.fromkeys(self.spec.modes)
@@ -424,6 +453,15 @@ class Plan:
             words += [f"strategy={self.options.strategy!r}", f"method={self._method!r}"]
         words += [f"scheme={self.scheme!r}"] * (self.scheme != "auto") + ["square=True"] * self.square
         return f"Plan({', '.join(words)})"
+
+
+def _rebuild(arguments: tuple[tuple[str, Any], ...], knobs: Knobs | None) -> Plan:
+    """Return the plan that was pickled."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # The caller has seen them when the plan was created.
+        plan = Plan(**dict(arguments))
+    plan.options = replace(plan.options, knobs=knobs)
+    return plan
 
 
 def _read(keyed: Sequence[Any]) -> list[Any]:

@@ -20,11 +20,13 @@ from .. import disk
 from ..emit import CUDA, Kernel
 from ..engine import DeviceEngine
 from ..launches import DeviceLimits, DeviceProgram, Launch
+from ..process import DriverProcess
 
 __all__ = ["CudaDevice", "Memory", "compile_kernel", "device", "device_of_address", "engine", "names"]
 
 SMALL_LAUNCH_GROUPS_PER_UNIT = 2  # Up to so many, launches gain from an early start.
 MAX_GRAPHS = 8  # of a program: one for each set of buffers on which it ran more than once
+PROCESS = DriverProcess("cuda")
 
 
 def compile_kernel(kernel: Kernel, arch: str) -> bytes:
@@ -131,6 +133,7 @@ class CudaDevice:
 
     def activate(self) -> None:
         """Make the device current in this thread."""
+        PROCESS.check()
         current = self.driver.cuCtxGetCurrent()[1]
         if int(current) != self._number:
             check(self.driver.cuCtxSetCurrent(self.context))
@@ -373,6 +376,7 @@ def device(number: int) -> CudaDevice:
         raise MissingDeviceError(
             f"backend 'cuda' needs cuda-core and cuda-bindings: {INSTALL} ({error})"
         ) from error
+    PROCESS.check()
     try:
         (code,) = driver.cuInit(0)
     except RuntimeError as error:  # The library of the driver is missing.
@@ -384,6 +388,7 @@ def device(number: int) -> CudaDevice:
         raise MissingDeviceError(
             f"NVIDIA's driver finds no GPU ({code.name}); backend 'cpu' needs none, 'opencl' supports others"
         )
+    PROCESS.started()
     count = check(driver.cuDeviceGetCount())
     if number >= count:
         raise MissingDeviceError(f"there is no GPU number {number}; the driver knows {count}")

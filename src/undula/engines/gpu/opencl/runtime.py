@@ -14,10 +14,13 @@ from ....errors import DeviceError, KernelError, MissingDeviceError, OutOfMemory
 from ..emit import OPENCL, Kernel
 from ..engine import DeviceEngine
 from ..launches import DeviceLimits, DeviceProgram, Launch
+from ..process import DriverProcess
 
 __all__ = ["OpenCLDevice", "default_device", "device", "engine", "names", "numbered_device"]
 
 MAX_SHARED_BYTES = 49152  # of a kernel, also on devices with more
+
+PROCESS = DriverProcess("opencl")
 
 
 class OpenCLDevice:
@@ -26,6 +29,7 @@ class OpenCLDevice:
     dialect = OPENCL
 
     def __init__(self, context: Any, handle: Any) -> None:
+        PROCESS.started()
         self.context, self.handle = context, handle
         self.name = handle.name.strip()
         import pyopencl as cl
@@ -48,6 +52,7 @@ class OpenCLDevice:
         """Return a compiled kernel; PyOpenCL caches the machine code on disk."""
         import pyopencl as cl
 
+        PROCESS.check()
         with self._lock:
             if kernel.source not in self._functions:
                 try:
@@ -66,6 +71,7 @@ class OpenCLDevice:
         """The queue for callers without one."""
         import pyopencl as cl
 
+        PROCESS.check()
         with self._lock:
             if not hasattr(self, "_queue"):
                 self._queue = cl.CommandQueue(self.context, self.handle)
@@ -116,6 +122,7 @@ class OpenCLProgram:
         """
         import pyopencl as cl
 
+        PROCESS.check()
         # In an out-of-order queue, each launch waits for the previous one.
         out_of_order = queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
         event, wait = None, list(events)
@@ -169,6 +176,7 @@ def _all_devices() -> list[Any]:
             f"backend 'opencl' needs PyOpenCL: {install_hint('opencl')} (and a driver of your device; "
             "pip install pocl-binary-distribution runs kernels on the CPU)"
         ) from error
+    PROCESS.check()
     try:
         handles = [handle for platform in cl.get_platforms() for handle in platform.get_devices()]
     except cl.Error:
@@ -178,6 +186,7 @@ def _all_devices() -> list[Any]:
             "PyOpenCL finds no device: install the OpenCL driver of your GPU, or "
             "pip install pocl-binary-distribution to run kernels on the CPU"
         )
+    PROCESS.started()
     return handles
 
 
