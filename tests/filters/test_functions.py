@@ -223,6 +223,8 @@ def test_images_without_noise_stay_unchanged() -> None:
 
 
 BAD: list[tuple[Callable[[], Any], str]] = [
+    (lambda: undula.sharpen(CAMERA, np.inf), "amount must be finite and at least 0, got inf"),
+    (lambda: undula.enhance(CAMERA, np.nan), "amount must be finite and at least 0, got nan"),
     (lambda: undula.denoise(CAMERA, -1), "sigma must be finite and not negative, got -1"),
     (lambda: undula.denoise(CAMERA, [1, 2]), r"one for each of 1 channel"),
     (lambda: undula.denoise(CAMERA, np.ones((3, 3))), "the shape of the image"),

@@ -139,7 +139,45 @@ def test_max_level(length: int, taps: Any) -> None:
     assert undula.dwt_max_level(length, taps) == pywt.dwt_max_level(length, taps)
 
 
+@pytest.mark.parametrize("mode", ["zero", "constant", "symmetric", "reflect", "periodic", "periodization"])
+def test_booleans_are_padded(mode: str) -> None:
+    x = np.array([True, False, True, True])
+    made, theirs = undula.pad(x, 2, mode), pywt.pad(x, 2, mode)
+    assert made.dtype == theirs.dtype == bool
+    assert (made == theirs).all()
+
+
+def test_integers_are_extrapolated_where_they_fit() -> None:
+    made = undula.pad(np.array([100, 101, 103], "u1"), 1, "smooth")
+    assert made.dtype == np.uint8
+    assert made.tolist() == [99, 100, 101, 103, 105]
+
+
+def test_an_approximation_alone_has_the_slices_of_pywavelets() -> None:
+    for x in (np.ones(3), np.ones((3, 4))):
+        array, slices = undula.coeffs_to_array([x])
+        assert slices == pywt.coeffs_to_array([x])[1]
+        assert_nested_equal(undula.array_to_coeffs(array, slices), [x])
+
+
+OLD_NAMES = ["zpd", "cpd", "sym", "ppd", "sp1", "per"]
+
+
+@pytest.mark.parametrize("mode", OLD_NAMES)
+def test_old_names_of_modes(mode: str) -> None:
+    x = np.random.default_rng(0).standard_normal(9)
+    with pytest.warns(DeprecationWarning, match=mode):
+        theirs = pywt.dwt(x, "db3", mode)
+    with pytest.warns(DeprecationWarning, match=mode) as caught:
+        made = undula.dwt(x, "db3", mode)
+    assert caught[0].filename == __file__
+    np.testing.assert_allclose(made, theirs, atol=1e-12)
+    with pytest.raises(undula.UndulaError, match=mode):
+        undula.lwt(x, "haar", mode=mode)
+
+
 COEFFS = [np.ones((2, 2)), tuple(np.ones((3, 2, 2)))]
+RAVELLED, ARRANGED = undula.ravel_coeffs(COEFFS), undula.coeffs_to_array(COEFFS)
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "no list": (lambda: undula.coeffs_to_array(5), "got int"),  # type: ignore[arg-type]
     "no approximation": (lambda: undula.coeffs_to_array([None, np.ones(2)]), "None"),
@@ -158,7 +196,33 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
         r"31 coefficients.*\(5, 5\)",
     ),
     "unknown format": (lambda: undula.array_to_coeffs(np.ones(4), [(slice(2),)], "wavedec3"), "wavedec3"),
-    "slices missing": (lambda: undula.array_to_coeffs(np.ones(4), []), "got list"),
+    "slices missing": (lambda: undula.array_to_coeffs(np.ones(4), []), "coeff_slices.*empty list"),
+    "slices are None": (lambda: undula.unravel_coeffs(np.ones(4), None, None), "coeff_slices.*NoneType"),  # type: ignore[arg-type]
+    "a line too short": (lambda: undula.unravel_coeffs(np.ones(5), *RAVELLED[1:]), r"array of 5.*\(2, 2\)"),
+    "an array too small": (lambda: undula.array_to_coeffs(np.ones((3, 3)), ARRANGED[1]), r"larger.*\(3, 3\)"),
+    "an array of one axis": (lambda: undula.array_to_coeffs(np.ones(9), ARRANGED[1]), r"axes.*\(9,\)"),
+    "details of another form": (
+        lambda: undula.array_to_coeffs(ARRANGED[0], ARRANGED[1], "wavedec"),
+        "'wavedec' is for details d, got ad, da, dd",
+    ),
+    "no coefficients": (lambda: undula.coeffs_to_array([]), "empty list"),
+    "no coefficients in a line": (lambda: undula.ravel_coeffs([]), "empty list"),
+    "no coefficients to lift": (lambda: undula.ilwt([], "haar"), "empty list"),
+    "bands that overlap": (
+        lambda: undula.coeffs_to_array([np.ones((2, 2)), tuple(np.ones((3, 5, 5)))], padding=None),
+        r"79 coefficients are more than.*\(7, 7\)",
+    ),
+    "a length that is a word": (lambda: undula.dwt_max_level("a", 4), "data_len.*'a'"),  # type: ignore[arg-type]
+    "a band of a word": (lambda: undula.dwt_coeff_len("a", 4, "zero"), "data_len.*'a'"),  # type: ignore[arg-type]
+    "a shape that is a word": (lambda: undula.wavedecn_shapes("a", "haar"), "'a'"),  # type: ignore[arg-type]
+    "shapes that are a number": (lambda: undula.wavedecn_size(5), "wavedecn_shapes.*5"),  # type: ignore[arg-type]
+    "a number to pad": (lambda: undula.pad(5, 2, "zero"), "at least one axis.*5"),
+    "negative values of bytes": (
+        lambda: undula.pad(np.array([1, 2], "u1"), 1, "antisymmetric"),
+        "'antisymmetric'.*uint8.*-2 to 2",
+    ),
+    "large values of bytes": (lambda: undula.pad(np.array([9, 250], "u1"), 1, "smooth"), "uint8.*491"),
+    "differences of booleans": (lambda: undula.pad([True, False], 1, "antireflect"), "bool.*-1 to 2"),
     "shapes missing": (lambda: undula.unravel_coeffs(np.ones(4), [slice(4)], []), "got 0 and 1"),
     "filter of one tap": (lambda: undula.dwt_max_level(8, 1), "got 1"),
     "negative length": (lambda: undula.dwt_max_level(-1, 4), "-1"),

@@ -383,6 +383,29 @@ def test_after_a_fork() -> None:
 LINE, WHOLE, BUFFER = np.ones(8), np.arange(64), np.ones((8, 8))
 TWISTED = np.lib.stride_tricks.as_strided(LINE, (8,), (0,))
 BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "a shape that is no integer": (
+        lambda: undula.waverec([LINE, LINE], "haar", shape=9.0),  # type: ignore[arg-type]
+        ValueError,
+        "1 integers.*9.0",
+    ),
+    "no axes": (lambda: undula.dwtn(BUFFER, "haar", axes=()), ValueError, r"at least one axis.*\(\)"),
+    "out of one axis": (
+        lambda: undula.wavedec(LINE, "haar", level=1, out=[np.empty(4), np.empty(3)]),
+        ValueError,
+        r"out\[1\] must",
+    ),
+    "out in a tuple": (
+        lambda: undula.dwt2(
+            BUFFER, "haar", out=(np.empty((4, 4)), (np.empty((4, 4)), np.empty((4, 3)), np.empty((4, 4))))
+        ),
+        ValueError,
+        r"out\[1\]\[1\] must",
+    ),
+    "out by key": (
+        lambda: undula.dwtn(LINE, "haar", out={"a": np.empty(3), "d": np.empty(4)}),
+        ValueError,
+        r"out\['a'\] must",
+    ),
     "strings": (lambda: undula.dwt(["a"], "haar"), TypeError, "dtype"),
     "objects": (lambda: undula.dwt2(np.array([[None, 1]]), "haar"), TypeError, "object"),
     "ragged": (lambda: undula.dwt([[1, 2], [3]], "haar"), ValueError, "numbers"),

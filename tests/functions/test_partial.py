@@ -60,6 +60,21 @@ def test_bands_can_be_replaced() -> None:
     assert (result.approx == 2).all()
 
 
+def test_booleans_of_one_band() -> None:
+    x = np.array([True, False, True, True])
+    for part in "ad":
+        np.testing.assert_allclose(undula.upcoef(part, x, "db2"), pywt.upcoef(part, x, "db2"), atol=1e-12)
+        np.testing.assert_allclose(undula.downcoef(part, x, "db2"), pywt.downcoef(part, x, "db2"), atol=1e-12)
+
+
+def test_a_result_is_printed_in_short() -> None:
+    result = undula.fswavedecn(np.ones((16, 8)), "haar", levels=(2, 1))
+    assert repr(result) == (
+        "<FswavedecnResult of shape (16, 8): ['haar', 'haar'], levels [2, 1],"
+        " modes ['symmetric', 'symmetric'], axes (0, 1)>"
+    )
+
+
 BAD: dict[str, tuple[Any, str]] = {
     "another part": (lambda: undula.downcoef("x", [1.0, 2.0], "haar"), "'x'"),
     "no level": (lambda: undula.downcoef("a", [1.0, 2.0], "haar", level=0), "level"),
@@ -67,6 +82,11 @@ BAD: dict[str, tuple[Any, str]] = {
     "negative take": (lambda: undula.upcoef("a", [1.0], "haar", take=-1), "take"),
     "level of no integer": (lambda: undula.fswavedecn(np.ones(8), "haar", levels=0.5), "0.5"),  # type: ignore[arg-type]
     "two levels for one axis": (lambda: undula.fswavedecn(np.ones(8), "haar", levels=(1, 2)), "1 axes"),
+    "one level for two axes": (
+        lambda: undula.fswavedecn(np.ones((5, 7)), "db2", levels=(1,)),
+        r"2 axes.*\(1,\)",
+    ),
+    "a band named by letters": (lambda: undula.fswavedecn(np.ones((5, 7)), "db2")["dd"], "'dd'"),  # type: ignore[index]
     "no result": (lambda: undula.fswaverecn([1.0]), "list"),  # type: ignore[arg-type]
     "no such band": (lambda: undula.fswavedecn(np.ones(8), "haar")[9], "9"),
     "a band of another shape": (

@@ -130,3 +130,8 @@ def test_texts() -> None:
     assert "filter_bank" in repr(undula.Wavelet("mine", wavelet))
     assert wavelet.short_name == "bior"
     assert pickle.loads(pickle.dumps(wavelet)) == wavelet
+
+
+def test_a_wavelet_without_a_name() -> None:
+    with pytest.raises(ValueError, match=r"needs a name.*or a filter_bank"):
+        undula.Wavelet()

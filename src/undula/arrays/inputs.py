@@ -85,7 +85,7 @@ def as_shape(shape: Sequence[int] | int | None, ndim: int) -> tuple[int, ...] | 
     """Return the shape that the caller asks for, or raise an error unless it is ``ndim`` integers."""
     if shape is None:
         return None
-    lengths = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    lengths = tuple(shape) if isinstance(shape, Iterable) else (shape,)
     if len(lengths) != ndim or not all(isinstance(n, (int, np.integer)) for n in lengths):
         raise ArgumentError(f"shape must be {ndim} integers, those of the array transformed; got {shape!r}")
     return tuple(int(n) for n in lengths)

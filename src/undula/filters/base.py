@@ -266,7 +266,7 @@ def check_number(value: Any, name: str, least: float = 0.0, exclusive: bool = Fa
         raise ArgumentTypeError(f"{name} must be a number, got {value!r}")
     if not math.isfinite(value) or value < least or (exclusive and value == least):
         bound = "above" if exclusive else "at least"
-        raise ArgumentError(f"{name} must be {bound} {least:g}, got {value!r}")
+        raise ArgumentError(f"{name} must be finite and {bound} {least:g}, got {value!r}")
 
 
 def check_choice(value: Any, name: str, choices: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ the details of a level are one array (``wavedec``), three in a tuple (``wavedec2
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import numpy_array
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import Axes, checked_axes, per_axis
-from ..lowering.borders import band_length, check_mode, extend, max_level
+from ..lowering.borders import BORDERS, band_length, check_mode, extend, max_level
 from ..lowering.nesting import band_keys, from_keys, to_keys
 from ..lowering.spec import BandTree, checked_level, transform_spec
 from ..wavelets import Wavelet, as_wavelet
@@ -41,6 +41,14 @@ Array = NDArray[Any]
 
 
 # --- shapes ---------------------------------------------------------------------------------------
+
+
+def _lengths(shape: Any) -> tuple[int, ...]:
+    """Return a shape that the caller passed as a tuple; a single length is one axis."""
+    lengths = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    if not all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in lengths):
+        raise ArgumentTypeError(f"a shape is an integer for each axis, got {shape!r}")
+    return tuple(int(n) for n in lengths)
 
 
 def _filter_length(filter_len: object) -> int:
@@ -67,6 +75,8 @@ def dwt_max_level(data_len: int, filter_len: int | Wavelet | str) -> int:
     taps = _filter_length(filter_len)
     if taps < 2:
         raise ArgumentError(f"a filter has at least 2 taps, got {filter_len!r}")
+    if not isinstance(data_len, (int, float, np.number)):
+        raise ArgumentTypeError(f"data_len must be an integer, got {data_len!r}")
     if data_len < 0 or int(data_len) != data_len:
         raise ArgumentError(f"a length is a whole number from 0 on, got {data_len!r}")
     return max_level(int(data_len), taps)
@@ -90,6 +100,8 @@ def dwt_coeff_len(data_len: int, filter_len: int | Wavelet | str, mode: str | in
     (6, 5)
     """
     taps = _filter_length(filter_len)
+    if not isinstance(data_len, (int, float, np.number)):
+        raise ArgumentTypeError(f"data_len must be an integer, got {data_len!r}")
     if data_len < 1:
         raise ArgumentError(f"Value of data_len must be greater than zero, got {data_len!r}")
     if taps < 1:
@@ -109,7 +121,7 @@ def dwtn_max_level(
     >>> dwtn_max_level((64, 32), ("db2", "db4"))
     2
     """
-    lengths = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    lengths = _lengths(shape)
     numbers = checked_axes(axes, len(lengths))
     wavelets = [as_wavelet(w) for w in per_axis(wavelet, len(numbers), "wavelet")]
     return min(dwt_max_level(lengths[axis], w.dec_len) for axis, w in zip(numbers, wavelets, strict=True))
@@ -129,7 +141,7 @@ def wavedecn_shapes(
     >>> wavedecn_shapes((6, 7), "haar", level=1)
     [(3, 4), {'ad': (3, 4), 'da': (3, 4), 'dd': (3, 4)}]
     """
-    lengths = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    lengths = _lengths(shape)
     spec = transform_spec(len(lengths), wavelet, mode, axes)
     levels = checked_level(lengths, spec.wavelets, spec.axes, level)
     return BandTree.of_samples(spec, lengths, levels).shapes if levels else [lengths]
@@ -147,8 +159,17 @@ def wavedecn_size(shapes: Sequence[Any]) -> int:
     def size(part: Any) -> int:
         if part is None:
             return 0
-        return int(part.size) if hasattr(part, "size") else math.prod(part)
+        return int(part.size) if hasattr(part, "size") else math.prod(_lengths(part))
 
+    if (
+        isinstance(shapes, (str, Mapping))
+        or not isinstance(shapes, Sequence)
+        or not shapes
+        or not all(isinstance(level, Mapping) for level in shapes[1:])
+    ):
+        raise ArgumentTypeError(
+            f"shapes are the list of wavedecn_shapes, or the coefficients of wavedecn, got {shapes!r:.80}"
+        )
     return size(shapes[0]) + sum(size(part) for level in shapes[1:] for part in level.values())
 
 
@@ -176,6 +197,12 @@ def pad(x: ArrayLike, pad_widths: Any, mode: str | int) -> NDArray[Any]:
     array([2, 1, 1, 2, 3, 3])
     """
     array, name = numpy_array(x), check_mode(mode)
+    if not array.ndim:
+        raise ArgumentError(f"an array with at least one axis can be padded, got the number {x!r}")
+    dtype = array.dtype
+    # Differences of samples may have another sign, and NumPy has none of booleans.
+    if dtype.kind == "b" or (dtype.kind in "iu" and BORDERS[name].weighted):
+        array = array.astype(np.int64)
     try:
         widths = np.broadcast_to(np.asarray(pad_widths), (array.ndim, 2))
     except ValueError:
@@ -188,7 +215,12 @@ def pad(x: ArrayLike, pad_widths: Any, mode: str | int) -> NDArray[Any]:
         if name == "periodization":  # A line of odd length repeats its last sample first.
             array = extend(array, axis, 0, array.shape[axis] + array.shape[axis] % 2, "constant")
         array = extend(array, axis, -before, array.shape[axis] + after, name)
-    return array
+    if array.dtype != dtype and (array.astype(dtype) != array).any():
+        raise ArgumentError(
+            f"in mode {name!r} values beyond the ends do not fit into {dtype}: they are from {array.min()} to"
+            f" {array.max()}; convert x to a signed or a larger type first"
+        )
+    return array.astype(dtype, copy=False)
 
 
 def _checked(coeffs: Sequence[Any], axes: Axes) -> tuple[list[Any], list[int]]:
@@ -247,7 +279,8 @@ def coeffs_to_array(
     keyed, numbers = _checked(coeffs, axes)
     approximation = keyed[0]
     shape = list(approximation.shape)
-    slices: list[Any] = [tuple(slice(n) for n in shape)]
+    # Without details, the slices are those of PyWavelets.
+    slices: list[Any] = [tuple(slice(n if len(keyed) > 1 else None) for n in shape)]
     for level in keyed[1:]:
         size = next(iter(level.values())).shape
         places = {}
@@ -262,6 +295,11 @@ def coeffs_to_array(
             shape[axis] = shape[axis] + size[axis] if axis in numbers else max(shape[axis], size[axis])
     count = approximation.size + sum(array.size for level in keyed[1:] for array in level.values())
     if padding is None and count != math.prod(shape):
+        if count > math.prod(shape):
+            raise ArgumentError(
+                f"{count} coefficients are more than an array of shape {tuple(shape)} holds: the bands"
+                " overlap and do not belong to one transform"
+            )
         raise ArgumentError(
             f"{count} coefficients do not fill an array of shape {tuple(shape)}; give a padding for the gaps"
         )
@@ -283,7 +321,16 @@ def array_to_coeffs(arr: Array, coeff_slices: Sequence[Any], output_format: str 
     output_format : {"wavedecn", "wavedec2", "wavedec"}, optional
         The function in whose form coefficients are returned. The default is ``"wavedecn"``.
     """
-    return from_keys(_cut(numpy_array(arr), coeff_slices, lambda part, _: part), output_format)
+    array = numpy_array(arr)
+    for place in _arrays(_checked_list(coeff_slices, "coeff_slices")):
+        if len(place) != array.ndim or any(
+            part.stop is not None and part.stop > n for part, n in zip(place, array.shape, strict=True)
+        ):
+            raise ArgumentError(
+                f"coeff_slices are of a larger array, or of one with another number of axes: {place} is not"
+                f" in an array of shape {array.shape}"
+            )
+    return from_keys(_cut(array, coeff_slices, lambda part, _: part), output_format)
 
 
 def ravel_coeffs(coeffs: Sequence[Any], axes: Axes = None) -> tuple[Array, list[Any], list[Any]]:
@@ -315,7 +362,8 @@ def unravel_coeffs(
     arr: Array, coeff_slices: Sequence[Any], coeff_shapes: Sequence[Any], output_format: str = "wavedecn"
 ) -> list[Any]:
     """Invert :func:`ravel_coeffs`; the coefficients are views of the line."""
-    if len(coeff_slices) != len(coeff_shapes):
+    _checked_list(coeff_slices, "coeff_slices")
+    if len(coeff_slices) != len(_checked_list(coeff_shapes, "coeff_shapes")):
         raise ArgumentError(
             f"as many shapes as slices are needed, got {len(coeff_shapes)} and {len(coeff_slices)}"
         )
@@ -324,12 +372,17 @@ def unravel_coeffs(
     def folded(part: Array, place: tuple[int, str | None]) -> Array:
         number, key = place
         shape = coeff_shapes[number] if key is None else coeff_shapes[number][key]
+        if part.size != math.prod(shape):
+            raise ArgumentError(
+                f"an array of {line.size} coefficients has not those of coeff_slices and coeff_shapes: a band"
+                f" of shape {shape} has {part.size}"
+            )
         return part.reshape(shape)
 
     return from_keys(_cut(line, coeff_slices, folded), output_format)
 
 
-def _arrays(keyed: Sequence[Any]) -> Iterator[Array]:
+def _arrays(keyed: Sequence[Any]) -> Iterator[Any]:
     for level in keyed:
         if isinstance(level, dict):
             yield from level.values()
@@ -337,12 +390,21 @@ def _arrays(keyed: Sequence[Any]) -> Iterator[Array]:
             yield level
 
 
+def _checked_list(parts: Any, name: str) -> Sequence[Any]:
+    """Return an argument that was returned with an array, or raise an error unless it is such a list."""
+    if isinstance(parts, (str, Mapping)) or not isinstance(parts, Sequence):
+        raise ArgumentTypeError(
+            f"{name} must be the list that was returned with the array, got {type(parts).__name__}"
+        )
+    return parts
+
+
 def _cut(
     array: Array, slices: Sequence[Any], change: Callable[[Array, tuple[int, str | None]], Array]
 ) -> list[Any]:
-    if isinstance(slices, (str, Mapping)) or not isinstance(slices, Sequence) or not slices:
-        raise ArgumentTypeError(
-            f"coeff_slices must be the list that was returned with the array, got {type(slices).__name__}"
+    if not slices:
+        raise ArgumentError(
+            "coeff_slices must be the list that was returned with the array, got an empty list"
         )
     coeffs: list[Any] = [change(array[slices[0]], (0, None))]
     for number, level in enumerate(slices[1:], 1):

@@ -6,7 +6,7 @@ transform, whose bands are named by one level for each axis.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
 from typing import Any
 
@@ -46,7 +46,7 @@ def _line(data: ArrayLike, what: str) -> Array:
     x = numpy_array(data, what)
     if x.ndim != 1 or not x.size:
         raise ArgumentError(f"{what} must be one line of numbers, got shape {x.shape}")
-    return x
+    return x.astype(np.float64) if x.dtype.kind == "b" else x
 
 
 def downcoef(
@@ -173,14 +173,20 @@ class FswavedecnResult:
     def approx(self, values: ArrayLike) -> None:
         self[(0,) * self.ndim_transform] = values
 
+    def __repr__(self) -> str:
+        return (
+            f"<FswavedecnResult of shape {self._coeffs.shape}: {self.wavelet_names}, levels {self.levels},"
+            f" modes {self.modes}, axes {self.axes}>"
+        )
+
     def detail_keys(self) -> list[tuple[int, ...]]:
         """Return the names of all bands but the approximation."""
         return [key for key in product(*(range(n + 1) for n in self.levels)) if any(key)]
 
     def _place(self, levels: tuple[int, ...] | int) -> tuple[slice, ...]:
-        key = (levels,) if isinstance(levels, (int, np.integer)) else tuple(levels)
+        key = tuple(levels) if isinstance(levels, Iterable) else (levels,)
         if len(key) != self.ndim_transform or not all(
-            0 <= k <= n for k, n in zip(key, self.levels, strict=True)
+            isinstance(k, (int, np.integer)) and 0 <= k <= n for k, n in zip(key, self.levels, strict=True)
         ):
             raise ArgumentError(
                 f"a band is named by one level for each of {self.ndim_transform} axes, from 0 to"
@@ -234,7 +240,9 @@ def fswavedecn(
     numbers = checked_axes(axes, x.ndim)
     wavelets = [as_wavelet(w) for w in per_axis(wavelet, len(numbers), "wavelet")]
     modes = [check_mode(m) for m in per_axis(mode, len(numbers), "mode")]
-    depths = per_axis(tuple(levels) if isinstance(levels, np.ndarray) else levels, len(numbers), "level")
+    depths = tuple(levels) if isinstance(levels, Iterable) else (levels,) * len(numbers)
+    if len(depths) != len(numbers):
+        raise ArgumentError(f"one level for each of {len(numbers)} axes is needed, got levels={levels!r}")
     slices = []
     for axis, bank, extension, depth in zip(numbers, wavelets, modes, depths, strict=True):
         number = max_level(x.shape[axis], bank.dec_len) if depth is None else _count(depth, "levels", 0)

@@ -27,7 +27,9 @@ def checked_axes(axes: Axes, ndim: int) -> list[int]:
     requested = tuple(axes) if isinstance(axes, Iterable) else (axes,)
     if not all(isinstance(axis, (int, np.integer)) and not isinstance(axis, bool) for axis in requested):
         raise ArgumentTypeError(f"axes must be integers, got {axes!r}")
-    if not requested or not all(-ndim <= axis < ndim for axis in requested):
+    if not requested:
+        raise UnknownAxisError(f"at least one axis is needed, got axes={axes!r}; the default is all axes")
+    if not all(-ndim <= axis < ndim for axis in requested):
         raise UnknownAxisError(f"axes {requested} do not exist in an array of {ndim} dimension(s)")
     numbers = [int(axis) % ndim for axis in requested]
     if len(set(numbers)) != len(numbers):

@@ -7,7 +7,9 @@ low band, odd ones the high band, and each lifting step extends the band that it
 
 from __future__ import annotations
 
+import inspect
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -82,6 +84,15 @@ class Modes:
 
 
 _NUMBERED = {getattr(Modes, name): name for name in MODES}
+# Names of earlier versions of PyWavelets, which it still accepts.
+OLD_NAMES = {
+    "zpd": "zero",
+    "cpd": "constant",
+    "sym": "symmetric",
+    "ppd": "periodic",
+    "sp1": "smooth",
+    "per": "periodization",
+}
 
 
 def check_mode(mode: object, known: tuple[str, ...] = MODES) -> str:
@@ -89,9 +100,23 @@ def check_mode(mode: object, known: tuple[str, ...] = MODES) -> str:
     if isinstance(mode, (int, np.integer)) and not isinstance(mode, bool):
         mode = _NUMBERED.get(int(mode), mode)
     name = mode.lower().strip() if isinstance(mode, str) else mode
+    if isinstance(name, str) and known is MODES and name in OLD_NAMES:
+        message = (
+            f"mode {name!r} is the old name of {OLD_NAMES[name]!r}, which PyWavelets is going to require"
+        )
+        warnings.warn(message, DeprecationWarning, stacklevel=_depth_in_package())
+        name = OLD_NAMES[name]
     if not isinstance(name, str) or name not in known:
         raise UnknownNameError("mode", mode, known)
     return name
+
+
+def _depth_in_package() -> int:
+    """Return how many frames up the caller of this package is, since modes are read at many depths."""
+    depth, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_globals["__name__"].startswith(f"{__name__.partition('.')[0]}."):
+        depth, frame = depth + 1, frame.f_back
+    return depth
 
 
 DIFFERENCES = 2  # the most differences in a value beyond the ends

@@ -29,6 +29,7 @@ __all__ = [
     "Form",
     "arrays_of",
     "band_keys",
+    "band_name",
     "details_by_level",
     "flat_as",
     "flat_bands",
@@ -118,10 +119,12 @@ def to_keys(coeffs: Sequence[Any], read: Callable[[Any], Any] = numpy_array) -> 
     read : callable, default numpy_array
         Converts what the caller passed as a band to an array.
     """
-    if isinstance(coeffs, (str, Mapping, np.ndarray)) or not isinstance(coeffs, Sequence) or not coeffs:
+    if isinstance(coeffs, (str, Mapping, np.ndarray)) or not isinstance(coeffs, Sequence):
         raise ArgumentTypeError(
             f"coefficients are a list [approximation, details, …], got {type(coeffs).__name__}"
         )
+    if not coeffs:
+        raise ArgumentError("coefficients are a list [approximation, details, …], got an empty list")
     if coeffs[0] is None:
         raise ArgumentError("the approximation is needed, got None")
     levels = []
@@ -145,10 +148,16 @@ def from_keys(coeffs: Sequence[Any], output_format: str) -> list[Any]:
     """Return keyed coefficients as ``wavedec``, ``wavedec2`` or ``wavedecn`` nests them."""
     if output_format not in FORMATS:
         raise ArgumentError(f"output_format is one of {FORMATS}, got {output_format!r}")
-    if output_format == "wavedec":
-        return [coeffs[0], *(level["d"] for level in coeffs[1:])]
-    if output_format == "wavedec2":
-        return [coeffs[0], *(tuple(level[key] for key in TUPLE_KEYS) for level in coeffs[1:])]
+    try:
+        if output_format == "wavedec":
+            return [coeffs[0], *(level["d"] for level in coeffs[1:])]
+        if output_format == "wavedec2":
+            return [coeffs[0], *(tuple(level[key] for key in TUPLE_KEYS) for level in coeffs[1:])]
+    except KeyError:
+        keys = "d" if output_format == "wavedec" else ", ".join(TUPLE_KEYS)
+        raise ArgumentError(
+            f"output_format {output_format!r} is for details {keys}, got {', '.join(map(str, coeffs[1]))}"
+        ) from None
     return list(coeffs)
 
 
@@ -194,6 +203,26 @@ def flat_as(coeffs: Any, form: str, keys: Sequence[str]) -> list[Any] | None:
     except (TypeError, ValueError, KeyError, IndexError):
         return None
     return flat
+
+
+def band_name(nested: Any, number: int, key: str, name: str) -> str:
+    """Return how a caller writes a band of coefficients nested in any form, which are called ``name``.
+
+    Examples
+    --------
+    >>> band_name([[0], ([1], [2], [3])], 1, "ad", "out")
+    'out[1][1]'
+    """
+    if isinstance(nested, Mapping):
+        return f"{name}[{key or 'a' * len(next(iter(nested)))!r}]"
+    level = nested[number]
+    if not number or not isinstance(level, (Mapping, list, tuple)):
+        return f"{name}[{number}]"
+    return (
+        f"{name}[{number}][{key!r}]"
+        if isinstance(level, Mapping)
+        else f"{name}[{number}][{TUPLE_KEYS.index(key)}]"
+    )
 
 
 @dataclass(frozen=True)

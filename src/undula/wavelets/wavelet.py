@@ -69,6 +69,8 @@ class Wavelet:
         if filter_bank is None:
             if not isinstance(name, str):
                 raise ArgumentTypeError(f"name must be a string, got {name!r} ({type(name).__name__})")
+            if not name:
+                raise ArgumentError("a wavelet needs a name, such as 'db2', or a filter_bank; got neither")
             row = record(name)
             facts: dict[str, object] = {
                 "name": row.name,
