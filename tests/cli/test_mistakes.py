@@ -18,6 +18,12 @@ ROOT = Path(__file__).parents[2]
 HUGE = 10**20
 
 
+@pytest.mark.parametrize("line", ["none", "denoise a b --none", "denoise a b --strength none"])
+def test_lines_that_cannot_be_parsed(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(line) == 2
+    assert capsys.readouterr().err.startswith("Usage: undula")
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -39,12 +45,22 @@ HUGE = 10**20
         ("denoise '' x.png", "empty"),
         ("denoise in.png ''", "empty"),
         ("experiments schemes/table-2 --device cpu -o in.png", "in.png is a file"),
+        ("inverse in.png x.png", "in.png is not a file of coefficients; write one with `undula transform`"),
+        (
+            "inverse arrays.npz x.png",
+            "arrays.npz contains no coefficients; write them with `undula transform`",
+        ),
+        ("denoise in.png", "expected an input and an output"),
+        ("denoise in.png x.png --method none", "unknown method 'none'"),
+        ("filter in.png x.png", "expected either stages"),
+        ("filter in.png x.png -S none:1", "unknown stage 'none'"),
         ("compare in.png folder", "cannot read folder"),
         ("transform folder x.npz", "cannot read folder"),
     ],
 )
 def test_errors_are_one_line(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     io.write("in.png", np.random.default_rng(0).integers(0, 256, (24, 32)).astype("u1"))
+    np.savez("arrays.npz", x=np.ones((4, 4)))
     Path("folder").mkdir()
     Path("broken.json").write_text('{"wavelet"')
     Path("list.json").write_text("[1]")

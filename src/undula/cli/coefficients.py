@@ -97,13 +97,14 @@ def inverse(
 
     Example: `undula example photo.png && undula transform photo.png c.npz && undula inverse c.npz back.png`
     """
-    detect_kind(source)  # Raises an error if the file cannot be read.
+    if detect_kind(source) != "npz":
+        raise FileError(f"{source} is not a file of coefficients; write one with `undula transform`")
     check_outputs(target, overwrite=overwrite, inputs=[source])
     check_arrays(source, "npz", max_pixels)
     try:
         with source.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             if "coeffs" not in archive.files:
-                raise FileError(f"{source} does not contain coefficients written by undula transform")
+                raise FileError(f"{source} contains no coefficients; write them with `undula transform`")
             header = dict(str(line).split("=", 1) for line in archive["coeffs"])
             levels = int(header["level"])
             if not 0 <= levels <= len(archive.files):
