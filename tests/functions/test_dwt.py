@@ -388,6 +388,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError,
         "1 integers.*9.0",
     ),
+    "too many threads": (lambda: undula.set_num_threads(10000), ValueError, "from 1 to 4096.*10000"),
     "no axes": (lambda: undula.dwtn(BUFFER, "haar", axes=()), ValueError, r"at least one axis.*\(\)"),
     "out of one axis": (
         lambda: undula.wavedec(LINE, "haar", level=1, out=[np.empty(4), np.empty(3)]),

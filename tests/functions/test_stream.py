@@ -121,3 +121,13 @@ def test_bad_input(case: str) -> None:
     act, message = BAD[case]
     with pytest.raises(undula.UndulaError, match=message):
         act()
+
+
+def test_streams_are_printed() -> None:
+    stream = undula.ForwardStream(8, "haar", level=2, mode=("zero", "periodic"), dtype="f4")
+    parts = stream.push(np.ones((4, 8), "f4"))
+    details = "(8,) of float32: haar, level 2, mode zero, periodic"
+    assert repr(stream) == f"<ForwardStream of rows {details}, 4 row(s) so far>"
+    back = undula.InverseStream(8, "haar", level=2, mode=("zero", "periodic"), dtype="f4")
+    assert parts
+    assert repr(back) == f"<InverseStream of rows {details}, 0 row(s) so far>"

@@ -27,6 +27,7 @@ __all__ = [
     "workers",
 ]
 
+MAX_THREADS = 4096  # more than any machine has cores
 WORTHWHILE = 1 << 19  # Samples below which handing work to a second thread costs more than it saves.
 
 _lock = Lock()
@@ -54,9 +55,11 @@ def set_num_threads(count: int | None) -> None:
     """
     global _requested_threads
     if count is not None and (
-        isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1
+        isinstance(count, bool) or not isinstance(count, (int, np.integer)) or not 1 <= count <= MAX_THREADS
     ):
-        raise ArgumentError(f"the number of threads is an integer from 1 on, or None; got {count!r}")
+        raise ArgumentError(
+            f"the number of threads is an integer from 1 to {MAX_THREADS}, or None; got {count!r}"
+        )
     _requested_threads = None if count is None else int(count)
 
 

@@ -131,6 +131,16 @@ def _checked(
     return row, spec, int(number), result_dtype(np.dtype(dtype))
 
 
+def _described(stream: ForwardStream | InverseStream, spec: TransformSpec) -> str:
+    names, modes = (
+        ", ".join(dict.fromkeys(words)) for words in ([w.name for w in spec.wavelets], spec.modes)
+    )
+    return (
+        f"<{type(stream).__name__} of rows {stream.row} of {stream.dtype}: {names}, level {stream.level},"
+        f" mode {modes}, {stream.rows} row(s) so far>"
+    )
+
+
 class ForwardStream:
     """The DWT of an image that arrives row by row.
 
@@ -168,14 +178,17 @@ class ForwardStream:
         mode: str | int | Sequence[Any] = "symmetric",
         dtype: DTypeLike = np.float64,
     ) -> None:
-        row, spec, self.level, self.dtype = _checked(width, wavelet, level, mode, dtype)
+        row, self._spec, self.level, self.dtype = _checked(width, wavelet, level, mode, dtype)
         self.row = row
         self.rows = 0
         self._stages: list[_Stage] = []
         for _ in range(self.level):
-            self._stages.append(_Stage(spec, row, self.dtype))
+            self._stages.append(_Stage(self._spec, row, self.dtype))
             row = self._stages[-1].band
         self._open = True
+
+    def __repr__(self) -> str:
+        return _described(self, self._spec)
 
     def push(self, rows: ArrayLike) -> list[Rows]:
         """Take one row or several, and return the coefficients that are known now."""
@@ -257,6 +270,9 @@ class InverseStream:
             self._stages.append(_Back(self._spec, row, self.dtype))
             row = self._stages[-1].band
         self._open = True
+
+    def __repr__(self) -> str:
+        return _described(self, self._spec)
 
     def push(self, part: Rows) -> Array:
         """Take some rows of coefficients of one level, and return the rows of the image that are known now.
