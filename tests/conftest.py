@@ -34,7 +34,20 @@ OPENCL_FUNCTIONS = "".join(
     f"__attribute__((overloadable, {attribute})) {declaration};\n"
     for attribute, declaration in [
         *(("const", f"{kind} {name}({kind}, {kind})") for name in ("min", "max") for kind in SCALARS),
-        *(("const", f"{kind} {name}({kind})") for name in ("fabs", "floor") for kind in SCALARS[-2:]),
+        *(
+            ("const", f"{kind} {name}({', '.join([kind] * count)})")
+            for count, names in (
+                (1, ("fabs", "floor", "sqrt", "exp", "log", "rint")),
+                (2, ("fmin", "fmax", "pow")),
+            )
+            for name in names
+            for kind in SCALARS[-2:]
+        ),
+        *(
+            ("", f"{kind} atomic_add(volatile __{space} {kind} *, {kind})")
+            for space in ("global", "local")
+            for kind in ("int", "uint")
+        ),
         *(("const", f"size_t {name}(uint)") for name in ("get_group_id", "get_local_id")),
         ("convergent", "void barrier(cl_mem_fence_flags)"),
     ]

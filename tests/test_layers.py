@@ -43,10 +43,12 @@ INNER_LAYERS = {
     ),
     "engines/gpu": (
         {"disk", "emit", "process"},
-        {"launches"},
+        {"launches", "memory", "parts"},
         {"strategies"},
         {"builder"},
         {"transform"},
+        {"graphs"},
+        {"device_graph"},
         {"arrays", "engine", "cuda", "opencl"},
     ),
 }

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .arrays import numpy_array
+from .engines.cpu import filter_operations as cpu
 from .errors import ArgumentError
-from .filters.operations import NUMPY_OPERATIONS
 from .functions import wavedecn
 from .wavelets import Wavelet, as_wavelet
 
@@ -171,7 +171,7 @@ def ssim(
     taps = np.full(7, 1 / 7)
 
     def mean(z: Array) -> Array:
-        return np.asarray(NUMPY_OPERATIONS.convolve(z, taps, 2))
+        return cpu.convolve(z, taps)
 
     mx, my = mean(x), mean(y)
     unbiased = 49 / 48  # Bessel's correction

@@ -26,7 +26,7 @@ from undula.filters import (
     Unsharp,
 )
 from undula.filters.base import Pyramid
-from undula.filters.operations import NUMPY_OPERATIONS
+from undula.filters.operations import OPERATIONS
 from undula.filters.words import parse_stage
 
 IMAGE = pywt.data.camera()[100:228, 100:230].astype(np.uint8)
@@ -125,9 +125,9 @@ def test_former_names_still_work() -> None:
     np.testing.assert_array_equal(result, undula.enhance(IMAGE, max_gain=2.0))
     with pytest.warns(DeprecationWarning, match="FilterStage"):
         assert undula.filters.Stage is FilterStage
-    pyramid = Pyramid(operations=NUMPY_OPERATIONS, norms=[], samples=1, ndim=1, offset=0)
+    pyramid = Pyramid(operations=OPERATIONS, norms=[], samples=1, ndim=1, offset=0)
     with pytest.warns(DeprecationWarning, match="operations"):
-        assert pyramid.arrays is NUMPY_OPERATIONS
+        assert pyramid.arrays is OPERATIONS
     assert Pipeline("db2", 2, [{"stage": "contrast", "most": 2.0}]).stages == (Contrast(max_gain=2.0),)
 
 
@@ -417,7 +417,7 @@ def test_strategies_and_schemes_do_not_change_results(
     trace = Trace()
     pipeline(IMAGE, backend=target, trace=trace, **choice)
     assert all(value > 0 for value in trace.seconds.values())
-    with pytest.raises(undula.ArgumentError, match="are for backends"):
+    with pytest.raises(undula.ArgumentError, match="is for backends"):
         pipeline(IMAGE, **choice)
     for name in choice:
         with pytest.raises(undula.UnknownNameError, match=f"unknown {name}"):

@@ -9,38 +9,40 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, fields
 from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer import Argument, Option
 
-import undula
-
 from ..errors import ArgumentError
 from ..filters import Pipeline
-from ..filters.verbs import Denoising, Despeckling, Enhancing, Sharpening
+from ..filters.verbs import SHIFTS_HELP, VERBS, Verb, VerbOption
 from ..filters.words import parse_stage
 from ..io.files import atomic_write
 from ..io.filtering import Encoding
-from .common import WAVELET_HELP, AutoLevel, Backend, Json, Level, MaxPixels, Overwrite, Quiet, Wavelet, app
+from .common import WAVELET_HELP, Backend, Json, Level, MaxPixels, Overwrite, Quiet, Wavelet, app
 from .jobs import FilterOptions, find_jobs, run_jobs
 from .outputs import PIPE, check_outputs
 from .screen import print_error, print_json, print_text
 
 MAX_ERROR_LINES = 20
 MAX_OUTPUT_LINES = 5
-DECIMATED_WAVELET = "bior4.4"  # The default for denoising without shifts.
-SHIFTS_HELP = "Number of finest levels that are averaged over all shifts: fewer artefacts, but slower."
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
 VideoOption = partial(Option, rich_help_panel="Video options")
 
 OverTime = Annotated[
     int, VideoOption("--over-time", min=0, help="Filter this many frames together, in 3-D; 0 for one by one.")
 ]
-Strength = Annotated[
-    float, Option("--strength", "-s", help="Strength of the filter; values above 1 remove more.")
+Sigma = Annotated[
+    float | None,
+    Option(
+        "--sigma",
+        help="Standard deviation of the noise, in the units of the pixels.",
+        show_default="estimated",
+    ),
 ]
 
 
@@ -165,117 +167,76 @@ def filter_command(function: Callable[..., CommandFilter]) -> Callable[..., Comm
     return function
 
 
-@filter_command
-def denoise(
-    sigma: Annotated[
-        float | None,
-        Option(
-            "--sigma",
-            help="Standard deviation of the noise, in the units of the pixels.",
-            show_default="estimated",
-        ),
-    ] = None,
-    strength: Strength = Denoising.strength,
-    method: Annotated[
-        str,
-        Option(
-            "--method", "-m", help="Shrinkage: bivariate, block, bayes, sure, hybrid, minimax or universal."
-        ),
-    ] = Denoising.method,
-    wavelet: Annotated[
-        str,
-        Option(
-            "--wavelet",
-            "-w",
-            help=WAVELET_HELP,
-            show_default=f"{Denoising.wavelet}, or {DECIMATED_WAVELET} if --shifts is 0",
-        ),
-    ] = "",
-    level: AutoLevel = None,
-    shifts: Annotated[
-        int | None,
-        Option("--shifts", help=SHIFTS_HELP, show_default=f"{Denoising.invariant} for images, 0 for video"),
-    ] = None,
-    over_time: OverTime = 0,
-) -> CommandFilter:
-    """Remove noise from images, DICOM files and video.
-
-    Examples
-    --------
-    - `undula example noisy.png && undula denoise noisy.png clean.png`
-    - `undula example noisy.mp4 && undula denoise noisy.mp4 clean.mp4 --strength 1.2`
-    """
-
-    def make(is_video: bool) -> Pipeline:
-        invariant = shifts if shifts is not None else (0 if is_video else Denoising.invariant)
-        name = wavelet or (Denoising.wavelet if invariant else DECIMATED_WAVELET)
-        return Denoising(
-            method=method, strength=strength, wavelet=name, level=level, invariant=invariant
-        ).pipeline()
-
-    return CommandFilter(make, over_time=over_time, sigma=sigma)
+FLAGS = {
+    "amount": ("--amount", "-a"),
+    "denoise": ("--denoise/--no-denoise",),
+    "invariant": ("--shifts",),
+    "kind": ("--kind", "-k"),
+    "level": ("--level", "-l"),
+    "method": ("--method", "-m"),
+    "strength": ("--strength", "-s"),
+    "wavelet": ("--wavelet", "-w"),
+}
+EXAMPLES = {
+    "denoise": "`undula example noisy.mp4 && undula denoise noisy.mp4 clean.mp4 --strength 1.2`",
+    "despeckle": "`undula example noisy.png && undula despeckle noisy.png clean.png --kind log`",
+    "sharpen": "`undula example photo.png && undula sharpen photo.png sharp.png --amount 0.7`",
+    "enhance": "`undula example photo.png && undula enhance photo.png clear.png`",
+}
 
 
-@filter_command
-def despeckle(
-    kind: Annotated[
-        str,
-        Option(
-            "--kind", "-k", help="What the pixels are: intensity, amplitude or log (compressed for display)."
-        ),
-    ] = Despeckling.kind,
-    strength: Strength = Despeckling.strength,
-    looks: Annotated[
-        float | None, Option("--looks", help="Number of looks that were averaged.", show_default="estimated")
-    ] = Despeckling.looks,
-    over_time: OverTime = 0,
-) -> CommandFilter:
-    """Remove speckle from ultrasound, radar and OCT images, video and DICOM files.
+def verb_command(name: str, verb: type[Verb]) -> None:
+    """Register the command of a verb, whose options are those of the verb."""
+    parameters = [_verb_parameter(each, verb) for each in fields(verb)]  # type: ignore[arg-type]
+    if verb.takes_sigma:
+        parameters.insert(0, inspect.Parameter("sigma", KEYWORD, default=None, annotation=Sigma))
+    if verb.over_time:
+        parameters.append(inspect.Parameter("over_time", KEYWORD, default=0, annotation=OverTime))
 
-    Example: `undula example noisy.png && undula despeckle noisy.png clean.png --kind log`
-    """
+    def command(over_time: int = 0, **options: Any) -> CommandFilter:
+        sigma = options.pop("sigma", None) if verb.takes_sigma else None
 
-    def apply(image: Any, *, sigma: Any, **options: Any) -> Any:
-        return undula.despeckle(image, kind=kind, looks=looks, strength=strength, **options)
+        def make(is_video: bool) -> Pipeline:
+            given = dict(options)
+            for key, description in verb.options().items():
+                if given[key] is None and description.for_video is not None:
+                    given[key] = description.for_video if is_video else getattr(verb, key)
+            return verb(**given).pipeline()
 
-    return CommandFilter(lambda is_video: apply, luma=True, over_time=over_time)
+        make(False)  # An error in an option is raised before any file is read.
+        if sigma is None:
+            sigma = verb(**{k: v for k, v in options.items() if v is not None}).noise_sigma
+        return CommandFilter(make, luma=verb.luma, over_time=over_time, sigma=sigma)
 
-
-@filter_command
-def sharpen(
-    amount: Annotated[
-        float, Option("--amount", "-a", help="Amount of sharpening; 0 changes nothing.")
-    ] = Sharpening.amount,
-    sigma: Annotated[
-        float, Option("--sigma", help="Standard deviation of the blur for unsharp, in pixels.")
-    ] = Sharpening.sigma,
-    method: Annotated[
-        str, Option("--method", "-m", help="Method: unsharp, laplace, diagonal or wavelet.")
-    ] = Sharpening.method,
-) -> CommandFilter:
-    """Sharpen images and video.
-
-    Example: `undula example photo.png && undula sharpen photo.png sharp.png --amount 0.7`
-    """
-    pipeline = Sharpening(amount=amount, method=method, sigma=sigma).pipeline()
-    return CommandFilter(lambda is_video: pipeline, luma=True)
+    command.__name__ = name
+    command.__doc__ = f"{verb.summary}.\n\nExample: {EXAMPLES[name]}"
+    command.__dict__["__signature__"] = inspect.Signature(parameters)
+    filter_command(command)
 
 
-@filter_command
-def enhance(
-    amount: Annotated[
-        float, Option("--amount", "-a", help="Amount of enhancement, from 0 (none) to 1.")
-    ] = Enhancing.amount,
-    noise: Annotated[
-        bool, Option("--denoise/--no-denoise", help="Whether to remove noise first.")
-    ] = Enhancing.denoise,
-) -> CommandFilter:
-    """Enhance weak structures at all scales of images and video.
+def _verb_parameter(each: Field[Any], verb: type[Verb]) -> inspect.Parameter:
+    """Return an option of a command, from the field of a verb."""
+    description: VerbOption = each.metadata["option"]
+    hint = get_type_hints(verb)[each.name]
+    kinds = [kind for kind in (bool, int, float, str) if kind in (hint, *get_args(hint))]
+    kind: Any = int if each.name == "invariant" else kinds[0]
+    help_text, default, shown = description.help, each.default, description.auto or True
+    if description.choices:
+        help_text = f"{help_text} One of {', '.join(description.choices)}."
+    if each.name == "wavelet":
+        help_text = WAVELET_HELP
+    if description.for_video is not None:
+        shown = f"{default} for images, {description.for_video} for video"
+        default = None
+    flags = FLAGS.get(each.name, (f"--{each.name.replace('_', '-')}",))
+    annotation = kind if default is not None else kind | None
+    least = {"min": 0} if kind is int else {}
+    declared = Annotated[annotation, Option(*flags, help=help_text, show_default=shown, **least)]  # type: ignore[valid-type]
+    return inspect.Parameter(each.name, KEYWORD, default=default, annotation=declared)
 
-    Example: `undula example photo.png && undula enhance photo.png clear.png`
-    """
-    pipeline = Enhancing(amount=amount, denoise=noise).pipeline()
-    return CommandFilter(lambda is_video: pipeline, luma=True)
+
+for _name, _verb in VERBS.items():
+    verb_command(_name, _verb)
 
 
 @filter_command

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -23,6 +23,7 @@ import numpy as np
 from ..arrays import NUMPY, ArrayLibrary, ArrayView, check_out
 from ..errors import ArgumentError, MissingDeviceError, UnknownNameError
 from ..lowering.choose import LiftingLimits
+from ..lowering.graph import Graph
 from ..lowering.mixing import Mixing, Unmixing
 from ..lowering.spec import BandTree, LevelOperators
 from .memory import empty
@@ -34,6 +35,7 @@ __all__ = [
     "Engine",
     "EngineEntry",
     "Executable",
+    "GraphExecutable",
     "Knobs",
     "RunCache",
     "TransformOptions",
@@ -156,6 +158,21 @@ class Executable(Protocol):
         """
 
 
+class GraphExecutable(Protocol):
+    """A graph that is compiled for an engine."""
+
+    def run(self, arrays: Mapping[str, Any], seconds: dict[str, float] | None = None) -> dict[str, Any]:
+        """Return the outputs by name, as new arrays of the library of the engine.
+
+        Parameters
+        ----------
+        arrays : mapping of str to array
+            The inputs by name: arrays of the library of the engine, of any strides, or of NumPy.
+        seconds : dict, optional
+            The time of each phase is added to its entries; the engine is waited for after each phase.
+        """
+
+
 class RunCache:
     """What a plan keeps between runs of a transform.
 
@@ -255,6 +272,10 @@ class Engine(ABC):
         cache : RunCache, optional
             What a plan keeps between runs.
         """
+
+    @abstractmethod
+    def compile_graph(self, graph: Graph, options: TransformOptions = DEFAULT_OPTIONS) -> GraphExecutable:
+        """Compile the program of a pipeline; ``options`` are for its transforms."""
 
     # --- arrays -----------------------------------------------------------------------------------
 

@@ -15,8 +15,8 @@ import undula
 
 from ..arrays import ArrayView, contiguous
 from ..engines.base import TransformOptions
-from ..engines.gpu.engine import device_engine, device_levels
-from ..engines.gpu.transform import DeviceLevel, transform_program
+from ..engines.gpu.engine import device_engine
+from ..engines.gpu.transform import DeviceLevel, device_levels, transform_program
 from ..errors import UndulaError
 from ..schemes import SCHEMES, Scheme, scheme
 from .base import Chart, Outcome, Table, experiment

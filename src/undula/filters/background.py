@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import numpy_array
-from .operations import operations_for
+from ..arrays import given_array, numpy_array
 from .planes import align_mask, find_channel_axis
 
 __all__ = ["scan_masks"]
@@ -27,7 +26,7 @@ def scan_masks(image: Any, channel_axis: Any, axes: Any, mask: Any) -> tuple[Any
         ``valid`` is ``mask``, and ``counted`` is None, if nothing is to be excluded. On a device, nothing is
         excluded, because the host would have to wait for the device.
     """
-    if not operations_for(image).host:
+    if not isinstance(given_array(image, "image"), np.ndarray):
         return mask, None
     x = numpy_array(image, "image")
     channel = find_channel_axis(x.shape, channel_axis, axes)

@@ -51,7 +51,7 @@ class BandLimits(NamedTuple):
     def apply(self, details: Details, pyramid: Pyramid) -> Details:
         """Return the details with the rule applied."""
         bands = [details[index][key] for index, key in self.bands]
-        shrunk = pyramid.operations.shrink(bands, self.rule, self.lows, self.highs, pyramid.overwrite)
+        shrunk = pyramid.operations.shrink(bands, self.rule, self.lows, self.highs)
         return replace_bands(details, self.bands, shrunk)
 
 
@@ -86,8 +86,6 @@ class Pyramid:
     valid : sequence of array of bool
         For each level, index 0 being the finest, where the samples at the centre of the coefficients are
         valid. Empty if all samples are valid.
-    overwrite : bool
-        Whether stages may overwrite the bands, because nobody else uses them.
     floor : array
         For each item, the magnitude up to which a coefficient counts as zero because of rounding.
     """
@@ -99,7 +97,6 @@ class Pyramid:
     offset: int
     sigma: Any = None
     valid: Sequence[Any] = ()
-    overwrite: bool = False
     floor: Any = 0.0
 
     @property

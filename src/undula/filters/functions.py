@@ -9,15 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import numpy_array
+from ..arrays import given_array, numpy_array
+from ..engines.base import engine
+from ..engines.cpu.filter_operations import median_magnitude
 from ..errors import ArgumentError, ArgumentTypeError
 from ..functions import dwtn
+from ..lowering.graph import Graph
+from ..lowering.symbolic import symbolic_input, symbolic_output
 from ..wavelets import Wavelet, as_wavelet
 from .deprecation import accept_former_names
-from .noise import robust_sigma
-from .operations import NUMPY_OPERATIONS, operations_for
-from .pipeline import Pipeline, valid_coefficients
-from .planes import AUTO, ImagePlanes
+from .holes import fill_holes
+from .operations import NORMAL_MEDIAN
+from .pipeline import Pipeline, central_places
+from .planes import AUTO, GivenImage
 from .verbs import Denoising, Despeckling, Enhancing, Sharpening
 
 __all__ = ["denoise", "despeckle", "enhance", "sharpen"]
@@ -32,7 +36,7 @@ def denoise(
     *,
     method: str = Denoising.method,
     strength: float = Denoising.strength,
-    wavelet: str | Wavelet = Denoising.wavelet,
+    wavelet: str | Wavelet | None = Denoising.wavelet,
     level: int | None = Denoising.level,
     rule: str = Denoising.rule,
     invariant: bool | int = Denoising.invariant,
@@ -56,7 +60,8 @@ def denoise(
         ``bivariate`` gives the best results, closely followed by ``block``; the others select thresholds.
     strength : float, default 1.0
         Higher values remove more.
-    wavelet : str or Wavelet, default "db2"
+    wavelet : str or Wavelet, optional
+        ``db2`` if None, or ``bior4.4`` without shifts.
     level : int, optional
         Number of levels; up to 4, depending on the size of the image, if None.
     rule : {"soft", "hard", "garrote", "firm", "greater", "less"}, default "soft"
@@ -105,8 +110,9 @@ def denoise(
 
 def _denoise_by_map(pipeline: Pipeline, image: Any, noise_map: NDArray[Any], options: dict[str, Any]) -> Any:
     """Denoise for several amounts of noise, and interpolate between the results at each sample."""
-    planar = ImagePlanes(image, options["channel_axis"], options["axes"], "channels", options["mask"])
-    valid_noise = noise_map if planar.sample_mask is None else noise_map[planar.sample_mask]
+    given = GivenImage(image, options["channel_axis"], options["axes"], "channels", options["mask"])
+    layout, mask = given.layout, given.mask
+    valid_noise = noise_map if mask is None else noise_map[mask]
     largest = float(valid_noise.max())
     least = max(float(valid_noise.min()), 1e-6 * largest, 1e-300)
     if largest <= 0:
@@ -116,21 +122,21 @@ def _denoise_by_map(pipeline: Pipeline, image: Any, noise_map: NDArray[Any], opt
         count = min(MAX_NOISE_STEPS, 1 + math.ceil(2 * math.log2(largest / least) - 1e-9))
     sigmas = np.geomspace(least, largest, count)
     # Plain floats, whose mask also has the samples that a masked array hides.
-    floats, options = planar.image.astype(planar.working_dtype), {**options, "mask": planar.sample_mask}
+    floats, options = given.array.astype(layout.working_dtype), {**options, "mask": mask}
     position = np.interp(np.log(np.maximum(noise_map, least)), np.log(sigmas), np.arange(count))
-    total = np.zeros(noise_map.shape, planar.working_dtype)
+    total = np.zeros(noise_map.shape, layout.working_dtype)
     for step, sigma in enumerate(sigmas):
-        weight = np.clip(1 - np.abs(position - step), 0, 1).astype(planar.working_dtype)
+        weight = np.clip(1 - np.abs(position - step), 0, 1).astype(layout.working_dtype)
         if weight.any():
             total += weight * np.nan_to_num(pipeline(floats, sigma=float(sigma), **options))
-    return planar.restore(total)
+    return given.as_given(layout.restore(np, total, given.array, mask))
 
 
 def _noise_map(
     image: Any, sigma: Any, regions: int | None, channel_axis: Any, axes: Any, mask: Any
 ) -> NDArray[Any]:
     """Return the noise at each sample."""
-    if not operations_for(image).host:
+    if not isinstance(given_array(image, "image"), np.ndarray):
         raise ArgumentTypeError(
             "regions, and one sigma per sample, need a NumPy array; copy the image to the host"
         )
@@ -149,19 +155,20 @@ def _noise_map(
     integer = isinstance(regions, (int, np.integer)) and not isinstance(regions, bool)
     if regions is None or not integer or regions < MIN_REGION_SAMPLES:
         raise ArgumentError(f"regions must be an integer of at least {MIN_REGION_SAMPLES}, got {regions!r}")
-    planar = ImagePlanes(image, channel_axis, axes, "channels", mask)
-    return np.asarray(planar.in_image_layout(_regional_noise(planar, int(regions))))
+    given = GivenImage(image, channel_axis, axes, "channels", mask)
+    return np.asarray(given.layout.in_image_layout(np, _regional_noise(given, int(regions))))
 
 
-def _regional_noise(planar: ImagePlanes, size: int) -> NDArray[Any]:
+def _regional_noise(given: GivenImage, size: int) -> NDArray[Any]:
     """Estimate the noise of regions, and interpolate linearly between their centres."""
-    ndim = planar.ndim
-    band = np.abs(dwtn(planar.planes, "db2", axes=tuple(range(1, 1 + ndim)))["d" * ndim])
-    if planar.valid is not None:  # Zeros are not counted.
-        band *= valid_coefficients(
-            NUMPY_OPERATIONS, planar.valid, [{"d": band}], ndim, as_wavelet("db2"), False
-        )[0]
-    shape = planar.planes.shape[1:]
+    layout, ndim = given.layout, given.layout.ndim
+    planes = layout.to_planes(np, given.array, given.mask)
+    if given.mask is not None:
+        planes = _filled(planes, layout.mask_planes(np, given.mask))
+    band = np.abs(dwtn(planes, "db2", axes=tuple(range(1, 1 + ndim)))["d" * ndim])
+    if given.mask is not None:  # Zeros are not counted.
+        band *= _valid_details(layout.mask_planes(np, given.mask), band.shape[1:])
+    shape = planes.shape[1:]
     counts = [max(1, round(n / size)) for n in shape]
     noise = np.empty((band.shape[0], *counts))
     for index in np.ndindex(*noise.shape):
@@ -170,8 +177,8 @@ def _regional_noise(planar: ImagePlanes, size: int) -> NDArray[Any]:
             for n, k, c in zip(band.shape[1:], index[1:], counts, strict=True)
         )
         coefficients = np.ascontiguousarray(band[(index[0], *region)])
-        noise[index] = robust_sigma(NUMPY_OPERATIONS, coefficients[None])[0]
-        if planar.valid is not None and not coefficients.any():
+        noise[index] = median_magnitude(coefficients) / NORMAL_MEDIAN
+        if given.mask is not None and not coefficients.any():
             noise[index] = np.nan
     for item in noise:  # Regions without valid samples get the median of the others.
         unknown = np.isnan(item)
@@ -185,6 +192,27 @@ def _regional_noise(planar: ImagePlanes, size: int) -> NDArray[Any]:
         share = (position - before).reshape([-1 if a == axis else 1 for a in range(noise.ndim)])
         noise = np.take(noise, before, axis) * (1 - share) + np.take(noise, after, axis) * share
     return noise
+
+
+def _filled(planes: NDArray[Any], valid: NDArray[Any]) -> NDArray[Any]:
+    """Return planes with smooth surfaces in place of invalid samples."""
+    graph = Graph()
+    x = symbolic_input(graph, "x", planes.shape, str(planes.dtype))
+    mask = symbolic_input(graph, "valid", valid.shape, "bool")
+    symbolic_output(graph, "y", fill_holes(x, mask, planes.ndim - 1))
+    filled: NDArray[Any] = engine("cpu").compile_graph(graph).run({"x": planes, "valid": valid})["y"]
+    return filled
+
+
+def _valid_details(valid: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return where the samples at the centre of each coefficient of db2 are valid."""
+    for axis, size in enumerate(shape, 1):
+        even, odd = (
+            np.take(valid, np.clip(places, 0, valid.shape[axis] - 1), axis)
+            for places in central_places(as_wavelet("db2"), size)
+        )
+        valid = even & odd
+    return valid
 
 
 def despeckle(
@@ -251,7 +279,7 @@ def despeckle(
         noise=noise,
     )
     return despeckling.pipeline()(
-        image, sigma=despeckling.sigma, channel_axis=channel_axis, axes=axes, mask=mask, backend=backend
+        image, sigma=despeckling.noise_sigma, channel_axis=channel_axis, axes=axes, mask=mask, backend=backend
     )
 
 

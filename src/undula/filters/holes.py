@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from .operations import ArrayOperations
+from ..lowering.symbolic import xp
+from .operations import OPERATIONS
 from .spatial import gaussian
 
 __all__ = ["fill_holes"]
 
 
-def fill_holes(operations: ArrayOperations, planes: Any, valid: Any, ndim: int) -> Any:
+def fill_holes(planes: Any, valid: Any, ndim: int) -> Any:
     """Replace invalid samples by a smooth surface, which approaches the mean far from valid samples."""
-    xp = operations.xp
     weights = xp.astype(xp.broadcast_to(valid, planes.shape), planes.dtype)
     known = xp.where(valid, planes, xp.zeros_like(planes))
     axes = tuple(range(1, len(planes.shape)))
     counts = xp.sum(weights, axis=axes, keepdims=True)
     mean = xp.sum(known, axis=axes, keepdims=True) / xp.maximum(counts, xp.ones_like(counts))
     surface = xp.broadcast_to(mean, planes.shape)
+    holes = xp.max(xp.reshape(1 - weights, (1, -1)), axis=1)
     # The narrowest window with a valid sample in it determines the surface.
     for sigma in (16.0, 4.0, 1.5):
         taps = gaussian(sigma)
-        blurred, coverage = (operations.convolve(part, taps, ndim) for part in (known, weights))
+        blurred, coverage = (OPERATIONS.convolve(part, taps, ndim, holes) for part in (known, weights))
         covered = coverage > 1e-3
         local_mean = blurred / xp.where(covered, coverage, xp.ones_like(coverage))
         surface = xp.where(covered, local_mean, surface)

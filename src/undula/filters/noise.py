@@ -7,6 +7,7 @@ magnitudes gives a robust estimate, σ = median/0.6745, which the few large coef
 
 from __future__ import annotations
 
+import math
 import warnings
 from functools import lru_cache
 from typing import Any
@@ -14,12 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import given_array
+from ..arrays import given_array, library_of, refuse_gradients
+from ..engines.base import Engine
+from ..engines.dispatch import engine_for
 from ..errors import ArgumentError, ArgumentTypeError
-from ..functions import dwtn
-from ..wavelets import Wavelet
+from ..lowering.graph import Graph
+from ..lowering.symbolic import symbolic_input, symbolic_output, xp
+from ..wavelets import Wavelet, as_wavelet
 from .base import Details, Pyramid, argument
-from .operations import NORMAL_MEDIAN, ArrayOperations, operations_for, rounding_floor
+from .operations import NORMAL_MEDIAN, OPERATIONS, rounding_floor
+from .transforms import PipelineTransform
 
 __all__ = ["band_norms", "estimate_noise", "estimate_sigma", "noise_argument", "robust_sigma"]
 
@@ -45,9 +50,9 @@ def noise_argument() -> Any:
     return argument(None, "Noise σ", 0, 0.25, 1 / 200, of_span=True, auto="estimated", hint="in grey levels")
 
 
-def robust_sigma(operations: ArrayOperations, band: Any, norm: float = 1.0, floor: Any = 0.0) -> Any:
+def robust_sigma(band: Any, norm: float = 1.0, floor: Any = 0.0) -> Any:
     """Estimate the noise of each item from a band; magnitudes up to ``floor`` count as zero."""
-    return operations.median_magnitude(band, floor) / (NORMAL_MEDIAN * norm)
+    return OPERATIONS.median_magnitude(band, floor) / (NORMAL_MEDIAN * norm)
 
 
 def estimate_noise(details: Details, pyramid: Pyramid, sigma: float | None = None) -> Any:
@@ -58,7 +63,7 @@ def estimate_noise(details: Details, pyramid: Pyramid, sigma: float | None = Non
     if pyramid.sigma is not None:
         return pyramid.sigma
     masked, _ = pyramid.masked(details[0][diagonal], 0)
-    return robust_sigma(pyramid.operations, masked, pyramid.norms[0][diagonal], pyramid.floor)
+    return robust_sigma(masked, pyramid.norms[0][diagonal], pyramid.floor)
 
 
 def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_axis: int | None = None) -> Any:
@@ -95,7 +100,9 @@ def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_ax
     ndim = len(x.shape)
     if ndim == 0 or 0 in x.shape:
         raise ArgumentError(f"an array with samples is needed, got shape {tuple(x.shape)}")
-    operations = operations_for(x)
+    refuse_gradients(x, "an array")
+    library = library_of(x)
+    on_host = library.device(x).on_host
     if channel_axis is not None:
         if not -ndim <= channel_axis < ndim:
             raise ArgumentError(f"channel_axis must be from {-ndim} to {ndim - 1}, got {channel_axis}")
@@ -107,17 +114,29 @@ def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_ax
             f"the last axis has {x.shape[-1]} samples; if these are channels, pass channel_axis=-1",
             stacklevel=2,
         )
-    if operations.host and not np.isfinite(x).all():
+    if on_host and not np.isfinite(x).all():
         x = np.where(np.isfinite(x), x, np.nan)  # Coefficients near a NaN become NaN, and are ignored.
-    if operations.host and x.dtype.kind == "f" and not np.isfinite(x).any():
-        raise ArgumentError("all samples are NaN or infinite")
-    if 1 in x.shape and max(x.shape) > 1:  # There is no noise along an axis of one sample.
-        x = operations.xp.reshape(x, tuple(n for n in x.shape if n > 1))
-        ndim = len(x.shape)
-    bands = dwtn(x, "db2")
-    low, diagonal = (bands[letter * ndim][None, ...] for letter in "ad")
-    floor = rounding_floor(operations, low[..., :: max(1, low.shape[-1] // 64)], 1, ndim)
-    if operations.host:
-        floor = np.where(np.isfinite(floor), floor, 0)
-    sigma = robust_sigma(operations, diagonal, 1.0, floor)[0]
-    return float(sigma) if operations.host else sigma
+        if np.isnan(x).all():
+            raise ArgumentError("all samples are NaN or infinite")
+    engine = engine_for([x], "auto")
+    dtype = engine.result_dtype(np.dtype(library.dtype(x)))
+    x = engine.coefficients(engine.samples(x), dtype)
+    # There is no noise along an axis of one sample.
+    shape = tuple(int(n) for n in x.shape)
+    axes = tuple(axis for axis, n in enumerate(shape) if n > 1) or (0,)
+    (sigma,) = _sigma_program(shape, str(dtype), axes, engine).run({"x": x}).values()
+    return float(sigma[0]) if on_host else sigma[0]
+
+
+@lru_cache(maxsize=64)
+def _sigma_program(shape: tuple[int, ...], dtype: str, axes: tuple[int, ...], engine: Engine) -> Any:
+    """Return the program that estimates the noise of an array."""
+    graph = Graph()
+    x = symbolic_input(graph, "x", shape, dtype)
+    planes = xp.reshape(x, (1, *(shape[axis] for axis in axes)))
+    ndim = len(axes)
+    low, (bands,) = PipelineTransform(as_wavelet("db2")).decompose(planes, 1, range(1, 1 + ndim))
+    magnitudes = xp.abs(low[..., :: max(1, low.shape[-1] // 64)])
+    floor = rounding_floor(xp.where(magnitudes < math.inf, magnitudes, 0.0), 1, ndim)
+    symbolic_output(graph, "sigma", robust_sigma(bands["d" * ndim], 1.0, floor))
+    return engine.compile_graph(graph)

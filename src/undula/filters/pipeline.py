@@ -7,40 +7,43 @@ import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..engines.base import TransformOptions, computes_on_host
+from ..engines.base import Engine, TransformOptions, computes_on_host
 from ..engines.cpu import get_num_threads
-from ..engines.dispatch import engine_for, recompose
-from ..engines.gpu.launches import UnfusedError
+from ..engines.dispatch import engine_for
+from ..engines.gpu.strategies import STRATEGIES
 from ..errors import ArgumentError, ArgumentTypeError, FileError, UndulaError, UnknownNameError
 from ..functions import dwtn_max_level
 from ..lowering.borders import MODES, check_mode
+from ..lowering.graph import Graph
+from ..lowering.symbolic import symbolic_input, symbolic_output, xp
+from ..schemes import SCHEMES
 from ..wavelets import Wavelet, as_wavelet, wavelist
 from . import shifts
 from .background import scan_masks
 from .base import Details, Pyramid
+from .holes import fill_holes
 from .noise import band_norms
-from .operations import ArrayOperations, rounding_floor, take
+from .operations import OPERATIONS, rounding_floor
 from .pictures import picture
-from .planes import AUTO, COLORS, ImagePlanes
-from .rules import like
-from .shrinkage import LOCAL_METHODS
-from .speckle import KINDS, MULTIPLICATIVE, Logarithm, check_looks
-from .stages import FilterStage, Gain, Shrink, as_stage
-from .trace import RunOptions, Trace
+from .planes import AUTO, COLORS, GivenImage, ImageLayout
+from .speckle import KINDS, MULTIPLICATIVE, Logarithm, check_intensities, check_looks
+from .stages import FilterStage, Shrink, as_stage
+from .trace import RunOptions, Trace, keep_coefficients, keep_limits
 from .transforms import MAX_LEVELS, PipelineTransform
 
-__all__ = ["Pipeline", "Views", "valid_coefficients"]
+__all__ = ["ImageRecipe", "Pipeline", "Views", "central_places"]
 
 DEFAULT_LEVELS = 4
 JSON_VERSION = 1
+FRAMES_ON_DEVICE = 3
 
 
 class Views(NamedTuple):
@@ -244,47 +247,58 @@ class Pipeline:
         array
             Image of the shape, dtype and library of the input, on the same device.
         """
-        planar, valid = self.image_planes(x, channel_axis, axes, mask, counted)
-        planes = self.on_planes(
-            planar.operations,
-            planar.planes,
-            planar.ndim,
-            planar.item_sigmas(sigma),
-            valid,
-            RunOptions(backend, strategy, scheme, trace),
-        )
+        image, counted = self._given(x, channel_axis, axes, mask, counted)
+        run = RunOptions(backend, strategy, scheme, trace)
+        result = image.as_given(self._run(image, counted, sigma, run))
+        if not image.uneven:
+            return result
         options = {"backend": backend, "strategy": strategy, "scheme": scheme, "counted": counted}
         options |= {"sigma": sigma, "channel_axis": channel_axis, "axes": axes, "mask": mask}
-        return self._complete(planar, planes, x, options)
+        return image.join(result, replace(self, color="channels")(x, **options))
 
-    def image_planes(
-        self,
-        x: Any,
-        channel_axis: int | str | None,
-        axes: Sequence[int] | None,
-        mask: Any,
-        counted: Any = None,
-    ) -> tuple[ImagePlanes, Any]:
-        """Return an image as planes, and where samples of the planes count in statistics.
-
-        The arguments are those of a call. The second result is None if all samples count.
-        """
+    def _given(
+        self, x: Any, channel_axis: int | str | None, axes: Sequence[int] | None, mask: Any, counted: Any
+    ) -> tuple[GivenImage, Any]:
+        """Return an image with its mask, and where samples count in statistics; None if all valid ones do."""
         if self.speckle == "log":
             mask, bright = scan_masks(x, channel_axis, axes, mask)
             if bright is not None:
                 counted = bright if counted is None else counted & bright
-        planar = ImagePlanes(x, channel_axis, axes, self.colors, mask)
-        if counted is None:
-            return planar, planar.valid
-        counted = planar.arrange(counted)
-        return planar, counted if planar.valid is None else planar.valid & counted
+        return GivenImage(x, channel_axis, axes, self.colors, mask), counted
 
-    def _complete(self, planar: ImagePlanes, planes: Any, x: Any, options: dict[str, Any]) -> Any:
-        """Convert planes to an image; pixels that lack some channels are filtered again, by channel."""
-        image = planar.to_image(planes)
-        if not planar.uneven:
-            return image
-        return planar.join(image, replace(self, color="channels")(x, **options))
+    def _run(self, image: GivenImage, counted: Any, sigma: Any, options: RunOptions) -> Any:
+        """Compile the pipeline for an image, unless that was done before, and run it."""
+        layout, trace = image.layout, options.trace
+        engine = engine_for([image.array], options.backend)
+        for name, value, known in (
+            ("strategy", options.strategy, tuple(STRATEGIES)),
+            ("scheme", options.scheme, ("auto", *SCHEMES)),
+        ):
+            if value not in known:
+                raise UnknownNameError(name, value, known)
+            engine.check_options(**{name: value})
+        positive = False
+        if self.speckle in MULTIPLICATIVE and image.on_host:
+            positive = check_intensities(image.array, image.mask)
+        keep = trace is not None and trace.keep
+        recipe = ImageRecipe(
+            layout, sigma is not None, image.mask is not None, counted is not None, positive, keep
+        )
+        strategy = options.strategy if options.scheme == "auto" else "tiled"
+        executable = _compiled(self, recipe, engine, TransformOptions(strategy, options.scheme))
+        arrays = {"image": image.array}
+        if sigma is not None:
+            arrays["sigma"] = layout.item_sigmas(sigma)
+        if image.mask is not None:
+            arrays["mask"] = image.mask
+        if counted is not None:
+            arrays["counted"] = counted
+        if trace is None:
+            return executable.run(arrays)["result"]
+        with trace.watching():
+            outputs = executable.run(arrays, trace.seconds)
+        trace.keep_outputs(outputs)
+        return outputs["result"]
 
     def frames(self, frames: Iterable[Any], *, workers: int | None = None, **options: Any) -> Iterator[Any]:
         """Filter frames in their order, several at a time, in constant memory.
@@ -293,7 +307,8 @@ class Pipeline:
         ----------
         frames : iterable of array
         workers : int, optional
-            Number of frames to filter at the same time; the number of threads if None.
+            Number of frames to filter at the same time. If None, the number of threads; on a device 3, so
+            that one is uploaded and another one downloaded while a third one is filtered.
         **options
             Arguments of a call.
 
@@ -301,7 +316,10 @@ class Pipeline:
         ------
         array
         """
-        count = get_num_threads() if workers is None else workers
+        count = workers
+        if count is None:
+            on_host = computes_on_host(options.get("backend", "auto"))
+            count = get_num_threads() if on_host else FRAMES_ON_DEVICE
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
             raise ArgumentError(f"workers must be an integer of at least 1, got {workers!r}")
         if count == 1:
@@ -336,27 +354,30 @@ class Pipeline:
         Details are shown around a mid-grey. The pictures have the size of the image. The arguments are those
         of a call.
         """
-        planar, valid = self.image_planes(x, channel_axis, axes, mask)
-        if planar.ndim != 2:
-            raise ArgumentError(f"views need an image with 2 axes, got {planar.ndim}")
-        shape = planar.planes.shape[1:]
+        image, _ = self._given(x, channel_axis, axes, mask, None)
+        if image.layout.ndim != 2:
+            raise ArgumentError(f"views need an image with 2 axes, got {image.layout.ndim}")
+        shape = image.layout.planes_shape[1:]
         if self.levels_for(shape) == 0:
             raise ArgumentError("without a level there is nothing to see; pass level=1 or more")
-        backend = backend or "auto"
         trace = Trace(keep=True)
-        arguments = (planar.operations, planar.planes, 2, planar.item_sigmas(sigma), valid)
-        decimated = replace(self, invariant=False)
-        planes = decimated.on_planes(*arguments, RunOptions(backend, trace=trace))
+        options = {
+            "sigma": sigma,
+            "channel_axis": channel_axis,
+            "axes": axes,
+            "mask": mask,
+            "backend": backend,
+        }
+        synthesis = replace(self, invariant=False)(x, trace=trace, **options)
         if self.invariant:
-            planes = self.on_planes(*arguments, RunOptions(backend))
+            synthesis = self(x, **options)
         assert trace.before is not None
         assert trace.after is not None
         pictures = [picture(*coefficients, shape) for coefficients in (trace.before, trace.after)]
-        if planar.mixed:  # Of colours, show the luma alone.
+        if image.layout.mixed:  # Of colours, show the luma alone.
             pictures = [channels[:1] for channels in pictures]
         analysis, filtered = (p[0] if p.shape[0] == 1 else p for p in pictures)
-        options = {"sigma": sigma, "channel_axis": channel_axis, "axes": axes, "mask": mask}
-        return Views(analysis, filtered, self._complete(planar, planes, x, {**options, "backend": backend}))
+        return Views(analysis, filtered, synthesis)
 
     def levels_for(self, shape: Sequence[int]) -> int:
         """Return the number of levels for an image of this shape."""
@@ -372,104 +393,71 @@ class Pipeline:
             )
         return int(self.level)
 
-    def on_planes(
-        self,
-        operations: ArrayOperations,
-        x: Any,
-        ndim: int,
-        sigma: Any = None,
-        valid: Any = None,
-        options: RunOptions | None = None,
-    ) -> Any:
-        """Filter planes of floats with items first.
+    def graph(self, recipe: ImageRecipe) -> Graph:
+        """Return the program of the pipeline."""
+        graph, layout = Graph(), recipe.layout
+        image = symbolic_input(graph, "image", layout.shape, layout.dtype)
+        sigma = mask = valid = None
+        if recipe.sigma:
+            sigma = symbolic_input(graph, "sigma", layout.planes_shape[:1], layout.working_dtype)
+        if recipe.mask:
+            mask = symbolic_input(graph, "mask", layout.shape, "bool")
+            valid = layout.mask_planes(xp, mask)
+        planes = layout.to_planes(xp, image, mask)
+        if valid is not None:
+            planes = fill_holes(planes, valid, layout.ndim)
+        if recipe.counted:
+            counted = layout.mask_planes(xp, symbolic_input(graph, "counted", layout.shape, "bool"))
+            valid = counted if valid is None else valid & counted
+        if self.speckle in MULTIPLICATIVE:
+            logarithm = Logarithm(self.speckle, self.looks, layout.ndim)
+            logs = logarithm.forward(planes, valid, recipe.positive)
+            planes = logarithm.inverse(self._filter_planes(logs, recipe, sigma, logarithm.valid))
+        else:
+            planes = self._filter_planes(planes, recipe, sigma, valid)
+        symbolic_output(graph, "result", layout.to_image(xp, planes, image, mask))
+        return graph
 
-        Parameters
-        ----------
-        operations : ArrayOperations
-        x : array of shape (items, ...)
-        ndim : int
-            Number of spatial axes.
-        sigma : array, optional
-            Noise of each item; estimated if None.
-        valid : array of bool, optional
-            Samples that count in statistics; all if None.
-        options : RunOptions, optional
-        """
-        options = options or RunOptions()
-        with nullcontext() if options.trace is None else options.trace.watching():
-            if self.speckle not in MULTIPLICATIVE:
-                return self._filter_planes(operations, x, ndim, sigma, valid, options)
-            logarithm = Logarithm(operations, self.speckle, self.looks, ndim)
-            logs = logarithm.forward(x, valid)
-            return logarithm.inverse(
-                self._filter_planes(operations, logs, ndim, sigma, logarithm.valid, options)
-            )
-
-    def _filter_planes(
-        self,
-        operations: ArrayOperations,
-        x: Any,
-        ndim: int,
-        sigma: Any,
-        valid: Any,
-        options: RunOptions,
-    ) -> Any:
-        """Decompose planes, run all stages, and reconstruct; the arguments are those of :meth:`on_planes`."""
-        trace = options.trace
-        keep = trace is not None and trace.keep
-        wavelet = as_wavelet(self.wavelet)
-        transform = PipelineTransform(wavelet, self.mode, options.backend, options.strategy, options.scheme)
-        transform.check(x)
+    def _filter_planes(self, x: Any, recipe: ImageRecipe, sigma: Any, valid: Any) -> Any:
+        """Decompose planes, run all stages, and reconstruct."""
+        ndim, wavelet = recipe.layout.ndim, as_wavelet(self.wavelet)
+        transform = PipelineTransform(wavelet, self.mode)
         for stage in self.stages:
             if "image" in stage.places():
-                x = stage.on_samples(x, operations, ndim)
-        if trace is not None:
-            trace.lap("filter", operations, x)
-        shape = tuple(int(n) for n in x.shape[1:])
+                x = stage.on_samples(x, OPERATIONS, ndim)
+        shape = x.shape[1:]
         levels = self.levels_for(shape)
         stages = [(k, stage) for k, stage in enumerate(self.stages) if "image" not in stage.places()]
-        if levels == 0 or not (stages or keep):
+        if levels == 0 or not (stages or recipe.keep):
             return x
-        low, details, shapes = self._decompose(operations, x, ndim, levels, transform)
-        if trace is not None:
-            trace.lap("forward", operations, low)
-            if keep:
-                trace.before = (low, details)
+        low, details, shapes = self._decompose(x, ndim, levels, transform)
+        if recipe.keep:
+            keep_coefficients(x.graph, "before", low, details)
         pyramid = Pyramid(
-            operations=operations,
+            operations=OPERATIONS,
             norms=_band_norms(wavelet, levels, ndim),
             samples=math.prod(shape),
             ndim=ndim,
             offset=max(0, (wavelet.dec_len - 3) // 2),
             sigma=sigma,
-            valid=valid_coefficients(operations, valid, details, ndim, wavelet, self.invariant),
-            overwrite=not keep,
-            floor=rounding_floor(operations, low, levels, ndim),
+            valid=valid_coefficients(valid, details, ndim, wavelet, self.invariant),
+            floor=rounding_floor(low, levels, ndim),
         )
-        fused = None if keep else self._fused_stage([stage for _, stage in stages], operations, transform)
         for k, stage in stages:
             if "last" in stage.places():
-                low = stage.on_samples(low, operations, ndim)
-            if "details" in stage.places() and stage is not fused:
-                if trace is not None and keep and isinstance(stage, Shrink):
-                    trace.keep_limits(k, stage.limits(details, pyramid), int(x.shape[0]))
+                low = stage.on_samples(low, OPERATIONS, ndim)
+            if "details" in stage.places():
+                if recipe.keep and isinstance(stage, Shrink):
+                    keep_limits(x, k, stage.limits(details, pyramid))
                 details = stage.on_details(details, pyramid)
-        if trace is not None:
-            trace.lap("filter", operations, next(iter(details[-1].values())))
-            if keep:
-                trace.after = (low, details)
+        if recipe.keep:
+            keep_coefficients(x.graph, "after", low, details)
         if self.invariant:
-            filtered = shifts.inverse(operations, low, details, shapes, transform, ndim, self._shifted_levels)
-        elif fused is not None:
-            filtered = self._reconstruct_fused(fused, low, details, pyramid, x, transform)
-        else:
-            filtered = _reconstruct(low, details, x, transform)
-        if trace is not None:
-            trace.lap("inverse", operations, filtered)
-        return filtered
+            return shifts.inverse(low, details, shapes, transform, ndim, self._shifted_levels)
+        return transform.recompose(low, details, x.shape, range(1, 1 + ndim))
 
     def _decompose(
-        self, operations: ArrayOperations, x: Any, ndim: int, levels: int, transform: PipelineTransform
+        self, x: Any, ndim: int, levels: int, transform: PipelineTransform
     ) -> tuple[Any, Details, list[tuple[int, ...]]]:
         """Return the approximation, details finest level first, and for all shifts the decomposed shapes."""
         between = [stage for stage in self.stages if "approximation" in stage.places()]
@@ -477,96 +465,55 @@ class Pipeline:
         def on_approximation(low: Any, level: int) -> Any:
             for stage in between:
                 if getattr(stage, "levels", None) is None or level in stage.levels:
-                    low = stage.on_samples(low, operations, ndim)
+                    low = stage.on_samples(low, OPERATIONS, ndim)
             return low
 
         if self.invariant:
-            return shifts.forward(
-                operations, x, transform, levels, ndim, on_approximation, self._shifted_levels
-            )
+            return shifts.forward(x, transform, levels, ndim, on_approximation, self._shifted_levels)
         axes = tuple(range(1, 1 + ndim))
-        if not between and levels <= dwtn_max_level(tuple(x.shape[1:]), transform.wavelet):
-            coeffs = transform.decompose(x, levels, axes)
-            return coeffs[0], list(reversed(coeffs[1:])), []
+        if not between:
+            return *transform.decompose(x, levels, axes), []
         low, details = x, []
         for level in range(1, levels + 1):
-            bands = dict(transform.decompose_level(low, axes))
-            low = bands.pop("a" * ndim)
+            low, bands = transform.decompose_level(low, axes)
             details.append(bands)
             if level < levels:
                 low = on_approximation(low, level)
         return low, details, []
 
-    def _fused_stage(
-        self, stages: Sequence[FilterStage], operations: ArrayOperations, transform: PipelineTransform
-    ) -> Shrink | Gain | None:
-        """Return the last stage on details if a device can apply it while it reads them for the inverse."""
-        on_details = [stage for stage in stages if "details" in stage.places()]
-        on_cpu = operations.host and computes_on_host(transform.backend)
-        if self.invariant or on_cpu or not transform.automatic or not on_details:
-            return None
-        last = on_details[-1]
-        if isinstance(last, Gain):
-            return last
-        if not isinstance(last, Shrink) or last.method in LOCAL_METHODS:
-            return None
-        # A threshold of 0 leaves the bands unchanged that are not selected, except with these rules.
-        selects = last.levels is not None or last.bands is not None
-        return None if selects and last.rule in ("greater", "less") else last
 
-    def _reconstruct_fused(
-        self,
-        stage: Shrink | Gain,
-        low: Any,
-        details: Details,
-        pyramid: Pyramid,
-        x: Any,
-        transform: PipelineTransform,
-    ) -> Any:
-        """Reconstruct on a device that applies thresholds or gains to details while it reads them."""
-        operations, xp = pyramid.operations, pyramid.operations.xp
-        limits = stage.limits(details, pyramid)
-        assert limits is not None
-        pairs = dict(zip(limits.bands, zip(limits.lows, limits.highs, strict=True), strict=True))
-        keys = sorted(details[0])
-        # For each level, the first thresholds of all bands, then the second ones.
-        values = [
-            pairs.get((index, key), (0.0, 0.0))[side]
-            for index in range(len(details))
-            for side in (0, 1)
-            for key in keys
-        ]
-        counts = (len(details), 2, len(keys))
-        per_item = not all(isinstance(value, float) for value in (*limits.lows, *limits.highs))
-        if per_item:
-            columns = [operations.per_item(value, x) for value in values]
-            table = xp.reshape(xp.stack(columns, axis=-1), (int(x.shape[0]), *counts))
-        else:
-            table = xp.reshape(like(xp, np.array(values, np.float64), x), counts)
-        engine = engine_for([x], transform.backend)
-        try:
-            samples = recompose(
-                engine,
-                transform.spec(x, range(1, 1 + pyramid.ndim)),
-                [low, *reversed(details)],
-                tuple(int(n) for n in x.shape),
-                options=TransformOptions(rule=limits.rule, each=per_item),
-                limits=table,
-            )
-            return engine.restore(samples, x)
-        except UnfusedError:
-            return _reconstruct(low, limits.apply(details, pyramid), x, transform)
+class ImageRecipe(NamedTuple):
+    """What the program of a pipeline depends on, besides the pipeline.
+
+    Parameters
+    ----------
+    layout : ImageLayout
+    sigma : bool
+        Whether the noise of each item is given.
+    mask, counted : bool
+        Whether there is a mask of valid samples, and one of samples that count in statistics.
+    positive : bool
+        Whether all valid samples are known to be above zero.
+    keep : bool
+        Whether coefficients and thresholds are outputs, too.
+    """
+
+    layout: ImageLayout
+    sigma: bool = False
+    mask: bool = False
+    counted: bool = False
+    positive: bool = False
+    keep: bool = False
+
+
+@lru_cache(maxsize=64)
+def _compiled(pipeline: Pipeline, recipe: ImageRecipe, engine: Engine, options: TransformOptions) -> Any:
+    return engine.compile_graph(pipeline.graph(recipe), options)
 
 
 def _has_known_name(wavelet: Wavelet) -> bool:
     """Return whether the name of a wavelet stands for it."""
     return wavelet.name in wavelist() and as_wavelet(wavelet.name) == wavelet
-
-
-def _reconstruct(low: Any, details: Details, x: Any, transform: PipelineTransform) -> Any:
-    """Return the planes of coefficients, with the shape of the planes ``x``."""
-    shape = tuple(int(n) for n in x.shape)
-    return transform.recompose([low, *reversed(details)], shape, range(1, len(shape)))
 
 
 def _band_norms(wavelet: Wavelet, levels: int, ndim: int) -> list[dict[str, float]]:
@@ -579,7 +526,6 @@ def _band_norms(wavelet: Wavelet, levels: int, ndim: int) -> list[dict[str, floa
 
 
 def valid_coefficients(
-    operations: ArrayOperations,
     valid: Any,
     details: Details,
     ndim: int,
@@ -594,15 +540,20 @@ def valid_coefficients(
     if valid is None:
         return []
     masks = []
-    delay = (wavelet.dec_len - 2) // 2
     for bands in details:
         band = next(iter(bands.values()))
         for axis in range(1, 1 + ndim):
             count, size = valid.shape[axis], band.shape[len(band.shape) - ndim + axis - 1]
             even, odd = (
-                take(operations.xp, valid, np.clip(2 * np.arange(size) - delay + side, 0, count - 1), axis)
-                for side in (0, 1)
+                xp.take(valid, np.clip(places, 0, count - 1), axis)
+                for places in central_places(wavelet, size)
             )
             valid = even & odd
         masks.append(valid[:, None] if invariant else valid)
     return masks
+
+
+def central_places(wavelet: Wavelet, size: int) -> list[np.ndarray[Any, Any]]:
+    """Return the places of the two samples at the centre of each of ``size`` coefficients of a line."""
+    first = 2 * np.arange(size) - (wavelet.dec_len - 2) // 2
+    return [first, first + 1]

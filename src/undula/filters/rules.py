@@ -1,7 +1,8 @@
 """Threshold rules: which coefficients are kept, and by what they are multiplied.
 
-This table serves arrays of NumPy and of every library with the functions of the array API. With the
-threshold ``t``, a coefficient of magnitude ``m ≥ t`` is multiplied by
+This table serves arrays of NumPy, of every library with the functions of the array API, and symbolic arrays,
+from which the kernels of pipelines are made on all engines. With the threshold ``t``, a coefficient of
+magnitude ``m ≥ t`` is multiplied by
 
     soft     1 - t/m
     hard     1
@@ -9,8 +10,6 @@ threshold ``t``, a coefficient of magnitude ``m ≥ t`` is multiplied by
     firm     (1 - t/m) · T/(T - t), and by 1 above the second threshold T
 
 and one below the threshold is dropped. ``greater`` and ``less`` compare the value instead of the magnitude.
-The compiled kernels of the CPU and of devices implement the same rules in loops of their own; tests compare
-them with this table.
 """
 
 from __future__ import annotations
@@ -20,6 +19,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from ..lowering.symbolic import SymbolicArray
 
 __all__ = ["THRESHOLD_RULES", "ThresholdRule", "apply_rule", "like"]
 
@@ -109,6 +110,8 @@ def like(xp: Any, value: Any, x: Any) -> Any:
     """Convert a number or array to the dtype of an array, on its device."""
     if isinstance(x, np.ndarray):
         return np.asarray(value, x.dtype)
+    if isinstance(x, SymbolicArray):
+        return xp.astype(value, x.dtype) if isinstance(value, SymbolicArray) else float(value)
     if hasattr(value, "dtype") and not isinstance(value, (np.ndarray, np.generic)):
         return xp.astype(value, x.dtype) if value.dtype != x.dtype else value
     from array_api_compat import device

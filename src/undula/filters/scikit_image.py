@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import numpy_array
+from ..arrays import given_array, library_of, numpy_array, refuse_gradients
+from ..engines.base import Engine
+from ..engines.dispatch import engine_for
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from ..functions import dwtn_max_level, wavedecn, waverecn
+from ..functions import dwtn_max_level
+from ..lowering.graph import Graph
+from ..lowering.symbolic import SymbolicArray, symbolic_input, symbolic_output, xp
 from ..wavelets import Wavelet, as_wavelet
+from .base import replace_bands
 from .noise import robust_sigma
-from .operations import NUMPY_OPERATIONS, rounding_floor
+from .operations import OPERATIONS, item_size, rounding_floor
+from .transforms import PipelineTransform
 
 __all__ = ["denoise_wavelet"]
 
@@ -37,13 +44,14 @@ def denoise_wavelet(
     rescale_sigma: bool = True,
     *,
     channel_axis: int | None = None,
-) -> NDArray[Any]:
+) -> Any:
     """Denoise with the arguments and the results of ``skimage.restoration.denoise_wavelet``.
 
     Parameters
     ----------
-    image : array_like
-        As in scikit-image, integers are converted to floats from 0 to 1, or from -1 if they are signed.
+    image : array
+        Array of NumPy, or of CuPy, PyTorch or JAX, on the host or on a GPU. As in scikit-image, integers are
+        converted to floats from 0 to 1, or from -1 if they are signed.
     sigma : float or sequence of float, optional
         Standard deviation of the noise, or one per channel; estimated from the finest diagonal band if None.
     wavelet : str or Wavelet, default "db1"
@@ -59,7 +67,8 @@ def denoise_wavelet(
 
     Returns
     -------
-    ndarray
+    array
+        Floats of the shape and library of the image, on the same device.
 
     See Also
     --------
@@ -76,21 +85,28 @@ def denoise_wavelet(
     >>> bool(denoise_wavelet(noisy).std() < 0.05)
     True
     """
-    x = numpy_array(image, "image")
+    x = given_array(image, "image")
+    refuse_gradients(x, "an array")
+    library = library_of(x)
+    shape, dtype, on_host = tuple(int(n) for n in x.shape), library.dtype(x), library.device(x).on_host
     if method not in METHODS:
         raise UnknownNameError("method", method, METHODS)
     if mode not in MODES:
         raise UnknownNameError("mode", mode, MODES)
-    if x.ndim == 0 or x.size == 0:
-        raise ArgumentError(f"an image with samples is needed, got shape {x.shape}")
-    if x.dtype.kind == "c":
-        raise ArgumentTypeError(f"images must have real numbers, got {x.dtype}")
+    if 0 in (len(shape), *shape):
+        raise ArgumentError(f"an image with samples is needed, got shape {shape}")
+    if dtype.startswith("complex"):
+        raise ArgumentTypeError(f"images must have real numbers, got {dtype}")
     if channel_axis is None and convert2ycbcr:
         raise ArgumentError("convert2ycbcr requires channel_axis to be set")
-    if x.dtype.kind == "f" and not np.isfinite(x).any():
+    if on_host and dtype.startswith("float") and not np.isfinite(x).any():
         raise ArgumentError("all samples are NaN or infinite")
     if wavelet_levels is not None and wavelet_levels < 1:
         raise ArgumentError(f"wavelet_levels must be 1 or more, got {wavelet_levels!r}")
+    if channel_axis is not None and not -len(shape) <= channel_axis < len(shape):
+        raise ArgumentError(
+            f"channel_axis must be from {-len(shape)} to {len(shape) - 1}, got {channel_axis}"
+        )
     wavelet = as_wavelet(wavelet)
     if not wavelet.orthogonal:
         warnings.warn(
@@ -98,39 +114,31 @@ def denoise_wavelet(
             " undula.denoise handles all wavelets",
             stacklevel=2,
         )
-    if channel_axis is None:
-        planes = x[None]
-    elif -x.ndim <= channel_axis < x.ndim:
-        planes = np.moveaxis(x, channel_axis, 0)
-    else:
-        raise ArgumentError(f"channel_axis must be from {-x.ndim} to {x.ndim - 1}, got {channel_axis}")
-    sigmas = _channel_sigmas(sigma, planes.shape[0])
-    integers = x.dtype.kind != "f"
-    if integers:
-        span = np.ptp(x) if x.dtype.kind != "b" else 1
-        planes = _as_float(planes)
-        if rescale_sigma and span:
-            factor = float(np.ptp(planes)) / float(span)
-            sigmas = [None if s is None else s * factor for s in sigmas]
-    elif x.dtype.itemsize < 4:
-        planes = planes.astype(np.float32)
-    if convert2ycbcr:
-        planes = _denoise_ycbcr(planes, wavelet, mode, wavelet_levels, method, sigmas, rescale_sigma)
-    else:
-        denoised = [
-            _denoise_plane(plane, wavelet, mode, wavelet_levels, method, s)
-            for plane, s in zip(planes, sigmas, strict=True)
-        ]
-        planes = denoised[0][None] if len(denoised) == 1 else np.stack(denoised)
-    if integers:
-        np.clip(planes, -1 if (x < 0).any() else 0, 1, out=planes)
-    return planes[0] if channel_axis is None else np.moveaxis(planes, 0, channel_axis)
+    channel = None if channel_axis is None else channel_axis % len(shape)
+    channels = 1 if channel is None else shape[channel]
+    if convert2ycbcr and channels != 3:
+        raise ArgumentError(f"convert2ycbcr needs 3 channels, got {channels}")
+    recipe = _Recipe(
+        shape,
+        dtype,
+        channel,
+        wavelet,
+        mode,
+        wavelet_levels,
+        method,
+        convert2ycbcr,
+        bool(rescale_sigma),
+        sigma is not None,
+    )
+    arrays = {"image": x}
+    if sigma is not None:
+        arrays["sigma"] = _channel_sigmas(sigma, channels).astype(recipe.working_dtype)
+    result = _compiled(recipe, engine_for([x], "auto")).run(arrays)["result"]
+    return library_of(image).restore(result, image)
 
 
-def _channel_sigmas(sigma: Any, channels: int) -> list[float | None]:
+def _channel_sigmas(sigma: Any, channels: int) -> NDArray[np.float64]:
     """Return the noise of each channel."""
-    if sigma is None:
-        return [None] * channels
     sigmas = np.atleast_1d(numpy_array(sigma, "sigma")).astype(np.float64)
     if sigmas.size not in (1, channels):
         raise ArgumentError(
@@ -138,60 +146,117 @@ def _channel_sigmas(sigma: Any, channels: int) -> list[float | None]:
         )
     if not np.isfinite(sigmas).all() or (sigmas < 0).any():
         raise ArgumentError(f"sigma must be finite and not negative, got {sigma!r}")
-    return [float(s) for s in np.broadcast_to(sigmas, (channels,))]
+    return np.broadcast_to(sigmas, (channels,))
 
 
-def _as_float(x: NDArray[Any]) -> NDArray[Any]:
-    """Scale integers to the range from 0 to 1, or from -1 if they are signed, in float64."""
-    if x.dtype.kind == "b":
-        return x.astype(np.float64)
-    return np.maximum(x / np.float64(np.iinfo(x.dtype).max), -1.0)
+class _Recipe(NamedTuple):
+    """What the program depends on."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    channel: int | None
+    wavelet: Wavelet
+    mode: str
+    levels: int | None
+    method: str
+    ycbcr: bool
+    rescales_sigma: bool
+    has_sigma: bool
+
+    @property
+    def working_dtype(self) -> str:
+        """The dtype of results."""
+        return "float32" if self.dtype in ("float16", "float32") else "float64"
 
 
-def _denoise_plane(
-    plane: NDArray[Any], wavelet: Wavelet, mode: str, levels: int | None, method: str, sigma: float | None
-) -> NDArray[Any]:
+@lru_cache(maxsize=64)
+def _compiled(recipe: _Recipe, engine: Engine) -> Any:
+    return engine.compile_graph(_graph(recipe))
+
+
+def _graph(recipe: _Recipe) -> Graph:
+    """Return the program that denoises an image; each channel is an item."""
+    graph, ndim = Graph(), len(recipe.shape)
+    image = symbolic_input(graph, "image", recipe.shape, recipe.dtype)
+    channels = 1 if recipe.channel is None else recipe.shape[recipe.channel]
+    sigma = symbolic_input(graph, "sigma", (channels,), recipe.working_dtype) if recipe.has_sigma else None
+    x = xp.astype(image, recipe.working_dtype)
+    integers = not recipe.dtype.startswith("float")
+    if integers:
+        scaled = x if recipe.dtype == "bool" else xp.maximum(x / float(np.iinfo(recipe.dtype).max), -1.0)
+        if sigma is not None and recipe.rescales_sigma:
+            span = 1.0 if recipe.dtype == "bool" else _span(x)
+            sigma = sigma * xp.where(_span(x) > 0, _span(scaled) / span, 1.0)
+        x, least = scaled, _least(x)
+    order = [] if recipe.channel is None else [recipe.channel]
+    order += [axis for axis in range(ndim) if axis != recipe.channel]
+    planes = x[None, ...] if recipe.channel is None else xp.permute_dims(x, order)
+    planes = (_denoised_ycbcr if recipe.ycbcr else _denoised)(planes, sigma, recipe)
+    if integers:
+        planes = xp.clip(planes, OPERATIONS.spread(xp.where(least < 0, -1.0, 0.0), planes), 1.0)
+    if recipe.channel is None:
+        result = planes[0]
+    else:
+        result = xp.permute_dims(planes, [order.index(axis) for axis in range(ndim)])
+    symbolic_output(graph, "result", result)
+    return graph
+
+
+def _least(x: SymbolicArray) -> Any:
+    """Return the least sample of an array."""
+    flat = xp.reshape(x, (1, -1))
+    return -xp.max(-flat, axis=(1,))
+
+
+def _span(x: SymbolicArray) -> Any:
+    """Return the difference between the largest and the least sample of an array."""
+    return xp.max(xp.reshape(x, (1, -1)), axis=(1,)) - _least(x)
+
+
+def _denoised(planes: SymbolicArray, sigma: Any, recipe: _Recipe) -> SymbolicArray:
+    """Return denoised planes; the noise of each is estimated if it is None."""
+    ndim, wavelet = planes.ndim - 1, recipe.wavelet
+    levels = recipe.levels
     if levels is None:
-        levels = max(dwtn_max_level(plane.shape, wavelet) - 3, 1)
-    plane = np.ascontiguousarray(plane)
-    low, *details = wavedecn(plane, wavelet, level=levels)
+        levels = max(dwtn_max_level(planes.shape[1:], wavelet) - 3, 1)
+    transform = PipelineTransform(wavelet)
+    axes = tuple(range(1, 1 + ndim))
+    low, details = transform.decompose(planes, levels, axes)
     if sigma is None:
-        floor = rounding_floor(NUMPY_OPERATIONS, low[None], levels, plane.ndim)
-        sigma = float(robust_sigma(NUMPY_OPERATIONS, details[-1]["d" * plane.ndim][None], 1.0, floor)[0])
-    bands = [band[None] for level in details for band in level.values()]
-    limits = [sigma * math.sqrt(2 * math.log(plane.size))] * len(bands)
-    if method == "BayesShrink":
-        tiny = float(np.finfo(low.dtype).eps)
-        energies = [
-            float(e[0]) / band.size for e, band in zip(NUMPY_OPERATIONS.energies(bands), bands, strict=True)
-        ]
-        limits = [sigma * sigma / math.sqrt(max(energy - sigma * sigma, tiny)) for energy in energies]
-    NUMPY_OPERATIONS.shrink(bands, mode, limits, limits, overwrite=True)
-    return waverecn([low, *details], wavelet, shape=plane.shape).astype(plane.dtype, copy=False)
+        sigma = robust_sigma(details[0]["d" * ndim], 1.0, rounding_floor(low, levels, ndim))
+    places = [(index, key) for index, bands in enumerate(details) for key in bands]
+    bands = [details[index][key] for index, key in places]
+    limits = [sigma * math.sqrt(2 * math.log(item_size(planes)))] * len(bands)
+    if recipe.method == "BayesShrink":
+        tiny = float(np.finfo(planes.dtype).eps)
+        means = [e / item_size(band) for e, band in zip(OPERATIONS.energies(bands), bands, strict=True)]
+        limits = [sigma * sigma / xp.sqrt(xp.maximum(mean - sigma * sigma, tiny)) for mean in means]
+    details = replace_bands(details, places, OPERATIONS.shrink(bands, recipe.mode, limits, limits))
+    return transform.recompose(low, details, planes.shape, axes)
 
 
-def _denoise_ycbcr(
-    planes: NDArray[Any],
-    wavelet: Wavelet,
-    mode: str,
-    levels: int | None,
-    method: str,
-    sigmas: list[float | None],
-    rescale: bool,
-) -> NDArray[Any]:
-    if planes.shape[0] != 3:
-        raise ArgumentError(f"convert2ycbcr needs 3 channels, got {planes.shape[0]}")
-    offset = _YCBCR_OFFSET.reshape(-1, *[1] * (planes.ndim - 1)).astype(planes.dtype)
-    mixed = np.tensordot(_YCBCR.astype(planes.dtype), planes, 1) + offset
-    if rescale and sigmas[0] is not None:
-        variances = np.array([float(s or 0.0) ** 2 for s in sigmas])
-        sigmas = [float(s) for s in np.sqrt((_YCBCR**2) @ variances)]
-    for k, sigma in enumerate(sigmas):
-        least = mixed[k].min()
-        span = mixed[k].max() - least
-        if span == 0:
-            continue
-        scaled_sigma = None if sigma is None else sigma / float(span)
-        scaled = (mixed[k] - least) / span
-        mixed[k] = _denoise_plane(scaled, wavelet, mode, levels, method, scaled_sigma) * span + least
-    return np.asarray(np.tensordot(np.linalg.inv(_YCBCR).astype(planes.dtype), mixed - offset, 1))
+def _denoised_ycbcr(planes: SymbolicArray, sigma: Any, recipe: _Recipe) -> SymbolicArray:
+    """Return denoised planes of red, green and blue; luma and chroma are scaled to the range 0 … 1."""
+    mixed = _mixed(planes, _YCBCR, _YCBCR_OFFSET)
+    if sigma is not None and recipe.rescales_sigma:
+        variances = [sigma[k : k + 1] * sigma[k : k + 1] for k in range(3)]
+        rows = [sum(float(w) ** 2 * v for w, v in zip(row, variances, strict=True)) for row in _YCBCR]
+        sigma = xp.sqrt(xp.concat(rows, axis=0))
+    axes = tuple(range(1, mixed.ndim))
+    least = -xp.max(-mixed, axis=axes)
+    span = xp.max(mixed, axis=axes) - least
+    divisor = xp.where(span == 0, 1.0, span)
+    shift, scale = OPERATIONS.spread(least, mixed), OPERATIONS.spread(divisor, mixed)
+    denoised = _denoised((mixed - shift) / scale, None if sigma is None else sigma / divisor, recipe)
+    restored = xp.where(OPERATIONS.spread(span, mixed) == 0, mixed, denoised * scale + shift)
+    inverse = np.linalg.inv(_YCBCR)
+    return _mixed(restored, inverse, -inverse @ _YCBCR_OFFSET)
+
+
+def _mixed(planes: SymbolicArray, matrix: NDArray[Any], offset: NDArray[Any]) -> SymbolicArray:
+    """Return weighted sums of three planes."""
+    rows = [
+        sum(float(weight) * planes[k] for k, weight in enumerate(row)) + float(constant)
+        for row, constant in zip(matrix, offset, strict=True)
+    ]
+    return xp.stack(rows, axis=0)

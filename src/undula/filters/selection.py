@@ -21,13 +21,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .operations import ArrayOperations, item_size
+from ..lowering.symbolic import reduced, xp
+from .operations import OPERATIONS, item_size
 
 __all__ = ["select_thresholds"]
 
 
 def select_thresholds(
-    operations: ArrayOperations,
     method: str,
     bands: Sequence[Any],
     sigmas: Sequence[Any],
@@ -38,7 +38,6 @@ def select_thresholds(
 
     Parameters
     ----------
-    operations : ArrayOperations
     method : {"bayes", "sure", "hybrid", "minimax", "universal"}
     bands : sequence of array
     sigmas : sequence of array
@@ -59,51 +58,33 @@ def select_thresholds(
         factor = 0.3936 + 0.1829 * math.log2(samples) if samples > 32 else 0.0
         return [sigma * factor for sigma in sigmas]
     if method == "bayes":
-        rows = zip(operations.energies(bands), bands, sigmas, shares, strict=True)
-        return [
-            _bayes(operations.xp, energy / (item_size(band) * share), sigma)
-            for energy, band, sigma, share in rows
-        ]
-    return [_sure(operations, *row, method == "hybrid") for row in zip(bands, sigmas, shares, strict=True)]
+        rows = zip(OPERATIONS.energies(bands), bands, sigmas, shares, strict=True)
+        return [_bayes(energy / (item_size(band) * share), sigma) for energy, band, sigma, share in rows]
+    return [_sure(*row, method == "hybrid") for row in zip(bands, sigmas, shares, strict=True)]
 
 
-def _bayes(xp: Any, mean_square: Any, sigma: Any) -> Any:
+def _bayes(mean_square: Any, sigma: Any) -> Any:
     # Dividing by the noise first keeps very small and very large units in the range of float32.
-    unit = xp.where(sigma > 0, sigma, xp.ones_like(sigma))
+    unit = xp.where(sigma > 0, sigma, 1.0)
     signal = mean_square / unit / unit - 1
-    return sigma / xp.sqrt(xp.maximum(signal, xp.full_like(signal, 1e-12)))
+    return sigma / xp.sqrt(xp.maximum(signal, 1e-12))
 
 
-def _sure(operations: ArrayOperations, band: Any, sigma: Any, share: Any, hybrid: bool) -> Any:
-    """Evaluate Stein's risk estimate at each magnitude of a band and return the magnitude of least risk.
+def _sure(band: Any, sigma: Any, share: Any, hybrid: bool) -> Any:
+    """Return the magnitude with the least of Stein's risk estimate.
 
     Each of the zeros that stand for invalid coefficients lowers the estimate by 1, whatever the threshold, so
     that they do not influence which threshold has the least risk.
     """
-    xp = operations.xp
-    count = item_size(band)
-    valid_counts = operations.per_item(count * share, band)
-    noise = xp.reshape(sigma, (-1, 1))
-    magnitudes = xp.sort(xp.abs(xp.reshape(band, (band.shape[0], -1))), axis=1)
-    scaled = magnitudes / xp.maximum(noise, xp.full_like(noise, 1e-30))
-    squares = scaled * scaled
-    energy_below = xp.cumulative_sum(squares, axis=1)
-    ranks = xp.reshape(xp.astype(xp.arange(1, count + 1), squares.dtype), (1, -1))
-    if not operations.host:
-        from array_api_compat import device, to_device
-
-        ranks = to_device(ranks, device(band))
-    risk = count - 2 * ranks + energy_below + (count - ranks) * squares
-    logarithms = xp.log(xp.maximum(valid_counts, xp.full_like(valid_counts, 2.0)))
-    universal = xp.sqrt(2 * logarithms)
+    valid_counts = OPERATIONS.per_item(item_size(band) * share, band)
+    scaled = band / OPERATIONS.spread(xp.maximum(sigma, 1e-30), band)
+    logarithms = xp.log(xp.maximum(valid_counts, 2.0))
     # Thresholds above the universal one never help.
-    risk = xp.where(scaled <= xp.reshape(universal, (-1, 1)), risk, xp.full_like(risk, math.inf))
-    best = xp.reshape(xp.argmin(risk, axis=1), (-1, 1))
-    selected = xp.take_along_axis(scaled, best, axis=1)[:, 0]
-    # A threshold of zero has the risk ``count``; it is kept where no other threshold is better.
-    selected = xp.where(xp.min(risk, axis=1) < count, selected, xp.zeros_like(selected))
+    universal = xp.sqrt(2 * logarithms)
+    (selected,) = reduced("sure", [scaled], [universal])
     if hybrid:
-        excess = (energy_below[:, -1] - valid_counts) / valid_counts
+        (energy,) = OPERATIONS.energies([scaled])
+        excess = (energy - valid_counts) / valid_counts
         sparse = excess <= (logarithms / math.log(2)) ** 1.5 / xp.sqrt(valid_counts)
         selected = xp.where(sparse, universal, selected)
-    return selected * xp.reshape(noise, (-1,))
+    return selected * sigma

@@ -20,59 +20,19 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import given_array, result_dtype
-from ..engines.cpu import empty, get_num_threads
-from ..engines.cpu import filter_operations as cpu
-from ..engines.threads import run
+from ..arrays import given_array, library_of, refuse_gradients
 from ..errors import ArgumentError
 from ..lowering.axis_arguments import checked_axes
-from ..lowering.borders import band_length
+from ..lowering.graph import Move
+from ..lowering.symbolic import SymbolicArray, materialize, symbolic
 from .base import Details
-from .operations import ArrayOperations, operations_for
-from .rules import like
 from .transforms import MAX_LEVELS, PipelineTransform
 
 __all__ = ["cycle_spin", "forward", "inverse"]
 
 
-def _prepend_mirrored(operations: ArrayOperations, x: Any, ndim: int, padded: Any = None) -> Any:
-    """Prepend a mirrored sample along each spatial axis; ``padded`` holds ``x`` with room for it, if any."""
-    axes = range(len(x.shape) - ndim, len(x.shape))
-    if operations.host:
-        if padded is None:
-            padded = _empty_padded(x.shape, x.dtype, ndim)
-            padded[(..., *[slice(1, None)] * ndim)] = x
-        for axis in axes:
-            before = [slice(None)] * axis
-            mirrored = min(2, x.shape[axis])
-            padded[(*before, slice(0, 1))] = padded[(*before, slice(mirrored, mirrored + 1))]
-        return padded
-    for axis in axes:
-        mirrored = 1 if x.shape[axis] > 1 else 0
-        first = x[(*[slice(None)] * axis, slice(mirrored, mirrored + 1), ...)]
-        x = operations.xp.concat([first, x], axis=axis)
-    return x
-
-
-def _empty_padded(shape: tuple[int, ...], dtype: Any, ndim: int) -> Any:
-    """Allocate an array with one more sample along each spatial axis."""
-    lead = len(shape) - ndim
-    return empty((*shape[:lead], *(n + 1 for n in shape[lead:])), np.dtype(dtype))
-
-
-def _shifts(level: int, ndim: int, shifted_levels: int) -> list[tuple[int, ...]]:
-    """Return the shifts of a level, counted from 0."""
-    return list(product((0, 1), repeat=ndim)) if level < shifted_levels else [(0,) * ndim]
-
-
-def _shifted_view(padded: Any, shift: tuple[int, ...], counts: tuple[int, ...]) -> Any:
-    """Return the part of a padded array that begins at a shift."""
-    return padded[(..., *(slice(1 - s, 1 - s + n) for s, n in zip(shift, counts, strict=True)))]
-
-
 def forward(
-    operations: ArrayOperations,
-    x: Any,
+    x: SymbolicArray,
     transform: PipelineTransform,
     levels: int,
     ndim: int,
@@ -83,8 +43,7 @@ def forward(
 
     Parameters
     ----------
-    operations : ArrayOperations
-    x : array of shape (items, ...)
+    x : SymbolicArray of shape (items, ...)
     transform : PipelineTransform
     levels : int
     ndim : int
@@ -96,7 +55,7 @@ def forward(
 
     Returns
     -------
-    low : array of shape (items, shifts, ...)
+    low : SymbolicArray of shape (items, shifts, ...)
     details : list of dict
         Bands of the same form, finest level first.
     shapes : list of tuple
@@ -106,49 +65,29 @@ def forward(
     axes = tuple(range(2, 2 + ndim))
     details: Details = []
     shapes = []
-    padded: Any = None
     for level in range(levels):
         if level and on_approximation is not None:
-            unchanged, low = low, on_approximation(low, level)
-            padded = padded if unchanged is low else None
-        counts = tuple(int(n) for n in low.shape[2:])
-        padded = _prepend_mirrored(operations, low, ndim, padded)
-        views = [_shifted_view(padded, shift, counts) for shift in _shifts(level, ndim, shifted_levels)]
-        if operations.host:
-            low, bands, padded = _host_level(views, transform, axes)
-        else:
-            parts = [transform.decompose_level(view, axes) for view in views]
-            bands = {key: operations.xp.concat([part[key] for part in parts], axis=1) for key in parts[0]}
-            low = bands.pop("a" * ndim)
+            low = on_approximation(low, level)
+        shapes.append(low.shape[2:])
+        shifts = 2**ndim if level < shifted_levels else 1
+        low, bands = transform.decompose_level(
+            _prepend_mirrored(low, ndim) if shifts > 1 else low, axes, shifts
+        )
         details.append(bands)
-        shapes.append(counts)
     return low, details, shapes
 
 
-def _host_level(
-    views: list[Any], transform: PipelineTransform, axes: tuple[int, ...]
-) -> tuple[Any, dict[str, Any], Any]:
-    """Decompose all shifts of one level, each directly into its part of the results."""
-    items, nodes, *counts = views[0].shape
-    ndim = len(axes)
-    sizes = [band_length(n, transform.wavelet.dec_len, transform.mode) for n in counts]
-    dtype = result_dtype(views[0].dtype)
-    shape = (items, nodes * len(views), *sizes)
-    bands = {"".join(letters): empty(shape, dtype) for letters in list(product("ad", repeat=ndim))[1:]}
-    # The approximation gets room for the sample that the next level prepends.
-    padded = _empty_padded(shape, dtype, ndim)
-    bands["a" * ndim] = padded[(..., *[slice(1, None)] * ndim)]
-
-    def decompose(number: int) -> None:
-        out = {key: band[:, number * nodes : (number + 1) * nodes] for key, band in bands.items()}
-        transform.decompose_level(views[number], axes, out)
-
-    _for_all_shifts(decompose, len(views), transform.backend)
-    return bands.pop("a" * ndim), bands, padded
+def _prepend_mirrored(x: SymbolicArray, ndim: int) -> SymbolicArray:
+    """Return a copy with a mirrored sample in memory before the first one, along each spatial axis."""
+    (source,) = materialize(x)
+    counts = x.shape[x.ndim - ndim :]
+    padded = x.graph.allocate((*x.shape[: x.ndim - ndim], *(n + 1 for n in counts)), x.dtype)
+    places = [(axis, (min(1, n - 1), *range(n))) for axis, n in enumerate(counts, x.ndim - ndim)]
+    x.graph.append(Move(source, padded, tuple(places)))
+    return symbolic(x.graph, padded)[(..., *[slice(1, None)] * ndim)]
 
 
 def inverse(
-    operations: ArrayOperations,
     low: Any,
     details: Details,
     shapes: list[tuple[int, ...]],
@@ -159,56 +98,10 @@ def inverse(
     """Return the mean over the reconstructions of all shifts; the arguments are those of :func:`forward`."""
     axes = tuple(range(2, 2 + ndim))
     for level in reversed(range(len(details))):
-        shifts = _shifts(level, ndim, shifted_levels)
-        bands = {"a" * ndim: low, **details[level]}
-        shape = (low.shape[0], low.shape[1] // len(shifts), *shapes[level])
-        parts: dict[int, Any] = {}
-
-        def reconstruct(number: int, bands: Any = bands, shape: Any = shape, parts: Any = parts) -> None:
-            nodes = slice(number * shape[1], (number + 1) * shape[1])
-            coeffs = {key: band[:, nodes] for key, band in bands.items()}
-            parts[number] = transform.recompose_level(coeffs, shape, axes)
-
-        _for_all_shifts(reconstruct, len(shifts), transform.backend if operations.host else "device")
-        low = parts[0]
-        for number, shift in enumerate(shifts[1:], 1):
-            low = _add_shifted(operations, low, parts[number], shift, number == len(shifts) - 1)
+        shifts = 2**ndim if level < shifted_levels else 1
+        shape = (low.shape[0], low.shape[1] // shifts, *shapes[level])
+        low = transform.recompose_level(low, details[level], shape, axes, shifts)
     return low[:, 0]
-
-
-def _for_all_shifts(work: Callable[[int], None], count: int, backend: str) -> None:
-    """Call a function for each shift: on the CPU in threads, as one shift alone is too small to be shared."""
-    if backend in ("auto", "cpu") and get_num_threads() > 1:
-        run(work, [(number,) for number in range(count)])
-        return
-    for number in range(count):
-        work(number)
-
-
-def _add_shifted(operations: ArrayOperations, total: Any, y: Any, shift: tuple[int, ...], last: bool) -> Any:
-    """Add the reconstruction of a shift, shifted back; with the last one, turn the sum into the mean."""
-    if operations.host and len(shift) == 2:
-        planes = [a.reshape(-1, *a.shape[-2:]) for a in (y, total)]
-        cpu.add_shifted(planes[0], planes[1], *shift, last)
-        return total
-    xp = operations.xp
-    first_axis = len(y.shape) - len(shift)
-    aligned = y
-    for axis, s in enumerate(shift, first_axis):
-        if s:
-            before = [slice(None)] * axis
-            missing = xp.zeros_like(aligned[(*before, slice(0, 1), ...)])
-            aligned = xp.concat([aligned[(*before, slice(1, None), ...)], missing], axis=axis)
-    total = total + aligned
-    if last:
-        for axis in range(first_axis, len(y.shape)):
-            count = int(y.shape[axis])
-            weights = np.full(count, 0.5)
-            weights[-1] = 1.0  # Only one shift has the last sample.
-            shape = [1] * len(y.shape)
-            shape[axis] = count
-            total = total * xp.reshape(like(xp, weights, y), tuple(shape))
-    return total
 
 
 def cycle_spin(
@@ -243,7 +136,8 @@ def cycle_spin(
     True
     """
     x = given_array(x, "x")
-    xp, ndim = operations_for(x).xp, len(x.shape)
+    refuse_gradients(x, "an array")
+    xp, ndim = library_of(x).namespace(x), len(x.shape)
     if isinstance(axes, (int, np.integer)):
         axes = (axes,)
     axes = tuple(range(ndim)) if axes is None else tuple(checked_axes(tuple(axes), ndim))

@@ -177,9 +177,7 @@ class Shrink(FilterStage):
             lows: list[Any] = [self.strength * self._given(index, key) for index, key in selected]
         else:
             bands, sigmas, shares = self._noise(details, selected, pyramid)
-            thresholds = select_thresholds(
-                pyramid.operations, self.method, bands, sigmas, pyramid.samples, shares
-            )
+            thresholds = select_thresholds(self.method, bands, sigmas, pyramid.samples, shares)
             lows = [self.strength * low for low in thresholds]
         return BandLimits(self.rule, selected, lows, [self.second * low for low in lows])
 
@@ -201,7 +199,7 @@ class Shrink(FilterStage):
         bands = [band for band, _ in masked]
         known = self.sigma is not None or pyramid.sigma is not None
         if self.noise == "bands" and not known:
-            sigmas = [robust_sigma(pyramid.operations, band) for band in bands]
+            sigmas = [robust_sigma(band) for band in bands]
         else:
             sigma = estimate_noise(details, pyramid, self.sigma)
             sigmas = [sigma * pyramid.norms[index][key] for index, key in selected]

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
+from ..lowering.symbolic import xp
 from .holes import fill_holes
-from .operations import ArrayOperations
 
-__all__ = ["KINDS", "MULTIPLICATIVE", "Logarithm", "check_looks", "digamma", "trigamma"]
+__all__ = ["KINDS", "MULTIPLICATIVE", "Logarithm", "check_intensities", "check_looks", "digamma", "trigamma"]
 
 MULTIPLICATIVE = ("intensity", "amplitude")
 KINDS = (*MULTIPLICATIVE, "log")
@@ -29,6 +29,17 @@ def check_looks(looks: Any) -> None:
     number = isinstance(looks, (int, float, np.number)) and not isinstance(looks, bool)
     if not number or not 0 < looks < math.inf:
         raise ArgumentError(f"looks must be a number above 0, got {looks!r}")
+
+
+def check_intensities(x: np.ndarray[Any, Any], mask: Any = None) -> bool:
+    """Return whether all valid samples are above zero, and raise an error for negative ones."""
+    least = float(x.min() if mask is None else x[mask].min())
+    if least < 0:
+        raise ArgumentError(
+            f"intensities and amplitudes must not be negative, got {least:g}; for images that are logarithms"
+            " already, use the kind 'log'"
+        )
+    return least > 0
 
 
 def digamma(x: float) -> float:
@@ -68,7 +79,6 @@ class Logarithm:
 
     Parameters
     ----------
-    operations : ArrayOperations
     kind : {"intensity", "amplitude"}
     looks : float, optional
         Number of looks; the bias is estimated if None.
@@ -81,31 +91,23 @@ class Logarithm:
         After :meth:`forward`, where samples are valid and have a logarithm; None if all do.
     """
 
-    def __init__(
-        self, operations: ArrayOperations, kind: str, looks: float | None = None, ndim: int = 2
-    ) -> None:
-        self.operations, self.kind, self.looks, self.ndim = operations, kind, looks, ndim
+    def __init__(self, kind: str, looks: float | None = None, ndim: int = 2) -> None:
+        self.kind, self.looks, self.ndim = kind, looks, ndim
         self.valid: Any = None
 
-    def forward(self, x: Any, valid: Any) -> Any:
+    def forward(self, x: Any, valid: Any, positive: bool = False) -> Any:
         """Return logarithms. Zeros have none: they are filled in here, and restored by :meth:`inverse`.
 
-        On a device, negative samples are treated as zeros, because the host would have to wait for an error.
+        Negative samples count as zeros; :func:`check_intensities` finds them where that is possible. Nothing
+        is filled in if all samples are known to be ``positive``.
         """
-        xp = self.operations.xp
-        if self.operations.host and bool((x < 0).any()):
-            raise ArgumentError(
-                f"intensities and amplitudes must not be negative, got {float(x.min()):g}; for images"
-                " that are logarithms already, use the kind 'log'"
-            )
         self._positive = x > 0
-        if not self.operations.host or not self._positive.all():
+        self.valid = valid
+        if not positive:
             self.valid = self._positive if valid is None else self._positive & valid
-        else:
-            self.valid = valid
-        self._logarithms = xp.log(xp.where(self._positive, x, xp.ones_like(x)))
+        self._logarithms = xp.log(xp.where(self._positive, x, 1.0))
         if self.valid is not None:
-            self._logarithms = fill_holes(self.operations, self._logarithms, self.valid, self.ndim)
+            self._logarithms = fill_holes(self._logarithms, self.valid, self.ndim)
         return self._logarithms
 
     def _bias(self, filtered: Any) -> Any:
@@ -118,7 +120,6 @@ class Logarithm:
             mean = math.lgamma(self.looks + 0.5) - math.lgamma(self.looks) - 0.5 * math.log(self.looks)
             return 0.5 * bias - mean
         # The bias is estimated from the noise that was removed.
-        xp = self.operations.xp
         axes = tuple(range(1, len(filtered.shape)))
         ratio = xp.exp(self._logarithms - filtered)
         if self.valid is None:
@@ -127,12 +128,9 @@ class Logarithm:
         counts = xp.sum(weights, axis=axes, keepdims=True)
         total = xp.sum(ratio * weights, axis=axes, keepdims=True)
         # An item without a valid sample has nothing to correct.
-        ones = xp.ones_like(counts)
-        mean = xp.where(counts > 0, total / xp.where(counts > 0, counts, ones), ones)
-        return -xp.log(mean)
+        return -xp.log(xp.where(counts > 0, total / xp.where(counts > 0, counts, 1.0), 1.0))
 
     def inverse(self, filtered: Any) -> Any:
         """Return intensities or amplitudes again."""
-        xp = self.operations.xp
         values = xp.exp(filtered - self._bias(filtered))
         return xp.where(self._positive, values, xp.zeros_like(values))

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import given_array, library_of, numpy_array, refuse_gradients
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from .operations import operations_for
 from .rules import THRESHOLD_RULES, apply_rule
 
 __all__ = ["threshold", "threshold_firm"]
@@ -57,7 +56,7 @@ def threshold(data: ArrayLike, value: ArrayLike, mode: str = "soft", substitute:
     x = given_array(data)
     if not isinstance(x, np.ndarray):
         refuse_gradients(value, "the threshold")
-        return threshold_in(operations_for(x).xp, x, value, mode, substitute)  # type: ignore[no-any-return]
+        return threshold_in(library_of(x).namespace(x), x, value, mode, substitute)  # type: ignore[no-any-return]
     limit = numpy_array(value, "the threshold")
     if THRESHOLD_RULES[mode].by_magnitude:
         _check_not_negative(limit, value)
@@ -98,7 +97,7 @@ def threshold_firm(data: ArrayLike, value_low: ArrayLike, value_high: ArrayLike)
     x = given_array(data)
     if not isinstance(x, np.ndarray):
         refuse_gradients((value_low, value_high), "a threshold")
-        return firm_in(operations_for(x).xp, x, value_low, value_high)  # type: ignore[no-any-return]
+        return firm_in(library_of(x).namespace(x), x, value_low, value_high)  # type: ignore[no-any-return]
     low, high = numpy_array(value_low, "the low threshold"), numpy_array(value_high, "the high threshold")
     _check_not_negative(low, value_low)
     _check_not_negative(high, value_high)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,10 +11,12 @@ import numpy as np
 
 from ..arrays import library_of
 from ..engines.gpu.arrays import measure_transfers
+from ..lowering.graph import Graph
+from ..lowering.symbolic import SymbolicArray, symbolic_output
 from .base import BandLimits, Details
-from .operations import ArrayOperations
+from .operations import OPERATIONS
 
-__all__ = ["RunOptions", "Trace"]
+__all__ = ["RunOptions", "Trace", "keep_coefficients", "keep_limits"]
 
 
 @dataclass
@@ -46,31 +47,50 @@ class Trace:
     before: tuple[Any, Details] | None = None
     after: tuple[Any, Details] | None = None
     limits: dict[int, dict[tuple[int, str], np.ndarray[Any, Any]]] = field(default_factory=dict)
-    _since: float = 0.0
-    _moved: Callable[[], float] = float
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Start measuring."""
-        with measure_transfers() as self._moved:
-            self._since = time.perf_counter()
+        """Measure transfers, and with them subtract what is counted for other phases."""
+        with measure_transfers() as moved:
             yield
+            self.seconds["transfer"] += moved()
 
-    def lap(self, phase: str, operations: ArrayOperations, x: Any) -> None:
-        """Count the time since the last lap, until ``x`` has been computed, for a phase."""
-        operations.wait(x)
-        now, moved = time.perf_counter(), self._moved() - self.seconds["transfer"]
-        self.seconds[phase] += now - self._since - moved
-        self.seconds["transfer"] += moved
-        self._since = now
+    def keep_outputs(self, outputs: Mapping[str, Any]) -> None:
+        """Keep coefficients and thresholds among the outputs of a graph."""
+        pyramids: dict[str, tuple[Any, Details]] = {}
+        for name, array in outputs.items():
+            kind, *place = name.split(".")
+            if kind == "limits":
+                stage, index, key = place
+                values = np.asarray(library_of(array).to_numpy(array), np.float64)
+                self.limits.setdefault(int(stage), {})[int(index), key] = values
+            elif kind in ("before", "after"):
+                low, details = pyramids.get(kind, (None, []))
+                if place == ["low"]:
+                    low = array
+                else:
+                    index, key = place
+                    details += [{} for _ in range(int(index) + 1 - len(details))]
+                    details[int(index)][key] = array
+                pyramids[kind] = low, details
+        self.before, self.after = pyramids.get("before"), pyramids.get("after")
 
-    def keep_limits(self, stage: int, limits: BandLimits | None, items: int) -> None:
-        """Keep the thresholds of a stage, by its index."""
-        if limits is not None:
-            self.limits[stage] = {
-                place: np.broadcast_to(np.asarray(library_of(low).to_numpy(low), np.float64), (items,)).copy()
-                for place, low in zip(limits.bands, limits.lows, strict=True)
-            }
+
+def keep_coefficients(graph: Graph, name: str, low: Any, details: Details) -> None:
+    """Make coefficients outputs of a graph."""
+    symbolic_output(graph, f"{name}.low", low)
+    for index, bands in enumerate(details):
+        for key, band in bands.items():
+            symbolic_output(graph, f"{name}.{index}.{key}", band)
+
+
+def keep_limits(x: SymbolicArray, stage: int, limits: BandLimits | None) -> None:
+    """Make the thresholds of a stage, given by its index, outputs of the graph of planes."""
+    if limits is None:
+        return
+    for (index, key), low in zip(limits.bands, limits.lows, strict=True):
+        name = f"limits.{stage}.{index}.{key}"
+        symbolic_output(x.graph, name, OPERATIONS.per_item(low, x))
 
 
 @dataclass(frozen=True)

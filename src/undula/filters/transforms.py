@@ -1,4 +1,4 @@
-"""The wavelet transform of a pipeline: its wavelet, its boundary mode, and where and how it is computed."""
+"""The wavelet transform of a pipeline, as nodes of its graph."""
 
 from __future__ import annotations
 
@@ -6,14 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..engines.base import TransformOptions
-from ..engines.dispatch import decompose, engine_for, recompose
-from ..engines.gpu.engine import DeviceEngine
-from ..engines.gpu.strategies import STRATEGIES
-from ..errors import ArgumentError, UnknownNameError
-from ..functions import dwtn, idwtn, wavedecn, waverecn
-from ..lowering.spec import TransformSpec, transform_spec
-from ..schemes import SCHEMES
+from ..lowering.graph import Transform
+from ..lowering.spec import BandTree, transform_spec
+from ..lowering.symbolic import SymbolicArray, materialize, symbolic
 from ..wavelets import Wavelet
 
 __all__ = ["MAX_LEVELS", "PipelineTransform"]
@@ -23,87 +18,73 @@ MAX_LEVELS = 64  # No array is large enough for more.
 
 @dataclass(frozen=True)
 class PipelineTransform:
-    """A transform of planes, with the strategy and the scheme that the caller has chosen.
+    """A transform of symbolic arrays.
 
     Parameters
     ----------
     wavelet : Wavelet
     mode : str
         Boundary mode.
-    backend, strategy, scheme : str, default "auto"
-        As for :class:`undula.Pipeline`.
     """
 
     wavelet: Wavelet
     mode: str = "symmetric"
-    backend: str = "auto"
-    strategy: str = "auto"
-    scheme: str = "auto"
 
-    @property
-    def automatic(self) -> bool:
-        """Whether the library chooses strategy and scheme."""
-        return self.strategy == self.scheme == "auto"
+    def _tree(self, shape: tuple[int, ...], axes: Sequence[int], levels: int) -> BandTree:
+        spec = transform_spec(len(shape), self.wavelet, self.mode, tuple(axes))
+        return BandTree.of_samples(spec, shape, levels)
 
-    def check(self, x: Any) -> None:
-        """Raise an error for a strategy or scheme that does not exist, or that does not apply here."""
-        for name, value, known in (
-            ("strategy", self.strategy, tuple(STRATEGIES)),
-            ("scheme", self.scheme, ("auto", *SCHEMES)),
-        ):
-            if value not in known:
-                raise UnknownNameError(name, value, known)
-        if not self.automatic:
-            self._chosen_engine(x)
+    def decompose(
+        self, x: SymbolicArray, levels: int, axes: Sequence[int], shifts: int = 1
+    ) -> tuple[Any, list[dict[str, Any]]]:
+        """Return the approximation, and the details of each level by key, finest first."""
+        graph, tree = x.graph, self._tree(x.shape, axes, levels)
+        (samples,) = materialize(x)
+        shapes = [
+            (shape[0], shifts * shape[1], *shape[2:]) if shifts > 1 else shape for shape in tree.flat_shapes
+        ]
+        bands = tuple(graph.allocate(shape, x.dtype) for shape in shapes)
+        graph.phase, before = "forward", graph.phase
+        graph.append(Transform(tree, False, samples, bands, shifts))
+        graph.phase = before
+        low, *details = tree.by_key([symbolic(graph, band) for band in bands])
+        return low, details[::-1]
 
-    def _chosen_engine(self, x: Any) -> tuple[DeviceEngine, TransformOptions]:
-        """Return the engine and the options for a strategy or scheme that the caller has chosen."""
-        engine = engine_for([x], self.backend)
-        if not isinstance(engine, DeviceEngine):
-            raise ArgumentError(
-                f"strategy {self.strategy!r} and scheme {self.scheme!r} are for backends 'cuda' and"
-                f" 'opencl', not for {self.backend!r}"
-            )
-        return engine, TransformOptions(self.strategy if self.scheme == "auto" else "tiled", self.scheme)
-
-    def spec(self, x: Any, axes: Sequence[int]) -> TransformSpec:
-        """Return the transform of an array along its spatial axes."""
-        return transform_spec(len(x.shape), self.wavelet, self.mode, tuple(axes))
-
-    def decompose(self, x: Any, levels: int, axes: Sequence[int]) -> list[Any]:
-        """Return the approximation, then the details of each level by key, coarsest first."""
-        if self.automatic:
-            return wavedecn(x, self.wavelet, self.mode, levels, tuple(axes), backend=self.backend)
-        engine, options = self._chosen_engine(x)
-        coeffs = decompose(engine, self.spec(x, axes), x, levels, options=options)
-        return list(engine.restore(coeffs, x))
-
-    def recompose(self, coeffs: list[Any], shape: tuple[int, ...], axes: Sequence[int]) -> Any:
+    def recompose(
+        self,
+        low: SymbolicArray,
+        details: list[dict[str, Any]],
+        shape: tuple[int, ...],
+        axes: Sequence[int],
+        shifts: int = 1,
+    ) -> SymbolicArray:
         """Return the samples of the coefficients of :meth:`decompose`."""
-        if self.automatic:
-            return waverecn(coeffs, self.wavelet, self.mode, tuple(axes), shape=shape, backend=self.backend)
-        engine, options = self._chosen_engine(coeffs[0])
-        spec = self.spec(coeffs[0], axes)
-        return engine.restore(recompose(engine, spec, coeffs, shape, options=options), coeffs[0])
+        graph, tree = low.graph, self._tree(shape, axes, len(details))
+        keys = tree.spec.keys[1:]
+        # An approximation that was reconstructed from an odd length may have one sample too many.
+        expected = tree.approximation_shape[2 if shifts > 1 else 0 :]
+        low = low[(..., *(slice(n) for n in expected))]
+        bands = materialize(low, *(level[key] for level in reversed(details) for key in keys))
+        samples = graph.allocate(shape, low.dtype)
+        graph.phase, before = "inverse", graph.phase
+        graph.append(Transform(tree, True, samples, tuple(bands), shifts))
+        graph.phase = before
+        return symbolic(graph, samples)
 
     def decompose_level(
-        self, x: Any, axes: Sequence[int], out: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
-        """Return all bands of one level by key, or write them into ``out``."""
-        if self.automatic:
-            return dwtn(x, self.wavelet, self.mode, tuple(axes), out=out, backend=self.backend)
-        low_key = "a" * len(axes)
-        if out is None:
-            low, details = self.decompose(x, 1, axes)
-            return {low_key: low, **details}
-        engine, options = self._chosen_engine(x)
-        keyed = [out[low_key], {key: band for key, band in out.items() if key != low_key}]
-        decompose(engine, self.spec(x, axes), x, 1, keyed, keyed, options=options)
-        return out
+        self, x: SymbolicArray, axes: Sequence[int], shifts: int = 1
+    ) -> tuple[Any, dict[str, Any]]:
+        """Return the approximation and the details of one level by key."""
+        low, (details,) = self.decompose(x, 1, axes, shifts)
+        return low, details
 
-    def recompose_level(self, bands: dict[str, Any], shape: tuple[int, ...], axes: Sequence[int]) -> Any:
-        """Return the samples of the bands of :meth:`decompose_level`."""
-        if self.automatic:
-            return idwtn(bands, self.wavelet, self.mode, tuple(axes), shape=shape, backend=self.backend)
-        details = dict(bands)
-        return self.recompose([details.pop("a" * len(axes)), details], shape, axes)
+    def recompose_level(
+        self,
+        low: SymbolicArray,
+        details: dict[str, Any],
+        shape: tuple[int, ...],
+        axes: Sequence[int],
+        shifts: int = 1,
+    ) -> SymbolicArray:
+        """Return the samples of the coefficients of :meth:`decompose_level`."""
+        return self.recompose(low, [details], shape, axes, shifts)

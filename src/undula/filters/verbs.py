@@ -1,13 +1,15 @@
-"""The defaults of denoising, despeckling, sharpening and enhancing, and their pipelines.
+"""Verbs: denoising, despeckling, sharpening and enhancing, as a table of their options.
 
-Functions, commands and presets of the Studio all take their defaults from these classes: a default is an
-attribute of its class, such as ``Despeckling.strength``.
+:data:`VERBS` has for each verb its options with their defaults and help, and the pipeline that they make.
+Functions, commands and presets of the Studio are made from it: ``undula.denoise(image, strength=2)`` and
+``undula denoise in.png out.png --strength 2`` both run ``Denoising(strength=2).pipeline()``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,23 +17,99 @@ from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..wavelets import Wavelet
 from .base import check_number
 from .pipeline import Pipeline
+from .planes import COLORS
+from .shrinkage import METHODS, RULES
 from .speckle import KINDS, check_looks, trigamma
 from .stages import Contrast, FilterStage, Gain, Laplace, Shrink, Unsharp
 
-__all__ = ["Denoising", "Despeckling", "Enhancing", "Sharpening"]
+__all__ = ["VERBS", "Denoising", "Despeckling", "Enhancing", "Sharpening", "Verb", "VerbOption"]
+
+NAMED_METHODS = tuple(name for name in METHODS if name != "given")
+SHARPENING_METHODS = ("unsharp", "laplace", "diagonal", "wavelet")
+DECIMATED_WAVELET = "bior4.4"  # The default for denoising without shifts.
+METHOD_HELP = "Method of shrinkage. The best one is bivariate, closely followed by block."
+WAVELET_HELP = "Name of a wavelet."
+LEVEL_HELP = "Number of levels."
+LEVEL_AUTO = "up to 4, depending on the size of the image"
+SHIFTS_HELP = "Number of the finest levels that are computed for all shifts: fewer artefacts, but slower."
+
+
+@dataclass(frozen=True)
+class VerbOption:
+    """The description of an option.
+
+    Parameters
+    ----------
+    help : str
+    choices : tuple of str
+    auto : str
+        What None stands for.
+    for_video : optional
+        Another default for video.
+    """
+
+    help: str
+    choices: tuple[str, ...] = ()
+    auto: str = ""
+    for_video: Any = None
+
+
+def option(default: Any, *description: Any, **more: Any) -> Any:
+    """Return the field for an option, given its default and the parameters of :class:`VerbOption`."""
+    return field(default=default, metadata={"option": VerbOption(*description, **more)})
+
+
+class Verb:
+    """Base class of the verbs, which are dataclasses of their options.
+
+    Attributes
+    ----------
+    summary : str
+    takes_sigma : bool
+        Whether the noise can be given.
+    over_time : bool
+        Whether frames of a video can be filtered together.
+    luma : bool
+        Whether only the luma of a video is filtered.
+    """
+
+    summary: ClassVar[str]
+    takes_sigma: ClassVar[bool] = False
+    over_time: ClassVar[bool] = False
+    luma: ClassVar[bool] = True
+
+    @property
+    def noise_sigma(self) -> float | None:
+        """The noise that follows from the options; None if it does not."""
+        return None
+
+    def pipeline(self) -> Pipeline:
+        """Return the pipeline of these options."""
+        raise NotImplementedError
+
+    @classmethod
+    def options(cls) -> dict[str, VerbOption]:
+        """Return the descriptions of the options by name."""
+        return {each.name: each.metadata["option"] for each in fields(cls)}  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Denoising:
+class Denoising(Verb):
     """The options of :func:`undula.denoise`."""
 
-    method: str = "bivariate"
-    strength: float = 1.0
-    wavelet: str | Wavelet = "db2"
-    level: int | None = None
-    rule: str = Shrink.rule
-    invariant: bool | int = 2
-    color: str = Pipeline.color
+    summary: ClassVar[str] = "Remove noise from images, DICOM files and video"
+    takes_sigma: ClassVar[bool] = True
+    over_time: ClassVar[bool] = True
+    luma: ClassVar[bool] = False
+    method: str = option("bivariate", METHOD_HELP, NAMED_METHODS)
+    strength: float = option(1.0, "Strength of the filter; values above 1 remove more.")
+    wavelet: str | Wavelet | None = option(
+        None, WAVELET_HELP, auto=f"db2, or {DECIMATED_WAVELET} without shifts"
+    )
+    level: int | None = option(None, LEVEL_HELP, auto=LEVEL_AUTO)
+    rule: str = option(Shrink.rule, "Threshold rule, for methods that select thresholds.", RULES)
+    invariant: bool | int = option(2, SHIFTS_HELP, for_video=0)
+    color: str = option(Pipeline.color, "Whether to filter luma and chroma, or each channel.", COLORS)
 
     def pipeline(self) -> Pipeline:
         """Return the pipeline that denoises with these options."""
@@ -40,25 +118,33 @@ class Denoising:
                 "denoise takes no thresholds; use a Pipeline with Shrink('given', threshold=...)"
             )
         stage = Shrink(self.method, self.rule, strength=self.strength)
-        return Pipeline(self.wavelet, self.level, [stage], invariant=self.invariant, color=self.color)
+        wavelet = self.wavelet or ("db2" if self.invariant else DECIMATED_WAVELET)
+        return Pipeline(wavelet, self.level, [stage], invariant=self.invariant, color=self.color)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Despeckling:
+class Despeckling(Verb):
     """The options of :func:`undula.despeckle`.
 
     ``log`` images have speckle of a few pixels, while larger structures are tissue. They are filtered with
     noise estimated for each band, and with two levels.
     """
 
-    kind: str = "intensity"
-    looks: float | None = None
-    strength: float = 1.0
-    method: str = Denoising.method
-    wavelet: str | Wavelet = Denoising.wavelet
-    level: int | None = None
-    invariant: bool | int = Denoising.invariant
-    noise: str | None = None
+    summary: ClassVar[str] = "Remove speckle from ultrasound, radar and OCT images, DICOM files and video"
+    over_time: ClassVar[bool] = True
+    kind: str = option("intensity", "What the pixels are; log is compressed for display.", KINDS)
+    looks: float | None = option(None, "Number of looks that were averaged.", auto="estimated")
+    strength: float = option(1.0, "Strength of the filter; values above 1 remove more.")
+    method: str = option(Denoising.method, METHOD_HELP, NAMED_METHODS)
+    wavelet: str | Wavelet = option("db2", WAVELET_HELP)
+    level: int | None = option(None, LEVEL_HELP, auto=f"2 for kind log, otherwise {LEVEL_AUTO}")
+    invariant: bool | int = option(Denoising.invariant, SHIFTS_HELP)
+    noise: str | None = option(
+        None,
+        "Whether speckle is as small as pixels (white), or larger (bands).",
+        ("white", "bands"),
+        auto="bands for kind log, otherwise white",
+    )
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -71,7 +157,7 @@ class Despeckling:
                 )
 
     @property
-    def sigma(self) -> float | None:
+    def noise_sigma(self) -> float | None:
         """Standard deviation of the noise of the logarithm; None if the number of looks is unknown."""
         if self.looks is None:
             return None
@@ -93,12 +179,15 @@ class Despeckling:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sharpening:
+class Sharpening(Verb):
     """The options of :func:`undula.sharpen`."""
 
-    amount: float = 1.0
-    method: str = "unsharp"
-    sigma: float = Unsharp.sigma
+    summary: ClassVar[str] = "Sharpen images and video"
+    amount: float = option(1.0, "Strength of the sharpening; 0 changes nothing.")
+    method: str = option(
+        "unsharp", "Unsharp mask, Laplacian of 4 or 8 neighbours, or gain of details.", SHARPENING_METHODS
+    )
+    sigma: float = option(Unsharp.sigma, "Standard deviation of the blur of unsharp, in pixels.")
 
     def pipeline(self) -> Pipeline:
         """Return the pipeline that sharpens with these options."""
@@ -116,14 +205,17 @@ class Sharpening:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Enhancing:
+class Enhancing(Verb):
     """The options of :func:`undula.enhance`."""
 
-    amount: float = 0.4
-    denoise: bool = True
-    wavelet: str | Wavelet = "bior4.4"
-    level: int | None = None
-    max_gain: float = Contrast.max_gain
+    summary: ClassVar[str] = "Enhance weak structures at all scales of images and video"
+    amount: float = option(
+        0.4, "From 0, which changes nothing, to 1, which makes all details equally strong."
+    )
+    denoise: bool = option(True, "Whether to remove noise first.")
+    wavelet: str | Wavelet = option("bior4.4", WAVELET_HELP)
+    level: int | None = option(None, LEVEL_HELP, auto=LEVEL_AUTO)
+    max_gain: float = option(Contrast.max_gain, "Upper limit on the gain applied to any detail.")
 
     def pipeline(self) -> Pipeline:
         """Return the pipeline that enhances with these options."""
@@ -131,3 +223,11 @@ class Enhancing:
             raise ArgumentTypeError(f"denoise must be True or False, got {self.denoise!r}")
         stages: list[FilterStage] = [Shrink("bayes", strength=0.7)] if self.denoise else []
         return Pipeline(self.wavelet, self.level, [*stages, Contrast(self.amount, self.max_gain)])
+
+
+VERBS: dict[str, type[Verb]] = {
+    "denoise": Denoising,
+    "despeckle": Despeckling,
+    "sharpen": Sharpening,
+    "enhance": Enhancing,
+}

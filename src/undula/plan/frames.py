@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,13 @@ from numpy.typing import DTypeLike, NDArray
 
 from ..arrays import numpy_array
 from ..engines.memory import copy_bytes, empty
+from ..engines.threads import run
 
 __all__ = ["FrameSlot", "frames"]
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
+ALIGNMENT = 256  # bytes
 
 
 class FrameSlot:
@@ -49,18 +52,28 @@ class FrameSlot:
         driver = device.driver
         device.activate()
         self.stream = int(check(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING)))
-        self.source = self._pinned(*samples)
-        self.results = [self._pinned(*band) for band in bands]
-        arrays = [self.source, *self.results]
-        self.memories = [device.allocate(array.nbytes, self.stream) for array in arrays]
+        # All results are in one piece of memory, and come back by one copy.
+        ends = list(accumulate(-(-_nbytes(*band) // ALIGNMENT) * ALIGNMENT for band in bands))
+        self.source = self._pinned(_nbytes(*samples)).view(samples[1]).reshape(samples[0])
+        self.downloaded = self._pinned(ends[-1])
+        self.results = [
+            self.downloaded[begin : begin + _nbytes(shape, dtype)].view(dtype).reshape(shape)
+            for begin, (shape, dtype) in zip([0, *ends[:-1]], bands, strict=True)
+        ]
+        self.uploaded, self.computed = (
+            device.allocate(array.nbytes, self.stream) for array in (self.source, self.downloaded)
+        )
         scratch = prepared.program.scratch
         self.scratch = [device.allocate(n * np.dtype(kind).itemsize, self.stream) for n, kind in scratch]
-        self.buffers = [memory.address for memory in (*self.memories, *self.scratch)]
+        self.buffers = [
+            self.uploaded.address,
+            *(self.computed.address + begin for begin in [0, *ends[:-1]]),
+            *(memory.address for memory in self.scratch),
+        ]
 
-    def _pinned(self, shape: Shape, dtype: DTypeLike) -> Array:
-        size = math.prod(shape) * np.dtype(dtype).itemsize
-        array: Array = self.device.pinned(max(1, size))[:size].view(dtype).reshape(shape)
-        return array
+    def _pinned(self, size: int) -> Array:
+        pinned: Array = self.device.pinned(max(1, size))[:size]
+        return pinned
 
     def start(self, x: Array) -> None:
         """Start to upload, transform and download a frame."""
@@ -70,23 +83,24 @@ class FrameSlot:
             copy_bytes(self.source.reshape(-1).view(np.uint8), x.reshape(-1).view(np.uint8))
         else:
             self.source[...] = x
-        samples, *bands = self.memories
-        address = self.source.ctypes.data
-        self.check(driver.cuMemcpyHtoDAsync(samples.address, address, self.source.nbytes, self.stream))
+        copies = (self.uploaded.address, self.source.ctypes.data, self.source.nbytes, self.stream)
+        self.check(driver.cuMemcpyHtoDAsync(*copies))
         self.prepared.run(self.buffers, self.stream)
-        for result, band in zip(self.results, bands, strict=True):
-            if result.nbytes:
-                address = result.ctypes.data
-                self.check(driver.cuMemcpyDtoHAsync(address, band.address, result.nbytes, self.stream))
+        copies = (self.downloaded.ctypes.data, self.computed.address, self.downloaded.nbytes, self.stream)
+        self.check(driver.cuMemcpyDtoHAsync(*copies))
 
     def finish(self) -> list[Array]:
         """Return the results of the frame that was started."""
         self.device.activate()
         self.check(self.device.driver.cuStreamSynchronize(self.stream))
         copies = [empty(result.shape, result.dtype) for result in self.results]
-        for target, result in zip(copies, self.results, strict=True):
-            copy_bytes(target.reshape(-1).view(np.uint8), result.reshape(-1).view(np.uint8))
+        # The finest bands, which are the largest, come last.
+        run(np.copyto, list(zip(copies, self.results, strict=True))[::-1])
         return copies
+
+
+def _nbytes(shape: Shape, dtype: DTypeLike) -> int:
+    return math.prod(shape) * np.dtype(dtype).itemsize
 
 
 def frames(

@@ -24,10 +24,10 @@ from ..engines.ceilings import Ceilings
 from ..engines.cpu.filter_operations import RULES
 from ..engines.dispatch import decompose, engine_for, recompose
 from ..engines.gpu.arrays import RESULTS
-from ..engines.gpu.engine import DeviceEngine, DeviceExecutable, contiguous_views, device_levels
+from ..engines.gpu.engine import DeviceEngine, DeviceExecutable, contiguous_views
 from ..engines.gpu.launches import UnfusedError
 from ..engines.gpu.strategies import STRATEGIES, choose
-from ..engines.gpu.transform import DeviceLevel
+from ..engines.gpu.transform import DeviceLevel, device_levels
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..lowering.axis_arguments import Axes
 from ..lowering.nesting import arrays_of, flat_as, from_keys, keyed_as
@@ -289,7 +289,7 @@ class Plan:
             raise ArgumentError(f"this plan shrinks no details on the way back: {error}") from None
         return engine.restore(x, next(filter(_is_array, arrays_of(bands)))) if out is None else out
 
-    def frames(self, arrays: Iterable[Any], depth: int = 3) -> Iterator[list[Any]]:
+    def frames(self, arrays: Iterable[Any], depth: int = 2) -> Iterator[list[Any]]:
         """Yield the coefficients of many NumPy arrays, one after the other, as they come.
 
         On a CUDA device some frames are on their way there or back while another one is transformed.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..arrays import library_of, upload
 from ..errors import ArgumentError
 from ..filters import Pipeline, Trace, estimate_sigma, picture
-from ..filters.trace import RunOptions
+from ..filters.planes import GivenImage
 from ..io.stored import StoredRange
 from ..measures import psnr, ssim
 from .inputs import DisplayRange, Input
@@ -118,20 +118,20 @@ def render_pyramids(
     For colour it is the pyramid of the luma, and for translation-invariant chains that without shifts.
     """
     mask = stored.valid(frame) if stored is not None else None
-    subject, valid = pipeline.image_planes(frame, channel_axis, None, mask)
-    if subject.ndim != 2:
+    image = GivenImage(frame, channel_axis, None, pipeline.colors, mask)
+    layout, mask = image.layout, image.mask
+    if layout.ndim != 2:
         raise ArgumentError("the pyramid can be shown for two-dimensional images only")
-    if pipeline.levels_for(subject.planes.shape[1:]) == 0:
+    shape = layout.planes_shape[1:]
+    if pipeline.levels_for(shape) == 0:
         raise ArgumentError("there is no pyramid with 0 levels; choose at least one level")
+    if layout.mixed:
+        frame, channel_axis = layout.to_planes(np, image.array, mask)[0], None
+        mask = None if mask is None else layout.mask_planes(np, mask)[0]
     trace = Trace(keep=True)
-    planes = subject.planes
-    if subject.mixed:
-        planes, valid = planes[:1], None if valid is None else valid[:1]
-    options = RunOptions(trace=trace)
-    replace(pipeline, invariant=False).on_planes(subject.operations, planes, 2, None, valid, options)
+    replace(pipeline, invariant=False)(frame, channel_axis=channel_axis, mask=mask, trace=trace)
     assert trace.before is not None
     assert trace.after is not None
-    shape = planes.shape[1:]
     pictures = [picture(*pair, shape) for pair in (trace.before, trace.after)]
     before, after = (np.moveaxis(p, 0, -1) if len(p) in (3, 4) else p[0] for p in pictures)
     return np.ascontiguousarray(before), np.ascontiguousarray(after), trace

@@ -33,7 +33,15 @@ from .executable import (
 )
 from .mixing import mixing_table
 
-__all__ = ["LIFTING", "compile_rows", "compile_transform", "kernel_operators", "mixes"]
+__all__ = [
+    "LIFTING",
+    "compile_rows",
+    "compile_transform",
+    "kernel_operators",
+    "level_passes",
+    "mixes",
+    "ordered_bands",
+]
 
 # Kernels take up to two pairs of steps between neighbours; longer liftings do as much work as filters.
 LIFTING = LiftingLimits(max_steps=4, max_taps=12, neighbours=True)
@@ -111,11 +119,11 @@ def level_passes(back: bool, shape: Shape, dtype: np.dtype[Any], operators: Oper
 class _Builder:
     """Steps of an executable, and the intermediate results between them."""
 
-    def __init__(self, back: bool, dtype: np.dtype[Any]) -> None:
+    def __init__(self, back: bool, dtype: np.dtype[Any], start: int = 0) -> None:
         self.back, self.dtype = back, dtype
         self.steps: list[ExecutableStep] = []
         self.tables: list[Any] = []
-        self.end = self.temporary_bytes = 0
+        self.end = self.temporary_bytes = start
 
     def temporary(self, shape: Shape) -> ArrayView:
         """Return a new intermediate result."""
@@ -130,7 +138,9 @@ class _Builder:
             views = tuple(bands)
             work.check(x, *views)
             self.steps.append(
-                ExecutableStep(work.samples, work.scratch_bytes, lambda: work.calls(x, views, mix))
+                ExecutableStep(
+                    work.samples, work.scratch_bytes, lambda threads: work.calls(x, views, threads, mix)
+                )
             )
             return
         assert isinstance(x, ArrayView)
@@ -165,7 +175,11 @@ class _Builder:
         second.check(*more)
         _, _, scratch = fused_scratch(first, second)
         self.steps.append(
-            ExecutableStep(first.samples, scratch, lambda: fused_calls(first, second, x, views, more, mix))
+            ExecutableStep(
+                first.samples,
+                scratch,
+                lambda threads: fused_calls(first, second, x, views, more, threads, mix),
+            )
         )
 
     def executable(self, arrays: int) -> CpuExecutable:
@@ -179,6 +193,7 @@ def compile_transform(
     levels: Sequence[LevelOperators],
     arrays: Sequence[ArrayView | None],
     mixing: Mixing | None = None,
+    start: int = 0,
 ) -> CpuExecutable:
     """Compile some levels of a transform.
 
@@ -196,12 +211,14 @@ def compile_transform(
     mixing : Mixing, optional
         Forward: the first array is an image ``(H, W, C)``, and its channels are mixed to planes ``(P, H, W)``
         row by row, as the first level needs them.
+    start : int, default 0
+        The first byte for intermediate results.
     """
     if dtype.kind == "c":
         dtype = np.empty(0, dtype).real.dtype
         arrays = [None if view is None else view.as_pairs() for view in arrays]
         levels = [LevelOperators((*shape, 2), operators) for shape, operators in levels]
-    builder = _Builder(back, dtype)
+    builder = _Builder(back, dtype, start)
     x, approximation, *details = arrays
     assert x is not None
     of_level = _finest_first(details, levels)
@@ -244,8 +261,10 @@ def compile_rows(
     work, x = passes.work, arrays[0]
     assert isinstance(work, AxisPass)
     assert x is not None
-    bands = _ordered(passes, arrays[1], arrays[2:])
-    step = ExecutableStep(work.samples, work.scratch_bytes, lambda: work.row_calls(x, bands, begin, end))
+    bands = ordered_bands(passes, arrays[1], arrays[2:])
+    step = ExecutableStep(
+        work.samples, work.scratch_bytes, lambda threads: work.row_calls(x, bands, begin, end, threads)
+    )
     return CpuExecutable(dtype, [step], len(arrays))
 
 
@@ -254,7 +273,8 @@ def _finest_first(details: Views, levels: Sequence[LevelOperators]) -> Sequence[
     return details_by_level(details, 2 ** len(operators) - 1)[::-1]
 
 
-def _ordered(passes: LevelPasses, low: ArrayView | None, details: Views) -> list[ArrayView | None]:
+def ordered_bands(passes: LevelPasses, low: ArrayView | None, details: Views) -> list[ArrayView | None]:
+    """Return the bands of a level in the order of the work."""
     views = [low, *details]
     return [views[number] for number in passes.bands]
 
@@ -279,12 +299,14 @@ def _add_levels(
         if number + 1 < count and fusible(this.work, passes[number + 1].work):
             after = passes[number + 1]
             low = low_of(number + 1)
-            others = _ordered(after, low, details[number + 1])
-            builder.add_fused(this.work, after.work, x, _ordered(this, None, details[number]), others, mix)
+            others = ordered_bands(after, low, details[number + 1])
+            builder.add_fused(
+                this.work, after.work, x, ordered_bands(this, None, details[number]), others, mix
+            )
             number += 2
         else:
             low = low_of(number)
-            builder.add(this.work, x, _ordered(this, low, details[number]), mix)
+            builder.add(this.work, x, ordered_bands(this, low, details[number]), mix)
             number += 1
         x, mix = low, 0
 
@@ -302,5 +324,5 @@ def _add_levels_back(
         if low is None and all(band is None for band in details[number]):
             continue
         target = x if number == 0 else builder.temporary(levels[number][0])
-        builder.add(passes[number].work, target, _ordered(passes[number], low, details[number]))
+        builder.add(passes[number].work, target, ordered_bands(passes[number], low, details[number]))
         low = target

@@ -11,9 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import ArrayView
+from ...lowering.graph import Graph
 from ...lowering.mixing import Mixing
 from ...lowering.spec import BandTree, LevelOperators
-from ..base import DEFAULT_OPTIONS, RunCache, TransformOptions, UnfollowableStridesError
+from ..base import (
+    DEFAULT_OPTIONS,
+    GraphExecutable,
+    RunCache,
+    TransformOptions,
+    UnfollowableStridesError,
+)
 from ..memory import allocator
 from ..numpy_engine import NumpyEngine, array_view
 from ..threads import get_num_threads
@@ -79,6 +86,12 @@ class CpuEngine(NumpyEngine):
         if isinstance(executable, int):
             raise UnfollowableStridesError(executable)
         return executable
+
+    def compile_graph(self, graph: Graph, options: TransformOptions = DEFAULT_OPTIONS) -> GraphExecutable:
+        """Compile the program of a pipeline."""
+        from .graphs import CpuGraph
+
+        return CpuGraph(graph)
 
     def compile_function(
         self, back: bool, tree: BandTree, dtype: np.dtype[Any], views: Sequence[ArrayView | None]

@@ -41,6 +41,7 @@ __all__ = [
     "ExecutableStep",
     "KernelCall",
     "address",
+    "call_tape",
     "fused_calls",
     "scratch_memory",
 ]
@@ -49,6 +50,7 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 MAX_LINE_CHANNELS = 16  # Samples side by side below which an axis is worked on as lines.
+MIN_PART_ROWS = 16  # Fewer rows are not worth a call: some are read by two calls.
 CALL_BYTES = 1024  # At the beginning of the scratch, for the words of the call that runs.
 MAX_SCRATCH_TEMPORARY_BYTES = 1 << 20  # Smaller intermediate results are in the scratch of the thread.
 SCRATCH_BUFFER, TEMPORARY_BUFFER, FIRST_ARRAY = range(3)
@@ -251,18 +253,21 @@ class AxisPass:
         return KernelCall(self.kernel, count, [*parameters, *words], relocations)
 
     def calls(
-        self, x: ArrayView | PlaneStrides, bands: Sequence[ArrayView | None], mix: int = 0
+        self, x: ArrayView | PlaneStrides, bands: Sequence[ArrayView | None], threads: int, mix: int = 0
     ) -> list[KernelCall]:
-        """Return one call for each thread: some of the planes, or some of the rows of all."""
-        arrays, threads = self.located([x, *bands]), workers(self.samples)
+        """Return one call for each thread: some of the planes, some of the rows of all, or both."""
+        arrays = self.located([x, *bands])
         if threads > 1 and self.planes >= threads and not mix:
             return [self.call(arrays, part, (0, self.count)) for part in ranges(self.planes, threads)]
+        planes = [(0, self.planes)]
+        if self.count < threads * MIN_PART_ROWS and not mix:
+            planes, threads = ranges(self.planes, self.planes), max(1, threads // self.planes)
         parts = ranges(-(-self.count // self.unit), threads)
         rows = [(begin * self.unit, min(end * self.unit, self.count)) for begin, end in parts]
-        return [self.call(arrays, (0, self.planes), part, mix) for part in rows]
+        return [self.call(arrays, group, part, mix) for group in planes for part in rows]
 
     def row_calls(
-        self, x: ArrayView, bands: Sequence[ArrayView | None], begin: int, end: int
+        self, x: ArrayView, bands: Sequence[ArrayView | None], begin: int, end: int, threads: int
     ) -> list[KernelCall]:
         """Return calls for rows ``begin … end`` of the result, in arrays that begin with the first of them.
 
@@ -273,7 +278,7 @@ class AxisPass:
             a = arrays[k]
             arrays[k] = PlaneStrides(a.buffer, a.offset - begin * a.row, a.plane, a.row)
         calls = []
-        for first, last in ranges(-(-(end - begin) // self.unit), workers(self.samples)):
+        for first, last in ranges(-(-(end - begin) // self.unit), threads):
             part = begin + first * self.unit, min(begin + last * self.unit, end)
             calls.append(self.call(arrays, (0, self.planes), part))
         return calls
@@ -306,6 +311,7 @@ def fused_calls(
     x: ArrayView | PlaneStrides,
     bands: Sequence[ArrayView | None],
     others: Sequence[ArrayView | None],
+    threads: int,
     mix: int = 0,
 ) -> list[KernelCall]:
     """Return calls for two levels forward, where the approximation between them is not kept.
@@ -316,7 +322,7 @@ def fused_calls(
     listed = size - max(first.scratch.listed, second.scratch.listed)
     outer = first.located([x, *bands])
     inner = [PlaneStrides(SCRATCH_BUFFER, start, 0, row), *second.located([None, *others])[1:]]
-    threads, planes = workers(first.samples), (0, first.planes)
+    planes = 0, first.planes
     if threads > 1 and first.planes >= threads and not mix:
         cuts = [(part, (0, second.count)) for part in ranges(first.planes, threads)]
     else:
@@ -345,14 +351,14 @@ class ExecutableStep:
         Number of samples, which decides how many threads are used.
     scratch_bytes : int
     calls : function, optional
-        A function that returns one call for each thread.
+        A function that returns calls for a number of threads, one for each.
     function, views
         What is called instead with the arrays of these views; None among them is a band of zeros.
     """
 
     samples: int
     scratch_bytes: int = 0
-    calls: Callable[[], list[KernelCall]] | None = None
+    calls: Callable[[int], list[KernelCall]] | None = None
     function: Callable[..., None] | None = None
     views: tuple[ArrayView | None, ...] = ()
 
@@ -399,7 +405,7 @@ class CpuExecutable:
 
         def flush() -> None:
             if pending:
-                parts.append([_tape(pending)])
+                parts.append([call_tape(pending)])
                 pending.clear()
 
         for step in self.steps:
@@ -407,12 +413,12 @@ class CpuExecutable:
                 flush()
                 parts.append(step)
                 continue
-            calls = step.calls()
+            calls = step.calls(workers(step.samples))
             if len(calls) == 1:
                 pending.append(calls[0])
             else:
                 flush()
-                parts.append([_tape([call]) for call in calls])
+                parts.append([call_tape([call]) for call in calls])
         flush()
         # Others may hold the address of a tape, so the first one stays, whoever else compiled it meanwhile.
         return self._tapes.setdefault(threads, parts)
@@ -483,7 +489,8 @@ _PAIR = struct.Struct("2q").pack
 _BYTES = np.dtype(np.uint8)
 
 
-def _tape(calls: Sequence[KernelCall]) -> Array:
+def call_tape(calls: Sequence[KernelCall]) -> Array:
+    """Return calls as ``tape.play`` reads them."""
     return np.array([len(calls), *(word for call in calls for word in call.tape())], np.int64)
 
 

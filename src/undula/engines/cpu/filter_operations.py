@@ -1,4 +1,4 @@
-"""Operations of filters on NumPy arrays, shared among threads; :mod:`.filter_kernels` has their loops."""
+"""Operations on NumPy arrays outside of graphs, by threads; :mod:`.filter_kernels` has their loops."""
 
 from __future__ import annotations
 
@@ -12,16 +12,7 @@ from ..memory import empty
 from ..threads import ranges, run, workers
 from .executable import address
 
-__all__ = [
-    "RULES",
-    "add_shifted",
-    "convolve",
-    "local",
-    "median_magnitude",
-    "rounded",
-    "shrink",
-    "sums_of_squares",
-]
+__all__ = ["RULES", "convolve", "median_magnitude", "rounded", "shrink"]
 
 Array = NDArray[Any]
 
@@ -68,27 +59,6 @@ def shrink(
     ).reshape(-1, 3)
     thresholds = np.array([(lows[k], highs[k]) for k, _, _ in pieces], np.float64).reshape(-1, 2)
     _share(filter_kernels.shrink_all, table, thresholds, RULES.index(rule), bands[0].dtype.type(0))
-
-
-def sums_of_squares(bands: Sequence[Array]) -> list[float]:
-    """Return the sum of squares of each of several C-contiguous arrays of one dtype.
-
-    The result does not depend on the number of threads.
-    """
-    from . import filter_kernels
-
-    if not bands:
-        return []
-    starts = [address(x) for x in bands]
-    pieces = _pieces([x.size for x in bands])
-    size = bands[0].itemsize
-    table = np.array([(starts[k] + b * size, count) for k, b, count in pieces], np.int64).reshape(-1, 2)
-    gathered = np.zeros(len(pieces))
-    _share(filter_kernels.squares_all, table, gathered, bands[0].dtype.type(0))
-    totals = [0.0] * len(bands)
-    for (number, _, _), part in zip(pieces, gathered.tolist(), strict=True):
-        totals[number] += part
-    return totals
 
 
 def median_magnitude(x: Array, least: float = 0.0) -> float:
@@ -147,30 +117,6 @@ def _planes(planes: int, rows: int, samples: int) -> Iterator[tuple[int, int, in
             yield 0, planes, begin, end
 
 
-def local(
-    x: Array,
-    parents: Array | None,
-    radius: int,
-    noise: float,
-    factor: float,
-    weight: float = 1.0,
-    offset: int = 0,
-    bivariate: bool = True,
-) -> Array:
-    """Shrink each coefficient of planes ``(P, H, W)`` by its neighbours and its parent."""
-    from . import filter_kernels
-
-    out = empty(x.shape, x.dtype)
-    if noise <= 0:  # There is no noise to remove.
-        out[...] = x
-        return out
-    above = np.empty((0, 0, 0), x.dtype) if parents is None else parents
-    rest = (radius, bivariate, float(noise), float(factor), float(weight), offset)
-    pieces = list(_planes(x.shape[0], x.shape[1], x.size))
-    run(filter_kernels.local, [(x, above, out, *piece, *rest) for piece in pieces])
-    return out
-
-
 def rounded(x: Array, dtype: np.dtype[Any]) -> Array:
     """Return floats as integers of up to 32 bits: rounded, and clipped to the range of the dtype."""
     from . import filter_kernels
@@ -185,14 +131,6 @@ def rounded(x: Array, dtype: np.dtype[Any]) -> Array:
     pieces = ranges(source.size, workers(source.size))
     run(filter_kernels.rounded, [(source, target, b, e, x.dtype.type(info.min), most) for b, e in pieces])
     return out
-
-
-def add_shifted(x: Array, out: Array, down: int, along: int, last: bool) -> None:
-    """Add shifted planes to ``out``; with the ``last`` ones, turn the sums into means."""
-    from . import filter_kernels
-
-    pieces = ranges(x.shape[0], workers(x.size))
-    run(filter_kernels.add_shifted, [(x, out, begin, end, down, along, last) for begin, end in pieces])
 
 
 def convolve(x: Array, taps: Array, axes: Sequence[int] = (0, 1)) -> Array:

@@ -35,3 +35,8 @@ SHORT = 1024  # Places of a row below which a copy of all its coefficients is th
 BLOCK = 16  # Rows of a second level made at a time: what they need of the first stays in a cache.
 LINE = 1024  # Places of a line that are worked on at a time: they stay in the first or second cache.
 STRIP = 2048  # Samples side by side that are worked on from top to bottom, where rows are no lines.
+BINS = 1 << 12  # For medians, magnitudes are counted by their exponent and the first bits of their mantissa.
+
+# Words of the counters that the threads of a graph share. Those that change are on cache lines of their own.
+TAKEN, FINISHED, COUNTER_END, YIELD = 0, 8, 16, 17
+COUNTER_BYTES = 192

@@ -19,12 +19,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-__all__ = ["kernel", "kernel_address"]
+__all__ = ["kernel", "kernel_address", "source_address"]
 
 HERE = Path(__file__).parent
 SOURCES = (
     "emitter.py", "simd.py", "kernel_layout.py", "rows.py", "analysis.py", "synthesis.py",
-    "builtin_layout.py", "tape.py", "machine_code.py",
+    "builtin_layout.py", "tape.py", "functions.py", "kernels.py", "machine_code.py",
 )  # fmt: skip
 MONTH = 30 * 24 * 3600  # seconds
 DIGEST = 32  # Bytes in front of the code by which it is known to be whole.
@@ -56,6 +56,7 @@ ADDRESSES = {
     "find_largest": 4,
     "play": 2,
     "play_arrays": 3,
+    "play_steps": 3,
 }
 
 
@@ -82,11 +83,21 @@ def kernel_address(name: str, dtype: str) -> int:
         return _kernel_address(name, dtype)
 
 
+def source_address(text: str, dtype: str) -> int:
+    """Where the machine code of a kernel begins that is given as text.
+
+    The text defines a function ``kernel`` of an address and a number. It can use the names in
+    :mod:`.kernels`.
+    """
+    with _lock:
+        return _kernel_address(f"generated_{hashlib.sha256(text.encode()).hexdigest()[:16]}", dtype, text)
+
+
 @cache
-def _kernel_address(name: str, dtype: str) -> int:
+def _kernel_address(name: str, dtype: str, text: str = "") -> int:
     code = _kept(name, dtype)
     if code is None:
-        code = _compile(name, dtype)
+        code = _compile(name, dtype, text)
         _keep(name, dtype, code)
     symbol, _, machine_code = code.partition(b"\0")
     return _load(symbol.decode(), machine_code)
@@ -109,17 +120,20 @@ def _kernel(name: str, dtype: str) -> Callable[..., None]:
     return call
 
 
-def _compile(name: str, dtype: str) -> bytes:
+def _compile(name: str, dtype: str, text: str) -> bytes:
     """Compile a kernel, and return its symbol and its machine code."""
     from numba import int64, types
 
-    from . import analysis, synthesis, tape
+    from . import analysis, kernels, synthesis, tape
 
     if name == ENTRY_NAME:
         return _compile_entry(dtype)
-    module = tape if name.startswith("play") else synthesis if name.startswith("synthesise") else analysis
-    dispatcher = getattr(module, name)
-    signature = (int64,) * ADDRESSES[name] + (getattr(types, dtype),)
+    if text:
+        dispatcher = kernels.generated(text)
+    else:
+        module = tape if name.startswith("play") else synthesis if name.startswith("synthesise") else analysis
+        dispatcher = getattr(module, name)
+    signature = (int64,) * (1 if text else ADDRESSES[name]) + (getattr(types, dtype),)
     dispatcher.compile(signature)
     found = dispatcher.overloads[signature]
     _, _, (machine_code, _) = found.library.serialize_using_object_code()

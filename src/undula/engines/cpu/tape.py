@@ -11,6 +11,9 @@ which is buffer 0, before the call.
 
 ``play`` is given the addresses of the buffers. ``play_arrays`` is given Python's objects: it reads in NumPy's
 arrays where their samples are, and checks that they are what the tape was made for.
+
+``play_steps`` is called by several threads at once. It plays many tapes, the pieces of steps: those of one
+step in any order, steps one after the other.
 """
 
 from __future__ import annotations
@@ -63,10 +66,13 @@ from .builtin_layout import (
     WRITTEN,
 )
 from .emitter import INT
+from .kernel_layout import COUNTER_END, FINISHED, TAKEN, YIELD
 from .rows import compiled
 from .simd import words
 
-__all__ = ["entry_module", "play", "play_arrays"]
+__all__ = ["entry_module", "play", "play_arrays", "play_steps"]
+
+MAX_SPINS = 1 << 12  # How often a waiting thread looks before it lets others run.
 
 
 def _caller(parameters: int) -> Any:
@@ -91,7 +97,7 @@ def _caller(parameters: int) -> Any:
     return call_kernel
 
 
-_call_4, _call_6, _call_11 = _caller(4), _caller(6), _caller(11)
+_call_1, _call_4, _call_6, _call_11 = map(_caller, (1, 4, 6, 11))
 
 
 @compiled
@@ -111,7 +117,9 @@ def play(tape, buffers, like):
         for _ in range(relocations):
             block[tape[at]] += buffers[tape[at + 1]]
             at += 2
-        if parameters == 4:
+        if parameters == 1:
+            _call_1(kernel, start, like)
+        elif parameters == 4:
             _call_4(kernel, start, like)
         elif parameters == 6:
             _call_6(kernel, start, like)
@@ -141,6 +149,48 @@ def _swap(context: Any, address: Any, value: Any) -> Any:
         return builder.atomic_rmw("xchg", builder.inttoptr(values[0], INT.as_pointer()), values[1], "seq_cst")
 
     return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic
+def _add(context: Any, address: Any, value: Any) -> Any:
+    """Add to a word and return what was there, at once for all threads."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.atomic_rmw("add", builder.inttoptr(values[0], INT.as_pointer()), values[1], "seq_cst")
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic
+def _current(context: Any, address: Any) -> Any:
+    """Return a word as other threads have left it, with all that they have written before."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.load_atomic(builder.inttoptr(values[0], INT.as_pointer()), "seq_cst", 8)
+
+    return types.int64(types.int64), generate
+
+
+@compiled
+def play_steps(pieces, buffers, counters, like):
+    """Play tapes until none is left that nobody has taken.
+
+    ``pieces`` has the address of the tape of each piece, and the number of pieces in all steps before. A
+    piece waits until so many are finished. Whoever has taken a piece of these is at work on it, so the wait
+    does not depend on threads that have not begun.
+    """
+    table, shared = words(pieces), words(counters)
+    while True:
+        piece = _add(counters + 8 * TAKEN, 1)
+        if piece >= shared[COUNTER_END]:
+            return
+        needed, spins = table[2 * piece + 1], 0
+        while _current(counters + 8 * FINISHED) < needed:
+            spins += 1
+            if spins > MAX_SPINS and shared[YIELD] != 0:
+                _call_c(shared[YIELD], 0, 0)
+        play(table[2 * piece], buffers, like)
+        _add(counters + 8 * FINISHED, 1)
 
 
 @compiled

@@ -50,6 +50,7 @@ class ProgramBuilder:
     scratch: list[tuple[int, str]] = field(default_factory=list)
     _colors: tuple[Mixing | None, Unmixing | None] = (None, None)
     _limits: tuple[str, ArrayView, int] | None = None
+    _shifted_nodes: int = 0
 
     def program(self) -> DeviceProgram:
         """Return the program that was built."""
@@ -96,6 +97,28 @@ class ProgramBuilder:
         place = [order.index(k) for k in range(len(order))]
         keys = ["".join(letters[k] for k in place) for letters in product("ad", repeat=len(order))]
         self._axes(back, x, [tasks[k] for k in order], [bands[key] for key in keys])
+
+    def shifted_level(self, x: ArrayView, tasks: Sequence[Task], bands: Bands) -> bool:
+        """Append one launch for all shifts of a level, or return False if that is impossible.
+
+        Parameters
+        ----------
+        x : ArrayView
+            The samples, with axes for items and nodes, with samples in memory before the first of each line.
+        tasks : sequence of Task
+        bands : sequence of ArrayView
+            In the order of their keys, with all shifts of the nodes along axis 1.
+        """
+        if len(tasks) != 2 or not self.in_one_pass(x.shape, tasks, x.dtype):
+            return False
+        ordered = sorted(tasks, key=lambda task: task.axis)
+        strides = x.plane_strides(ordered[0].axis, ordered[1].axis)
+        if strides is None or min(strides) < 0:
+            return False  # Samples would be copied, without those before the first.
+        self._colors, self._limits, self._shifted_nodes = (None, None), None, x.shape[1]
+        self._two_axes(False, x, ordered, bands)
+        self._shifted_nodes = 0
+        return True
 
     def _axes(self, back: bool, x: ArrayView, tasks: Sequence[Task], bands: Bands) -> None:
         """Append passes over several axes, outermost first."""
@@ -199,7 +222,7 @@ class ProgramBuilder:
         rows, columns = x.shape[axis : axis + 2]
         row = channels * max(columns, *column_counts)
         views = self._views(back, x, bands, lambda view: self._strides(view, axis, axis + 1), row)
-        planes = math.prod(x.shape[:axis])
+        planes = math.prod(x.shape[:axis]) * (4 if self._shifted_nodes else 1)
         workload = Workload(spec, views, tuple(tasks), rows, row_counts, columns, column_counts, planes)
         self.launches += strategy.launches(workload, self.target)
 
@@ -209,7 +232,7 @@ class ProgramBuilder:
         if back:
             source, result = result, source
         rule = None if self._limits is None else self._limits[0]
-        return KernelSpec(back, None, None, 1, source, result, rule=rule)
+        return KernelSpec(back, None, None, 1, source, result, rule=rule, shifted_nodes=self._shifted_nodes)
 
     def _operator(self, strategy: Strategy, task: Task, spec: KernelSpec) -> AxisOp:
         """Return the operator that a kernel runs along an axis of any length."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...arrays import COMPLEX, ArrayLibrary, ArrayView, dtype_name, library_of
 from ...errors import ArgumentError, ArgumentTypeError
+from ...lowering.graph import Graph
 from ...lowering.spec import BandTree, LevelOperators, Task
 from ..base import DEFAULT_OPTIONS, Engine, RunCache, TransformOptions, UnfollowableStridesError, engine
 from .arrays import (
@@ -28,9 +29,10 @@ from .arrays import (
     device_of,
     timed_transfer,
 )
+from .device_graph import DeviceGraph, ScratchPool
 from .strategies import STRATEGIES
 from .strategies.base import LIFTING
-from .transform import DeviceLevel, transform_program
+from .transform import device_levels, transform_program
 
 __all__ = [
     "DeviceEngine",
@@ -38,7 +40,6 @@ __all__ = [
     "LibraryEngine",
     "contiguous_views",
     "device_engine",
-    "device_levels",
     "library_engine",
     "prepared_program",
 ]
@@ -107,6 +108,7 @@ class DeviceEngine(Engine):
 
     def __init__(self, name: str, device: Any) -> None:
         self.name, self.device = name, device
+        self.scratch_pool = ScratchPool()
 
     def operators(
         self, tree: BandTree, dtype: np.dtype[Any], options: TransformOptions = DEFAULT_OPTIONS
@@ -166,6 +168,10 @@ class DeviceEngine(Engine):
         executable.run(views)
         for view, array in results:
             self.download(view, array)
+
+    def compile_graph(self, graph: Graph, options: TransformOptions = DEFAULT_OPTIONS) -> DeviceGraph:
+        """Compile the program of a pipeline; ``options`` are for its transforms."""
+        return DeviceGraph(self, graph, options)
 
     # --- memory of the device ---------------------------------------------------------------------
 
@@ -447,19 +453,6 @@ def device_engine(backend: str) -> DeviceEngine:
     if not isinstance(found, DeviceEngine):
         raise ArgumentError(f"backend {backend!r} is no device; expected 'cuda' or 'opencl'")
     return found
-
-
-@lru_cache(maxsize=512)
-def device_levels(tree: BandTree, dtype: str) -> tuple[DeviceLevel, ...]:
-    """Return the levels of a transform, finest first; complex numbers are pairs along one more axis."""
-    pair = (2,) if dtype in COMPLEX else ()
-    real = COMPLEX.get(dtype, dtype)
-    precision = np.dtype("float32" if real == "float16" else real)
-    spec, levels = tree.spec, []
-    for shape, operators in tree.operators(precision, LIFTING):
-        bands = {key: (*s, *pair) for key, s in spec.band_shapes(shape).items()}
-        levels.append(DeviceLevel((*shape, *pair), operators, bands))
-    return tuple(levels)
 
 
 @lru_cache(maxsize=256)

@@ -71,10 +71,13 @@ class DeviceProgram:
     launches : tuple of Launch
     scratch : tuple of (int, str)
         Elements and dtypes of further buffers, which follow those of the caller.
+    changing : int, optional
+        Number of the first buffers that change from run to run; all of them if None.
     """
 
     launches: tuple[Launch, ...]
     scratch: tuple[tuple[int, str], ...]
+    changing: int | None = None
 
     @property
     def source(self) -> str:

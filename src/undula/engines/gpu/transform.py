@@ -9,18 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from ...arrays import ArrayView
+import numpy as np
+
+from ...arrays import COMPLEX, ArrayView
 from ...errors import ArgumentError
 from ...lowering.nesting import details_by_level
-from ...lowering.spec import Task
+from ...lowering.spec import BandTree, Task
 from ..base import Knobs, TransformOptions
 from .builder import ProgramBuilder
 from .emit import Dialect
 from .launches import DeviceLimits, DeviceProgram
-from .strategies import STRATEGIES, Target
+from .strategies import STRATEGIES, Strategy, Target
+from .strategies.base import LIFTING
 
-__all__ = ["DeviceLevel", "transform_program"]
+__all__ = [
+    "DeviceLevel",
+    "append_levels",
+    "builder_target",
+    "check_lengths",
+    "device_levels",
+    "transform_program",
+]
 
 PAD_ELEMENTS = 8  # Rows of scratch arrays are padded to a multiple of this.
 MAX_LENGTH = 2**30  # samples along an axis; kernels compute twice that number as an int
@@ -68,13 +79,36 @@ def transform_program(
     limits : DeviceLimits
     options : TransformOptions
     """
-    if max(levels[0].shape, default=0) >= MAX_LENGTH:
-        raise ArgumentError(f"kernels count to 2³⁰ along an axis, got shape {levels[0].shape}")
-    builder = ProgramBuilder(
-        STRATEGIES[options.strategy],
-        Target(dialect, limits, options.scheme, options.method, options.knobs or DEFAULT_KNOBS),
-        1 + len(coefficients) + (options.rule is not None),
-    )
+    check_lengths(levels[0].shape)
+    buffers = 1 + len(coefficients) + (options.rule is not None)
+    builder = ProgramBuilder(*builder_target(dialect, limits, options), buffers)
+    append_levels(builder, back, levels, samples, coefficients, options)
+    return builder.program()
+
+
+def check_lengths(shape: Shape) -> None:
+    """Raise an error for samples of a shape that kernels cannot count."""
+    if max(shape, default=0) >= MAX_LENGTH:
+        raise ArgumentError(f"kernels count to 2³⁰ along an axis, got shape {shape}")
+
+
+def builder_target(
+    dialect: Dialect, limits: DeviceLimits, options: TransformOptions
+) -> tuple[Strategy, Target]:
+    """Return the strategy and the target of a builder."""
+    target = Target(dialect, limits, options.scheme, options.method, options.knobs or DEFAULT_KNOBS)
+    return STRATEGIES[options.strategy], target
+
+
+def append_levels(
+    builder: ProgramBuilder,
+    back: bool,
+    levels: Sequence[DeviceLevel],
+    samples: ArrayView,
+    coefficients: Sequence[ArrayView | None],
+    options: TransformOptions,
+) -> None:
+    """Append the levels of a transform to a program; the arguments are those of :func:`transform_program`."""
     count = len(levels[0].shapes) - 1  # detail bands of each level
     details = details_by_level(coefficients[1:], count)[::-1]  # finest first
     dtype = next(view.dtype for view in coefficients if view is not None)
@@ -107,7 +141,6 @@ def transform_program(
         builder.level(back, x, tasks, bands, colors, rule)
     if back and padded is not samples:
         builder.copy(padded, samples)
-    return builder.program()
 
 
 def _limits(
@@ -119,3 +152,16 @@ def _limits(
     size = 2 * count
     view = ArrayView(1 + coefficients, (size,), (1,), "float32", number * size)
     return options.rule, view, levels * size if options.each else 0
+
+
+@lru_cache(maxsize=512)
+def device_levels(tree: BandTree, dtype: str) -> tuple[DeviceLevel, ...]:
+    """Return the levels of a transform, finest first; complex numbers are pairs along one more axis."""
+    pair = (2,) if dtype in COMPLEX else ()
+    real = COMPLEX.get(dtype, dtype)
+    precision = np.dtype("float32" if real == "float16" else real)
+    spec, levels = tree.spec, []
+    for shape, operators in tree.operators(precision, LIFTING):
+        bands = {key: (*s, *pair) for key, s in spec.band_shapes(shape).items()}
+        levels.append(DeviceLevel((*shape, *pair), operators, bands))
+    return tuple(levels)

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from ...arrays import ArrayView
 from ...errors import ArgumentError
+from ...lowering.graph import Graph
 from ...lowering.nesting import details_by_level
 from ...lowering.spec import BandTree
-from ..base import DEFAULT_OPTIONS, TransformOptions
+from ..base import DEFAULT_OPTIONS, GraphExecutable, TransformOptions
 from ..numpy_engine import NumpyEngine
 from . import level
 
@@ -44,6 +45,12 @@ class ReferenceEngine(NumpyEngine):
     ) -> ReferenceExecutable:
         """Return the transform; layouts of arrays do not matter."""
         return ReferenceExecutable(back, tree, dtype, options.scheme)
+
+    def compile_graph(self, graph: Graph, options: TransformOptions = DEFAULT_OPTIONS) -> GraphExecutable:
+        """Return the program of a pipeline, which runs node by node."""
+        from .graphs import ReferenceGraph
+
+        return ReferenceGraph(graph)
 
 
 class ReferenceExecutable:

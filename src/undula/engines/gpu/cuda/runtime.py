@@ -193,13 +193,15 @@ class CudaDevice:
         """Allocate memory of the GPU, in the order of a stream."""
         return Memory(self, size, queue)
 
-    def upload(self, x: NDArray[Any], buffer: Memory, queue: int) -> None:
+    def upload(self, x: NDArray[Any], buffer: Any, queue: int) -> None:
         """Copy an array from the host, through pinned memory."""
         if not x.nbytes:
             return
+        self.activate()
+        address = buffer.address if isinstance(buffer, Memory) else buffer
         staging = self._staging(x.nbytes)
         copy_bytes(staging[: x.nbytes], x.reshape(-1).view(np.uint8))
-        check(self.driver.cuMemcpyHtoDAsync(buffer.address, staging.ctypes.data, x.nbytes, queue))
+        check(self.driver.cuMemcpyHtoDAsync(address, staging.ctypes.data, x.nbytes, queue))
         check(self.driver.cuStreamSynchronize(queue))
 
     def download(self, buffer: Any, x: NDArray[Any], queue: int) -> None:
@@ -256,67 +258,130 @@ class CudaDevice:
 
 
 class CudaProgram:
-    """A program prepared for one GPU: compiled kernels, and their arguments except for the buffers."""
+    """A program prepared for one GPU: compiled kernels, and their arguments except for the buffers.
+
+    Sequences of launches on buffers that stay the same are replayed as graphs.
+    """
 
     def __init__(self, device: CudaDevice, program: DeviceProgram) -> None:
         self.device, self.program = device, program
         launches = program.launches
         small = [launch.groups <= SMALL_LAUNCH_GROUPS_PER_UNIT * device.limits.units for launch in launches]
-        self._calls = [
-            _CudaCall(device, launch, device.overlaps and k > 0 and small[k - 1] and small[k])
+        # Launches on buffers of the caller, and those on scratch memory alone, which never changes.
+        changing = [
+            program.changing is None or any(buffer < program.changing for buffer in launch.buffers)
+            for launch in launches
+        ]
+        calls = [
+            _CudaCall(
+                device,
+                launch,
+                device.overlaps and k > 0 and small[k - 1] and small[k] and changing[k - 1] == changing[k],
+            )
             for k, launch in enumerate(launches)
         ]
+        self._calls = calls
+        self._segments = [
+            _CudaSegment(device, [calls[k] for k in numbers], not changes or program.changing is None)
+            for changes, numbers in _segments(changing)
+        ]
         self._lock = threading.Lock()
-        self._graphs: OrderedDict[tuple[int, ...], Any] = OrderedDict()
 
     def run(self, buffers: Sequence[int], stream: int, events: Sequence[Any] = ()) -> None:
         """Run all launches on a stream; ``buffers`` are addresses.
 
         From the second run on the same buffers, the launches are replayed as one graph.
         """
-        device = self.device
-        device.activate()
-        if len(self._calls) > 1:
-            graph = self._graph(tuple(buffers))
-            if graph is not None:
-                (code,) = device.driver.cuGraphLaunch(graph, stream)
-                if int(code):
-                    check((code,))
-                return
+        self.device.activate()
         with self._lock:
-            for call in self._calls:
+            for segment in self._segments:
+                segment.run(buffers, stream)
+
+    def launch(
+        self, buffers: Sequence[int], stream: int, events: Sequence[Any], first: int, last: int
+    ) -> None:
+        """Run some of the launches."""
+        self.device.activate()
+        with self._lock:
+            for call in self._calls[first:last]:
                 call(buffers, stream)
+
+    @property
+    def recorded_graphs(self) -> int:
+        """The number of graphs that were recorded, one for each set of buffers."""
+        return sum(segment.recorded_graphs for segment in self._segments)
+
+
+def _segments(changing: Sequence[bool]) -> list[tuple[bool, list[int]]]:
+    """Return the numbers of neighbouring launches of the same kind."""
+    segments: list[tuple[bool, list[int]]] = []
+    for number, kind in enumerate(changing):
+        if not segments or segments[-1][0] != kind:
+            segments.append((kind, []))
+        segments[-1][1].append(number)
+    return segments
+
+
+class _CudaSegment:
+    """Neighbouring launches, which are replayed as a graph if they run on the same buffers again.
+
+    Parameters
+    ----------
+    device : CudaDevice
+    calls : list of _CudaCall
+    recorded : bool
+        Whether to record graphs.
+    """
+
+    def __init__(self, device: CudaDevice, calls: list[_CudaCall], recorded: bool) -> None:
+        self.device, self._calls = device, calls
+        self._recorded = recorded and len(calls) > 1
+        self._buffers = sorted({buffer for call in calls for buffer in call.buffers})
+        self._graphs: OrderedDict[tuple[int, ...], Any] = OrderedDict()
 
     @property
     def recorded_graphs(self) -> int:
         """The number of graphs that were recorded, one for each set of buffers."""
         return sum(graph is not None for graph in self._graphs.values())
 
-    def _graph(self, buffers: tuple[int, ...]) -> Any:
-        with self._lock:
-            replay = self._graphs.get(buffers)
-            if replay is not None:
-                return replay
-            if buffers not in self._graphs:
-                self._graphs[buffers] = None
-                while len(self._graphs) > MAX_GRAPHS:
-                    _, old = self._graphs.popitem(last=False)
-                    if old is not None:
-                        self.device.driver.cuGraphExecDestroy(old)
-                return None
-            driver = self.device.driver
-            stream = self.device.private_stream()
-            mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-            check(driver.cuStreamBeginCapture(stream, mode))
-            try:
-                for call in self._calls:
-                    call(buffers, stream)
-            finally:
-                graph = check(driver.cuStreamEndCapture(stream))
-            replay = check(driver.cuGraphInstantiate(graph, 0))
-            check(driver.cuGraphDestroy(graph))
-            self._graphs[buffers] = replay
+    def run(self, buffers: Sequence[int], stream: int) -> None:
+        """Run the launches on a stream."""
+        if self._recorded:
+            graph = self._graph(buffers)
+            if graph is not None:
+                (code,) = self.device.driver.cuGraphLaunch(graph, stream)
+                if int(code):
+                    check((code,))
+                return
+        for call in self._calls:
+            call(buffers, stream)
+
+    def _graph(self, buffers: Sequence[int]) -> Any:
+        """Return the graph for these buffers; None for the first run on them."""
+        key = tuple([buffers[k] for k in self._buffers])
+        replay = self._graphs.get(key)
+        if replay is not None:
             return replay
+        if key not in self._graphs:
+            self._graphs[key] = None
+            while len(self._graphs) > MAX_GRAPHS:
+                _, old = self._graphs.popitem(last=False)
+                if old is not None:
+                    self.device.driver.cuGraphExecDestroy(old)
+            return None
+        driver = self.device.driver
+        stream = self.device.private_stream()
+        mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        check(driver.cuStreamBeginCapture(stream, mode))
+        try:
+            for call in self._calls:
+                call(buffers, stream)
+        finally:
+            graph = check(driver.cuStreamEndCapture(stream))
+        replay = check(driver.cuGraphInstantiate(graph, 0))
+        check(driver.cuGraphDestroy(graph))
+        self._graphs[key] = replay
+        return replay
 
 
 class _CudaCall:
@@ -339,7 +404,7 @@ class _CudaCall:
             config.gridDimX, config.gridDimY, config.gridDimZ = launch.groups, 1, 1
             config.blockDimX, config.blockDimY, config.blockDimZ = launch.kernel.items, 1, 1
             config.attrs, config.numAttrs = [overlap], 1
-        self._buffers = launch.buffers
+        self.buffers = launch.buffers
         count = len(launch.buffers)
         # Each argument has eight bytes; four-byte arguments use the lower half.
         self._values = (ctypes.c_int64 * (count + len(launch.values)))(*([0] * count), *launch.values)
@@ -350,7 +415,7 @@ class _CudaCall:
         self._address = ctypes.addressof(self._places)
 
     def __call__(self, buffers: Sequence[int], stream: Any) -> None:
-        for k, buffer in enumerate(self._buffers):
+        for k, buffer in enumerate(self.buffers):
             self._values[k] = buffers[buffer]
         if self._config is None:
             (code,) = self.driver.cuLaunchKernel(

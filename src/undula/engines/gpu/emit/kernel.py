@@ -90,6 +90,9 @@ class KernelSpec:
     rule : str, optional
         Inverse: threshold rule for details as they are read, one of :data:`RULES`. Its limits come from an
         array ``limits``: the lower limit of each detail band, then the upper limit of each.
+    shifted_nodes : int, default 0
+        Forward: if not 0, planes are those of all shifts by one sample, in the order of items, shifts, and so
+        many nodes. A shifted line begins one sample earlier, with a sample that is in memory there.
     """
 
     back: bool
@@ -101,6 +104,7 @@ class KernelSpec:
     mixing: Mixing | None = None
     unmixing: Unmixing | None = None
     rule: str | None = None
+    shifted_nodes: int = 0
 
     @property
     def number(self) -> str:
@@ -277,11 +281,30 @@ def emit_pointers(
     if dialect.wait_for_previous:
         text(*dialect.wait_for_previous.split("\n"))
     for name in arrays:
-        text(f"{name} += {name}_start + plane * {name}_plane;")
+        if name == "x" and spec is not None and spec.shifted_nodes:
+            _emit_shifted_pointer(text, dialect, spec)
+        else:
+            text(f"{name} += {name}_start + plane * {name}_plane;")
     if spec is not None and spec.rule is not None:
         count = len(spec.bands) - 1
         for number, band in enumerate(spec.bands[1:]):
             text(f"const number low_{band} = limits[{number}], high_{band} = limits[{count + number}];")
+
+
+def _emit_shifted_pointer(text: Text, dialect: Dialect, spec: KernelSpec) -> None:
+    """Append the statement that moves the pointer of the samples to the plane of a shift."""
+    nodes, steps = spec.shifted_nodes, []
+    if spec.down:
+        steps.append("x_row")
+    if spec.along:
+        steps.append(str(spec.channels))
+    shifts = 2 ** len(steps)
+    text(f"const int shift = (int)(plane / {nodes} % {shifts});")
+    moved = [f"({dialect.long})(shift >> {len(steps) - 1 - k} & 1) * {step}" for k, step in enumerate(steps)]
+    text(
+        f"x += x_start + (plane / {nodes * shifts} * {nodes} + plane % {nodes}) * x_plane"
+        f" - {' - '.join(moved)};"
+    )
 
 
 def threshold_expr(spec: KernelSpec, band: str, value: str) -> str:

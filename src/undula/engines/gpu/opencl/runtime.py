@@ -120,6 +120,10 @@ class OpenCLProgram:
 
         ``buffers`` are in the order of the program.
         """
+        return self.launch(buffers, queue, events, 0, len(self._calls))
+
+    def launch(self, buffers: Sequence[Any], queue: Any, events: Sequence[Any], first: int, last: int) -> Any:
+        """Enqueue some of the launches."""
         import pyopencl as cl
 
         PROCESS.check()
@@ -128,7 +132,7 @@ class OpenCLProgram:
         event, wait = None, list(events)
         try:
             with self._lock:
-                for call in self._calls:
+                for call in self._calls[first:last]:
                     event = call(buffers, queue, wait)
                     wait = [event] if out_of_order else []
             return event

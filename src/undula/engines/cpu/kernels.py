@@ -1,0 +1,255 @@
+"""What the text of generated kernels can use: its names, and the loops that do not depend on expressions.
+
+Samples are at addresses. No branch in a loop depends on a sample where that can be avoided, so that the
+compiler can vectorize it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from .functions import FUNCTIONS
+from .kernel_layout import BINS
+from .simd import reals, words
+
+__all__ = ["generated"]
+
+_options: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"contract", "reassoc", "nsz"},
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+_compiled: Any = njit(**_options)
+_exactly: Any = njit(**{**_options, "fastmath": False})
+
+
+def generated(text: str) -> Any:
+    """Return the function ``kernel`` of a text, to be compiled."""
+    scope = dict(_NAMES)
+    exec(text, scope)
+    return _compiled(scope["kernel"])
+
+
+@_exactly
+def mirrored(index, count):
+    """Mirror an index beyond the ends of a line back into it, repeating the last sample."""
+    if 0 <= index < count:
+        return index
+    period = 2 * count
+    index = index % period
+    return index if index < count else period - 1 - index
+
+
+@_compiled
+def mirror_ends(line, count, radius, like):
+    """Write mirrored samples before and after the samples of a line; ``line`` is its address."""
+    x = reals(line, like)
+    for k in range(radius):
+        x[radius - 1 - k] = x[radius + mirrored(-1 - k, count)]
+        x[radius + count + k] = x[radius + mirrored(count + k, count)]
+
+
+@_compiled
+def add_scaled(target, source, count, weight, first, like):
+    """Add a multiple of one row to another one, or store it if it is the ``first``."""
+    x, out = reals(source, like), reals(target, like)
+    factor = out.dtype.type(weight)
+    if first:
+        for j in range(count):
+            out[j] = factor * x[j]
+    else:
+        for j in range(count):
+            out[j] += factor * x[j]
+
+
+@_compiled
+def double_row(source, target, count, offset, last, step, like):
+    """Write the sample at ``min((j + offset) // 2, last)`` of a row to place j of another one.
+
+    ``step`` is the distance between samples of the source, which is a number of bytes.
+    """
+    out = reals(target, like)
+    if step != out.itemsize:
+        for j in range(count):
+            out[j] = reals(source + min((j + offset) >> 1, last) * step, like)[0]
+        return
+    line = reals(source, like)
+    for j in range(count):
+        out[j] = line[last]
+    begin = (offset + 1) >> 1
+    first = offset & 1
+    # Pairs of equal samples, after a single one at the beginning if the offset is odd.
+    pairs = max(0, min(last + 1 - begin, (count - first) >> 1))
+    block, even = reals(source + begin * step, like), reals(target + first * step, like)
+    for k in range(pairs):
+        even[2 * k] = block[k]
+        even[2 * k + 1] = block[k]
+    if first and count:
+        out[0] = line[min(offset >> 1, last)]
+    if first + 2 * pairs < count and begin + pairs <= last:
+        even[2 * pairs] = block[pairs]
+
+
+# --- medians --------------------------------------------------------------------------------------
+
+
+@_exactly
+def tally(row, count, counts, shift, mask, least, most, like):
+    """Count the magnitudes of a row, given as bits, by their leading bits; the last count is of all others.
+
+    ``mask`` removes the sign. Bits from ``least`` and below ``most`` are counted. Even and odd samples are
+    counted apart, so that no increment waits for the previous one.
+    """
+    bits = reals(row, like)
+    even, odd = reals(counts, np.int32(0)), reals(counts + 4 * (BINS + 1), np.int32(0))
+    last = np.uint64(BINS)
+    for i in range(count >> 1):
+        first, second = bits[2 * i] & mask, bits[2 * i + 1] & mask
+        even[np.uint64(first >> shift) if least <= first < most else last] += 1
+        odd[np.uint64(second >> shift) if least <= second < most else last] += 1
+    if count & 1:
+        first = bits[count - 1] & mask
+        even[np.uint64(first >> shift) if least <= first < most else last] += 1
+
+
+@_exactly
+def locate_median(state, counts, splits, shift, least, most):
+    """Find the bins of the two middle magnitudes.
+
+    ``splits`` tables of counts are added up. The state is the number of magnitudes, the lowest bits and the
+    first beyond the highest bits of both bins, and the places of both among those in the bins.
+    """
+    words_of_state = words(state)
+    totals = reals(counts, np.int32(0))
+    for part in range(1, 2 * splits):
+        others = reals(counts + 4 * part * (BINS + 1), np.int32(0))
+        for k in range(BINS):
+            totals[k] += others[k]
+    known = 0
+    for k in range(BINS):
+        known += totals[k]
+    words_of_state[0] = known
+    below, before, first = 0, 0, -1
+    for k in range(BINS):
+        upto = below + totals[k]
+        if first < 0 and upto > (known - 1) >> 1:
+            first, before = k, below
+        if upto > known >> 1:
+            words_of_state[1] = max(least, first << shift)
+            words_of_state[2] = min((k + 1) << shift, most)
+            words_of_state[3] = ((known - 1) >> 1) - before
+            words_of_state[4] = (known >> 1) - before
+            break
+        below = upto
+
+
+@_exactly
+def gather(row, count, target, gathered, low, high, mask, like):
+    """Append the magnitudes of a row from ``low`` and below ``high``, as bits; return their number."""
+    bits, out = reals(row, like), reals(target, like)
+    at = np.uint64(gathered)
+    for i in range(count):
+        magnitude = bits[i] & mask
+        out[at] = magnitude
+        at += np.uint64(low <= magnitude < high)
+    return np.int64(at)
+
+
+@_exactly
+def select(x, count, rank):
+    """Return the entry of a rank, counted from 0, of an array in any order; entries are exchanged."""
+    low, high = 0, count - 1
+    while low < high:
+        pivot = x[(low + high) >> 1]
+        i, j = low, high
+        while i <= j:
+            while x[i] < pivot:
+                i += 1
+            while x[j] > pivot:
+                j -= 1
+            if i <= j:
+                x[i], x[j] = x[j], x[i]
+                i += 1
+                j -= 1
+        if rank <= j:
+            high = j
+        elif rank >= i:
+            low = i
+        else:
+            break
+    return x[rank]
+
+
+@_exactly
+def select_median(state, candidates, gathered, splits, capacity, bits_like, like):
+    """Return the mean of the two middle magnitudes, from what was gathered in splits of some capacity."""
+    words_of_state, numbers = words(state), words(gathered)
+    if words_of_state[0] == 0:
+        return 0.0
+    x = reals(candidates, bits_like)
+    count = numbers[0]
+    for part in range(1, splits):
+        for k in range(numbers[part]):
+            x[count + k] = x[part * capacity + k]
+        count += numbers[part]
+    place = reals(candidates, like)
+    rank = words_of_state[3]
+    low = select(x, count, rank)
+    high = low
+    if words_of_state[4] > rank:  # All entries after the selected one are at least as large.
+        high = x[rank + 1]
+        for k in range(rank + 2, count):
+            high = min(high, x[k])
+    x[0] = low
+    first = np.float64(place[0])
+    x[0] = high
+    return (first + np.float64(place[0])) / 2
+
+
+@_exactly
+def zero_counts(counts):
+    """Set a table of counts to zero."""
+    table = reals(counts, np.int32(0))
+    for k in range(2 * (BINS + 1)):
+        table[k] = 0
+
+
+@_exactly
+def copy_row(source, target, runs, table, like):
+    """Copy samples of a row to other places.
+
+    The table has runs of samples that stay beside each other: the first place in the source and in the
+    target, and the length.
+    """
+    numbers = words(table)
+    size = reals(source, like).itemsize
+    for k in range(runs):
+        x = reals(source + numbers[3 * k] * size, like)
+        out = reals(target + numbers[3 * k + 1] * size, like)
+        for j in range(numbers[3 * k + 2]):
+            out[j] = x[j]
+
+
+_NAMES: dict[str, Any] = {
+    **FUNCTIONS,
+    "add_scaled": add_scaled,
+    "copy_row": copy_row,
+    "double_row": double_row,
+    "gather": gather,
+    "locate_median": locate_median,
+    "math": math,
+    "mirror_ends": mirror_ends,
+    "mirrored": mirrored,
+    "np": np,
+    "reals": reals,
+    "select_median": select_median,
+    "tally": tally,
+    "words": words,
+    "zero_counts": zero_counts,
+}

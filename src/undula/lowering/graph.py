@@ -1,0 +1,435 @@
+"""Graphs: the programs of whole pipelines, between what filters describe and what engines compile.
+
+A graph is a list of nodes over named buffers. There are five kinds of nodes:
+
+    Transform  one or more levels of a wavelet transform, forward or back
+    Pointwise  an expression at each place
+    Stencil    an expression of the weighted sum over a window around each place
+    Reduce     one number for each item: a sum, a maximum, a median, a threshold
+    Move       samples taken from other places
+
+Arrays have their items (images of a batch, channels) along the first axis, spatial axes last, and shifts in
+between. Views name their buffer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from ..arrays import ArrayView
+from .expressions import Constant, Expression, Load, WindowSum, loads
+from .spec import BandTree
+
+__all__ = [
+    "REDUCTIONS",
+    "Buffer",
+    "Graph",
+    "Move",
+    "Node",
+    "Pointwise",
+    "Reduce",
+    "Stencil",
+    "Transform",
+]
+
+REDUCTIONS = ("sum", "max", "median", "sure")
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A named piece of memory, with the shape and dtype that its first user gave it."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def view(self) -> ArrayView:
+        """All of the buffer, in C order."""
+        return ArrayView.contiguous(self.name, self.shape, self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Transform:
+    """Levels of a wavelet transform.
+
+    Parameters
+    ----------
+    tree : BandTree
+        The transform, and the shapes of its samples and bands.
+    back : bool
+        Whether samples are computed from bands.
+    samples : ArrayView
+    bands : tuple of ArrayView
+        In flat order: the approximation, then details by level, coarsest first, in the order of their keys.
+    shifts : int, default 1
+        Number of shifts: 1, or 2 along each axis for a tree of one level. Axis 1 of the bands then has the
+        bands of all shifts, one shift after the other. The line of a shift by 1 begins one sample earlier,
+        with a sample that is in memory before the first one, and ends one sample earlier. The samples of
+        the inverse are the mean over all shifts that have the sample.
+    """
+
+    tree: BandTree
+    back: bool
+    samples: ArrayView
+    bands: tuple[ArrayView, ...]
+    shifts: int = 1
+
+    @property
+    def reads(self) -> tuple[ArrayView, ...]:
+        """What is read."""
+        return self.bands if self.back else (self.samples,)
+
+    @property
+    def writes(self) -> tuple[ArrayView, ...]:
+        """What is written."""
+        return (self.samples,) if self.back else self.bands
+
+
+@dataclass(frozen=True, eq=False)
+class Pointwise:
+    """Expressions of samples at the same place.
+
+    Parameters
+    ----------
+    results : tuple of ArrayView
+    values : tuple of Expression
+        One for each result, in which loads are broadcast to the shape of the result.
+    """
+
+    results: tuple[ArrayView, ...]
+    values: tuple[Expression, ...]
+
+    @cached_property
+    def reads(self) -> tuple[ArrayView, ...]:
+        """What is read."""
+        return tuple(load.view for load in loads(*self.values))
+
+    @property
+    def writes(self) -> tuple[ArrayView, ...]:
+        """What is written."""
+        return self.results
+
+
+@dataclass(frozen=True, eq=False)
+class Stencil:
+    """Expressions of the weighted sum over a window around each place.
+
+    Parameters
+    ----------
+    taps : tuple of tuple of float
+        Weights along each of the last axes, an odd number of them. The window is their product. Borders are
+        mirrored, repeating the last sample.
+    results : tuple of ArrayView
+    sources : tuple of Expression
+        What is summed, for each result.
+    values : tuple of Expression
+        The result, in which :data:`WINDOW` is the sum.
+    guard : ArrayView, optional
+        One number. If it is zero, nobody uses the results, and engines may skip the node.
+    """
+
+    taps: tuple[tuple[float, ...], ...]
+    results: tuple[ArrayView, ...]
+    sources: tuple[Expression, ...]
+    values: tuple[Expression, ...]
+    guard: ArrayView | None = None
+
+    @cached_property
+    def reads(self) -> tuple[ArrayView, ...]:
+        """What is read."""
+        guards = () if self.guard is None else (self.guard,)
+        return (*guards, *(load.view for load in loads(*self.sources, *self.values)))
+
+    @property
+    def writes(self) -> tuple[ArrayView, ...]:
+        """What is written."""
+        return self.results
+
+
+@dataclass(frozen=True, eq=False)
+class Reduce:
+    """One number for each item of several arrays.
+
+    Parameters
+    ----------
+    kind : {"sum", "max", "median", "sure"}
+        ``median`` is that of the finite magnitudes above a limit, or 0 if there are none. ``sure`` is the
+        threshold, among the magnitudes up to a limit, with the least of Stein's risk estimate for noise of
+        1; it is 0 where no threshold is better than none.
+    shapes : tuple of tuple of int
+        The shape of each array; items are along its first axis.
+    results : tuple of ArrayView
+        Of shape ``(items,)``, for each array.
+    sources : tuple of Expression
+        The samples of each array.
+    limits : tuple of Expression
+        For medians and SURE: the limit for each item of each array.
+    """
+
+    kind: str
+    shapes: tuple[tuple[int, ...], ...]
+    results: tuple[ArrayView, ...]
+    sources: tuple[Expression, ...]
+    limits: tuple[Expression, ...] = ()
+
+    @cached_property
+    def reads(self) -> tuple[ArrayView, ...]:
+        """What is read."""
+        return tuple(load.view for load in loads(*self.sources, *self.limits))
+
+    @property
+    def writes(self) -> tuple[ArrayView, ...]:
+        """What is written."""
+        return self.results
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """Samples taken from other places along some axes.
+
+    Parameters
+    ----------
+    source, result : ArrayView
+        Of the same shape, except along axes with places.
+    places : tuple of (int, tuple of int)
+        Pairs of an axis and the place in the source for each place in the result.
+    """
+
+    source: ArrayView
+    result: ArrayView
+    places: tuple[tuple[int, tuple[int, ...]], ...]
+
+    @property
+    def reads(self) -> tuple[ArrayView, ...]:
+        """What is read."""
+        return (self.source,)
+
+    @property
+    def writes(self) -> tuple[ArrayView, ...]:
+        """What is written."""
+        return (self.result,)
+
+
+Node = Transform | Pointwise | Stencil | Reduce | Move
+
+
+@dataclass
+class Graph:
+    """A program of nodes.
+
+    Attributes
+    ----------
+    inputs, outputs : dict of str to Buffer
+        What the caller passes, and what it gets.
+    buffers : dict of str to Buffer
+        All buffers by name, those of the caller first.
+    nodes : list of Node
+        In the order in which they run.
+    phases : list of str
+        What each node belongs to: ``"forward"``, ``"filter"`` or ``"inverse"``.
+    """
+
+    inputs: dict[str, Buffer] = field(default_factory=dict)
+    outputs: dict[str, Buffer] = field(default_factory=dict)
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=list)
+    phases: list[str] = field(default_factory=list)
+    phase: str = "filter"
+    _written: set[str] = field(default_factory=set)
+
+    def add_input(self, name: str, shape: tuple[int, ...], dtype: str) -> ArrayView:
+        """Add an array that the caller passes, and return its view."""
+        self.inputs[name] = buffer = self._add(name, shape, dtype)
+        return buffer.view
+
+    def add_output(self, name: str, shape: tuple[int, ...], dtype: str) -> ArrayView:
+        """Add an array that the caller gets, and return its view."""
+        self.outputs[name] = buffer = self._add(name, shape, dtype)
+        return buffer.view
+
+    def allocate(self, shape: tuple[int, ...], dtype: str) -> ArrayView:
+        """Add an array between nodes, and return its view."""
+        return self._add(f"t{len(self.buffers)}", shape, dtype).view
+
+    def _add(self, name: str, shape: tuple[int, ...], dtype: str) -> Buffer:
+        if name in self.buffers:
+            raise ValueError(f"the graph has a buffer {name!r} already")
+        self.buffers[name] = buffer = Buffer(name, tuple(shape), dtype)
+        return buffer
+
+    def append(self, node: Node) -> None:
+        """Add a node, after checking that its arrays are in buffers and what it reads was written."""
+        for view in (*node.reads, *node.writes):
+            self._check(view)
+        for view in node.reads:
+            if view.buffer not in self._written and view.buffer not in self.inputs:
+                raise ValueError(f"{type(node).__name__} reads {view.buffer!r}, which no node has written")
+        for view in node.writes:
+            if view.buffer in self.inputs:
+                raise ValueError(f"{type(node).__name__} writes the input {view.buffer!r}")
+        self._written.update(view.buffer for view in node.writes)
+        self.nodes.append(node)
+        self.phases.append(self.phase)
+
+    def scheduled(self) -> Graph:
+        """Return the graph with its nodes as early as possible, and joined if they can run together.
+
+        The result of a transform that is only copied to an output is computed there.
+        """
+        copies = {id(node): self._copied(node) for node in self.nodes}
+        names: dict[str, str] = {}
+        for copied in copies.values():
+            names |= copied
+        depths: dict[str, int] = {}
+        groups: dict[tuple[Any, ...], list[Node]] = {}
+        for node, phase in zip(self.nodes, self.phases, strict=True):
+            if copies[id(node)]:
+                continue
+            node = _renamed(node, names)
+            depth = 1 + max((depths.get(view.buffer, 0) for view in node.reads), default=0)
+            for view in node.writes:
+                depths[view.buffer] = max(depth, depths.get(view.buffer, 0))
+            groups.setdefault((depth, phase, *_group_key(node)), []).append(node)
+        buffers = {name: buffer for name, buffer in self.buffers.items() if name not in names}
+        result = Graph(self.inputs, self.outputs, buffers)
+        for key in sorted(groups, key=lambda key: int(key[0])):
+            result.nodes.append(_joined(groups[key]))
+            result.phases.append(key[1])
+        return result
+
+    def _copied(self, node: Node) -> dict[str, str]:
+        """Return the names of the array that a node copies to an output and of the output, if it does."""
+        if not isinstance(node, Pointwise) or len(node.results) != 1:
+            return {}
+        (view,), (value,) = node.results, node.values
+        if not isinstance(value, Load) or value.finer:
+            return {}
+        source, target = self.buffers[value.view.buffer], self.buffers[view.buffer]
+        complete = (
+            source.name not in self.inputs
+            and source.name not in self.outputs
+            and source.dtype == target.dtype
+            and value.view.offset == view.offset == 0
+            and math.prod(source.shape) == math.prod(view.shape) == math.prod(target.shape)
+            and _steps(value.view) == _steps(view) == _steps(target.view)
+        )
+        readers = [other for other in self.nodes if any(v.buffer == source.name for v in other.reads)]
+        writers = [other for other in self.nodes if any(v.buffer == source.name for v in other.writes)]
+        # Nodes of other kinds are joined with their like, if they write to buffers of the graph.
+        single = all(isinstance(other, (Transform, Move)) for other in writers)
+        return {source.name: target.name} if complete and single and readers == [node] else {}
+
+    def _check(self, view: ArrayView) -> None:
+        buffer = self.buffers.get(view.buffer)
+        if buffer is None:
+            raise ValueError(f"no buffer {view.buffer!r}; the graph has {', '.join(self.buffers)}")
+        low = view.offset + sum(min(0, s * (n - 1)) for n, s in zip(view.shape, view.strides, strict=True))
+        high = view.offset + sum(max(0, s * (n - 1)) for n, s in zip(view.shape, view.strides, strict=True))
+        if view.dtype != buffer.dtype or low < 0 or high >= max(1, int(np.prod(buffer.shape))):
+            raise ValueError(f"a view of shape {view.shape} and {view.dtype} exceeds {buffer}")
+
+    def __str__(self) -> str:
+        lines = [f"{buffer.name}: {_kind(buffer)}" for buffer in self.inputs.values()]
+        for node in self.nodes:
+            lines += _described(node)
+        lines += [f"return {buffer.name}: {_kind(buffer)}" for buffer in self.outputs.values()]
+        return "\n".join(lines)
+
+
+def _steps(view: ArrayView) -> list[tuple[int, int]]:
+    """Return lengths and strides along axes of more than one sample."""
+    return [pair for pair in zip(view.shape, view.strides, strict=True) if pair[0] != 1]
+
+
+def _renamed(node: Node, names: Mapping[str, str]) -> Node:
+    """Return a node that writes to renamed buffers."""
+    if not any(view.buffer in names for view in node.writes):
+        return node
+
+    def renamed(view: ArrayView) -> ArrayView:
+        return view._replace(buffer=names.get(view.buffer, view.buffer))
+
+    if isinstance(node, Move):
+        return replace(node, result=renamed(node.result))
+    assert isinstance(node, Transform)
+    if node.back:
+        return replace(node, samples=renamed(node.samples))
+    return replace(node, bands=tuple(map(renamed, node.bands)))
+
+
+def _group_key(node: Node) -> tuple[Any, ...]:
+    """Return what nodes have in common that can run together."""
+    if isinstance(node, Pointwise):
+        return (Pointwise,)
+    if isinstance(node, Stencil):
+        return (Stencil, node.taps, node.guard)
+    if isinstance(node, Reduce):
+        return (Reduce, node.kind)
+    return (type(node), id(node))
+
+
+def _joined(nodes: list[Node]) -> Node:
+    """Return one node that does what several nodes of one kind do."""
+    first = nodes[0]
+    if len(nodes) == 1:
+        return first
+    changes: dict[str, Any] = {
+        each.name: tuple(chain.from_iterable(getattr(node, each.name) for node in nodes))
+        for each in fields(first)
+        if each.name not in ("taps", "kind", "guard")
+    }
+    return replace(first, **changes)
+
+
+def _kind(array: Buffer | ArrayView) -> str:
+    return f"{array.dtype}[{', '.join(map(str, array.shape))}]"
+
+
+def _described(node: Node) -> Iterator[str]:
+    """Describe a node in one line for each result."""
+    targets = ", ".join(f"{view.buffer}: {_kind(view)}" for view in node.writes)
+    if isinstance(node, Transform):
+        spec = node.tree.spec
+        names = ", ".join(dict.fromkeys(wavelet.name for wavelet in spec.wavelets))
+        shifts = "" if node.shifts == 1 else f", {node.shifts} shifts"
+        sources = ", ".join(view.buffer for view in node.reads)
+        verb = "inverse" if node.back else "forward"
+        yield f"{targets} = {verb}({sources}; {names}, {node.tree.levels} level(s){shifts})"
+    elif isinstance(node, Move):
+        yield f"{targets} = move({node.source.buffer})"
+    else:
+        for k, view in enumerate(node.results):
+            target = f"{view.buffer}: {_kind(view)}"
+            if isinstance(node, Pointwise):
+                yield f"{target} = {printed(node.values[k])}"
+            elif isinstance(node, Stencil):
+                size = "×".join(str(len(taps)) for taps in node.taps)
+                source = printed(node.sources[k])
+                yield f"{target} = {printed(node.values[k])} with w = window {size} of {source}"
+            else:
+                limit = f", {printed(node.limits[k])}" if node.limits else ""
+                yield f"{target} = {node.kind}({printed(node.sources[k])}{limit})"
+
+
+SIGNS = {"add": "+", "subtract": "-", "multiply": "·", "divide": "/", "less": "<", "greater": ">"}
+
+
+def printed(expression: Expression) -> str:
+    """Return an expression as people write it."""
+    if isinstance(expression, Constant):
+        return f"{expression.value:g}"
+    if isinstance(expression, Load):
+        return f"{expression.view.buffer}↓" if expression.finer else str(expression.view.buffer)
+    if isinstance(expression, WindowSum):
+        return "w"
+    arguments = [printed(part) for part in expression.arguments]
+    sign = SIGNS.get(expression.operation)
+    return f"({f' {sign} '.join(arguments)})" if sign else f"{expression.operation}({', '.join(arguments)})"
