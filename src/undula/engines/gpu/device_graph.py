@@ -6,6 +6,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from ...arrays import ArrayView, contiguous, dtype_name
 from ...errors import OutOfMemoryError
 from ...lowering.graph import Buffer, Graph
 from ..base import TransformOptions
+from ..memory import empty
 from .graphs import GraphProgram, lower_graph
 
 __all__ = ["DeviceGraph", "ScratchPool"]
 
 MAX_QUEUES = 8  # for which memory is kept
+MAX_COPIES = 8  # of small arrays of NumPy
 
 
 class DeviceGraph:
@@ -38,6 +41,7 @@ class DeviceGraph:
         self._inputs = list(self.graph.inputs.values())
         self._outputs = [(b.name, b.shape, np.dtype(b.dtype)) for b in self.graph.outputs.values()]
         self._plain = self._prepared({})
+        self._copies: OrderedDict[Any, Any] = OrderedDict()
 
     @property
     def program(self) -> Any:
@@ -71,14 +75,16 @@ class DeviceGraph:
         targets = [engine.allocate(shape, dtype_name(dtype)) for _, shape, dtype in self._outputs]
         self._plain.run([view.buffer for view in (*views, *targets)], engine.device.queue, (), None, seconds)
         return {
-            name: engine.download(view, np.empty(shape, dtype))
+            name: engine.download(view, empty(shape, dtype))
             for (name, shape, dtype), view in zip(self._outputs, targets, strict=True)
         }
 
     def _run_there(self, arrays: Mapping[str, Any], seconds: dict[str, float] | None) -> dict[str, Any]:
         """Run on arrays of a library that are on the device."""
         engine, library = self.engine, self.engine.library
-        inputs = [self._readable(arrays[buffer.name], buffer) for buffer in self._inputs]
+        present = [arrays[buffer.name] for buffer in self._inputs]
+        like = next(x for x in present if not isinstance(x, np.ndarray))
+        inputs = [self._readable(x, buffer, like) for x, buffer in zip(present, self._inputs, strict=True)]
         if library.allocates:
             buffers = [library.buffer(x) for x in inputs]
             layouts = [library.layout_key(x) for x in inputs]
@@ -91,7 +97,6 @@ class DeviceGraph:
         prepared = self._programs.get(key)
         if prepared is None:
             prepared = self._programs[key] = self._prepared_for([library.view(x) for x in inputs])
-        like = inputs[0]
         outputs = [engine.empty(shape, dtype, like) for _, shape, dtype in self._outputs]
         buffers += [library.buffer(x) if library.allocates else x.memory.address for x in outputs]
         event = prepared.run(buffers, library.queue(like), library.events(inputs), like, seconds)
@@ -101,10 +106,29 @@ class DeviceGraph:
         results: dict[str, Any] = engine.restore(dict(zip(names, outputs, strict=True)), like)
         return results
 
-    def _readable(self, x: Any, buffer: Buffer) -> Any:
+    def _readable(self, x: Any, buffer: Buffer, like: Any) -> Any:
         library = self.engine.library
+        if isinstance(x, np.ndarray):
+            return self._uploaded(np.ascontiguousarray(x, buffer.dtype), like)
         x = library.materialize(x)
         return x if library.dtype(x) == buffer.dtype else library.convert(x, buffer.dtype)
+
+    def _uploaded(self, x: np.ndarray[Any, Any], like: Any) -> Any:
+        """Return a small array of NumPy, such as the noise of each item, beside another array.
+
+        Copies are kept for the next runs, so that the host does not wait for the device each time.
+        """
+        engine, key = self.engine, (x.dtype.str, x.shape, x.tobytes())
+        copy = self._copies.get(key)
+        if copy is None:
+            copy = engine.empty(x.shape, x.dtype, like)
+            buffer = engine.library.view(copy).buffer
+            target = SimpleNamespace(address=buffer) if isinstance(buffer, int) else buffer
+            engine.device.upload(x, target, engine.library.queue(like))
+            self._copies[key] = copy
+            while len(self._copies) > MAX_COPIES:
+                self._copies.popitem(last=False)
+        return copy
 
 
 class ScratchPool:

@@ -153,6 +153,7 @@ class CudaDevice:
     def capacity(self, kernel: Kernel) -> int:
         """Return how many groups of a kernel run at the same time."""
         function = self.function(kernel)
+        self.activate()
         groups = check(self.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, kernel.items, 0))
         return int(groups) * self.limits.units
 
