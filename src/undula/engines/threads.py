@@ -7,8 +7,10 @@ waits for a thread that the system is slow to wake, and many callers can share t
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from queue import SimpleQueue
@@ -21,6 +23,7 @@ from ..errors import ArgumentError
 
 __all__ = [
     "get_num_threads",
+    "one_thread",
     "ranges",
     "run",
     "set_num_threads",
@@ -36,6 +39,13 @@ _jobs: SimpleQueue[_Job] = SimpleQueue()
 _requested_threads: int | None = None
 
 
+class _Local(threading.local):
+    limit: int | None = None
+
+
+_local = _Local()
+
+
 @cache
 def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
@@ -45,7 +55,17 @@ def _cores() -> int:
 
 def get_num_threads() -> int:
     """Return how many threads a large transform uses."""
-    return _requested_threads or _cores()
+    return _local.limit or _requested_threads or _cores()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Work on this thread alone, for callers that share work among threads themselves."""
+    before, _local.limit = _local.limit, 1
+    try:
+        yield
+    finally:
+        _local.limit = before
 
 
 def set_num_threads(count: int | None) -> None:

@@ -19,6 +19,7 @@ from ..engines.base import Engine, TransformOptions, computes_on_host
 from ..engines.cpu import get_num_threads
 from ..engines.dispatch import engine_for
 from ..engines.gpu.strategies import STRATEGIES
+from ..engines.threads import one_thread
 from ..errors import ArgumentError, ArgumentTypeError, FileError, UndulaError, UnknownNameError
 from ..functions import dwtn_max_level
 from ..lowering.borders import MODES, check_mode
@@ -327,10 +328,15 @@ class Pipeline:
                 yield self(frame, **options)
             return
         waiting: deque[Any] = deque()
+
+        def filtered(frame: Any) -> Any:
+            with one_thread():  # The others are busy with other frames.
+                return self(frame, **options)
+
         with ThreadPoolExecutor(count, "undula-frames") as pool:
             try:
                 for frame in frames:
-                    waiting.append(pool.submit(self, frame, **options))
+                    waiting.append(pool.submit(filtered, frame))
                     if len(waiting) > count:
                         yield waiting.popleft().result()
                 while waiting:

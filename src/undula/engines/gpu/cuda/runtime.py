@@ -7,7 +7,6 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -89,9 +88,11 @@ class Memory:
     def __del__(self) -> None:
         address = getattr(self, "address", 0)
         if address:
-            with suppress(Exception):  # The interpreter may be shutting down.
+            try:
                 self._device.activate()
                 self._device.driver.cuMemFreeAsync(address, self._stream)
+            except Exception:
+                pass
 
 
 class CudaDevice:
