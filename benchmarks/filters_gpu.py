@@ -3,7 +3,8 @@
     python benchmarks/filters_gpu.py               print a table, about a minute
     python benchmarks/filters_gpu.py --save FILE   save the figures
 
-Three levels of CDF 9/7 and soft thresholds, as Nielsen (NTNU, 2007) filters ultrasound; and public functions.
+Three levels of CDF 9/7 and soft thresholds, as Nielsen (NTNU, 2007) filters ultrasound; public functions
+beside a copy and the CPU; and frames from and to the host.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ import argparse
 import json
 import time
 import warnings
+from collections import deque
 from datetime import date
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 import gpu
+import numpy as np
 import torch
 
 import undula
-from undula.filters import Pipeline, Shrink
+from undula.filters.verbs import Denoising
 
 Row = dict[str, Any]
 
@@ -55,26 +59,59 @@ def frames(n: int, dtype: str = "float32") -> Row:
 
 
 def functions(n: int) -> list[Row]:
-    """Measure public functions on one image."""
-    x = gpu.noise((n, n))
-    rows = []
+    """Measure public functions on one image: on the GPU, on the CPU of the same machine, and a copy."""
+    x = gpu.noise((n, n)).abs() + 1
+    on_host = x.cpu().numpy()
     works = {
-        "Pipeline, given thresholds": Pipeline("bior4.4", 3, [Shrink("given", threshold=20.0)]),
-        "Pipeline, Bayes": Pipeline("bior4.4", 3, [Shrink("bayes")]),
-        "denoise, one shift": lambda y: undula.denoise(y, invariant=False),
         "denoise": undula.denoise,
+        "denoise, one shift": lambda y: undula.denoise(y, invariant=False),
+        "despeckle": undula.despeckle,
+        "denoise_wavelet": undula.denoise_wavelet,
+        "sharpen": undula.sharpen,
+        "enhance": undula.enhance,
     }
+    floor, rows = gpu.copied(x) / 1e3, []
     for name, work in works.items():
         for _ in range(3):
             work(x)
         torch.cuda.synchronize()
         start = time.perf_counter()
-        for _ in range(20):
+        for _ in range(50):
             work(x)
         torch.cuda.synchronize()
-        each = 1e3 * (time.perf_counter() - start) / 20
-        print(f"{n:5}² {name:28} {each:8.2f} ms")
-        rows.append({"n": n, "what": name, "ms": each})
+        each = 1e3 * (time.perf_counter() - start) / 50
+        work(on_host)
+        start = time.perf_counter()
+        for _ in range(3):
+            work(on_host)
+        host = 1e3 * (time.perf_counter() - start) / 3
+        print(f"{n:5}² {name:20} {each:8.3f} ms, {each / floor:6.1f} copies; CPU {host:8.2f} ms", flush=True)
+        rows.append({"n": n, "what": name, "ms": each, "copy": floor, "cpu": host})
+    return rows
+
+
+def video() -> list[Row]:
+    """Measure frames of 1080p from and to NumPy, and frames of a plan beside a plain loop."""
+    rng = np.random.default_rng(0)
+    colours = [rng.integers(0, 256, (1080, 1920, 3)).astype("uint8") for _ in range(4)]
+    greys = [rng.standard_normal((1080, 1920)).astype("float32") for _ in range(4)]
+    pipeline = Denoising().pipeline()
+    plan = undula.Plan((1080, 1920), "bior4.4", level=3, dtype="float32", backend="cuda")
+    rows = []
+    for name, count, work in (
+        ("denoise, RGB, frames", 120, lambda xs: pipeline.frames(xs, backend="cuda")),
+        ("denoise, RGB, loop", 120, lambda xs: (pipeline(x, backend="cuda") for x in xs)),
+        ("denoise, RGB, CPU frames", 24, pipeline.frames),
+        ("Plan, frames", 200, plan.frames),
+        ("Plan, loop", 200, lambda xs: (plan.forward(x) for x in xs)),
+    ):
+        arrays = greys if name.startswith("Plan") else colours
+        deque(work(islice(cycle(arrays), 8)), 0)
+        start = time.perf_counter()
+        deque(work(islice(cycle(arrays), count)), 0)
+        rate = count / (time.perf_counter() - start)
+        print(f"1080p {name:26} {rate:8.1f} frames/s", flush=True)
+        rows.append({"what": name, "fps": rate})
     return rows
 
 
@@ -93,7 +130,8 @@ def main() -> None:
             *(frames(n) for n in (512, 1024, 2048, 4096, 8192)),
             *(frames(n, "float16") for n in (2048, 8192)),
         ],
-        "functions": [*functions(512), *functions(2048)],
+        "functions": [*functions(512), *functions(2048), *functions(4096)],
+        "video": video(),
     }
     if arguments.save:
         arguments.save.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

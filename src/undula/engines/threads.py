@@ -22,16 +22,19 @@ import numpy as np
 from ..errors import ArgumentError
 
 __all__ = [
+    "frame_workers",
     "get_num_threads",
-    "one_thread",
     "ranges",
     "run",
     "set_num_threads",
+    "share_of_threads",
     "workers",
 ]
 
 MAX_THREADS = 4096  # more than any machine has cores
 WORTHWHILE = 1 << 19  # Samples below which handing work to a second thread costs more than it saves.
+
+MAX_FRAMES = 4  # at the same time
 
 _lock = Lock()
 _started = 0
@@ -58,10 +61,18 @@ def get_num_threads() -> int:
     return _local.limit or _requested_threads or _cores()
 
 
+def frame_workers() -> int:
+    """Return how many frames to filter at the same time, each with its share of the threads.
+
+    More frames would need more memory than caches have.
+    """
+    return min(MAX_FRAMES, get_num_threads())
+
+
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Work on this thread alone, for callers that share work among threads themselves."""
-    before, _local.limit = _local.limit, 1
+def share_of_threads(workers: int) -> Iterator[None]:
+    """Use the share of threads of one of several workers, in the thread of that worker."""
+    before, _local.limit = _local.limit, max(1, get_num_threads() // workers)
     try:
         yield
     finally:

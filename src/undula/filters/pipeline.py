@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..engines.base import Engine, TransformOptions, computes_on_host
-from ..engines.cpu import get_num_threads
 from ..engines.dispatch import engine_for
 from ..engines.gpu.strategies import STRATEGIES
-from ..engines.threads import one_thread
+from ..engines.threads import frame_workers, share_of_threads
 from ..errors import ArgumentError, ArgumentTypeError, FileError, UndulaError, UnknownNameError
 from ..functions import dwtn_max_level
 from ..lowering.borders import MODES, check_mode
@@ -308,8 +307,8 @@ class Pipeline:
         ----------
         frames : iterable of array
         workers : int, optional
-            Number of frames to filter at the same time. If None, the number of threads; on a device 3, so
-            that one is uploaded and another one downloaded while a third one is filtered.
+            Number of frames to filter at the same time, each with its share of the threads. If None, up to 4;
+            on a device 3, so that one is uploaded and another one downloaded while a third one is filtered.
         **options
             Arguments of a call.
 
@@ -320,7 +319,7 @@ class Pipeline:
         count = workers
         if count is None:
             on_host = computes_on_host(options.get("backend", "auto"))
-            count = get_num_threads() if on_host else FRAMES_ON_DEVICE
+            count = frame_workers() if on_host else FRAMES_ON_DEVICE
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
             raise ArgumentError(f"workers must be an integer of at least 1, got {workers!r}")
         if count == 1:
@@ -330,7 +329,7 @@ class Pipeline:
         waiting: deque[Any] = deque()
 
         def filtered(frame: Any) -> Any:
-            with one_thread():  # The others are busy with other frames.
+            with share_of_threads(count):
                 return self(frame, **options)
 
         with ThreadPoolExecutor(count, "undula-frames") as pool:

@@ -162,7 +162,7 @@ def process(
         The number of frames that are filtered together, at least 4, in windows that overlap by half; 0 to
         filter each frame independently.
     workers : int, optional
-        The number of frames that are filtered at the same time; by default the number of threads.
+        The number of frames that are filtered at the same time; by default up to 4.
     progress : callable, optional
         Called with the number of frames done.
     codec : str, optional
@@ -248,19 +248,20 @@ def process(
 
 def _filter_frames(items: Iterator[Item], work: Work, over_time: int, workers: int | None) -> Iterator[Item]:
     """Replace the planes of frames by filtered ones; frames and packets stay in their order."""
-    from ..engines.cpu import get_num_threads
+    from ..engines.threads import frame_workers, share_of_threads
 
     if over_time:
         yield from _filter_windows(items, work, over_time)
         return
 
     def filter_frame(frame: Any) -> Any:
-        return replace_planes(frame, work(copy_planes(frame)))
+        with share_of_threads(count):
+            return replace_planes(frame, work(copy_planes(frame)))
 
     def finished(kind: str, item: Any) -> Item:
         return kind, item.result() if kind == "frame" else item
 
-    count = workers or get_num_threads()
+    count = workers or frame_workers()
     waiting: deque[Item] = deque()
     with ThreadPoolExecutor(count, "undula-filter") as pool:
         try:
