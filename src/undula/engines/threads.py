@@ -42,11 +42,11 @@ _jobs: SimpleQueue[_Job] = SimpleQueue()
 _requested_threads: int | None = None
 
 
-class _Local(threading.local):
+class _ThreadLimit(threading.local):
     limit: int | None = None
 
 
-_local = _Local()
+_local = _ThreadLimit()
 
 
 @cache
