@@ -24,7 +24,7 @@ from ...lowering.graph import Graph, Node, Transform
 from ..memory import empty
 from ..threads import get_num_threads, run
 from .executable import ERROR, RESULT, KernelCall, address, call_tape, scratch_memory
-from .kernel_layout import COUNTER_BYTES, COUNTER_END, FINISHED, TAKEN, YIELD
+from .kernel_layout import COUNTER_BYTES, COUNTER_END, FINISHED, SLEEP, TAKEN
 from .machine_code import LIKE, kernel_address
 from .tasks import ALIGNMENT, FIRST_OUTER, GRAPH_BUFFER, PIECE, GraphTasks, Step
 
@@ -191,16 +191,16 @@ def _merged(segments: Sequence[_Segment]) -> list[_Segment]:
 def _counters(begin: int, end: int) -> bytes:
     words = [0] * (COUNTER_BYTES // 8)
     words[TAKEN] = words[FINISHED] = begin
-    words[COUNTER_END], words[YIELD] = end, _yield_address()
+    words[COUNTER_END], words[SLEEP] = end, _sleep_address()
     return _COUNTERS(*words)
 
 
 @cache
-def _yield_address() -> int:
-    """Return the address of the function that lets other threads run, or 0."""
+def _sleep_address() -> int:
+    """Return the address of the function that sleeps for some microseconds, or 0."""
     try:
         library = ctypes.CDLL(None)
-        return ctypes.cast(library.sched_yield, ctypes.c_void_p).value or 0
+        return ctypes.cast(library.usleep, ctypes.c_void_p).value or 0
     except (AttributeError, OSError, TypeError):
         return 0
 

@@ -38,5 +38,5 @@ STRIP = 2048  # Samples side by side that are worked on from top to bottom, wher
 BINS = 1 << 12  # For medians, magnitudes are counted by their exponent and the first bits of their mantissa.
 
 # Words of the counters that the threads of a graph share. Those that change are on cache lines of their own.
-TAKEN, FINISHED, COUNTER_END, YIELD = 0, 8, 16, 17
+TAKEN, FINISHED, COUNTER_END, SLEEP = 0, 8, 16, 17
 COUNTER_BYTES = 192

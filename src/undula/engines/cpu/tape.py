@@ -66,13 +66,14 @@ from .builtin_layout import (
     WRITTEN,
 )
 from .emitter import INT
-from .kernel_layout import COUNTER_END, FINISHED, TAKEN, YIELD
+from .kernel_layout import COUNTER_END, FINISHED, SLEEP, TAKEN
 from .rows import compiled
 from .simd import words
 
 __all__ = ["entry_module", "play", "play_arrays", "play_steps"]
 
-MAX_SPINS = 1 << 12  # How often a waiting thread looks before it lets others run.
+MAX_SPINS = 1 << 12  # How often a waiting thread looks before it sleeps.
+SLEEP_MICROSECONDS = 20
 
 
 def _caller(parameters: int) -> Any:
@@ -187,8 +188,9 @@ def play_steps(pieces, buffers, counters, like):
         needed, spins = table[2 * piece + 1], 0
         while _current(counters + 8 * FINISHED) < needed:
             spins += 1
-            if spins > MAX_SPINS and shared[YIELD] != 0:
-                _call_c(shared[YIELD], 0, 0)
+            # A core that sleeps takes over a thread that waits for another core. One that spins does not.
+            if spins > MAX_SPINS and shared[SLEEP] != 0:
+                _call_c(shared[SLEEP], SLEEP_MICROSECONDS, 0)
         play(table[2 * piece], buffers, like)
         _add(counters + 8 * FINISHED, 1)
 
