@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import undula
+from cases import THOROUGH
 from undula.engines.cpu import graphs, tasks
 from undula.engines.cpu.expressions import cut
 from undula.engines.cpu.graphs import CpuGraph
@@ -73,7 +74,7 @@ def _all_operations(x: SymbolicArray, y: SymbolicArray) -> list[SymbolicArray]:
     return [values, powers, inside, xp.full_like(x, 3.0)]
 
 
-@settings(max_examples=12)
+@settings(max_examples=12 if THOROUGH else 4)
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=5), DTYPES, st.data())
 def test_pointwise(shape: list[int], dtype: str, data: st.DataObject) -> None:
     broadcast = [n if data.draw(st.booleans()) else 1 for n in shape]
@@ -113,14 +114,14 @@ BOX, WIDE, SLOPE = (1 / 7,) * 7, (1 / 11,) * 11, (0.1, 0.2, 0.4, 0.25, 0.05)
     ],
     ids=lambda taps: "x".join(str(len(t)) for t in taps),
 )
-@settings(max_examples=8)
+@settings(max_examples=8 if THOROUGH else 3)
 @given(st.lists(st.integers(1, 30), min_size=3, max_size=3), DTYPES)
 def test_stencils(taps: tuple[tuple[float, ...], ...], sizes: list[int], dtype: str) -> None:
     shape = (2, 2, *sizes[: len(taps)])
     _check(lambda x: _smoothed(x, taps), _samples(shape, dtype))
 
 
-@settings(max_examples=25)
+@settings(max_examples=25 if THOROUGH else 8)
 @given(
     st.tuples(st.integers(1, 33), st.integers(1, 33), st.integers(1, 9)),
     st.integers(0, 4),
@@ -140,7 +141,7 @@ def test_local_shrinkage(sizes: tuple[int, ...], radius: int, offset: int, dtype
     _check(shrunk, x, parents, np.array([0.5, 0.0], dtype))
 
 
-@settings(max_examples=12)
+@settings(max_examples=12 if THOROUGH else 4)
 @given(st.integers(1, 3), st.integers(1, 400), DTYPES, st.integers(-30, 30), st.integers(0, 2**32 - 1))
 def test_statistics(items: int, count: int, dtype: str, scale: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
