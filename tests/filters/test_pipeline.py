@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import undula
-from cases import THOROUGH, parametrize_some
+from cases import parametrize_some
 from undula.filters import (
     METHODS,
     PLACES,
@@ -88,7 +88,7 @@ stages = (
     st.sampled_from([None, "intensity", "amplitude"]),
     st.none() | positive,
 )
-@settings(max_examples=200 if THOROUGH else 40)
+@settings(max_examples=200)
 def test_json_round_trip(
     wavelet: str,
     level: int | None,
