@@ -93,14 +93,14 @@ def encoded(container: Any, stream: Any, times: Iterator[int] | range, base: Fra
     container.mux(stream.encode(None))
 
 
-def write_test_clip(path: Path, name: str = "h264", count: int = COUNT) -> Path:
+def write_test_clip(path: Path, name: str = "h264", count: int = COUNT, width: int = WIDTH) -> Path:
     """A clip of a codec, in the container of the suffix."""
     codec = CLIP_CODECS[name]
     if codec.encoder not in av.codecs_available:
         pytest.skip(f"this build of PyAV has no encoder {codec.encoder}")
     with ordinary_threads(), av.open(str(path), "w", format=VIDEOS[path.suffix]) as container:
         stream = container.add_stream(codec.encoder, rate=25, options=codec.options)
-        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, codec.pixels
+        stream.width, stream.height, stream.pix_fmt = width, HEIGHT, codec.pixels
         encoded(container, stream, range(count), Fraction(1, 25))
     return path
 

@@ -1,9 +1,11 @@
 """Every container and codec that PyAV can write, compared with direct decoding."""
 
+import ctypes
+import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -16,6 +18,7 @@ from clips import CLIP_CODECS, COUNT, plain_decode, write_test_clip
 from undula import io
 from undula.io import video
 from undula.io.decoder import Planes, VideoReader, filterable_format
+from undula.io.samples import write_clip
 from undula.studio.decoding import FileDecoder
 
 CLIPS = [(name, suffix) for name, codec in CLIP_CODECS.items() for suffix in codec.suffixes.split()]
@@ -146,6 +149,42 @@ def test_repeated_runs_write_the_same_bytes(
         io.process(clip("h264-refs", "mp4"), target, inverted, workers=2 + number)
         files.append(target.read_bytes())
     assert files[0] == files[1]
+
+
+@pytest.fixture
+def fill_fresh_memory() -> Iterator[Callable[[int], None]]:
+    """A function that sets the byte from which glibc derives the contents of memory that it allocates."""
+    glibc_option = -6  # M_PERTURB
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is None or not mallopt(glibc_option, 0):
+        pytest.skip("the C library cannot fill the memory that it allocates")
+    yield lambda value: mallopt(glibc_option, value)
+    mallopt(glibc_option, 0)
+
+
+# Rows of 4 and of 8 macroblocks; libx264 processes up to 8 at once.
+@pytest.mark.parametrize("width", [64, 128])
+def test_encoded_bytes_do_not_depend_on_the_contents_of_fresh_memory(
+    width: int, fill_fresh_memory: Callable[[int], None], tmp_path: Path
+) -> None:
+    path = write_test_clip(tmp_path / "x.mp4", "h264-refs", width=width)
+    files = set()
+    for value in (1, 64, 85, 128, 170, 255):
+        fill_fresh_memory(value)
+        io.process(path, tmp_path / "y.mp4", inverted, workers=2)
+        files.add((tmp_path / "y.mp4").read_bytes())
+    assert len(files) == 1
+
+
+def test_generated_clips_do_not_depend_on_the_contents_of_fresh_memory(
+    fill_fresh_memory: Callable[[int], None], tmp_path: Path
+) -> None:
+    files = set()
+    for value in (1, 85, 255):
+        fill_fresh_memory(value)
+        write_clip(tmp_path / "x.mp4", 12.0, 8)
+        files.add((tmp_path / "x.mp4").read_bytes())
+    assert len(files) == 1
 
 
 @parametrize_some(("name", "suffix"), CLIPS, SOME)

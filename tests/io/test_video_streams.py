@@ -621,6 +621,27 @@ def test_tags_in_latin_1_are_read(tmp_path: Path) -> None:
         assert container.metadata["title"] == "Café in Wien"
 
 
+def test_chapters_in_latin_1_are_read_beside_tags_in_utf_8(tmp_path: Path) -> None:
+    chapter = {
+        "id": 1,
+        "start": 0,
+        "end": 4,
+        "time_base": Fraction(1, 25),
+        "metadata": {"title": "Cafe in Wien"},
+    }
+    with av.open(str(tmp_path / "x.mkv"), "w") as container:
+        main_stream = add_video(container)
+        container.metadata["title"] = "Žižkov"
+        container.set_chapters([chapter])
+        encoded(container, main_stream, range(4), Fraction(1, 25))
+    data = (tmp_path / "x.mkv").read_bytes()
+    (tmp_path / "x.mkv").write_bytes(data.replace(b"Cafe", b"Caf\xe9"))
+    assert io.process(tmp_path / "x.mkv", tmp_path / "y.mkv", identity) == 4
+    with av.open(str(tmp_path / "y.mkv")) as container:
+        assert container.metadata["title"] == "Žižkov"
+        assert container.chapters()[0]["metadata"]["title"] == "Café in Wien"
+
+
 def test_the_error_for_subtitles_names_a_container_that_can_store_them(tmp_path: Path) -> None:
     with av.open(str(tmp_path / "x.mp4"), "w") as container:
         main_stream = add_video(container)

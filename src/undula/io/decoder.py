@@ -184,17 +184,14 @@ def _open_container(path: str | Path, max_pixels: int | None, **options: str) ->
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(PLAYLISTS):
         raise FileError(f"{path} is a playlist; pass the videos that it lists instead")
     allowed = {"protocol_whitelist": "file", "format_whitelist": ",".join(CONTAINERS), **options}
-    for encoding in ("utf-8", "latin-1"):  # Tags of old AVI files are in Latin-1.
-        with suppress(UnicodeDecodeError):
-            try:
-                return av.open(
-                    f"file:{path}", container_options=allowed, options=limit, metadata_encoding=encoding
-                )
-            except UnicodeDecodeError:
-                raise
-            except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
-                raise FileError(f"cannot read {path} as a video: {short_message(error)}") from None
-    raise AssertionError("Latin-1 decodes every byte")
+    # PyAV 19 always keeps tags that are not UTF-8 as surrogates; PyAV 18 has to be told to.
+    tags = (
+        {"metadata_errors": "surrogateescape"} if hasattr(av.container.Container, "metadata_errors") else {}
+    )
+    try:
+        return av.open(f"file:{path}", container_options=allowed, options=limit, **tags)
+    except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
+        raise FileError(f"cannot read {path} as a video: {short_message(error)}") from None
 
 
 def open_video(path: str | Path, max_pixels: int | None = None) -> tuple[Any, Any]:

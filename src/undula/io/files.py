@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ __all__ = [
     "VIDEOS",
     "atomic_write",
     "check_size",
+    "check_writable",
     "detect_kind",
     "import_optional",
     "output_kind",
@@ -48,6 +50,7 @@ IMAGES = {
     ".ima": "dicom",
 }
 VIDEOS = {".mp4": "mp4", ".m4v": "mp4", ".mkv": "matroska", ".mov": "mov", ".avi": "avi", ".webm": "webm"}
+_UMASK_LOCK = threading.Lock()
 
 
 def import_optional(module: str, extra: str = "app") -> Any:
@@ -156,8 +159,11 @@ def same_file(a: Path, b: Path) -> bool:
 
 
 @contextmanager
-def atomic_write(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path`` that replaces it on success and is removed on error."""
+def atomic_write(path: Path, keep_existing: bool = False) -> Iterator[Path]:
+    """Yield a temporary path beside ``path`` that replaces it on success and is removed on error.
+
+    With ``keep_existing``, a file that another process has written to ``path`` in the meantime is kept.
+    """
     try:
         handle, name = tempfile.mkstemp(suffix=path.suffix, prefix=f".{path.stem[:40]}-", dir=path.parent)
     except OSError as error:
@@ -167,10 +173,9 @@ def atomic_write(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         with suppress(OSError):  # mkstemp allows the owner alone; use the permissions of an ordinary file.
-            mask = os.umask(0)
-            os.umask(mask)
-            temporary.chmod(0o666 & ~mask)
-        os.replace(temporary, path)
+            temporary.chmod(0o666 & ~_umask())
+        if not keep_existing or not _link(temporary, path):
+            os.replace(temporary, path)
     except OSError as error:
         if isinstance(error, FileError):
             raise
@@ -178,3 +183,31 @@ def atomic_write(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+def check_writable(path: Path) -> None:
+    """Raise an error if no file can be written beside ``path``."""
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise FileError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _link(temporary: Path, path: Path) -> bool:
+    """Make ``path`` a link to a file unless it exists; return False if there are no links, and no file."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return True
+    except OSError:  # Some file systems have no hard links.
+        return path.exists()
+    return True
+
+
+def _umask() -> int:
+    """Return the mask of permissions. It can be read only by setting it, one thread at a time."""
+    with _UMASK_LOCK:
+        mask = os.umask(0)
+        os.umask(mask)
+    return mask

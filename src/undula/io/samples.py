@@ -43,14 +43,15 @@ def scene(height: int, width: int, phase: float, noise: float) -> Array:
 def write_clip(target: Path, noise: float, frames: int = 50) -> None:
     """Write a video of the moving scene."""
     av = import_optional("av")
-    from .encoder import DEFAULT_ENCODERS
+    from .encoder import DEFAULT_ENCODERS, repeatable_options
 
-    kind = VIDEOS[target.suffix.lower()]
+    kind, width, height = VIDEOS[target.suffix.lower()], 320, 240
+    encoder = DEFAULT_ENCODERS[kind][0]
     with atomic_write(target) as temporary, av.open(str(temporary), "w", format=kind) as container:
-        stream = container.add_stream(DEFAULT_ENCODERS[kind][0], rate=25)
-        stream.width, stream.height, stream.pix_fmt = 320, 240, "yuv420p"
+        stream = container.add_stream(encoder, rate=25, options=repeatable_options(encoder, width))
+        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
         for number in range(frames):
-            frame = av.VideoFrame.from_ndarray(scene(240, 320, number / 8, noise), format="rgb24")
+            frame = av.VideoFrame.from_ndarray(scene(height, width, number / 8, noise), format="rgb24")
             container.mux(stream.encode(frame.reformat(format="yuv420p")))
         container.mux(stream.encode(None))
 
@@ -163,7 +164,9 @@ def sample(name: str, folder: str | Path | None = None) -> Path:
     path = (_default_folder() if folder is None else Path(folder)) / f"{name}{suffix}"
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not path.exists():
-        generate(path)
+        # Processes that start together all generate the file, and all of them use the first one.
+        with atomic_write(path, keep_existing=True) as temporary:
+            generate(temporary)
     return path
 
 
