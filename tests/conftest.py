@@ -37,12 +37,13 @@ OPENCL_FUNCTIONS = "".join(
         *(
             ("const", f"{kind} {name}({', '.join([kind] * count)})")
             for count, names in (
-                (1, ("fabs", "floor", "sqrt", "exp", "log", "rint")),
+                (1, ("fabs", "floor", "sqrt", "rsqrt", "exp", "log", "rint")),
                 (2, ("fmin", "fmax", "pow")),
             )
             for name in names
             for kind in SCALARS[-2:]
         ),
+        ("const", "uint mul_hi(uint, uint)"),
         *(
             ("", f"{kind} atomic_add(volatile __{space} {kind} *, {kind})")
             for space in ("global", "local")
@@ -174,12 +175,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 # Tests that share what takes long to make, and therefore run in one process: a server and its browser, the
-# site of the documentation, a run of experiments.
+# site of the documentation, a run of experiments, a cluster.
 TOGETHER = {
     "tests/studio/test_browser.py": "studio",
     "tests/studio/test_safety.py": "studio",
     "tests/test_docs.py": "documentation",
     "tests/experiments/test_experiments.py": "experiments",
+    "tests/stores/test_clusters.py": "cluster",
 }
 
 

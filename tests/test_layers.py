@@ -21,12 +21,16 @@ LAYERS = (
     "lowering",
     "engines",
     "plan",
+    "dask",
     "functions",
+    "codecs",
     "fixedpoint",
     "color",
     "filters",
     "measures",
     "io",
+    "stores",
+    "xarray",
     "experiments",
     "studio",
     "cli",
@@ -39,7 +43,7 @@ INNER_LAYERS = {
         {"cpu", "numpy_engine"},
         {"gpu"},
         {"reference"},
-        {"dispatch", "ceilings"},
+        {"dispatch", "ceilings", "chunked"},
     ),
     "engines/gpu": (
         {"disk", "emit", "process"},
@@ -120,6 +124,7 @@ def test_the_walk_sees_imports(tmp_path: Path) -> None:
 
 def test_import_is_light() -> None:
     heavy = "numba llvmlite scipy pyopencl cuda cupy torch jax pywt PIL matplotlib".split()
+    heavy += "zarr numcodecs xarray dask".split()
     code = f"import sys, undula; print([m for m in {heavy!r} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"

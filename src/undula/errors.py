@@ -11,6 +11,7 @@
     ├── ArgumentTypeError (TypeError)       a value of the wrong kind
     ├── FileError (OSError)                 a file that cannot be read or written
     ├── MissingExtraError (ImportError)     a package that is not installed; says which extra has it
+    ├── SchedulerError (ConnectionError)    a scheduler of Dask that cannot be reached, or was lost
     └── DeviceError (RuntimeError)          a device that is missing or does not do what it should
         ├── MissingDeviceError              no such device, driver or package; says how to get it
         ├── OutOfMemoryError (MemoryError)  a device with too little memory left
@@ -35,6 +36,7 @@ __all__ = [
     "NotInvertibleError",
     "OutOfMemoryError",
     "ReconstructionError",
+    "SchedulerError",
     "UndulaError",
     "UnknownAxisError",
     "UnknownNameError",
@@ -71,6 +73,10 @@ class FileError(UndulaError, OSError):
 
 class MissingExtraError(UndulaError, ImportError):
     """A package that is not installed."""
+
+
+class SchedulerError(UndulaError, ConnectionError):
+    """A scheduler of Dask that cannot be reached, or was lost."""
 
 
 class DeviceError(UndulaError, RuntimeError):

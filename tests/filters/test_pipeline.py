@@ -115,6 +115,75 @@ def test_saving_and_loading(tmp_path: Path) -> None:
     assert Pipeline("db2", 2, [{"stage": "blur", "sigma": 2}]).stages == (Blur(2),)
 
 
+def test_numbers_of_numpy_are_converted() -> None:
+    pipeline = Pipeline(
+        "db2",
+        np.int64(2),
+        [
+            Shrink("given", threshold=np.array([3.0, 2.0]), radius=np.int64(1), levels=np.array([1])),
+            Shrink(strength=np.float32(0.5), sigma=np.float32(2), levels=(np.int8(2),)),
+            Gain(np.array([1, 2.0])),
+            Gain(np.float32(1.5)),
+            Unsharp(np.float64(1), np.float32(0.5)),
+        ],
+        invariant=np.int64(1),
+        speckle="intensity",
+        looks=np.float32(4),
+    )
+    expected = Pipeline(
+        "db2",
+        2,
+        [
+            Shrink("given", threshold=[3.0, 2.0], radius=1, levels=[1]),
+            Shrink(strength=0.5, sigma=2.0, levels=[2]),
+            Gain([1.0, 2.0]),
+            Gain(1.5),
+            Unsharp(1.0, 0.5),
+        ],
+        invariant=1,
+        speckle="intensity",
+        looks=4.0,
+    )
+    assert pipeline.to_json() == expected.to_json()
+    assert repr(pipeline) == repr(expected)
+    assert Pipeline(invariant=np.bool_(True)).invariant is True
+
+
+def test_modes_by_number_are_stored_by_name() -> None:
+    numbered = Pipeline(mode=undula.Modes.periodic)  # type: ignore[arg-type]
+    assert numbered == Pipeline(mode="periodic") == Pipeline(mode=" Periodic ")
+    assert "periodic" in str(numbered)
+
+
+def test_printed_pipelines_differ_if_their_options_do() -> None:
+    options: list[dict[str, Any]] = [
+        {},
+        {"color": "channels"},
+        {"speckle": "intensity"},
+        {"speckle": "intensity", "looks": 3},
+        {"speckle": "intensity", "looks": 4.5},
+    ]
+    assert len({str(Pipeline(**each)) for each in options}) == len(options)
+
+
+def test_saving_to_a_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(undula.FileError, match="cannot write"):
+        Pipeline().save(tmp_path / "none" / "chain.json")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"counted": 3}, "counted must be boolean"),
+        ({"counted": np.ones((3, 3), bool)}, "counted must have the shape of the image"),
+        ({"trace": 3}, "trace must be"),
+    ],
+)
+def test_invalid_arguments_of_a_call(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(undula.UndulaError, match=message):
+        Pipeline("db2", 1, ["shrink"])(IMAGE, **options)
+
+
 def test_former_names_still_work() -> None:
     with pytest.warns(DeprecationWarning, match="max_gain"):
         assert Contrast(most=2.0) == Contrast(max_gain=2.0)
@@ -151,11 +220,12 @@ def test_former_names_still_work() -> None:
         ('{"stages": [{"stage": "shrink", "radius": 99}]}', "radius"),
         ('{"stages": 3}', "sequence"),
         ('{"undula": 9}', "version"),
+        (None, "JSON text, got NoneType"),
         ('{"invariant": "yes"}', "number of levels"),
         ('{"invariant": -1}', "number of levels"),
     ],
 )
-def test_invalid_json(text: str, message: str) -> None:
+def test_invalid_json(text: Any, message: str) -> None:
     with pytest.raises(undula.UndulaError, match=message):
         Pipeline.from_json(text)
 
@@ -235,6 +305,19 @@ def test_frames_are_filtered_in_order() -> None:
         next(result)
     with pytest.raises(undula.ArgumentError, match="workers"):
         next(pipeline.frames([IMAGE], workers=0))
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_frames_may_share_one_buffer(workers: int) -> None:
+    pipeline, buffer = Pipeline("db2", 2, [Shrink()]), np.empty_like(IMAGE)
+
+    def frames() -> Any:
+        for number in range(8):
+            buffer[...] = np.roll(IMAGE, number, axis=0)
+            yield buffer
+
+    for number, frame in enumerate(pipeline.frames(frames(), workers=workers)):
+        np.testing.assert_array_equal(frame, pipeline(np.roll(IMAGE, number, axis=0)))
 
 
 def test_views() -> None:
@@ -332,6 +415,17 @@ def test_rules_need_limits() -> None:
             plan.inverse(coeffs, **options)
 
 
+@pytest.mark.parametrize("dtype", ["f2", "i1", "u2"])
+@pytest.mark.parametrize("shape", [(33,), (1, 20), (5, 6, 7)], ids=str)
+def test_blurs_along_one_axis_after_the_other(shape: tuple[int, ...], dtype: str, target: str) -> None:
+    import scipy.ndimage
+
+    x = np.random.default_rng(0).integers(10, 100, shape).astype(dtype)
+    expected = scipy.ndimage.gaussian_filter(x.astype("f8"), 1.5, mode="reflect")
+    blurred = Pipeline("haar", 0, [Blur(1.5)])(x, backend=target)
+    np.testing.assert_allclose(blurred, expected, atol=0.06 if dtype == "f2" else 0.51)
+
+
 @pytest.mark.cuda
 @pytest.mark.parametrize("library", ["torch", "cupy", "jax"])
 @pytest.mark.parametrize("stage", EVERY, ids=str)
@@ -351,11 +445,34 @@ def test_functions_match_on_arrays_of_other_libraries(work: Any, library: str) -
     xp = pytest.importorskip({"jax": "jax.numpy"}.get(library, library))
     for x in (IMAGE, np.stack([IMAGE, IMAGE[::-1], 0 * IMAGE + 9], axis=-1), IMAGE.astype("f4")):
         array = xp.asarray(x, device="cuda") if library == "torch" else xp.asarray(x)
-        result = to_numpy(work(array))
-        assert result.dtype == x.dtype
-        np.testing.assert_allclose(
-            result.astype("f8"), work(x).astype("f8"), atol=1 if x.dtype == np.uint8 else 0.05
-        )
+        for options in ({}, {"sigma": 12.5}) if work is undula.denoise else ({},):
+            result = to_numpy(work(array, **options))
+            assert result.dtype == x.dtype
+            expected, tolerance = work(x, **options).astype("f8"), 1 if x.dtype == np.uint8 else 0.05
+            np.testing.assert_allclose(result.astype("f8"), expected, atol=tolerance)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("library", ["torch", "cupy", "jax"])
+def test_noise_maps_match_on_arrays_of_other_libraries(library: str, masked: bool) -> None:
+    xp = pytest.importorskip({"jax": "jax.numpy"}.get(library, library))
+
+    def device(x: np.ndarray[Any, Any]) -> Any:
+        return xp.asarray(x, device="cuda") if library == "torch" else xp.asarray(x)
+
+    noise = np.linspace(2, 30, IMAGE.size).reshape(IMAGE.shape).astype("f4")
+    mask = np.indices(IMAGE.shape).sum(0) % 11 > 0
+    for x in (IMAGE, IMAGE.astype("f4")):
+        for options in ({"sigma": noise}, {"regions": 16}):
+            theirs = {name: device(value) if name == "sigma" else value for name, value in options.items()}
+            if masked:
+                options, theirs = {**options, "mask": mask}, {**theirs, "mask": device(mask)}
+            result = undula.denoise(device(x), **theirs)
+            assert type(result) is type(device(x))
+            expected = undula.denoise(x, **options).astype("f8")
+            tolerance = 1 if x.dtype == np.uint8 else 0.05
+            np.testing.assert_allclose(to_numpy(result).astype("f8"), expected, atol=tolerance)
 
 
 @pytest.mark.cuda

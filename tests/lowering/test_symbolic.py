@@ -184,3 +184,18 @@ def test_outputs_may_be_inputs() -> None:
     actual, graph = traced(lambda xp, x: x, np.arange(3.0))
     np.testing.assert_array_equal(actual, [0, 1, 2])
     assert isinstance(graph.nodes[0], Pointwise)
+
+
+def test_what_nothing_needs_is_not_computed() -> None:
+    graph = Graph()
+    x = symbolic_input(graph, "x", (2, 8), "float32")
+    doubled = 2 * x
+    materialize(doubled, x + 1)
+    unused = xp.sum(doubled, axis=1) + 1
+    materialize(unused)
+    symbolic_output(graph, "y", xp.sum(x * doubled, axis=1))
+    scheduled = graph.scheduled()
+    assert [type(node).__name__ for node in scheduled.nodes] == ["Pointwise", "Reduce"]
+    assert set(scheduled.buffers) < set(graph.buffers)
+    values = np.arange(16, dtype="f4").reshape(2, 8)
+    np.testing.assert_array_equal(ReferenceGraph(scheduled).run({"x": values})["y"], (2 * values**2).sum(1))

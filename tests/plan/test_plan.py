@@ -184,7 +184,6 @@ PICKLED: list[dict[str, Any]] = [
 @pytest.mark.parametrize(
     "duplicate", [lambda plan: pickle.loads(pickle.dumps(plan)), copy.deepcopy, copy.copy]
 )
-@pytest.mark.filterwarnings("ignore::UserWarning:pyopencl")
 def test_plans_are_pickled_as_their_arguments(options: dict[str, Any], duplicate: Any) -> None:
     x = np.abs(noise(12, 10)).astype(options.get("dtype", "f8"))
     plan = undula.Plan(x.shape, **{"wavelet": "haar", **options})
@@ -210,3 +209,10 @@ def test_plans_that_differ_are_unequal() -> None:
     others: list[dict[str, Any]] = [{"level": 1}, {"mode": "zero"}, {"dtype": "f4"}, {"backend": "reference"}]
     assert all(undula.Plan((12, 10), "haar", **other) != plan for other in others)
     assert plan != "a plan"
+
+
+@pytest.mark.parametrize("depth", [0, "a", 1.5, True])
+def test_depth_of_frames(depth: Any) -> None:
+    plan = undula.Plan((8, 8), "db2")
+    with pytest.raises(undula.ArgumentError, match="depth must be an integer of at least 1"):
+        next(plan.frames([np.ones((8, 8))], depth=depth))

@@ -12,11 +12,13 @@ from .inputs import (
     refuse_gradients,
     result_dtype,
 )
-from .libraries import HOST, NUMPY, ArrayLibrary, DeviceKey, library_of, upload
+from .libraries import CHUNKED, DASK, HOST, NUMPY, ArrayLibrary, DeviceKey, library_of, upload
 from .view import COMPLEX, ArrayView, contiguous, dtype_name
 
 __all__ = [
+    "CHUNKED",
     "COMPLEX",
+    "DASK",
     "HOST",
     "NUMPY",
     "ArrayLibrary",

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
-from .libraries import library_of
+from .libraries import CHUNKED, library_of
 
 __all__ = [
     "as_shape",
@@ -53,6 +53,10 @@ def numpy_array(data: ArrayLike, what: str = "data") -> Array:
         return data
     refuse_gradients(data, what)
     library = library_of(data)
+    if library.device(data) == CHUNKED:
+        raise ArgumentTypeError(
+            f"{what} is a Dask array, and this works on arrays in memory; call its compute() first"
+        )
     if not library.device(data).on_host:
         raise ArgumentTypeError(
             f"{what} is an array of {library.name} on a device, and this works on the host; bring arrays of a"

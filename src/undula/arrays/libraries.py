@@ -33,7 +33,17 @@ from ..errors import ArgumentError, ArgumentTypeError, OutOfMemoryError
 from .dlpack import CUDA_DEVICE, HOST_DEVICES, DLPackArray
 from .view import ArrayView, Shape, contiguous, dtype_name
 
-__all__ = ["HOST", "LIBRARIES", "NUMPY", "ArrayLibrary", "DeviceKey", "library_of", "upload"]
+__all__ = [
+    "CHUNKED",
+    "DASK",
+    "HOST",
+    "LIBRARIES",
+    "NUMPY",
+    "ArrayLibrary",
+    "DeviceKey",
+    "library_of",
+    "upload",
+]
 
 DEFAULT_STREAM = 1  # of CUDA, on which work waits for all other streams
 MAX_ALIGNMENT = 16  # bytes; kernels access no wider pieces
@@ -45,7 +55,8 @@ class DeviceKey(NamedTuple):
     Parameters
     ----------
     kind : str
-        ``"host"``, ``"cuda"``, ``"opencl"``, or another name that a library gives to a device.
+        ``"host"``, ``"cuda"``, ``"opencl"``, ``"chunks"`` for Dask, or another name that a library gives to a
+        device.
     number : int, optional
         Number of the GPU.
     handle : object, optional
@@ -63,6 +74,7 @@ class DeviceKey(NamedTuple):
 
 
 HOST = DeviceKey("host")
+CHUNKED = DeviceKey("chunks")  # of Dask, wherever its workers are
 
 
 class ArrayLibrary(ABC):
@@ -532,10 +544,38 @@ class DLPackLibrary(ArrayLibrary):
         return _mapped(results, lambda x: from_dlpack(x) if library_of(x) is INTERFACE else x)
 
 
+class DaskLibrary(ArrayLibrary):
+    """Dask: arrays in chunks, which are computed later, by any number of workers."""
+
+    name, module, array_type = "Dask", "dask.array", "Array"
+    allocates = False
+
+    def device(self, x: Any) -> DeviceKey:
+        return CHUNKED
+
+    def buffer(self, x: Any) -> Any:
+        raise ArgumentTypeError("the chunks of a Dask array have no common memory; call its compute() first")
+
+    def wrap(self, x: Any) -> Any:
+        if x.dtype.kind not in "biufc":
+            raise ArgumentTypeError(f"a Dask array must have numbers, got dtype {x.dtype}")
+        if isinstance(getattr(x, "_meta", None), np.ma.MaskedArray):
+            raise ArgumentTypeError(
+                "the chunks of this Dask array are masked arrays, whose masks would be lost; fill them first,"
+                " by dask.array.ma.filled"
+            )
+        if any(math.isnan(n) for n in x.shape):
+            raise ArgumentError(
+                f"the chunks of this Dask array have unknown sizes, {x.shape}; call its"
+                " compute_chunk_sizes() first"
+            )
+        return x
+
+
 NUMPY, CUPY, TORCH, JAX = NumpyLibrary(), CupyLibrary(), TorchLibrary(), JaxLibrary()
-OPENCL, INTERFACE, DLPACK = OpenCLLibrary(), InterfaceLibrary(), DLPackLibrary()
+OPENCL, INTERFACE, DLPACK, DASK = OpenCLLibrary(), InterfaceLibrary(), DLPackLibrary(), DaskLibrary()
 # The first that owns an array is taken: libraries before protocols, which several of them support.
-LIBRARIES: tuple[ArrayLibrary, ...] = (NUMPY, CUPY, TORCH, JAX, OPENCL, INTERFACE, DLPACK)
+LIBRARIES: tuple[ArrayLibrary, ...] = (NUMPY, DASK, CUPY, TORCH, JAX, OPENCL, INTERFACE, DLPACK)
 _by_type: dict[type, ArrayLibrary] = dict.fromkeys((np.ndarray, list, tuple, float, int), NUMPY)
 
 

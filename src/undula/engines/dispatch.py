@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import NUMPY
+from ..arrays import DASK, NUMPY
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.growth import Growth, gains_back, growth
 from ..lowering.mixing import Mixing
@@ -24,6 +24,7 @@ from ..lowering.nesting import arrays_of, band_name, flat_bands, shapes_of
 from ..lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec
 from . import base, cpu
 from .base import DEFAULT_OPTIONS, Engine, RunCache, TransformOptions, split_backend
+from .chunked.engine import ChunkedEngine, chunked_engine
 from .cpu.engine import CPU, flat_views
 from .gpu.engine import library_engine
 
@@ -33,6 +34,7 @@ __all__ = [
     "engine_for",
     "grown",
     "recompose",
+    "surely_fit",
 ]
 
 Array = NDArray[Any]
@@ -54,6 +56,8 @@ def engine_for(arrays: Sequence[Any], backend: str = "auto") -> Engine:
             break
     else:
         return base.engine(backend)
+    if any(DASK.owns(x) for x in arrays):
+        return chunked_engine(backend)
     on_device = library_engine(arrays)
     if on_device is None:
         return base.engine(backend)
@@ -103,6 +107,8 @@ def decompose(
     cache : RunCache, optional
         What a plan keeps between runs.
     """
+    if isinstance(engine, ChunkedEngine):
+        return engine.decompose(spec, x, levels, out, integers)
     given, library = x, engine.library
     x = engine.samples(x) if integers is None else engine.integers(x, integers)
     dtype = engine.result_dtype(np.dtype(library.dtype(x))) if integers is None else integers
@@ -203,6 +209,7 @@ def recompose(
     result: np.dtype[Any] | None = None,
     limits: Any = None,
     cache: RunCache | None = None,
+    checked: bool = True,
 ) -> Any:
     """Return the samples of coefficients: the inverse of :func:`decompose`.
 
@@ -227,7 +234,11 @@ def recompose(
         Limits of the threshold rule in the options.
     cache : RunCache, optional
         What a plan keeps between runs.
+    checked : bool, default True
+        Whether integers that their dtype does not hold are corrected, or are an error.
     """
+    if isinstance(engine, ChunkedEngine):
+        return engine.recompose(spec, coeffs, shape, out)
     library = engine.library
     given = [band for band in arrays_of(coeffs) if band is not None]
     if not given:
@@ -266,7 +277,7 @@ def recompose(
         engine.run(True, tree, [x, *bands, *rule_limits], dtype, options, out is None, cache)
     if order is not None:
         x = library.transpose(x, tuple(order.index(axis) for axis in range(len(order))))
-    if engine.exact and spec.lifted and dtype.kind in "iu" and not _surely_fit(spec, coeffs, x):
+    if checked and engine.exact and spec.lifted and dtype.kind in "iu" and not surely_fit(spec, coeffs, x):
         _check_integers(engine, spec, coeffs, x)
     return x
 
@@ -291,7 +302,7 @@ def _check_integers(engine: Engine, spec: TransformSpec, coeffs: Sequence[Any], 
     x[...] = exact
 
 
-def _surely_fit(spec: TransformSpec, coeffs: Sequence[Any], x: Array) -> bool:
+def surely_fit(spec: TransformSpec, coeffs: Sequence[Any], x: Array) -> bool:
     """Return whether no integer on the way back from such coefficients can exceed the dtype of ``x``."""
     weights, error = _gains_back(spec, x.shape, len(coeffs) - 1, 8 * x.itemsize)
     return sum(map(mul, weights, cpu.largest_of(flat_bands(coeffs, spec.keys[1:]))), error) <= 1

@@ -50,10 +50,10 @@ if hasattr(os, "register_at_fork"):
 def _usual_limit() -> int:
     """Return a sixteenth of the memory of the machine, at most 1 GiB."""
     try:
-        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
         return 256 << 20
-    return min(1 << 30, whole // 16)
+    return min(1 << 30, installed // 16)
 
 
 _limit = _usual_limit()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ __all__ = [
     "run",
     "set_num_threads",
     "share_of_threads",
+    "single_thread",
     "workers",
 ]
 
@@ -56,9 +58,31 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
+@cache
+def _threads_of_environment() -> int | None:
+    """Return the number of threads that the environment sets, None if it sets none."""
+    for variable in ("UNDULA_NUM_THREADS", "OMP_NUM_THREADS"):
+        text = os.environ.get(variable, "").split(",")[0].strip()
+        if not text:
+            continue
+        if text.isdecimal() and 1 <= int(text) <= MAX_THREADS:
+            return int(text)
+        warnings.warn(
+            f"{variable}={os.environ[variable]!r} is not a number of threads from 1 to {MAX_THREADS}, and is"
+            " ignored",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    return None
+
+
 def get_num_threads() -> int:
-    """Return how many threads a large transform uses."""
-    return _local.limit or _requested_threads or _cores()
+    """Return how many threads a large transform uses.
+
+    That is what :func:`set_num_threads` was told, the environment variable ``UNDULA_NUM_THREADS`` or
+    ``OMP_NUM_THREADS``, or else one for each core.
+    """
+    return _local.limit or _requested_threads or _threads_of_environment() or _cores()
 
 
 def frame_workers() -> int:
@@ -67,6 +91,16 @@ def frame_workers() -> int:
     More frames would need more memory than caches have.
     """
     return min(MAX_FRAMES, get_num_threads())
+
+
+@contextmanager
+def single_thread() -> Iterator[None]:
+    """Use one thread, unless the caller or the environment asked for more."""
+    before, _local.limit = _local.limit, _requested_threads or _threads_of_environment() or 1
+    try:
+        yield
+    finally:
+        _local.limit = before
 
 
 @contextmanager
@@ -80,7 +114,7 @@ def share_of_threads(workers: int) -> Iterator[None]:
 
 
 def set_num_threads(count: int | None) -> None:
-    """Set how many threads a large transform uses; None for one on each core.
+    """Set how many threads a large transform uses; None for the default, see :func:`get_num_threads`.
 
     Results do not depend on it.
     """

@@ -24,6 +24,7 @@ __all__ = [
     "check_choice",
     "check_levels",
     "check_number",
+    "plain_number",
     "round_down",
 ]
 
@@ -87,7 +88,8 @@ class Pyramid:
         For each level, index 0 being the finest, where the samples at the centre of the coefficients are
         valid. Empty if all samples are valid.
     floor : array
-        For each item, the magnitude up to which a coefficient counts as zero because of rounding.
+        For each item, the magnitude up to which a coefficient of the finest level counts as zero because of
+        rounding.
     """
 
     operations: ArrayOperations
@@ -98,6 +100,13 @@ class Pyramid:
     sigma: Any = None
     valid: Sequence[Any] = ()
     floor: Any = 0.0
+
+    def rounding_floor(self, index: int) -> Any:
+        """Return the magnitude up to which a coefficient counts as zero, index 0 being the finest level.
+
+        It grows from level to level as the approximations do.
+        """
+        return self.floor * 2.0 ** (index * self.ndim / 2)
 
     @property
     def arrays(self) -> ArrayOperations:
@@ -181,9 +190,9 @@ class FilterStage:
     words: ClassVar[Mapping[str, Word]] = {}
 
     def __post_init__(self) -> None:
-        for each in fields(self):  # JSON has lists where values are tuples.
+        for each in fields(self):  # JSON has lists where values are tuples, and no numbers of NumPy.
             value = getattr(self, each.name)
-            if isinstance(value, list):
+            if isinstance(value, (list, tuple, np.ndarray, np.generic)):
                 object.__setattr__(self, each.name, _frozen(value))
         self._check()
 
@@ -250,7 +259,13 @@ class FilterStage:
 def _frozen(value: Any) -> Any:
     if isinstance(value, Mapping):
         return tuple(sorted((key, _frozen(part)) for key, part in value.items()))
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+    value = plain_number(value)
+    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
+
+
+def plain_number(value: Any) -> Any:
+    """Return numbers and arrays of NumPy as numbers and lists of Python, and anything else unchanged."""
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
 
 
 def _thawed(value: Any) -> Any:

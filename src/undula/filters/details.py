@@ -105,10 +105,15 @@ class Contrast(FilterStage):
     def _amplify(self, band: Any, index: int, key: str, sigma: Any, pyramid: Pyramid) -> Any:
         operations, xp = pyramid.operations, pyramid.operations.xp
         masked, share = pyramid.masked(band, index)
-        scale = 4 * xp.sqrt(operations.energies([masked])[0] / (item_size(band) * share))
+        # Squares of very small and very large samples stay in range if the samples are about 1.
+        limits = xp.finfo(band.dtype)
+        span = pyramid.floor / float(limits.eps)
+        unit = operations.per_item(xp.where(span > float(limits.smallest_normal), span, 1.0), band)
+        (energy,) = operations.energies([masked * operations.spread(1 / unit, band)])
+        scale = 4 * xp.sqrt(energy / (item_size(band) * share)) * unit
         top = operations.spread(operations.per_item(scale, band), band)
         noise = operations.spread(operations.per_item(sigma * pyramid.norms[index][key], band), band)
-        tiny = 1e-6 * top + float(xp.finfo(band.dtype).smallest_normal)
+        tiny = 1e-6 * top + float(limits.smallest_normal)
         magnitude = xp.abs(band) + tiny
         gain = xp.minimum((top / magnitude) ** self.amount, xp.full_like(band, self.max_gain))
         gain = xp.maximum(gain, xp.ones_like(gain))

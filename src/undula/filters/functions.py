@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import given_array, numpy_array
+from ..arrays import DASK, given_array, library_of
 from ..engines.base import engine
 from ..engines.cpu.filter_operations import median_magnitude
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentError
 from ..functions import dwtn
 from ..lowering.graph import Graph
 from ..lowering.symbolic import symbolic_input, symbolic_output
@@ -52,10 +52,11 @@ def denoise(
     Parameters
     ----------
     image : array
-        Array of integers or floats of NumPy, or of CuPy, PyTorch or JAX on a GPU.
+        Array of integers or floats of NumPy; of CuPy, PyTorch or JAX on a GPU; or of Dask, which is filtered
+        when the result is computed.
     sigma : float, sequence of float, or array, optional
         Standard deviation of the noise, in units of the image: one number, one per channel, or one per
-        sample of a NumPy array. Estimated if None; 0 stands for no noise.
+        sample. Estimated if None; 0 stands for no noise.
     method : {"bivariate", "block", "bayes", "sure", "hybrid", "minimax", "universal"}, default "bivariate"
         ``bivariate`` gives the best results, closely followed by ``block``; the others select thresholds.
     strength : float, default 1.0
@@ -71,7 +72,8 @@ def denoise(
         is several times faster, but leaves artefacts at edges.
     regions : int, optional
         Estimate the noise in regions of this many samples along each axis, for noise that varies over the
-        image, which must be a NumPy array.
+        image. The host estimates it, also for images on a device, and images of a batch are filtered one by
+        one.
     color : {"ycbcr", "channels"}, default "ycbcr"
         Whether to filter luma and chroma, or each channel separately.
     channel_axis, axes, mask, backend
@@ -81,6 +83,12 @@ def denoise(
     -------
     array
         Image of the shape, dtype and library of the input, on the same device.
+
+    Notes
+    -----
+    For Dask arrays, NaNs are an error, and masks, ``regions``, noise per sample and the methods ``sure`` and
+    ``hybrid`` are not supported. Estimating their noise takes three more passes over the data, or five in
+    double precision; pass ``sigma`` if it is known.
 
     Examples
     --------
@@ -103,6 +111,11 @@ def denoise(
     options = {"channel_axis": channel_axis, "axes": axes, "mask": mask, "backend": backend}
     per_sample = np.ndim(sigma) > 1 or (np.ndim(sigma) == 1 and np.shape(sigma) == np.shape(image))
     if regions is not None or per_sample:
+        if DASK.owns(image):
+            raise ArgumentError(
+                "regions, and noise per sample, are for arrays in memory; pass one sigma for a Dask array, or"
+                " call its compute() first"
+            )
         noise_map = _noise_map(image, sigma, regions, channel_axis, axes, mask)
         return _denoise_by_map(pipeline, image, noise_map, options)
     return pipeline(image, sigma=sigma, **options)
@@ -111,8 +124,12 @@ def denoise(
 def _denoise_by_map(pipeline: Pipeline, image: Any, noise_map: NDArray[Any], options: dict[str, Any]) -> Any:
     """Denoise for several amounts of noise, and interpolate between the results at each sample."""
     given = GivenImage(image, options["channel_axis"], options["axes"], "channels", options["mask"])
-    layout, mask = given.layout, given.mask
-    valid_noise = noise_map if mask is None else noise_map[mask]
+    layout, mask, xp = given.layout, given.mask, given.xp
+    batch = [axis for axis in layout.batch_axes if layout.shape[axis] > 1]
+    if batch:
+        options = {**options, "channel_axis": layout.channel, "axes": layout.axes}
+        return given.as_given(_denoise_batch_by_map(pipeline, given, noise_map, options, batch[0]))
+    valid_noise = noise_map if mask is None else noise_map[_on_host(mask)]
     largest = float(valid_noise.max())
     least = max(float(valid_noise.min()), 1e-6 * largest, 1e-300)
     if largest <= 0:
@@ -122,27 +139,48 @@ def _denoise_by_map(pipeline: Pipeline, image: Any, noise_map: NDArray[Any], opt
         count = min(MAX_NOISE_STEPS, 1 + math.ceil(2 * math.log2(largest / least) - 1e-9))
     sigmas = np.geomspace(least, largest, count)
     # Plain floats, whose mask also has the samples that a masked array hides.
-    floats, options = given.array.astype(layout.working_dtype), {**options, "mask": mask}
-    position = np.interp(np.log(np.maximum(noise_map, least)), np.log(sigmas), np.arange(count))
-    total = np.zeros(noise_map.shape, layout.working_dtype)
+    dtype = getattr(xp, layout.working_dtype)
+    floats, options = xp.astype(given.array, dtype), {**options, "mask": mask}
+    steps = np.interp(np.log(np.maximum(noise_map, least)), np.log(sigmas), np.arange(count))
+    device = {} if given.on_host else {"device": given.array.device}
+    position = xp.asarray(steps.astype(layout.working_dtype), **device)
+    total = xp.zeros_like(position)
     for step, sigma in enumerate(sigmas):
-        weight = np.clip(1 - np.abs(position - step), 0, 1).astype(layout.working_dtype)
-        if weight.any():
-            total += weight * np.nan_to_num(pipeline(floats, sigma=float(sigma), **options))
-    return given.as_given(layout.restore(np, total, given.array, mask))
+        if (np.abs(steps - step) < 1).any():
+            denoised = pipeline(floats, sigma=float(sigma), **options)
+            if mask is not None:  # Other samples may be NaN or infinite.
+                denoised = xp.where(mask, denoised, total)
+            total = total + xp.clip(1 - xp.abs(position - step), 0, 1) * denoised
+    return given.as_given(layout.restore(xp, total, given.array, mask))
+
+
+def _denoise_batch_by_map(
+    pipeline: Pipeline, given: GivenImage, noise_map: NDArray[Any], options: dict[str, Any], axis: int
+) -> Any:
+    """Denoise images one by one, because the amounts of noise to denoise for depend on the image."""
+    images = []
+    for number in range(given.layout.shape[axis]):
+        place = (*[slice(None)] * axis, slice(number, number + 1))
+        image, mask = given.array[place], None if given.mask is None else given.mask[place]
+        if mask is None or bool(given.xp.any(mask)):
+            image = _denoise_by_map(pipeline, image, noise_map[place], {**options, "mask": mask})
+        images.append(image)
+    return given.xp.concat(images, axis=axis)
+
+
+def _on_host(x: Any) -> NDArray[Any]:
+    """Return an array of NumPy; arrays on a device are copied."""
+    return x if isinstance(x, np.ndarray) else np.asarray(library_of(x).to_numpy(x))
 
 
 def _noise_map(
     image: Any, sigma: Any, regions: int | None, channel_axis: Any, axes: Any, mask: Any
 ) -> NDArray[Any]:
-    """Return the noise at each sample."""
-    if not isinstance(given_array(image, "image"), np.ndarray):
-        raise ArgumentTypeError(
-            "regions, and one sigma per sample, need a NumPy array; copy the image to the host"
-        )
-    shape = numpy_array(image, "image").shape
+    """Return the noise at each sample, on the host."""
+    array = given_array(image, "image")
+    shape = tuple(array.shape)
     if sigma is not None:
-        noise_map = numpy_array(sigma, "sigma").astype(np.float64)
+        noise_map = _on_host(given_array(sigma, "sigma")).astype(np.float64)
         if regions is not None:
             raise ArgumentError("sigma and regions exclude each other; pass one of them")
         if noise_map.shape != shape:
@@ -155,6 +193,8 @@ def _noise_map(
     integer = isinstance(regions, (int, np.integer)) and not isinstance(regions, bool)
     if regions is None or not integer or regions < MIN_REGION_SAMPLES:
         raise ArgumentError(f"regions must be an integer of at least {MIN_REGION_SAMPLES}, got {regions!r}")
+    if not isinstance(array, np.ndarray):
+        image, mask = _on_host(array), None if mask is None else _on_host(given_array(mask, "mask"))
     given = GivenImage(image, channel_axis, axes, "channels", mask)
     return np.asarray(given.layout.in_image_layout(np, _regional_noise(given, int(regions))))
 
@@ -183,7 +223,8 @@ def _regional_noise(given: GivenImage, size: int) -> NDArray[Any]:
     for item in noise:  # Regions without valid samples get the median of the others.
         unknown = np.isnan(item)
         item[unknown] = np.median(item[~unknown]) if not unknown.all() else 0.0
-    noise = np.maximum(noise, max(float(noise.max()) * 1e-3, 1e-12))
+    peaks = noise.max(axis=tuple(range(1, noise.ndim)), keepdims=True)
+    noise = np.maximum(noise, np.maximum(1e-3 * peaks, 1e-12))
     for axis, (n, c) in enumerate(zip(shape, counts, strict=True), 1):
         centres = (np.arange(c) + 0.5) * n / c - 0.5
         position = np.clip(np.interp(np.arange(n), centres, np.arange(c)), 0, c - 1)
@@ -191,7 +232,7 @@ def _regional_noise(given: GivenImage, size: int) -> NDArray[Any]:
         after = np.minimum(before + 1, c - 1)
         share = (position - before).reshape([-1 if a == axis else 1 for a in range(noise.ndim)])
         noise = np.take(noise, before, axis) * (1 - share) + np.take(noise, after, axis) * share
-    return noise
+    return np.asarray(noise)
 
 
 def _filled(planes: NDArray[Any], valid: NDArray[Any]) -> NDArray[Any]:

@@ -72,7 +72,7 @@ def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_ax
     Parameters
     ----------
     image : array_like
-        Array of any dimension. NaNs and infinities are ignored.
+        Array of any dimension. NaNs, infinities and masked samples are ignored.
     average_sigmas : bool, default False
         Whether to return the mean over all channels.
     channel_axis : int, optional
@@ -95,6 +95,8 @@ def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_ax
     True
     """
     x = given_array(image, "image")
+    if isinstance(image, np.ma.MaskedArray) and x.dtype.kind in "biuf":
+        x = np.where(np.ma.getmaskarray(image), np.nan, x.astype(np.result_type(x.dtype, np.float16)))
     if "complex" in str(x.dtype):
         raise ArgumentTypeError(f"images must have real numbers, got {x.dtype}")
     ndim = len(x.shape)
@@ -117,7 +119,7 @@ def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_ax
     if on_host and not np.isfinite(x).all():
         x = np.where(np.isfinite(x), x, np.nan)  # Coefficients near a NaN become NaN, and are ignored.
         if np.isnan(x).all():
-            raise ArgumentError("all samples are NaN or infinite")
+            raise ArgumentError("all samples are masked, NaN or infinite")
     engine = engine_for([x], "auto")
     dtype = engine.result_dtype(np.dtype(library.dtype(x)))
     x = engine.coefficients(engine.samples(x), dtype)

@@ -6,7 +6,6 @@ between. Statistics, such as the noise, are one number per item.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -156,6 +155,6 @@ def rounding_floor(low: Any, levels: int, ndim: int) -> Any:
     return largest * (8 * float(np.finfo(low.dtype).eps) * 2.0 ** (-levels * ndim / 2))
 
 
-def item_size(x: Any) -> int:
-    """Return the number of samples of one item."""
-    return math.prod(int(n) for n in x.shape[1:])
+def item_size(x: SymbolicArray) -> int:
+    """Return the number of samples of one item; of the whole image, if the graph is that of a window."""
+    return x.graph.item_samples(x.shape)

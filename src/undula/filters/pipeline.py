@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arrays import DASK, given_array, library_of
 from ..engines.base import Engine, TransformOptions, computes_on_host
 from ..engines.dispatch import engine_for
 from ..engines.gpu.strategies import STRATEGIES
@@ -23,12 +24,13 @@ from ..errors import ArgumentError, ArgumentTypeError, FileError, UndulaError, U
 from ..functions import dwtn_max_level
 from ..lowering.borders import MODES, check_mode
 from ..lowering.graph import Graph
-from ..lowering.symbolic import symbolic_input, symbolic_output, xp
+from ..lowering.spec import BandTree, transform_spec
+from ..lowering.symbolic import materialize, symbolic_input, symbolic_output, xp
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet, as_wavelet, wavelist
 from . import shifts
 from .background import scan_masks
-from .base import Details, Pyramid
+from .base import Details, Pyramid, plain_number
 from .holes import fill_holes
 from .noise import band_norms
 from .operations import OPERATIONS, rounding_floor
@@ -39,8 +41,9 @@ from .stages import FilterStage, Shrink, as_stage
 from .trace import RunOptions, Trace, keep_coefficients, keep_limits
 from .transforms import MAX_LEVELS, PipelineTransform
 
-__all__ = ["ImageRecipe", "Pipeline", "Views", "central_places"]
+__all__ = ["ImageRecipe", "Pipeline", "Views", "WindowProgram", "central_places", "window_program"]
 
+Shape = tuple[int, ...]
 DEFAULT_LEVELS = 4
 JSON_VERSION = 1
 FRAMES_ON_DEVICE = 3
@@ -103,16 +106,21 @@ class Pipeline:
         wavelet = as_wavelet(self.wavelet)
         if not isinstance(self.wavelet, str) and _has_known_name(wavelet):
             object.__setattr__(self, "wavelet", wavelet.name)  # As JSON has it.
-        check_mode(self.mode, MODES)
+        object.__setattr__(self, "mode", check_mode(self.mode, MODES))
+        for name in ("level", "invariant", "looks"):
+            object.__setattr__(self, name, plain_number(getattr(self, name)))
         if isinstance(self.stages, (str, FilterStage, dict)):
             object.__setattr__(self, "stages", (self.stages,))
         if not isinstance(self.stages, Sequence):
             raise ArgumentTypeError(f"stages must be a sequence, got {self.stages!r}")
         object.__setattr__(self, "stages", tuple(map(as_stage, self.stages)))
         level = self.level
-        integer = isinstance(level, (int, np.integer)) and not isinstance(level, bool)
+        integer = isinstance(level, int) and not isinstance(level, bool)
         if level is not None and not (integer and 0 <= level <= MAX_LEVELS):
-            raise ArgumentError(f"level must be an integer from 0 to {MAX_LEVELS}, or None; got {level!r}")
+            alternative = "" if integer else ", or None"  # Commands have no None.
+            raise ArgumentError(
+                f"level must be an integer from 0 to {MAX_LEVELS}{alternative}; got {level!r}"
+            )
         if self.color not in COLORS:
             raise UnknownNameError("colour", self.color, COLORS)
         if self.speckle is not None and self.speckle not in KINDS:
@@ -142,6 +150,10 @@ class Pipeline:
             head += ", all shifts" + ("" if self.invariant is True else f" of {self.invariant} level(s)")
         if self.speckle:
             head += ", logarithmic scan" if self.speckle == "log" else f", logarithms of {self.speckle}"
+        if self.looks is not None:
+            head += f", {self.looks:g} look(s)"
+        if self.color != Pipeline.color:
+            head += ", each channel separately"
         lines = [f"  {number}. {stage!r}" for number, stage in enumerate(self.stages, 1)]
         return "\n".join([head, *lines])
 
@@ -167,6 +179,8 @@ class Pipeline:
     @classmethod
     def from_json(cls, text: str) -> Pipeline:
         """Return the pipeline that :meth:`to_json` has written."""
+        if not isinstance(text, (str, bytes, bytearray)):
+            raise ArgumentTypeError(f"a pipeline is read from JSON text, got {type(text).__name__}")
         try:
             values = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -184,7 +198,11 @@ class Pipeline:
 
     def save(self, path: str | Path) -> None:
         """Write the pipeline to a JSON file."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+        text = self.to_json() + "\n"
+        try:
+            Path(path).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise FileError(f"cannot write {path}: {error.strerror or error}") from None
 
     @classmethod
     def load(cls, path: str | Path) -> Pipeline:
@@ -233,8 +251,9 @@ class Pipeline:
             True where samples are valid. Other samples, like NaNs and infinities, stay unchanged and are left
             out of all statistics. Pixels that lack some of their colours are filtered by channel. NaNs and
             infinities on a device are not detected, because the host would have to wait for it; pass a mask.
-        backend : {"auto", "cpu", "cuda", "opencl"}, default "auto"
-            ``cuda:1`` is the second GPU that :func:`undula.devices` lists.
+        backend : {"auto", "cpu", "reference", "cuda", "opencl"}, default "auto"
+            ``reference`` is plain NumPy, to check the others. ``cuda:1`` is the second GPU that
+            :func:`undula.devices` lists.
         strategy, scheme : str, default "auto"
             How a device computes transforms, as for :class:`undula.Plan`; results are the same.
         counted : array of bool, optional
@@ -245,8 +264,16 @@ class Pipeline:
         Returns
         -------
         array
-            Image of the shape, dtype and library of the input, on the same device.
+            Image of the shape, dtype and library of the input, on the same device. Results beyond the range
+            of integers or float16 become its limits.
         """
+        if trace is not None and not isinstance(trace, Trace):
+            raise ArgumentTypeError(f"trace must be an undula.filters.Trace, got {trace!r}")
+        if DASK.owns(x):
+            from .chunked import filter_chunks
+
+            refused = {"mask": mask, "counted": counted, "trace": trace}
+            return filter_chunks(self, x, sigma, channel_axis, axes, backend, refused)
         image, counted = self._given(x, channel_axis, axes, mask, counted)
         run = RunOptions(backend, strategy, scheme, trace)
         result = image.as_given(self._run(image, counted, sigma, run))
@@ -260,6 +287,8 @@ class Pipeline:
         self, x: Any, channel_axis: int | str | None, axes: Sequence[int] | None, mask: Any, counted: Any
     ) -> tuple[GivenImage, Any]:
         """Return an image with its mask, and where samples count in statistics; None if all valid ones do."""
+        if counted is not None:
+            counted = _checked_counted(counted, tuple(given_array(x, "image").shape))
         if self.speckle == "log":
             mask, bright = scan_masks(x, channel_axis, axes, mask)
             if bright is not None:
@@ -306,6 +335,8 @@ class Pipeline:
         Parameters
         ----------
         frames : iterable of array
+            Arrays on the host are copied before the next one is requested, so that an iterator may yield the
+            same array with new contents.
         workers : int, optional
             Number of frames to filter at the same time, each with its share of the threads. If None, up to 4;
             on a device 3, so that one is uploaded and another one downloaded while a third one is filtered.
@@ -335,7 +366,7 @@ class Pipeline:
         with ThreadPoolExecutor(count, "undula-frames") as pool:
             try:
                 for frame in frames:
-                    waiting.append(pool.submit(filtered, frame))
+                    waiting.append(pool.submit(filtered, _copied(frame)))
                     if len(waiting) > count:
                         yield waiting.popleft().result()
                 while waiting:
@@ -401,6 +432,8 @@ class Pipeline:
     def graph(self, recipe: ImageRecipe) -> Graph:
         """Return the program of the pipeline."""
         graph, layout = Graph(), recipe.layout
+        if recipe.image_shape:
+            graph.extents = self._extents(layout.planes_shape[1:], recipe.image_shape)
         image = symbolic_input(graph, "image", layout.shape, layout.dtype)
         sigma = mask = valid = None
         if recipe.sigma:
@@ -423,6 +456,21 @@ class Pipeline:
         symbolic_output(graph, "result", layout.to_image(xp, planes, image, mask))
         return graph
 
+    def level_shapes(self, shape: Shape, levels: int | None = None) -> list[Shape]:
+        """Return the spatial shapes of an image and of its approximations."""
+        spec = transform_spec(len(shape), as_wavelet(self.wavelet), self.mode, None)
+        levels = self.levels_for(shape) if levels is None else levels
+        if levels == 0:
+            return [shape]
+        tree = BandTree.of_samples(spec, shape, levels)
+        return [*tree.sample_shapes, tree.approximation_shape]
+
+    def _extents(self, shape: Shape, image_shape: Shape) -> dict[Shape, int]:
+        """Return the number of samples of an image at each level, by the shape of a window of it."""
+        of_image = self.level_shapes(image_shape)
+        of_window = self.level_shapes(shape, len(of_image) - 1)
+        return dict(zip(of_window, map(math.prod, of_image), strict=True))
+
     def _filter_planes(self, x: Any, recipe: ImageRecipe, sigma: Any, valid: Any) -> Any:
         """Decompose planes, run all stages, and reconstruct."""
         ndim, wavelet = recipe.layout.ndim, as_wavelet(self.wavelet)
@@ -430,7 +478,7 @@ class Pipeline:
         for stage in self.stages:
             if "image" in stage.places():
                 x = stage.on_samples(x, OPERATIONS, ndim)
-        shape = x.shape[1:]
+        shape = recipe.image_shape or x.shape[1:]
         levels = self.levels_for(shape)
         stages = [(k, stage) for k, stage in enumerate(self.stages) if "image" not in stage.places()]
         if levels == 0 or not (stages or recipe.keep):
@@ -487,6 +535,23 @@ class Pipeline:
         return low, details, []
 
 
+def _checked_counted(counted: Any, shape: Shape) -> Any:
+    """Return where samples count in statistics, or raise an error unless that is known of each sample."""
+    counted = given_array(counted, "counted")
+    dtype, counted_shape = library_of(counted).dtype(counted), tuple(counted.shape)
+    if not dtype.startswith("bool"):
+        raise ArgumentTypeError(f"counted must be boolean, True where samples count; got dtype {dtype}")
+    if counted_shape != shape:
+        raise ArgumentError(f"counted must have the shape of the image, {shape}, got {counted_shape}")
+    return counted
+
+
+def _copied(frame: Any) -> Any:
+    """Return a copy of an array on the host, whose memory the caller may use for the next frame."""
+    library = library_of(frame)
+    return library.copy(frame) if hasattr(frame, "dtype") and library.device(frame).on_host else frame
+
+
 class ImageRecipe(NamedTuple):
     """What the program of a pipeline depends on, besides the pipeline.
 
@@ -501,6 +566,8 @@ class ImageRecipe(NamedTuple):
         Whether all valid samples are known to be above zero.
     keep : bool
         Whether coefficients and thresholds are outputs, too.
+    image_shape : tuple of int, default ()
+        For a window of an image, the spatial shape of the image.
     """
 
     layout: ImageLayout
@@ -509,11 +576,42 @@ class ImageRecipe(NamedTuple):
     counted: bool = False
     positive: bool = False
     keep: bool = False
+    image_shape: Shape = ()
 
 
 @lru_cache(maxsize=64)
 def _compiled(pipeline: Pipeline, recipe: ImageRecipe, engine: Engine, options: TransformOptions) -> Any:
     return engine.compile_graph(pipeline.graph(recipe), options)
+
+
+class WindowProgram(NamedTuple):
+    """A compiled program of a window of an image, and the names of the inputs for each statistic."""
+
+    executable: Any
+    statistics: list[list[str]]
+
+
+@lru_cache(maxsize=64)
+def window_program(
+    pipeline: Pipeline, recipe: ImageRecipe, engine: Engine, number: int | None
+) -> WindowProgram:
+    """Return the program of a window of an image, with statistics of the image as inputs.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+    recipe : ImageRecipe
+        With the shape of the image.
+    engine : Engine
+    number : int or None
+        The statistic whose sources are the outputs, with those before it as inputs; None for the filtered
+        window, with all statistics as inputs.
+    """
+    graph = pipeline.graph(recipe)
+    names = [[view.buffer for view in node.writes] for node in graph.reductions()]
+    if number is None:
+        return WindowProgram(engine.compile_graph(graph.with_known_reductions(len(names))), names)
+    return WindowProgram(engine.compile_graph(graph.reduction_sources(number)), names[:number])
 
 
 def _has_known_name(wavelet: Wavelet) -> bool:
@@ -554,6 +652,7 @@ def valid_coefficients(
                 for places in central_places(wavelet, size)
             )
             valid = even & odd
+        materialize(valid)  # Statistics read it several times.
         masks.append(valid[:, None] if invariant else valid)
     return masks
 

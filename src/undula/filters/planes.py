@@ -9,23 +9,41 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import given_array, library_of, refuse_gradients
+from ..arrays import DASK, given_array, library_of, refuse_gradients
 from ..color.spaces import space
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..lowering.axis_arguments import checked_axes
 
-__all__ = ["AUTO", "COLORS", "GivenImage", "ImageLayout", "align_mask", "find_channel_axis"]
+__all__ = [
+    "AUTO",
+    "COLORS",
+    "GivenImage",
+    "ImageLayout",
+    "align_mask",
+    "all_finite",
+    "find_channel_axis",
+    "native_samples",
+]
 
 COLORS = ("ycbcr", "channels")
 AUTO = "auto"
 FLOAT64_DTYPES = ("float64", "int32", "uint32", "int64", "uint64")  # Filtered in float64, others in float32.
 
 
-def _all_finite(x: np.ndarray[Any, Any]) -> bool:
+def all_finite(x: np.ndarray[Any, Any]) -> bool:
     """Return whether all samples are finite, mostly by their sum, which is fast."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = np.sum(x, dtype=None if x.dtype.itemsize > 2 else np.float32)
     return bool(np.isfinite(total)) or bool(np.isfinite(x).all())
+
+
+def native_samples(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an array in the byte order of the machine, or raise an error for floats of more than 64 bits."""
+    if x.dtype.kind == "f" and x.dtype.itemsize > 8:
+        raise ArgumentTypeError(
+            f"images must have real numbers of at most 64 bits, got {x.dtype}; convert them first"
+        )
+    return x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
 
 
 def find_channel_axis(
@@ -64,6 +82,8 @@ def align_mask(
     mask: Any, xp: Any, shape: tuple[int, ...], channel: int | None, axes: Sequence[int] | int | None
 ) -> Any:
     """Broadcast a mask of samples, of pixels, or of one image of a batch to the shape of the image."""
+    if DASK.owns(mask):
+        raise ArgumentTypeError("mask is a Dask array, but the image is not; call the compute() of the mask")
     mask = given_array(mask, "mask")
     if not library_of(mask).dtype(mask).startswith("bool"):
         raise ArgumentTypeError(f"mask must be boolean, True where samples are valid; got dtype {mask.dtype}")
@@ -123,12 +143,16 @@ class ImageLayout:
         """Whether samples may be integers that planes cannot hold."""
         return self.dtype in ("int64", "uint64")
 
+    @property
+    def batch_axes(self) -> tuple[int, ...]:
+        """The axes that count images."""
+        return tuple(axis for axis in range(len(self.shape)) if axis not in (self.channel, *self.axes))
+
     @cached_property
     def order(self) -> tuple[int, ...]:
         """The axes of the image in the order of planes: channels, images, then spatial axes."""
         channel = () if self.channel is None else (self.channel,)
-        batch = tuple(axis for axis in range(len(self.shape)) if axis not in (*channel, *self.axes))
-        return (*channel, *batch, *self.axes)
+        return (*channel, *self.batch_axes, *self.axes)
 
     @cached_property
     def planes_shape(self) -> tuple[int, ...]:
@@ -184,6 +208,7 @@ class ImageLayout:
     def restore(self, xp: Any, x: Any, image: Any, mask: Any = None) -> Any:
         """Convert floats to the dtype of the image; samples outside the mask are those of ``image``.
 
+        Results beyond the range of integers or float16 become its limits.
         If :attr:`exceeds_floats`, the mask is left to :meth:`GivenImage.as_given`.
         """
         if not self.dtype.startswith("float"):
@@ -193,6 +218,9 @@ class ImageLayout:
             if np.dtype(self.working_dtype).type(largest) > info.max:
                 largest = float(np.nextafter(np.dtype(self.working_dtype).type(largest), 0))
             x = xp.round(xp.clip(x, float(info.min), largest))
+        elif self.dtype == "float16":
+            largest = float(np.finfo(np.float16).max)
+            x = xp.clip(x, -largest, largest)
         x = xp.astype(x, getattr(xp, self.dtype))
         return x if mask is None or self.exceeds_floats else xp.where(mask, x, image)
 
@@ -266,8 +294,8 @@ class GivenImage:
         library = library_of(self.array)
         self.on_host = library.device(self.array).on_host
         shape = tuple(int(n) for n in self.array.shape)
-        if self.on_host and not self.array.dtype.isnative:
-            self.array = self.array.astype(self.array.dtype.newbyteorder("="))
+        if self.on_host:
+            self.array = native_samples(self.array)
         dtype = library.dtype(self.array)
         if color not in COLORS:
             raise UnknownNameError("colour", color, COLORS)
@@ -291,7 +319,7 @@ class GivenImage:
     def _find_valid(self, mask: Any, unmasked: Any) -> Any:
         """Return where samples are valid, in the layout of the image; None if all are."""
         layout, valid = self.layout, unmasked
-        if self.on_host and layout.dtype.startswith("float") and not _all_finite(self.array):
+        if self.on_host and layout.dtype.startswith("float") and not all_finite(self.array):
             finite = np.isfinite(self.array)
             valid = finite if valid is None else valid & finite
         if mask is not None:

@@ -21,6 +21,7 @@ from ..wavelets import Wavelet, as_wavelet
 from .base import replace_bands
 from .noise import robust_sigma
 from .operations import OPERATIONS, item_size, rounding_floor
+from .planes import native_samples
 from .transforms import PipelineTransform
 
 __all__ = ["denoise_wavelet"]
@@ -51,7 +52,7 @@ def denoise_wavelet(
     ----------
     image : array
         Array of NumPy, or of CuPy, PyTorch or JAX, on the host or on a GPU. As in scikit-image, integers are
-        converted to floats from 0 to 1, or from -1 if they are signed.
+        converted to floats from 0 to 1, or from -1 if they are signed. Masked samples are an error.
     sigma : float or sequence of float, optional
         Standard deviation of the noise, or one per channel; estimated from the finest diagonal band if None.
     wavelet : str or Wavelet, default "db1"
@@ -85,10 +86,18 @@ def denoise_wavelet(
     >>> bool(denoise_wavelet(noisy).std() < 0.05)
     True
     """
+    if np.ma.is_masked(image):
+        raise ArgumentTypeError(
+            "image has masked samples, which denoise_wavelet cannot leave out; use undula.denoise, or fill"
+            " them in first with image.filled(...)"
+        )
     x = given_array(image, "image")
     refuse_gradients(x, "an array")
     library = library_of(x)
-    shape, dtype, on_host = tuple(int(n) for n in x.shape), library.dtype(x), library.device(x).on_host
+    on_host = library.device(x).on_host
+    if on_host:
+        x = native_samples(x)
+    shape, dtype = tuple(int(n) for n in x.shape), library.dtype(x)
     if method not in METHODS:
         raise UnknownNameError("method", method, METHODS)
     if mode not in MODES:

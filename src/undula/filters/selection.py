@@ -58,16 +58,22 @@ def select_thresholds(
         factor = 0.3936 + 0.1829 * math.log2(samples) if samples > 32 else 0.0
         return [sigma * factor for sigma in sigmas]
     if method == "bayes":
-        rows = zip(OPERATIONS.energies(bands), bands, sigmas, shares, strict=True)
+        energies = OPERATIONS.energies(list(map(_in_units_of_noise, bands, sigmas)))
+        rows = zip(energies, bands, sigmas, shares, strict=True)
         return [_bayes(energy / (item_size(band) * share), sigma) for energy, band, sigma, share in rows]
     return [_sure(*row, method == "hybrid") for row in zip(bands, sigmas, shares, strict=True)]
 
 
+def _in_units_of_noise(band: Any, sigma: Any) -> Any:
+    """Divide a band by its noise; squares of very small and very large units then stay in range."""
+    smallest = float(xp.finfo(band.dtype).smallest_normal)
+    unit = xp.where(sigma > 0, xp.maximum(sigma, smallest), 1.0)
+    return band * OPERATIONS.spread(OPERATIONS.per_item(1 / unit, band), band)
+
+
 def _bayes(mean_square: Any, sigma: Any) -> Any:
-    # Dividing by the noise first keeps very small and very large units in the range of float32.
-    unit = xp.where(sigma > 0, sigma, 1.0)
-    signal = mean_square / unit / unit - 1
-    return sigma / xp.sqrt(xp.maximum(signal, 1e-12))
+    """Return the threshold of a band whose mean square is in units of the noise."""
+    return sigma / xp.sqrt(xp.maximum(mean_square - 1, 1e-12))
 
 
 def _sure(band: Any, sigma: Any, share: Any, hybrid: bool) -> Any:
@@ -77,7 +83,7 @@ def _sure(band: Any, sigma: Any, share: Any, hybrid: bool) -> Any:
     that they do not influence which threshold has the least risk.
     """
     valid_counts = OPERATIONS.per_item(item_size(band) * share, band)
-    scaled = band / OPERATIONS.spread(xp.maximum(sigma, 1e-30), band)
+    scaled = _in_units_of_noise(band, sigma)
     logarithms = xp.log(xp.maximum(valid_counts, 2.0))
     # Thresholds above the universal one never help.
     universal = xp.sqrt(2 * logarithms)

@@ -199,7 +199,9 @@ class Shrink(FilterStage):
         bands = [band for band, _ in masked]
         known = self.sigma is not None or pyramid.sigma is not None
         if self.noise == "bands" and not known:
-            sigmas = [robust_sigma(band) for band in bands]
+            # Coefficients that are zero up to rounding would count on one engine and not on another.
+            floors = [pyramid.rounding_floor(index) for index, _ in selected]
+            sigmas = [robust_sigma(band, 1.0, floor) for band, floor in zip(bands, floors, strict=True)]
         else:
             sigma = estimate_noise(details, pyramid, self.sigma)
             sigmas = [sigma * pyramid.norms[index][key] for index, key in selected]

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
-from ..lowering.symbolic import xp
-from .holes import fill_holes
+from ..lowering.symbolic import materialize, xp
+from .holes import fill_holes, valid_counts
 
 __all__ = ["KINDS", "MULTIPLICATIVE", "Logarithm", "check_intensities", "check_looks", "digamma", "trigamma"]
 
@@ -107,7 +107,9 @@ class Logarithm:
             self.valid = self._positive if valid is None else self._positive & valid
         self._logarithms = xp.log(xp.where(self._positive, x, 1.0))
         if self.valid is not None:
-            self._logarithms = fill_holes(self._logarithms, self.valid, self.ndim)
+            self._counts = valid_counts(self._logarithms, self.valid)
+            self._logarithms = fill_holes(self._logarithms, self.valid, self.ndim, self._counts)
+            materialize(self._logarithms)  # They are read twice, and take long to compute.
         return self._logarithms
 
     def _bias(self, filtered: Any) -> Any:
@@ -125,7 +127,7 @@ class Logarithm:
         if self.valid is None:
             return -xp.log(xp.mean(ratio, axis=axes, keepdims=True))
         weights = xp.astype(xp.broadcast_to(self.valid, ratio.shape), ratio.dtype)
-        counts = xp.sum(weights, axis=axes, keepdims=True)
+        counts = self._counts
         total = xp.sum(ratio * weights, axis=axes, keepdims=True)
         # An item without a valid sample has nothing to correct.
         return -xp.log(xp.where(counts > 0, total / xp.where(counts > 0, counts, 1.0), 1.0))

@@ -7,6 +7,7 @@ Functions, commands and presets of the Studio are made from it: ``undula.denoise
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..wavelets import Wavelet
-from .base import check_number
+from .base import check_choice, check_number
 from .pipeline import Pipeline
 from .planes import COLORS
 from .shrinkage import METHODS, RULES
@@ -59,7 +60,7 @@ def option(default: Any, *description: Any, **more: Any) -> Any:
     return field(default=default, metadata={"option": VerbOption(*description, **more)})
 
 
-class Verb:
+class Verb(ABC):
     """Base class of the verbs, which are dataclasses of their options.
 
     Attributes
@@ -83,14 +84,21 @@ class Verb:
         """The noise that follows from the options; None if it does not."""
         return None
 
+    @abstractmethod
     def pipeline(self) -> Pipeline:
         """Return the pipeline of these options."""
-        raise NotImplementedError
 
     @classmethod
     def options(cls) -> dict[str, VerbOption]:
         """Return the descriptions of the options by name."""
         return {each.name: each.metadata["option"] for each in fields(cls)}  # type: ignore[arg-type]
+
+
+def _check_method(method: Any, verb: str) -> None:
+    """Raise an error unless this is a method of shrinkage that needs no thresholds."""
+    if method == "given":
+        raise ArgumentError(f"{verb} takes no thresholds; use a Pipeline with Shrink('given', threshold=...)")
+    check_choice(method, "method", NAMED_METHODS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,10 +121,7 @@ class Denoising(Verb):
 
     def pipeline(self) -> Pipeline:
         """Return the pipeline that denoises with these options."""
-        if self.method == "given":
-            raise ArgumentError(
-                "denoise takes no thresholds; use a Pipeline with Shrink('given', threshold=...)"
-            )
+        _check_method(self.method, "denoise")
         stage = Shrink(self.method, self.rule, strength=self.strength)
         wavelet = self.wavelet or ("db2" if self.invariant else DECIMATED_WAVELET)
         return Pipeline(wavelet, self.level, [stage], invariant=self.invariant, color=self.color)
@@ -165,6 +170,7 @@ class Despeckling(Verb):
 
     def pipeline(self) -> Pipeline:
         """Return the pipeline that despeckles with these options."""
+        _check_method(self.method, "despeckle")
         log = self.kind == "log"
         level = 2 if log and self.level is None else self.level
         noise = self.noise if self.noise is not None else "bands" if log else "white"

@@ -240,7 +240,8 @@ def dwtn(
     ----------
     data : array_like
         Samples, real or complex, of any dimension, strides and dtype. Arrays of PyTorch, CuPy, JAX, Numba and
-        PyOpenCL on a device are transformed there.
+        PyOpenCL on a device are transformed there. Dask arrays are transformed when their results are
+        computed, with the same numbers; see :mod:`undula.dask`.
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis.
     mode : str or int, or a sequence of them, default "symmetric"

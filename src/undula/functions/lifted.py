@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from ..arrays import given_array, library_of
 from ..engines import cpu
 from ..engines.base import Engine, TransformOptions
+from ..engines.chunked.engine import ChunkedEngine
 from ..engines.cpu.engine import CPU
 from ..engines.dispatch import decompose, decompose_mixed, engine_for, grown, recompose
 from ..engines.gpu.engine import DeviceEngine
@@ -53,7 +54,8 @@ def lwtn(
     Parameters
     ----------
     x : array_like
-        Floats of any kind, or integers, for which the way back is exact.
+        Floats of any kind, or integers, for which the way back is exact. Dask arrays are transformed when
+        their results are computed, with the same numbers.
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis; any but ``dmey``, which has no lifting.
     level : int or None, default 1
@@ -177,9 +179,11 @@ def storage(
             f"{what} could overflow: {limit}. Samples on a device are not looked at; if they are no larger,"
             f" say so: dtype={str(size)!r}"
         )
-    found = largest()
-    if not grows.fits(found, bits):
-        raise ArgumentError(f"{what} could overflow: {limit}, got up to ±{found}; scale them down{wider}")
+    largest_magnitude = largest()
+    if not grows.fits(largest_magnitude, bits):
+        raise ArgumentError(
+            f"{what} could overflow: {limit}, got up to ±{largest_magnitude}; scale them down{wider}"
+        )
     return size
 
 
@@ -319,8 +323,10 @@ def _stored_dtype(
     if dtype.kind not in "iu":
         return storage(dtype, spec, (), levels, asked, None)
     x = engine.integers(x, dtype)
-    # Nobody looks at numbers on a device, as that would mean waiting for them.
+    # Nobody looks at numbers on a device, as that would mean waiting for them. Dask's tasks look at theirs.
     largest = (lambda: cpu.largest(x)) if engine.takes_numpy else None
+    if isinstance(engine, ChunkedEngine):
+        largest = lambda: 0  # noqa: E731 (as above)
     stored = storage(dtype, spec, engine.library.shape(x), levels, asked, largest)
     if isinstance(engine, DeviceEngine):
         if asked is not None and np.dtype(asked) == np.int64:

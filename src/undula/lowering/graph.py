@@ -15,7 +15,7 @@ between. Views name their buffer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain
@@ -235,6 +235,9 @@ class Graph:
         In the order in which they run.
     phases : list of str
         What each node belongs to: ``"forward"``, ``"filter"`` or ``"inverse"``.
+    extents : dict of tuple to int
+        For the graph of a window of an image: how many samples the image has at each level, by the lengths of
+        the window along its last axes. Statistics are those of the image.
     """
 
     inputs: dict[str, Buffer] = field(default_factory=dict)
@@ -243,6 +246,7 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     phases: list[str] = field(default_factory=list)
     phase: str = "filter"
+    extents: dict[tuple[int, ...], int] = field(default_factory=dict)
     _written: set[str] = field(default_factory=set)
 
     def add_input(self, name: str, shape: tuple[int, ...], dtype: str) -> ArrayView:
@@ -279,33 +283,106 @@ class Graph:
         self.nodes.append(node)
         self.phases.append(self.phase)
 
+    def item_samples(self, shape: tuple[int, ...]) -> int:
+        """Return the number of samples of one item of an array, or of the image that it is a window of."""
+        for axes in range(1, len(shape)):
+            if shape[axes:] in self.extents:
+                return math.prod(shape[1:axes]) * self.extents[shape[axes:]]
+        return math.prod(shape[1:])
+
+    def reductions(self) -> list[Reduce]:
+        """Return the nodes that compute statistics that outputs depend on, in the order in which they run."""
+        return [node for node in self._without_unused().nodes if isinstance(node, Reduce)]
+
+    def with_known_reductions(self, count: int) -> Graph:
+        """Return the graph with the results of the first statistics as inputs, named as their buffers."""
+        graph, inputs, kept = self._without_unused(), dict(self.inputs), []
+        for number, node in enumerate(graph.nodes):
+            if isinstance(node, Reduce) and count:
+                count -= 1
+                inputs |= {view.buffer: graph.buffers[view.buffer] for view in node.writes}
+            else:
+                kept.append(number)
+        nodes, phases = [graph.nodes[number] for number in kept], [graph.phases[number] for number in kept]
+        written = {view.buffer for node in nodes for view in node.writes}
+        return Graph(inputs, self.outputs, graph.buffers, nodes, phases, _written=written)._without_unused()
+
+    def reduction_sources(self, number: int) -> Graph:
+        """Return the graph of what a statistic is made of, with those before it as inputs.
+
+        Its outputs are ``source0``, ``limit0`` and so on, for each array of the node.
+        """
+        graph = self.with_known_reductions(number)
+        node = next(node for node in graph.nodes if isinstance(node, Reduce))
+        graph = replace(graph, outputs={}, buffers=dict(graph.buffers), nodes=list(graph.nodes))
+        graph.phases = list(graph.phases)
+        graph._written = {view.buffer for each in graph.nodes for view in each.writes}
+        for j, (shape, result, source) in enumerate(
+            zip(node.shapes, node.results, node.sources, strict=True)
+        ):
+            graph.append(Pointwise((graph.add_output(f"source{j}", shape, result.dtype),), (source,)))
+            if node.limits:
+                limit = graph.add_output(f"limit{j}", result.shape, result.dtype)
+                graph.append(Pointwise((limit,), (node.limits[j],)))
+        return graph._without_unused()
+
     def scheduled(self) -> Graph:
         """Return the graph with its nodes as early as possible, and joined if they can run together.
 
-        The result of a transform that is only copied to an output is computed there.
+        What is only copied to an output is computed there, unless it can be computed together with others.
         """
-        copies = {id(node): self._copied(node) for node in self.nodes}
-        names: dict[str, str] = {}
-        for copied in copies.values():
-            names |= copied
+        # Transforms and moves are not joined with others.
+        graph = self._without_unused()._without_copies(lambda node: isinstance(node, (Transform, Move)))
+        return graph._joined()._without_copies(lambda node: len(node.writes) == 1)
+
+    def _without_unused(self) -> Graph:
+        """Return the graph without nodes whose results nothing needs."""
+        needed = set(self.outputs)
+        kept = []
+        for number in reversed(range(len(self.nodes))):
+            node = self.nodes[number]
+            if any(view.buffer in needed for view in node.writes):
+                needed.update(view.buffer for view in node.reads)
+                kept.append(number)
+        return self._with_nodes(reversed(kept), {})
+
+    def _with_nodes(self, numbers: Iterable[int], names: Mapping[str, str]) -> Graph:
+        """Return the graph with some of its nodes, which write to renamed buffers."""
+        numbers = list(numbers)
+        nodes = [_renamed(self.nodes[number], names) for number in numbers]
+        written = {view.buffer for node in nodes for view in node.writes}
+        kept = written.union(self.inputs, self.outputs)
+        buffers = {name: buffer for name, buffer in self.buffers.items() if name in kept}
+        phases = [self.phases[number] for number in numbers]
+        return Graph(self.inputs, self.outputs, buffers, nodes, phases)
+
+    def _joined(self) -> Graph:
+        """Return the graph with its nodes as early as possible, and joined if they can run together."""
         depths: dict[str, int] = {}
         groups: dict[tuple[Any, ...], list[Node]] = {}
         for node, phase in zip(self.nodes, self.phases, strict=True):
-            if copies[id(node)]:
-                continue
-            node = _renamed(node, names)
             depth = 1 + max((depths.get(view.buffer, 0) for view in node.reads), default=0)
             for view in node.writes:
                 depths[view.buffer] = max(depth, depths.get(view.buffer, 0))
             groups.setdefault((depth, phase, *_group_key(node)), []).append(node)
-        buffers = {name: buffer for name, buffer in self.buffers.items() if name not in names}
-        result = Graph(self.inputs, self.outputs, buffers)
+        result = Graph(self.inputs, self.outputs, self.buffers)
         for key in sorted(groups, key=lambda key: int(key[0])):
             result.nodes.append(_joined(groups[key]))
             result.phases.append(key[1])
         return result
 
-    def _copied(self, node: Node) -> dict[str, str]:
+    def _without_copies(self, direct: Callable[[Node], bool]) -> Graph:
+        """Return the graph without copies to outputs, if the nodes for which ``direct`` holds write there."""
+        names: dict[str, str] = {}
+        kept = []
+        for number, node in enumerate(self.nodes):
+            copied = self._copied(node, direct)
+            names |= copied
+            if not copied:
+                kept.append(number)
+        return self._with_nodes(kept, names)
+
+    def _copied(self, node: Node, direct: Callable[[Node], bool]) -> dict[str, str]:
         """Return the names of the array that a node copies to an output and of the output, if it does."""
         if not isinstance(node, Pointwise) or len(node.results) != 1:
             return {}
@@ -323,9 +400,9 @@ class Graph:
         )
         readers = [other for other in self.nodes if any(v.buffer == source.name for v in other.reads)]
         writers = [other for other in self.nodes if any(v.buffer == source.name for v in other.writes)]
-        # Nodes of other kinds are joined with their like, if they write to buffers of the graph.
-        single = all(isinstance(other, (Transform, Move)) for other in writers)
-        return {source.name: target.name} if complete and single and readers == [node] else {}
+        if not (complete and all(map(direct, writers)) and readers == [node]):
+            return {}
+        return {source.name: target.name}
 
     def _check(self, view: ArrayView) -> None:
         buffer = self.buffers.get(view.buffer)
@@ -359,7 +436,8 @@ def _renamed(node: Node, names: Mapping[str, str]) -> Node:
 
     if isinstance(node, Move):
         return replace(node, result=renamed(node.result))
-    assert isinstance(node, Transform)
+    if not isinstance(node, Transform):
+        return replace(node, results=tuple(map(renamed, node.results)))
     if node.back:
         return replace(node, samples=renamed(node.samples))
     return replace(node, bands=tuple(map(renamed, node.bands)))

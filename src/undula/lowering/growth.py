@@ -190,18 +190,18 @@ def _compact(wavelet: Wavelet, mode: str, lengths: Sequence[int]) -> tuple[int, 
     odd_period = mode == "periodic" and any(length % 2 for length in lengths)
     reach = math.ceil(_reach(wavelet, odd_period)[0] * (2 - 2.0 ** (1 - len(lengths))))
     enough, last = 2 * reach + 4, lengths[-1]
-    found = [last if last <= enough + 1 else enough + last % 2]
+    lengths_near_ends = [last if last <= enough + 1 else enough + last % 2]
     for length in reversed(lengths[:-1]):
-        found.append(2 * found[-1] - length % 2)
-    return tuple(reversed(found))
+        lengths_near_ends.append(2 * lengths_near_ends[-1] - length % 2)
+    return tuple(reversed(lengths_near_ends))
 
 
 def _together(wavelet: Wavelet, mode: str, lengths: Sequence[int], first: bool) -> int:
     """Return how many levels are treated together: the first ones, or the last."""
     count = 1
     while count < len(lengths):
-        some = lengths[: count + 1] if first else lengths[-count - 1 :]
-        compact = _compact(wavelet, mode, some)
+        kept = lengths[: count + 1] if first else lengths[-count - 1 :]
+        compact = _compact(wavelet, mode, kept)
         if compact[0] * compact[-1] * _reach(wavelet, False)[1] > WORK:
             break
         count += 1
@@ -289,8 +289,8 @@ def _errors_of(wavelet: Wavelet, mode: str, length: int, back: bool) -> _Gains:
                 kind_of[at] = KINDS.index(kind)
                 totals[at] = totals.get(at, 0.0) + norms + (rounding if number < first + many else 0.0)
             if number < first + many and step.step.rounded.shift:
-                own = places[: counts[step.step.target]]
-                parts[step.step.target][own, (number - first) * counts[0] + own] = 0.5
+                targets = places[: counts[step.step.target]]
+                parts[step.step.target][targets, (number - first) * counts[0] + targets] = 0.5
         leaving = [total + _norms(part) for total, part in zip(leaving, parts, strict=True)]
     for at, total in totals.items():
         kinds[kind_of[at]] = max(kinds[kind_of[at]], total.max())
@@ -303,10 +303,10 @@ def _errors_of(wavelet: Wavelet, mode: str, length: int, back: bool) -> _Gains:
 
 def _lengths(length: int, levels: int) -> tuple[int, ...]:
     """Return the lengths of the lines of all levels, finest first."""
-    found = [length]
-    while len(found) < levels:
-        found.append((found[-1] + 1) // 2)
-    return tuple(found)
+    lengths = [length]
+    while len(lengths) < levels:
+        lengths.append((lengths[-1] + 1) // 2)
+    return tuple(lengths)
 
 
 @lru_cache(maxsize=1024)

@@ -435,7 +435,9 @@ class Namespace:
     def mean(self, x: SymbolicArray, *, axis: Any, keepdims: Scalar = False) -> SymbolicArray:
         """Return the mean of each item."""
         total = self.sum(x, axis=axis, keepdims=keepdims)
-        mean: SymbolicArray = total * (math.prod(total.shape) / math.prod(x.shape))
+        items, axes = math.prod(total.shape), 1 if isinstance(axis, int) else len(axis)
+        count = x.graph.item_samples((items, *x.shape[x.ndim - axes :]))
+        mean: SymbolicArray = total * (items / (items * count))
         return mean
 
     def all(self, x: SymbolicArray, *, axis: int, keepdims: Scalar = False) -> SymbolicArray:

@@ -123,7 +123,7 @@ def frames(
     for array in arrays:
         x = numpy_array(array)
         check(x)
-        if len(busy) == max(1, depth):
+        if len(busy) == depth:
             slot = busy.popleft()
             yield slot.finish()
             idle.append(slot)

@@ -142,7 +142,9 @@ class Prediction:
 
     def __str__(self) -> str:
         lines = [f"{self.device}: {1e3 * self.seconds:.4g} ms, limited by {self.limit}"]
-        lines += [f"  {name:11}{1e3 * own:10.4f} ms" for name, own in self.terms.items() if own > 0]
+        lines += [
+            f"  {name:11}{1e3 * seconds:10.4f} ms" for name, seconds in self.terms.items() if seconds > 0
+        ]
         counts = (
             f"{self.bytes:,} bytes, {self.operations:,} multiply-adds, {self.launches} launch(es),"
             f" {self.barriers:,} barrier(s)"

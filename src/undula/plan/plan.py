@@ -189,9 +189,9 @@ class Plan:
 
     def empty(self) -> list[Any]:
         """Return uninitialised NumPy arrays for the coefficients, to be passed as ``out=``."""
-        made: list[Any] = [np.empty(self._shapes[0], self.dtype)]
-        made += [{key: np.empty(s, self.dtype) for key, s in part.items()} for part in self._shapes[1:]]
-        return from_keys(made, self._form)
+        arrays: list[Any] = [np.empty(self._shapes[0], self.dtype)]
+        arrays += [{key: np.empty(s, self.dtype) for key, s in part.items()} for part in self._shapes[1:]]
+        return from_keys(arrays, self._form)
 
     # --- running ----------------------------------------------------------------------------------
 
@@ -222,10 +222,10 @@ class Plan:
         refuse_gradients(limits, "limits")
         if self.dtype.kind == "c":
             raise ArgumentTypeError("rules are for real coefficients")
-        wanted = (self.level, 2, 2 ** len(self.axes) - 1)
-        if not hasattr(limits, "shape") or tuple(limits.shape) != wanted:
+        expected = (self.level, 2, 2 ** len(self.axes) - 1)
+        if not hasattr(limits, "shape") or tuple(limits.shape) != expected:
             got = tuple(limits.shape) if hasattr(limits, "shape") else type(limits).__name__
-            raise ArgumentError(f"limits of this plan are an array of shape {wanted}, got {got}")
+            raise ArgumentError(f"limits of this plan are an array of shape {expected}, got {got}")
         kind = "float64" if self.dtype == np.float64 else "float32"
         if self.on_device and library_of(limits).dtype(limits) != kind:
             raise ArgumentTypeError(f"limits of this plan are {kind}, got {limits.dtype}")
@@ -298,9 +298,11 @@ class Plan:
         ----------
         arrays : iterable
             Arrays of the shape and dtype of the plan.
-        depth : int
+        depth : int, default 2
             Number of frames that are processed at the same time.
         """
+        if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
+            raise ArgumentError(f"depth must be an integer of at least 1, got {depth!r}")
         if self.backend != "cuda" or not self._runs:
             yield from (self.forward(x) for x in arrays)
             return
@@ -478,7 +480,7 @@ def _is_array(band: Any) -> bool:
 
 
 def _shape(shape: Sequence[int] | int) -> tuple[int, ...]:
-    whole = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    if not whole or not all(isinstance(n, (int, np.integer)) and n >= 0 for n in whole):
+    lengths = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    if not lengths or not all(isinstance(n, (int, np.integer)) and n >= 0 for n in lengths):
         raise ArgumentError(f"a shape is one or more whole numbers, got {shape!r}")
-    return tuple(int(n) for n in whole)
+    return tuple(int(n) for n in lengths)

@@ -73,8 +73,8 @@ def largest_of(arrays: Sequence[Array]) -> list[int]:
             for thread in range(threads)
         ],
     )
-    found: list[int] = memory[len(table) : len(table) + count * threads].tolist()
-    return found if threads == 1 else [max(found[k::count]) for k in range(count)]
+    largest: list[int] = memory[len(table) : len(table) + count * threads].tolist()
+    return largest if threads == 1 else [max(largest[k::count]) for k in range(count)]
 
 
 _FOUND_IN = {"h": "int16", "i": "int32"}

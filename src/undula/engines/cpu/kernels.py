@@ -1,4 +1,4 @@
-"""What the text of generated kernels can use: its names, and the loops that do not depend on expressions.
+"""The loops of generated kernels that do not depend on expressions, in the language of :mod:`.translate`.
 
 Samples are at addresses. No branch in a loop depends on a sample where that can be avoided, so that the
 compiler can vectorize it.
@@ -6,37 +6,35 @@ compiler can vectorize it.
 
 from __future__ import annotations
 
-import math
-from typing import Any
+import ast
+from functools import cache
+from pathlib import Path
 
 import numpy as np
-from numba import njit
 
-from .functions import FUNCTIONS
+from .coding_kernels import DELTA, HAAR, HEAD_WORDS, PASS_WORDS
+from .functions import function_texts
 from .kernel_layout import BINS
-from .simd import reals, words
+from .translate import Library, converted, function_definitions, reals, size_of, words
 
-__all__ = ["generated"]
-
-_options: dict[str, Any] = {
-    "nogil": True,
-    "error_model": "numpy",
-    "fastmath": {"contract", "reassoc", "nsz"},
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-}
-_compiled: Any = njit(**_options)
-_exactly: Any = njit(**{**_options, "fastmath": False})
+__all__ = ["library"]
 
 
-def generated(text: str) -> Any:
-    """Return the function ``kernel`` of a text, to be compiled."""
-    scope = dict(_NAMES)
-    exec(text, scope)
-    return _compiled(scope["kernel"])
+@cache
+def library() -> Library:
+    """Return what generated kernels can use: functions of this module, of codecs, exp and log."""
+    functions: dict[str, ast.FunctionDef] = {}
+    for name in ("kernels.py", "coding_kernels.py"):
+        functions |= function_definitions(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+    del functions["library"]
+    texts = function_texts("float32", 8, 6) + function_texts("float64", 14, 12)
+    exact = function_definitions(texts)
+    constants = {
+        "BINS": BINS, "DELTA": DELTA, "HAAR": HAAR, "HEAD_WORDS": HEAD_WORDS, "PASS_WORDS": PASS_WORDS,
+    }  # fmt: skip
+    return Library({**functions, **exact}, frozenset(exact), constants)
 
 
-@_exactly
 def mirrored(index, count):
     """Mirror an index beyond the ends of a line back into it, repeating the last sample."""
     if 0 <= index < count:
@@ -46,7 +44,6 @@ def mirrored(index, count):
     return index if index < count else period - 1 - index
 
 
-@_compiled
 def mirror_ends(line, count, radius, like):
     """Write mirrored samples before and after the samples of a line; ``line`` is its address."""
     x = reals(line, like)
@@ -55,11 +52,10 @@ def mirror_ends(line, count, radius, like):
         x[radius + count + k] = x[radius + mirrored(count + k, count)]
 
 
-@_compiled
 def add_scaled(target, source, count, weight, first, like):
     """Add a multiple of one row to another one, or store it if it is the ``first``."""
     x, out = reals(source, like), reals(target, like)
-    factor = out.dtype.type(weight)
+    factor = converted(weight, like)
     if first:
         for j in range(count):
             out[j] = factor * x[j]
@@ -68,14 +64,13 @@ def add_scaled(target, source, count, weight, first, like):
             out[j] += factor * x[j]
 
 
-@_compiled
 def double_row(source, target, count, offset, last, step, like):
     """Write the sample at ``min((j + offset) // 2, last)`` of a row to place j of another one.
 
     ``step`` is the distance between samples of the source, which is a number of bytes.
     """
     out = reals(target, like)
-    if step != out.itemsize:
+    if step != size_of(like):
         for j in range(count):
             out[j] = reals(source + min((j + offset) >> 1, last) * step, like)[0]
         return
@@ -99,7 +94,6 @@ def double_row(source, target, count, offset, last, step, like):
 # --- medians --------------------------------------------------------------------------------------
 
 
-@_exactly
 def tally(row, count, counts, shift, mask, least, most, like):
     """Count the magnitudes of a row, given as bits, by their leading bits; the last count is of all others.
 
@@ -118,7 +112,6 @@ def tally(row, count, counts, shift, mask, least, most, like):
         even[np.uint64(first >> shift) if least <= first < most else last] += 1
 
 
-@_exactly
 def locate_median(state, counts, splits, shift, least, most):
     """Find the bins of the two middle magnitudes.
 
@@ -149,7 +142,6 @@ def locate_median(state, counts, splits, shift, least, most):
         below = upto
 
 
-@_exactly
 def gather(row, count, target, gathered, low, high, mask, like):
     """Append the magnitudes of a row from ``low`` and below ``high``, as bits; return their number."""
     bits, out = reals(row, like), reals(target, like)
@@ -161,7 +153,6 @@ def gather(row, count, target, gathered, low, high, mask, like):
     return np.int64(at)
 
 
-@_exactly
 def select(x, count, rank):
     """Return the entry of a rank, counted from 0, of an array in any order; entries are exchanged."""
     low, high = 0, count - 1
@@ -186,7 +177,6 @@ def select(x, count, rank):
     return x[rank]
 
 
-@_exactly
 def select_median(state, candidates, gathered, splits, capacity, bits_like, like):
     """Return the mean of the two middle magnitudes, from what was gathered in splits of some capacity."""
     words_of_state, numbers = words(state), words(gathered)
@@ -212,7 +202,6 @@ def select_median(state, candidates, gathered, splits, capacity, bits_like, like
     return (first + np.float64(place[0])) / 2
 
 
-@_exactly
 def zero_counts(counts):
     """Set a table of counts to zero."""
     table = reals(counts, np.int32(0))
@@ -220,7 +209,6 @@ def zero_counts(counts):
         table[k] = 0
 
 
-@_exactly
 def copy_row(source, target, runs, table, like):
     """Copy samples of a row to other places.
 
@@ -228,28 +216,9 @@ def copy_row(source, target, runs, table, like):
     target, and the length.
     """
     numbers = words(table)
-    size = reals(source, like).itemsize
+    size = size_of(like)
     for k in range(runs):
         x = reals(source + numbers[3 * k] * size, like)
         out = reals(target + numbers[3 * k + 1] * size, like)
         for j in range(numbers[3 * k + 2]):
             out[j] = x[j]
-
-
-_NAMES: dict[str, Any] = {
-    **FUNCTIONS,
-    "add_scaled": add_scaled,
-    "copy_row": copy_row,
-    "double_row": double_row,
-    "gather": gather,
-    "locate_median": locate_median,
-    "math": math,
-    "mirror_ends": mirror_ends,
-    "mirrored": mirrored,
-    "np": np,
-    "reals": reals,
-    "select_median": select_median,
-    "tally": tally,
-    "words": words,
-    "zero_counts": zero_counts,
-}

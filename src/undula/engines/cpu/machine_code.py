@@ -22,9 +22,14 @@ from typing import Any
 __all__ = ["kernel", "kernel_address", "source_address"]
 
 HERE = Path(__file__).parent
+GENERATED = "generated_"  # Names of kernels that are given as text begin so.
+# What machine code depends on: that of transforms, and that of generated kernels.
 SOURCES = (
     "emitter.py", "simd.py", "kernel_layout.py", "rows.py", "analysis.py", "synthesis.py",
-    "builtin_layout.py", "tape.py", "functions.py", "kernels.py", "machine_code.py",
+    "builtin_layout.py", "tape.py", "machine_code.py",
+)  # fmt: skip
+GENERATED_SOURCES = (
+    "kernel_layout.py", "functions.py", "kernels.py", "coding_kernels.py", "translate.py", "machine_code.py",
 )  # fmt: skip
 MONTH = 30 * 24 * 3600  # seconds
 DIGEST = 32  # Bytes in front of the code by which it is known to be whole.
@@ -86,11 +91,11 @@ def kernel_address(name: str, dtype: str) -> int:
 def source_address(text: str, dtype: str) -> int:
     """Where the machine code of a kernel begins that is given as text.
 
-    The text defines a function ``kernel`` of an address and a number. It can use the names in
-    :mod:`.kernels`.
+    The text defines a function ``kernel`` of an address and a number, in the language of :mod:`.translate`.
+    It can call the functions of :mod:`.kernels`.
     """
     with _lock:
-        return _kernel_address(f"generated_{hashlib.sha256(text.encode()).hexdigest()[:16]}", dtype, text)
+        return _kernel_address(f"{GENERATED}{hashlib.sha256(text.encode()).hexdigest()[:16]}", dtype, text)
 
 
 @cache
@@ -122,22 +127,24 @@ def _kernel(name: str, dtype: str) -> Callable[..., None]:
 
 def _compile(name: str, dtype: str, text: str) -> bytes:
     """Compile a kernel, and return its symbol and its machine code."""
-    from numba import int64, types
+    if text:
+        from .kernels import library
+        from .translate import object_code
 
-    from . import analysis, kernels, synthesis, tape
-
+        return object_code(text, dtype, library())
     if name == ENTRY_NAME:
         return _compile_entry(dtype)
-    if text:
-        dispatcher = kernels.generated(text)
-    else:
-        module = tape if name.startswith("play") else synthesis if name.startswith("synthesise") else analysis
-        dispatcher = getattr(module, name)
-    signature = (int64,) * (1 if text else ADDRESSES[name]) + (getattr(types, dtype),)
+    from numba import int64, types
+
+    from . import analysis, synthesis, tape
+
+    module = tape if name.startswith("play") else synthesis if name.startswith("synthesise") else analysis
+    dispatcher = getattr(module, name)
+    signature = (int64,) * ADDRESSES[name] + (getattr(types, dtype),)
     dispatcher.compile(signature)
-    found = dispatcher.overloads[signature]
-    _, _, (machine_code, _) = found.library.serialize_using_object_code()
-    return bytes(found.fndesc.llvm_func_name.encode() + b"\0" + machine_code)
+    compiled = dispatcher.overloads[signature]
+    _, _, (machine_code, _) = compiled.library.serialize_using_object_code()
+    return bytes(compiled.fndesc.llvm_func_name.encode() + b"\0" + machine_code)
 
 
 def _compile_entry(dtype: str) -> bytes:
@@ -179,12 +186,12 @@ def _load(symbol: str, code: bytes) -> int:
 
 
 @cache
-def _fingerprint() -> str:
+def _fingerprint(sources: tuple[str, ...]) -> str:
     """Return a digest of the sources, of what compiles them, and of the processor."""
     import llvmlite.binding as llvm
 
     known = hashlib.sha256()
-    for name in SOURCES:
+    for name in sources:
         known.update((HERE / name).read_bytes())
     for package in ("numba", "llvmlite"):
         try:
@@ -206,7 +213,8 @@ def _folders() -> Iterator[Path]:
 
 
 def _name(name: str, dtype: str) -> str:
-    return f"{name}-{dtype}-{_fingerprint()}.bin"
+    sources = GENERATED_SOURCES if name.startswith(GENERATED) else SOURCES
+    return f"{name}-{dtype}-{_fingerprint(sources)}.bin"
 
 
 def _kept(name: str, dtype: str) -> bytes | None:
@@ -238,7 +246,7 @@ def _keep(name: str, dtype: str, code: bytes) -> None:
             with suppress(OSError):
                 os.unlink(temporary)
             continue
-        prefix = target.name[: -len(_fingerprint()) - len(".bin")]
+        prefix = target.name.rpartition("-")[0]
         for other in folder.glob(f"{prefix}*.bin"):
             with suppress(OSError):
                 if other.stat().st_mtime < target.stat().st_mtime - MONTH:

@@ -432,7 +432,11 @@ columns_join = {pairs: _columns(pairs, "join") for pairs in (1, 2)}
 
 
 def _add_difference(emit: Emitter, values: list[Any]) -> None:
-    """Add to a row a multiple of the difference of two rows."""
+    """Add to a row a multiple of the difference of two rows.
+
+    Products are rounded before they are added, as in the kernels that extend lines along the other axis, so
+    that results do not depend on the kernel, which the shape decides.
+    """
     target, plus, minus, count, factor = values
     if emit.integer:
         return  # (integers are lifted, and never extrapolated)
@@ -440,8 +444,8 @@ def _add_difference(emit: Emitter, values: list[Any]) -> None:
 
     def work(i: Any, lanes: int, vectors: int) -> None:
         total, high, low = (emit.load(row, i, lanes) for row in rows)
-        rise = emit.b.fsub(high, low)
-        emit.store(emit.add(total, emit.spread(factor, lanes), rise), rows[0], i, lanes)
+        product = emit.b.fmul(emit.spread(factor, lanes), emit.b.fsub(high, low))
+        emit.store(emit.b.fadd(total, product), rows[0], i, lanes)
 
     emit.over(count, work, 1, once=True)
 

@@ -57,9 +57,9 @@ class StepwisePass:
             self._step(number, parts)
         if line is None:
             target = x if x.flags.c_contiguous else np.empty(x.shape, x.dtype)
-            whole = target.reshape(self.outer, self.op.length, self.inner)
+            lines = target.reshape(self.outer, self.op.length, self.inner)
             for phase, part in enumerate(parts):
-                whole[:, phase::2] = part
+                lines[:, phase::2] = part
             if target is not x:
                 x[...] = target
             return

@@ -250,7 +250,7 @@ class GraphTasks:
         self.add((*node.reads, *node.writes), steps)
 
     def _copy(self, source: ArrayView, target: ArrayView) -> None:
-        self.add_pointwise(Pointwise((target,), (Load(source),)))
+        self._add_node(Pointwise((target,), (Load(source),)))
 
     def _add_stencil(self, node: Stencil) -> None:
         """Sum over all axes but the last two by steps of their own, then compute the values."""
@@ -473,7 +473,8 @@ class GraphTasks:
                 arrays.append((samples, *bands))
         self._add_levels(node.back, [one_item] * len(arrays), arrays)
         if parts is not None:
-            self.add_pointwise(_mean_of_shifts(node.samples, parts, axes, shifts))
+            # The mean of many shifts may have more loads than a kernel has arguments; NumPy computes it then.
+            self._add_node(_mean_of_shifts(node.samples, parts, axes, shifts))
 
     def _add_banded_inverse(self, node: Transform, level: Any, shifts: Sequence[tuple[int, ...]]) -> None:
         """Reconstruct all shifts of some rows in memory of the thread, and take their mean."""

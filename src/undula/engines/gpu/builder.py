@@ -91,9 +91,7 @@ class ProgramBuilder:
             planes.
         """
         self._colors, self._limits = colors, limits
-        order = list(range(len(tasks)))
-        if _band_dtype(list(bands.values())) not in INTEGERS:
-            order.sort(key=lambda k: tasks[k].axis)  # The order matters only where steps are rounded.
+        order = _order_of_axes(tasks, _band_dtype(list(bands.values())))
         place = [order.index(k) for k in range(len(order))]
         keys = ["".join(letters[k] for k in place) for letters in product("ad", repeat=len(order))]
         self._axes(back, x, [tasks[k] for k in order], [bands[key] for key in keys])
@@ -161,11 +159,11 @@ class ProgramBuilder:
 
     def in_one_pass(self, shape: Shape, tasks: Sequence[Task], dtype: str) -> bool:
         """Return whether a level over the last two axes is one pass, so that rows may be padded."""
+        ordered = [tasks[k] for k in _order_of_axes(tasks, dtype)]
         return (
-            len(tasks) == 2
-            and sorted(task.axis for task in tasks) == [len(shape) - 2, len(shape) - 1]
-            and all(task.op.method != "steps" for task in tasks)
-            and self.strategy.fits(sorted(tasks, key=lambda task: task.axis), dtype, self.target)
+            [task.axis for task in ordered] == [len(shape) - 2, len(shape) - 1]
+            and all(task.op.method != "steps" for task in ordered)
+            and self.strategy.fits(ordered, dtype, self.target)
         )
 
     def _fits_one_pass(self, x: ArrayView, tasks: Sequence[Task]) -> bool:
@@ -309,6 +307,12 @@ class ProgramBuilder:
             values += numbers
         groups = -(-count // kernel.items)
         self.launches.append(Launch(kernel, groups, (source.buffer, target.buffer), tuple(values)))
+
+
+def _order_of_axes(tasks: Sequence[Task], dtype: str) -> list[int]:
+    """Return the order in which the tasks of a level run; that matters only where steps are rounded."""
+    order = list(range(len(tasks)))
+    return order if dtype in INTEGERS else sorted(order, key=lambda k: tasks[k].axis)
 
 
 def _band_dtype(bands: Bands) -> str:

@@ -6,7 +6,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -122,9 +121,7 @@ class DeviceGraph:
         copy = self._copies.get(key)
         if copy is None:
             copy = engine.empty(x.shape, x.dtype, like)
-            buffer = engine.library.view(copy).buffer
-            target = SimpleNamespace(address=buffer) if isinstance(buffer, int) else buffer
-            engine.device.upload(x, target, engine.library.queue(like))
+            engine.device.upload(x, engine.library.view(copy).buffer, engine.library.queue(like))
             self._copies[key] = copy
             while len(self._copies) > MAX_COPIES:
                 self._copies.popitem(last=False)

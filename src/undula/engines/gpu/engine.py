@@ -449,10 +449,10 @@ def _library_engine(library: ArrayLibrary, device: Any) -> LibraryEngine:
 
 def device_engine(backend: str) -> DeviceEngine:
     """Return the engine of a device, such as ``cuda:1``; an error for engines on the host."""
-    found = engine(backend)
-    if not isinstance(found, DeviceEngine):
+    device_engine = engine(backend)
+    if not isinstance(device_engine, DeviceEngine):
         raise ArgumentError(f"backend {backend!r} is no device; expected 'cuda' or 'opencl'")
-    return found
+    return device_engine
 
 
 @lru_cache(maxsize=256)

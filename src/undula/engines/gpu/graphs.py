@@ -25,12 +25,15 @@ from ...lowering.graph import Buffer, Graph, Move, Node, Pointwise, Reduce, Sten
 from ..base import TransformOptions, UnfollowableStridesError
 from .builder import ProgramBuilder
 from .emit import Dialect, Kernel, reductions
-from .emit.parts import DTYPES, PartsKernel, PartsSpec, pattern_of
-from .emit.pointwise import ELEMENTS_PER_GROUP, emit_mean, emit_pointwise
+from .emit.parts import DTYPES, PartsKernel, PartsSpec, pattern_of, size_numbers
+from .emit.pointwise import elements_per_group, emit_mean, emit_pointwise
 from .emit.shifts import (
     BAND_COLUMNS,
     COLUMNS,
+    MARCHING_COLUMNS,
+    MARCHING_ITEMS,
     MAX_MARCHING_TAPS,
+    emit_marching_shifted,
     emit_marching_unshifted,
     emit_shifted,
     emit_unshifted,
@@ -39,7 +42,7 @@ from .emit.shifts import (
     unshifted_rows,
 )
 from .emit.stencils import (
-    MARCHING_ITEMS,
+    STENCIL_ITEMS,
     TileShape,
     emit_marching_stencil,
     emit_stencil,
@@ -159,8 +162,7 @@ class _GraphLowering:
         self.arena_memory, self.table_memory = Arena(), Tables()
         callers = [*graph.inputs, *graph.outputs]
         self.arena, self.tables = len(callers), len(callers) + 1
-        self.aliases = _copied_outputs(graph)
-        self.pitches = _row_pitches(graph, {*callers, *self.aliases})
+        self.pitches = _row_pitches(graph, set(callers))
         self.places: dict[str, tuple[int, int, int]] = {}  # buffer, byte, alignment
         self.layouts: dict[str, ArrayView] = {}
         for number, name in enumerate(callers):
@@ -180,10 +182,9 @@ class _GraphLowering:
         last: dict[str, int] = {}
         for number, node in enumerate(graph.nodes):
             for view in (*node.reads, *node.writes):
-                last[self.aliases.get(view.buffer, view.buffer)] = number
+                last[view.buffer] = number
                 if view.buffer in self.mirrored:
-                    source = self.mirrored[view.buffer].source.buffer
-                    last[self.aliases.get(source, source)] = number
+                    last[self.mirrored[view.buffer].source.buffer] = number
         for name, view in self.layouts.items():
             self._place(graph.buffers[name])
             self._copy(view, self.resolve(graph.buffers[name].view))
@@ -210,7 +211,7 @@ class _GraphLowering:
 
     def _place(self, buffer: Buffer) -> None:
         """Give a buffer a place in the arena, unless it has one."""
-        if buffer.name in self.places or buffer.name in self.aliases or buffer.name in self.mirrored:
+        if buffer.name in self.places or buffer.name in self.mirrored:
             return
         begin = self.arena_memory.take(self._bytes(buffer))
         self.places[buffer.name] = (self.arena, begin, 16)
@@ -221,7 +222,7 @@ class _GraphLowering:
 
     def resolve(self, view: ArrayView) -> ArrayView:
         """Return a view in numbered buffers."""
-        buffer, begin, alignment = self.places[self.aliases.get(view.buffer, view.buffer)]
+        buffer, begin, alignment = self.places[view.buffer]
         if view.buffer in self.pitches:
             padded = _with_pitch(view, *self.pitches[view.buffer])
             assert padded is not None
@@ -336,16 +337,28 @@ class _GraphLowering:
 
     def _pointwise(self, node: Pointwise) -> None:
         parts = [
-            self._part(view.shape, view, value)
-            for view, value in zip(node.results, node.values, strict=True)
-            if not (isinstance(value, Load) and self.aliases.get(value.view.buffer) == view.buffer)
+            self._part(view.shape, view, value) for view, value in zip(node.results, node.values, strict=True)
         ]
         self._pointwise_launches(parts)
 
     def _pointwise_launches(self, parts: Iterable[Part]) -> None:
         for group in grouped(part.merged() for part in parts if 0 not in part.sizes):
-            kernel = emit_pointwise(self._spec_of_group(group, "result"))
-            self._launch(kernel, [_flat_row(part) for part in group.parts])
+            kernel = emit_pointwise(self._guarded_spec(group, "result"))
+            self._launch(kernel, self._flat_rows(group))
+
+    def _guarded_spec(self, group: PartGroup, *others: str) -> PartsSpec:
+        """Return what a kernel on a group of parts computes, unless the guard of the stencil is zero."""
+        guard = "" if self.guard is None else self.guard.dtype
+        return replace(group.spec(self.dialect, *others), guard=guard)
+
+    def _flat_rows(self, group: PartGroup) -> list[PartRow]:
+        """Return the rows of parts whose places are counted in C order."""
+        rows = []
+        for part in group.parts:
+            count = math.prod(part.sizes)
+            groups = -(-count // elements_per_group(self.guard is not None))
+            rows.append(PartRow(groups, [count, *size_numbers(part.sizes)], part.arrays, part.constants))
+        return rows
 
     def _move(self, node: Move) -> None:
         if node.result.buffer in self.mirrored:
@@ -365,9 +378,6 @@ class _GraphLowering:
 
     # --- stencils ---------------------------------------------------------------------------------
 
-    def _spec_of_group(self, group: PartGroup, *others: str) -> PartsSpec:
-        return replace(group.spec(self.dialect, *others), guarded=self.guard is not None)
-
     def _stencil(self, node: Stencil) -> None:
         self.guard = None if node.guard is None else self.resolve(node.guard)
         self._sum_windows(node)
@@ -378,7 +388,9 @@ class _GraphLowering:
         weights = [taps[0] if len(taps) == 1 else 1.0 for taps in node.taps]
         active = [k - len(lengths) for k, n in enumerate(lengths) if n > 1]
         entries = list(zip(node.results, node.sources, node.values, strict=True))
-        if len(lengths) >= 2 and all(axis >= -2 for axis in active) and len(node.results[0].shape) >= 2:
+        # Windows that may be skipped are summed along lines, in fewer groups.
+        planar = len(lengths) >= 2 and all(axis >= -2 for axis in active) and len(node.results[0].shape) >= 2
+        if planar and self.guard is None:
             taps = (lengths[-2], lengths[-1])
             itemsize = max(view.itemsize for view in node.results)
             tile = tile_shape(taps, itemsize, self.limits.shared) if max(taps) <= MAX_TILE_TAPS else None
@@ -397,7 +409,7 @@ class _GraphLowering:
             self._march(parts, taps, scale)
             return
         for group in grouped(parts):
-            kernel = emit_stencil(self._spec_of_group(group, "result"), tile, boxes)
+            kernel = emit_stencil(group.spec(self.dialect, "result"), tile, boxes)
             rows = []
             for part in group.parts:
                 *outer, high, wide = part.sizes
@@ -410,7 +422,7 @@ class _GraphLowering:
 
     def _march(self, parts: list[Part], taps: tuple[int, int], scale: float) -> None:
         """Append launches of warps that go down strips of columns."""
-        width, warps = marching_width(taps), MARCHING_ITEMS // 32
+        width, warps = marching_width(taps), STENCIL_ITEMS // 32
 
         def tiles(part: Part, strip: int) -> tuple[int, int]:
             *_, high, wide = part.sizes
@@ -428,7 +440,7 @@ class _GraphLowering:
                 across, downwards = tiles(part, strip)
                 fields = [high, wide, across, across * downwards, strip, count, *outer]
                 rows.append(PartRow(-(-count // warps), fields, part.arrays, part.constants))
-            kernel = emit_marching_stencil(self._spec_of_group(group, "result"), taps)
+            kernel = emit_marching_stencil(group.spec(self.dialect, "result"), taps)
             self._launch(kernel, rows, [(self.tables, self._weights([scale], group.number))])
 
     def _weights(self, weights: Sequence[float], number: str) -> int:
@@ -466,10 +478,9 @@ class _GraphLowering:
 
     def _line_launches(self, parts: list[Part], axis: int, taps: Sequence[float]) -> None:
         for group in grouped(part.merged(0, -axis) for part in parts):
-            kernel = emit_pointwise(self._spec_of_group(group, "result", "source"), group.ndim + axis)
+            kernel = emit_pointwise(self._guarded_spec(group, "result", "source"), group.ndim + axis)
             start = self._weights(taps, group.number)
-            rows = [_flat_row(part) for part in group.parts]
-            self._launch(kernel, rows, [(self.tables, start)], [len(taps)])
+            self._launch(kernel, self._flat_rows(group), [(self.tables, start)], [len(taps)])
 
     # --- reductions -------------------------------------------------------------------------------
 
@@ -516,7 +527,7 @@ class _GraphLowering:
         rows = []
         for part, entry in zip(group.parts, entries, strict=True):
             count, chunk, chunks = self._chunks(part)
-            fields = [count, chunk, chunks, entry, 0, *part.sizes[1:]]
+            fields = [count, chunk, chunks, entry, 0, *size_numbers(part.sizes[1:])]
             rows.append(PartRow(chunks * part.sizes[0], fields, part.arrays, part.constants))
         return rows
 
@@ -576,7 +587,7 @@ class _GraphLowering:
         rows = []
         for part, count, size, entry in zip(group.parts, counts, padded, entries, strict=True):
             blocks = -(-size // block)
-            fields = [count, block, blocks, entry, size, *part.sizes[1:]]
+            fields = [count, block, blocks, entry, size, *size_numbers(part.sizes[1:])]
             rows.append(PartRow(blocks * part.sizes[0], fields, part.arrays, part.constants))
         self._launch(reductions.emit_keys(group.spec(self.dialect)), rows, extra)
         self._sort(group, padded, entries, extra)
@@ -669,9 +680,9 @@ class _GraphLowering:
         if rows is None or samples.strides[3] != 1 or any(each is None for each in strides):
             return False
         tile = rows, COLUMNS
-        if max(taps) <= MAX_MARCHING_TAPS:
+        if max(taps) <= MAX_MARCHING_TAPS and _band_reach(samples, bands) < NARROW:
             items, nodes, high, wide = samples.shape
-            tile = marching_tile(high, wide, items * nodes, self.limits.units)
+            tile = marching_tile(high, wide, items * nodes, self.limits.units, MARCHING_COLUMNS)
             kernel = emit_marching_unshifted(samples.dtype, taps, tile[0], self.dialect)
         else:
             kernel = emit_unshifted(samples.dtype, taps, rows, self.dialect)
@@ -686,9 +697,17 @@ class _GraphLowering:
         assert taps is not None
         assert rows is not None
         down, along = (BORDERS[mode] for mode in node.tree.spec.modes)
-        kernel = emit_shifted(source.dtype, taps, (down, along), rows, self.dialect)
+        tile = rows, BAND_COLUMNS
+        reach = max(_band_reach(source, bands), source.shape[2] * source.strides[2])
+        if max(taps) <= MAX_MARCHING_TAPS and reach < NARROW:
+            high, wide = bands[0].shape[2:]
+            planes = math.prod(source.shape[:2])
+            tile = marching_tile(high, wide, planes, self.limits.units, MARCHING_ITEMS)
+            kernel = emit_marching_shifted(source.dtype, taps, (down, along), tile[0], self.dialect)
+        else:
+            kernel = emit_shifted(source.dtype, taps, (down, along), rows, self.dialect)
         filters = [f for wavelet in node.tree.spec.wavelets for f in (wavelet.dec_lo, wavelet.dec_hi)]
-        self._shift_launch(kernel, filters, source, bands, (rows, BAND_COLUMNS), False)
+        self._shift_launch(kernel, filters, source, bands, tile, False)
 
     def _shift_launch(
         self,
@@ -772,8 +791,13 @@ class _GraphLowering:
         values = [count, nodes, parts.offset, result.offset, parts.strides[1], *result.strides[:2]]
         for numbers in zip(result.shape[2:], parts.strides[2:], result.strides[2:], strict=True):
             values += numbers
-        groups = -(-count // ELEMENTS_PER_GROUP)
+        groups = -(-count // elements_per_group(False))
         self.launches.append(Launch(kernel, groups, (parts.buffer, result.buffer), tuple(values)))
+
+
+def _band_reach(samples: ArrayView, bands: Sequence[ArrayView]) -> int:
+    """Return the number of elements between the first and the last coefficient of all shifts of an item."""
+    return max(4 * samples.shape[1] * view.strides[1] for view in bands)
 
 
 def _resized(stage: DeviceLevel, axis: int, length: int) -> DeviceLevel:
@@ -784,12 +808,6 @@ def _resized(stage: DeviceLevel, axis: int, length: int) -> DeviceLevel:
 
     shapes = {key: resized(shape) for key, shape in stage.shapes.items()}
     return replace(stage, shape=resized(stage.shape), shapes=shapes)
-
-
-def _flat_row(part: Part) -> PartRow:
-    """Return the row of a part whose places are counted in C order."""
-    count = math.prod(part.sizes)
-    return PartRow(-(-count // ELEMENTS_PER_GROUP), [count, *part.sizes], part.arrays, part.constants)
 
 
 def _running(counts: Sequence[int]) -> tuple[list[int], int]:
@@ -843,32 +861,3 @@ def _with_pitch(view: ArrayView, columns: int, pitch: int) -> ArrayView | None:
 def _check_dtype(dtype: str) -> None:
     if dtype not in DTYPES:
         raise ArgumentError(f"kernels cannot read or write arrays of dtype {dtype}; convert them on the host")
-
-
-def _copied_outputs(graph: Graph) -> dict[str, str]:
-    """Return for each buffer that is copied to an output, whole and in order, the output itself.
-
-    Arrays that are computed together with others stay beside them, so that one launch computes all.
-    """
-    aliases: dict[str, str] = {}
-    alone = {
-        view.buffer
-        for node in graph.nodes
-        for view in node.writes
-        if isinstance(node, Transform) or len(node.writes) == 1
-    }
-    for node in graph.nodes:
-        if not isinstance(node, Pointwise):
-            continue
-        for view, value in zip(node.results, node.values, strict=True):
-            if not (isinstance(value, Load) and not value.finer and view.buffer in graph.outputs):
-                continue
-            source, target = value.view, graph.buffers[view.buffer]
-            buffer = graph.buffers[source.buffer]
-            complete = math.prod(source.shape) == math.prod(buffer.shape) == math.prod(target.shape)
-            ordered = _is_contiguous(source) and _is_contiguous(view) and not (source.offset or view.offset)
-            inner = source.buffer in alone and source.buffer not in (*graph.inputs, *graph.outputs, *aliases)
-            shapes = [n for n in source.shape if n > 1] == [n for n in view.shape if n > 1]
-            if complete and ordered and inner and shapes and buffer.dtype == target.dtype:
-                aliases[source.buffer] = view.buffer
-    return aliases

@@ -177,8 +177,8 @@ def _shift_line(lengths: Mapping[int, int], odd: int, mode: str) -> Shift:
 
     def shift(part: Array, axis: int, source: int, target: int, exponent: int) -> Array:
         length = lengths[axis]
-        wanted = np.arange(target, length, 2) + (source - target) * odd + 2 * exponent
-        places = source_places(wanted, length, mode)
+        sources = np.arange(target, length, 2) + (source - target) * odd + 2 * exponent
+        places = source_places(sources, length, mode)
         if (places >= 0).all():
             return np.take(part, places // 2, axis)
         moved = np.zeros([places.size if k == axis else n for k, n in enumerate(part.shape)], part.dtype)
@@ -212,8 +212,8 @@ def _steps(wavelet: Wavelet, name: str | None, inverse: bool) -> Matrices:
     if name is None:
         chain = lifting(wavelet).inverse() if inverse else lifting(wavelet)
         return [step.matrix for step in chain.steps]
-    made = scheme(lifting(wavelet), name)
-    return [factor.matrix for factor in (made.inverse() if inverse else made).factors]
+    factorization = scheme(lifting(wavelet), name)
+    return [factor.matrix for factor in (factorization.inverse() if inverse else factorization).factors]
 
 
 def lwt(x: Array, wavelet: Wavelet, mode: str, axes: Sequence[int], name: str | None) -> Bands:
@@ -296,6 +296,8 @@ def _integer_steps(
 
 def _rounded(terms: Sequence[tuple[Any, Array]]) -> Array:
     """Return ⌊sum + ½⌋, with factors that are fractions over a power of two."""
-    made = rounding([value for value, _ in terms])
-    total = sum(whole * part.astype(np.int64) for whole, (_, part) in zip(made.weights, terms, strict=True))
-    return np.asarray((total + made.offset) >> made.shift)
+    rounded = rounding([value for value, _ in terms])
+    total = sum(
+        weight * part.astype(np.int64) for weight, (_, part) in zip(rounded.weights, terms, strict=True)
+    )
+    return np.asarray((total + rounded.offset) >> rounded.shift)

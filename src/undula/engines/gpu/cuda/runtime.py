@@ -91,7 +91,7 @@ class Memory:
             try:
                 self._device.activate()
                 self._device.driver.cuMemFreeAsync(address, self._stream)
-            except Exception:
+            except Exception:  # When Python exits, the driver may be gone, and with it the memory.
                 pass
 
 

@@ -38,6 +38,8 @@ class Dialect:
         the previous one. Empty if launches never overlap.
     half_value, value_half : str
         Bodies of the conversions from and to the bits of a half-precision number.
+    high_product : str
+        Expression for the upper half of the product of two unsigned integers of 32 bits.
     atomic_add : str
         Statement that adds to an integer in memory, with fields for its address and the value.
     float_bits, bits_float, double_bits, bits_double : str
@@ -62,6 +64,7 @@ class Dialect:
     wait_for_previous: str
     half_value: str
     value_half: str
+    high_product: str
     atomic_add: str
     float_bits: str
     bits_float: str
@@ -92,6 +95,7 @@ asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif""",
     half_value='float value; asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits)); return value;',
     value_half='unsigned short bits; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value)); return bits;',
+    high_product="__umulhi({}, {})",
     atomic_add="atomicAdd({address}, {value});",
     float_bits="__float_as_uint",
     bits_float="__uint_as_float",
@@ -126,6 +130,7 @@ if (size > 0x7f800000) return sign | 0x7e00;
 if (size >= 0x477ff000) return sign | 0x7c00;
 if (size < 0x38800000) return sign | (as_uint(as_float(size) + 0.5f) - 0x3f000000);
 return sign | (size - 0x38000000 + 0xfff + (size >> 13 & 1)) >> 13;""",
+    high_product="mul_hi({}, {})",
     atomic_add="atomic_add({address}, {value});",
     float_bits="as_uint",
     bits_float="as_float",

@@ -15,15 +15,51 @@ from .dialect import Dialect
 from .kernel import ELEMENTS, Kernel
 from .text import Text
 
-__all__ = ["DTYPES", "Access", "PartsKernel", "PartsSpec", "Pattern", "pattern_of"]
+__all__ = [
+    "DTYPES",
+    "Access",
+    "PartsKernel",
+    "PartsSpec",
+    "Pattern",
+    "divider",
+    "pattern_of",
+    "size_fields",
+    "size_numbers",
+]
 
 # C types of elements. Truth values are stored in bytes.
 DTYPES = {**ELEMENTS, "bool": "uchar", "uint32": "unsigned int", "int64": "long64", "uint64": "ulong64"}
 
-GUARD = ("const number", "guard")
+MIN_LAZY_LOADS = 2  # of a value that is computed only where it is needed
 
 # How an index along an axis becomes an offset, and the numbers that this needs.
 AXIS_FIELDS = {"none": (), "stride": ("step",), "finer": ("step", "shift", "last"), "places": ("places",)}
+
+
+def size_fields(axes: Sequence[int]) -> list[str]:
+    """Return the names of the numbers by which a place counted in C order becomes indices along axes."""
+    return [*(f"size{axis}" for axis in axes), *(f"divider{axis}" for axis in axes[1:])]
+
+
+def size_numbers(sizes: Sequence[int]) -> list[int]:
+    """Return the numbers for :func:`size_fields`, given the lengths of axes."""
+    return [*sizes, *map(divider, sizes[1:])]
+
+
+def divider(n: int) -> int:
+    """Return a factor below 2³² and, from bit 32 on, a shift: ``k // n == (2 * k * factor >> 32) >> shift``.
+
+    That holds for all k below 2³¹, and takes a few instructions where a division takes twenty.
+
+    Examples
+    --------
+    >>> factor, shift = divider(7) % 2**32, divider(7) >> 32
+    >>> all(2 * k * factor >> 32 + shift == k // 7 for k in (0, 6, 7, 2**31 - 2, 2**31 - 1))
+    True
+    """
+    n = max(1, n)
+    shift = (n - 1).bit_length()
+    return -(-(1 << shift + 31) // n) | shift << 32 if n < 2**31 else 0
 
 
 @dataclass(frozen=True)
@@ -42,15 +78,21 @@ class Pattern:
     steps: tuple[tuple[object, ...], ...]
     roots: tuple[int, ...]
 
-    def needed(self, roots: Iterable[int]) -> set[int]:
-        """Return all steps that some steps depend on, themselves included."""
+    def needed(self, roots: Iterable[int], without: tuple[int, int] | None = None) -> set[int]:
+        """Return all steps that some steps depend on, themselves included.
+
+        ``without`` is a step and the number of one of its arguments, which is left out.
+        """
         needed: set[int] = set()
         waiting = list(roots)
         while waiting:
             step = waiting.pop()
             if step not in needed:
                 needed.add(step)
-                waiting += self.arguments(step)
+                arguments = list(self.arguments(step))
+                if without is not None and step == without[0]:
+                    del arguments[without[1]]
+                waiting += arguments
         return needed
 
     def arguments(self, step: int) -> tuple[int, ...]:
@@ -139,8 +181,8 @@ class Access:
         if kind == "places":
             return f"(place)table[{self.name}_places{axis} + {index}]"
         if kind == "finer":
-            parent = f"({index} + {self.name}_shift{axis}) / 2"
-            return f"(place)min((int)({parent}), (int){self.name}_last{axis}) * {step}"
+            parent = f"((int){index} + (int){self.name}_shift{axis}) >> 1"
+            return f"(place)min({parent}, (int){self.name}_last{axis}) * {step}"
         return f"(place){index} * {step}"
 
     def element_expr(self, indices: dict[int, str]) -> str:
@@ -167,8 +209,8 @@ class PartsSpec:
     wide : bool
         Whether offsets within a part need 64 bits.
     dialect : Dialect
-    guarded : bool, default False
-        Whether the kernel does nothing if a further number, its *guard*, is zero.
+    guard : str, default ""
+        The dtype of a further number, the *guard*; the kernel does nothing if that is zero. Empty: no guard.
     """
 
     pattern: Pattern
@@ -178,7 +220,7 @@ class PartsSpec:
     constants: int
     wide: bool
     dialect: Dialect
-    guarded: bool = False
+    guard: str = ""
 
     def kernel(
         self,
@@ -189,8 +231,8 @@ class PartsSpec:
         integers: Sequence[str] = (),
     ) -> PartsKernel:
         """Return a kernel without text; the arguments are those of :class:`PartsKernel`."""
-        if self.guarded:
-            extra = [*extra, GUARD]
+        if self.guard:
+            extra = [*extra, (f"const {DTYPES[self.guard]}", "guard")]
         return PartsKernel(
             name,
             self.dialect,
@@ -293,8 +335,15 @@ class PartsKernel:
         return Kernel(self.name, str(self.text) + "\n", self.items, arrays, self.parameters)
 
     def emit_part(self) -> None:
-        """Append statements that find the part of the group and read its numbers."""
+        """Append statements that find the part of the group and read its numbers.
+
+        Groups whose guard is zero return at once. So kernels with guards must not have barriers: compilers of
+        OpenCL for CPUs need all items at each of them.
+        """
         text, dialect, row = self.text, self.dialect, self.row
+        if self.guarded:
+            text(*dialect.wait_for_previous.split("\n"))
+            text("if (guard[guard_start] == 0) return;")
         text(
             f"const int item = {dialect.item}, group = {dialect.group};",
             "table += table_start;",
@@ -308,20 +357,21 @@ class PartsKernel:
         for column, name in enumerate(row):
             if name.endswith("_start") or "_places" in name or name in ("entry", "padded"):
                 text(f"const {dialect.long} {name} = row[{column}];")
+            elif name.startswith("divider"):
+                text(f"const unsigned int {name} = (unsigned int)row[{column}];")
+                text(f"const int {name}_shift = (int)(row[{column}] >> 32);")
             elif column:
                 text(f"const place {name} = (place)row[{column}];")
         for k in range(self.constants):
             text(f"const number c{k} = constants[part * {self.constants} + {k}];")
         # Tables never change; all else is written by previous launches.
-        if dialect.wait_for_previous:
+        if dialect.wait_for_previous and not self.guarded:
             text(*dialect.wait_for_previous.split("\n"))
-        if self.guarded:
-            text("if (guard[guard_start] == 0) return;")
 
     @property
     def guarded(self) -> bool:
         """Whether the last further array is a guard; see :class:`PartsSpec`."""
-        return GUARD in self.extra
+        return any(name == "guard" for _, name in self.extra)
 
     def emit_pointers(self, outer: Sequence[str] = ()) -> None:
         """Append statements that move pointers to their first element, at indices along the first axes."""
@@ -339,8 +389,12 @@ class PartsKernel:
         indices: dict[int, str] = {}
         rest = value
         for axis in reversed(axes[1:]):
-            self.text(f"const {kind} i{axis} = {rest} % ({kind})size{axis};")
-            self.text(f"const {kind} rest{axis} = {rest} / ({kind})size{axis};")
+            quotient = f"{rest} / ({kind})size{axis}"
+            if kind == "unsigned int":
+                product = self.dialect.high_product.format(f"{rest} + {rest}", f"divider{axis}")
+                quotient = f"{product} >> divider{axis}_shift"
+            self.text(f"const {kind} rest{axis} = {quotient};")
+            self.text(f"const {kind} i{axis} = {rest} - rest{axis} * ({kind})size{axis};")
             indices[axis], rest = f"i{axis}", f"rest{axis}"
         if axes:
             indices[axes[0]] = rest
@@ -350,7 +404,10 @@ class PartsKernel:
 
     def load_expr(self, access: Access, indices: dict[int, str]) -> str:
         """Return a sample as a number, or as a condition."""
-        element = access.element_expr(indices)
+        return self.value_expr(access, access.element_expr(indices))
+
+    def value_expr(self, access: Access, element: str) -> str:
+        """Return an element of an array in memory as a number, or as a condition."""
         if access.dtype == "bool":
             return f"({element} != 0)"
         if access.dtype == "float16":
@@ -392,10 +449,15 @@ class PartsKernel:
         window : str
             Expression for the sum over a window.
         """
+        branches = self._lazy_branches(pattern, roots, names)
+        deferred = {step for _, steps in branches.values() for step in steps}
         for step in sorted(pattern.needed(roots)):
-            if step in names:
+            if step in names or step in deferred:
                 continue
             name, *arguments = pattern.steps[step]
+            if step in branches:
+                self._emit_choice(pattern, step, branches[step][0], indices, names, window)
+                continue
             if name == "constant":
                 names[step] = f"c{arguments[0]}"
                 continue
@@ -406,10 +468,70 @@ class PartsKernel:
             if name == "load":
                 value = self.load_expr(self.accesses[arguments[0]], indices)  # type: ignore[call-overload]
             else:
-                operation = OPERATIONS[name]  # type: ignore[index]
-                value = operation.c.format(*(names[k] for k in arguments))  # type: ignore[index]
+                value = self._operation_expr(pattern, step, names)
             names[step] = f"v{step}"
             self.text(f"const {'int' if condition else 'number'} v{step} = {value};")
+
+    def _operation_expr(self, pattern: Pattern, step: int, names: dict[int, str]) -> str:
+        """Return the value of an operation on steps that were computed before."""
+        name, arguments = pattern.steps[step][0], pattern.arguments(step)
+        if name == "divide" and pattern.steps[arguments[1]][0] == "sqrt":
+            # A single instruction on GPUs, where a root and a division are about ten each.
+            (square,) = pattern.arguments(arguments[1])
+            return f"({names[arguments[0]]} * rsqrt({names[square]}))"
+        return OPERATIONS[name].c.format(*(names[k] for k in arguments))  # type: ignore[index]
+
+    def _lazy_branches(
+        self, pattern: Pattern, roots: Iterable[int], names: dict[int, str]
+    ) -> dict[int, tuple[int, set[int]]]:
+        """Return for choices between two values the one that is computed only where it is needed.
+
+        Parameters
+        ----------
+        pattern : Pattern
+        roots : iterable of int
+        names : dict of int to str
+            Steps that were computed before.
+
+        Returns
+        -------
+        branches : dict
+            For the steps of choices, the number of the argument with several loads that nothing else needs,
+            and all steps that belong to it alone.
+        """
+        branches: dict[int, tuple[int, set[int]]] = {}
+        roots, hidden = list(roots), set(names)
+        for step in sorted(pattern.needed(roots), reverse=True):
+            if pattern.steps[step][0] != "where" or step in hidden:
+                continue
+            for argument in (1, 2):
+                steps = pattern.needed([pattern.arguments(step)[argument]])
+                steps -= pattern.needed(roots, without=(step, argument)) | names.keys()
+                if sum(pattern.steps[k][0] == "load" for k in steps) >= MIN_LAZY_LOADS:
+                    branches[step] = argument, steps
+                    hidden |= steps
+                    break
+        return branches
+
+    def _emit_choice(
+        self,
+        pattern: Pattern,
+        step: int,
+        lazy: int,
+        indices: dict[int, str],
+        names: dict[int, str],
+        window: str,
+    ) -> None:
+        """Append a choice between two values; that of argument ``lazy`` is computed in a branch."""
+        condition, *values = pattern.arguments(step)
+        kind = "int" if self._is_condition(pattern, step) else "number"
+        needed = names[condition] if lazy == 1 else f"!{names[condition]}"
+        self.text(f"{kind} v{step} = {names[values[2 - lazy]]};")
+        with self.text.block(f"if ({needed})"):
+            local = dict(names)
+            self.emit_steps(pattern, (values[lazy - 1],), indices, local, window)
+            self.text(f"v{step} = {local[values[lazy - 1]]};")
+        names[step] = f"v{step}"
 
     def _is_condition(self, pattern: Pattern, step: int) -> bool:
         name, *arguments = pattern.steps[step]

@@ -6,15 +6,20 @@ from itertools import product
 
 from .dialect import Dialect
 from .kernel import Kernel, emit_pointers
-from .parts import DTYPES, Access, PartsKernel, PartsSpec
+from .parts import DTYPES, Access, PartsKernel, PartsSpec, size_fields
 from .text import Text
 
-__all__ = ["ELEMENTS_PER_GROUP", "emit_mean", "emit_pointwise"]
+__all__ = ["elements_per_group", "emit_mean", "emit_pointwise"]
 
 ITEMS = 256
 ELEMENTS_PER_ITEM = 4
-ELEMENTS_PER_GROUP = ITEMS * ELEMENTS_PER_ITEM
+GUARDED_ELEMENTS_PER_ITEM = 64  # Fewer groups take less time if they have nothing to do.
 TAPS_PER_SUM = 64  # Long sums are split, which keeps them precise.
+
+
+def elements_per_group(guarded: bool) -> int:
+    """Return how many places a group of :func:`emit_pointwise` computes."""
+    return ITEMS * (GUARDED_ELEMENTS_PER_ITEM if guarded else ELEMENTS_PER_ITEM)
 
 
 def emit_pointwise(spec: PartsSpec, window_axis: int | None = None) -> PartsKernel:
@@ -29,7 +34,7 @@ def emit_pointwise(spec: PartsSpec, window_axis: int | None = None) -> PartsKern
     """
     axes, pattern, kind = range(spec.ndim), spec.pattern, spec.index
     result = next(access for access in spec.accesses if access.written)
-    fields = ["count", *(f"size{axis}" for axis in axes)]
+    fields = ["count", *size_fields(axes)]
     if window_axis is None:
         kernel = spec.kernel("pointwise", ITEMS, fields)
     else:
@@ -40,8 +45,10 @@ def emit_pointwise(spec: PartsSpec, window_axis: int | None = None) -> PartsKern
         kernel.emit_part()
         kernel.emit_pointers()
         names = kernel.emit_uniform(pattern, pattern.roots, axes)
-        with text.unrolled("j", ELEMENTS_PER_ITEM):
-            text(f"const {kind} k = ({kind})rank * {ELEMENTS_PER_GROUP} + j * {ITEMS} + item;")
+        elements = elements_per_group(bool(spec.guard))
+        text("#pragma unroll 4")
+        with text.block(f"for (int j = 0; j < {elements // ITEMS}; ++j)"):
+            text(f"const {kind} k = ({kind})rank * {elements} + j * {ITEMS} + item;")
             with text.block(f"if (k < ({kind})count)"):
                 indices = kernel.emit_indices("k", axes, kind)
                 if window_axis is not None:
@@ -70,7 +77,8 @@ def _emit_window(kernel: PartsKernel, source: Access, axis: int, indices: dict[i
             text("int p = begin + t;")
             with text.block("if (p < 0 || p >= n)"):
                 text("p %= 2 * n;", "p += p < 0 ? 2 * n : 0;", "p = p < n ? p : 2 * n - 1 - p;")
-            text(f"partial += weights[t] * source[base + (place)p * {step}];")
+            sample = kernel.value_expr(source, f"source[base + (place)p * {step}]")
+            text(f"partial += weights[t] * {sample};")
         text("window += partial;")
 
 
@@ -98,7 +106,7 @@ def emit_mean(dtype: str, axes: int, wide: bool, dialect: Dialect) -> Kernel:
         for axis in range(axes):
             text(f"const int n{axis} = (int)size{axis};")
         with text.unrolled("j", ELEMENTS_PER_ITEM):
-            begin = f"({kind}){dialect.group} * {ELEMENTS_PER_GROUP}"
+            begin = f"({kind}){dialect.group} * {elements_per_group(False)}"
             text(f"const {kind} k = {begin} + j * {ITEMS} + {dialect.item};")
             with text.block(f"if (k < ({kind})count)"):
                 rest = "k"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .dialect import Dialect
-from .parts import PartsKernel, PartsSpec
+from .parts import PartsKernel, PartsSpec, size_fields
 
 __all__ = [
     "BINS",
@@ -30,6 +30,7 @@ __all__ = [
 ITEMS = 256
 BINS = 2048  # of a histogram: one of all magnitudes, or those around two ranks
 STATE = 5  # numbers that are kept between passes: prefix and rank of both middle magnitudes, and the count
+LOADS_AT_ONCE = 4  # of an item, so that it waits for memory less often
 SORTED_AT_ONCE = 2048  # numbers that a group sorts in shared memory
 FOLDS = {"sum": "total + other", "max": "fmax(total, other)"}
 
@@ -49,17 +50,23 @@ def _source_kernel(
     spec: PartsSpec, name: str, extra: Sequence[tuple[str, str]], integers: Sequence[str] = ()
 ) -> PartsKernel:
     """Return a kernel on chunks of items, which are along the first axis."""
-    sizes = [f"size{axis}" for axis in range(1, spec.ndim)]
+    sizes = size_fields(range(1, spec.ndim))
     return spec.kernel(name, ITEMS, ["count", "chunk", "chunks", "entry", "padded", *sizes], extra, integers)
 
 
-def _loop_head(kernel: PartsKernel) -> str:
-    """Append the range of the group's chunk, and return the head of the loop over it."""
+def _emit_chunk(kernel: PartsKernel) -> str:
+    """Append the range of the group's chunk, and return the type of places in it."""
     kind = kernel.dialect.long if kernel.wide else "unsigned int"
     kernel.text(
         f"const {kind} begin = ({kind})(rank % (int)chunks) * ({kind})chunk;",
         f"const {kind} end = min(begin + ({kind})chunk, ({kind})count);",
     )
+    return kind
+
+
+def _loop_head(kernel: PartsKernel) -> str:
+    """Append the range of the group's chunk, and return the head of the loop over it."""
+    kind = _emit_chunk(kernel)
     return f"for ({kind} k = begin + item; k < end; k += {ITEMS})"
 
 
@@ -245,11 +252,20 @@ def emit_median_pass(first: bool, spec: PartsSpec) -> PartsKernel:
             _emit_state(kernel, key)
         names = kernel.emit_uniform(pattern, pattern.roots, range(1, spec.ndim))
         text(f"const number lowest = {names[limit]};")
-        head = _loop_head(kernel)
-        with text.block("if (counted)"), text.block(head):
-            value = _emit_source(kernel, spec, names, source)
-            text(f"const number magnitude = fabs({value});")
-            with text.block(f"if (magnitude > lowest && magnitude < {_infinity(dialect)})"):
+        kind = _emit_chunk(kernel)
+        stride = ITEMS * LOADS_AT_ONCE
+        with (
+            text.block("if (counted)"),
+            text.block(f"for ({kind} first = begin + item; first < end; first += {stride})"),
+        ):
+            text(f"number magnitudes[{LOADS_AT_ONCE}];")
+            with text.unrolled("j", LOADS_AT_ONCE):
+                text(f"const {kind} k = first + j * {ITEMS};", f"magnitudes[j] = {_infinity(dialect)};")
+                with text.block("if (k < end)"):
+                    text(f"magnitudes[j] = fabs({_emit_source(kernel, spec, names, source)});")
+            inside = f"magnitude > lowest && magnitude < {_infinity(dialect)}"
+            with text.unrolled("j", LOADS_AT_ONCE):
+                text("const number magnitude = magnitudes[j];", f"if (!({inside})) continue;")
                 text(f"const {key} magnitude_bits = {to_bits}(magnitude);")
                 add = dialect.atomic_add.format(address="&counts[%s]", value=1)
                 text(f"const {key} leading = {'0' if first else 'magnitude_bits >> (shift + bits)'};")

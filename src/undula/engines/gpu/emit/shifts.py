@@ -5,8 +5,8 @@ x[-1] stands for x[1]. Filters of L taps compute the coefficients
 
     low_s[k] = Σ f[m] · line_s[2k + 1 - m],   m = 0 … L - 1
 
-A group computes those of a tile for all shifts and bands: first along rows, into shared memory, then down
-columns. So samples are read once, or from a cache.
+A group computes those of a tile for all shifts and bands: first along rows, into shared memory or, for short
+filters, into registers, then down columns. So samples are read once, or from a cache.
 
 The inverse for all shifts is the mean of their reconstructions. A group computes a tile of it: sums along
 rows, over both shifts along them, go to shared memory, and sums down columns to the result. So every
@@ -31,7 +31,10 @@ from .text import Text
 __all__ = [
     "BAND_COLUMNS",
     "COLUMNS",
+    "MARCHING_COLUMNS",
+    "MARCHING_ITEMS",
     "MAX_MARCHING_TAPS",
+    "emit_marching_shifted",
     "emit_marching_unshifted",
     "emit_shifted",
     "emit_unshifted",
@@ -46,8 +49,8 @@ BAND_COLUMNS = 32  # of a tile of coefficients
 BANDS = ("aa", "ad", "da", "dd")
 MARCHING_ITEMS = 64
 MARCHING_COLUMNS = 2 * MARCHING_ITEMS
-MARCHING_ROWS = (64, 32, 16)
-MARCHING_GROUPS = 16  # for each unit of the device
+MARCHING_ROWS = (64, 32, 16, 8)
+MARCHING_GROUPS = 64  # for each unit of the device
 MAX_MARCHING_TAPS = 8  # Longer filters need too many registers.
 
 
@@ -120,20 +123,12 @@ def emit_shifted(
     depth, step = 2 * rows + down - 2, ITEMS // BAND_COLUMNS
     arrays, integers = _parameters(("x", "weights"), BANDS)
     _emit_types(text, dtype, dialect)
-    text(*FOLDS.format(function=dialect.function).split("\n"))
-    for border, axis in zip(borders, ("down", "along"), strict=True):
-        emit_border(text, dialect, border, f"border_{axis}")
-        with text.block(f"{dialect.function} int {axis}_place(int p, int n, int shift)"):
-            text(f"const int q = border_{axis}_place(p, n, 0) - shift;", "return q < 0 ? min(1, n - 1) : q;")
+    _emit_places(text, borders, dialect)
     with text.block(_head("shifted", arrays, integers, BANDS, dialect)):
         text(f"{dialect.shared_memory}number sums[4][{depth}][{BAND_COLUMNS}];")
         _emit_tile(text, dialect, BAND_COLUMNS, rows)
         text(f"const int column = item % {BAND_COLUMNS};")
-        for axis, length, start in (("down", down, 0), ("along", along, 2 * down)):
-            text(f"number {axis}_taps[2][{length}];")
-            with text.unrolled("m", length):
-                text(f"{axis}_taps[0][m] = weights[{start} + m];")
-                text(f"{axis}_taps[1][m] = weights[{start + length} + m];")
+        _emit_forward_taps(text, down, along)
         text(f"int places[2][{along}];")
         left = f"tile % across * {BAND_COLUMNS}"
         text(f"const int inside = 2 * ({left}) >= {along - 1} && 2 * ({left} + {BAND_COLUMNS}) <= columns;")
@@ -183,6 +178,106 @@ def emit_shifted(
             if not shift:
                 text(dialect.barrier)
     return Kernel("shifted", str(text) + "\n", ITEMS, arrays, integers)
+
+
+@lru_cache(maxsize=64)
+def emit_marching_shifted(
+    dtype: str, taps: tuple[int, int], borders: tuple[Border, Border], rows: int, dialect: Dialect
+) -> Kernel:
+    """Return the forward kernel for short filters; the arguments are those of :func:`emit_shifted`.
+
+    An item goes down a column of coefficients, which are at two columns of samples, and keeps the sums along
+    the last rows of samples in registers. Coefficients of shift 0 follow from an odd row and those before it,
+    and coefficients of shift 1 from an even row. Only at the ends of lines are the rows of both not the same,
+    so tiles there are computed in two passes. Places within an image and its coefficients have 31 bits.
+    """
+    text, long = Text(), dialect.long
+    down, along = taps
+    arrays, integers = _parameters(("x", "weights"), BANDS)
+    _emit_types(text, dtype, dialect)
+    _emit_places(text, borders, dialect)
+    with text.block(_head("marching_shifted", arrays, integers, BANDS, dialect, MARCHING_ITEMS)):
+        _emit_tile(text, dialect, MARCHING_ITEMS, rows)
+        text(f"const int last = min(first + {rows}, band_rows);")
+        _emit_forward_taps(text, down, along)
+        emit_pointers(text, dialect, ())
+        text("if (j >= band_columns) return;", f"int places[2][{along}];")
+        text(f"const int between = 2 * j >= {along - 1} && 2 * j + 1 < columns;")
+        with text.unrolled("m", along):
+            for moved in (0, 1):
+                place = f"along_place(2 * j + 1 - m, columns, {moved})"
+                text(f"places[{moved}][m] = between ? 2 * j + 1 - m - {moved} : {place};")
+        text("x += x_start + entity * x_item + node * x_node;")
+        for name in BANDS:
+            text(f"{name} += {name}_start + (entity * 4 * ({long})nodes + node) * {name}_plane + j;")
+        text(f"const int start = 2 * first - {down - 1};", f"number ring[4][{down}];")
+        with text.block("if (start >= 0 && 2 * last <= rows)"):
+            _emit_march(text, taps, "p", True, dialect)
+        with text.block("else"), text.block("for (int pass = 0; pass < 2; ++pass)"):
+            _emit_march(text, taps, "down_place(p, rows, pass)", False, dialect)
+    return Kernel("marching_shifted", str(text) + "\n", MARCHING_ITEMS, arrays, integers)
+
+
+def _emit_march(text: Text, taps: tuple[int, int], row: str, both: bool, dialect: Dialect) -> None:
+    """Append the way down a tile.
+
+    Parameters
+    ----------
+    text : Text
+    taps : (int, int)
+    row : str
+        The row of samples at place ``p`` of the line.
+    both : bool
+        Whether coefficients of both shifts down are computed, or those of shift ``pass``.
+    dialect : Dialect
+    """
+    down, along = taps
+    with text.block(f"for (int base = start; base < 2 * last; base += {down})"):
+        for t in range(down):
+            with text.block():
+                text(f"const int p = min(base + {t}, 2 * last - 1);")
+                text(f"{dialect.global_memory}const number *{dialect.restrict} line = x + {row} * x_row;")
+                for moved in (0, 1):
+                    text(f"number samples{moved}[{along}];")
+                    with text.unrolled("m", along):
+                        text(f"samples{moved}[m] = line[places[{moved}][m]];")
+                for moved, band in product((0, 1), repeat=2):
+                    terms = (f"along_taps[{band}][{m}] * samples{moved}[{m}]" for m in range(along))
+                    text(f"ring[{2 * moved + band}][{t}] = {' + '.join(terms)};")
+                if both or t % 2 == 0:
+                    with text.block(f"if (base + {t} >= 2 * first && base + {t} < 2 * last)"):
+                        shift = str(t % 2) if both else "pass"
+                        _emit_marching_coefficients(text, t, down, shift)
+
+
+def _emit_marching_coefficients(text: Text, t: int, down: int, shift: str) -> None:
+    """Append coefficients of one shift down, and both along, given the row at place ``t`` of the ring."""
+    for moved, band in product((0, 1), repeat=2):
+        for filtered, name in enumerate((BANDS[band], BANDS[2 + band])):
+            terms = (
+                f"down_taps[{filtered}][{m}] * ring[{2 * moved + band}][{(t - m) % down}]"
+                for m in range(down)
+            )
+            place = f"(2 * {shift} + {moved}) * nodes * (int){name}_plane + (p >> 1) * {name}_row"
+            text(f"{name}[{place}] = {' + '.join(terms)};")
+
+
+def _emit_places(text: Text, borders: tuple[Border, Border], dialect: Dialect) -> None:
+    """Append functions for the places of samples of shifted lines, down and along."""
+    text(*FOLDS.format(function=dialect.function).split("\n"))
+    for border, axis in zip(borders, ("down", "along"), strict=True):
+        emit_border(text, dialect, border, f"border_{axis}")
+        with text.block(f"{dialect.function} int {axis}_place(int p, int n, int shift)"):
+            text(f"const int q = border_{axis}_place(p, n, 0) - shift;", "return q < 0 ? min(1, n - 1) : q;")
+
+
+def _emit_forward_taps(text: Text, down: int, along: int) -> None:
+    """Append the weights of both filters of both axes."""
+    for axis, length, start in (("down", down, 0), ("along", along, 2 * down)):
+        text(f"number {axis}_taps[2][{length}];")
+        with text.unrolled("m", length):
+            text(f"{axis}_taps[0][m] = weights[{start} + m];")
+            text(f"{axis}_taps[1][m] = weights[{start + length} + m];")
 
 
 def _parameters(
@@ -290,13 +385,17 @@ def emit_unshifted(dtype: str, taps: tuple[int, int], rows: int, dialect: Dialec
     return Kernel("unshifted", str(text) + "\n", ITEMS, arrays, integers)
 
 
-def marching_tile(rows: int, columns: int, planes: int, units: int) -> tuple[int, int]:
-    """Return rows and columns of a tile of :func:`emit_marching_unshifted`, so that all units are busy."""
+def marching_tile(rows: int, columns: int, planes: int, units: int, width: int) -> tuple[int, int]:
+    """Return rows and columns of a tile for items that go down columns, so that all units are busy.
+
+    ``width`` is the number of columns of a group: ``MARCHING_COLUMNS`` samples, or ``MARCHING_ITEMS``
+    coefficients.
+    """
     height = MARCHING_ROWS[0]
     for height in MARCHING_ROWS:
-        if planes * (rows // height + 1) * (columns // MARCHING_COLUMNS + 1) >= MARCHING_GROUPS * units:
+        if planes * (rows // height + 1) * (columns // width + 1) >= MARCHING_GROUPS * units:
             break
-    return height, MARCHING_COLUMNS
+    return height, width
 
 
 @lru_cache(maxsize=64)
@@ -304,7 +403,7 @@ def emit_marching_unshifted(dtype: str, taps: tuple[int, int], rows: int, dialec
     """Return the kernel of the inverse for short filters; the arguments are those of :func:`emit_unshifted`.
 
     An item computes two columns, and goes down a tile by two rows at a time. It keeps the sums along the last
-    rows of coefficients in registers.
+    rows of coefficients in registers. Places within the coefficients of an image have 31 bits.
     """
     text = Text()
     down, along = taps
@@ -336,37 +435,49 @@ def emit_marching_unshifted(dtype: str, taps: tuple[int, int], rows: int, dialec
             )
         text(f"number z[2][2][{high + 1}][2];")
         text("x += x_start + entity * x_item + node * x_node + j;")
-        with text.block(f"for (int k = first / 2; 2 * (k - {high}) < end; ++k)"):
-            text("const int row = min(k, band_rows - 1);")
-            for shift, band in product((0, 1), repeat=2):
-                with text.block():
-                    _emit_marching_sums(text, shift, band, wide, dialect)
-                    with text.unrolled("t", high):
-                        for side in (0, 1):
-                            text(f"z[{shift}][{band}][t][{side}] = z[{shift}][{band}][t + 1][{side}];")
-                    for side, name in enumerate(("even", "odd")):
-                        mean = f"share{side} * {name}0 + rest{side} * {name}1"
-                        text(f"z[{shift}][{band}][{high}][{side}] = {mean};")
-            text(f"const int i = 2 * (k - {high});", "if (i < first) continue;")
-            for side in (0, 1):
-                with text.block(f"if (j + {side} < columns)"):
-                    _emit_column_sums(text, side, high, dialect)
+        for name in BANDS:
+            plane = f"(entity * 4 * ({dialect.long})nodes + node) * {name}_plane"
+            text(f"{name} += {name}_start + {plane} + pair;")
+        text(f"const int right = tile % across * {MARCHING_ITEMS} + {MARCHING_ITEMS + wide};")
+        # Only groups at the right border have coefficients that are repeated.
+        with text.block("if (right <= band_columns)"):
+            _emit_march_back(text, high, wide, True, dialect)
+        with text.block("else"):
+            _emit_march_back(text, high, wide, False, dialect)
     return Kernel("marching_unshifted", str(text) + "\n", MARCHING_ITEMS, arrays, tuple(integers))
 
 
-def _emit_marching_sums(text: Text, shift: int, band: int, wide: int, dialect: Dialect) -> None:
+def _emit_march_back(text: Text, high: int, wide: int, inside: bool, dialect: Dialect) -> None:
+    """Append the way down a tile of samples; all coefficients of a group exist if it is ``inside``."""
+    with text.block(f"for (int k = first / 2; 2 * (k - {high}) < end; ++k)"):
+        text("const int row = min(k, band_rows - 1);")
+        for shift, band in product((0, 1), repeat=2):
+            with text.block():
+                _emit_marching_sums(text, shift, band, wide, inside, dialect)
+                with text.unrolled("t", high):
+                    for side in (0, 1):
+                        text(f"z[{shift}][{band}][t][{side}] = z[{shift}][{band}][t + 1][{side}];")
+                for side, name in enumerate(("even", "odd")):
+                    mean = f"share{side} * {name}0 + rest{side} * {name}1"
+                    text(f"z[{shift}][{band}][{high}][{side}] = {mean};")
+        text(f"const int i = 2 * (k - {high});", "if (i < first) continue;")
+        for side in (0, 1):
+            with text.block(f"if (j + {side} < columns)"):
+                _emit_column_sums(text, side, high, dialect)
+
+
+def _emit_marching_sums(text: Text, shift: int, band: int, wide: int, inside: bool, dialect: Dialect) -> None:
     """Append sums along a row of coefficients: at both columns of an item, for both shifts along the row."""
-    long, last = dialect.long, 2 * wide - 1
+    last = 2 * wide - 1
     for moved in (0, 1):
         text(f"number even{moved} = 0, odd{moved} = 0;")
         for other, taps in enumerate("uv"):
             name = BANDS[2 * band + other]
-            at = f"((entity * 4 + {2 * shift + moved}) * ({long})nodes + node) * {name}_plane"
             with text.block():
-                start = f"{name} + {name}_start + {at} + ({long})row * {name}_row"
+                start = f"{name} + ({2 * shift + moved} * nodes * (int){name}_plane + row * {name}_row)"
                 text(f"{dialect.global_memory}const number *{dialect.restrict} p = {start};")
                 for t in range(wide + moved):
-                    text(f"const number c{t} = p[min(pair + {t}, band_columns - 1)];")
+                    text(f"const number c{t} = p[{t if inside else f'min({t}, band_columns - 1 - pair)'}];")
                     # The line of a shift begins one sample earlier: even samples are odd ones there.
                     if not moved:
                         text(f"even0 += c{t} * {taps}[{last - 1 - 2 * t}];")

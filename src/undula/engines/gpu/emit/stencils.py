@@ -17,7 +17,7 @@ from .parts import PartsKernel, PartsSpec
 from .text import Text
 
 __all__ = [
-    "MARCHING_ITEMS",
+    "STENCIL_ITEMS",
     "TileShape",
     "emit_marching_stencil",
     "emit_stencil",
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 ITEMS = 256
-MARCHING_ITEMS = 128
+STENCIL_ITEMS = 128
 LANES = 32
 MAX_MARCHING_TAPS = 17  # along each axis
 SEGMENT = 8  # Sums of neighbouring places that an item computes from the same samples.
@@ -186,14 +186,14 @@ def emit_marching_stencil(spec: PartsSpec, taps: tuple[int, int]) -> PartsKernel
     (down, along), width = taps, marching_width(taps)
     above, left = down // 2, along // 2
     fields = ["rows", "columns", "across", "tiles", "strip", "units", *(f"size{axis}" for axis in outer)]
-    kernel = spec.kernel("marching_stencil", MARCHING_ITEMS, fields, [("const number", "weights")])
+    kernel = spec.kernel("marching_stencil", STENCIL_ITEMS, fields, [("const number", "weights")])
     text = kernel.text
     kernel.emit_prelude()
     text(*FOLDS.format(function=dialect.function).split("\n")[6:])
     with text.block(kernel.head()):
         kernel.emit_part()
         text(
-            f"const int lane = item % {LANES}, unit = rank * {MARCHING_ITEMS // LANES} + item / {LANES};",
+            f"const int lane = item % {LANES}, unit = rank * {STENCIL_ITEMS // LANES} + item / {LANES};",
             "if (unit >= (int)units) return;",
             "const int in_plane = unit % (int)tiles, plane = unit / (int)tiles;",
             "const int first = in_plane / (int)across * (int)strip;",
@@ -204,33 +204,55 @@ def emit_marching_stencil(spec: PartsSpec, taps: tuple[int, int]) -> PartsKernel
             text(
                 f"const int source{k} = mirrored(column{k} - {left}, (int)columns, 2 * (int)columns - 1);",
                 f"const bool stored{k} = lane < {width // 2} && column{k} < (int)columns;",
+                f"const int place{k} = min(column{k}, (int)columns - 1);",
             )
         indices = kernel.emit_indices("plane", outer, "int")
         kernel.emit_pointers(list(indices.values()))
         names = kernel.emit_uniform(pattern, pattern.roots, (row_axis, column_axis))
-        text(f"number ring[2][{down}] = {{{{0}}}};", "const number scale = weights[0];")
+        # Sums of the last rows, and of pairs of rows, so that a sum down the columns is half as long.
+        text(f"number ring[2][{down}] = {{{{0}}}}, pairs[2][{down}] = {{{{0}}}};")
+        text(
+            "const number scale = weights[0];",
+            "const int row_end = 2 * (int)rows - 1;",
+            f"const bool inside = first >= {above} && end + {above + down} <= (int)rows;",
+        )
         with text.block(f"for (int base = first - {above}; base < end + {above}; base += {down})"):
             text(f"number fresh[2][{down}];")
-            with text.unrolled("t", down):
-                text("const int source_row = mirrored(base + t, (int)rows, 2 * (int)rows - 1);")
-                for k in (0, 1):
-                    with text.block():
-                        local = dict(names)
-                        places = {row_axis: "source_row", column_axis: f"source{k}"}
-                        kernel.emit_steps(pattern, (source,), places, local)
-                        text(f"fresh[{k}][t] = {local[source]};")
+            for head, row in (
+                ("if (inside)", "base + t"),
+                ("else", "mirrored(base + t, (int)rows, row_end)"),
+            ):
+                with text.block(head), text.unrolled("t", down):
+                    text(f"const int source_row = {row};")
+                    for k in (0, 1):
+                        with text.block():
+                            local = dict(names)
+                            places = {row_axis: "source_row", column_axis: f"source{k}"}
+                            kernel.emit_steps(pattern, (source,), places, local)
+                            text(f"fresh[{k}][t] = {local[source]};")
             with text.unrolled("t", down):
                 _emit_lane_sums(text, dialect.shuffle, left)
+                for k in (0, 1):
+                    text(f"pairs[{k}][t] = ring[{k}][t] + ring[{k}][(t + {down - 1}) % {down}];")
                 text(f"const int i{row_axis} = base + t - {above};")
                 with text.block(f"if (i{row_axis} >= first && i{row_axis} < end)"):
+                    # Both columns are computed without branches, one while the other waits.
+                    text("number value0, value1;")
                     for k in (0, 1):
-                        with text.block(f"if (stored{k})"):
-                            total = " + ".join(f"ring[{k}][{row}]" for row in range(down))
+                        with text.block():
+                            terms = [
+                                f"pairs[{k}][(t + {down - row}) % {down}]" for row in range(0, down - 1, 2)
+                            ]
+                            total = " + ".join([*terms, f"ring[{k}][(t + 1) % {down}]"])
                             text(f"const number window = ({total}) * scale;")
                             local = dict(names)
-                            places = {row_axis: f"i{row_axis}", column_axis: f"column{k}"}
+                            places = {row_axis: f"i{row_axis}", column_axis: f"place{k}"}
                             kernel.emit_steps(pattern, (value,), places, local, "window")
-                            kernel.emit_store(result, places, local[value])
+                            text(f"value{k} = {local[value]};")
+                    for k in (0, 1):
+                        with text.block(f"if (stored{k})"):
+                            places = {row_axis: f"i{row_axis}", column_axis: f"column{k}"}
+                            kernel.emit_store(result, places, f"value{k}")
     return kernel
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -56,7 +57,9 @@ class OpenCLDevice:
         with self._lock:
             if kernel.source not in self._functions:
                 try:
-                    built = cl.Program(self.context, kernel.source).build(devices=[self.handle])
+                    with warnings.catch_warnings():  # Compilers write logs for good kernels, too.
+                        warnings.simplefilter("ignore", cl.CompilerWarning)
+                        built = cl.Program(self.context, kernel.source).build(devices=[self.handle])
                 except cl.Error as error:
                     raise KernelError(kernel.name, kernel.source, str(error)) from error
                 self._functions[kernel.source] = built

@@ -1,0 +1,158 @@
+"""Arrays in chunks, and which parts of which chunks the window of a block consists of."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...lowering.windows import Interval
+from .blocks import ChunkPart, Rims, Slices, WindowPieces
+
+__all__ = ["ChunkReader", "ChunkedArray", "Key", "named"]
+
+Key = tuple[Hashable, ...]
+
+# Of a chunk, a part up to this share is cut out by a task of its own, so that the chunk need not be sent.
+MAX_RIM_SHARE = 0.25
+
+
+def named(name: str, kind: str) -> str:
+    """Return the name of tasks of another kind, before the hash, as dashboards show what stands before that.
+
+    Examples
+    --------
+    >>> named("undula-forward-0f1e-2", "rims")
+    'undula-forward-rims-0f1e-2'
+    """
+    library, action, *rest = name.split("-")
+    return "-".join((library, action, kind, *rest))
+
+
+@dataclass(frozen=True)
+class ChunkedArray:
+    """An array whose chunks are results of tasks.
+
+    Parameters
+    ----------
+    name : str
+        Tasks have the keys ``(name, *numbers)``.
+    boundaries : tuple of tuple of int
+        Along each axis, where chunks begin, and the end of the last one.
+    dtype : dtype
+    item : int or None
+        The number of the chunk, if tasks return tuples.
+    """
+
+    name: str
+    boundaries: tuple[tuple[int, ...], ...]
+    dtype: np.dtype[Any]
+    item: int | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array."""
+        return tuple(places[-1] for places in self.boundaries)
+
+    @property
+    def chunks(self) -> tuple[tuple[int, ...], ...]:
+        """The sizes of the chunks along each axis."""
+        return tuple(tuple(stop - start for start, stop in pairwise(places)) for places in self.boundaries)
+
+
+class _AxisPiece(NamedTuple):
+    """A part of a chunk along one axis, and where it belongs in the window."""
+
+    chunk: int
+    start: int
+    stop: int
+    target: int
+
+
+def _axis_pieces(places: Sequence[int], segments: Sequence[Interval]) -> list[_AxisPiece]:
+    """Return the parts of chunks that segments of a line consist of."""
+    pieces, target = [], 0
+    for start, stop in segments:
+        while start < stop:
+            chunk = bisect_right(places, start) - 1
+            end = min(stop, places[chunk + 1])
+            pieces.append(_AxisPiece(chunk, start - places[chunk], end - places[chunk], target))
+            target += end - start
+            start = end
+    return pieces
+
+
+class ChunkReader:
+    """What the blocks of a stage read of an array in chunks.
+
+    Blocks that need a small part of a chunk get it from a task that cuts out all such parts of the chunk.
+
+    Attributes
+    ----------
+    rim_tasks : dict
+        The tasks that cut out parts of chunks, by key; complete after all windows are known.
+    """
+
+    def __init__(self, array: ChunkedArray, name: str) -> None:
+        self.array, self.rims_name = array, named(name, "rims")
+        self._rims: dict[tuple[int, ...], dict[tuple[Interval, ...], int]] = {}
+        self._chunks = array.chunks
+
+    def window(self, segments: Sequence[Sequence[Interval]], keys: dict[Key, int]) -> WindowPieces:
+        """Return a window of the array.
+
+        Parameters
+        ----------
+        segments : sequence of sequence of (int, int)
+            The parts of the array that it consists of, along each axis.
+        keys : dict
+            The keys that the task depends on, numbered; those of the window are added.
+        """
+        along = [
+            _axis_pieces(places, parts) for places, parts in zip(self.array.boundaries, segments, strict=True)
+        ]
+        pieces = []
+        for parts in product(*along):
+            chunk = tuple(part.chunk for part in parts)
+            target = tuple(slice(part.target, part.target + part.stop - part.start) for part in parts)
+            inner = tuple((part.start, part.stop) for part in parts)
+            size = prod(self._chunks[axis][number] for axis, number in enumerate(chunk))
+            count = prod(stop - start for start, stop in inner)
+            if count <= MAX_RIM_SHARE * size:
+                rims = self._rims.setdefault(chunk, {})
+                number = rims.setdefault(inner, len(rims))
+                key: Key = (self.rims_name, *chunk)
+                pieces.append(ChunkPart(keys.setdefault(key, len(keys)), number, None, target))
+            else:
+                complete = count == size
+                key = (self.array.name, *chunk)
+                pieces.append(
+                    ChunkPart(
+                        keys.setdefault(key, len(keys)),
+                        self.array.item,
+                        None if complete else _slices(inner),
+                        target,
+                    )
+                )
+        shape = tuple(sum(stop - start for start, stop in parts) for parts in segments)
+        return WindowPieces(shape, tuple(pieces))
+
+    @property
+    def rim_tasks(self) -> dict[Key, Any]:
+        """The tasks that cut out parts of chunks."""
+        return {
+            (self.rims_name, *chunk): (
+                Rims(self.array.item, tuple(map(_slices, parts))),
+                (self.array.name, *chunk),
+            )
+            for chunk, parts in self._rims.items()
+        }
+
+
+def _slices(intervals: Sequence[Interval]) -> Slices:
+    return tuple(slice(start, stop) for start, stop in intervals)
