@@ -279,7 +279,7 @@ def test_json_reports(capsys: pytest.CaptureFixture[str]) -> None:
         ("info empty.png", "empty"),
         ("info text.png", "no file format"),
         ("accept none.mp4", "such file"),
-        ("example x.dcm", "an image or a video"),
+        ("example x.dcm", "an image, a video or a Zarr array"),
         ("filter noisy.png x.png -S soft:20 --save noisy.png", "is an input"),
         ("transform noisy.png x.npz --picture noisy.png", "is an input"),
         ("compare noisy.png kept.png --difference kept.png", "is an input"),

@@ -53,6 +53,13 @@ def test_lines_that_cannot_be_parsed(line: str, capsys: pytest.CaptureFixture[st
         ("denoise in.png", "expected an input and an output"),
         ("denoise in.png x.png --method none", "unknown method 'none'"),
         ("filter in.png x.png", "expected either stages"),
+        ("filter in.png x.png -p []", "a pipeline must be a JSON object"),
+        ("filter in.png x.png -S soft:20 --level 100", "level must be an integer from 0 to 64; got 100"),
+        ("filter in.png x.png -S soft:20 --save none/chain.json", "cannot write none/chain.json"),
+        ("denoise in.png x.png --frames 3", "--frames applies to video only; in.png is an image"),
+        ("denoise in.png x.png --codec ffv1", "--codec applies to video only; in.png is an image"),
+        ("denoise in.png x.png --no-audio", "--no-audio applies to video only; in.png is an image"),
+        ("denoise in.png arrays.npz -o y --quality 3", "--quality applies to video only"),
         ("filter in.png x.png -S none:1", "unknown stage 'none'"),
         ("compare in.png folder", "cannot read folder"),
         ("transform folder x.npz", "cannot read folder"),
@@ -85,6 +92,7 @@ def test_errors_are_one_line(line: str, message: str, capsys: pytest.CaptureFixt
         "denoise in.png x.png --max-pixels 0",
         "denoise in.png x.png --over-time -1",
         "denoise in.png x.png --quality -1",
+        "filter in.png x.png -S soft:20 --shifts -1",
         "accept --frames 0",
         "transform in.png x.npz --level -1",
     ],
@@ -92,6 +100,19 @@ def test_errors_are_one_line(line: str, message: str, capsys: pytest.CaptureFixt
 def test_numbers_out_of_range_are_usage_errors(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(line) == 2
     assert f"Invalid value for '{line.split()[-2]}'" in capsys.readouterr().err.replace("' / '-l", "")
+
+
+def test_options_replace_those_of_a_pipeline() -> None:
+    image = np.random.default_rng(0).integers(0, 256, (64, 64)).astype("u1")
+    io.write("in.png", image)
+    undula.Pipeline("haar", 1, ["shrink"], mode="zero").save("chain.json")
+    for options, expected in (
+        ("--wavelet db3", undula.Pipeline("db3", 1, ["shrink"], mode="zero")),
+        ("--level 2 --shifts 1", undula.Pipeline("haar", 2, ["shrink"], mode="zero", invariant=1)),
+    ):
+        assert call(f"filter in.png x.png -y -p chain.json {options} --save saved.json") == 0
+        np.testing.assert_array_equal(io.read("x.png").pixels, expected(image))
+        assert undula.Pipeline.load("saved.json") == expected
 
 
 def test_compare_uses_the_given_level(capsys: pytest.CaptureFixture[str]) -> None:

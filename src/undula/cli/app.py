@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from ..errors import UndulaError
-from . import coefficients, experiments, filtering, inspection, samples, speed, studio
+from . import coefficients, experiments, filtering, inspection, samples, speed, studio, zarr_stores
 from .common import PANELS, app
 from .screen import error_text, print_error, print_json
 
@@ -26,6 +26,7 @@ __all__ = [
     "samples",
     "speed",
     "studio",
+    "zarr_stores",
 ]
 
 # Base class of usage errors. Some versions of Typer use Click's, others have a copy of their own.
@@ -42,7 +43,7 @@ def _interrupt(number: int, frame: Any) -> None:
 def run(arguments: list[str] | None = None) -> int:
     """Run a command, print errors as one line, and return the exit status."""
     # These libraries log what they also raise, and an error is reported in one line.
-    for name in ("tifffile", "pydicom", "libav"):
+    for name in ("tifffile", "pydicom", "libav", "distributed"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
     with suppress(ValueError):  # Only the main thread can set signal handlers.
@@ -61,6 +62,9 @@ def run(arguments: list[str] | None = None) -> int:
         return 2
     except typer.Abort:
         raise KeyboardInterrupt from None
+    except zarr_stores.InterruptedWorkError as error:
+        print_error(str(error))
+        return 130
     except BrokenPipeError:
         sys.stderr.close()
         return 1

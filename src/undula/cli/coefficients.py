@@ -11,18 +11,23 @@ from typer import Argument, Option
 
 import undula
 
-from .. import io, measures
+from .. import io, measures, stores
 from ..errors import ArgumentError, FileError, UndulaError
 from ..filters import picture
 from ..io.files import atomic_write, check_size, detect_kind
 from ..io.limits import check_arrays
 from .common import (
+    Axes,
     Image,
     Json,
     Level,
     MaxPixels,
     Overwrite,
+    Quiet,
+    Resume,
+    Scheduler,
     Wavelet,
+    Workers,
     app,
     check_finite,
     similarity_text,
@@ -31,6 +36,7 @@ from .common import (
 from .jobs import output_path, read_image
 from .outputs import PIPE, check_outputs
 from .screen import print_json, print_output, print_text
+from .zarr_stores import check_zarr_target, is_zarr, refuse_store_options, store_work
 
 PANEL = "Transforms"
 
@@ -38,7 +44,10 @@ PANEL = "Transforms"
 @app.command(rich_help_panel=PANEL)
 def transform(
     source: Image,
-    target: Annotated[Path, Argument(metavar="COEFFICIENTS", help="The .npz file to write.")],
+    target: Annotated[
+        Path,
+        Argument(metavar="COEFFICIENTS", help="The .npz file to write; for a Zarr array, a Zarr store."),
+    ],
     wavelet: Wavelet = "cdf97",
     level: Level = 3,
     mode: Annotated[
@@ -50,11 +59,40 @@ def transform(
     overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
+    quiet: Quiet = False,
+    axes: Axes = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
+    resume: Resume = True,
 ) -> None:
     """Write the wavelet coefficients of an image to a file, and optionally show them as a pyramid.
 
+    Those of a Zarr array are written to a Zarr store, region by region.
+
     Example: `undula example photo.png && undula transform photo.png coeffs.npz --picture pyramid.png`
     """
+    if is_zarr(source):
+        if show is not None:
+            raise ArgumentError(f"--picture applies to images only; {source} is a Zarr store")
+        check_zarr_target(source, target)
+        with store_work(target, quiet or json_) as progress:
+            stores.transform(
+                source,
+                target,
+                wavelet,
+                mode,
+                level,
+                axes,
+                scheduler=scheduler,
+                workers=workers,
+                overwrite=overwrite,
+                resume=resume,
+                progress=progress,
+            )
+        if json_ or not quiet:
+            print_output(target, json_, wavelet=undula.Wavelet(wavelet).name, mode=mode, level=level)
+        return
+    refuse_store_options(source, scheduler, workers, axes)
     check_outputs(target, show, overwrite=overwrite, inputs=[source])
     if target.suffix.lower() != ".npz":
         raise FileError(f"coefficients are written as .npz, got {target.name!r}")
@@ -80,23 +118,45 @@ def transform(
         approximation, *details = undula.wavedecn(brightness, wavelet, mode, level)
         pyramid = [{key: band[None] for key, band in part.items()} for part in reversed(details)]
         io.write(show, picture(approximation[None], pyramid, brightness.shape)[0])
-    print_output(target, json_, **header, bands={key: list(band.shape) for key, band in bands.items()})
+    if json_ or not quiet:
+        print_output(target, json_, **header, bands={key: list(band.shape) for key, band in bands.items()})
 
 
 @app.command(rich_help_panel=PANEL)
 def inverse(
     source: Annotated[
-        Path, Argument(metavar="COEFFICIENTS", help="An .npz file written by undula transform.")
+        Path,
+        Argument(metavar="COEFFICIENTS", help="An .npz file or Zarr store written by undula transform."),
     ],
-    target: Annotated[Path, Argument(metavar="OUTPUT", help="The image file to write.")],
+    target: Annotated[Path, Argument(metavar="OUTPUT", help="The image file or Zarr array to write.")],
     overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
+    quiet: Quiet = False,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
+    resume: Resume = True,
 ) -> None:
-    """Reconstruct an image from its wavelet coefficients.
+    """Reconstruct an image, or a Zarr array, from its wavelet coefficients.
 
     Example: `undula example photo.png && undula transform photo.png c.npz && undula inverse c.npz back.png`
     """
+    if is_zarr(source):
+        check_zarr_target(source, target)
+        with store_work(target, quiet or json_) as progress:
+            stores.inverse(
+                source,
+                target,
+                scheduler=scheduler,
+                workers=workers,
+                overwrite=overwrite,
+                resume=resume,
+                progress=progress,
+            )
+        if json_ or not quiet:
+            print_output(target, json_)
+        return
+    refuse_store_options(source, scheduler, workers)
     if detect_kind(source) != "npz":
         raise FileError(f"{source} is not a file of coefficients; write one with `undula transform`")
     check_outputs(target, overwrite=overwrite, inputs=[source])
@@ -124,7 +184,8 @@ def inverse(
     except Exception as error:  # A damaged archive may raise anything.
         raise FileError(f"cannot read {source}: {' '.join(str(error).split())[:120]}") from None
     io.write(target, io.Picture(to_dtype(pixels, dtype), channels=channels))
-    print_output(target, json_, shape=list(pixels.shape))
+    if json_ or not quiet:
+        print_output(target, json_, shape=list(pixels.shape))
 
 
 @app.command(rich_help_panel=PANEL)

@@ -44,7 +44,7 @@ Image = Annotated[str, Argument(metavar="IMAGE", help="An image file, or - for s
 Json = Annotated[bool, Option("--json", help="Print a report as JSON.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print errors only.")]
 Backend = Annotated[
-    str, Option("--backend", help="Backend: auto, cpu, cuda, opencl, or a device such as cuda:1.")
+    str, Option("--backend", help="Backend: auto, cpu, reference, cuda, opencl, or a device such as cuda:1.")
 ]
 MaxPixels = Annotated[
     int | None,
@@ -57,6 +57,42 @@ LEVEL_HELP = "Number of decomposition levels."
 Level = Annotated[int, Option("--level", "-l", min=0, help=LEVEL_HELP)]
 AutoLevel = Annotated[
     int | None, Option("--level", "-l", min=0, help=LEVEL_HELP, show_default="depends on the image size")
+]
+CLUSTER = "Zarr and clusters"
+Scheduler = Annotated[
+    str | None,
+    Option(
+        "--scheduler",
+        help="Address of the scheduler of a Dask cluster, such as tcp://10.0.0.1:8786.",
+        rich_help_panel=CLUSTER,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    Option(
+        "--workers",
+        min=1,
+        help="Number of processes to start on this machine.",
+        show_default="threads of this process",
+        rich_help_panel=CLUSTER,
+    ),
+]
+Resume = Annotated[
+    bool,
+    Option(
+        "--resume/--no-resume",
+        help="Continue an interrupted run with the same options, or begin again.",
+        rich_help_panel=CLUSTER,
+    ),
+]
+Axes = Annotated[
+    str | None,
+    Option(
+        "--axes",
+        help="Axes of a Zarr array, by number or name, such as z,y,x.",
+        show_default="all in space",
+        rich_help_panel=CLUSTER,
+    ),
 ]
 WAVELET_HELP = "Name of a wavelet; undula info --wavelets lists them."
 Wavelet = Annotated[str, Option("--wavelet", "-w", help=WAVELET_HELP)]

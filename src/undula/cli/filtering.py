@@ -7,9 +7,10 @@ share are those of :func:`filter_files`, which does the work.
 from __future__ import annotations
 
 import inspect
+import os
 import time
 from collections.abc import Callable
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, fields, replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
@@ -21,10 +22,22 @@ from ..errors import ArgumentError
 from ..filters import Pipeline
 from ..filters.verbs import SHIFTS_HELP, VERBS, Verb, VerbOption
 from ..filters.words import parse_stage
-from ..io.files import atomic_write
+from ..io.files import atomic_write, check_writable
 from ..io.filtering import Encoding
-from .common import WAVELET_HELP, Backend, Json, Level, MaxPixels, Overwrite, Quiet, Wavelet, app
-from .jobs import FilterOptions, find_jobs, run_jobs
+from .common import (
+    LEVEL_HELP,
+    WAVELET_HELP,
+    Backend,
+    Json,
+    MaxPixels,
+    Overwrite,
+    Quiet,
+    Resume,
+    Scheduler,
+    Workers,
+    app,
+)
+from .jobs import FilterOptions, find_jobs, refuse_video_options, run_jobs
 from .outputs import PIPE, check_outputs
 from .screen import print_error, print_json, print_text
 
@@ -64,7 +77,7 @@ def filter_files(
         list[str],
         Argument(
             metavar="PATH",
-            help="An input file and an output file; with --output, any number of input files and folders."
+            help="An input and an output: files, folders or Zarr stores; with --output, any number of inputs."
             " A - stands for standard input or output.",
         ),
     ],
@@ -98,6 +111,9 @@ def filter_files(
         ),
     ] = False,
     frames: Annotated[int | None, VideoOption("--frames", min=1, help="Stop after this many frames.")] = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
+    resume: Resume = True,
 ) -> None:
     """Filter files, and print a report."""
     start = time.perf_counter()
@@ -108,10 +124,23 @@ def filter_files(
         inputs = [*(job.source for job in jobs), *pipeline_inputs]
         check_outputs(save_path, overwrite=overwrite, inputs=inputs)
         check_outputs(*(job.target for job in jobs), save_path, overwrite=True, inputs=pipeline_inputs)
+        command_filter.make(False).to_json()  # Not every pipeline can be written.
+        check_writable(save_path)
     encoding = Encoding(
         command_filter.over_time, quality, codec, preset, not no_audio, frames, luma=command_filter.luma
     )
-    options = FilterOptions(backend, max_pixels, overwrite, quiet or json_, encoding, command_filter.sigma)
+    refuse_video_options(jobs, encoding)
+    options = FilterOptions(
+        backend,
+        max_pixels,
+        overwrite,
+        quiet or json_,
+        encoding,
+        command_filter.sigma,
+        scheduler,
+        workers,
+        resume,
+    )
     to_pipe = any(str(job.target) == PIPE for job in jobs)
     results, errors = run_jobs(jobs, command_filter.make, options, collect=json_ and not to_pipe)
     if save_path is not None and results:
@@ -239,6 +268,15 @@ for _name, _verb in VERBS.items():
     verb_command(_name, _verb)
 
 
+def _is_json(text: str) -> bool:
+    """Return whether a text is JSON rather than the path of a file, which may begin with a bracket."""
+    return text.lstrip().startswith("{") or (text.lstrip().startswith("[") and not os.path.exists(text))
+
+
+def _default_of_stages(default: str) -> str:
+    return f"{default}, or that of --pipeline"
+
+
 @filter_command
 def filter_(
     stage: Annotated[
@@ -256,12 +294,21 @@ def filter_(
     save: Annotated[
         Path | None, Option("--save", help="Write the pipeline to a JSON file, for --pipeline.")
     ] = None,
-    wavelet: Wavelet = "cdf97",
-    level: Level = 3,
-    shifts: Annotated[int, Option("--shifts", help=SHIFTS_HELP)] = 0,
+    wavelet: Annotated[
+        str | None, Option("--wavelet", "-w", help=WAVELET_HELP, show_default=_default_of_stages("cdf97"))
+    ] = None,
+    level: Annotated[
+        int | None,
+        Option("--level", "-l", min=0, help=LEVEL_HELP, show_default=_default_of_stages("3")),
+    ] = None,
+    shifts: Annotated[
+        int | None, Option("--shifts", min=0, help=SHIFTS_HELP, show_default=_default_of_stages("0"))
+    ] = None,
     over_time: OverTime = 0,
 ) -> CommandFilter:
     """Apply a pipeline of stages, given as options or read from a file.
+
+    The options `--wavelet`, `--level` and `--shifts` replace those of a pipeline that is read.
 
     The spatial stages `blur`, `unsharp`, `laplace` and `diagonal` accept a place: `blur:1@image` (the
     default) filters the image before it is decomposed, `@approximation` the approximation of every level,
@@ -274,10 +321,12 @@ def filter_(
     load_path = None
     if pipeline_text is None:
         stages = [parse_stage(text) for text in stage or []]
-        pipeline = Pipeline(wavelet, level, stages, invariant=shifts)
-    elif pipeline_text.lstrip().startswith("{"):
+        pipeline = Pipeline("cdf97", 3, stages)
+    elif _is_json(pipeline_text):
         pipeline = Pipeline.from_json(pipeline_text)
     else:
         load_path = Path(pipeline_text)
         pipeline = Pipeline.load(load_path)
+    changes: dict[str, Any] = {"wavelet": wavelet, "level": level, "invariant": shifts}
+    pipeline = replace(pipeline, **{name: value for name, value in changes.items() if value is not None})
     return CommandFilter(lambda is_video: pipeline, over_time=over_time, save_path=save, load_path=load_path)

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .. import io
-from ..errors import ArgumentError, FileError, UndulaError
+from ..errors import ArgumentError, FileError, SchedulerError, UndulaError
 from ..io.files import IMAGES, VIDEOS, detect_kind, output_kind
 from ..io.filtering import Encoding, Filter, filter_picture, filter_video
+from ..stores.partial import is_store
+from ..stores.running import TaskRunner, task_runner
 from .outputs import PIPE, check_outputs, identity
 from .screen import error_text, progress_bar
+from .zarr_stores import InterruptedWorkError, filter_store, is_zarr
 
 ADVICE = "name another output; the last path is the output, and several files go into a folder with --output"
+
+VIDEO_FLAGS = {
+    "--frames": "frames",
+    "--codec": "codec",
+    "--quality": "quality",
+    "--preset": "preset",
+    "--no-audio": "audio",
+}
 
 DICOMDIR = "DICOMDIR"  # The index of a DICOM medium, whose images are in folders next to it.
 
@@ -32,6 +44,14 @@ class FilterOptions:
     quiet: bool
     encoding: Encoding
     sigma: float | None
+    scheduler: str | None = None
+    workers: int | None = None
+    resume: bool = True
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether files are filtered by other processes."""
+        return self.scheduler is not None or self.workers is not None
 
 
 @dataclass(frozen=True)
@@ -104,12 +124,17 @@ def find_jobs(paths: Sequence[str], output: str | None, recursive: bool = False)
                 f" {len(paths)} path(s)"
             )
         paths, output = paths[:1], paths[1]
-        is_folder = Path(output).is_dir()
+        is_folder = Path(output).is_dir() and not is_zarr(output)
     else:
-        is_folder = output != "-" and Path(output).suffix.lower() not in {**IMAGES, **VIDEOS}
-    if len(paths) > 1 or is_folder or Path(paths[0]).is_dir():
+        is_folder = output != "-" and not _is_file_name(Path(output))
+    if len(paths) > 1 or is_folder or (Path(paths[0]).is_dir() and not is_zarr(paths[0])):
         return _jobs_into_folder(paths, Path(output), recursive)
     return [FileJob(Path(paths[0]), Path(output))]
+
+
+def _is_file_name(path: Path) -> bool:
+    """Return whether the suffix of a path is that of an image, a video or a Zarr store."""
+    return path.suffix.lower() in {**IMAGES, **VIDEOS} or is_zarr(path)
 
 
 def _jobs_into_folder(paths: Sequence[str], folder: Path, recursive: bool) -> list[FileJob]:
@@ -117,7 +142,7 @@ def _jobs_into_folder(paths: Sequence[str], folder: Path, recursive: bool) -> li
     if str(folder) == "-":
         raise ArgumentError("several results cannot be written to standard output; name a folder")
     if not folder.is_dir():
-        if folder.suffix.lower() in {**IMAGES, **VIDEOS}:
+        if _is_file_name(folder):
             raise ArgumentError(f"several results need a folder, and {folder} looks like a file")
         if folder.exists():
             raise ArgumentError(f"several results need a folder, and {folder} is a file")
@@ -125,12 +150,12 @@ def _jobs_into_folder(paths: Sequence[str], folder: Path, recursive: bool) -> li
     for path in map(Path, paths):
         if path.is_file() and path.name == DICOMDIR:
             path = path.parent
-        if not path.is_dir():
+        if not path.is_dir() or is_zarr(path):
             jobs.append(FileJob(path, folder / path.name))
             continue
         is_deep = recursive or (path / DICOMDIR).is_file()
-        entries = sorted(path.rglob("*") if is_deep else path.iterdir())
-        files = [entry for entry in entries if entry.is_file() and _can_filter(entry)]
+        entries = sorted(_entries(path, is_deep))
+        files = [entry for entry in entries if is_store(entry) or (entry.is_file() and _can_filter(entry))]
         if not files:
             has_folders = any(entry.is_dir() for entry in entries)
             hint = "; add --recursive to search its subfolders" if has_folders and not is_deep else ""
@@ -143,6 +168,14 @@ def _jobs_into_folder(paths: Sequence[str], folder: Path, recursive: bool) -> li
     return jobs
 
 
+def _entries(folder: Path, is_deep: bool) -> Iterator[Path]:
+    """Yield what a folder contains, and with ``is_deep`` its subfolders, but not the parts of stores."""
+    for entry in folder.iterdir():
+        yield entry
+        if is_deep and entry.is_dir() and not entry.is_symlink() and not is_store(entry):
+            yield from _entries(entry, is_deep)
+
+
 def _can_filter(path: Path) -> bool:
     """Return whether a file is an image or a video by its suffix, or a DICOM file by its content."""
     if path.suffix.lower() in {**IMAGES, **VIDEOS}:
@@ -151,6 +184,28 @@ def _can_filter(path: Path) -> bool:
         return path.name != DICOMDIR and detect_kind(path) == "dicom"
     except FileError:  # The file is empty or cannot be read.
         return False
+
+
+def refuse_video_options(jobs: Sequence[FileJob], encoding: Encoding) -> None:
+    """Raise an error for options of encoders if no input is a video, which they apply to."""
+    default = Encoding()
+    given = [flag for flag, name in VIDEO_FLAGS.items() if getattr(encoding, name) != getattr(default, name)]
+    if given and not any(_may_be_video(job.source) for job in jobs):
+        kind = "a Zarr store" if is_zarr(jobs[0].source) else "an image"
+        inputs = f"{jobs[0].source} is {kind}" if len(jobs) == 1 else f"none of {len(jobs)} inputs is a video"
+        raise ArgumentError(f"{given[0]} applies to video only; {inputs}")
+
+
+def _may_be_video(source: Path) -> bool:
+    """Return whether an input is a video, or cannot be read yet."""
+    if str(source) == PIPE:
+        return True
+    if is_zarr(source):
+        return False
+    try:
+        return input_kind(source) in ("video", None)
+    except FileError:
+        return True
 
 
 def run_jobs(
@@ -164,27 +219,96 @@ def run_jobs(
     If a file fails, the others are still filtered. The error of a single file is raised, unless ``collect``.
     ``make_filter`` returns the filter, given whether it is for video.
     """
-    results: list[dict[str, Any]] = []
-    errors: list[dict[str, str]] = []
+    entries: list[dict[str, Any] | None] = [None] * len(jobs)
+    with ExitStack() as stack:
+        progress = stack.enter_context(progress_bar("files", len(jobs), options.quiet or len(jobs) < 2))
+        runner = None
+        if options.is_distributed:
+            runner = stack.enter_context(task_runner(options.scheduler, options.workers))
+
+        def finished(number: int, entry: Any) -> None:
+            if isinstance(entry, Exception):
+                if len(jobs) == 1 and not collect:
+                    raise entry
+                entry = {"error": error_text(entry)}
+            paths = {"input": str(jobs[number].source)}
+            if "error" not in entry:
+                paths["output"] = str(jobs[number].target)
+            entries[number] = {**paths, **entry}
+            progress(sum(each is not None for each in entries))
+
+        checked: Iterable[int] = _checked_jobs(jobs, options, finished)
+        if runner is not None:
+            numbers = list(checked)
+            checked = [number for number in numbers if is_zarr(jobs[number].source)]
+            remote = [number for number in numbers if number not in checked]
+            run = partial(_run_remote_job, make_filter=make_filter, options=replace(options, quiet=True))
+            try:
+                items = [_absolute(jobs[number]) for number in remote]
+                runner.run(run, items, lambda item, entry: finished(remote[item], entry))
+            except SchedulerError as error:
+                for number in remote:
+                    if entries[number] is None:
+                        finished(number, error)
+        for number in checked:
+            try:
+                entry = _run_job(jobs[number], make_filter, options, runner)
+            except InterruptedWorkError:
+                raise
+            except Exception as error:  # Decoders, filters and encoders may raise anything.
+                finished(number, error)
+            else:
+                finished(number, entry)
+    results = [entry for entry in entries if entry is not None and "error" not in entry]
+    return results, [entry for entry in entries if entry is not None and "error" in entry]
+
+
+def _checked_jobs(
+    jobs: Sequence[FileJob], options: FilterOptions, finished: Callable[[int, Any], None]
+) -> Iterator[int]:
+    """Yield the numbers of the jobs whose outputs may be written, and report the others."""
     sources = {identity(job.source): job.source for job in jobs}
     advice = ADVICE if len(jobs) == 1 else "name another folder"
-    with progress_bar("files", len(jobs), options.quiet or len(jobs) < 2) as progress:
-        for number, job in enumerate(jobs, 1):
-            # The output may be the input of another job.
-            inputs = [job.source, sources.get(identity(job.target), job.source)]
-            try:
+    for number, job in enumerate(jobs):
+        # The output may be the input of another job.
+        inputs = [job.source, sources.get(identity(job.target), job.source)]
+        try:
+            if not is_zarr(job.source):
                 check_outputs(job.target, overwrite=options.overwrite, inputs=inputs, advice=advice)
-                results.append(_run_job(job, make_filter, options))
-            except Exception as error:  # Decoders, filters and encoders may raise anything.
-                if len(jobs) == 1 and not collect:
-                    raise
-                errors.append({"input": str(job.source), "error": error_text(error)})
-            progress(number)
-    return results, errors
+        except Exception as error:  # A file that fails must not stop the others; it is listed at the end.
+            finished(number, error)
+        else:
+            yield number
 
 
-def _run_job(job: FileJob, make_filter: Callable[[bool], Filter], options: FilterOptions) -> dict[str, Any]:
+def _absolute(job: FileJob) -> FileJob:
+    """Return a job for a process that may run in another folder."""
+    if str(job.source).startswith("camera:") or PIPE in (str(job.source), str(job.target)):
+        raise ArgumentError(
+            "cameras and pipes cannot be filtered by other processes; omit --scheduler and --workers"
+        )
+    return FileJob(job.source.absolute(), job.target.absolute())
+
+
+def _run_remote_job(job: FileJob, make_filter: Callable[[bool], Filter], options: FilterOptions) -> Any:
+    """Filter a file in another process, and return its entry in the report, or that of its error."""
+    try:
+        return _run_job(job, make_filter, options)
+    except Exception as error:  # Not all errors can be sent to another process.
+        return {"error": error_text(error)}
+
+
+def _run_job(
+    job: FileJob,
+    make_filter: Callable[[bool], Filter],
+    options: FilterOptions,
+    runner: TaskRunner | None = None,
+) -> dict[str, Any]:
     """Filter one file and return its entry in the report."""
+    if is_zarr(job.source):
+        return _run_store_job(job, make_filter(False), options, runner)
+    if is_zarr(job.target):
+        raise FileError(f"{job.source} is not a Zarr store and cannot be written as one, {job.target.name}")
     suffix = job.source.suffix.lower()
     shape: Sequence[int]
     common: Any = {"sigma": options.sigma, "backend": options.backend, "max_pixels": options.max_pixels}
@@ -213,4 +337,24 @@ def _run_job(job: FileJob, make_filter: Callable[[bool], Filter], options: Filte
                 raise ArgumentError(f"--over-time applies to video only; {source} is an image")
             target.parent.mkdir(parents=True, exist_ok=True)
             shape, frames = filter_picture(source, target, make_filter(False), begin=start_progress, **common)
-    return {"input": str(job.source), "output": str(job.target), "shape": list(shape), "frames": frames}
+    return {"shape": list(shape), "frames": frames}
+
+
+def _run_store_job(
+    job: FileJob, pipeline: Filter, options: FilterOptions, runner: TaskRunner | None
+) -> dict[str, Any]:
+    """Filter a Zarr store and return its entry in the report."""
+    if options.encoding.over_time:
+        raise ArgumentError(f"--over-time applies to video only; {job.source} is a Zarr store")
+    shape = filter_store(
+        job.source,
+        job.target,
+        pipeline,
+        options.sigma,
+        options.backend,
+        options.overwrite,
+        options.resume,
+        options.quiet,
+        runner,
+    )
+    return {"shape": list(shape), "frames": 1}

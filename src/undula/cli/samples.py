@@ -5,15 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 from typer import Argument
 
 from .. import io
 from ..errors import FileError
-from ..io.files import IMAGES, VIDEOS
+from ..io.files import IMAGES, VIDEOS, import_optional
 from ..io.samples import scene, write_clip
+from ..stores.partial import PartialStore
 from .common import Json, Overwrite, app
 from .outputs import check_outputs
 from .screen import print_output
+from .zarr_stores import SUFFIX
 
 
 @app.command(rich_help_panel="Studio and samples")
@@ -22,24 +25,37 @@ def example(
         Path,
         Argument(
             metavar="OUTPUT",
-            help="An image or a video, such as photo.png; with noise if its name contains noisy.",
+            help="An image, a video or a Zarr array, such as photo.png; noisy if its name contains noisy.",
         ),
     ],
     overwrite: Overwrite = False,
     json_: Json = False,
 ) -> None:
-    """Write a sample image or video to try the other commands with.
+    """Write a sample image, video or Zarr array to try the other commands with.
 
     Example: `undula example noisy.png`
     """
-    check_outputs(target, overwrite=overwrite)
     sigma = 12.0 if "noisy" in target.stem else 2.0
+    if target.suffix.lower() == SUFFIX:
+        _write_stack(target, sigma, overwrite)
+        print_output(target, json_)
+        return
+    check_outputs(target, overwrite=overwrite)
     if target.suffix.lower() in VIDEOS:
         write_clip(target, sigma)
     elif IMAGES.get(target.suffix.lower(), "dicom") != "dicom":
         io.write(target, scene(240, 320, 0.0, sigma))
     else:
         raise FileError(
-            f"cannot write {target.name!r}: an example is an image or a video, such as noisy.png or noisy.mp4"
+            f"cannot write {target.name!r}: an example is an image, a video or a Zarr array, such as"
+            " noisy.png, noisy.mp4 or noisy.zarr"
         )
     print_output(target, json_)
+
+
+def _write_stack(target: Path, sigma: float, overwrite: bool) -> None:
+    """Write a stack of slices as a Zarr array."""
+    zarr = import_optional("zarr", "scale")
+    slices = np.stack([scene(240, 320, 0.2 * number, sigma)[..., 0] for number in range(8)])
+    with PartialStore(target, {"operation": "example"}, overwrite, resume=False) as output:
+        zarr.create_array(str(output.path), data=slices, chunks=(4, 64, 64), dimension_names=("z", "y", "x"))

@@ -1,0 +1,205 @@
+"""Outputs that are complete or marked: a store is written under another name, and renamed at the end.
+
+``out.zarr`` is written as ``out.zarr.partial``. A journal in it lists what is done: first a description of
+the work, then one line for each finished region. The same work resumes from there; other work is refused.
+Zarr writes each chunk to a temporary file and renames it, and a region is listed after all its chunks are
+written, so a process that is killed leaves no region that is listed and not whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ..errors import FileError
+
+__all__ = ["JOURNAL", "PartialStore", "is_incomplete", "is_store", "partial_path"]
+
+JOURNAL = ".undula-journal"
+SUFFIX = ".partial"
+SCRATCH = ".undula-scratch"  # Folder of arrays that are removed at the end.
+METADATA = ("zarr.json", ".zarray", ".zgroup")
+PREPARED, COMPLETE = "prepared", "complete"
+
+
+def is_store(path: str | Path) -> bool:
+    """Return whether a folder is a Zarr group or array."""
+    return any((Path(path) / name).is_file() for name in METADATA)
+
+
+def is_incomplete(path: str | Path) -> bool:
+    """Return whether a folder is an output that was not completed."""
+    try:
+        lines = (Path(path) / JOURNAL).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return False
+    return COMPLETE not in lines
+
+
+def partial_path(target: Path) -> Path:
+    """Return where a store is written until it is complete."""
+    return target.with_name(target.name + SUFFIX)
+
+
+class PartialStore:
+    """A store that is being written; a context manager that completes it if no error is raised.
+
+    Parameters
+    ----------
+    target : Path
+        The folder of the store.
+    work : mapping
+        Description of the work, in JSON's types. Only the same work is resumed.
+    overwrite : bool
+        Whether to replace a store that exists, when the new one is complete.
+    resume : bool
+        Whether to go on with what an earlier run has left.
+
+    Attributes
+    ----------
+    path : Path
+        Where the store is written, as a full path that workers can use.
+    prepared : bool
+        Whether all arrays were created.
+    done : set of (int, int)
+        Stages and numbers of the regions that are written.
+    """
+
+    def __init__(self, target: Path, work: Mapping[str, Any], overwrite: bool, resume: bool) -> None:
+        self.target, self.work = target, json.loads(json.dumps(work))
+        self.path = partial_path(target).absolute()
+        self.overwrite, self.resume = overwrite, resume
+        self.prepared, self.done = False, set[tuple[int, int]]()
+        self._file: int | None = None
+
+    @property
+    def scratch(self) -> Path:
+        """Folder of arrays that are removed at the end."""
+        return self.path / SCRATCH
+
+    def __enter__(self) -> PartialStore:
+        check_target(self.target, self.overwrite)
+        try:
+            if self.path.exists():
+                self._continue()
+            if self._file is None:
+                self.path.mkdir(parents=True)
+                self._open()
+                self._write(json.dumps(self.work))
+        except OSError as error:
+            self._close()
+            if isinstance(error, FileError):
+                raise
+            raise FileError(f"cannot write {self.path}: {error.strerror or error}") from None
+        return self
+
+    def _continue(self) -> None:
+        """Read the journal of an earlier run, or remove what it left."""
+        if not (self.path / JOURNAL).is_file():
+            raise FileError(
+                f"{self.path} exists and has no journal of Undula; remove it or name another output"
+            )
+        self._open()
+        text = (self.path / JOURNAL).read_text(encoding="utf-8")
+        first, *lines = text.split("\n")[:-1] or [""]  # The last line may be incomplete.
+        if self.resume and PREPARED in lines:
+            earlier = json.loads(first)
+            if earlier == self.work:
+                self.prepared = True
+                numbers = (line.split() for line in lines if line not in (PREPARED, COMPLETE))
+                self.done = {(int(stage), int(number)) for stage, number in numbers}
+                assert self._file is not None
+                os.ftruncate(self._file, len(text[: text.rindex("\n") + 1].encode()))
+                return
+            if not self.overwrite:
+                names = [name for name in self.work if earlier.get(name) != self.work[name]]
+                name = names[0] if names else "the work"
+                raise FileError(
+                    f"{self.path} is the half-written output of other work ({name} was"
+                    f" {earlier.get(name)!r}, and is {self.work.get(name)!r}); run the earlier command again"
+                    " to complete it, or add --overwrite (overwrite=True) to start again"
+                )
+        self._close()
+        shutil.rmtree(self.path)
+
+    def _open(self) -> None:
+        self._file = os.open(self.path / JOURNAL, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        with suppress(ImportError):
+            import fcntl
+
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FileError(f"another process is writing {self.path}; wait for it") from None
+            except OSError:  # Some file systems have no locks.
+                pass
+
+    def _write(self, line: str) -> None:
+        assert self._file is not None
+        content = f"{line}\n".encode()
+        if os.write(self._file, content) < len(content):
+            raise FileError(f"cannot write {self.path / JOURNAL}: no space left on the disk")
+
+    def mark_prepared(self) -> None:
+        """Record that all arrays were created."""
+        self._write(PREPARED)
+        self.prepared = True
+
+    def record(self, stage: int, number: int) -> None:
+        """Record that a region is written."""
+        self._write(f"{stage} {number}")
+        self.done.add((stage, number))
+
+    def _close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                self._complete()
+        except OSError as failure:
+            raise FileError(f"cannot write {self.target}: {failure.strerror or failure}") from None
+        finally:
+            self._close()
+            if error is not None and not self.done:
+                shutil.rmtree(self.path, ignore_errors=True)
+
+    def _complete(self) -> None:
+        """Remove what only this run needed, and give the store its name."""
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        for leftover in self.path.rglob(f"*{SUFFIX}"):  # Chunks of a process that was killed.
+            if leftover.is_file():
+                leftover.unlink()
+        self._write(COMPLETE)
+        replaced = None
+        if self.target.exists():
+            check_target(self.target, self.overwrite)
+            replaced = self.target.with_name(f".{self.target.name}-replaced-{os.getpid()}")
+            os.rename(self.target, replaced)
+        os.rename(self.path, self.target)
+        (self.target / JOURNAL).unlink()
+        if replaced is not None:
+            shutil.rmtree(replaced, ignore_errors=True)
+
+
+def check_target(target: Path, overwrite: bool) -> None:
+    """Raise an error if an output cannot be written, or exists and may not be replaced."""
+    if not target.exists():
+        return
+    if not is_store(target):
+        raise FileError(f"cannot write {target}: it exists and is not a Zarr store; name another output")
+    if not overwrite:
+        raise FileError(
+            f"{target} exists and would be lost; add --overwrite (overwrite=True) to replace it, or name"
+            " another output"
+        )

@@ -1,0 +1,185 @@
+"""Commands on Zarr stores, as users run them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import undula
+from commands import call, json_of
+from undula import io
+
+zarr = pytest.importorskip("zarr", reason="Zarr is not installed")
+pytest.importorskip("dask.array", reason="Dask is not installed")
+
+
+def write(name: str, shape: tuple[int, ...] = (3, 96, 120), **options: Any) -> Any:
+    x = np.random.default_rng(0).normal(1000, 50, shape).astype("u2")
+    zarr.create_array(name, data=x, chunks=(1, 32, 32)[-x.ndim :], **options)
+    return x
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_transform_and_inverse(zarr_format: int, capsys: pytest.CaptureFixture[str]) -> None:
+    x = write("volume.zarr", zarr_format=zarr_format)
+    assert call("transform volume.zarr coeffs.zarr --wavelet db2 --level 2 --axes 1,2") == 0
+    assert capsys.readouterr().out == "coeffs.zarr\n"
+    low = zarr.open_array("coeffs.zarr/approximation", mode="r")
+    np.testing.assert_array_equal(low[...], undula.wavedecn(x.astype("f4"), "db2", level=2, axes=(1, 2))[0])
+    assert json_of("inverse coeffs.zarr back.zarr", capsys) == {"output": "back.zarr"}
+    back = zarr.open_array("back.zarr", mode="r")
+    assert back.metadata.zarr_format == zarr_format
+    np.testing.assert_array_equal(back[...], x)
+
+
+def test_quiet_commands_print_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    write("in.zarr", (64, 64))
+    lines = [
+        "transform in.zarr c.zarr",
+        "inverse c.zarr b.zarr",
+        "pyramid in.zarr p.zarr",
+        "denoise in.zarr d.zarr",
+    ]
+    for line in lines:
+        assert call(f"{line} --quiet") == 0
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
+@pytest.mark.parametrize("line", ["denoise", "sharpen --amount 0.5", "filter -S soft:20 --level 2"])
+def test_filters_have_the_numbers_of_the_whole_array(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    x = write("in.zarr", (70, 90), dimension_names=("y", "x"))
+    assert json_of(f"{line} in.zarr out.zarr", capsys)["files"] == [
+        {"input": "in.zarr", "output": "out.zarr", "shape": [70, 90], "frames": 1}
+    ]
+    np.save("in.npy", x)
+    assert call(f"{line} in.npy out.npy --quiet") == 0
+    np.testing.assert_array_equal(zarr.open_array("out.zarr", mode="r")[...], np.load("out.npy"))
+
+
+def test_axes_of_time_and_channels_are_not_filtered() -> None:
+    x = write("in.zarr", dimension_names=("t", "y", "x"))
+    assert call("denoise in.zarr out.zarr --quiet") == 0
+    expected = undula.denoise(x, axes=(1, 2), channel_axis=None)
+    np.testing.assert_array_equal(zarr.open_array("out.zarr", mode="r")[...], expected)
+
+
+def test_pyramid(capsys: pytest.CaptureFixture[str]) -> None:
+    x = write("volume.zarr", (96, 120))
+    report = json_of(
+        "pyramid volume.zarr image.zarr -l 2 --scale 0.5,0.5 --unit micrometer --details", capsys
+    )
+    assert report == {"output": "image.zarr", "levels": [[96, 120], [48, 60], [24, 30]]}
+    image = dict(zarr.open_group("image.zarr", mode="r").attrs)["ome"]["multiscales"][0]
+    assert image["axes"] == [{"name": name, "type": "space", "unit": "micrometer"} for name in "yx"]
+    assert image["name"] == "volume"
+    assert call("inverse image.zarr/coefficients back.zarr") == 0
+    np.testing.assert_array_equal(zarr.open_array("back.zarr", mode="r")[...], x)
+
+
+def test_stores_among_files_in_folders(capsys: pytest.CaptureFixture[str]) -> None:
+    for folder in ("in", "in/deep"):
+        Path(folder).mkdir()
+        write(f"{folder}/{Path(folder).name}.zarr", (40, 40))
+        io.write(f"{folder}/picture.png", np.full((16, 16), 9, "u1"))
+    Path("in/broken.zarr").mkdir()
+    assert call("denoise in out --json") == 0
+    outputs = [file["output"] for file in json.loads(capsys.readouterr().out)["files"]]
+    assert outputs == ["out/in.zarr", "out/picture.png"]
+    assert call("denoise in all --recursive --json") == 0
+    outputs = [file["output"] for file in json.loads(capsys.readouterr().out)["files"]]
+    assert outputs == ["all/deep/deep.zarr", "all/deep/picture.png", "all/in.zarr", "all/picture.png"]
+
+
+@pytest.mark.parametrize(
+    "line", ["denoise in.zarr", "transform in.zarr -l 1", "inverse c.zarr", "pyramid in.zarr -l 1", "example"]
+)
+def test_existing_stores_are_replaced_only_with_overwrite(
+    line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("in.zarr", (64, 64))
+    zarr.create_array("out.zarr", data=np.arange(5))
+    assert call("transform in.zarr c.zarr -l 1") == 0
+    capsys.readouterr()
+    assert call(f"{line} out.zarr") == 1
+    assert capsys.readouterr().err.startswith("undula: out.zarr exists and would be lost; add --overwrite")
+    assert zarr.open_array("out.zarr", mode="r").shape == (5,)
+    assert call(f"{line} out.zarr --overwrite") == 0
+    assert not Path("out.zarr/c/0").is_file()
+    assert sorted(os.listdir()) == ["c.zarr", "in.zarr", "out.zarr"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("denoise missing.zarr out.zarr", "cannot read missing.zarr: no such file"),
+        ("transform empty.zarr out.zarr", "empty.zarr is not a Zarr store"),
+        ("pyramid folder out.zarr", "folder is not a Zarr store"),
+        ("denoise in.png out.zarr", "in.png is not a Zarr store and cannot be written as one"),
+        ("denoise in.zarr out.png", "name one that ends in .zarr"),
+        ("transform in.zarr out.npz", "name one that ends in .zarr"),
+        ("inverse in.zarr out.zarr", "a group is needed"),
+        ("transform in.zarr out.zarr --picture p.png", "--picture applies to images only"),
+        ("transform in.png out.npz --workers 2", "--workers applies to Zarr stores only"),
+        ("transform in.zarr out.zarr --axes q", "unknown axis 'q'"),
+        ("denoise in.zarr out.zarr --over-time 4", "--over-time applies to video only"),
+        ("denoise in.zarr in.zarr --overwrite", "is an input"),
+        ("pyramid in.zarr out.zarr --scale a,b", "--scale takes numbers"),
+        ("denoise half.zarr.partial out.zarr", "half written"),
+        ("denoise in.zarr out.zarr --method none", "unknown method 'none'"),
+    ],
+)
+def test_errors_are_one_line(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    write("in.zarr", (40, 40))
+    io.write("in.png", np.zeros((16, 16), "u1"))
+    for folder in ("empty.zarr", "folder", "half.zarr.partial"):
+        Path(folder).mkdir()
+    Path("half.zarr.partial/.undula-journal").write_text("{}\nprepared\n")
+    before = sorted(Path().rglob("*"))
+    assert call(line) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("undula: ")
+    assert message in error
+    assert error.count("\n") == 1
+    assert sorted(Path().rglob("*")) == before
+
+
+SLOW = """
+import sys, time
+from undula.stores import blocks, coefficients
+from undula.cli import main
+blocks.BLOCK_SAMPLES = 1 << 12
+run = coefficients.ForwardStage.run
+def slowly(stage, number):
+    time.sleep(0.05)
+    run(stage, number)
+coefficients.ForwardStage.run = slowly
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+def test_an_interrupted_command_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    write("in.zarr", (512, 512))
+    command = [sys.executable, "-c", SLOW, "transform", "in.zarr", "out.zarr", "--level", "1"]
+    journal = Path("out.zarr.partial/.undula-journal")
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        while not journal.exists() or journal.read_text().count("\n") < 6:
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        _, error = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert error.count("\n") == 1
+    assert "out.zarr.partial keeps what is done, run the same command again to continue" in error
+    monkeypatch.setattr("undula.stores.blocks.BLOCK_SAMPLES", 1 << 12)
+    assert call("transform in.zarr out.zarr --level 1") == 0
+    assert call("transform in.zarr again.zarr --level 1") == 0
+    for name in ("approximation", "level1/ad", "level1/da", "level1/dd"):
+        parts = (zarr.open_array(f"{store}.zarr/{name}", mode="r")[...] for store in ("out", "again"))
+        np.testing.assert_array_equal(*parts)
