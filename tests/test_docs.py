@@ -17,7 +17,20 @@ from undula.cli import main
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-NAMES = ("index", "install", "start", "why", "gallery", "model", "mathematics")
+NAMES = (
+    "index",
+    "install",
+    "start",
+    "why",
+    "gallery",
+    "model",
+    "mathematics",
+    "xarray",
+    "zarr",
+    "zarr-codec",
+    "scale",
+    "petabyte",
+)
 PAGES = [DOCS / f"{name}.md" for name in NAMES]
 PAGES += sorted(DOCS.glob("guides/*.md")) + sorted(DOCS.glob("developing/*.md"))
 BLOCK = re.compile(r"(?:<!-- needs: ([\w, ]+) -->\n)?```(python|sh)\n(.*?)```", re.S)

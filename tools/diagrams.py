@@ -20,7 +20,7 @@ GROUPS = {
     "errors": ("currentColor", "errors: everybody's"),
     "algebra": ("#7048e8", "algebra: exact values, no device, no shape"),
     "lowering": ("#1098ad", "numbers: shapes, devices, arrays"),
-    "fixedpoint": ("#f76707", "applications: on the transforms"),
+    "codecs": ("#f76707", "applications: on the transforms"),
     "studio": ("#2f9e44", "front ends: on the applications"),
 }
 WIDTH = 800

@@ -558,6 +558,20 @@ def filters_page() -> str:
             for row in gpu["frames"]
         ],
     )
+    functions = table(
+        ["size", "function", "GPU, ms", "copy, ms", "CPU, ms"],
+        [
+            [
+                f"{row['n']}²",
+                row["what"],
+                f"{row['ms']:.3f}",
+                f"{row['copy']:.3f}",
+                f"{row['cpu']:.1f}",
+            ]
+            for row in gpu["functions"]
+        ],
+    )
+    video = table(["what", "frames/s"], [[row["what"], f"{row['fps']:.0f}"] for row in gpu["video"]])
     speckle_rows: list[list[object]] = []
     for row in benchmark["speckle"]:
         for method, result in row.items():
@@ -688,6 +702,13 @@ The same on an {gpu["machine"]}, {gpu["date"]}, with all frames in device memory
 are applied while the inverse reads the details, at no extra cost.
 
 {on_gpu}
+Milliseconds of a repeated call there, with the image in device memory, and what a copy of the image takes. The CPU beside it
+has 16 cores:
+
+{functions}
+Frames of 1080 × 1920 pixels per second, from and to NumPy, transfers included:
+
+{video}
 <details><summary>PSNR of each photograph</summary>
 
 {each}
@@ -725,6 +746,62 @@ Run `python benchmarks/studio.py` to measure your machine.
 
 """
     text = (DOCS / "studio.md").read_text(encoding="utf-8")
+    begin, end = "<!-- figures -->\n", "<!-- end of figures -->"
+    return text[: text.index(begin) + len(begin)] + figures + text[text.index(end) :]
+
+
+def zarr_codec_page() -> str:
+    """Return the page with the latest measurements filled in."""
+    benchmark = load("codec")
+    names = {
+        "blosc": "blosc",
+        "delta + blosc": "delta, blosc",
+        "nd_lift lift53 + zstd": "nd_lift, zstd",
+        "nd_lift lift53 + blosc": "nd_lift, blosc",
+        "nd_lift lift53 + zigzag + blosc": "nd_lift, zigzag, blosc",
+        "nd_lift lift53 first axis + zigzag + blosc": "the same, first axis only",
+        "nd_lift delta yx + zigzag + blosc": "nd_lift with `delta` along y and x, zigzag, blosc",
+    }
+    volumes: dict[str, dict[str, Any]] = {}
+    for row in benchmark["ratios"]:
+        volumes.setdefault(f"{row['volume']}, {' × '.join(map(str, row['shape']))}", {})[row["coding"]] = row
+    ratios: list[list[object]] = []
+    for volume, codings in volumes.items():
+        most = max(codings[name]["ratio"] for name in names)
+        cells = [f"{codings[name]['ratio']:.2f}" for name in names]
+        best = f"{most:.2f}"
+        ratios.append([volume, *(f"**{cell}**" if cell == best else cell for cell in cells)])
+    codings = next(iter(volumes.values()))
+    labels = {**names, "nd_lift lift53 + zstd (nd-image-codecs)": "nd_lift, zstd, by nd-image-codecs"}
+    speeds: list[list[object]] = [
+        [label, f"{codings[name]['encode']:.0f}", f"{codings[name]['decode']:.0f}"]
+        for name, label in labels.items()
+        if name in codings
+    ]
+    alone: list[list[object]] = [
+        [row["what"], *(f"{row[name]:.0f}" for name in ("encode", "decode", "peer_encode", "peer_decode"))]
+        for row in benchmark["speeds"]
+    ]
+    versions = ", ".join(f"{name} {version}" for name, version in benchmark["versions"].items())
+    head = ["transform", "encode", "decode", "nd-image-codecs: encode", "decode"]
+    figures = f"""
+Compression ratios of 16-bit samples in chunks of 32 × 128 × 128. `blosc` is zstd at level 5 with bit shuffling, `zstd` has level 3, `delta`
+is that of numcodecs; `nd_lift` has two levels of `lift53` along all axes unless the column says otherwise.
+
+{table(["", *names.values()], ratios)}
+The light-sheet volumes are synthetic: blurred cells with Poisson noise, 40 and 2000 photons per sample on average. The MR volume is
+from the tests of NiBabel; the slices are from pydicom, and one of them was stored with lossy JPEG 2000, which made it smooth.
+
+Speed of the first volume, in megabytes of samples per second:
+
+{table(["", "encode", "decode"], speeds)}
+Speed of the transforms alone, for one chunk, in the same unit. The Python package of nd-image-codecs computes `nd_lift` with NumPy:
+
+{table(head, alone)}
+({benchmark["machine"]}, {benchmark["date"]}; undula {benchmark["undula"]}, {versions}. Run `python benchmarks/codec.py` to measure your machine.)
+
+"""
+    text = (DOCS / "zarr-codec.md").read_text(encoding="utf-8")
     begin, end = "<!-- figures -->\n", "<!-- end of figures -->"
     return text[: text.index(begin) + len(begin)] + figures + text[text.index(end) :]
 
@@ -784,6 +861,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "speed.md", speed_page()
     yield "gpu.md", gpu_page()
     yield "studio.md", studio_page()
+    yield "zarr-codec.md", zarr_codec_page()
     yield "../README.md", readme()
 
 
@@ -816,6 +894,7 @@ if __name__ == "__main__":
             ("gpu.md", gpu_page()),
             ("filters.md", filters_page()),
             ("studio.md", studio_page()),
+            ("zarr-codec.md", zarr_codec_page()),
             ("../README.md", readme()),
         ):
             if (DOCS / name).read_text(encoding="utf-8") != text:

@@ -700,11 +700,12 @@ def test_playback_pauses_while_the_slider_is_held(tab: Tab) -> None:
     tab.sample("clip")
     tab.page.keyboard.press("Space")
     tab.until("undulaStudio.painted.number > 3")
-    box = tab.at("scrub").bounding_box()
-    middle = box["y"] + box["height"] / 2
-    tab.page.mouse.move(box["x"] + 0.3 * box["width"], middle)
+    slider = tab.at("scrub")
+    width, height = (slider.bounding_box()[name] for name in ("width", "height"))
+    slider.hover(position={"x": 0.3 * width, "y": height / 2})  # waits until the slider stays where it is
+    box = slider.bounding_box()
     tab.page.mouse.down()
-    tab.page.mouse.move(box["x"] + 0.5 * box["width"], middle, steps=4)
+    tab.page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + box["height"] / 2, steps=4)
     tab.settled()
     held = tab.js("undulaStudio.painted.number")
     assert 20 <= held <= 29
