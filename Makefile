@@ -31,10 +31,10 @@ types: $(VENV)/.dev ## check types with mypy --strict
 	$(BIN)/mypy
 
 tests: $(VENV)/.dev ## run pytest on all cores
-	$(BIN)/pytest -n $(WORKERS)
+	$(BIN)/pytest -n $(WORKERS) --max-worker-restart 0
 
 thorough: $(VENV)/.dev ## run all combinations and thousands of random arrays where make test runs some; about an hour
-	UNDULA_TESTS=thorough $(BIN)/pytest -n $(WORKERS) -m thorough
+	UNDULA_TESTS=thorough $(BIN)/pytest -n $(WORKERS) --max-worker-restart 0 -m thorough
 
 docs: $(VENV)/.dev ## build the documentation site in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -161,6 +161,15 @@ def test_deep_images(name: str, mode: str) -> None:
         assert_same(undula.waverec2(mine, name, mode, axes, shape=shape), x, 100 * looser)
 
 
+@pytest.mark.parametrize("axes", [(1, 2), (1,), (0,)])
+def test_batches_of_small_images_start_no_threads(axes: tuple[int, ...]) -> None:
+    x = noise(200, 8, 8)
+    before = threading.active_count()
+    coeffs = undula.wavedecn(x, "haar", level=1, axes=axes)
+    np.testing.assert_allclose(undula.waverecn(coeffs, "haar", axes=axes), x)
+    assert threading.active_count() == before
+
+
 @pytest.mark.parametrize("name", ["db2", "bior4.4", "coif3"])
 @pytest.mark.parametrize("shape", [(900, 800), (5, 400, 401), (1_000_001,), (700, 801, 3), (90, 100, 80)])
 def test_threads_do_not_change_a_bit(name: str, shape: tuple[int, ...]) -> None:

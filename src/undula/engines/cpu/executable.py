@@ -257,7 +257,7 @@ class AxisPass:
     ) -> list[KernelCall]:
         """Return one call for each thread: some of the planes, some of the rows of all, or both."""
         arrays = self.located([x, *bands])
-        if threads > 1 and self.planes >= threads and not mix:
+        if self.planes >= threads and not mix:
             return [self.call(arrays, part, (0, self.count)) for part in ranges(self.planes, threads)]
         planes = [(0, self.planes)]
         if self.count < threads * MIN_PART_ROWS and not mix:
