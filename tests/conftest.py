@@ -181,6 +181,7 @@ TOGETHER = {
     "tests/studio/test_safety.py": "studio",
     "tests/test_docs.py": "documentation",
     "tests/experiments/test_experiments.py": "experiments",
+    "tests/engines/test_cluster.py": "cluster",
     "tests/stores/test_clusters.py": "cluster",
 }
 

@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 import undula
-from cases import THOROUGH
+from chunks import samples
 
-if not THOROUGH:
-    pytest.skip("clusters beside other tests in one process are not reliable yet", allow_module_level=True)
 distributed = pytest.importorskip("distributed", reason="Dask's scheduler is not installed")
 da = pytest.importorskip("dask.array", reason="Dask is not installed")
 
@@ -33,14 +31,6 @@ def client() -> Iterator[Any]:
         distributed.Client(cluster) as client,
     ):
         yield client
-
-
-def samples(block_info: Any = None, seconds: float = 0.0) -> Any:
-    """A chunk that depends on its place alone, so that another worker computes the same."""
-    time.sleep(seconds)
-    ends = block_info[None]["array-location"]
-    rng = np.random.default_rng([start for start, _ in ends])
-    return rng.normal(100, 20, [stop - start for start, stop in ends]).astype(np.float32)
 
 
 def slow_image(seconds: float) -> Any:

@@ -11,14 +11,11 @@ import numpy as np
 import pytest
 
 import undula
-from cases import THOROUGH
 from commands import call, json_of
 from undula import io, stores
 from undula.errors import SchedulerError
 from undula.stores import blocks
 
-if not THOROUGH:
-    pytest.skip("clusters beside other tests in one process are not reliable yet", allow_module_level=True)
 distributed = pytest.importorskip("distributed", reason="Dask's scheduler is not installed")
 zarr = pytest.importorskip("zarr", reason="Zarr is not installed")
 
