@@ -6,6 +6,7 @@
     ├── ArgumentError (ValueError)          a value that cannot be used
     │   ├── UnknownNameError                a wavelet, scheme or mode nobody knows
     │   ├── UnknownAxisError (IndexError)   an axis that the array does not have; NumPy's AxisError, too
+    │   ├── MismatchedBandsError (RuntimeError)  bands of one transform whose shapes do not belong together
     │   ├── ReconstructionError             filters that do not give the signal back
     │   └── NotInvertibleError              a polynomial or matrix without an inverse
     ├── ArgumentTypeError (TypeError)       a value of the wrong kind
@@ -31,6 +32,7 @@ __all__ = [
     "DeviceError",
     "FileError",
     "KernelError",
+    "MismatchedBandsError",
     "MissingDeviceError",
     "MissingExtraError",
     "NotInvertibleError",
@@ -108,6 +110,10 @@ class KernelError(DeviceError):
 
 class UnknownAxisError(ArgumentError, AxisError):
     """An axis that the array does not have."""
+
+
+class MismatchedBandsError(ArgumentError, RuntimeError):
+    """Bands of one transform whose shapes do not belong together."""
 
 
 class ReconstructionError(ArgumentError):

@@ -28,6 +28,7 @@ from .discrete import (
 )
 from .lifted import ilwt, ilwt2, ilwtn, lwt, lwt2, lwtn
 from .partial import FswavedecnResult, downcoef, fswavedecn, fswaverecn, upcoef
+from .stationary import iswt, iswt2, iswtn, swt, swt2, swt_max_level, swtn
 from .stream import ForwardStream, InverseStream, Rows, collect_rows
 
 __all__ = [
@@ -53,11 +54,18 @@ __all__ = [
     "ilwt",
     "ilwt2",
     "ilwtn",
+    "iswt",
+    "iswt2",
+    "iswtn",
     "lwt",
     "lwt2",
     "lwtn",
     "pad",
     "ravel_coeffs",
+    "swt",
+    "swt2",
+    "swt_max_level",
+    "swtn",
     "unravel_coeffs",
     "upcoef",
     "wavedec",

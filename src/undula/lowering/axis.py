@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 from ..errors import ArgumentError
 from ..liftings import lifting
 from ..wavelets import Wavelet
-from .borders import BORDERS, LWT_BORDERS, Border, band_lengths, combinations, extend, source_places
+from .borders import (
+    BORDERS,
+    LWT_BORDERS,
+    Border,
+    band_lengths,
+    combinations,
+    extend,
+    source_places,
+    undecimated_length,
+)
 from .polyphase import (
     DIRECT,
     AnalysisFilters,
@@ -39,6 +48,7 @@ from .polyphase import (
 __all__ = ["AxisOp", "StepTable", "Window"]
 
 Array = NDArray[Any]
+DilatedTaps = tuple[tuple[int, float], ...]  # pairs of an offset and a factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +95,8 @@ class AxisOp:
         Whether this is the adjoint of the operator that the other parameters describe.
     dilation : int
         Distance of the taps of an undecimated operator.
+    gain : float
+        Factor of the taps of an undecimated operator; synthesis divides by it.
 
     Examples
     --------
@@ -104,10 +116,12 @@ class AxisOp:
     rounded: bool = False
     transposed: bool = False
     dilation: int = 1
+    gain: float = 1.0
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.wavelet, self.mode, self.length, self.family, self.back, self.method, self.rounded))
+        kind = self.family, self.back, self.method, self.rounded, self.dilation
+        return hash((self.wavelet, self.mode, self.length, *kind))
 
     def __hash__(self) -> int:
         """Return the hash, which is computed once: encoded operators are looked up by it."""
@@ -127,7 +141,8 @@ class AxisOp:
     def undecimated(self, dilation: int = 1) -> AxisOp:
         """Return the operator that keeps the coefficients at all places, with taps ``dilation`` apart.
 
-        Its inverse takes the mean of what even and odd coefficients give.
+        Its inverse takes the mean of what even and odd coefficients give. In mode ``periodization``, a line
+        of any length is one period.
         """
         return replace(self, family="swt", method="filters", rounded=False, dilation=dilation)
 
@@ -139,7 +154,7 @@ class AxisOp:
     def any_length(self) -> AxisOp:
         """The operator without its length, and with a mode that stands for all that have the same borders."""
         mode = self.mode
-        if self.back and self.family == "dwt" and not self.periodized:
+        if self.back and self.family != "lwt" and not self.periodized:
             mode = "zero"
         # The low band of a single sample is scaled differently by steps.
         single = self.method == "steps" and self.length == 1
@@ -156,9 +171,7 @@ class AxisOp:
     def counts(self) -> tuple[int, int]:
         """The number of low and of high coefficients."""
         if self.family == "swt":
-            count = self.length + self.length % 2
-            if not self.periodized:
-                count = self.length + (self.wavelet.dec_len - 1) * self.dilation
+            count = undecimated_length(self.length, self.wavelet.dec_len, self.mode, self.dilation)
             return count, count
         return band_lengths(self.length, self.wavelet.dec_len, self.mode, self.family == "lwt")
 
@@ -176,7 +189,7 @@ class AxisOp:
         """The mode of the DWT that extends the samples."""
         if self.family == "lwt" and self.mode == "symmetric":
             return "reflect"
-        return self.mode
+        return "periodic" if self.family == "swt" and self.periodized else self.mode
 
     @property
     def borders(self) -> tuple[Border, ...]:
@@ -443,13 +456,29 @@ class AxisOp:
 
     @property
     def _bank(self) -> tuple[Sequence[float], Sequence[float]]:
-        wavelet = self.wavelet
-        if not self.back:
-            return wavelet.dec_lo, wavelet.dec_hi
-        # Undecimated coefficients are two transforms, of which either gives the samples.
-        scale = 0.5 if self.family == "swt" else 1.0
-        low, high = ([scale * tap for tap in taps] for taps in (wavelet.rec_lo, wavelet.rec_hi))
-        return low, high
+        wavelet, scale = self.wavelet, self.gain
+        low, high = (wavelet.rec_lo, wavelet.rec_hi) if self.back else (wavelet.dec_lo, wavelet.dec_hi)
+        if self.back:
+            # Undecimated coefficients are two transforms, of which either gives the samples.
+            scale = (0.5 if self.family == "swt" else 1.0) / self.gain
+        return [scale * tap for tap in low], [scale * tap for tap in high]
+
+    @cached_property
+    def dilated_taps(self) -> tuple[DilatedTaps, DilatedTaps]:
+        """The taps of an undecimated operator, of the low and of the high band.
+
+        Analysis multiplies the samples at ``k + offset`` for coefficient k, synthesis the coefficients at
+        ``k + offset`` for sample k.
+        """
+        assert self.family == "swt"
+        taps = []
+        for band, factors in enumerate(self._bank):
+            places = [
+                self._back_offset(band, t) - self._base if self.back else self._base + self._offset(band, t)
+                for t in range(len(factors))
+            ]
+            taps.append(tuple((p, float(f)) for p, f in zip(places, factors, strict=True) if f))
+        return taps[0], taps[1]
 
     def _coefficients(self, band: int, t: int) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
         """Return the samples that read a coefficient with tap t, and which one, -1 for zero."""

@@ -36,6 +36,7 @@ __all__ = [
     "max_level",
     "signal_length",
     "source_places",
+    "undecimated_length",
 ]
 
 MODES = (
@@ -396,6 +397,11 @@ def band_lengths(length: int, filter_length: int, mode: str, lifted: bool) -> tu
         return (length + 1) // 2, length // 2
     count = band_length(length, filter_length, mode)
     return count, count
+
+
+def undecimated_length(length: int, filter_length: int, mode: str, dilation: int) -> int:
+    """Return the number of coefficients in each band of an undecimated line, with taps some places apart."""
+    return length if mode == "periodization" else length + (filter_length - 1) * dilation
 
 
 def signal_length(bands: int, filter_length: int, mode: str) -> int:

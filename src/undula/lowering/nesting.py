@@ -26,6 +26,7 @@ from .axis_arguments import one_axis, two_axes
 
 __all__ = [
     "FORMS",
+    "TUPLE_KEYS",
     "Form",
     "arrays_of",
     "band_keys",

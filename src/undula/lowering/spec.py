@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -19,7 +19,15 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..wavelets import Wavelet, as_wavelet
 from .axis import AxisOp
 from .axis_arguments import Axes, checked_axes, per_axis
-from .borders import LWT_MODES, MODES, band_lengths, check_mode, max_level, signal_length
+from .borders import (
+    LWT_MODES,
+    MODES,
+    band_lengths,
+    check_mode,
+    max_level,
+    signal_length,
+    undecimated_length,
+)
 from .choose import LiftingLimits, axis_op
 from .nesting import band_keys, keyed_bands
 
@@ -34,6 +42,7 @@ __all__ = [
     "exact_types",
     "is_exact_key",
     "transform_spec",
+    "undecimated_spec",
 ]
 
 Shape = tuple[int, ...]
@@ -64,28 +73,43 @@ class TransformSpec:
 
     Parameters
     ----------
-    lifted : bool
-        Whether this is the LWT, which has as many coefficients as samples, or the DWT.
+    family : {"dwt", "lwt", "swt"}
+        The DWT; the LWT, which has as many coefficients as samples; or the undecimated DWT.
     axes : tuple of int
         Axes that are transformed, from 0.
     wavelets : tuple of Wavelet
         The wavelet of each axis.
     modes : tuple of str
         The boundary mode of each axis.
+    dilation : int, default 1
+        Distance of the taps of an undecimated transform at its first level. It doubles from level to level.
+    gain : float, default 1.0
+        Factor of the filters of an undecimated transform along each axis.
     """
 
-    lifted: bool
+    family: str
     axes: tuple[int, ...]
     wavelets: tuple[Wavelet, ...]
     modes: tuple[str, ...]
+    dilation: int = 1
+    gain: float = 1.0
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.lifted, self.axes, self.wavelets, self.modes))
+        return hash((self.family, self.axes, self.wavelets, self.modes, self.dilation, self.gain))
 
     def __hash__(self) -> int:
         """Return the hash, which is computed once: executables are looked up by it."""
         return self._hash
+
+    @property
+    def lifted(self) -> bool:
+        """Whether this is the LWT."""
+        return self.family == "lwt"
+
+    def at_level(self, level: int) -> TransformSpec:
+        """Return the transform of one level, counted from 0 for the finest."""
+        return replace(self, dilation=self.dilation << level) if self.family == "swt" and level else self
 
     @cached_property
     def keys(self) -> list[str]:
@@ -94,12 +118,15 @@ class TransformSpec:
 
     def transposed(self, order: Sequence[int]) -> TransformSpec:
         """Return the same transform for arrays whose axes are in another order."""
-        axes = tuple(order.index(axis) for axis in self.axes)
-        return TransformSpec(self.lifted, axes, self.wavelets, self.modes)
+        return replace(self, axes=tuple(order.index(axis) for axis in self.axes))
 
     def counts(self, axis: int, length: int) -> tuple[int, int]:
-        """Return the number of low and of high coefficients of a line along ``axes[axis]``."""
-        return band_lengths(length, self.wavelets[axis].dec_len, self.modes[axis], self.lifted)
+        """Return the number of low and of high coefficients of a line along ``axes[axis]``, at one level."""
+        wavelet, mode = self.wavelets[axis], self.modes[axis]
+        if self.family == "swt":
+            count = undecimated_length(length, wavelet.dec_len, mode, self.dilation)
+            return count, count
+        return band_lengths(length, wavelet.dec_len, mode, self.lifted)
 
     def band_shapes(self, shape: Shape) -> dict[str, Shape]:
         """Return the shapes of the bands of one level, by key."""
@@ -130,6 +157,12 @@ class TransformSpec:
 @lru_cache(maxsize=1024)
 def _operators(spec: TransformSpec, lengths: Shape, dtype: np.dtype[Any], limits: LiftingLimits) -> Operators:
     along = zip(spec.axes, lengths, spec.wavelets, spec.modes, strict=True)
+    if spec.family == "swt":
+        dilation, gain = spec.dilation, spec.gain
+        return tuple(
+            Task(axis, AxisOp(wavelet, mode, n, "swt", dilation=dilation, gain=gain))
+            for axis, n, wavelet, mode in along
+        )
     return tuple(
         Task(axis, axis_op(wavelet, mode, n, spec.lifted, dtype, limits)) for axis, n, wavelet, mode in along
     )
@@ -141,7 +174,7 @@ def _spec(ndim: int, wavelet: Any, mode: Any, axes: Any, lifted: bool) -> Transf
     known = LWT_MODES if lifted else MODES
     wavelets = [as_wavelet(w) for w in per_axis(wavelet, len(numbers), "wavelet")]
     modes = [check_mode(m, known) for m in per_axis(mode, len(numbers), "mode")]
-    return TransformSpec(lifted, tuple(numbers), tuple(wavelets), tuple(modes))
+    return TransformSpec("lwt" if lifted else "dwt", tuple(numbers), tuple(wavelets), tuple(modes))
 
 
 def transform_spec(ndim: int, wavelet: Any, mode: Any, axes: Axes, lifted: bool = False) -> TransformSpec:
@@ -150,6 +183,13 @@ def transform_spec(ndim: int, wavelet: Any, mode: Any, axes: Axes, lifted: bool 
     given = [tuple(v) if isinstance(v, (list, np.ndarray)) else v for v in (wavelet, mode, axes)]
     make = _spec if is_exact_key(*given) else _spec.__wrapped__
     return make(ndim, *given, lifted)
+
+
+def undecimated_spec(
+    ndim: int, wavelet: Any, mode: Any, axes: Axes, dilation: int = 1, gain: float = 1.0
+) -> TransformSpec:
+    """Return an undecimated transform; the arguments are those of :func:`transform_spec` and of the class."""
+    return replace(transform_spec(ndim, wavelet, mode, axes), family="swt", dilation=dilation, gain=gain)
 
 
 # Values of these types mean the same wherever they are equal.
@@ -228,7 +268,7 @@ class BandTree:
         for number, details in enumerate(shapes[1:], 1):
             if low is None and all(band is None for band in details.values()):
                 continue
-            lengths, low = infer(spec, low, details, number)
+            lengths, low = infer(spec.at_level(len(shapes) - 1 - number), low, details, number)
             if not samples:
                 cut = low
             elif low is not None:
@@ -252,13 +292,14 @@ class BandTree:
     def detail_shapes(self) -> list[dict[str, Shape]]:
         """The shapes of the details of each level by key, coarsest first."""
         keys = self.spec.keys[1:]
-        shapes = [self.spec.band_shapes(shape) for shape in reversed(self.sample_shapes)]
+        numbered = reversed(list(enumerate(self.sample_shapes)))
+        shapes = [self.spec.at_level(level).band_shapes(shape) for level, shape in numbered]
         return [{key: bands[key] for key in keys} for bands in shapes]
 
     @cached_property
     def approximation_shape(self) -> Shape:
         """The shape of the coarsest approximation."""
-        return self.spec.band_shapes(self.sample_shapes[-1])[self.spec.keys[0]]
+        return self.spec.at_level(self.levels - 1).band_shapes(self.sample_shapes[-1])[self.spec.keys[0]]
 
     @property
     def shapes(self) -> list[Any]:
@@ -277,16 +318,17 @@ class BandTree:
     def operators(self, dtype: np.dtype[Any], limits: LiftingLimits) -> list[LevelOperators]:
         """Return the operators of each level, finest first."""
         return [
-            LevelOperators(shape, self.spec.operators(shape, dtype, limits)) for shape in self.sample_shapes
+            LevelOperators(shape, self.spec.at_level(level).operators(shape, dtype, limits))
+            for level, shape in enumerate(self.sample_shapes)
         ]
 
 
 @lru_cache(maxsize=512)
 def _tree_of_samples(spec: TransformSpec, shape: Shape, levels: int) -> BandTree:
     shapes = []
-    for _ in range(levels):
+    for level in range(levels):
         shapes.append(shape)
-        shape = spec.band_shapes(shape)[spec.keys[0]]
+        shape = spec.at_level(level).band_shapes(shape)[spec.keys[0]]
     return BandTree(spec, tuple(shapes))
 
 
@@ -302,8 +344,10 @@ def _dwt_shapes(
         shape = shapes.pop()
         if low is not None and low != shape:
             surplus = [have - want for have, want in zip(low, shape, strict=False)]
+            # The inverse of the DWT gives an even number of samples where an odd number was decomposed.
+            allowed = (0, 1) if spec.family == "dwt" else (0,)
             if len(shape) != len(low) or any(
-                k not in (0, 1) or (k and axis not in spec.axes) for axis, k in enumerate(surplus)
+                k not in allowed or (k and axis not in spec.axes) for axis, k in enumerate(surplus)
             ):
                 raise ArgumentError(
                     f"incompatible coefficient array sizes: approximation {low} and details {shape} of"
@@ -316,6 +360,14 @@ def _dwt_shapes(
     lengths = list(shape)
     for axis, wavelet, mode in zip(spec.axes, spec.wavelets, spec.modes, strict=True):
         count = shape[axis]
+        if spec.family == "swt":
+            lengths[axis] = 2 * count - undecimated_length(count, wavelet.rec_len, mode, spec.dilation)
+            if lengths[axis] < 1:
+                raise ArgumentError(
+                    f"Invalid coefficient arrays length: {count} along axis {axis} is too short for the"
+                    f" {wavelet.rec_len} taps of {wavelet.name!r}, {spec.dilation} apart, in mode {mode!r}"
+                )
+            continue
         lengths[axis] = signal_length(count, wavelet.rec_len, mode)
         if count < 1 or (mode != "periodization" and 2 * count < wavelet.rec_len):
             raise ArgumentError(
@@ -351,7 +403,7 @@ def _lwt_shapes(
 
 def _checked_shape(spec: TransformSpec, lengths: Shape, shape: Shape) -> Shape:
     """Return the shape that the caller asks for, or raise an error unless it has these coefficients."""
-    least = [n - (axis in spec.axes and not spec.lifted) for axis, n in enumerate(lengths)]
+    least = [n - (axis in spec.axes and spec.family == "dwt") for axis, n in enumerate(lengths)]
     if len(shape) != len(lengths) or not all(
         a <= n <= b for a, n, b in zip(least, shape, lengths, strict=True)
     ):

@@ -32,6 +32,7 @@ from .executable import (
     fusible,
 )
 from .mixing import mixing_table
+from .undecimated import UndecimatedPass
 
 __all__ = [
     "LIFTING",
@@ -73,7 +74,10 @@ class LevelPasses:
 
 def _work(back: bool, shape: Shape, dtype: np.dtype[Any], operators: Operators) -> Any:
     axis, op = operators[0]
+    undecimated = op.family == "swt"
     if len(operators) == 1:
+        if undecimated:
+            return UndecimatedPass(back, shape, dtype, axis, [op])
         if op.method != "steps":
             return AxisPass(back, shape, dtype, axis, [op])
         from .stepwise import StepwisePass
@@ -81,7 +85,8 @@ def _work(back: bool, shape: Shape, dtype: np.dtype[Any], operators: Operators) 
         return StepwisePass(back, shape, dtype, axis, op)
     other_axis, other = operators[1]
     if len(operators) == 2 and other_axis == axis + 1 and "steps" not in (op.method, other.method):
-        return AxisPass(back, shape, dtype, axis, [op, other])
+        fused = UndecimatedPass if undecimated else AxisPass
+        return fused(back, shape, dtype, axis, [op, other])
     shapes = [(*shape[:axis], count, *shape[axis + 1 :]) for count in op.counts]
     rest = [_work(back, part, dtype, operators[1:]) if 0 not in part else None for part in shapes]
     return _Split(_work(back, shape, dtype, operators[:1]), shapes, rest)

@@ -16,21 +16,23 @@ from .coding_kernels import DELTA, HAAR, HEAD_WORDS, PASS_WORDS
 from .functions import function_texts
 from .kernel_layout import BINS
 from .translate import Library, converted, function_definitions, reals, size_of, words
+from .undecimated_kernels import TERM_WORDS, VALUE_PLACES, VALUE_WEIGHTS
 
 __all__ = ["library"]
 
 
 @cache
 def library() -> Library:
-    """Return what generated kernels can use: functions of this module, of codecs, exp and log."""
+    """Return what generated kernels can use: functions of this module and others, exp and log."""
     functions: dict[str, ast.FunctionDef] = {}
-    for name in ("kernels.py", "coding_kernels.py"):
+    for name in ("kernels.py", "coding_kernels.py", "undecimated_kernels.py"):
         functions |= function_definitions(Path(__file__).with_name(name).read_text(encoding="utf-8"))
     del functions["library"]
     texts = function_texts("float32", 8, 6) + function_texts("float64", 14, 12)
     exact = function_definitions(texts)
     constants = {
         "BINS": BINS, "DELTA": DELTA, "HAAR": HAAR, "HEAD_WORDS": HEAD_WORDS, "PASS_WORDS": PASS_WORDS,
+        "TERM_WORDS": TERM_WORDS, "VALUE_PLACES": VALUE_PLACES, "VALUE_WEIGHTS": VALUE_WEIGHTS,
     }  # fmt: skip
     return Library({**functions, **exact}, frozenset(exact), constants)
 

@@ -21,7 +21,7 @@ from ..base import UnfollowableStridesError
 from .emit import KernelSpec, moves
 from .emit.kernel import INTEGERS
 from .launches import DeviceProgram, Launch, UnfusedError
-from .strategies import STEPWISE, Strategy, Target, Views, Workload
+from .strategies import STEPWISE, UNDECIMATED, Strategy, Target, Views, Workload
 
 __all__ = ["ProgramBuilder"]
 
@@ -162,7 +162,7 @@ class ProgramBuilder:
         ordered = [tasks[k] for k in _order_of_axes(tasks, dtype)]
         return (
             [task.axis for task in ordered] == [len(shape) - 2, len(shape) - 1]
-            and all(task.op.method != "steps" for task in ordered)
+            and all(_required_strategy(task.op) is None for task in ordered)
             and self.strategy.fits(ordered, dtype, self.target)
         )
 
@@ -171,7 +171,7 @@ class ProgramBuilder:
         down, along = tasks
         if (
             along.axis != down.axis + 1
-            or "steps" in (down.op.method, along.op.method)
+            or any(_required_strategy(task.op) is not None for task in tasks)
             or math.prod(x.shape[along.axis + 1 :]) > MAX_CHANNELS
         ):
             return False
@@ -187,7 +187,7 @@ class ProgramBuilder:
     def _one_axis(self, back: bool, x: ArrayView, task: Task, bands: Bands) -> None:
         """Append a pass over one axis: across rows, or within rows of a few interleaved values."""
         axis, op = task
-        strategy = STEPWISE if op.method == "steps" else self.strategy.one_axis
+        strategy = _required_strategy(op) or self.strategy.one_axis
         if self._limits is not None and not strategy.applies_rules:
             raise UnfusedError(f"strategy {strategy.name!r} applies no rule to the details that it reads")
         spec = self._spec(back, x, bands)
@@ -307,6 +307,13 @@ class ProgramBuilder:
             values += numbers
         groups = -(-count // kernel.items)
         self.launches.append(Launch(kernel, groups, (source.buffer, target.buffer), tuple(values)))
+
+
+def _required_strategy(op: AxisOp) -> Strategy | None:
+    """Return the strategy that runs an operator whatever the caller asks for; None if there is a choice."""
+    if op.family == "swt":
+        return UNDECIMATED
+    return STEPWISE if op.method == "steps" else None
 
 
 def _order_of_axes(tasks: Sequence[Task], dtype: str) -> list[int]:

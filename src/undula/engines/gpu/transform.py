@@ -161,7 +161,7 @@ def device_levels(tree: BandTree, dtype: str) -> tuple[DeviceLevel, ...]:
     real = COMPLEX.get(dtype, dtype)
     precision = np.dtype("float32" if real == "float16" else real)
     spec, levels = tree.spec, []
-    for shape, operators in tree.operators(precision, LIFTING):
-        bands = {key: (*s, *pair) for key, s in spec.band_shapes(shape).items()}
+    for number, (shape, operators) in enumerate(tree.operators(precision, LIFTING)):
+        bands = {key: (*s, *pair) for key, s in spec.at_level(number).band_shapes(shape).items()}
         levels.append(DeviceLevel((*shape, *pair), operators, bands))
     return tuple(levels)

@@ -18,7 +18,7 @@ from ...arrays import ArrayView
 from ...errors import ArgumentError
 from ...lowering.graph import Graph
 from ...lowering.nesting import details_by_level
-from ...lowering.spec import BandTree
+from ...lowering.spec import BandTree, Operators, Task, TransformSpec
 from ..base import DEFAULT_OPTIONS, GraphExecutable, TransformOptions
 from ..numpy_engine import NumpyEngine
 from . import level
@@ -97,8 +97,8 @@ class ReferenceExecutable:
             if max(-least, most) > MAX_INTEGER:
                 raise ArgumentError(f"integers up to ±2⁴⁰ are lifted, got {least} to {most}; scale them down")
         x: Array = samples.astype(self._kind)
-        for bands in reversed(by_level):
-            x, *values = self._forward(x)
+        for number, bands in enumerate(reversed(by_level)):
+            x, *values = self._forward(x, self.tree.spec.at_level(number))
             for target, band in zip(bands, values, strict=True):
                 target[...] = band
         low[...] = x
@@ -108,27 +108,37 @@ class ReferenceExecutable:
             return np.zeros(shape, self._kind) if array is None else array.astype(self._kind)
 
         x = working(low, self.tree.approximation_shape)
-        shapes = zip(reversed(self.tree.sample_shapes), self.tree.detail_shapes, by_level, strict=True)
-        for shape, detail_shapes, bands in shapes:
+        numbered = reversed(list(enumerate(self.tree.sample_shapes)))
+        for (number, shape), detail_shapes, bands in zip(
+            numbered, self.tree.detail_shapes, by_level, strict=True
+        ):
             details = [working(*pair) for pair in zip(bands, detail_shapes.values(), strict=True)]
             # A DWT has the coefficients of an odd length in common with the next even one.
-            x = self._inverse([x, *details])[tuple(slice(n) for n in shape)]
+            spec = self.tree.spec.at_level(number)
+            x = self._inverse([x, *details], spec, shape)[tuple(slice(n) for n in shape)]
         samples[...] = x
 
-    def _forward(self, x: Array) -> list[Array]:
+    def _forward(self, x: Array, spec: TransformSpec) -> list[Array]:
         """Return the bands of one level in the order of their keys."""
-        spec = self.tree.spec
+        bands = [x]
+        if spec.family == "swt":
+            for task in _undecimated(spec, x.shape):
+                bands = [half for band in bands for half in level.apply_operator(task, band)]
+            return bands
         split = level.lwt if spec.lifted else level.dwt
         if self.scheme is not None:
             return split(x, spec.wavelets[0], spec.modes[0], spec.axes, self.scheme)
-        bands = [x]
         for axis, wavelet, mode in zip(spec.axes, spec.wavelets, spec.modes, strict=True):
             bands = [half for band in bands for half in split(band, wavelet, mode, [axis], None)]
         return bands
 
-    def _inverse(self, bands: list[Array]) -> Array:
+    def _inverse(self, bands: list[Array], spec: TransformSpec, shape: tuple[int, ...]) -> Array:
         """Return the samples of one level."""
-        spec = self.tree.spec
+        if spec.family == "swt":
+            for axis, op in reversed(_undecimated(spec, shape)):
+                task, pairs = Task(axis, op.inverse()), list(pairwise(bands))[::2]
+                bands = [level.apply_operator(task, *pair)[0] for pair in pairs]
+            return bands[0]
         join = level.ilwt if spec.lifted else level.idwt
         if self.scheme is not None:
             return join(bands, spec.wavelets[0], spec.modes[0], spec.axes, self.scheme)
@@ -137,6 +147,10 @@ class ReferenceExecutable:
             halves = list(pairwise(bands))[::2]
             bands = [join(list(pair), wavelet, mode, [axis], None) for pair in halves]
         return bands[0]
+
+
+def _undecimated(spec: TransformSpec, shape: tuple[int, ...]) -> Operators:
+    return spec.operators(shape, np.dtype(np.float64), ReferenceEngine.lifting)
 
 
 def engine(number: int | None) -> ReferenceEngine:

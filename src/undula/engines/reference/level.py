@@ -24,10 +24,11 @@ from ...errors import ArgumentError
 from ...liftings import lifting
 from ...lowering.borders import band_length, extend, signal_length, source_places
 from ...lowering.rounding import rounding
+from ...lowering.spec import Task
 from ...schemes import STEPWISE, Scheme, scheme
 from ...wavelets import Wavelet
 
-__all__ = ["apply", "dwt", "idwt", "ilwt", "lwt"]
+__all__ = ["apply", "apply_operator", "dwt", "idwt", "ilwt", "lwt"]
 
 Array = NDArray[Any]
 Bands = list[Array]
@@ -59,6 +60,13 @@ def apply(matrix: PolyphaseMatrix, bands: Sequence[Array], axes: Sequence[int], 
                 total = total + float(value) * moved(j, bits, key if isinstance(key, tuple) else (key,))
         results.append(total)
     return results
+
+
+def apply_operator(task: Task, *arrays: Array) -> Bands:
+    """Apply the operator along an axis, as it is defined, to samples or to the low and the high band."""
+    axis, op = task
+    results = op(*(np.moveaxis(array, axis, -1) for array in arrays))
+    return [np.moveaxis(result, -1, axis) for result in results]
 
 
 def _cut(x: Array, axes: Sequence[int], cuts: Sequence[slice]) -> Array:

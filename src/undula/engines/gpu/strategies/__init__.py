@@ -16,8 +16,19 @@ from .rowcolumn import ROWCOLUMN
 from .sliding import SLIDING
 from .stepwise import STEPWISE
 from .tiled import TILED
+from .undecimated import UNDECIMATED
 
-__all__ = ["STEPWISE", "STRATEGIES", "Strategy", "StrategyCost", "Target", "Views", "Workload", "choose"]
+__all__ = [
+    "STEPWISE",
+    "STRATEGIES",
+    "UNDECIMATED",
+    "Strategy",
+    "StrategyCost",
+    "Target",
+    "Views",
+    "Workload",
+    "choose",
+]
 
 STRATEGIES: dict[str, Strategy] = {
     strategy.name: strategy for strategy in (AUTO, NAIVE, ROWCOLUMN, TILED, SLIDING)
