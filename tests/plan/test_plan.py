@@ -216,3 +216,32 @@ def test_depth_of_frames(depth: Any) -> None:
     plan = undula.Plan((8, 8), "db2")
     with pytest.raises(undula.ArgumentError, match="depth must be an integer of at least 1"):
         next(plan.frames([np.ones((8, 8))], depth=depth))
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference", "opencl"])
+def test_stationary_plans(backend: str) -> None:
+    x = noise(12, 20)
+    plan = undula.Plan(x.shape, "db2", level=2, transform="swt", backend=backend)
+    expected = undula.swt2(x, "db2", 2, trim_approx=True)
+    coeffs = plan.forward(x)
+    assert_same(coeffs, expected)
+    assert_same(plan.inverse(coeffs), x, 10)
+    assert plan.shapes == [(12, 20), ((12, 20),) * 3, ((12, 20),) * 3]
+    for number in range(3):  # The same plan again, into the same arrays.
+        out = plan.forward(number * x, out=coeffs)
+        assert_same(out, undula.swt2(number * x, "db2", 2, trim_approx=True))
+        assert_same(plan.inverse(out, out=np.empty(x.shape)), number * x, 10)
+    other = pickle.loads(pickle.dumps(plan))
+    assert other == plan != undula.Plan(x.shape, "db2", level=2, mode="periodization", backend=backend)
+    assert "transform='swt'" in repr(other)
+    assert plan.method == "filters"
+    assert plan.cost.operations == 12 * 20 * 2 * 2 * 8
+    odd = undula.Plan((7,), "db3", level=2, mode="smooth", transform="swt", backend=backend)
+    assert_same(odd.inverse(odd.forward(noise(7))), noise(7), 100)
+
+
+def test_stationary_plans_that_cannot_be() -> None:
+    with pytest.raises(undula.ArgumentError, match="omit square"):
+        undula.Plan((8, 8), "haar", transform="swt", square=True)
+    with pytest.raises(undula.ArgumentError, match="transform 'lwt'"):
+        undula.Plan((8, 8), "haar", transform="lwt")

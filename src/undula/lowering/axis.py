@@ -293,6 +293,8 @@ class AxisOp:
     @property
     def operations(self) -> float:
         """Multiplications and additions for each sample."""
+        if self.family == "swt":
+            return float(sum(map(len, self.dilated_taps)))
         steps = sum(factor != 0 for step in self.steps for _, _, factor in step.taps)
         return steps / 2 + 1 if self.steps else sum(len(taps) for taps in self.filters) / 2
 

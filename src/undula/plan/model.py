@@ -24,7 +24,7 @@ from ..engines import ceilings as measured
 from ..engines.base import computes_on_host
 from ..engines.ceilings import Ceilings
 from ..engines.gpu.engine import device_engine
-from ..engines.gpu.strategies import STRATEGIES, Strategy
+from ..engines.gpu.strategies import STRATEGIES, UNDECIMATED, Strategy
 from ..engines.threads import WORTHWHILE
 from ..errors import ArgumentError, ArgumentTypeError
 
@@ -164,6 +164,8 @@ def _together(terms: Mapping[str, float], adds: bool) -> float:
 
 def strategy(plan: Plan) -> Strategy:
     """Return the strategy of a plan; that of a plan with several, and of the CPU, is the default."""
+    if plan.spec.family == "swt":
+        return UNDECIMATED
     chosen = STRATEGIES.get(plan.strategy, STRATEGIES["auto"])
     return (chosen.with_scheme or chosen) if plan.scheme != "auto" else chosen
 
@@ -175,7 +177,7 @@ def passes(plan: Plan) -> Iterator[LevelWork]:
     distribution = strategy(plan)
     for number, (shape, operators) in enumerate(plan.operators()):
         samples = math.prod(shape)
-        written = sum(math.prod(s) for s in plan.spec.band_shapes(shape).values())
+        written = sum(math.prod(s) for s in plan.spec.at_level(number).band_shapes(shape).values())
         operations = sum(op.operations for _, op in operators)
         level = distribution.cost(len(operators), operations, wavelet, plan.scheme)
         size = _source_size(plan) if number == 0 else plan.dtype.itemsize

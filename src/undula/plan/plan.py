@@ -26,12 +26,12 @@ from ..engines.dispatch import decompose, engine_for, recompose
 from ..engines.gpu.arrays import RESULTS
 from ..engines.gpu.engine import DeviceEngine, DeviceExecutable, contiguous_views
 from ..engines.gpu.launches import UnfusedError
-from ..engines.gpu.strategies import STRATEGIES, choose
+from ..engines.gpu.strategies import STRATEGIES, UNDECIMATED, choose
 from ..engines.gpu.transform import DeviceLevel, device_levels
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..lowering.axis_arguments import Axes
 from ..lowering.nesting import arrays_of, flat_as, from_keys, keyed_as
-from ..lowering.spec import BandTree, LevelOperators, checked_level, transform_spec
+from ..lowering.spec import BandTree, LevelOperators, checked_level, transform_spec, undecimated_spec
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet
 from . import model
@@ -43,10 +43,11 @@ from .tuning import fastest_knobs
 __all__ = ["Plan"]
 
 METHODS = ("auto", "lifting", "filters")
+TRANSFORMS = ("dwt", "swt")
 
 
 class Plan:
-    """A DWT for arrays of one shape and dtype.
+    """A transform for arrays of one shape and dtype.
 
     Parameters
     ----------
@@ -56,10 +57,14 @@ class Plan:
         The wavelet, or one for each axis.
     level : int, optional
         How often the approximation is decomposed. The default is as often as is useful.
-    mode : str or int, or a sequence of them, default "symmetric"
-        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis.
+    mode : str or int, or a sequence of them, optional
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis. The
+        default is ``"symmetric"`` for the DWT, and ``"periodization"`` for a stationary transform.
     axes : int or sequence of int, optional
         Axes to transform. The default is all axes.
+    transform : {"dwt", "swt"}, default "dwt"
+        The DWT, or the stationary transform of lines of any length; see :func:`undula.swtn`. Its
+        coefficients have one approximation, as with ``trim_approx=True``.
     dtype : dtype, default float64
         Dtype of the arrays. On the CPU results are float32, float64, complex64 or complex128; on a device
         float16 stays, and integers of 8 and 16 bits become float32.
@@ -106,8 +111,9 @@ class Plan:
         wavelet: Wavelet | str | Sequence[Any],
         *,
         level: int | None = None,
-        mode: str | int | Sequence[Any] = "symmetric",
+        mode: str | int | Sequence[Any] | None = None,
         axes: Axes = None,
+        transform: str = "dwt",
         dtype: DTypeLike = np.float64,
         backend: str = "auto",
         strategy: str = "auto",
@@ -123,8 +129,16 @@ class Plan:
             raise ArgumentTypeError(f"a plan is for arrays of numbers, got dtype {dtype!r}") from None
         if dtype.kind not in "biufc":
             raise ArgumentTypeError(f"a plan is for arrays of numbers, got dtype {dtype!r}")
-        self.spec = transform_spec(len(self.shape), wavelet, mode, axes)
+        if transform not in TRANSFORMS:
+            raise UnknownNameError("transform", transform, TRANSFORMS)
+        stationary = transform == "swt"
+        if mode is None:
+            mode = "periodization" if stationary else "symmetric"
+        make_spec = undecimated_spec if stationary else transform_spec
+        self.spec = make_spec(len(self.shape), wavelet, mode, axes)
         self.axes = self.spec.axes
+        if stationary and square:
+            raise ArgumentError("a stationary transform takes any shape; omit square")
         if any(self.shape[axis] < 1 for axis in self.axes):
             raise ArgumentError(f"a plan needs samples along the transformed axes, got shape {self.shape}")
         self.square = square
@@ -138,7 +152,10 @@ class Plan:
             level = round(math.log2(side))
             self.level = level
         else:
-            self.level = checked_level(self.padded_shape, self.spec.wavelets, self.axes, level)
+            with warnings.catch_warnings():
+                if stationary:  # More levels than are useful for the DWT.
+                    warnings.simplefilter("ignore", UserWarning)
+                self.level = checked_level(self.padded_shape, self.spec.wavelets, self.axes, level)
         for what, value, known in (
             ("scheme", scheme, ("auto", *SCHEMES)),
             ("strategy", strategy, tuple(STRATEGIES)),
@@ -167,7 +184,8 @@ class Plan:
                 program = self.executable(False).program  # Raises an error for what cannot be laid out so.
                 if self.strategy == "auto":
                     names = [launch.kernel.name.partition("_")[0] for launch in program.launches]
-                    self.strategy = " and ".join(name for name in STRATEGIES if name in names)
+                    used = [strategy for strategy in (*STRATEGIES, UNDECIMATED.name) if strategy in names]
+                    self.strategy = " and ".join(used)
                 if tune:
                     self.options = replace(self.options, knobs=fastest_knobs(self))
         elif scheme != "auto" and self._runs:
@@ -407,7 +425,7 @@ class Plan:
     @property
     def method(self) -> str:
         """``"lifting"`` or ``"filters"``: what the plan has decided on, along its last axis."""
-        if self.on_device:
+        if self.on_device and self.spec.family == "dwt":
             wavelet, mode, single = self.spec.wavelets[-1], self.spec.modes[-1], self.dtype.char in "efF"
             return model.strategy(self).method(wavelet, mode, self._method, self.scheme, single)
         tree = BandTree.of_samples(self.spec, self.padded_shape, 1)  # The plan may have no levels.
@@ -422,6 +440,7 @@ class Plan:
             ("level", self.level),
             ("mode", self.spec.modes),
             ("axes", self.axes),
+            ("transform", self.spec.family),
             ("dtype", self.source_dtype),
             ("backend", self.device_name),
             ("strategy", self.options.strategy),
@@ -450,6 +469,7 @@ class Plan:
         )
         mode = repr(next(iter(modes))) if len(modes) == 1 else str(self.spec.modes)
         words = [f"{self.shape}, {wavelet}", f"level={self.level}", f"mode={mode}", f"axes={self.axes}"]
+        words += [f"transform={self.spec.family!r}"] * (self.spec.family != "dwt")
         words += [f"dtype={str(self.dtype)!r}", f"backend={self.backend!r}"]
         if self.on_device:
             words += [f"strategy={self.options.strategy!r}", f"method={self._method!r}"]

@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ....lowering.axis import AxisOp
+from ....wavelets import Wavelet
 from ..emit import undecimated
 from ..launches import Launch
-from .base import Strategy, Target, Workload, launches_of
+from .base import Strategy, StrategyCost, Target, Workload, launches_of
 
 __all__ = ["UNDECIMATED", "Undecimated"]
 
@@ -32,6 +33,10 @@ class Undecimated(Strategy):
         results = columns * planes * (rows if workload.spec.back else count)
         extents = (rows, count, task.op.dilation, columns, planes)
         return launches_of(kernel, -(-results // kernel.items), workload.views, extents)
+
+    def cost(self, axes: int, operations: float, wavelet: Wavelet, scheme: str) -> StrategyCost:
+        """Return the cost of a level: one pass for each axis."""
+        return StrategyCost(axes, operations)
 
 
 UNDECIMATED = Undecimated()
