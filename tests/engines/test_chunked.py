@@ -63,7 +63,8 @@ def test_random_transforms_have_the_bits_of_the_whole(group: int) -> None:
 def check_random_transform(rng: np.random.Generator) -> None:
     ndim = int(rng.integers(1, 4))
     shape = tuple(int(n) for n in rng.integers(1, LONGEST[ndim], ndim))
-    lifted = bool(rng.random() < 0.4)
+    family = str(rng.choice(["dwt", "lwt", "swt"], p=[0.4, 0.35, 0.25]))
+    lifted = family == "lwt"
     names = [name for name in (undula.wavelist() if THOROUGH else WAVELETS) if name != "dmey" or not lifted]
     wavelet, level = str(rng.choice(names)), int(rng.integers(1, 4))
     mode = str(rng.choice(undula.LWT_MODES if lifted else undula.MODES))
@@ -77,11 +78,15 @@ def check_random_transform(rng: np.random.Generator) -> None:
     def forward(x: Any) -> Any:
         if lifted:
             return undula.lwtn(x, wavelet, level, mode, axes)
+        if family == "swt":
+            return undula.swtn(x, wavelet, level, axes=axes, trim_approx=True, mode=mode)
         return undula.wavedecn(x, wavelet, mode, level, axes)
 
     def inverse(coeffs: Any) -> Any:
         if lifted:
             return undula.ilwtn(coeffs, wavelet, mode, axes)
+        if family == "swt":
+            return undula.iswtn(coeffs, wavelet, axes, mode=mode)
         return undula.waverecn(coeffs, wavelet, mode, axes, shape=shape)
 
     expected = forward(x)
@@ -122,6 +127,8 @@ def test_nothing_is_computed_early() -> None:
         undula.idwt2(undula.dwt2(x, "db2"), "db2"),
         undula.ilwt2(undula.lwt2(x, "cdf53", 2), "cdf53"),
         undula.lwt2(never_computed((64, 48), np.int64), "cdf53", 2),
+        undula.swt2(x, "db2", 2),
+        undula.iswt2(undula.swt2(x, "db2", 2), "db2"),
     ]
     for result in calls:
         with pytest.raises(AssertionError, match="a chunk was computed"):

@@ -482,6 +482,16 @@ class AxisOp:
             taps.append(tuple((p, float(f)) for p, f in zip(places, factors, strict=True) if f))
         return taps[0], taps[1]
 
+    @property
+    def tap_span(self) -> tuple[int, int]:
+        """The first and the last offset of the taps of an undecimated operator, zeros among them included."""
+        ends = 0, self.wavelet.dec_len - 1
+        if self.back:
+            first, last = sorted(self._back_offset(0, t) - self._base for t in ends)
+        else:
+            first, last = sorted(self._base + self._offset(0, t) for t in ends)
+        return first, last
+
     def _coefficients(self, band: int, t: int) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
         """Return the samples that read a coefficient with tap t, and which one, -1 for zero."""
         samples = np.arange(self.length)

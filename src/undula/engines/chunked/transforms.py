@@ -20,6 +20,7 @@ from ...lowering.spec import BandTree, TransformSpec
 from .plans import PLANS, aligned_blocks, chosen_stages
 from .sources import ChunkedArray, named
 from .stages import Tasks, forward_stage, inverse_stage, select_item
+from .undecimated import undecimated_tasks, undecimated_tasks_back
 
 __all__ = ["as_chunked", "decompose", "recompose"]
 
@@ -48,11 +49,16 @@ def decompose(
     if 0 in x.shape:
         return tree.by_key([da.zeros(shape, dtype=dtype) for shape in tree.flat_shapes])
     x = _without_empty_chunks(x)
-    bands, tasks = forward_tasks(tree, as_chunked(x), backend, integers, dtype, plan_name())
+    if spec.family == "swt":
+        bands, tasks = undecimated_tasks(tree, as_chunked(x), backend, dtype)
+    else:
+        bands, tasks = forward_tasks(tree, as_chunked(x), backend, integers, dtype, plan_name())
     meta = meta_from_array(x, dtype=dtype)
     arrays = []
     for number, band in enumerate(bands):
-        selected = select_item(tasks, named(f"{band.name}-{number}", "band"), band)
+        selected = band
+        if band.item is not None:
+            selected = select_item(tasks, named(f"{band.name}-{number}", "band"), band)
         arrays.append(_dask_array(selected, tasks, [x], meta))
     return tree.by_key(arrays)
 
@@ -117,9 +123,11 @@ def recompose(
     if 0 in tree.sample_shapes[0]:
         return da.zeros(tree.sample_shapes[0], dtype=dtype)
     given = [band for band in flat if band is not None]
-    samples, tasks = inverse_tasks(
-        tree, [None if band is None else as_chunked(band) for band in flat], backend, dtype, plan_name()
-    )
+    sources = [None if band is None else as_chunked(band) for band in flat]
+    if spec.family == "swt":
+        samples, tasks = undecimated_tasks_back(tree, sources, backend, dtype)
+    else:
+        samples, tasks = inverse_tasks(tree, sources, backend, dtype, plan_name())
     return _dask_array(samples, tasks, given, meta_from_array(given[0], dtype=dtype))
 
 
