@@ -166,7 +166,7 @@ def _boundaries_back(tree: BandTree, sources: Sequence[ChunkedArray | None]) -> 
             inner = sorted({place << level for place in places[1:-1] if 0 < place << level < length})
             boundaries.append([0, *inner, length])
         else:
-            boundaries.append(list(places))
+            boundaries.append(sorted(set(places)))  # A band without coefficients may have empty chunks.
     return boundaries
 
 
