@@ -52,7 +52,9 @@ def _lengths(shape: Any) -> tuple[int, ...]:
 
 
 def _filter_length(filter_len: object) -> int:
-    if isinstance(filter_len, (int, float, np.number)) and int(filter_len) == filter_len:
+    if isinstance(filter_len, (int, float, np.number)):
+        if int(filter_len) != filter_len:
+            raise ArgumentError(f"filter_len must be a whole number of taps or a wavelet, got {filter_len!r}")
         return int(filter_len)
     return as_wavelet(filter_len).dec_len
 
