@@ -30,7 +30,7 @@ def _module(name: str, **contents: object) -> None:
 
 
 def _swt_axis(*_: object, **__: object) -> None:
-    raise NotImplementedError("pywt._extensions._swt.swt_axis is private to PyWavelets")
+    raise NotImplementedError("swt_axis is private to PyWavelets")
 
 
 def _load_pytest_helpers() -> None:

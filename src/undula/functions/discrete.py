@@ -101,11 +101,11 @@ def _forward(
     if ndim < 1:
         raise ArgumentError(f"{form.expected}, got a single number")
     spec = transform_spec(ndim, wavelet, mode, form.axes(axes), distinct=not form.single)
-    if any(x.shape[axis] < 1 for axis in spec.axes):
+    levels = 1 if form.single else checked_level(x.shape, spec.wavelets, spec.axes, level, stacklevel=4)
+    if levels and any(x.shape[axis] < 1 for axis in spec.axes):
         raise ArgumentError(f"Input data must have samples along the transformed axes, got shape {x.shape}")
     if not spec.distinct:
         return form.from_bands(_along_repeated_axes(spec, data, out, backend))
-    levels = 1 if form.single else checked_level(x.shape, spec.wavelets, spec.axes, level, stacklevel=4)
     _check_lengths(spec, x.shape, levels)
     if key is not None and compiled is None:
         compiled = _compiled_forward(form, spec, x, levels)
@@ -509,6 +509,8 @@ def _read_levels(
     given = [a for a in arrays_of(arrays) if a is not None]
     if not given:
         raise ArgumentError(NO_COEFFICIENTS)
+    if not given[0].shape:
+        raise ArgumentError("coefficients must be arrays with at least one axis, got a single number")
     spec = transform_spec(len(given[0].shape), wavelet, mode, form.axes(axes))
     for number, level in enumerate(arrays[1:], 1):
         if not set(level) <= set(spec.keys[1:]):

@@ -254,7 +254,9 @@ def fswavedecn(
         ends = np.cumsum([0, *(part.shape[axis] for part in parts)]).tolist()
         slices.append([slice(a, b) for a, b in pairwise(ends)])
         x = np.concatenate(parts, axis=axis)
-    return FswavedecnResult(x, slices, wavelets, modes, numbers)
+    return FswavedecnResult(
+        x, slices, wavelets, modes, numbers if axes is None else np.atleast_1d(axes).tolist()
+    )
 
 
 def fswaverecn(fswavedecn_result: FswavedecnResult) -> Array:
@@ -263,8 +265,9 @@ def fswaverecn(fswavedecn_result: FswavedecnResult) -> Array:
     if not hasattr(result, "coeff_slices"):
         raise ArgumentTypeError(f"a result of fswavedecn is needed, got {type(result).__name__}")
     x = result.coeffs
+    axes = checked_axes(result.axes, x.ndim)
     for axis, slices, wavelet, mode in reversed(
-        list(zip(result.axes, result.coeff_slices, result.wavelets, result.modes, strict=True))
+        list(zip(axes, result.coeff_slices, result.wavelets, result.modes, strict=True))
     ):
         before = (slice(None),) * axis
         x = waverec([x[(*before, part)] for part in slices], wavelet, mode, axis)

@@ -379,7 +379,9 @@ def extend(line: NDArray[Any], axis: int, start: int, stop: int, mode: str) -> N
     array([2, 3, 2, 1, 2, 3, 2, 1, 2])
     """
     n = line.shape[axis]
-    if n == 0:
+    if n == 0 and mode == "zero":
+        return np.zeros((*line.shape[:axis], stop - start, *line.shape[axis + 1 :]), line.dtype)
+    if n == 0 and start < stop:
         raise ArgumentError(f"an axis of length 0 cannot be extended; the shape is {line.shape}")
     if 0 <= start <= stop <= n:
         return np.take(line, range(start, stop), axis)
