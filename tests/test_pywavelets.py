@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from cases import THOROUGH
 
 import undula
 import undula.pywt
+from cases import THOROUGH
 
 _spec = importlib.util.find_spec("pywt")
 assert _spec is not None

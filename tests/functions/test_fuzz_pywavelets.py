@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import THOROUGH
 
 import undula
+from cases import THOROUGH
 
 _spec = importlib.util.spec_from_file_location(
     "fuzz_pywavelets", Path(__file__).parents[2] / "tools" / "fuzz_pywavelets.py"
