@@ -1,8 +1,8 @@
 """Run the tests of packages that use PyWavelets, with PyWavelets and with Undula in its place.
 
 Each package is installed into a virtual environment of its own, in its newest release on PyPI; the tests are
-taken from its source distribution. A folder with a module ``pywt`` that is ``undula.pywt`` stands first in the
-path of the second run.
+taken from its source distribution. In the second run, a folder with a module ``pywt`` that is ``undula.pywt``
+stands first in the path.
 
     python tools/dependents.py
     python tools/dependents.py pylops imagehash --folder environments
