@@ -354,7 +354,7 @@ def ravel_coeffs(coeffs: Sequence[Any], axes: Axes = None) -> tuple[Array, list[
         parts = level if isinstance(level, dict) else {"": level}
         places = {}
         for key, array in parts.items():
-            places[key] = slice(end or None, end + array.size)
+            places[key] = slice(end if slices else None, end + array.size)
             end += array.size
         slices.append(places if isinstance(level, dict) else places[""])
         shapes.append({k: a.shape for k, a in parts.items()} if isinstance(level, dict) else level.shape)

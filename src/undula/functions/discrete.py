@@ -105,7 +105,7 @@ def _forward(
     if levels and any(x.shape[axis] < 1 for axis in spec.axes):
         raise ArgumentError(f"Input data must have samples along the transformed axes, got shape {x.shape}")
     if not spec.distinct:
-        return form.from_bands(_along_repeated_axes(spec, data, out, backend))
+        return form.from_bands(_along_repeated_axes(spec, data if spec.axes else x, out, backend))
     _check_lengths(spec, x.shape, levels)
     if key is not None and compiled is None:
         compiled = _compiled_forward(form, spec, x, levels)
