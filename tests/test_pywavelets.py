@@ -49,6 +49,7 @@ NEEDS = {
     "test_functions.py": "central_frequency",
     "test_matlab_compatibility_cwt.py": "cwt",
     "test_mra.py": "mra",
+    "test_multidim.py::test_dwdtn_idwtn_allwavelets": "DiscreteContinuousWavelet",
     "test_multidim.py::test_error_on_continuous_wavelet": "DiscreteContinuousWavelet",
     "test_multilevel.py": "DiscreteContinuousWavelet",
     "test_swt.py": "swt",
@@ -70,7 +71,11 @@ def run_file(name: str, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*command, *options, str(FOLDER / name)],
         cwd=FOLDER,
-        env={**os.environ, "PYTHONPATH": paths},
+        env={
+            **os.environ,
+            "PYTHONPATH": paths,
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        },  # starts in half the time
         capture_output=True,
         text=True,
         check=False,
@@ -85,9 +90,8 @@ def test_tests_of_pywavelets_pass(name: str) -> None:
     left_out = [*EXCEPTIONS, *MISSING, *([] if THOROUGH else SLOW)]
     done = run_file(name, *(f"--deselect={test}" for test in left_out if test.startswith(f"{name}::")))
     passed = re.search(r"(\d+) passed", done.stdout)
-    if f"{name}::{name[:-3]}" in left_out and not passed:
-        assert "deselected" in done.stdout  # the only test of a file
-        return
+    if done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED:
+        pytest.skip("its only test is slow")
     assert done.returncode == 0, done.stdout + done.stderr
     assert passed
 
