@@ -86,7 +86,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "objects": (lambda: reference.dwt(np.array([None, 1]), "haar"), TypeError, "dtype object"),
     "missing axis": (lambda: reference.dwt(np.ones(4), "haar", axis=1), ValueError, r"\(1,\)"),
     "same axis twice": (
-        lambda: reference.dwt2(np.ones((4, 4)), "haar", axes=(0, -2)),
+        lambda: reference.wavedec2(np.ones((4, 4)), "haar", axes=(0, -2)),
         ValueError,
         r"\(0, -2\)",
     ),

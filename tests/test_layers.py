@@ -31,6 +31,7 @@ LAYERS = (
     "io",
     "stores",
     "xarray",
+    "pywt",
     "experiments",
     "studio",
     "cli",

@@ -109,7 +109,7 @@ from .liftings import Conditioning, Lifting, LiftingStep, lifting
 from .lowering import LWT_MODES, MODES, Modes
 from .plan import Ceilings, Plan, PlanCost, Prediction, ceilings
 from .schemes import SCHEMES, Scheme, SchemeStage, scheme
-from .wavelets import Wavelet, families, orthogonal_filter_bank, qmf, wavelist
+from .wavelets import Wavelet, families, orthfilt, orthogonal_filter_bank, qmf, wavelist
 
 __version__ = "0.1.0"
 
@@ -193,6 +193,7 @@ __all__ = [
     "lwt2",
     "lwtn",
     "measures",
+    "orthfilt",
     "orthogonal_filter_bank",
     "pad",
     "qmf",

@@ -136,11 +136,21 @@ class UnknownNameError(ArgumentError):
     """
 
     def __init__(self, kind: str, name: object, known: Iterable[str], hint: str = "") -> None:
-        near = _nearest(str(name).lower().strip(), list(known))
+        known = list(known)
+        self._arguments = kind, name, known, hint
+        near = _nearest(str(name).lower().strip(), known)
         if near:
             quoted = [repr(n) for n in near]
             hint = "did you mean " + " or ".join(filter(None, [", ".join(quoted[:-1]), quoted[-1]])) + "?"
-        super().__init__(f"unknown {kind} {name!r}; {hint or 'known: ' + ', '.join(known)}")
+        # The argument is what PyWavelets says, which programs compare; the text tells more.
+        super().__init__(f"Invalid {kind} name {name!r}.")
+        self._text = f"unknown {kind} {name!r}; {hint or 'known: ' + ', '.join(known)}"
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), self._arguments
 
 
 def _nearest(name: str, known: list[str]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -68,9 +69,18 @@ def numpy_array(data: ArrayLike, what: str = "data") -> Array:
         raise ArgumentTypeError(f"{what} must be an array of numbers that NumPy can read: {error}") from None
     except ValueError as error:
         raise ArgumentError(f"{what} must be an array of numbers: {error}") from None
+    if x.dtype.kind == "O":
+        x = _numbers_of_objects(x)
     if x.dtype.kind not in "biufc":
         raise ArgumentTypeError(f"{what} must be numbers, got dtype {x.dtype}")
     return x
+
+
+def _numbers_of_objects(x: Array) -> Array:
+    """Return Python's numbers in an array of objects as float64 or complex128; the array if it has others."""
+    if not x.size or not all(isinstance(item, Number) for item in x.flat):
+        return x
+    return x.astype(np.complex128 if any(isinstance(item, complex) for item in x.flat) else np.float64)
 
 
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)

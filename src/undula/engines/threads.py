@@ -190,10 +190,12 @@ def run(work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> None:
     When this returns, even by an interrupt, no thread works on a piece any more, so arrays may be freed.
     """
     global _started
-    if len(pieces) == 1:
-        work(*pieces[0])
+    # There may be thousands of pieces, but no more threads than the caller allows.
+    others = min(len(pieces), get_num_threads()) - 1
+    if not others:
+        for piece in pieces:
+            work(*piece)
         return
-    others = len(pieces) - 1
     if _started < others:
         with _lock:
             while _started < others:

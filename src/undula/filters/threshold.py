@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import given_array, library_of, numpy_array, refuse_gradients
-from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from ..errors import ArgumentError, UnknownNameError
 from .rules import THRESHOLD_RULES, apply_rule
 
 __all__ = ["threshold", "threshold_firm"]
@@ -25,7 +25,8 @@ def threshold(data: ArrayLike, value: ArrayLike, mode: str = "soft", substitute:
         Real samples, or complex ones for the modes that compare magnitudes. Arrays on a GPU (CuPy, PyTorch,
         JAX) are processed there.
     value : float or array_like
-        Threshold, or one threshold per sample. It must not be negative for modes that compare magnitudes.
+        Threshold, or one threshold per sample. No magnitude is below a negative one: ``soft`` then adds to
+        all magnitudes, and ``hard`` keeps all samples.
     mode : {"soft", "hard", "garrote", "greater", "less"}, default "soft"
         ``soft`` shrinks the remaining samples by the threshold, ``hard`` leaves them unchanged, ``garrote``
         lies in between. ``greater`` keeps samples that are not below the threshold, ``less`` those that are
@@ -58,10 +59,18 @@ def threshold(data: ArrayLike, value: ArrayLike, mode: str = "soft", substitute:
         refuse_gradients(value, "the threshold")
         return threshold_in(library_of(x).namespace(x), x, value, mode, substitute)  # type: ignore[no-any-return]
     limit = numpy_array(value, "the threshold")
-    if THRESHOLD_RULES[mode].by_magnitude:
-        _check_not_negative(limit, value)
-    elif x.dtype.kind == "c" or limit.dtype.kind == "c":
-        raise ArgumentTypeError(f"mode {mode!r} needs real numbers; pass abs(x)")
+    if limit.dtype.kind == "c":
+        if limit.imag.any():
+            raise ArgumentError(f"a threshold is a real number, got {value!r}; pass abs(value)")
+        if THRESHOLD_RULES[mode].gain is not None:
+            x = x.astype(np.result_type(x, limit))
+        value = limit = limit.real
+    if x.dtype.kind == "c" and not THRESHOLD_RULES[mode].by_magnitude:
+        raise ArgumentError(f"mode {mode!r} needs real numbers; pass abs(x)")
+    if mode == "garrote" and np.any(limit < 0):
+        # Its threshold is squared, but only magnitudes below the negative number would be substituted.
+        fill = np.where(limit < 0, 0, substitute)
+        return np.asarray(threshold_in(np, x, np.abs(limit), mode, fill))
     # A number takes the precision of the data: a sample of float32 may be equal to it.
     number = value if isinstance(value, (int, float)) else limit
     return np.asarray(threshold_in(np, x, number, mode, substitute))
@@ -107,7 +116,7 @@ def threshold_firm(data: ArrayLike, value_low: ArrayLike, value_high: ArrayLike)
         return np.asarray(firm_in(np, x, low, high))
 
 
-def threshold_in(xp: Any, x: Any, value: Any, mode: str, substitute: complex) -> Any:
+def threshold_in(xp: Any, x: Any, value: Any, mode: str, substitute: ArrayLike) -> Any:
     """Threshold an array of any library by the functions of its namespace."""
     fill, dtype = numpy_array(substitute, "substitute"), _numpy_dtype(x)
     if THRESHOLD_RULES[mode].gain is not None:

@@ -52,7 +52,9 @@ def _lengths(shape: Any) -> tuple[int, ...]:
 
 
 def _filter_length(filter_len: object) -> int:
-    if isinstance(filter_len, (int, float, np.number)) and int(filter_len) == filter_len:
+    if isinstance(filter_len, (int, float, np.number)):
+        if int(filter_len) != filter_len:
+            raise ArgumentError(f"filter_len must be a whole number of taps or a wavelet, got {filter_len!r}")
         return int(filter_len)
     return as_wavelet(filter_len).dec_len
 
@@ -144,6 +146,8 @@ def wavedecn_shapes(
     lengths = _lengths(shape)
     spec = transform_spec(len(lengths), wavelet, mode, axes)
     levels = checked_level(lengths, spec.wavelets, spec.axes, level)
+    if levels and any(lengths[axis] < 1 for axis in spec.axes):
+        raise ArgumentError(f"a transformed axis has at least one sample, got shape {lengths}")
     return BandTree.of_samples(spec, lengths, levels).shapes if levels else [lengths]
 
 
@@ -204,14 +208,14 @@ def pad(x: ArrayLike, pad_widths: Any, mode: str | int) -> NDArray[Any]:
     if dtype.kind == "b" or (dtype.kind in "iu" and BORDERS[name].weighted):
         array = array.astype(np.int64)
     try:
-        widths = np.broadcast_to(np.asarray(pad_widths), (array.ndim, 2))
-    except ValueError:
+        widths = np.broadcast_to(np.round(pad_widths), (array.ndim, 2))
+    except (TypeError, ValueError):
         raise ArgumentError(
             f"pad_widths must be one pair (before, after) or {array.ndim} such pairs, got {pad_widths!r}"
         ) from None
-    if widths.dtype.kind not in "iu" or (widths < 0).any():
+    if widths.dtype.kind not in "iuf" or (widths < 0).any() or not np.isfinite(widths).all():
         raise ArgumentError(f"pad_widths must be non-negative integers, got {pad_widths!r}")
-    for axis, (before, after) in enumerate(widths.tolist()):
+    for axis, (before, after) in enumerate(widths.astype(np.intp).tolist()):
         if name == "periodization":  # A line of odd length repeats its last sample first.
             array = extend(array, axis, 0, array.shape[axis] + array.shape[axis] % 2, "constant")
         array = extend(array, axis, -before, array.shape[axis] + after, name)
@@ -350,7 +354,7 @@ def ravel_coeffs(coeffs: Sequence[Any], axes: Axes = None) -> tuple[Array, list[
         parts = level if isinstance(level, dict) else {"": level}
         places = {}
         for key, array in parts.items():
-            places[key] = slice(end or None, end + array.size)
+            places[key] = slice(end if slices else None, end + array.size)
             end += array.size
         slices.append(places if isinstance(level, dict) else places[""])
         shapes.append({k: a.shape for k, a in parts.items()} if isinstance(level, dict) else level.shape)

@@ -19,7 +19,8 @@ from ..engines.cpu.engine import ForwardCall, InverseCall, forward_call
 from ..engines.dispatch import decompose, engine_for, recompose
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import Axes
-from ..lowering.nesting import FORMS, NESTING, Form, arrays_of, flat_bands, keyed_as, shapes_of
+from ..lowering.borders import BORDERS
+from ..lowering.nesting import FORMS, NESTING, Form, arrays_of, band_keys, flat_bands, keyed_as, shapes_of
 from ..lowering.spec import (
     NO_COEFFICIENTS,
     BandTree,
@@ -99,10 +100,13 @@ def _forward(
     ndim = len(x.shape)
     if ndim < 1:
         raise ArgumentError(f"{form.expected}, got a single number")
-    spec = transform_spec(ndim, wavelet, mode, form.axes(axes))
-    if any(x.shape[axis] < 1 for axis in spec.axes):
-        raise ArgumentError(f"Input data must have samples along the transformed axes, got shape {x.shape}")
+    spec = transform_spec(ndim, wavelet, mode, form.axes(axes), distinct=not form.single)
     levels = 1 if form.single else checked_level(x.shape, spec.wavelets, spec.axes, level, stacklevel=4)
+    if levels and any(x.shape[axis] < 1 for axis in spec.axes):
+        raise ArgumentError(f"Input data must have samples along the transformed axes, got shape {x.shape}")
+    if not spec.distinct:
+        return form.from_bands(_along_repeated_axes(spec, data if spec.axes else x, out, backend))
+    _check_lengths(spec, x.shape, levels)
     if key is not None and compiled is None:
         compiled = _compiled_forward(form, spec, x, levels)
         if compiled is not None:
@@ -113,6 +117,47 @@ def _forward(
     keyed = None if out is None else form.keyed(out, spec.keys[0])
     coeffs = decompose(engine_for([x], backend), spec, x, levels, out, keyed)
     return form.from_keyed(library_of(data).restore(coeffs, data))
+
+
+def _check_lengths(spec: TransformSpec, shape: tuple[int, ...], levels: int) -> None:
+    """Raise an error if a line is too short for its mode, as PyWavelets does."""
+    for axis, mode in zip(spec.axes, spec.modes, strict=True):
+        shortest = BORDERS[mode].shortest
+        if shortest > 1:
+            for number, samples in enumerate(BandTree.of_samples(spec, shape, levels).sample_shapes, 1):
+                if samples[axis] < shortest:
+                    raise ArgumentError(
+                        f"mode {mode!r} needs {shortest} samples, got {samples[axis]} along axis {axis}"
+                        f" at level {number} of shape {shape}; use fewer levels or another mode"
+                    )
+
+
+def _along_repeated_axes(spec: TransformSpec, data: Any, out: Any, backend: str) -> dict[str, Any]:
+    """Return the bands of one level, by key, of a transform along one axis after the other."""
+    if out is not None:
+        raise ArgumentError(f"out needs axes that are distinct, got {spec.axes}")
+    bands = {"": data}
+    for axis, wavelet, mode in zip(spec.axes, spec.wavelets, spec.modes, strict=True):
+        halves = {key: dwt(band, wavelet, mode, axis, backend=backend) for key, band in bands.items()}
+        bands = {key + letter: halves[key]["ad".index(letter)] for key in bands for letter in "ad"}
+    return bands
+
+
+def _back_along_repeated_axes(
+    spec: TransformSpec, bands: Mapping[str, Any], shape: Length, out: Any, backend: str
+) -> Any:
+    """Invert :func:`_along_repeated_axes`."""
+    if shape is not None or out is not None:
+        raise ArgumentError(f"shape and out need axes that are distinct, got {spec.axes}")
+    steps = zip(spec.axes, spec.wavelets, spec.modes, strict=True)
+    for number, (axis, wavelet, mode) in reversed(list(enumerate(steps))):
+        pairs = {key: (bands.get(f"{key}a"), bands.get(f"{key}d")) for key in band_keys(number)}
+        bands = {
+            key: idwt(*pair, wavelet, mode, axis, backend=backend)
+            for key, pair in pairs.items()
+            if any(band is not None for band in pair)
+        }
+    return bands[""]
 
 
 def _compiled_forward(
@@ -183,6 +228,9 @@ def _inverse(
                 if x is not None:
                     return x  # type: ignore[no-any-return]
     spec, keyed, example = read()
+    if not spec.distinct:
+        bands_by_key = {spec.keys[0]: keyed[0], **keyed[1]}
+        return _back_along_repeated_axes(spec, bands_by_key, shape, out, backend)  # type: ignore[no-any-return]
     given = [band for band in arrays_of(keyed) if band is not None]
     engine = engine_for(given, backend)
     lengths = as_shape(shape, len(given[0].shape))
@@ -329,7 +377,9 @@ def _read_bands(
         raise ArgumentError(NO_COEFFICIENTS)
     if len(set(shapes.values())) > 1:
         raise ArgumentError(f"Coefficients arrays must have the same shape, got {shapes}")
-    spec = transform_spec(len(next(iter(shapes.values()))), wavelet, mode, axes)
+    if axes is None:
+        axes = range(max(len(str(key)) for key in bands))
+    spec = transform_spec(len(next(iter(shapes.values()))), wavelet, mode, axes, distinct=False)
     if not set(bands) <= set(spec.keys):
         raise ArgumentError(
             f"bands of {len(spec.axes)} axes have keys among {spec.keys}, got {sorted(map(str, bands))}"
@@ -397,7 +447,8 @@ def waverecn(
     Parameters
     ----------
     coeffs : sequence
-        Coefficients as :func:`wavedecn` returns them; None in place of a band or a level stands for zeros.
+        Coefficients as :func:`wavedecn` returns them; bands that are missing, and a level that is None, are
+        zero.
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis.
     mode : str or int, or a sequence of them, default "symmetric"
@@ -446,13 +497,20 @@ def _read_levels(
         raise ArgumentError("Coefficient list too short (minimum 1 array required).")
     keyed = keyed_as(coeffs, form.name)
     if keyed is None:
-        raise ArgumentError(f"coefficients must be nested as {form.name} does: {NESTING[form.name]}")
+        raise ArgumentError(
+            f"Unexpected detail coefficient type: coefficients must be nested as {form.name} does:"
+            f" {NESTING[form.name]}"
+        )
     arrays: list[Any] = [_band(keyed[0], "the approximation")]
     for number, level in enumerate(keyed[1:], 1):
+        if form is WAVEDECN and any(band is None for band in level.values()):
+            raise ArgumentError(f"details {number} must be arrays, got None; leave out the key or pass zeros")
         arrays.append({key: _band(band, f"band {key!r} of level {number}") for key, band in level.items()})
     given = [a for a in arrays_of(arrays) if a is not None]
     if not given:
         raise ArgumentError(NO_COEFFICIENTS)
+    if not given[0].shape:
+        raise ArgumentError("coefficients must be arrays with at least one axis, got a single number")
     spec = transform_spec(len(given[0].shape), wavelet, mode, form.axes(axes))
     for number, level in enumerate(arrays[1:], 1):
         if not set(level) <= set(spec.keys[1:]):

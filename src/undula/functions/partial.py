@@ -6,6 +6,7 @@ transform, whose bands are named by one level for each axis.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
 from typing import Any
@@ -201,12 +202,15 @@ class FswavedecnResult:
         return self._coeffs[self._place(levels)]
 
     def __setitem__(self, levels: tuple[int, ...] | int, values: ArrayLike) -> None:
-        place = self._place(levels)
-        if np.shape(values) != self._coeffs[place].shape:
-            raise ArgumentError(
-                f"band {levels} has shape {self._coeffs[place].shape}, got {np.shape(values)}"
+        place, new = self._place(levels), numpy_array(values, "coefficients")
+        if new.shape != self._coeffs[place].shape:
+            raise ArgumentError(f"band {levels} has shape {self._coeffs[place].shape}, got {new.shape}")
+        if new.dtype != self._coeffs.dtype:
+            message = (
+                f"coefficients of {new.dtype} are converted to {self._coeffs.dtype}, that of band {levels}"
             )
-        self._coeffs[place] = numpy_array(values, "coefficients")
+            warnings.warn(message, UserWarning, stacklevel=2)
+        self._coeffs[place] = new
 
 
 def fswavedecn(
@@ -250,7 +254,9 @@ def fswavedecn(
         ends = np.cumsum([0, *(part.shape[axis] for part in parts)]).tolist()
         slices.append([slice(a, b) for a, b in pairwise(ends)])
         x = np.concatenate(parts, axis=axis)
-    return FswavedecnResult(x, slices, wavelets, modes, numbers)
+    return FswavedecnResult(
+        x, slices, wavelets, modes, numbers if axes is None else np.atleast_1d(axes).tolist()
+    )
 
 
 def fswaverecn(fswavedecn_result: FswavedecnResult) -> Array:
@@ -259,8 +265,9 @@ def fswaverecn(fswavedecn_result: FswavedecnResult) -> Array:
     if not hasattr(result, "coeff_slices"):
         raise ArgumentTypeError(f"a result of fswavedecn is needed, got {type(result).__name__}")
     x = result.coeffs
+    axes = checked_axes(result.axes, x.ndim)
     for axis, slices, wavelet, mode in reversed(
-        list(zip(result.axes, result.coeff_slices, result.wavelets, result.modes, strict=True))
+        list(zip(axes, result.coeff_slices, result.wavelets, result.modes, strict=True))
     ):
         before = (slice(None),) * axis
         x = waverec([x[(*before, part)] for part in slices], wavelet, mode, axis)

@@ -14,8 +14,8 @@ __all__ = ["Axes", "checked_axes", "one_axis", "per_axis", "two_axes"]
 Axes = Sequence[int] | int | None
 
 
-def checked_axes(axes: Axes, ndim: int) -> list[int]:
-    """Return distinct axes from 0 to ``ndim - 1``; all of them for None.
+def checked_axes(axes: Axes, ndim: int, distinct: bool = True) -> list[int]:
+    """Return axes from 0 to ``ndim - 1``, at least one and each once if ``distinct``; all of them for None.
 
     Examples
     --------
@@ -27,12 +27,12 @@ def checked_axes(axes: Axes, ndim: int) -> list[int]:
     requested = tuple(axes) if isinstance(axes, Iterable) else (axes,)
     if not all(isinstance(axis, (int, np.integer)) and not isinstance(axis, bool) for axis in requested):
         raise ArgumentTypeError(f"axes must be integers, got {axes!r}")
-    if not requested:
+    if distinct and not requested:
         raise UnknownAxisError(f"at least one axis is needed, got axes={axes!r}; the default is all axes")
     if not all(-ndim <= axis < ndim for axis in requested):
         raise UnknownAxisError(f"axes {requested} do not exist in an array of {ndim} dimension(s)")
     numbers = [int(axis) % ndim for axis in requested]
-    if len(set(numbers)) != len(numbers):
+    if distinct and len(set(numbers)) != len(numbers):
         raise ArgumentError(f"axes must be unique, got {requested}")
     return numbers
 
@@ -46,7 +46,9 @@ def one_axis(axis: object) -> tuple[int]:
 
 def two_axes(axes: object) -> tuple[int, int]:
     """Return the axes of a two-dimensional transform, vertical and horizontal."""
-    pair = tuple(axes) if isinstance(axes, Iterable) else ()
+    if not isinstance(axes, Iterable):
+        raise ArgumentTypeError(f"axes must be 2 integers, those of an image, got axes={axes!r}")
+    pair = tuple(axes)
     if len(pair) != 2:
         raise ArgumentError(f"an image has 2 axes, got axes={axes!r}")
     return pair[0], pair[1]

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 
 __all__ = [
     "BORDERS",
@@ -56,7 +56,16 @@ LWT_MODES = ("symmetric", "periodic", "zero")
 """Modes of the LWT family; symmetric is whole-sample, as in JPEG 2000."""
 
 
-class Modes:
+class _OldNames(type):
+    """Attributes for the old names of modes, which warn as the names themselves do."""
+
+    def __getattr__(cls, name: str) -> int:
+        if name not in OLD_NAMES:
+            raise AttributeError(f"there is no mode {name!r}; the modes are {', '.join(MODES)}")
+        return Modes.from_object(name)
+
+
+class Modes(metaclass=_OldNames):
     """The modes of the DWT by name and number, as in PyWavelets.
 
     Examples
@@ -107,6 +116,10 @@ def check_mode(mode: object, known: tuple[str, ...] = MODES) -> str:
         )
         warnings.warn(message, DeprecationWarning, stacklevel=_depth_in_package())
         name = OLD_NAMES[name]
+    if not isinstance(mode, (str, int, np.integer)) or isinstance(mode, bool):
+        raise ArgumentTypeError(
+            f"a mode is a name or a number, got {mode!r}; the names are {', '.join(known)}"
+        )
     if not isinstance(name, str) or name not in known:
         raise UnknownNameError("mode", mode, known)
     return name
@@ -182,6 +195,8 @@ class Border:
         Whether the rule is so long that copies of it dominate a kernel.
     folded : bool
         Whether n counts the samples of the line, though p counts the coefficients of a band.
+    shortest : int
+        Samples that a line needs for the functions of PyWavelets, though the rule is defined for one.
     """
 
     name: str
@@ -190,6 +205,7 @@ class Border:
     wraps: bool = False
     is_long: bool = False
     folded: bool = False
+    shortest: int = 1
 
     @cached_property
     def _example(self) -> Extension:
@@ -301,9 +317,9 @@ BORDERS = {
         Border("periodic", _periodic, wraps=True),
         Border("smooth", _smooth),
         Border("periodization", _periodization, wraps=True),
-        Border("reflect", _reflect),
+        Border("reflect", _reflect, shortest=2),
         Border("antisymmetric", _antisymmetric, is_long=True),
-        Border("antireflect", _antireflect, is_long=True),
+        Border("antireflect", _antireflect, is_long=True, shortest=2),
         # Bands of an LWT, whose coefficients are at the places 2k and 2k + 1 of a line of n samples.
         Border("folded low", _folded_low, folded=True),
         Border("folded high", _folded_high, certain=False, folded=True),
@@ -364,7 +380,9 @@ def extend(line: NDArray[Any], axis: int, start: int, stop: int, mode: str) -> N
     array([2, 3, 2, 1, 2, 3, 2, 1, 2])
     """
     n = line.shape[axis]
-    if n == 0:
+    if n == 0 and mode == "zero":
+        return np.zeros((*line.shape[:axis], stop - start, *line.shape[axis + 1 :]), line.dtype)
+    if n == 0 and start < stop:
         raise ArgumentError(f"an axis of length 0 cannot be extended; the shape is {line.shape}")
     if 0 <= start <= stop <= n:
         return np.take(line, range(start, stop), axis)

@@ -171,7 +171,7 @@ def keyed_as(coeffs: Any, form: str) -> list[Any] | None:
         return None
     keyed: list[Any] = [coeffs[0]]
     for level in coeffs[1:]:
-        if form == "wavedec":
+        if form == "wavedec" and not isinstance(level, Mapping):
             keyed.append({"d": level})
         elif form == "wavedec2" and isinstance(level, (tuple, list)) and len(level) == 3:
             keyed.append(dict(zip(TUPLE_KEYS, level, strict=True)))
@@ -271,6 +271,13 @@ class Form:
             return [nested[low], {key: band for key, band in nested.items() if key != low}]
         keyed = keyed_as(nested, self.multilevel)
         return None if keyed is None or (self.single and len(keyed) != 2) else keyed
+
+    def from_bands(self, bands: dict[str, Any]) -> Any:
+        """Return the bands of a single level, by key, in this form."""
+        if self.name == "dwtn":
+            return bands
+        low, *details = bands
+        return self.from_keyed([bands[low], {key: bands[key] for key in details}])
 
     def from_keyed(self, keyed: Sequence[Any]) -> Any:
         """Return keyed coefficients in this form."""

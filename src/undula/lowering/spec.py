@@ -112,6 +112,11 @@ class TransformSpec:
         return replace(self, dilation=self.dilation << level) if self.family == "swt" and level else self
 
     @cached_property
+    def distinct(self) -> bool:
+        """Whether there are axes, and none is transformed twice; engines need this."""
+        return len(set(self.axes)) == len(self.axes) > 0
+
+    @cached_property
     def keys(self) -> list[str]:
         """The keys of the bands of one level, that of the approximation first."""
         return band_keys(len(self.axes))
@@ -169,20 +174,25 @@ def _operators(spec: TransformSpec, lengths: Shape, dtype: np.dtype[Any], limits
 
 
 @lru_cache(maxsize=512)
-def _spec(ndim: int, wavelet: Any, mode: Any, axes: Any, lifted: bool) -> TransformSpec:
-    numbers = checked_axes(axes, ndim)
+def _spec(ndim: int, wavelet: Any, mode: Any, axes: Any, lifted: bool, distinct: bool) -> TransformSpec:
+    numbers = checked_axes(axes, ndim, distinct)
     known = LWT_MODES if lifted else MODES
     wavelets = [as_wavelet(w) for w in per_axis(wavelet, len(numbers), "wavelet")]
     modes = [check_mode(m, known) for m in per_axis(mode, len(numbers), "mode")]
     return TransformSpec("lwt" if lifted else "dwt", tuple(numbers), tuple(wavelets), tuple(modes))
 
 
-def transform_spec(ndim: int, wavelet: Any, mode: Any, axes: Axes, lifted: bool = False) -> TransformSpec:
-    """Return the transform that a caller asks for, or raise an error that says what is wrong with it."""
+def transform_spec(
+    ndim: int, wavelet: Any, mode: Any, axes: Axes, lifted: bool = False, distinct: bool = True
+) -> TransformSpec:
+    """Return the transform that a caller asks for, or raise an error that says what is wrong with it.
+
+    Axes that are repeated, or none at all, are an error if they have to be ``distinct``.
+    """
     # Sequences become tuples, which can be looked up the next time.
     given = [tuple(v) if isinstance(v, (list, np.ndarray)) else v for v in (wavelet, mode, axes)]
     make = _spec if is_exact_key(*given) else _spec.__wrapped__
-    return make(ndim, *given, lifted)
+    return make(ndim, *given, lifted, distinct)
 
 
 def undecimated_spec(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import numpy_array
 from ..errors import ArgumentError
 
-__all__ = ["orthogonal_filter_bank", "qmf"]
+__all__ = ["orthfilt", "orthogonal_filter_bank", "qmf"]
 
 Filter = NDArray[np.float64]
 
@@ -65,3 +67,21 @@ def orthogonal_filter_bank(scaling_filter: ArrayLike) -> tuple[Filter, Filter, F
     rec_lo = np.sqrt(2) * taps / total
     rec_hi = qmf(rec_lo)
     return rec_lo[::-1], rec_hi[::-1], rec_lo, rec_hi
+
+
+def orthfilt(scaling_filter: ArrayLike) -> tuple[Filter, Filter, Filter, Filter]:
+    """Return :func:`orthogonal_filter_bank`; the old name, which warns.
+
+    Parameters
+    ----------
+    scaling_filter : array_like
+        The taps, an even number of them.
+
+    Returns
+    -------
+    tuple of ndarray
+        ``(dec_lo, dec_hi, rec_lo, rec_hi)``.
+    """
+    message = "orthfilt is the old name of orthogonal_filter_bank, which PyWavelets is going to require"
+    warnings.warn(message, DeprecationWarning, stacklevel=2)
+    return orthogonal_filter_bank(scaling_filter)

@@ -134,7 +134,10 @@ class Wavelet:
         return cls(name, filter_bank=(*dec, *rec))
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a Wavelet is immutable; create a new one from its filter_bank")
+        # As in PyWavelets, what is said about a bank may be corrected, since no transform depends on it.
+        if name not in ("orthogonal", "biorthogonal"):
+            raise AttributeError("a Wavelet is immutable; create a new one from its filter_bank")
+        self.__dict__[name] = bool(value)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Wavelet):

@@ -1,0 +1,163 @@
+"""Run the tests of packages that use PyWavelets, with PyWavelets and with Undula in its place.
+
+Each package is installed into a virtual environment of its own, in its newest release on PyPI; the tests are
+taken from its source distribution. In the second run, a folder with a module ``pywt`` that is ``undula.pywt``
+stands first in the path.
+
+    python tools/dependents.py
+    python tools/dependents.py pylops imagehash --folder environments
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SHIM = "import sys\n\nimport undula.pywt\n\nsys.modules[__name__] = undula.pywt\n"
+TIMEOUT_S = 1200
+
+
+@dataclass(frozen=True)
+class Dependent:
+    """A package that uses PyWavelets, and those of its tests that do.
+
+    Parameters
+    ----------
+    name : str
+        Name on PyPI.
+    tests : tuple of str
+        Files in the source distribution.
+    options : tuple of str, optional
+        Further options of pytest.
+    needs : tuple of str, optional
+        Further packages that the tests import.
+    """
+
+    name: str
+    tests: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    needs: tuple[str, ...] = field(default=())
+
+
+DEPENDENTS = (
+    Dependent(
+        "scikit-image", ("tests/skimage/restoration/test_denoise.py",), ("-k", "wavelet or sigma or cycle")
+    ),
+    Dependent("ImageHash", ("tests",), ("-k", "whash or hash"), ("six",)),
+    Dependent("pylops", ("pytests/test_dwts.py",)),
+    Dependent("sigpy", ("tests/test_wavelet.py", "tests/test_linop.py"), ("-k", "avelet")),
+    Dependent("odl", ("odl/test/trafos/wavelet_test.py",), (), ("pytest<8", "scipy")),
+    Dependent("modopt", ("tests/test_signal.py",), (), ("pytest-cases",)),
+    Dependent("algotom", ("tests",), ("-k", "wavelet or fft_stripe or removal"), ("pyfftw",)),
+    Dependent("mne-features", ("mne_features/tests",), ("-k", "wavelet or teager"), ("pandas",)),
+    Dependent("pyradiomics", ("tests",), ("-k", "wavelet or imageoperations")),
+    Dependent(
+        "tsfresh", ("tests/units/feature_extraction/test_feature_calculations.py",), ("-k", "cwt or wavelet")
+    ),
+)
+
+
+def sources(name: str, folder: Path) -> Path:
+    """Return the folder with the newest source distribution of a package."""
+    with urllib.request.urlopen(f"https://pypi.org/pypi/{name}/json", timeout=60) as reply:
+        files = json.load(reply)["urls"]
+    archive = next(file for file in files if file["packagetype"] == "sdist")
+    path = folder / archive["filename"]
+    with urllib.request.urlopen(archive["url"], timeout=300) as reply, path.open("wb") as file:
+        shutil.copyfileobj(reply, file)
+    with tarfile.open(path) as packed:
+        packed.extractall(folder / "source", filter="data")
+    return next((folder / "source").iterdir())
+
+
+def install(dependent: Dependent, folder: Path) -> Path:
+    """Return the Python of a new environment with a package, PyWavelets and Undula."""
+    uv = shutil.which(
+        "uv", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    )
+    if uv is None:
+        sys.exit("uv is needed; make setup installs it")
+    environment = folder / "environment"
+    subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, str(environment)], check=True)
+    python = environment / "bin" / "python"
+    packages = [dependent.name, "pytest", "PyWavelets", *dependent.needs]
+    command = [uv, "pip", "install", "--quiet", "--python", str(python), *packages, str(ROOT)]
+    subprocess.run(command, check=True, timeout=TIMEOUT_S, capture_output=True, text=True)
+    return python
+
+
+def run(python: Path, dependent: Dependent, source: Path, folder: Path, shim: Path | None) -> str:
+    """Run the tests, and return how many passed and failed."""
+    # Only the tests are copied, so that the package comes from its wheel, where its extension modules are.
+    tests = []
+    for test in dependent.tests:
+        target = folder / "tests" / test
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if (source / test).is_dir():
+                shutil.copytree(source / test, target)
+                (target / "__init__.py").touch()  # for relative imports
+            else:
+                shutil.copy(source / test, target)
+        tests.append(str(target))
+    environment = {**os.environ, "PYTHONPATH": str(shim) if shim else "", "MPLBACKEND": "agg"}
+    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=line", "-c", os.devnull]
+    command += ["--rootdir", str(folder / "tests"), *dependent.options, *tests]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    (folder / f"{'undula' if shim else 'pywavelets'}.log").write_text(
+        done.stdout + done.stderr, encoding="utf-8"
+    )
+    counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error)", done.stdout)}
+    if not counts:
+        return f"did not run (exit status {done.returncode})"
+    return ", ".join(
+        f"{counts.get(word, 0)} {word}" for word in ("passed", "failed", "error") if word in counts
+    )
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("names", nargs="*", help="packages; all if none is named")
+    parser.add_argument("--folder", type=Path, help="keep environments and logs there")
+    arguments = parser.parse_args()
+    chosen = [
+        d for d in DEPENDENTS if not arguments.names or d.name.lower() in map(str.lower, arguments.names)
+    ]
+    print("| package | with PyWavelets | with Undula |\n|---|---|---|", flush=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        base = (arguments.folder or Path(temporary)).resolve()
+        shim = base / "shim"
+        shim.mkdir(parents=True, exist_ok=True)
+        (shim / "pywt.py").write_text(SHIM, encoding="utf-8")
+        for dependent in chosen:
+            folder = base / dependent.name
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            try:
+                source, python = sources(dependent.name, folder), install(dependent, folder)
+                results = [run(python, dependent, source, folder, each) for each in (None, shim)]
+            except (OSError, subprocess.SubprocessError, StopIteration) as error:
+                text = getattr(error, "stderr", None) or str(error)
+                results = [
+                    f"not installed: {text.strip().splitlines()[-1] if text.strip() else error!r:.100}",
+                    "",
+                ]
+            print(f"| {dependent.name} | {' | '.join(results)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
