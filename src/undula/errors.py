@@ -6,6 +6,7 @@
     ├── ArgumentError (ValueError)          a value that cannot be used
     │   ├── UnknownNameError                a wavelet, scheme or mode nobody knows
     │   ├── UnknownAxisError (IndexError)   an axis that the array does not have; NumPy's AxisError, too
+    │   ├── UnknownNodeError (IndexError)   a path that leads to no node of a tree of wavelet packets
     │   ├── ReconstructionError             filters that do not give the signal back
     │   └── NotInvertibleError              a polynomial or matrix without an inverse
     ├── ArgumentTypeError (TypeError)       a value of the wrong kind
@@ -40,6 +41,7 @@ __all__ = [
     "UndulaError",
     "UnknownAxisError",
     "UnknownNameError",
+    "UnknownNodeError",
     "install_hint",
 ]
 
@@ -108,6 +110,10 @@ class KernelError(DeviceError):
 
 class UnknownAxisError(ArgumentError, AxisError):
     """An axis that the array does not have."""
+
+
+class UnknownNodeError(ArgumentError, IndexError):
+    """A path that leads to no node of a tree of wavelet packets."""
 
 
 class ReconstructionError(ArgumentError):
