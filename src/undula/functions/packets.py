@@ -5,15 +5,17 @@ tree, a node holds coefficients as ``data``, and ``packet["ad"]`` decomposes wha
 subnodes of a node ``x`` are the bands of ``dwtn(x)``.
 
 All nodes of a level have the same shape. :meth:`WaveletPacket.get_level` therefore stacks them along a new
-first axis, and computes the next level by one transform: the batch ``(K, N)`` is decomposed into
-``(K, 2, N / 2)``, which is the batch ``(2K, N / 2)`` of the next level without a copy.
+first axis, and computes the next level by one transform: the batch ``(K, N)`` is decomposed into the bands
+``(2, K, N / 2)``, which are the batch ``(2K, N / 2)`` of the next level without a copy.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby, product
 from typing import Any, ClassVar, Self
+from weakref import ref
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -59,7 +61,7 @@ class BaseNode:
     data : array_like or None
         Coefficients; assign other ones to change what :meth:`reconstruct` returns.
     parent : BaseNode or None
-        The node above.
+        The node above; None for a root, for a removed node, and once nobody holds the tree any more.
     path : str
         Names of the bands from the root to this node.
     level : int
@@ -78,7 +80,8 @@ class BaseNode:
     _KEYS: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, parent: BaseNode | None, data: Any, node_name: str) -> None:
-        self.parent = parent
+        # A tree without cycles returns its memory at once, which the next one can use.
+        self._parent = None if parent is None else ref(parent)
         self.data = data
         self.wavelet: Any = None if parent is None else parent.wavelet
         self.mode: Any = None if parent is None else parent.mode
@@ -92,24 +95,25 @@ class BaseNode:
         self._subnodes: dict[str, Any] = dict.fromkeys(self._part_names())
 
     def __copy__(self) -> Self:
-        """Return a tree of its own nodes with the same arrays; of a node, the tree below it."""
+        """Return a tree of other nodes with the same arrays; of a node, the tree below it."""
         duplicate = object.__new__(type(self))
-        duplicate.__dict__.update(self.__dict__, parent=None)
-        duplicate._subnodes = {
-            part: None if node is None else node.__copy__() for part, node in self._items()
-        }
-        for subnode in duplicate._existing():
-            subnode.parent = duplicate
+        subnodes = {part: None if node is None else node.__copy__() for part, node in self._subnodes.items()}
+        duplicate.__setstate__(self.__getstate__() | {"_subnodes": subnodes})
         return duplicate
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_parent": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for node in self._existing():
+            node._parent = ref(self)
 
     def __str__(self) -> str:
         return f"{self.path}: {self.data}"
 
     def _part_names(self) -> Iterable[str]:
         return self.PARTS
-
-    def _items(self) -> Iterable[tuple[str, Any]]:
-        return self._subnodes.items()
 
     def _existing(self) -> list[Any]:
         return [node for node in self._subnodes.values() if node is not None]
@@ -119,6 +123,11 @@ class BaseNode:
         raise NotImplementedError("a class of nodes has to create its subnodes")
 
     # --- what a node is ---------------------------------------------------------------------------
+
+    @property
+    def parent(self) -> Any:
+        """The node above, if there is one."""
+        return None if self._parent is None else self._parent()
 
     @property
     def node_name(self) -> str:
@@ -243,9 +252,9 @@ class BaseNode:
     def __delitem__(self, path: Path) -> None:
         """Remove a node from its tree; whoever holds it can still use it."""
         node = self[path]
-        parent, node.parent = node.parent, None
-        if parent is not None:
-            parent._subnodes[node.node_name] = None
+        if node.parent is not None:
+            node.parent._subnodes[node.node_name] = None
+            node._parent = None
 
     def walk(
         self,
@@ -345,7 +354,7 @@ class BaseNode:
                 " have more levels"
             )
         if self.data is None:
-            for part, node in self._items():
+            for part, node in self._subnodes.items():
                 if node is None:
                     self._create_subnode(part)
         else:
@@ -371,7 +380,7 @@ class BaseNode:
             return self.data
         bands = {
             self._KEYS.get(part, part): None if node is None else node.reconstruct()
-            for part, node in self._items()
+            for part, node in self._subnodes.items()
         }
         if all(band is None for band in bands.values()):
             raise ArgumentError(
@@ -401,14 +410,19 @@ class BaseNode:
         8
         """
         deepest = self._depth if level is None else self._checked_level(level)
-        nodes, batch = [self], None
+        nodes: list[Any] = [self]
+        batch = None
         while nodes and nodes[0].level < deepest:
-            bare = [node for node in nodes if not node.has_any_subnode and not node.is_empty]
-            alike = [list(group) for _, group in groupby(bare, _layout)]
+            if batch is None:
+                bare = [node for node in nodes if not node.has_any_subnode and not node.is_empty]
+                alike = [list(group) for _, group in groupby(bare, _layout)]
+            else:
+                bare, alike = nodes, [nodes]
             batches = [_decompose_together(group, batch) for group in alike]
-            # The results are all data of the next level, unless there were subnodes before.
-            batch = batches[0] if len(alike) == 1 and len(bare) == len(nodes) else None
-            nodes = [subnode for node in nodes for subnode in node._existing()]
+            if len(alike) == 1 and len(bare) == len(nodes):
+                nodes, batch = batches[0]
+            else:  # There were subnodes before, or nodes of other shapes.
+                nodes, batch = [subnode for node in nodes for subnode in node._existing()], None
 
     def _checked_level(self, level: int) -> int:
         if not 0 <= level <= self._depth:
@@ -427,7 +441,7 @@ def _layout(node: BaseNode) -> tuple[Any, ...]:
     )
 
 
-def _decompose_together(nodes: Sequence[BaseNode], batch: Any) -> Any:
+def _decompose_together(nodes: Sequence[BaseNode], batch: Any) -> tuple[list[Any], Any]:
     """Decompose nodes of one layout by one transform.
 
     Parameters
@@ -439,36 +453,39 @@ def _decompose_together(nodes: Sequence[BaseNode], batch: Any) -> Any:
 
     Returns
     -------
-    array or None
-        The data of their subnodes, stacked; None if arrays of this library cannot be views of another one.
+    subnodes : list of BaseNode
+        The first subnodes of all nodes, then the second ones, and so on.
+    batch : array or None
+        Their data, stacked; None if arrays of this library cannot be parts of another one.
     """
     first = nodes[0]
     x = given_array(first.data)
-    shape, ndim = tuple(x.shape), len(x.shape)
+    shape = tuple(x.shape)
     engine = engine_for([x], first.backend)
-    if not engine.library.allocates:
-        for node in nodes:
-            node.decompose()
-        return None
-    axes = checked_axes(first._transformed_axes, ndim)
-    spec = transform_spec(ndim, first.wavelet, first.mode, axes)
-    band_shape = BandTree.of_samples(spec, shape, 1).flat_shapes[0]
-    dtype = engine.result_dtype(np.dtype(engine.library.dtype(x)))
+    library = engine.library
+    if not library.allocates or not math.prod(shape):
+        return [subnode for node in nodes for subnode in node.decompose()], None
     if len(nodes) == 1:
         batch = x.reshape((1, *shape))
     elif batch is None:
-        batch = engine.empty((len(nodes), *shape), dtype, x)
+        batch = engine.empty((len(nodes), *shape), np.dtype(library.dtype(x)), x)
         for number, node in enumerate(nodes):
             batch[number] = given_array(node.data)
-    parts = list(first._subnodes)
-    results = engine.empty((len(nodes), len(parts), *band_shape), dtype, x)
-    bands = {first._KEYS.get(part, part): results[:, number] for number, part in enumerate(parts)}
-    dwtn(batch, first.wavelet, first.mode, [axis + 1 for axis in axes], out=bands, backend=first.backend)
-    results = results.reshape((len(nodes) * len(parts), *band_shape))
-    library = library_of(first.data)
-    for number, (node, part) in enumerate(product(nodes, parts)):
-        node._create_subnode(part, library.restore(results[number], first.data))
-    return results
+    axes = [axis + 1 for axis in checked_axes(first._transformed_axes, len(shape))]
+    spec = transform_spec(len(shape) + 1, first.wavelet, first.mode, axes)
+    tree = BandTree.of_samples(spec, (len(nodes), *shape), 1)
+    batch = engine.samples(batch)
+    dtype = engine.result_dtype(np.dtype(library.dtype(batch)))
+    bands = engine.empty((len(spec.keys), *tree.flat_shapes[0]), dtype, x)
+    engine.run(False, tree, [batch, *(bands[number] for number in range(len(spec.keys)))], dtype)
+    parts = {first._KEYS.get(part, part): part for part in first._subnodes}
+    results = bands.reshape((len(spec.keys) * len(nodes), *bands.shape[2:]))
+    restore = library_of(first.data).restore
+    subnodes = [
+        node._create_subnode(parts[key], restore(results[number], first.data))
+        for number, (key, node) in enumerate(product(spec.keys, nodes))
+    ]
+    return subnodes, results
 
 
 def useful_levels(shape: Sequence[int], wavelet: Any, axes: Sequence[int]) -> int:
