@@ -89,7 +89,7 @@ def best_basis(
     >>> tone = np.cos(0.9 * np.arange(256))
     >>> basis = best_basis(WaveletPacket(tone, "db4", "periodization", maxlevel=4))
     >>> max(basis.get_leaf_nodes(), key=lambda node: abs(node.data).max()).path
-    'addd'
+    'adda'
     >>> bool(np.allclose(basis.reconstruct(), tone))
     True
 

@@ -160,6 +160,7 @@ def mra2(
 
     Examples
     --------
+    >>> import numpy as np
     >>> smooth, details = mra2(np.eye(4), "haar", level=1, transform="dwt2")
     >>> bool(np.allclose(smooth + sum(details), np.eye(4)))
     True
@@ -188,6 +189,7 @@ def imra2(mra_coeffs: Sequence[Any]) -> Array:
 
     Examples
     --------
+    >>> import numpy as np
     >>> imra2(mra2(np.eye(2), "haar", level=1, transform="dwt2")).round(3).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
@@ -234,6 +236,7 @@ def mran(
 
     Examples
     --------
+    >>> import numpy as np
     >>> smooth, details = mran(np.eye(4), "haar", level=1, transform="dwtn")
     >>> sorted(details)
     ['ad', 'da', 'dd']
@@ -263,6 +266,7 @@ def imran(mra_coeffs: Sequence[Any]) -> Array:
 
     Examples
     --------
+    >>> import numpy as np
     >>> imran(mran(np.eye(2), "haar", level=1, transform="dwtn")).round(3).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
