@@ -25,6 +25,7 @@ NAMES = (
     "gallery",
     "model",
     "mathematics",
+    "packets",
     "xarray",
     "zarr",
     "zarr-codec",

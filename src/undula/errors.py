@@ -7,6 +7,7 @@
     │   ├── UnknownNameError                a wavelet, scheme or mode nobody knows
     │   ├── UnknownAxisError (IndexError)   an axis that the array does not have; NumPy's AxisError, too
     │   ├── MismatchedBandsError (RuntimeError)  bands of one transform whose shapes do not belong together
+    │   ├── UnknownNodeError (IndexError)   a path that leads to no node of a tree of wavelet packets
     │   ├── ReconstructionError             filters that do not give the signal back
     │   └── NotInvertibleError              a polynomial or matrix without an inverse
     ├── ArgumentTypeError (TypeError)       a value of the wrong kind
@@ -42,6 +43,7 @@ __all__ = [
     "UndulaError",
     "UnknownAxisError",
     "UnknownNameError",
+    "UnknownNodeError",
     "install_hint",
 ]
 
@@ -114,6 +116,10 @@ class UnknownAxisError(ArgumentError, AxisError):
 
 class MismatchedBandsError(ArgumentError, RuntimeError):
     """Bands of one transform whose shapes do not belong together."""
+
+
+class UnknownNodeError(ArgumentError, IndexError):
+    """A path that leads to no node of a tree of wavelet packets."""
 
 
 class ReconstructionError(ArgumentError):

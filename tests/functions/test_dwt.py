@@ -296,6 +296,25 @@ def test_missing_coefficients_are_zero() -> None:
     assert_same(undula.waverec(line, "haar"), pywt.waverec(line, "haar"))
 
 
+@pytest.mark.parametrize("name", ["idwt2", "waverec2", "idwtn", "waverecn"])
+def test_an_array_in_place_of_several_bands_does_not_affect_later_calls(name: str) -> None:
+    x, zeros = noise(14, 18), np.zeros((7, 9))
+    low, (horizontal, vertical, diagonal) = pywt.dwt2(x, "haar")
+
+    def inverse(low: Any, horizontal: Any, vertical: Any, diagonal: Any) -> Any:
+        keyed = {"ad": vertical, "da": horizontal, "dd": diagonal}
+        nested: dict[str, Any] = {
+            "idwt2": (low, (horizontal, vertical, diagonal)),
+            "waverec2": [low, (horizontal, vertical, diagonal)],
+            "idwtn": {"aa": low, **keyed},
+            "waverecn": [low, keyed],
+        }
+        return getattr(undula, name)(nested[name], "haar")
+
+    assert_same(inverse(low, zeros, zeros, zeros), pywt.idwt2((low, (None, None, None)), "haar"))
+    assert_same(inverse(low, horizontal, vertical, diagonal), x)
+
+
 def test_strides_and_alignment_do_not_matter_and_input_is_not_touched() -> None:
     big = noise(50, 60)
     views = [

@@ -1,5 +1,6 @@
-"""The transform functions: those of PyWavelets, lifting transforms, and transforms of streams of rows."""
+"""The transform functions: those of PyWavelets, wavelet packets, lifting transforms, and streams of rows."""
 
+from .best_basis import best_basis
 from .coefficients import (
     array_to_coeffs,
     coeffs_to_array,
@@ -27,16 +28,35 @@ from .discrete import (
     waverecn,
 )
 from .lifted import ilwt, ilwt2, ilwtn, lwt, lwt2, lwtn
+from .modwt import imodwt, modwt, modwt_mra
+from .multiresolution import imra, imra2, imran, mra, mra2, mran
+from .packets import (
+    BaseNode,
+    Node,
+    Node2D,
+    NodeND,
+    WaveletPacket,
+    WaveletPacket2D,
+    WaveletPacketND,
+)
 from .partial import FswavedecnResult, downcoef, fswavedecn, fswaverecn, upcoef
 from .stationary import iswt, iswt2, iswtn, swt, swt2, swt_max_level, swtn
 from .stream import ForwardStream, InverseStream, Rows, collect_rows
 
 __all__ = [
+    "BaseNode",
     "ForwardStream",
     "FswavedecnResult",
     "InverseStream",
+    "Node",
+    "Node2D",
+    "NodeND",
     "Rows",
+    "WaveletPacket",
+    "WaveletPacket2D",
+    "WaveletPacketND",
     "array_to_coeffs",
+    "best_basis",
     "coeffs_to_array",
     "collect_rows",
     "downcoef",
@@ -54,12 +74,21 @@ __all__ = [
     "ilwt",
     "ilwt2",
     "ilwtn",
+    "imodwt",
+    "imra",
+    "imra2",
+    "imran",
     "iswt",
     "iswt2",
     "iswtn",
     "lwt",
     "lwt2",
     "lwtn",
+    "modwt",
+    "modwt_mra",
+    "mra",
+    "mra2",
+    "mran",
     "pad",
     "ravel_coeffs",
     "swt",

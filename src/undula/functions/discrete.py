@@ -255,7 +255,14 @@ def _all_alike(arrays: Sequence[Array]) -> bool:
 
 
 def _compiled_inverse(spec: TransformSpec, keyed: list[Any], given: Sequence[Any]) -> Any:
-    """Compile an inverse for bands in the order of ``given``; None if they must be cut or levels left out."""
+    """Compile an inverse for bands in the order of ``given``; None if they must be cut or levels left out.
+
+    None is also returned if one array is given as several bands, as zeros often are: it does not tell which
+    band is which, and later calls would mix up theirs.
+    """
+    arrays = [id(band) for band in given if band is not None]
+    if len(set(arrays)) < len(arrays):
+        return None
     tree, low = BandTree.of_bands(spec, shapes_of(keyed))
     bands = flat_bands(keyed, spec.keys[1:])
     if tree.levels != len(keyed) - 1 or not tree.levels or (low is not None and low != bands[0].shape):

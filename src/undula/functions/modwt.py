@@ -1,0 +1,268 @@
+"""The maximal overlap DWT (MODWT) of Percival and Walden: undecimated, circular, for lines of any length.
+
+With the filters h = ``dec_hi`` / √2 and g = ``dec_lo`` / √2 of L taps, level j of a line of N samples is [1]_
+
+    W[j, t] = Σ h[l] V[j - 1, t - 2^(j-1) l mod N]      V[j, t] = Σ g[l] V[j - 1, t - 2^(j-1) l mod N]
+
+where V[0] is the line. These are the coefficients of the stationary transform, ``swt`` with ``norm=True``,
+which centres each filter: it has W[j, t] at the place t - s, and V[j, t] likewise, where
+
+    s = (L / 2) (2^j - 1).
+
+References
+----------
+.. [1] D. B. Percival and A. T. Walden, *Wavelet Methods for Time Series Analysis*, Cambridge University
+   Press, 2000, chapter 5.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike, NDArray
+
+from ..arrays import given_array, library_of
+from ..errors import ArgumentError, ArgumentTypeError
+from ..lowering.axis_arguments import checked_axes, one_axis
+from ..wavelets import Wavelet, as_wavelet
+from .multiresolution import zeros_like
+
+__all__ = ["imodwt", "modwt", "modwt_mra"]
+
+Array = NDArray[Any]
+BOUNDARIES = ("circular", "reflection")
+
+
+def modwt(
+    data: ArrayLike,
+    wavelet: Wavelet | str,
+    level: int | None = None,
+    axis: int = -1,
+    boundary: str = "circular",
+) -> list[Array]:
+    """Compute the maximal overlap DWT along one axis.
+
+    Parameters
+    ----------
+    data : array_like
+        Samples, real or complex, of any length.
+    wavelet : Wavelet or str
+        The wavelet.
+    level : int, optional
+        The number of levels. The default is as many as have filters no longer than the line,
+        ``floor(log2((N - 1) / (L - 1) + 1))``, and at least 1.
+    axis : int, default -1
+        Axis to transform.
+    boundary : {"circular", "reflection"}, default "circular"
+        ``circular`` repeats the line. ``reflection`` transforms the line followed by its mirror image, so
+        that its ends meet without a jump, and returns twice as many coefficients.
+
+    Returns
+    -------
+    list of arrays
+        ``[W1, W2, …, WJ, VJ]``: wavelet coefficients from the finest level to the coarsest, and the scaling
+        coefficients of the coarsest level.
+
+    See Also
+    --------
+    imodwt : The inverse.
+    modwt_mra : Details and smooth, which add up to the samples.
+
+    Notes
+    -----
+    As in [1]_, ``W1[t]`` is the sum of ``h[l] x[(t - l) % N]`` with ``h = dec_hi / √2``, and ``V1`` likewise
+    with ``dec_lo``. At level j filters have ``2**(j - 1) - 1`` zeros between taps, and are applied to the
+    scaling coefficients of the level before. The book tabulates the filters of some families in reverse
+    order.
+
+    For orthogonal wavelets the energy of the samples is that of all coefficients. If samples are shifted
+    circularly, coefficients are shifted alike.
+
+    References
+    ----------
+    .. [1] D. B. Percival and A. T. Walden, *Wavelet Methods for Time Series Analysis*, Cambridge University
+       Press, 2000, chapter 5.
+
+    Examples
+    --------
+    >>> details, scaling = modwt([1.0, 2.0, 4.0, 8.0, 5.0], "haar", level=1)
+    >>> details.round(3).tolist()
+    [2.0, -0.5, -1.0, -2.0, 1.5]
+    >>> scaling.round(3).tolist()
+    [3.0, 1.5, 3.0, 6.0, 6.5]
+    """
+    x, number = _line(data, axis)
+    bank = as_wavelet(wavelet)
+    levels = _levels(x.shape[number], bank, level)
+    return _undecimated(_reflected(x, number) if _is_reflected(boundary) else x, bank, levels, number)
+
+
+def imodwt(
+    coeffs: Sequence[ArrayLike],
+    wavelet: Wavelet | str,
+    axis: int = -1,
+    boundary: str = "circular",
+) -> Array:
+    """Compute the inverse of :func:`modwt`.
+
+    Parameters
+    ----------
+    coeffs : sequence of array_like
+        Coefficients as :func:`modwt` returns them.
+    wavelet : Wavelet or str
+        The wavelet.
+    axis : int, default -1
+        Axis to transform.
+    boundary : {"circular", "reflection"}, default "circular"
+        The boundary of the transform. Of ``reflection``, the first half of the line is returned.
+
+    Returns
+    -------
+    array
+        The samples.
+
+    Examples
+    --------
+    >>> imodwt(modwt([1.0, 2.0, 4.0, 8.0, 5.0], "db2"), "db2").round(3).tolist()
+    [1.0, 2.0, 4.0, 8.0, 5.0]
+    """
+    if isinstance(coeffs, str) or not isinstance(coeffs, Sequence) or len(coeffs) < 2:
+        raise ArgumentTypeError(
+            "coefficients are a sequence [W1, …, WJ, VJ] of two or more arrays, as modwt returns it; got"
+            f" {type(coeffs).__name__}"
+        )
+    arrays = [given_array(band, "a band of coefficients") for band in coeffs]
+    if len({tuple(band.shape) for band in arrays}) > 1:
+        raise ArgumentError(
+            f"all coefficients need the same shape, got {[tuple(band.shape) for band in arrays]}"
+        )
+    (number,) = checked_axes(one_axis(axis), len(arrays[0].shape))
+    x: Array = _inverse_undecimated(arrays, as_wavelet(wavelet), number)
+    return _first_half(x, number) if _is_reflected(boundary) else x
+
+
+def modwt_mra(
+    data: ArrayLike,
+    wavelet: Wavelet | str,
+    level: int | None = None,
+    axis: int = -1,
+    boundary: str = "circular",
+) -> list[Array]:
+    """Split samples into the details and the smooth of their maximal overlap DWT.
+
+    Parameters
+    ----------
+    data : array_like
+        Samples, real or complex, of any length.
+    wavelet : Wavelet or str
+        The wavelet.
+    level : int, optional
+        The number of levels. The default is that of :func:`modwt`.
+    axis : int, default -1
+        Axis to transform.
+    boundary : {"circular", "reflection"}, default "circular"
+        How lines go on beyond their ends; see :func:`modwt`.
+
+    Returns
+    -------
+    list of arrays
+        ``[D1, D2, …, DJ, SJ]``: details from the finest level to the coarsest, and the smooth, all of the
+        shape of the samples. Their sum is the samples.
+
+    See Also
+    --------
+    mra : The same as a part of PyWavelets' functions, with the smooth first.
+
+    Notes
+    -----
+    A detail is the inverse of the coefficients of one level. It is a line filtered by a filter and by its
+    mirror image, which has zero phase: events are where they are in the samples [1]_.
+
+    References
+    ----------
+    .. [1] D. B. Percival and A. T. Walden, *Wavelet Methods for Time Series Analysis*, Cambridge University
+       Press, 2000, section 5.4.
+
+    Examples
+    --------
+    >>> x = [1.0, 2.0, 4.0, 8.0, 5.0]
+    >>> details, smooth = modwt_mra(x, "haar", level=1)
+    >>> smooth.round(3).tolist()
+    [2.25, 2.25, 4.5, 6.25, 4.75]
+    >>> (details + smooth).round(3).tolist()
+    [1.0, 2.0, 4.0, 8.0, 5.0]
+    """
+    bands = modwt(data, wavelet, level, axis, boundary)
+    zero = zeros_like(bands[0])
+    alone = [[*[zero] * k, band, *[zero] * (len(bands) - 1 - k)] for k, band in enumerate(bands)]
+    return [imodwt(single, wavelet, axis, boundary) for single in alone]
+
+
+# --- lines ----------------------------------------------------------------------------------------
+
+
+def _line(data: ArrayLike, axis: int) -> tuple[Any, int]:
+    x = given_array(data)
+    (number,) = checked_axes(one_axis(axis), len(x.shape))
+    if not x.shape[number]:
+        raise ArgumentError(f"data must have samples along the axis, got shape {tuple(x.shape)}")
+    return x, number
+
+
+def _levels(length: int, bank: Wavelet, level: int | None) -> int:
+    if level is None:
+        return max(1, math.floor(math.log2((length - 1) / (bank.dec_len - 1) + 1)))
+    if not isinstance(level, int) or isinstance(level, bool):
+        raise ArgumentTypeError(f"level must be an integer, got {level!r}")
+    if level < 1:
+        raise ArgumentError(f"level must be at least 1, got {level}")
+    return level
+
+
+def _is_reflected(boundary: object) -> bool:
+    if boundary not in BOUNDARIES:
+        raise ArgumentError(f"boundary must be 'circular' or 'reflection', got {boundary!r}")
+    return boundary == "reflection"
+
+
+def _reflected(x: Any, axis: int) -> Any:
+    functions = library_of(x).namespace(x)
+    return functions.concat([x, functions.flip(x, axis=axis)], axis=axis)
+
+
+def _first_half(x: Array, axis: int) -> Array:
+    return x[(*[slice(None)] * axis, slice(x.shape[axis] // 2))]
+
+
+# --- the undecimated operator ---------------------------------------------------------------------
+
+
+def _shift(bank: Wavelet, level: int) -> int:
+    """Return by how many samples the filters of ``swt`` are ahead of causal ones at a level."""
+    return bank.dec_len // 2 * ((1 << level) - 1)
+
+
+def _rolled(x: Any, shift: int, axis: int) -> Any:
+    return library_of(x).namespace(x).roll(x, shift, axis=axis)
+
+
+def _undecimated(x: Any, bank: Wavelet, levels: int, axis: int) -> list[Any]:
+    """Return wavelet coefficients, finest first, and scaling coefficients, of causal filters."""
+    from .stationary import swt
+
+    coeffs = swt(x, bank, levels, axis=axis, trim_approx=True, norm=True, mode="periodization")
+    details = [_rolled(band, _shift(bank, level), axis) for level, band in enumerate(coeffs[:0:-1], 1)]
+    return [*details, _rolled(coeffs[0], _shift(bank, levels), axis)]
+
+
+def _inverse_undecimated(coeffs: Sequence[Any], bank: Wavelet, axis: int) -> Any:
+    """Compute the inverse of :func:`_undecimated`."""
+    from .stationary import iswt
+
+    *details, scaling = coeffs
+    levels = len(details)
+    centred = [_rolled(band, -_shift(bank, level), axis) for level, band in enumerate(details, 1)]
+    approximation = _rolled(scaling, -_shift(bank, levels), axis)
+    return iswt([approximation, *reversed(centred)], bank, norm=True, axis=axis)

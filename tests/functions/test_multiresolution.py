@@ -1,0 +1,101 @@
+"""Multiresolution analyses against PyWavelets."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import pywt
+
+import undula
+from comparing import assert_same, flat, noise
+
+pytestmark = pytest.mark.filterwarnings("ignore:Level value")
+
+DECIMATED = [
+    ("mra", (37,), {"transform": "dwt", "level": 3}),
+    ("mra", (20, 3), {"transform": "dwt", "level": 2, "axis": 0}),
+    ("mra2", (21, 14), {"transform": "dwt2", "level": 2}),
+    ("mra2", (11, 2, 20), {"transform": "dwt2", "level": 2, "axes": (0, 2)}),
+    ("mran", (13, 6, 8), {"transform": "dwtn", "level": 2}),
+    ("mran", (13, 3, 8), {"transform": "dwtn", "level": 1, "axes": (2, 0)}),
+]
+STATIONARY = [
+    ("mra", (32,), {}),
+    ("mra", (48, 3), {"level": 3, "axis": 0}),
+    ("mra2", (16, 32), {}),
+    ("mra2", (16, 8, 32), {"level": 2, "axes": (0, 2)}),
+    ("mran", (4, 8, 4), {}),
+    ("mran", (8, 4, 16), {"level": 2, "axes": (2, 0)}),
+]
+
+
+def check(name: str, x: Any, wavelet: Any, looser: float = 1, **options: Any) -> Any:
+    """The contributions are those of PyWavelets, and add up to the samples."""
+    parts = getattr(undula, name)(x, wavelet, **options)
+    assert_same(parts, getattr(pywt, name)(x, wavelet, **options), looser)
+    before = [part.copy() for part in flat(parts)]
+    assert_same(getattr(undula, f"i{name}")(parts), x, looser)
+    assert all((a == b).all() for a, b in zip(flat(parts), before, strict=True))
+    return parts
+
+
+@pytest.mark.parametrize(("name", "shape", "options"), DECIMATED)
+@pytest.mark.parametrize("mode", pywt.Modes.modes)
+def test_decimated(name: str, shape: tuple[int, ...], options: dict[str, Any], mode: str) -> None:
+    parts = check(name, noise(*shape), "db2", 100, mode=mode, **options)
+    assert {part.shape for part in flat(parts)} == {shape}
+
+
+@pytest.mark.parametrize(("name", "shape", "options"), STATIONARY)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+def test_stationary(name: str, shape: tuple[int, ...], options: dict[str, Any], dtype: str) -> None:
+    check(name, noise(*shape, dtype=dtype), "db4", **options)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "c8", "c16"])
+def test_dtypes(dtype: str) -> None:
+    for name, shape, options in DECIMATED:
+        check(name, noise(*shape, dtype=dtype), "db3", mode="symmetric", **options)
+
+
+def test_default_levels() -> None:
+    assert len(undula.mra(noise(64), "haar", transform="dwt")) == 7
+    assert len(undula.mra(noise(64), "haar")) == 7
+    assert len(undula.mra2(noise(3, 16, 32), "haar")) == 5  # The number of images does not matter.
+
+
+def test_a_wavelet_for_each_axis() -> None:
+    wavelets, modes = ("haar", "db3"), ("zero", "reflect")
+    check("mra2", noise(20, 21), wavelets, transform="dwt2", mode=modes, level=1)
+    check("mran", noise(20, 21), wavelets, transform="dwtn", mode=modes, level=1)
+
+
+def test_level_zero_is_the_samples() -> None:
+    (smooth,) = undula.mra([1.0, 2.0, 4.0], "db2", 0, transform="dwt")
+    assert smooth.tolist() == [1, 2, 4]
+
+
+LINE = np.arange(16.0)
+BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "transform": (lambda: undula.mra(LINE, "haar", transform="dwt2"), ValueError, "'swt' or 'dwt'.*'dwt2'"),
+    "transform of images": (lambda: undula.mra2(np.eye(4), "haar", transform="swt"), ValueError, "'swt2'"),
+    "mode": (lambda: undula.mra(LINE, "haar", mode="symmetric"), ValueError, "'symmetric'.*transform='dwt'"),
+    "mode of volumes": (lambda: undula.mran(LINE, "haar", mode="zero"), ValueError, "'zero'"),
+    "axis": (lambda: undula.mra(LINE, "haar", axis=1, transform="dwt"), np.exceptions.AxisError, r"\(1,\)"),
+    "axes": (
+        lambda: undula.mran(LINE, "haar", axes=(0, 2), transform="dwtn"),
+        np.exceptions.AxisError,
+        r"\(0, 2\)",
+    ),
+    "sum of nothing": (lambda: undula.imra([]), ValueError, "list"),
+    "sum of details": (lambda: undula.imran({"a": LINE}), ValueError, "dict"),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(case: str) -> None:
+    act, kind, message = BAD[case]
+    with pytest.raises(kind, match=message) as error:
+        act()
+    assert isinstance(error.value, undula.UndulaError)
