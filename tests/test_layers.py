@@ -39,7 +39,7 @@ LAYERS = (
 INNER_LAYERS = {
     "engines": (
         {"memory", "threads"},
-        {"base"},
+        {"base", "convolution"},
         {"cpu", "numpy_engine"},
         {"gpu"},
         {"reference"},

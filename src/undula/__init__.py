@@ -27,7 +27,7 @@ scale    (√2·z⁻¹, √2/2)
 
 import warnings
 
-from . import color, filters, fixedpoint, io, measures
+from . import color, data, filters, fixedpoint, io, measures
 from .algebra import ROOT2, Laurent, PolyphaseMatrix
 from .engines.base import devices
 from .engines.cpu import get_num_threads, keep_memory, kept_memory, set_num_threads
@@ -64,8 +64,10 @@ from .functions import (
     InverseStream,
     Rows,
     array_to_coeffs,
+    central_frequency,
     coeffs_to_array,
     collect_rows,
+    cwt,
     downcoef,
     dwt,
     dwt2,
@@ -73,19 +75,23 @@ from .functions import (
     dwt_max_level,
     dwtn,
     dwtn_max_level,
+    frequency2scale,
     fswavedecn,
     fswaverecn,
+    icwt,
     idwt,
     idwt2,
     idwtn,
     ilwt,
     ilwt2,
     ilwtn,
+    integrate_wavelet,
     lwt,
     lwt2,
     lwtn,
     pad,
     ravel_coeffs,
+    scale2frequency,
     unravel_coeffs,
     upcoef,
     wavedec,
@@ -101,7 +107,15 @@ from .liftings import Conditioning, Lifting, LiftingStep, lifting
 from .lowering import LWT_MODES, MODES, Modes
 from .plan import Ceilings, Plan, PlanCost, Prediction, ceilings
 from .schemes import SCHEMES, Scheme, SchemeStage, scheme
-from .wavelets import Wavelet, families, orthogonal_filter_bank, qmf, wavelist
+from .wavelets import (
+    ContinuousWavelet,
+    DiscreteContinuousWavelet,
+    Wavelet,
+    families,
+    orthogonal_filter_bank,
+    qmf,
+    wavelist,
+)
 
 __version__ = "0.1.0"
 
@@ -114,7 +128,9 @@ __all__ = [
     "ArgumentTypeError",
     "Ceilings",
     "Conditioning",
+    "ContinuousWavelet",
     "DeviceError",
+    "DiscreteContinuousWavelet",
     "FileError",
     "ForwardStream",
     "FswavedecnResult",
@@ -145,9 +161,12 @@ __all__ = [
     "__version__",
     "array_to_coeffs",
     "ceilings",
+    "central_frequency",
     "coeffs_to_array",
     "collect_rows",
     "color",
+    "cwt",
+    "data",
     "denoise",
     "denoise_wavelet",
     "despeckle",
@@ -164,15 +183,18 @@ __all__ = [
     "families",
     "filters",
     "fixedpoint",
+    "frequency2scale",
     "fswavedecn",
     "fswaverecn",
     "get_num_threads",
+    "icwt",
     "idwt",
     "idwt2",
     "idwtn",
     "ilwt",
     "ilwt2",
     "ilwtn",
+    "integrate_wavelet",
     "io",
     "keep_memory",
     "kept_memory",
@@ -185,6 +207,7 @@ __all__ = [
     "pad",
     "qmf",
     "ravel_coeffs",
+    "scale2frequency",
     "scheme",
     "set_num_threads",
     "sharpen",
