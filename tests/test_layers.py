@@ -27,6 +27,7 @@ LAYERS = (
     "fixedpoint",
     "color",
     "filters",
+    "data",
     "measures",
     "io",
     "stores",
