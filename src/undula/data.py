@@ -1,7 +1,7 @@
 """Signals and images for demonstrations, under the names of ``pywt.data``.
 
-:func:`demo_signal` computes signals from their published formulas. The images and measured series are files of
-PyWavelets, with terms of their own, so Undula does not contain them: it reads them where PyWavelets is
+:func:`demo_signal` computes signals from their published formulas. The images and measured series are files
+of PyWavelets, with terms of their own, so Undula does not contain them: it reads them where PyWavelets is
 installed, without importing it.
 """
 
@@ -146,7 +146,7 @@ def _chirps(t: Signal, n: int) -> Signal:
     total += bell[n // 8 : n // 8 + n] * np.cos(350 * np.pi * unit * t)
     ramp = _rise(n // 8, n / 8 - 1)
     total[: ramp.size] *= ramp
-    total[7 * n // 8 :] *= ramp[::-1]
+    total[n - ramp.size :] *= ramp[::-1]
     return total
 
 
@@ -193,7 +193,7 @@ def _mirror_beginning(signal: Signal, place: int) -> None:
 
 
 def _riemann(t: Signal, n: int) -> Signal:
-    k = np.arange(1, round(n**0.5) + 1)
+    k = np.arange(1, int(n**0.5) + 1)
     spectrum = np.zeros(n)
     spectrum[k * k - 1] = 1 / k
     return np.fft.ifft(spectrum).real
