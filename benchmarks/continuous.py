@@ -52,9 +52,8 @@ def best(work: Callable[[], Any], runs: int) -> float:
 def transforms() -> list[Row]:
     """All cases, with both methods of PyWavelets."""
     rows = []
-    print(
-        f"{'wavelet':12} {'scales':10} {'samples':>10} {'dtype':8} {'first':>8} {'next':>8}   PyWavelets: conv, fft"
-    )
+    times = f"{'first':>8} {'next':>8}   PyWavelets: conv, fft"
+    print(f"{'wavelet':12} {'scales':10} {'samples':>10} {'dtype':8} {times}")
     for name, range_of_scales, scales, shape, dtype in CASES:
         x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
         runs = 3 if x.size > 1 << 16 else 9

@@ -20,6 +20,7 @@ from .errors import ArgumentError, ArgumentTypeError, MissingExtraError, Unknown
 __all__ = ["aero", "ascent", "camera", "demo_signal", "ecg", "nino"]
 
 Signal = NDArray[Any]
+Reals = NDArray[np.float64]
 
 # Places, heights and widths of the jumps and bumps of Donoho and Johnstone.
 PLACES = (0.1, 0.13, 0.15, 0.23, 0.25, 0.4, 0.44, 0.65, 0.76, 0.78, 0.81)
@@ -68,7 +69,7 @@ def demo_signal(name: str = "Bumps", n: int | None = None) -> Any:
     if n is not None and (not isinstance(n, (int, float, np.number)) or n < 1 or n % 1):
         raise ArgumentError(f"n must be an integer of at least 1, got {n!r}")
     if key not in signals:
-        raise UnknownNameError("signal", name, _SIGNALS)
+        raise UnknownNameError("signal", name, signals)
     if key in ("gabor", "sineoneoverx"):
         if n is not None:
             raise ArgumentError(f"the length of {name!r} is fixed; n must be None, got {n}")
@@ -80,45 +81,44 @@ def demo_signal(name: str = "Bumps", n: int | None = None) -> Any:
     return signals[key](np.arange(1 / length, 1 + 1 / length, 1 / length)[:length], length)
 
 
-def _blocks(t: Signal, n: int) -> Signal:
-    return np.sum(
-        [height * (1 + np.sign(t - place)) / 2 for place, height in zip(PLACES, JUMPS, strict=True)], axis=0
-    )
+def _blocks(t: Reals, n: int) -> Signal:
+    jumps = zip(PLACES, JUMPS, strict=True)
+    return sum((height * (1 + np.sign(t - place)) / 2 for place, height in jumps), np.zeros_like(t))
 
 
-def _bumps(t: Signal, n: int) -> Signal:
+def _bumps(t: Reals, n: int) -> Reals:
     bumps = zip(PLACES, HEIGHTS, WIDTHS, strict=True)
-    return np.sum([h / (1 + np.abs((t - place) / width)) ** 4 for place, h, width in bumps], axis=0)
+    return sum((h / (1 + np.abs((t - place) / width)) ** 4 for place, h, width in bumps), np.zeros_like(t))
 
 
-def _heavisine(t: Signal, n: int) -> Signal:
+def _heavisine(t: Reals, n: int) -> Signal:
     return 4 * np.sin(4 * np.pi * t) - np.sign(t - 0.3) - np.sign(0.72 - t)
 
 
-def _doppler(t: Signal, n: int) -> Signal:
+def _doppler(t: Reals, n: int) -> Signal:
     return np.sqrt(np.maximum(t * (1 - t), 0)) * np.sin(2.1 * np.pi / (t + 0.05))
 
 
-def _ramp(t: Signal, n: int) -> Signal:
+def _ramp(t: Reals, n: int) -> Signal:
     return t - (t >= 0.37)
 
 
-def _sine(frequency: float, power: int = 1) -> Callable[[Signal, int], Signal]:
+def _sine(frequency: float, power: int = 1) -> Callable[[Reals, int], Signal]:
     """Return the signal sin(π · frequency · n · t**power): a tone, or a chirp."""
     return lambda t, n: np.sin(np.pi * frequency * n * t**power)
 
 
-def _sum(*signals: Callable[[Signal, int], Signal]) -> Callable[[Signal, int], Signal]:
+def _sum(*signals: Callable[[Reals, int], Signal]) -> Callable[[Reals, int], Signal]:
     return lambda t, n: np.sum([signal(t, n) for signal in signals], axis=0)
 
 
-def _rise(count: int, last: float) -> Signal:
+def _rise(count: int, last: float) -> Reals:
     """Return samples that rise from 0 to 1 as a half period of a sine, which ends at ``last``."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return (1 + np.sin(np.pi * (np.arange(count) / last - 0.5))) / 2
 
 
-def _hyperbolic_chirps(t: Signal, n: int) -> Signal:
+def _hyperbolic_chirps(t: Reals, n: int) -> Signal:
     t = (np.arange(1, n + 1) + 0.001) / n
     low, high = 5 * np.pi * n / 1024, 15 * np.pi * n / 1024
     chirps = np.sin(high / (0.8 - t)) * (t > 0.1) * (t < 0.68) + np.sin(low / (0.8 - t)) * (t > 0.1) * (
@@ -129,16 +129,19 @@ def _hyperbolic_chirps(t: Signal, n: int) -> Signal:
     window[begin : begin + size] = 1
     window[begin : begin + ramp.size] = ramp
     window[begin + size - ramp.size : begin + size] = ramp[::-1]
-    return chirps * window
+    windowed: Signal = chirps * window
+    return windowed
 
 
-def _linear_chirps(t: Signal, n: int) -> Signal:
+def _linear_chirps(t: Reals, n: int) -> Signal:
     t = np.arange(1, n + 1) / n
     offset, rate = 100 * np.pi * n / 1024, 250 * np.pi * n / 1024
-    return np.sqrt((t - 1 / n) * (1 - t)) * (np.cos(rate * t**2) + np.cos(offset * t + rate * t**2))
+    chirps = np.cos(rate * t**2) + np.cos(offset * t + rate * t**2)
+    windowed: Signal = np.sqrt((t - 1 / n) * (1 - t)) * chirps
+    return windowed
 
 
-def _chirps(t: Signal, n: int) -> Signal:
+def _chirps(t: Reals, n: int) -> Signal:
     t, unit = np.arange(1, n + 1) / n, n / 1024
     bell = np.exp(-4 * unit * (20 * np.arange(-n, n + 1) / n) ** 2)
     total = np.cos((10 * np.pi * t) ** 2 * unit) + np.cos(30 * unit * (np.pi * t) ** 3)[::-1]
@@ -150,7 +153,7 @@ def _chirps(t: Signal, n: int) -> Signal:
     return total
 
 
-def _piecewise_regular(t: Signal, n: int) -> Signal:
+def _piecewise_regular(t: Reals, n: int) -> Signal:
     third, half, fifth, seventh = n // 3, n // 2, n // 5, n // 7
     twelfth, twentieth = n // 12, n // 20
     bell = -70 * np.exp(-((np.arange(1, third + 1) / third - 0.5) ** 2) / (2 * (6 / 40) ** 2))
@@ -166,10 +169,11 @@ def _piecewise_regular(t: Signal, n: int) -> Signal:
     total[plateau:end] = -25
     total[end : end + seventh] = np.exp(4 * np.arange(1, seventh + 1) / seventh) - np.exp(4)
     _mirror_beginning(total, 5 * fifth)
-    return total.sum() / n - total
+    total -= total.mean()
+    return -total
 
 
-def _piecewise_polynomial(t: Signal, n: int) -> Signal:
+def _piecewise_polynomial(t: Reals, n: int) -> Signal:
     fifth, tenth, twentieth = n // 5, n // 10, n // 20
     u = np.arange(1, fifth + 1) / fifth
     pieces = (
@@ -184,7 +188,8 @@ def _piecewise_polynomial(t: Signal, n: int) -> Signal:
     _mirror_beginning(total, 5 * fifth)
     total[twentieth : twentieth + tenth] = 10
     total[n - tenth : n - tenth + twentieth] = 150
-    return total - total.sum() / n
+    total -= total.mean()
+    return total
 
 
 def _mirror_beginning(signal: Signal, place: int) -> None:
@@ -192,29 +197,30 @@ def _mirror_beginning(signal: Signal, place: int) -> None:
     signal[place:] = signal[: signal.size - place][::-1]
 
 
-def _riemann(t: Signal, n: int) -> Signal:
+def _riemann(t: Reals, n: int) -> Signal:
     k = np.arange(1, int(n**0.5) + 1)
     spectrum = np.zeros(n)
     spectrum[k * k - 1] = 1 / k
     return np.fft.ifft(spectrum).real
 
 
-def _gabor(t: Signal, n: int) -> Signal:
+def _gabor(t: Reals, n: int) -> Signal:
     n = 512
     t, bell = np.arange(1, n + 1) / n, np.exp(-20 * (5 * np.arange(-n, n + 1) / n) ** 2)
     slow = bell[n // 2 : n // 2 + n] * np.exp(1j * np.pi * (n // 16) * t)
     fast = bell[n // 4 : n // 4 + n] * np.exp(1j * np.pi * (n // 4) * t)
-    return 3 * slow + 3 * fast
+    total: Signal = 3 * (slow + fast)
+    return total
 
 
-def _sine_of_inverse(t: Signal, n: int) -> Signal:
+def _sine_of_inverse(t: Reals, n: int) -> Signal:
     n = 1024
     x = np.arange(1 - n, n + 1, dtype=np.float64)
     x[n - 1] = 0.01  # in place of zero
     return np.sin(1.5 * (n - 1) / x)[n // 2 : n // 2 + n]
 
 
-_SIGNALS: dict[str, Callable[[Signal, int], Signal]] = {
+_SIGNALS: dict[str, Callable[[Reals, int], Signal]] = {
     "Blocks": _blocks,
     "Bumps": _bumps,
     "HeaviSine": _heavisine,
@@ -293,7 +299,7 @@ def camera() -> Signal:
             from skimage import data
         except ImportError:
             return _required("camera")
-        array = np.asarray(data.camera())
+        array = np.asarray(data.camera())  # type: ignore[no-untyped-call]
     return array
 
 

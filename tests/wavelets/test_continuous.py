@@ -38,7 +38,7 @@ def test_samples_are_those_of_pywavelets(name: str, dtype: str) -> None:
         reference, places = theirs.wavefun(**options)
         assert (psi.dtype, x.dtype) == (reference.dtype, places.dtype)
         np.testing.assert_array_equal(x, places)
-        np.testing.assert_allclose(psi, reference, rtol=0, atol=1e-14 if dtype == "float64" else 1e-6)
+        np.testing.assert_allclose(psi, reference, rtol=0, atol=1e-14 if dtype == "float64" else 5e-6)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_energy_is_one(name: str) -> None:
     wavelet = undula.ContinuousWavelet(name)
     wavelet.lower_bound, wavelet.upper_bound = -100, 100
     psi, x = wavelet.wavefun(length=100_001)
-    expected = 2 / 3 if name.startswith("fbsp") else 1  # the energy of a triangle as the spectrum
+    expected = 4 / 3 if name.startswith("fbsp") else 1  # 2 · ∫ sinc⁴
     assert np.sum(np.abs(psi) ** 2) * (x[1] - x[0]) == pytest.approx(expected, abs=3e-3)
 
 
@@ -131,7 +131,7 @@ def test_the_dwt_refuses_continuous_wavelets() -> None:
     wavelet = undula.ContinuousWavelet("morl")
     with pytest.raises(ValueError, match=r"^The `Wavelet` class.*ContinuousWavelet\('gaus1'\)"):
         undula.Wavelet("gaus1")
-    with pytest.raises(ValueError, match=r"^Invalid wavelet name 'cmord'\.$") as caught:
+    with pytest.raises(ValueError, match=r"^Invalid wavelet name 'cmord'\.\n") as caught:
         undula.Wavelet("cmord")
     assert "ContinuousWavelet" in caught.value.__notes__[0]
     for name in ("morl", wavelet, pywt.ContinuousWavelet("morl")):

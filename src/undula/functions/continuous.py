@@ -64,7 +64,7 @@ def integrate_wavelet(wavelet: Wavelet | ContinuousWavelet | str, precision: int
     Examples
     --------
     >>> int_psi, x = integrate_wavelet("haar", precision=4)
-    >>> float(int_psi.max()), float(x[int_psi.argmax()])
+    >>> round(float(int_psi.max()), 6), float(x[int_psi.argmax()])
     (0.5, 0.5)
     """
     if isinstance(wavelet, (tuple, list)):
@@ -102,8 +102,8 @@ def central_frequency(wavelet: Wavelet | ContinuousWavelet | str, precision: int
 
     Examples
     --------
-    >>> round(central_frequency("db2"), 4), float(central_frequency("morl"))
-    (0.6667, 0.8125)
+    >>> float(central_frequency("morl"))
+    0.8125
     """
     functions = any_wavelet(wavelet).wavefun(precision)
     psi, x = functions[0 if len(functions) == 2 else 1], functions[-1]
@@ -225,9 +225,9 @@ def cwt(
     Examples
     --------
     >>> time = np.arange(256) / 100
-    >>> coefs, frequencies = cwt(np.sin(2 * np.pi * 10 * time), np.geomspace(2, 32, 21), "cmor1.5-1.0", 0.01)
+    >>> coefs, frequencies = cwt(np.sin(2 * np.pi * 10 * time), np.arange(2, 32), "cmor1.5-1.0", 0.01)
     >>> coefs.shape, coefs.dtype.name
-    ((21, 256), 'complex128')
+    ((30, 256), 'complex128')
     >>> float(frequencies[np.abs(coefs[:, 128]).argmax()].round(1))
     10.0
     """
@@ -294,8 +294,9 @@ def icwt(
     gain is less than about 1 % of the largest one are attenuated.
 
     A signal whose frequencies lie well between those of the scales, with 8 or more scales per octave, is
-    reconstructed to about 0.1 % of its largest value, and to about 1 % at its ends. Signals are assumed to
-    be real if the wavelet is complex; transform the real and imaginary parts of others one by one.
+    reconstructed to about 0.1 % of its largest value, and to about 1 % at its ends. If coefficients were
+    changed, errors at the ends are larger. Signals are assumed to be real if the wavelet is complex;
+    transform the real and imaginary parts of others one by one.
 
     References
     ----------
@@ -347,14 +348,16 @@ def _deconvolved(sums: Array, gain: Array, real: bool) -> Array:
     length, small = sums.shape[-1], (LEAST_GAIN * np.abs(gain).max()) ** 2
 
     def adjoint(y: Array) -> Array:
-        x: Array = np.fft.ifft(gain.conj() * np.fft.fft(y, gain.size))[..., :length]
-        return x.real if real else x
+        x = np.fft.ifft(gain.conj() * np.fft.fft(y, gain.size))[..., :length]
+        return np.asarray(x.real if real else x)
 
     def normal(x: Array) -> Array:
-        return adjoint(np.fft.ifft(gain * np.fft.fft(x, gain.size))[..., :length]) + small * x
+        image = np.fft.ifft(gain * np.fft.fft(x, gain.size))[..., :length]
+        product: Array = adjoint(image) + small * x
+        return product
 
     def energy(x: Array) -> Array:
-        return np.einsum("...n,...n->...", x.conj(), x).real[..., None]
+        return np.asarray(np.einsum("...n,...n->...", x.conj(), x).real)[..., None]
 
     residual = adjoint(sums)
     x, direction, before = np.zeros_like(residual), residual, energy(residual)

@@ -25,6 +25,7 @@ from .wavelet import Wavelet
 __all__ = ["ContinuousWavelet", "DiscreteContinuousWavelet", "Formula", "any_wavelet"]
 
 Samples = NDArray[Any]
+Reals = NDArray[np.float64]
 MAX_LEVEL = 24  # of wavefun: 2**24 samples
 
 
@@ -71,49 +72,62 @@ def _hermite(order: int, z: Samples) -> Samples:
     return polynomial
 
 
-def _gaus(x: Samples, formula: Formula) -> Samples:
+def _normal_moment(power: int) -> int:
+    """Return the mean of an even power of a standard normal variable."""
+    return math.prod(range(1, power, 2))
+
+
+def _norm(moment: int) -> float:
+    """Return the norm of a derivative of a Gaussian.
+
+    By Parseval's theorem, its energy is √(π/2) times a moment of a normal variable: of Z for exp(-x²), and of
+    Z - 1 for exp(-x² - ix).
+    """
+    return math.sqrt(math.sqrt(math.pi / 2) * moment)
+
+
+def _gaus(x: Reals, formula: Formula) -> Samples:
     order = formula.order
-    # The energy of the derivative is √(π/2) · 1·3·5…(2·order - 1).
-    norm = (math.pi / 2) ** 0.25 * math.sqrt(math.prod(range(1, 2 * order, 2)))
     sign = 1 if order % 4 in (0, 1) else -1
-    return sign / norm * _hermite(order, x) * np.exp(-(x**2))
+    return sign * _hermite(order, x) * np.exp(-(x**2)) / _norm(_normal_moment(2 * order))
 
 
-def _cgau(x: Samples, formula: Formula) -> Samples:
+def _cgau(x: Reals, formula: Formula) -> Samples:
     # exp(-x² - ix) is a Gaussian around -i/2, so its derivatives have the same polynomials.
-    values = _hermite(formula.order, x + 0.5j) * np.exp(-(x**2) - 1j * x)
-    step = x[1] - x[0] if x.size > 1 else 1.0
-    return values / math.sqrt(np.vdot(values, values).real * step)
+    order = formula.order
+    moment = sum(math.comb(2 * order, k) * _normal_moment(k) for k in range(0, 2 * order + 1, 2))
+    return _hermite(order, x + 0.5j) * np.exp(-(x**2) - 1j * x) / _norm(moment)
 
 
-def _mexh(x: Samples, formula: Formula) -> Samples:
-    return 2 / (math.sqrt(3) * math.pi**0.25) * np.exp(-(x**2) / 2) * (1 - x**2)
+def _mexh(x: Reals, formula: Formula) -> Samples:
+    values: Samples = 2 / (math.sqrt(3) * math.pi**0.25) * np.exp(-(x**2) / 2) * (1 - x**2)
+    return values
 
 
-def _morl(x: Samples, formula: Formula) -> Samples:
+def _morl(x: Reals, formula: Formula) -> Samples:
     return np.exp(-(x**2) / 2) * np.cos(5 * x)
 
 
-def _carrier(x: Samples, formula: Formula) -> Samples:
+def _carrier(x: Reals, formula: Formula) -> Samples:
     carrier: Samples = np.exp(2j * math.pi * formula.center * x)
     return carrier
 
 
-def _shan(x: Samples, formula: Formula) -> Samples:
+def _shan(x: Reals, formula: Formula) -> Samples:
     return math.sqrt(formula.bandwidth) * np.sinc(formula.bandwidth * x) * _carrier(x, formula)
 
 
-def _fbsp(x: Samples, formula: Formula) -> Samples:
+def _fbsp(x: Reals, formula: Formula) -> Samples:
     window = np.sinc(formula.bandwidth * x / formula.order) ** formula.order
     return math.sqrt(formula.bandwidth) * window * _carrier(x, formula)
 
 
-def _cmor(x: Samples, formula: Formula) -> Samples:
+def _cmor(x: Reals, formula: Formula) -> Samples:
     window = np.exp(-(x**2) / formula.bandwidth) / math.sqrt(math.pi * formula.bandwidth)
     return window * _carrier(x, formula)
 
 
-_FUNCTIONS: dict[str, Callable[[Samples, Formula], Samples]] = {
+_FUNCTIONS: dict[str, Callable[[Reals, Formula], Samples]] = {
     "gaus": _gaus,
     "mexh": _mexh,
     "morl": _morl,
@@ -204,7 +218,8 @@ class ContinuousWavelet:
         self.fbsp_order = int(parameters[0]) if family == "fbsp" else None
         # PyWavelets keeps these in single precision, and its results depend on that.
         frequencies = [float(np.float32(value)) for value in parameters[-2:]]
-        self.bandwidth_frequency, self.center_frequency = frequencies or (None, None)
+        self.bandwidth_frequency: float | None = frequencies[0] if frequencies else None
+        self.center_frequency: float | None = frequencies[1] if frequencies else None
 
     @property
     def name(self) -> str:

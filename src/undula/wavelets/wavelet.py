@@ -134,6 +134,9 @@ class Wavelet:
         return cls(name, filter_bank=(*dec, *rec))
 
     def __setattr__(self, name: str, value: object) -> None:
+        # In PyWavelets, who makes a wavelet from filters has to say this. Here it is measured.
+        if name in ("orthogonal", "biorthogonal") and bool(value) == getattr(self, name):
+            return
         raise AttributeError("a Wavelet is immutable; create a new one from its filter_bank")
 
     def __eq__(self, other: object) -> bool:
