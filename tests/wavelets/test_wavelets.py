@@ -137,3 +137,11 @@ def test_texts() -> None:
 def test_a_wavelet_without_a_name() -> None:
     with pytest.raises(ValueError, match=r"needs a name.*or a filter_bank"):
         undula.Wavelet()
+
+
+def test_properties_of_custom_wavelets_may_be_confirmed() -> None:
+    """PyWavelets does not measure them, so its users set them."""
+    wavelet = undula.Wavelet("mine", filter_bank=pywt.Wavelet("db2").filter_bank)
+    wavelet.orthogonal, wavelet.biorthogonal = True, 1  # type: ignore[assignment]
+    with pytest.raises(AttributeError, match="immutable"):
+        wavelet.orthogonal = False
