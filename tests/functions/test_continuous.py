@@ -255,6 +255,21 @@ def test_wrong_arguments(call: Any, kind: type[Exception], words: str) -> None:
         call()
 
 
+def test_arrays_that_have_no_fft_are_refused() -> None:
+    dask = pytest.importorskip("dask.array")
+    with pytest.raises(undula.ArgumentTypeError, match="Dask"):
+        undula.cwt(dask.ones(32), [1], "mexh")
+    opencl = pytest.importorskip("pyopencl")
+    from undula.engines.gpu.opencl.runtime import default_device
+
+    device = default_device()
+    queue = opencl.CommandQueue(device.context, device.handle)
+    import pyopencl.array
+
+    with pytest.raises(undula.ArgumentTypeError, match="PyOpenCL"):
+        undula.cwt(pyopencl.array.to_device(queue, np.ones(32)), [1], "mexh")
+
+
 def test_no_lines() -> None:
     assert undula.cwt(np.ones((0, 8)), [1, 2], "mexh")[0].shape == (2, 0, 8)
 

@@ -154,7 +154,7 @@ class Convolution:
     def _rounded(self, spectrum: Array) -> Array:
         """Return a spectrum in the precision of the results; it was computed in double precision."""
         single = self.dtype in (np.float32, np.complex64)
-        return spectrum.astype(np.complex64) if single else spectrum
+        return spectrum.astype(np.complex64, copy=False) if single else spectrum
 
     def __call__(self, x: Array, out: Array) -> None:
         """Convolve lines of shape (lines, length) to results of shape (kernels, lines, length)."""
@@ -165,8 +165,10 @@ class Convolution:
             run(self._work, [(group, spectra, pieces[first::threads], out) for first in range(threads)])
 
     def _work(self, group: _Group, spectra: Array, pieces: list[Piece], out: Array) -> None:
+        current: slice | None = None
         for kernels, lines, blocks in pieces:
-            factors = self._rounded(group.spectra_of(kernels.start, kernels.stop))
+            if kernels != current:
+                factors, current = self._rounded(group.spectra_of(kernels.start, kernels.stop)), kernels
             product = spectra[lines, blocks] * factors[:, None, None]
             inverse = np.fft.irfft(product, group.size) if self.real else np.fft.ifft(product)
             _store(group, inverse, kernels, lines, blocks, out)

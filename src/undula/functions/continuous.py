@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import given_array, library_of, numpy_array, result_dtype
+from ..arrays import CHUNKED, given_array, library_of, numpy_array, result_dtype
 from ..engines.convolution import Convolution, LineKernel, convolve_on_device, fast_length
 from ..engines.memory import empty
 from ..errors import ArgumentError, UnknownAxisError, UnknownNameError
@@ -231,9 +231,10 @@ def cwt(
     >>> float(frequencies[np.abs(coefs[:, 128]).argmax()].round(1))
     10.0
     """
-    x = given_array(data)
-    if not x.ndim or not x.shape[number := _line_axis(axis, x.ndim)]:
-        raise ArgumentError(f"data must have samples along its axis, got shape {tuple(x.shape)}")
+    x = numpy_array(data) if library_of(data).device(data) == CHUNKED else given_array(data)
+    shape = library_of(x).shape(x)
+    if not shape or not shape[number := _line_axis(axis, len(shape))]:
+        raise ArgumentError(f"data must have samples along its axis, got shape {shape}")
     chosen, scale_line = _continuous(wavelet), _scales(scales)
     if method not in METHODS:
         raise UnknownNameError("method", method, METHODS)
