@@ -23,6 +23,7 @@ NAMES = (
     "start",
     "why",
     "gallery",
+    "continuous",
     "model",
     "mathematics",
     "packets",

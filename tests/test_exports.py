@@ -5,7 +5,15 @@ def test_all_is_sorted_and_complete() -> None:
     public = {
         name for name, value in vars(undula).items() if not name.startswith("_") and not is_module(value)
     }
-    assert public == set(undula.__all__) - {"__version__", "color", "filters", "fixedpoint", "io", "measures"}
+    assert public == set(undula.__all__) - {
+        "__version__",
+        "color",
+        "data",
+        "filters",
+        "fixedpoint",
+        "io",
+        "measures",
+    }
 
 
 def is_module(value: object) -> bool:

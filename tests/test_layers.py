@@ -27,6 +27,7 @@ LAYERS = (
     "fixedpoint",
     "color",
     "filters",
+    "data",
     "measures",
     "io",
     "stores",
@@ -40,7 +41,7 @@ LAYERS = (
 INNER_LAYERS = {
     "engines": (
         {"memory", "threads"},
-        {"base"},
+        {"base", "convolution"},
         {"cpu", "numpy_engine"},
         {"gpu"},
         {"reference"},

@@ -112,7 +112,7 @@ def lifting_page() -> str:
     """Return the factorisation and the conditioning of every wavelet."""
     rows: list[list[object]] = []
     banks = []
-    for name in undula.wavelist():
+    for name in undula.wavelist(undula.families(), kind="discrete"):
         wavelet = undula.Wavelet(name)
         try:
             lifting = undula.lifting(name)

@@ -27,7 +27,7 @@ scale    (√2·z⁻¹, √2/2)
 
 import warnings
 
-from . import color, filters, fixedpoint, io, measures
+from . import color, data, filters, fixedpoint, io, measures
 from .algebra import ROOT2, Laurent, PolyphaseMatrix
 from .engines.base import devices
 from .engines.cpu import get_num_threads, keep_memory, kept_memory, set_num_threads
@@ -74,8 +74,10 @@ from .functions import (
     WaveletPacketND,
     array_to_coeffs,
     best_basis,
+    central_frequency,
     coeffs_to_array,
     collect_rows,
+    cwt,
     downcoef,
     dwt,
     dwt2,
@@ -83,8 +85,10 @@ from .functions import (
     dwt_max_level,
     dwtn,
     dwtn_max_level,
+    frequency2scale,
     fswavedecn,
     fswaverecn,
+    icwt,
     idwt,
     idwt2,
     idwtn,
@@ -95,6 +99,7 @@ from .functions import (
     imra,
     imra2,
     imran,
+    integrate_wavelet,
     iswt,
     iswt2,
     iswtn,
@@ -108,6 +113,7 @@ from .functions import (
     mran,
     pad,
     ravel_coeffs,
+    scale2frequency,
     swt,
     swt2,
     swt_max_level,
@@ -127,7 +133,16 @@ from .liftings import Conditioning, Lifting, LiftingStep, lifting
 from .lowering import LWT_MODES, MODES, Modes
 from .plan import Ceilings, Plan, PlanCost, Prediction, ceilings
 from .schemes import SCHEMES, Scheme, SchemeStage, scheme
-from .wavelets import Wavelet, families, orthfilt, orthogonal_filter_bank, qmf, wavelist
+from .wavelets import (
+    ContinuousWavelet,
+    DiscreteContinuousWavelet,
+    Wavelet,
+    families,
+    orthfilt,
+    orthogonal_filter_bank,
+    qmf,
+    wavelist,
+)
 
 __version__ = "0.1.0"
 
@@ -141,7 +156,9 @@ __all__ = [
     "BaseNode",
     "Ceilings",
     "Conditioning",
+    "ContinuousWavelet",
     "DeviceError",
+    "DiscreteContinuousWavelet",
     "FileError",
     "ForwardStream",
     "FswavedecnResult",
@@ -181,9 +198,12 @@ __all__ = [
     "array_to_coeffs",
     "best_basis",
     "ceilings",
+    "central_frequency",
     "coeffs_to_array",
     "collect_rows",
     "color",
+    "cwt",
+    "data",
     "denoise",
     "denoise_wavelet",
     "despeckle",
@@ -200,9 +220,11 @@ __all__ = [
     "families",
     "filters",
     "fixedpoint",
+    "frequency2scale",
     "fswavedecn",
     "fswaverecn",
     "get_num_threads",
+    "icwt",
     "idwt",
     "idwt2",
     "idwtn",
@@ -213,6 +235,7 @@ __all__ = [
     "imra",
     "imra2",
     "imran",
+    "integrate_wavelet",
     "io",
     "iswt",
     "iswt2",
@@ -234,6 +257,7 @@ __all__ = [
     "pad",
     "qmf",
     "ravel_coeffs",
+    "scale2frequency",
     "scheme",
     "set_num_threads",
     "sharpen",

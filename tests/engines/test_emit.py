@@ -206,7 +206,7 @@ def test_every_wavelet_has_room(
     """However long the filters, groups of lanes have results, and shared memory suffices."""
     shape, pair = (64, channels), (dtype, dtype)
     options: Any = {"strategy": strategy, "knobs": Knobs(pixels=pixels)}
-    for name in undula.wavelist():
+    for name in undula.wavelist(undula.families(), kind="discrete"):
         made = program(DIALECTS[language], name, mode, back, pair, shape=shape, axes=(0,), **options)
         (launch,) = made.launches
         names = [integer for integer, _ in launch.kernel.integers]

@@ -15,7 +15,7 @@ from undula.algebra import ROOT2, Laurent, PolyphaseMatrix
 from undula.liftings import euclid, rotations
 from undula.liftings.conditioning import FLOAT32_LIMIT, RESIDUAL_LIMIT
 
-LIFTED = [name for name in undula.wavelist() if name != "dmey"]
+LIFTED = [name for name in undula.wavelist(undula.families(), kind="discrete") if name != "dmey"]
 SYMMETRIC = (
     "bior2.2 bior2.4 bior2.6 bior2.8 bior4.4 bior5.5 bior6.8 rbio2.2 rbio2.4 rbio2.6 rbio2.8 rbio4.4 rbio5.5"
     " rbio6.8 cdf53 cdf97 dd137 burt57"

@@ -24,7 +24,7 @@ from undula.lowering.growth import KINDS, Growth, gains_back, growth
 from undula.lowering.rounding import rounding
 
 Array = NDArray[Any]
-NAMES = [name for name in undula.wavelist() if name != "dmey"]
+NAMES = [name for name in undula.wavelist(undula.families(), kind="discrete") if name != "dmey"]
 SAMPLE = (
     *("haar", "db2", "db3", "db5", "db10", "sym4", "sym5", "sym12", "coif1", "coif3", "bior1.3"),
     *("bior2.4", "bior3.3", "bior5.5", "rbio3.1", "rbio4.4", "cdf53", "cdf97", "dd137", "burt57"),

@@ -204,7 +204,7 @@ def info(
             metavar="FILE", help="An image, a video, or - for standard input; by default, this installation."
         ),
     ] = None,
-    wavelets: Annotated[bool, Option("--wavelets", help="List all wavelets and exit.")] = False,
+    wavelets: Annotated[bool, Option("--wavelets", help="List all discrete wavelets and exit.")] = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
 ) -> None:
@@ -213,7 +213,7 @@ def info(
     Example: `undula info` or `undula example photo.png && undula info photo.png`
     """
     if wavelets:
-        names = undula.wavelist()
+        names = undula.wavelist(undula.families(), kind="discrete")
         print_json(names) if json_ else print_text(" ".join(names))
         return
     report = _describe_file(source, max_pixels) if source is not None else _describe_installation()

@@ -27,7 +27,7 @@ from ..lowering.graph import Graph
 from ..lowering.spec import BandTree, transform_spec
 from ..lowering.symbolic import materialize, symbolic_input, symbolic_output, xp
 from ..schemes import SCHEMES
-from ..wavelets import Wavelet, as_wavelet, wavelist
+from ..wavelets import Wavelet, as_wavelet, is_discrete
 from . import shifts
 from .background import scan_masks
 from .base import Details, Pyramid, plain_number
@@ -616,7 +616,7 @@ def window_program(
 
 def _has_known_name(wavelet: Wavelet) -> bool:
     """Return whether the name of a wavelet stands for it."""
-    return wavelet.name in wavelist() and as_wavelet(wavelet.name) == wavelet
+    return is_discrete(wavelet.name) and as_wavelet(wavelet.name) == wavelet
 
 
 def _band_norms(wavelet: Wavelet, levels: int, ndim: int) -> list[dict[str, float]]:

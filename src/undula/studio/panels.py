@@ -17,7 +17,7 @@ from ..filters.shrinkage import BAND_LABELS
 from ..filters.speckle import KINDS
 from ..lowering.borders import MODES
 from ..schemes import SCHEMES, scheme
-from ..wavelets import wavelist
+from ..wavelets import families, wavelist
 from .chain import FilterChain, Link
 from .controls import (
     Choice,
@@ -133,7 +133,7 @@ class WaveletPanel:
         with ui.element("section").classes("card column").props('aria-label="Wavelet"'):
             ui.html("<h2>Wavelet</h2>", sanitize=False)
             select = ui.select(
-                {name: name for name in wavelist()},
+                {name: name for name in wavelist(families(), kind="discrete")},
                 value=chain.wavelet,
                 with_input=True,
                 on_change=lambda event: self._choose_wavelet(event.value),
@@ -177,7 +177,7 @@ class WaveletPanel:
         text = str(event.args).strip().lower()[:40]
         if not text or text == self.page.chain.wavelet:
             return
-        names = sorted(wavelist(), key=lambda name: (name != text, not name.startswith(text)))
+        names = sorted(wavelist(kind="discrete"), key=lambda name: (name != text, not name.startswith(text)))
         name = next((name for name in names if text in name), None)
         if name is None:
             ui.notify(f"unknown wavelet {text!r}", type="warning")

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..algebra import Laurent, Number, PolyphaseMatrix, as_number, is_exact
 from ..arrays import refuse_gradients
 from ..errors import ArgumentError, ArgumentTypeError, NotInvertibleError, ReconstructionError
-from .table import Bank, record, wavelist
+from .table import CONTINUOUS, Bank, is_discrete, record
 
 __all__ = ["Wavelet", "as_wavelet"]
 
@@ -305,11 +305,16 @@ def as_wavelet(given: object) -> Wavelet:
     if isinstance(given, str):
         return Wavelet(given)
     name, bank = getattr(given, "name", ""), getattr(given, "filter_bank", None)
+    if bank is None and getattr(given, "short_family_name", None) in CONTINUOUS:
+        raise ArgumentError(
+            f"A ContinuousWavelet object was provided, {name}, but the DWT needs a discrete wavelet;"
+            " wavelist(kind='discrete') lists them, and cwt takes continuous ones"
+        )
     if bank is None:
         raise ArgumentTypeError(
             f"a wavelet must be a name or an undula.Wavelet, got {given!r:.60} ({type(given).__name__})"
         )
-    if name in wavelist() and np.array_equal(Wavelet(name).filter_bank, bank):
+    if is_discrete(name) and np.array_equal(Wavelet(name).filter_bank, bank):
         return Wavelet(name)
     return Wavelet(name, filter_bank=bank)
 
