@@ -208,7 +208,9 @@ def test_reconstruction_of_any_tree(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(1, 20), min_size=2, max_size=3)))
     axes = data.draw(st.permutations(range(len(shape)))).copy()[: data.draw(st.integers(1, len(shape)))]
     wavelets = [data.draw(st.sampled_from(["haar", "db2", "bior2.2"])) for _ in axes]
-    modes = [data.draw(st.sampled_from(undula.MODES)) for _ in axes]
+    # Reflections need two samples, also at the last of three levels.
+    known = [mode for mode in undula.MODES if min(shape) > 8 or not mode.endswith("reflect")]
+    modes = [data.draw(st.sampled_from(known)) for _ in axes]
     x = noise(*shape)
     packet = undula.WaveletPacketND(x, wavelets, modes, 3, axes)
     parts = list(packet.PARTS)

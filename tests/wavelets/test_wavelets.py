@@ -139,9 +139,11 @@ def test_a_wavelet_without_a_name() -> None:
         undula.Wavelet()
 
 
-def test_properties_of_custom_wavelets_may_be_confirmed() -> None:
+def test_properties_of_custom_wavelets_may_be_set() -> None:
     """PyWavelets does not measure them, so its users set them."""
     wavelet = undula.Wavelet("mine", filter_bank=pywt.Wavelet("db2").filter_bank)
-    wavelet.orthogonal, wavelet.biorthogonal = True, 1  # type: ignore[assignment]
+    assert wavelet.orthogonal
+    wavelet.orthogonal, wavelet.biorthogonal = False, 1  # type: ignore[assignment]
+    assert (wavelet.orthogonal, wavelet.biorthogonal) == (False, True)
     with pytest.raises(AttributeError, match="immutable"):
-        wavelet.orthogonal = False
+        wavelet.name = "yours"  # type: ignore[misc]

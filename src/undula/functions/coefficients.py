@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+SWT_FORMATS = ("swt", "swt2", "swtn")
 
 
 # --- shapes ---------------------------------------------------------------------------------------
@@ -383,7 +384,9 @@ def unravel_coeffs(
             )
         return part.reshape(shape)
 
-    return from_keys(_cut(line, coeff_slices, folded), output_format)
+    # Stationary transforms with one approximation are nested as those of the DWT are.
+    nesting = output_format.replace("swt", "wavedec") if output_format in SWT_FORMATS else output_format
+    return from_keys(_cut(line, coeff_slices, folded), nesting)
 
 
 def _arrays(keyed: Sequence[Any]) -> Iterator[Any]:

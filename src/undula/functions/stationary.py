@@ -72,18 +72,19 @@ def swt_max_level(input_len: int) -> int:
 
 
 def _spec(
-    ndim: int, wavelet: Names, mode: Modes, axes: Any, start_level: int, norm: bool, stacklevel: int = 4
+    form: str, ndim: int, wavelet: Names, mode: Modes, axes: Any, start_level: int, norm: bool
 ) -> TransformSpec:
     spec = undecimated_spec(
         ndim, wavelet, "periodization" if mode is None else mode, axes, 1 << start_level,
         1 / math.sqrt(2) if norm else 1.0,
     )  # fmt: skip
     if norm and not all(wavelet.orthogonal for wavelet in spec.wavelets):
+        subject = "the wavelet is" if form == "wavedec" else "the wavelets used are"
+        names = ", ".join(dict.fromkeys(wavelet.name for wavelet in spec.wavelets))
         warnings.warn(
-            "norm=True keeps the energy for orthogonal wavelets only, and"
-            f" {', '.join(wavelet.name for wavelet in spec.wavelets)} is not orthogonal",
+            f"norm=True, but {subject} not orthogonal, so the energy of the samples is not kept: {names}",
             UserWarning,
-            stacklevel=stacklevel,
+            stacklevel=4,
         )
     return spec
 
@@ -137,7 +138,7 @@ def _forward(
         raise ArgumentError(
             f"start_level must be an integer from 0 to {MAX_STATIONARY_LEVEL}, got {start_level!r}"
         )
-    spec = _spec(ndim, wavelet, mode, axes, int(start_level), norm)
+    spec = _spec(form, ndim, wavelet, mode, axes, int(start_level), norm)
     levels = _checked_levels(tuple(x.shape), spec, level, start_level, mode is None)
     engine = engine_for([x], backend)
     if not levels:
@@ -212,7 +213,7 @@ def _inverse(
     ndim = len(given[0].shape)
     if form == "wavedecn" and axes is None and len(arrays) > 1 and arrays[1]:
         axes = tuple(range(-len(next(iter(arrays[1]))), 0))
-    spec = _spec(ndim, wavelet, mode, axes, start_level, norm)
+    spec = _spec(form, ndim, wavelet, mode, axes, start_level, norm)
     for number, details in enumerate(arrays[1:], 1):
         if not set(details) <= set(spec.keys[1:]):
             raise ArgumentError(

@@ -40,6 +40,7 @@ from .polyphase import (
     Tap,
     band_places,
     filters_of,
+    most_precise_order,
     periodization_lead,
     polyphase_of,
     shift_of_bands,
@@ -470,7 +471,7 @@ class AxisOp:
         """The taps of an undecimated operator, of the low and of the high band.
 
         Analysis multiplies the samples at ``k + offset`` for coefficient k, synthesis the coefficients at
-        ``k + offset`` for sample k.
+        ``k + offset`` for sample k. They are in the order with the least rounding error.
         """
         assert self.family == "swt"
         taps = []
@@ -479,7 +480,8 @@ class AxisOp:
                 self._back_offset(band, t) - self._base if self.back else self._base + self._offset(band, t)
                 for t in range(len(factors))
             ]
-            taps.append(tuple((p, float(f)) for p, f in zip(places, factors, strict=True) if f))
+            order = most_precise_order((tuple(factors),) * 2, tuple(range(len(factors))))
+            taps.append(tuple((places[t], float(factors[t])) for t in order if factors[t]))
         return taps[0], taps[1]
 
     @property

@@ -33,6 +33,7 @@ __all__ = [
     "Tap",
     "band_places",
     "filters_of",
+    "most_precise_order",
     "periodization_lead",
     "polyphase_of",
     "shift_of_bands",
@@ -74,7 +75,7 @@ class AnalysisFilters:
         if self.cancels:
             places = np.flatnonzero(self.high)
             begins = tuple(k for k in begins if not places[0] < k <= places[-1])
-        return _most_precise_order((self.low, self.high), begins)
+        return most_precise_order((self.low, self.high), begins)
 
 
 @dataclass(frozen=True)
@@ -88,11 +89,11 @@ class SynthesisFilters:
     @cached_property
     def order(self) -> tuple[int, ...]:
         """The order in which taps are added."""
-        return _most_precise_order((self.even, self.odd), tuple(range(len(self.even))))
+        return most_precise_order((self.even, self.odd), tuple(range(len(self.even))))
 
 
 @lru_cache(maxsize=1024)
-def _most_precise_order(filters: tuple[Numbers, Numbers], begins: tuple[int, ...]) -> tuple[int, ...]:
+def most_precise_order(filters: tuple[Numbers, Numbers], begins: tuple[int, ...]) -> tuple[int, ...]:
     """Return the order of taps with the least rounding error, which begins at one of ``begins``.
 
     It runs to the last tap and continues with the first. The rounding error of an addition is proportional to

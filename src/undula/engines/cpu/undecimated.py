@@ -90,7 +90,8 @@ class UndecimatedPass:
         if not self.back:
             return [[(0, *tap) for tap in taps] for taps in (low, high)]
         step = 1 if self.along is None else 2  # Bands of two axes are aa, ad, da, dd.
-        return [[*((k, *tap) for tap in low), *((step + k, *tap) for tap in high)] for k in range(step)]
+        # Details come first: they are small, and so are the rounding errors of their sums.
+        return [[*((step + k, *tap) for tap in high), *((k, *tap) for tap in low)] for k in range(step)]
 
     def along_terms(self) -> Terms:
         """Return what the results are made of: numbers of intermediate rows, offsets and factors."""
@@ -98,7 +99,7 @@ class UndecimatedPass:
             return []
         low, high = self.along.dilated_taps
         if self.back:
-            return [[*((0, *tap) for tap in low), *((1, *tap) for tap in high)]]
+            return [[*((1, *tap) for tap in high), *((0, *tap) for tap in low)]]
         rows = 1 if self.down is None else 2
         return [[(row, *tap) for tap in taps] for row in range(rows) for taps in (low, high)]
 
