@@ -297,21 +297,22 @@ def test_samples_are_integrated_with_a_warning() -> None:
     np.testing.assert_array_equal(places, x)
 
 
-def band_limited(n: int, low: float, high: float) -> Any:
+def band_limited(n: int, low: float, high: float, seed: int = 0) -> Any:
     frequencies = np.fft.rfftfreq(n)
-    spectrum = signal(frequencies.size, dtype="c16") * ((frequencies > low) & (frequencies < high))
+    spectrum = signal(frequencies.size, dtype="c16", seed=seed) * ((frequencies > low) & (frequencies < high))
     x = np.fft.irfft(spectrum, n)
     return x / np.abs(x).max()
 
 
-@pytest.mark.parametrize("wavelet", WAVELETS)
+@pytest.mark.parametrize("wavelet", [*WAVELETS, "gaus3", "gaus5", "gaus7", "cgau7", "cmor0.7-2.1"])
 def test_inverse_is_as_accurate_as_documented(wavelet: str) -> None:
-    n = 1024
+    n, odd = 1024, wavelet in ("gaus1", "gaus3", "gaus5", "gaus7")
     scales = undula.frequency2scale(wavelet, np.geomspace(0.01, 0.35, 42), 10)
-    x = band_limited(n, 0.03, 0.2)
-    error = np.abs(undula.icwt(undula.cwt(x, scales, wavelet)[0], scales, wavelet) - x)
-    assert error[100:-100].max() < 1e-3
-    assert error.max() < 1e-2
+    lines = np.stack([band_limited(n, 0.03, 0.2, seed) for seed in range(12)])
+    error = np.abs(undula.icwt(undula.cwt(lines, scales, wavelet)[0], scales, wavelet) - lines)
+    assert error[:, 100:-100].max() < (7e-3 if odd else 1.4e-3)
+    assert error.max() < (5e-2 if odd else 1e-2)
+    x = lines[0]
     fading = x * np.exp(-(((np.arange(n) - n / 2) / (n / 6)) ** 4))
     coefs, _ = undula.cwt(fading.astype("f4"), scales[::-1], wavelet)
     again = undula.icwt(coefs, scales[::-1], wavelet)

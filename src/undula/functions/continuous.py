@@ -294,10 +294,19 @@ def icwt(
     need not fade at their ends, and odd wavelets such as ``"gaus1"`` can be inverted, too. Frequencies whose
     gain is less than about 1 % of the largest one are attenuated.
 
-    A signal whose frequencies lie well between those of the scales, with 8 or more scales per octave, is
-    reconstructed to about 0.1 % of its largest value, and to about 1 % at its ends. If coefficients were
-    changed, errors at the ends are larger. Signals are assumed to be real if the wavelet is complex;
-    transform the real and imaginary parts of others one by one.
+    The largest errors of noise between 0.03 and 0.2 periods per sample, with 8 scales per octave from 0.01
+    to 0.35, relative to its largest value, for 12 signals of 1024 samples and 25 wavelets:
+
+    =============================  ======  ===========  =================
+    wavelets                       inside  at the ends  signals that fade
+    =============================  ======  ===========  =================
+    complex ones, and even ones    0.13 %  0.9 %        0.04 %
+    gaus1, gaus3, gaus5 and gaus7  0.7 %   5 %          0.02 %
+    =============================  ======  ===========  =================
+
+    Inside means 100 samples or more from both ends. Other signals can be worse at the ends, where a chirp
+    was 2.3 % off, and so are coefficients that were changed. Signals are assumed to be real if the wavelet
+    is complex; transform the real and imaginary parts of others one by one.
 
     References
     ----------
