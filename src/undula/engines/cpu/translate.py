@@ -9,8 +9,9 @@ walk over the syntax tree is enough.
 - Numbers are of the types of NumPy. A literal takes the type of the other operand.
 - ``a if c else b`` evaluates both values, so that loops with it can be vectorized; so do ``and`` and ``or``.
 - Indices are never negative.
-- :func:`reals`, :func:`words`, :func:`converted`, :func:`size_of`, :func:`bits_of` and :func:`number_of` are
-  what the language has beyond arithmetic. They also run in Python, and so does every kernel, slowly.
+- :func:`reals`, :func:`words`, :func:`converted`, :func:`size_of`, :func:`bits_of`, :func:`number_of` and
+  :func:`fused` are what the language has beyond arithmetic. They also run in Python, and so does every
+  kernel, slowly.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ __all__ = [
     "bits_of",
     "converted",
     "function_definitions",
+    "fused",
     "number_of",
     "object_code",
     "reals",
@@ -93,6 +95,11 @@ def bits_of(x: Any) -> Any:
 def number_of(bits: Any) -> Any:
     """Return the float that has the bits of an integer."""
     return bits.view(f"float{8 * bits.itemsize}")
+
+
+def fused(a: Any, b: Any, c: Any) -> Any:
+    """Return ``a·b + c``, rounded once; in Python, products of double precision are rounded, too."""
+    return type(a)(np.float64(a) * np.float64(b) + np.float64(c))
 
 
 # --- translation -----------------------------------------------------------------------------------
@@ -451,6 +458,8 @@ class _Writer:
             kind = "int" if name == "bits_of" else "float"
             dtype = f"{kind}{8 * np.dtype(first.dtype).itemsize}"
             return Value(dtype, self.b.bitcast(first.value, _type(dtype)))
+        if name == "fused":
+            return Value(first.dtype, self.b.fma(first.value, *(each.value for each in others)))
         if name in FUNCTIONS:
             intrinsic = self.function.module.declare_intrinsic(FUNCTIONS[name], [first.value.type])
             return Value(first.dtype, self.b.call(intrinsic, [first.value], fastmath=self.scope.flags))

@@ -7,13 +7,14 @@ cache, with the values beyond their ends in place::
     sources ──down──▶ intermediate rows ──extend──▶ ──along──▶ results
 
 Without filters down the plane, intermediate rows are copies of the sources; without filters along it, they
-are the results. Sums are computed in the order of their terms at every place, so results do not depend on
-how a plane is divided. Tables are described by :class:`~.undecimated.UndecimatedPass`.
+are the results. Sums are computed in the order of their terms at every place, and products are never
+rounded, so results do not depend on how a plane is divided. :class:`~.undecimated.UndecimatedPass` describes
+the tables.
 """
 
 from __future__ import annotations
 
-from .translate import converted, reals, size_of, words
+from .translate import converted, fused, reals, size_of, words
 
 __all__ = ["TERM_WORDS", "VALUE_PLACES", "VALUE_WEIGHTS"]
 
@@ -31,20 +32,20 @@ def combine_rows(target, listed, weights, terms, count, like):
         w0, w1, w2, w3 = w[done], w[done + 1], w[done + 2], w[done + 3]
         if done == 0:
             for j in range(count):
-                out[j] = w0 * a[j] + w1 * b[j] + w2 * c[j] + w3 * d[j]
+                out[j] = fused(w3, d[j], fused(w2, c[j], fused(w1, b[j], w0 * a[j])))
         else:
             for j in range(count):
-                out[j] = out[j] + w0 * a[j] + w1 * b[j] + w2 * c[j] + w3 * d[j]
+                out[j] = fused(w3, d[j], fused(w2, c[j], fused(w1, b[j], fused(w0, a[j], out[j]))))
         done += 4
     while terms - done >= 2:
         a, b = reals(rows[done], like), reals(rows[done + 1], like)
         w0, w1 = w[done], w[done + 1]
         if done == 0:
             for j in range(count):
-                out[j] = w0 * a[j] + w1 * b[j]
+                out[j] = fused(w1, b[j], w0 * a[j])
         else:
             for j in range(count):
-                out[j] = out[j] + w0 * a[j] + w1 * b[j]
+                out[j] = fused(w1, b[j], fused(w0, a[j], out[j]))
         done += 2
     if terms > done:
         a = reals(rows[done], like)
@@ -54,7 +55,7 @@ def combine_rows(target, listed, weights, terms, count, like):
                 out[j] = w0 * a[j]
         else:
             for j in range(count):
-                out[j] = out[j] + w0 * a[j]
+                out[j] = fused(w0, a[j], out[j])
     if terms == 0:
         for j in range(count):
             out[j] = converted(0, like)
