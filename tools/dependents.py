@@ -76,6 +76,25 @@ def test_wavelets(shape, wavelet, axes):
     operator = sigpy.linop.Wavelet(shape, wave_name=wavelet, axes=axes)
     np.testing.assert_allclose(operator.H(operator(x)), x, atol=1e-10)
 """
+OPERATORS = """
+import numpy as np, pytest
+from modopt.opt.linear.wavelet import CPUWaveletTransform
+
+@pytest.mark.parametrize("mode", ["periodization", "symmetric", "zero"])
+def test_wavelets(mode):
+    x = np.random.default_rng(0).normal(size=(64, 64))
+    operator = CPUWaveletTransform("db4", (64, 64), level=2, mode=mode)
+    np.testing.assert_allclose(operator.adj_op(operator.op(x)), x, atol=1e-10)
+"""
+DECOMPOSITIONS = """
+import numpy as np
+from algotom.util import utility
+
+def test_wavelets():
+    x = np.random.default_rng(0).normal(size=(64, 50))
+    coeffs = utility.apply_wavelet_decomposition(x, "db9", level=2)
+    np.testing.assert_allclose(utility.apply_wavelet_reconstruction(coeffs, "db9"), x, atol=1e-10)
+"""
 DEPENDENTS = (
     Dependent(
         "scikit-image", ("tests/skimage/restoration/test_denoise.py",), ("-k", "wavelet or sigma or cycle")
@@ -83,9 +102,9 @@ DEPENDENTS = (
     Dependent("ImageHash", (), program=HASHES),
     Dependent("pylops", ("pytests/test_dwts.py",)),
     Dependent("sigpy", (), program=LINEAR_OPERATORS),
-    Dependent("odl", ("odl/test/trafos/wavelet_test.py",), (), ("pytest<8", "scipy")),
-    Dependent("modopt", ("tests/test_signal.py",), (), ("pytest<8", "pytest-cases")),
-    Dependent("algotom", ("tests",), ("-k", "wavelet or fft_stripe or removal"), ("pyfftw",)),
+    Dependent("odl", ("src/odl/test/trafos/wavelet_test.py",), (), ("pytest<8", "scipy")),
+    Dependent("modopt", (), needs=("joblib",), program=OPERATORS),
+    Dependent("algotom", (), program=DECOMPOSITIONS),
     Dependent("mne-features", ("mne_features/tests",), ("-k", "wavelet or teager"), ("pandas",)),
     Dependent("pyradiomics", ("tests",), ("-k", "wavelet or imageoperations")),
     Dependent(
@@ -146,6 +165,12 @@ def run(python: Path, dependent: Dependent, source: Path, folder: Path, shim: Pa
                 shutil.copy(source / test, target)
         tests.append(str(target))
     environment = {**os.environ, "PYTHONPATH": str(shim) if shim else "", "MPLBACKEND": "agg"}
+    which = [str(python), "-c", "import pywt; print(pywt.dwt.__module__)"]
+    module = subprocess.run(
+        which, cwd=folder, env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    if not module.startswith("undula." if shim else "pywt."):
+        raise OSError(f"the wrong library would be tested: {module.strip()}")
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=line", "-c", os.devnull]
     command += ["--rootdir", str(folder / "tests"), *dependent.options, *tests]
     done = subprocess.run(
