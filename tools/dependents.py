@@ -20,8 +20,9 @@ import sys
 import tarfile
 import tempfile
 import urllib.request
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urljoin
 
 ROOT = Path(__file__).parents[1]
 SHIM = "import sys\n\nimport undula.pywt\n\nsys.modules[__name__] = undula.pywt\n"
@@ -42,24 +43,68 @@ class Dependent:
         Further options of pytest.
     needs : tuple of str, optional
         Further packages that the tests import.
+    program : str, optional
+        A test in place of those that a source distribution does not have.
     """
 
     name: str
     tests: tuple[str, ...]
     options: tuple[str, ...] = ()
-    needs: tuple[str, ...] = field(default=())
+    needs: tuple[str, ...] = ()
+    program: str = ""
 
 
+HASHES = """
+import imagehash, numpy as np
+from PIL import Image
+
+x, y = np.mgrid[:128, :128]
+image = Image.fromarray((127 + 120 * np.sin(x / 17) * np.cos(y / 11)).astype("u1"))
+
+def test_hashes():
+    assert str(imagehash.whash(image)) == "9898986767676798"
+    assert str(imagehash.whash(image, mode="db4")) == "fc47f11fc47f11fc43f31fce7f3100000c603180c6fcc7f39"
+"""
+LINEAR_OPERATORS = """
+import numpy as np, pytest, sigpy
+
+@pytest.mark.parametrize("wavelet", ["haar", "db4", "sym8"])
+@pytest.mark.parametrize("shape", [(16,), (11, 14), (6, 7, 9)])
+@pytest.mark.parametrize("axes", [None, (-1,)])
+def test_wavelets(shape, wavelet, axes):
+    x = np.random.default_rng(0).normal(size=shape)
+    operator = sigpy.linop.Wavelet(shape, wave_name=wavelet, axes=axes)
+    np.testing.assert_allclose(operator.H(operator(x)), x, atol=1e-10)
+"""
+OPERATORS = """
+import numpy as np, pytest
+from modopt.opt.linear.wavelet import CPUWaveletTransform
+
+@pytest.mark.parametrize("mode", ["periodization", "symmetric", "zero"])
+def test_wavelets(mode):
+    x = np.random.default_rng(0).normal(size=(64, 64))
+    operator = CPUWaveletTransform("db4", (64, 64), level=2, mode=mode)
+    np.testing.assert_allclose(operator.adj_op(operator.op(x)), x, atol=1e-10)
+"""
+DECOMPOSITIONS = """
+import numpy as np
+from algotom.util import utility
+
+def test_wavelets():
+    x = np.random.default_rng(0).normal(size=(64, 50))
+    coeffs = utility.apply_wavelet_decomposition(x, "db9", level=2)
+    np.testing.assert_allclose(utility.apply_wavelet_reconstruction(coeffs, "db9"), x, atol=1e-10)
+"""
 DEPENDENTS = (
     Dependent(
         "scikit-image", ("tests/skimage/restoration/test_denoise.py",), ("-k", "wavelet or sigma or cycle")
     ),
-    Dependent("ImageHash", ("tests",), ("-k", "whash or hash"), ("six",)),
+    Dependent("ImageHash", (), program=HASHES),
     Dependent("pylops", ("pytests/test_dwts.py",)),
-    Dependent("sigpy", ("tests/test_wavelet.py", "tests/test_linop.py"), ("-k", "avelet")),
-    Dependent("odl", ("odl/test/trafos/wavelet_test.py",), (), ("pytest<8", "scipy")),
-    Dependent("modopt", ("tests/test_signal.py",), (), ("pytest-cases",)),
-    Dependent("algotom", ("tests",), ("-k", "wavelet or fft_stripe or removal"), ("pyfftw",)),
+    Dependent("sigpy", (), program=LINEAR_OPERATORS),
+    Dependent("odl", ("src/odl/test/trafos/wavelet_test.py",), (), ("pytest<8", "scipy")),
+    Dependent("modopt", (), needs=("joblib",), program=OPERATORS),
+    Dependent("algotom", (), program=DECOMPOSITIONS),
     Dependent("mne-features", ("mne_features/tests",), ("-k", "wavelet or teager"), ("pandas",)),
     Dependent("pyradiomics", ("tests",), ("-k", "wavelet or imageoperations")),
     Dependent(
@@ -70,11 +115,15 @@ DEPENDENTS = (
 
 def sources(name: str, folder: Path) -> Path:
     """Return the folder with the newest source distribution of a package."""
-    with urllib.request.urlopen(f"https://pypi.org/pypi/{name}/json", timeout=60) as reply:
+    index = f"https://pypi.org/pypi/{name}/json"
+    with urllib.request.urlopen(index, timeout=60) as reply:
         files = json.load(reply)["urls"]
     archive = next(file for file in files if file["packagetype"] == "sdist")
     path = folder / archive["filename"]
-    with urllib.request.urlopen(archive["url"], timeout=300) as reply, path.open("wb") as file:
+    with (
+        urllib.request.urlopen(urljoin(index, archive["url"]), timeout=300) as reply,
+        path.open("wb") as file,
+    ):
         shutil.copyfileobj(reply, file)
     with tarfile.open(path) as packed:
         packed.extractall(folder / "source", filter="data")
@@ -101,6 +150,10 @@ def run(python: Path, dependent: Dependent, source: Path, folder: Path, shim: Pa
     """Run the tests, and return how many passed and failed."""
     # Only the tests are copied, so that the package comes from its wheel, where its extension modules are.
     tests = []
+    if dependent.program:
+        tests.append(str(folder / "tests" / "test_program.py"))
+        (folder / "tests").mkdir(exist_ok=True)
+        Path(tests[0]).write_text(dependent.program, encoding="utf-8")
     for test in dependent.tests:
         target = folder / "tests" / test
         if not target.exists():
@@ -112,6 +165,12 @@ def run(python: Path, dependent: Dependent, source: Path, folder: Path, shim: Pa
                 shutil.copy(source / test, target)
         tests.append(str(target))
     environment = {**os.environ, "PYTHONPATH": str(shim) if shim else "", "MPLBACKEND": "agg"}
+    which = [str(python), "-c", "import pywt; print(pywt.dwt.__module__)"]
+    module = subprocess.run(
+        which, cwd=folder, env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    if not module.startswith("undula." if shim else "pywt."):
+        raise OSError(f"the wrong library would be tested: {module.strip()}")
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=line", "-c", os.devnull]
     command += ["--rootdir", str(folder / "tests"), *dependent.options, *tests]
     done = subprocess.run(
