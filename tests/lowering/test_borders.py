@@ -49,7 +49,7 @@ def test_extension_along_an_axis_and_of_one_sample(mode: str) -> None:
 
 def test_extension_refuses_what_cannot_be() -> None:
     with pytest.raises(ValueError, match=r"\(0,\)"):
-        extend(np.zeros(0), 0, -1, 1, "zero")
+        extend(np.zeros(0), 0, -1, 1, "symmetric")
     with pytest.raises(ValueError, match="mirror"):
         extend(np.zeros(3), 0, -1, 1, "mirror")
 
