@@ -130,7 +130,7 @@ from .functions import (
     waverecn,
 )
 from .liftings import Conditioning, Lifting, LiftingStep, lifting
-from .lowering import LWT_MODES, MODES, Modes
+from .lowering import LWT_MODES, MODES, BoundaryFilters, BoundaryMethod, Decay, Modes, Polynomial, Taper
 from .plan import Ceilings, Plan, PlanCost, Prediction, ceilings
 from .schemes import SCHEMES, Scheme, SchemeStage, scheme
 from .wavelets import (
@@ -154,9 +154,12 @@ __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
     "BaseNode",
+    "BoundaryFilters",
+    "BoundaryMethod",
     "Ceilings",
     "Conditioning",
     "ContinuousWavelet",
+    "Decay",
     "DeviceError",
     "DiscreteContinuousWavelet",
     "FileError",
@@ -179,6 +182,7 @@ __all__ = [
     "Pipeline",
     "Plan",
     "PlanCost",
+    "Polynomial",
     "PolyphaseMatrix",
     "Prediction",
     "ReconstructionError",
@@ -186,6 +190,7 @@ __all__ = [
     "SchedulerError",
     "Scheme",
     "SchemeStage",
+    "Taper",
     "UndulaError",
     "UnknownAxisError",
     "UnknownNameError",

@@ -21,7 +21,7 @@ from ..lowering.boundary_methods import (
     BoundaryFilters,
     BoundaryMethod,
     Extrapolation,
-    Window,
+    Taper,
     end_filters,
     orthogonal_matrix,
 )
@@ -30,15 +30,9 @@ from ..lowering.spec import NO_COEFFICIENTS, checked_level
 from ..wavelets import Wavelet, as_wavelet
 from .discrete import dwt, idwt
 
-__all__ = ["extended", "forward", "has_method", "inverse"]
+__all__ = ["extended", "forward", "inverse"]
 
 Shape = tuple[int, ...]
-
-
-def has_method(mode: Any) -> bool:
-    """Return whether a mode, or one of several, is a boundary method."""
-    modes = mode if isinstance(mode, (list, tuple)) else (mode,)
-    return any(isinstance(each, BoundaryMethod) for each in modes)
 
 
 def _checked(
@@ -100,7 +94,7 @@ def _analysed(
         low, high = dwt(extended(x, axis, mode, before, taps - 1), wavelet, "zero", axis, backend=backend)
         begin, count = before // 2, band_length(length, taps, "zero")
         return _part(low, axis, begin, begin + count), _part(high, axis, begin, begin + count)
-    if isinstance(mode, Window):
+    if isinstance(mode, Taper):
         return dwt(x, wavelet, "zero", axis, backend=backend)
     if length < 2 * taps:
         rows = orthogonal_matrix(wavelet, length)
@@ -157,12 +151,12 @@ def _synthesised(
 def _faded(x: Any, axes: Sequence[int], modes: Sequence[Any], back: bool) -> Any:
     """Return samples multiplied by the factors of all windows, or divided by them."""
     for axis, mode in zip(axes, modes, strict=True):
-        if not isinstance(mode, Window):
+        if not isinstance(mode, Taper):
             continue
         factors = mode.factors(x.shape[axis])
         if back and not factors.all():
             raise ArgumentError(
-                f"{mode} multiplies the outermost samples by 0, so they cannot be restored; use Window with"
+                f"{mode} multiplies the outermost samples by 0, so they cannot be restored; use Taper with"
                 " least above 0"
             )
         xp = library_of(x).namespace(x)

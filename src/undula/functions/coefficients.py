@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import numpy_array
+from ..arrays import numpy_array, result_dtype
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import Axes, checked_axes, per_axis
 from ..lowering.borders import BORDERS, band_length, check_mode, extend, max_level
+from ..lowering.boundary_methods import BoundaryMethod, Extrapolation
 from ..lowering.nesting import band_keys, from_keys, to_keys
 from ..lowering.spec import BandTree, checked_level, transform_spec
 from ..wavelets import Wavelet, as_wavelet
@@ -94,8 +95,8 @@ def dwt_coeff_len(data_len: int, filter_len: int | Wavelet | str, mode: str | in
         Number of samples.
     filter_len : int, Wavelet or str
         Number of filter taps, or a wavelet.
-    mode : str or int
-        Boundary mode, one of ``undula.MODES``.
+    mode : str, int or BoundaryMethod
+        Boundary mode, one of ``undula.MODES``, or a method that extends lines, such as ``undula.Decay()``.
 
     Examples
     --------
@@ -181,7 +182,7 @@ def wavedecn_size(shapes: Sequence[Any]) -> int:
 # --- one array ------------------------------------------------------------------------------------
 
 
-def pad(x: ArrayLike, pad_widths: Any, mode: str | int) -> NDArray[Any]:
+def pad(x: ArrayLike, pad_widths: Any, mode: str | int | BoundaryMethod) -> NDArray[Any]:
     """Extend an array beyond its ends as the DWT does.
 
     Parameters
@@ -189,8 +190,8 @@ def pad(x: ArrayLike, pad_widths: Any, mode: str | int) -> NDArray[Any]:
     x : array_like
     pad_widths : int, (before, after), or one such pair for each axis
         Number of samples to add.
-    mode : str or int
-        Boundary mode, one of ``undula.MODES``.
+    mode : str, int or BoundaryMethod
+        Boundary mode, one of ``undula.MODES``, or a method that extends lines, such as ``undula.Decay()``.
 
     Returns
     -------
@@ -201,22 +202,17 @@ def pad(x: ArrayLike, pad_widths: Any, mode: str | int) -> NDArray[Any]:
     >>> pad([1, 2, 3], (2, 1), "symmetric")
     array([2, 1, 1, 2, 3, 3])
     """
-    array, name = numpy_array(x), check_mode(mode)
+    array = numpy_array(x)
     if not array.ndim:
         raise ArgumentError(f"an array with at least one axis can be padded, got the number {x!r}")
+    if isinstance(mode, BoundaryMethod):
+        return _padded_by_method(array, _pad_widths(pad_widths, array.ndim), mode)
+    name = check_mode(mode)
     dtype = array.dtype
     # Differences of samples may have another sign, and NumPy has none of booleans.
     if dtype.kind == "b" or (dtype.kind in "iu" and BORDERS[name].weighted):
         array = array.astype(np.int64)
-    try:
-        widths = np.broadcast_to(np.round(pad_widths), (array.ndim, 2))
-    except (TypeError, ValueError):
-        raise ArgumentError(
-            f"pad_widths must be one pair (before, after) or {array.ndim} such pairs, got {pad_widths!r}"
-        ) from None
-    if widths.dtype.kind not in "iuf" or (widths < 0).any() or not np.isfinite(widths).all():
-        raise ArgumentError(f"pad_widths must be non-negative integers, got {pad_widths!r}")
-    for axis, (before, after) in enumerate(widths.astype(np.intp).tolist()):
+    for axis, (before, after) in enumerate(_pad_widths(pad_widths, array.ndim)):
         if name == "periodization":  # A line of odd length repeats its last sample first.
             array = extend(array, axis, 0, array.shape[axis] + array.shape[axis] % 2, "constant")
         array = extend(array, axis, -before, array.shape[axis] + after, name)
@@ -226,6 +222,30 @@ def pad(x: ArrayLike, pad_widths: Any, mode: str | int) -> NDArray[Any]:
             f" {array.max()}; convert x to a signed or a larger type first"
         )
     return array.astype(dtype, copy=False)
+
+
+def _pad_widths(pad_widths: Any, ndim: int) -> list[list[int]]:
+    try:
+        widths = np.broadcast_to(np.round(pad_widths), (ndim, 2))
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"pad_widths must be one pair (before, after) or {ndim} such pairs, got {pad_widths!r}"
+        ) from None
+    if widths.dtype.kind not in "iuf" or (widths < 0).any() or not np.isfinite(widths).all():
+        raise ArgumentError(f"pad_widths must be non-negative integers, got {pad_widths!r}")
+    pairs: list[list[int]] = widths.astype(np.intp).tolist()
+    return pairs
+
+
+def _padded_by_method(array: NDArray[Any], widths: list[list[int]], method: BoundaryMethod) -> NDArray[Any]:
+    from .bounded import extended
+
+    if not isinstance(method, Extrapolation):
+        raise ArgumentError(f"{method} does not extend lines; Decay and Polynomial do")
+    array = array.astype(result_dtype(array.dtype), copy=False)
+    for axis, (before, after) in enumerate(widths):
+        array = extended(array, axis, method, before, after)
+    return array
 
 
 def _checked(coeffs: Sequence[Any], axes: Axes) -> tuple[list[Any], list[int]]:

@@ -20,6 +20,7 @@ from ..engines.dispatch import decompose, engine_for, recompose
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import Axes
 from ..lowering.borders import BORDERS
+from ..lowering.boundary_methods import BoundaryMethod, has_boundary_method
 from ..lowering.nesting import FORMS, NESTING, Form, arrays_of, band_keys, flat_bands, keyed_as, shapes_of
 from ..lowering.spec import (
     NO_COEFFICIENTS,
@@ -50,8 +51,8 @@ __all__ = [
 Array = NDArray[Any]
 Name = Wavelet | str
 Names = Wavelet | str | Sequence[Any]
-Mode = str | int
-Modes = str | int | Sequence[Any]
+Mode = str | int | BoundaryMethod
+Modes = str | int | BoundaryMethod | Sequence[Any]
 Length = int | Sequence[int] | None
 
 
@@ -96,6 +97,10 @@ def _forward(
                 if warn is not None:
                     warn(stacklevel=4)
                 return coeffs
+    if has_boundary_method(mode):
+        from . import bounded
+
+        return bounded.forward(form, data, wavelet, mode, level, axes, out, backend)
     x = given_array(data)
     ndim = len(x.shape)
     if ndim < 1:
@@ -299,8 +304,9 @@ def dwtn(
         computed, with the same numbers; see :mod:`undula.dask`.
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis.
-    mode : str or int, or a sequence of them, default "symmetric"
-        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis.
+    mode : str, int or BoundaryMethod, or a sequence of them, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, a method such as
+        :class:`undula.BoundaryFilters`, or one for each axis.
     axes : int or sequence of int, optional
         Axes to transform. The default is all axes.
     out : dict of arrays, optional
@@ -345,8 +351,9 @@ def idwtn(
         Bands by key; those that are missing or None are zero.
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis.
-    mode : str or int, or a sequence of them, default "symmetric"
-        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis.
+    mode : str, int or BoundaryMethod, or a sequence of them, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, a method such as
+        :class:`undula.BoundaryFilters`, or one for each axis.
     axes : int or sequence of int, optional
         Axes to transform. The default is all axes.
     shape : int or sequence of int, optional
@@ -369,9 +376,25 @@ def idwtn(
     """
     if not isinstance(coeffs, Mapping):
         raise ArgumentTypeError(f"bands are given by key, such as {{'aa': …}}, got {type(coeffs).__name__}")
+    if has_boundary_method(mode):
+        low = "a" * max(map(len, coeffs), default=1)
+        keyed = [coeffs.get(low), {key: band for key, band in coeffs.items() if key != low}]
+        return _bounded_inverse(keyed, wavelet, mode, axes, shape, out, backend)
     arguments = _call_key(DWTN, wavelet, mode, axes, tuple(coeffs))
     bands = list(coeffs.values())
     return _inverse(arguments, bands, lambda: _read_bands(coeffs, wavelet, mode, axes), shape, out, backend)
+
+
+def _bounded_inverse(
+    keyed: list[Any] | None, wavelet: Names, mode: Modes, axes: Any, shape: Length, out: Any, backend: str
+) -> Array:
+    """Return the samples of keyed coefficients of a transform with a boundary method."""
+    from . import bounded
+
+    if keyed is None:
+        raise ArgumentError("coefficients must be nested as the transform nests them")
+    samples: Array = bounded.inverse(keyed, wavelet, mode, axes, shape, out, backend)
+    return samples
 
 
 def _read_bands(
@@ -413,8 +436,9 @@ def wavedecn(
         Samples, real or complex; see :func:`dwtn` for dtypes and devices.
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis.
-    mode : str or int, or a sequence of them, default "symmetric"
-        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis.
+    mode : str, int or BoundaryMethod, or a sequence of them, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, a method such as
+        :class:`undula.BoundaryFilters`, or one for each axis.
     level : int, optional
         How often the approximation is decomposed. The default is as often as is useful.
     axes : int or sequence of int, optional
@@ -458,8 +482,9 @@ def waverecn(
         zero.
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis.
-    mode : str or int, or a sequence of them, default "symmetric"
-        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis.
+    mode : str, int or BoundaryMethod, or a sequence of them, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, a method such as
+        :class:`undula.BoundaryFilters`, or one for each axis.
     axes : int or sequence of int, optional
         Axes to transform. The default is all axes.
     shape : int or sequence of int, optional
@@ -487,6 +512,9 @@ def _waverecn(
     form: Form, coeffs: Sequence[Any], wavelet: Names, mode: Modes, axes: Any, shape: Length, out: Any,
     backend: str,
 ) -> Array:  # fmt: skip
+    if has_boundary_method(mode):
+        keyed = keyed_as(coeffs, form.name)
+        return _bounded_inverse(keyed, wavelet, mode, form.axes(axes), shape, out, backend)
     bands, keys = form.listed(coeffs) or (None, ())
     arguments = _call_key(form, wavelet, mode, axes, keys)
     return _inverse(
@@ -548,8 +576,9 @@ def dwt(
         Samples, real or complex; see :func:`dwtn` for dtypes and devices.
     wavelet : Wavelet or str
         The wavelet.
-    mode : str or int, default "symmetric"
-        How lines go on beyond their ends: one of ``undula.MODES`` or its number.
+    mode : str, int or BoundaryMethod, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or a method such as
+        :class:`undula.BoundaryFilters`.
     axis : int, default -1
         Axis to transform.
     out : pair of arrays, optional
@@ -590,8 +619,9 @@ def idwt(
         Approximation and details; one of them may be None, for zeros.
     wavelet : Wavelet or str
         The wavelet.
-    mode : str or int, default "symmetric"
-        How lines go on beyond their ends: one of ``undula.MODES`` or its number.
+    mode : str, int or BoundaryMethod, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or a method such as
+        :class:`undula.BoundaryFilters`.
     axis : int, default -1
         Axis to transform.
     shape : int or sequence of int, optional
@@ -612,6 +642,8 @@ def idwt(
     >>> idwt(cA, cD, "haar", shape=3).round(3).tolist()
     [1.0, 2.0, 3.0]
     """
+    if has_boundary_method(mode):
+        return _bounded_inverse([cA, {"d": cD}], wavelet, mode, DWT.axes(axis), shape, out, backend)
     arguments = _call_key(DWT, wavelet, mode, axis, ())
     return _inverse(
         arguments, [cA, cD], lambda: _read_bands({"a": cA, "d": cD}, wavelet, mode, DWT.axes(axis)),
@@ -637,8 +669,9 @@ def wavedec(
         Samples, real or complex; see :func:`dwtn` for dtypes and devices.
     wavelet : Wavelet or str
         The wavelet.
-    mode : str or int, default "symmetric"
-        How lines go on beyond their ends: one of ``undula.MODES`` or its number.
+    mode : str, int or BoundaryMethod, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or a method such as
+        :class:`undula.BoundaryFilters`.
     level : int, optional
         How often the approximation is decomposed. The default is as often as is useful.
     axis : int, default -1
@@ -679,8 +712,9 @@ def waverec(
         Coefficients as :func:`wavedec` returns them; None stands for zeros.
     wavelet : Wavelet or str
         The wavelet.
-    mode : str or int, default "symmetric"
-        How lines go on beyond their ends: one of ``undula.MODES`` or its number.
+    mode : str, int or BoundaryMethod, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or a method such as
+        :class:`undula.BoundaryFilters`.
     axis : int, default -1
         Axis to transform.
     shape : int or sequence of int, optional
@@ -723,8 +757,9 @@ def dwt2(
         Samples, real or complex; see :func:`dwtn` for dtypes and devices.
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis.
-    mode : str or int, or a sequence of them, default "symmetric"
-        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis.
+    mode : str, int or BoundaryMethod, or a sequence of them, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, a method such as
+        :class:`undula.BoundaryFilters`, or one for each axis.
     axes : pair of int, default (-2, -1)
         Vertical and horizontal axis.
     out : (array, (array, array, array)), optional
@@ -766,8 +801,9 @@ def idwt2(
         Coefficients as :func:`dwt2` returns them; None in place of a band stands for zeros.
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis.
-    mode : str or int, or a sequence of them, default "symmetric"
-        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis.
+    mode : str, int or BoundaryMethod, or a sequence of them, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, a method such as
+        :class:`undula.BoundaryFilters`, or one for each axis.
     axes : pair of int, default (-2, -1)
         Vertical and horizontal axis.
     shape : int or sequence of int, optional
@@ -791,6 +827,8 @@ def idwt2(
     keyed = keyed_as(coeffs, "wavedec2")
     if keyed is None or len(keyed) != 2:
         raise ArgumentError(f"coefficients are a pair (cA, (cH, cV, cD)), got {type(coeffs).__name__}")
+    if has_boundary_method(mode):
+        return _bounded_inverse(keyed, wavelet, mode, DWT2.axes(axes), shape, out, backend)
     by_key = {"aa": keyed[0], **keyed[1]}
     bands = list(by_key.values()) if len(by_key) == 4 else None
     return _inverse(
@@ -817,8 +855,9 @@ def wavedec2(
         Samples, real or complex; see :func:`dwtn` for dtypes and devices.
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis.
-    mode : str or int, or a sequence of them, default "symmetric"
-        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis.
+    mode : str, int or BoundaryMethod, or a sequence of them, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, a method such as
+        :class:`undula.BoundaryFilters`, or one for each axis.
     level : int, optional
         How often the approximation is decomposed. The default is as often as is useful.
     axes : pair of int, default (-2, -1)
@@ -860,8 +899,9 @@ def waverec2(
         Coefficients as :func:`wavedec2` returns them; None in place of a band or a level stands for zeros.
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis.
-    mode : str or int, or a sequence of them, default "symmetric"
-        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis.
+    mode : str, int or BoundaryMethod, or a sequence of them, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, a method such as
+        :class:`undula.BoundaryFilters`, or one for each axis.
     axes : pair of int, default (-2, -1)
         Vertical and horizontal axis.
     shape : int or sequence of int, optional

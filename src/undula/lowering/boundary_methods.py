@@ -1,7 +1,7 @@
 """Boundary methods beyond the modes of PyWavelets, as values that transforms take in place of a mode.
 
 :class:`Decay` and :class:`Polynomial` extend a line by weighted sums of its outermost samples.
-:class:`Window` fades the samples towards the ends. :class:`BoundaryFilters` changes the filters at the ends,
+:class:`Taper` fades the samples towards the ends. :class:`BoundaryFilters` changes the filters at the ends,
 so that a line of N samples has N coefficients and the transform is orthogonal.
 
 At the ends of a line, rows of the orthogonal matrix of a filter bank are cut off. They span the orthogonal
@@ -29,8 +29,9 @@ __all__ = [
     "EndFilters",
     "Extrapolation",
     "Polynomial",
-    "Window",
+    "Taper",
     "end_filters",
+    "has_boundary_method",
     "orthogonal_matrix",
 ]
 
@@ -40,6 +41,12 @@ MAX_DEGREE = 8  # Higher powers magnify rounding errors of the outermost samples
 
 class BoundaryMethod:
     """How a transform treats the ends of lines; the base of all methods."""
+
+
+def has_boundary_method(mode: Any) -> bool:
+    """Return whether a mode, or one of several, is a boundary method."""
+    modes = mode if isinstance(mode, (list, tuple)) else (mode,)
+    return any(isinstance(each, BoundaryMethod) for each in modes)
 
 
 class Extrapolation(BoundaryMethod, ABC):
@@ -126,7 +133,7 @@ class Polynomial(Extrapolation):
 
 
 @dataclass(frozen=True)
-class Window(BoundaryMethod):
+class Taper(BoundaryMethod):
     """Samples are faded towards the ends before a transform in mode ``"zero"``, and restored by the inverse.
 
     Parameters
@@ -150,7 +157,7 @@ class Window(BoundaryMethod):
 
         Examples
         --------
-        >>> Window(2, 0.0).factors(5).tolist()
+        >>> Taper(2, 0.0).factors(5).round(9).tolist()
         [0.0, 0.5, 1.0, 0.5, 0.0]
         """
         places = np.arange(length)
