@@ -102,7 +102,7 @@ DEPENDENTS = (
     Dependent("ImageHash", (), program=HASHES),
     Dependent("pylops", ("pytests/test_dwts.py",)),
     Dependent("sigpy", (), program=LINEAR_OPERATORS),
-    Dependent("odl", ("src/odl/test/trafos/wavelet_test.py",), (), ("pytest<8", "scipy")),
+    Dependent("odl", ("src/odl/test/trafos/wavelet_test.py",), (), ("pytest<8", "scipy", "setuptools<80")),
     Dependent("modopt", (), needs=("joblib",), program=OPERATORS),
     Dependent("algotom", (), program=DECOMPOSITIONS),
     Dependent("mne-features", ("mne_features/tests",), ("-k", "wavelet or teager"), ("pandas",)),
