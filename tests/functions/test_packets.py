@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import undula
 from comparing import assert_same, noise
+from undula.engines.dispatch import engine_for
 from undula.functions import packets
 
 pytestmark = pytest.mark.filterwarnings("ignore:Level value")
@@ -59,7 +60,7 @@ def test_nodes_of_a_level_are_those_computed_one_by_one(kind: str) -> None:
 
 
 def test_a_level_is_one_transform(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine, batches = type(packets.engine_for([np.ones(1)])), []
+    engine, batches = type(engine_for([np.ones(1)])), []
     run = engine.run
 
     def counted(self: Any, back: bool, tree: Any, *rest: Any) -> Any:
@@ -77,7 +78,7 @@ def test_a_level_is_one_transform(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_access_is_lazy() -> None:
-    packet = undula.WaveletPacket2D(noise(16, 16), "haar")
+    packet: Any = undula.WaveletPacket2D(noise(16, 16), "haar")
     assert packet.a is packet.h is packet.v is packet.d is None
     node = packet["vh"]
     assert packet.v is packet["v"]
@@ -137,7 +138,7 @@ def test_walks(walk: str, decompose: bool) -> None:
 
         def visit(node: Any, suffix: str, *, prefix: str) -> bool:
             paths.append(prefix + node.path + suffix)
-            return node.path != "d"
+            return bool(node.path != "d")
 
         packet["aad"]
         getattr(packet, walk)(visit, ("<",), {"prefix": ">"}, decompose)

@@ -139,8 +139,9 @@ def imodwt(
             f"all coefficients need the same shape, got {[tuple(band.shape) for band in arrays]}"
         )
     (number,) = checked_axes(one_axis(axis), len(arrays[0].shape))
+    reflected = _is_reflected(boundary)
     x: Array = _inverse_undecimated(arrays, as_wavelet(wavelet), number)
-    return _first_half(x, number) if _is_reflected(boundary) else x
+    return _first_half(x, number) if reflected else x
 
 
 def modwt_mra(
