@@ -114,9 +114,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "mra, dwt": lambda x: undula.mra(x, "haar", 1, transform="dwt"),
     "mra2": lambda x: undula.mra2(x, "haar", 1),
     "mran": lambda x: undula.mran(x, "haar", 1),
-    "imra": lambda x: undula.imra([x, ROWS]),
-    "imra2": lambda x: undula.imra2([x, (ROWS, ROWS, ROWS)]),
-    "imran": lambda x: undula.imran([ROWS, {**DETAILS, "da": x}]),
     "dwt, decay": lambda x: undula.dwt(x, "haar", undula.Decay()),
     "upcoef": lambda x: undula.upcoef("a", x[0], "haar"),
     "wavedec": lambda x: undula.wavedec(x, "haar"),
@@ -144,6 +141,7 @@ WITHOUT = {
     "keep_memory", "kept_memory", "lifting", "scheme", "set_num_threads", "swt_max_level", "wavedecn_shapes",
     "wavedecn_size", "wavelist", "DiscreteContinuousWavelet", "central_frequency", "frequency2scale",
     "integrate_wavelet", "orthfilt", "scale2frequency",
+    "imra", "imra2", "imran",  # sums, of which libraries know the gradients
     "color.forward", "color.to_planes", "color.burt_forward", "color.burt_inverse", "color.d4_forward",
     "color.d4_inverse", "color.rmsy", "color.space",
 }  # fmt: skip
