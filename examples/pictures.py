@@ -97,6 +97,32 @@ def wavelet_gallery(names: Sequence[str], path: Path) -> None:
     plt.close(figure)
 
 
+def boundary_chart(path: Path, wavelet: str = "db4", length: int = 40) -> None:
+    """Plot the details of a step and of a ramp under all modes and boundary methods."""
+    methods = [undula.Decay(0.5), undula.Polynomial(2), undula.Taper(), undula.BoundaryFilters()]
+    places = np.arange(length)
+    signals = {"step": (places >= length // 2).astype(float) + 0.5, "ramp": 0.5 + places / length}
+    figure, axes = plt.subplots(5, 6, figsize=(12.4, 8.6), sharey=True, layout="constrained")
+    for axis in axes.flat[2 * (len(undula.MODES) + len(methods)) :]:
+        axis.set_visible(False)
+    cells = [(mode, name) for mode in (*undula.MODES, *methods) for name in signals]
+    for axis, (mode, name) in zip(axes.flat, cells, strict=False):
+        _, details = undula.dwt(signals[name], wavelet, mode)
+        axis.axhline(0, color="#dee2e6", lw=0.8)
+        axis.vlines(np.arange(details.size), 0, np.abs(details), color=ACCENT, lw=1.8)
+        label = mode if isinstance(mode, str) else type(mode).__name__
+        axis.set_title(f"{label}, {name}", fontsize=9, color=INK, loc="left")
+        axis.set_xticks([])
+        axis.tick_params(labelsize=7, color="#adb5bd", labelcolor="#868e96")
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.spines[["left", "bottom"]].set_color("#adb5bd")
+    figure.suptitle(
+        f"magnitudes of the details of {length} samples, one level of {wavelet}", fontsize=10, color="#868e96"
+    )
+    figure.savefig(path, dpi=130, facecolor=PAPER)
+    plt.close(figure)
+
+
 def scheme_chart(path: Path, wavelets: Sequence[str] = ("cdf53", "cdf97", "dd137")) -> None:
     """Draw the operations of the ten schemes as bars, labelled with their barriers."""
     names = list(reversed(undula.SCHEMES))

@@ -27,6 +27,8 @@ NAMES = (
     "model",
     "mathematics",
     "packets",
+    "boundaries",
+    "transforms",
     "xarray",
     "zarr",
     "zarr-codec",

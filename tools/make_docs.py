@@ -876,6 +876,7 @@ def write_pictures() -> None:
     pictures.scheme_chart(images / "schemes.png")
     names = "haar db2 db8 sym4 coif2 rbio4.4 bior3.5 dmey cdf53 cdf97 dd137 burt57".split()
     pictures.wavelet_gallery(names, images / "wavelets.png")
+    pictures.boundary_chart(images / "boundaries.png")
     benchmark = load("gpu")
     pictures.strategy_chart(benchmark["strategies"], benchmark["machine"], images / "gpu.png")
     pictures.filter_gallery(images)

@@ -24,21 +24,25 @@ Examples
 from importlib import import_module
 from typing import Any
 
-_NAMES = """
-    BaseNode ContinuousWavelet DiscreteContinuousWavelet FswavedecnResult Modes Node Node2D NodeND Wavelet
-    WaveletPacket WaveletPacket2D WaveletPacketND array_to_coeffs central_frequency centrfrq
-    coeffs_to_array cwt data downcoef dwt dwt2 dwt_coeff_len dwt_max_level dwtn dwtn_max_level families
-    frequency2scale fswavedecn fswaverecn idwt idwt2 idwtn imra imra2 imran integrate_wavelet intwave iswt
-    iswt2 iswtn mra mra2 mran orthfilt orthogonal_filter_bank pad qmf ravel_coeffs scal2frq
-    scale2frequency swt swt2 swt_max_level swtn threshold threshold_firm unravel_coeffs upcoef wavedec
-    wavedec2 wavedecn wavedecn_shapes wavedecn_size wavelist waverec waverec2 waverecn
-""".split()
+from . import data
+from .deprecated import centrfrq, intwave, scal2frq
+
+__all__ = [
+    "BaseNode", "ContinuousWavelet", "DiscreteContinuousWavelet", "FswavedecnResult", "Modes", "Node",
+    "Node2D", "NodeND", "Wavelet", "WaveletPacket", "WaveletPacket2D", "WaveletPacketND", "array_to_coeffs",
+    "central_frequency", "centrfrq", "coeffs_to_array", "cwt", "data", "downcoef", "dwt", "dwt2",
+    "dwt_coeff_len", "dwt_max_level", "dwtn", "dwtn_max_level", "families", "frequency2scale", "fswavedecn",
+    "fswaverecn", "idwt", "idwt2", "idwtn", "imra", "imra2", "imran", "integrate_wavelet", "intwave", "iswt",
+    "iswt2", "iswtn", "mra", "mra2", "mran", "orthfilt", "orthogonal_filter_bank", "pad", "qmf",
+    "ravel_coeffs", "scal2frq", "scale2frequency", "swt", "swt2", "swt_max_level", "swtn", "threshold",
+    "threshold_firm", "unravel_coeffs", "upcoef", "wavedec", "wavedec2", "wavedecn", "wavedecn_shapes",
+    "wavedecn_size", "wavelist", "waverec", "waverec2", "waverecn",
+]  # fmt: skip
 
 # The release of PyWavelets whose names and behaviour these are: programs compare it with what they need.
 __version__ = "1.9.0"
 
 _undula = import_module(__name__.rpartition(".")[0])
-__all__ = [name for name in _NAMES if hasattr(_undula, name)]
 
 
 def __getattr__(name: str) -> Any:
