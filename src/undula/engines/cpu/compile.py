@@ -149,10 +149,24 @@ class _Builder:
             )
             return
         assert isinstance(x, ArrayView)
-        if isinstance(work, _Split):
+        if isinstance(work, UndecimatedPass):
+            self._add_undecimated(work, x, tuple(bands))
+        elif isinstance(work, _Split):
             self._add_split(work, x, bands)
         else:
             self.steps.append(ExecutableStep(math.prod(x.shape), function=work, views=(x, *bands)))
+
+    def _add_undecimated(self, work: UndecimatedPass, x: ArrayView, bands: Views) -> None:
+        work.check(x, *bands)
+        rim = None
+        if work.rim_shape is not None:
+            rim = self.temporary(work.rim_shape)
+            self.steps.append(ExecutableStep(work.samples, function=work.fill_rim, views=(rim, x)))
+        self.steps.append(
+            ExecutableStep(
+                work.samples, work.scratch_bytes, lambda threads: work.calls(x, bands, rim, threads)
+            )
+        )
 
     def _add_split(self, work: _Split, x: ArrayView, bands: Views) -> None:
         end, half = self.end, len(bands) // 2

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays import ArrayView
 from ...lowering.axis import AxisOp
 from ...lowering.borders import extend
-from ..memory import empty
-from ..threads import ranges, run, workers
-from .executable import MAX_LINE_CHANNELS, address
+from ..base import UnfollowableStridesError
+from ..threads import ranges
+from .executable import CALL_BYTES, MAX_LINE_CHANNELS, SCRATCH_BUFFER, KernelCall, address
 from .machine_code import source_address
 
 __all__ = ["UndecimatedPass"]
@@ -23,10 +23,13 @@ __all__ = ["UndecimatedPass"]
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 Terms = list[list[tuple[int, int, float]]]  # number of a row, offset and factor, for each result
+Piece = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]  # planes, rows and columns
 
 LINE_PLACES = 4096  # of a line that are worked on at once, so that they stay in the first cache
 STRIP_SAMPLES = 4096  # of rows that are worked on at once, if they are filtered downwards only
 ZERO_ROW = -1
+# Words of a table that are addresses in the scratch, and those that are addresses in the table itself.
+SCRATCH_WORDS, TABLE_WORDS = (11, 12, 17), (7, 16)
 
 
 class UndecimatedPass:
@@ -49,38 +52,99 @@ class UndecimatedPass:
     def __init__(
         self, back: bool, shape: Shape, dtype: np.dtype[Any], axis: int, operators: Sequence[AxisOp]
     ) -> None:
-        self.back, self.dtype, self.samples = back, dtype, math.prod(shape)
+        self.back, self.dtype, self.axis, self.samples = back, dtype, axis, math.prod(shape)
         ops = [op.inverse() if back else op for op in operators]
         inner = math.prod(shape[axis + len(ops) :])
         within_rows = len(ops) == 1 and inner < MAX_LINE_CHANNELS
         self.down = None if within_rows else ops[0]
         self.along = ops[-1] if within_rows or len(ops) == 2 else None
-        self.planes, rows = (1, math.prod(shape[:axis])) if within_rows else (math.prod(shape[:axis]), 0)
+        self.inner = axis if within_rows else axis + 1  # the first axis within a row
+        self.planes = math.prod(shape[:axis])
         self.channels = inner if self.along else 1
         # Rows and places along them: of the sources, and of the results.
         read, written = (1, 0) if back else (0, 1)
-        down = (rows, rows) if self.down is None else (self.down.length, self.down.counts[0])
+        down = (1, 1) if self.down is None else (self.down.length, self.down.counts[0])
         along = (inner, inner) if self.along is None else (self.along.length, self.along.counts[0])
         self.source_rows, self.rows = down[read], down[written]
         self.length, self.columns = along[read], along[written]
-        self._tables: dict[tuple[bool, ...], _UndecimatedTables] = {}
+        self._tables = _UndecimatedTables(self, (True,) * (2 ** len(ops) if back else 1))
+        # Kernels find tables by their addresses, so these have to stay.
+        self._with_zeros: dict[tuple[bool, ...], _UndecimatedTables] = {}
 
-    def __call__(self, x: Array, bands: Sequence[Array | None]) -> None:
-        """Transform ``x`` to the bands, or the bands to ``x``; None stands for a band of zeros."""
+    @property
+    def scratch_bytes(self) -> int:
+        """Bytes of scratch that a call needs."""
+        return CALL_BYTES + self._tables.scratch_bytes
+
+    @property
+    def rim_shape(self) -> Shape | None:
+        """The shape of rows beyond the ends that are computed before, as planes; None if there are none."""
+        counts = [end - begin for begin, end in self._tables.rims]
+        return (self.planes, sum(counts), self.length * self.channels) if counts else None
+
+    def fill_rim(self, rim: Array, sources: Sequence[Array]) -> None:
+        """Compute rows beyond the ends of the samples."""
+        assert self.down is not None
+        lines = sources[0].reshape(self.planes, self.source_rows, -1)
+        parts = [extend(lines, 1, begin, end, self.down.sample_mode) for begin, end in self._tables.rims]
+        rim[...] = np.concatenate(parts, axis=1)
+
+    def check(self, *views: ArrayView | None) -> None:
+        """Raise an error for a view whose strides kernels cannot follow."""
+        for view in views:
+            if view is not None:
+                self._described(view)
+
+    def _described(self, view: ArrayView) -> list[int]:
+        """Return the start, and the strides of planes and rows, in bytes."""
+        strides = view.plane_strides(self.axis, self.inner)
+        if strides is None:
+            raise UnfollowableStridesError(view.buffer)
+        return [view.offset * view.itemsize, *(step * view.itemsize for step in strides)]
+
+    def calls(
+        self, x: ArrayView, bands: Sequence[ArrayView | None], rim: ArrayView | None, threads: int
+    ) -> list[KernelCall]:
+        """Return one call for each thread: some of the planes, of the rows, or of the columns."""
         inputs, outputs = (bands, [x]) if self.back else ([x], bands)
-        sources = [None if band is None else np.ascontiguousarray(band) for band in inputs]
-        results = []
-        for array in outputs:
-            assert array is not None
-            results.append(array if array.flags.c_contiguous else empty(array.shape, array.dtype))
-        present = tuple(source is not None for source in sources)
-        tables = self._tables.get(present)
-        if tables is None:
-            tables = self._tables.setdefault(present, _UndecimatedTables(self, present))
-        tables.run([source for source in sources if source is not None], results)
-        for array, result in zip(outputs, results, strict=True):
-            if array is not result:
-                array[...] = result  # type: ignore[index]
+        tables = self._tables
+        present = tuple(view is not None for view in inputs)
+        if not all(present):
+            # Other calls may use the first ones that were made, so those stay.
+            tables = self._with_zeros.setdefault(present, _UndecimatedTables(self, present))
+        described: list[int] = []
+        relative = []  # numbers of words among those of the arrays, and the buffers they are relative to
+        for view in inputs:
+            if view is not None:
+                relative.append((len(described), view.buffer))
+                described += [*self._described(view), 0, 0, 0]
+                if rim is not None:
+                    relative.append((len(described) - 3, rim.buffer))
+                    rows, row = rim.shape[1:]
+                    described[-3:] = [
+                        rim.offset * rim.itemsize,
+                        rows * row * rim.itemsize,
+                        row * rim.itemsize,
+                    ]
+        results = len(described)
+        for view in outputs:
+            assert view is not None
+            relative.append((len(described), view.buffer))
+            described += self._described(view)
+        return [
+            tables.call(piece, described, results, relative, kernel_address_of(self.dtype.name))
+            for piece in self._pieces(threads)
+        ]
+
+    def _pieces(self, threads: int) -> list[Piece]:
+        planes, rows, columns = (0, self.planes), (0, self.rows), (0, self.columns)
+        if self.planes >= threads:
+            return [(part, rows, columns) for part in ranges(self.planes, threads)]
+        if self.rows >= threads:
+            return [(planes, part, columns) for part in ranges(self.rows, threads)]
+        if self.down is None or self.along is None:
+            return [(planes, rows, part) for part in ranges(self.columns, threads)]
+        return [(planes, rows, columns)]
 
     def down_terms(self) -> Terms:
         """Return what the intermediate rows are made of: numbers of sources, offsets and factors."""
@@ -170,73 +234,62 @@ class _UndecimatedTables:
         index[:, 0], weights[:, 0] = np.maximum(numbers, 0), numbers >= 0
         return index, weights
 
-    def run(self, sources: Sequence[Array], results: Sequence[Array]) -> None:
-        """Filter arrays in C order."""
-        work = self.work
-        size, row = work.dtype.itemsize, work.length * work.channels
-        if not sources:
-            for result in results:
-                result[...] = 0
-            return
-        described: list[int] = []
-        rims = []
-        for source in sources:
-            lines = source.reshape(work.planes, work.source_rows, row)
-            described += [address(source), work.source_rows * row * size, row * size]
-            rim = lines[:, :0]
-            if self.rims and work.down is not None:
-                parts = [extend(lines, 1, a, b, work.down.sample_mode) for a, b in self.rims]
-                rim = np.ascontiguousarray(np.concatenate(parts, axis=1))
-                rims.append(rim)
-            described += [address(rim) if rim.size else 0, rim.shape[1] * row * size, row * size]
-        width = work.columns * work.channels
-        targets = [
-            word for result in results for word in (address(result), work.rows * width * size, width * size)
-        ]
-        described_sources, described_results = (np.array(words, np.int64) for words in (described, targets))
-        segment = work.columns
-        if work.along is None:
-            segment = STRIP_SAMPLES
-        elif work.down is None:
-            segment = max(LINE_PLACES, 2 * (self.after - self.before))
-        places = min(segment, work.columns) + self.after - self.before
-        line_bytes = -(-places * work.channels * size // 64) * 64 + 64
-        list_bytes = -(-8 * self.most_terms // 64) * 64
-        kernel = _kernel(work.dtype.name)
+    @property
+    def _segment(self) -> int:
+        """Places of a row that are worked on at once."""
+        if self.work.along is None:
+            return STRIP_SAMPLES
+        if self.work.down is None:
+            return max(LINE_PLACES, 2 * (self.after - self.before))
+        return self.work.columns
 
-        def work_on(planes: tuple[int, int], rows: tuple[int, int], columns: tuple[int, int]) -> None:
-            scratch = empty((2 * list_bytes + self.intermediates * line_bytes + 64,), np.dtype(np.uint8))
-            start = -(-address(scratch) // 64) * 64
-            lines = start + 2 * list_bytes
-            words = np.array(
-                [
-                    *planes, *rows, *columns, work.down.dilation if work.down else 1,
-                    address(described_sources), address(self.terms), address(self.row_places),
-                    address(self.weights), start, start + list_bytes, self.first_row, work.channels,
-                    work.length, address(described_results), lines, self.before, self.after,
-                    _address(self.value_places), _address(self.value_weights), work.down is not None,
-                    work.along is not None, address(self.begins), self.intermediates, line_bytes,
-                    _address(self.along_terms), address(self.ends), _address(self.along_weights),
-                    self.results, segment,
-                ],
-                np.int64,
-            )  # fmt: skip
-            kernel(None, None, address(words), 0)
+    @property
+    def _line_bytes(self) -> int:
+        places = min(self._segment, self.work.columns) + self.after - self.before
+        return -(-places * self.work.channels * self.work.dtype.itemsize // 64) * 64 + 64
 
-        run(work_on, self._pieces())
+    @property
+    def _list_bytes(self) -> int:
+        return -(-8 * self.most_terms // 64) * 64
 
-    def _pieces(self) -> list[tuple[tuple[int, int], tuple[int, int], tuple[int, int]]]:
-        """Return planes, rows and columns for each thread."""
-        work = self.work
-        planes, rows, columns = (0, work.planes), (0, work.rows), (0, work.columns)
-        threads = workers(work.samples)
-        if work.planes >= threads:
-            return [(part, rows, columns) for part in ranges(work.planes, threads)]
-        if work.rows >= threads:
-            return [(planes, part, columns) for part in ranges(work.rows, threads)]
-        if work.down is None or work.along is None:
-            return [(planes, rows, part) for part in ranges(work.columns, threads)]
-        return [(planes, rows, columns)]
+    @property
+    def scratch_bytes(self) -> int:
+        """Bytes for two lists of terms, and for the intermediate rows."""
+        return 2 * self._list_bytes + self.intermediates * self._line_bytes
+
+    def call(
+        self, piece: Piece, arrays: list[int], results: int, relative: list[tuple[int, int]], kernel: int
+    ) -> KernelCall:
+        """Return the call for a piece.
+
+        Parameters
+        ----------
+        piece : Piece
+        arrays : list of int
+            Starts and strides of the sources, and of the results.
+        results : int
+            Where the results begin among them.
+        relative : list of (int, int)
+            Which of them are relative to which buffers.
+        kernel : int
+            Its address.
+        """
+        work, lists = self.work, CALL_BYTES
+        planes, rows, columns = piece
+        table = [
+            *planes, *rows, *columns, work.down.dilation if work.down else 1, 0, address(self.terms),
+            address(self.row_places), address(self.weights), lists, lists + self._list_bytes, self.first_row,
+            work.channels, work.length, 0, lists + 2 * self._list_bytes, self.before, self.after,
+            _address(self.value_places), _address(self.value_weights), int(work.down is not None),
+            int(work.along is not None), address(self.begins), self.intermediates, self._line_bytes,
+            _address(self.along_terms), address(self.ends), _address(self.along_weights), self.results,
+            self._segment,
+        ]  # fmt: skip
+        first = 1 + len(table)  # The only parameter comes first: the address of the table.
+        table[7], table[16] = 8 * first, 8 * (first + results)
+        relocations = [(0, SCRATCH_BUFFER), *((1 + k, SCRATCH_BUFFER) for k in SCRATCH_WORDS + TABLE_WORDS)]
+        relocations += [(first + word, buffer) for word, buffer in relative]
+        return KernelCall(kernel, 1, [8, *table, *arrays], relocations)
 
 
 def _listed(results: Terms, dtype: np.dtype[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
@@ -252,9 +305,6 @@ def _address(x: Array) -> int:
 
 
 @cache
-def _kernel(dtype: str) -> Callable[..., int]:
-    """Return a function of the address of a table; ctypes lets other threads run while it works."""
-    text = "def kernel(table, like):\n    filter_planes(table, like)\n"
-    number = ctypes.c_float if dtype == "float32" else ctypes.c_double
-    kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, number)
-    return kind(source_address(text, dtype))
+def kernel_address_of(dtype: str) -> int:
+    """Return the address of the kernel for numbers of a dtype."""
+    return source_address("def kernel(table, like):\n    filter_planes(table, like)\n", dtype)
