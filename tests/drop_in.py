@@ -41,15 +41,14 @@ def _load_pytest_helpers() -> None:
     spec.loader.exec_module(helpers)
 
 
-PUBLIC = {name: getattr(undula.pywt, name) for name in undula.pywt.__all__}
-sys.modules["pywt"] = undula.pywt
-_module("_extensions")
-_module("_extensions._pywt", **PUBLIC)
-_module("_extensions._swt", swt_axis=_swt_axis)
-_module("_dwt", **PUBLIC)
-_module("_utils", AxisError=AxisError)
-_load_pytest_helpers()
-
-
 def pytest_configure(config: pytest.Config) -> None:
+    """Replace PyWavelets; not on import, since pytest imports this module to look for examples."""
     config.addinivalue_line("markers", "slow: PyWavelets' mark of slow tests")
+    public = {name: getattr(undula.pywt, name) for name in undula.pywt.__all__}
+    sys.modules["pywt"] = undula.pywt
+    _module("_extensions")
+    _module("_extensions._pywt", **public)
+    _module("_extensions._swt", swt_axis=_swt_axis)
+    _module("_dwt", **public)
+    _module("_utils", AxisError=AxisError)
+    _load_pytest_helpers()

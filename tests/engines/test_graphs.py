@@ -1,5 +1,7 @@
 """Graphs on the CPU, compared with the meaning of their nodes in NumPy."""
 
+import gc
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,6 +14,9 @@ from hypothesis import strategies as st
 import undula
 from cases import THOROUGH
 from undula.engines.cpu import graphs, tasks
+from undula.engines.cpu.compile import level_passes
+from undula.engines.cpu.encoding import encode_analysis, encode_synthesis
+from undula.engines.cpu.executable import AxisPass
 from undula.engines.cpu.expressions import cut
 from undula.engines.cpu.graphs import CpuGraph
 from undula.engines.reference.graphs import ReferenceGraph
@@ -224,6 +229,27 @@ def _denoised(x: SymbolicArray) -> SymbolicArray:
     shrunk = {key: OPERATIONS.shrink_locally(band, None, noise, window, 2) for key, band in details.items()}
     shape = (x.shape[0], 1, x.shape[1] - 1, x.shape[2] - 1)
     return transform.recompose_level(xp.take(low, range(low.shape[2]), 2), shrunk, shape, (2, 3), 4)
+
+
+def test_graphs_keep_what_kernels_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels find encoded operators by their addresses, so a graph keeps them, whatever caches do."""
+    passes: list[weakref.ref[AxisPass]] = []
+    make = AxisPass.__init__
+
+    def recorded(work: AxisPass, *arguments: Any) -> None:
+        make(work, *arguments)
+        passes.append(weakref.ref(work))
+
+    monkeypatch.setattr(AxisPass, "__init__", recorded)
+    level_passes.cache_clear()
+    x = _samples((513, 702), "float32")
+    expected = undula.denoise(x)
+    assert len(passes) > 4
+    for cached in (level_passes, encode_analysis, encode_synthesis):
+        cached.cache_clear()
+    gc.collect()
+    assert all(work() is not None for work in passes)
+    np.testing.assert_array_equal(undula.denoise(x), expected)
 
 
 def test_results_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:

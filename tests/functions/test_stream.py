@@ -16,7 +16,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:Level value")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["haar", "bior2.2", "bior4.4", "db4", "db10"])
 def test_rows_in_and_coefficients_out(name: str, mode: str) -> None:
-    for shape in ((100, 64), (37, 33), (5, 40), (1, 16), (2, 9), (64, 20, 3)):
+    # Reflections need two rows, also at the second level.
+    few = () if mode.endswith("reflect") else ((1, 16), (2, 9))
+    for shape in ((100, 64), (37, 33), (5, 40), *few, (64, 20, 3)):
         for chunk, dtype in ((1, "f8"), (7, "f4"), (1000, "c16")):
             x = noise(*shape, dtype=dtype)
             options: Any = {"level": 3, "mode": mode, "dtype": dtype}

@@ -228,7 +228,7 @@ def approximate(
     coeffs: list[Any]
     if low:
         kept = approximation.size
-        coeffs = [approximation, *map(dict.fromkeys, details)]
+        coeffs = [approximation, *({} for _ in details)]  # Bands that are missing are zero.
     else:
         kept = round((share or 0) * magnitudes.size)
         index = magnitudes.size - kept

@@ -483,6 +483,7 @@ class GraphTasks:
         items, nodes, height, width = samples.shape
         plane = (1, 1, height, width)
         passes = level_passes(True, plane, dtype, operators)
+        self.tables.append(passes)  # type: ignore[arg-type]  # It keeps what kernels have the address of.
         row = width * dtype.itemsize
         band = BAND_BYTES // (len(shifts) * row) // 2 * 2
         band = max(MIN_BAND_ROWS, min(MAX_BAND_ROWS, band))
