@@ -283,6 +283,82 @@ def _filters(draw: Random, pywt: Any, name: str) -> Arguments:
     return (draw.array((draw.integer(0, 9),), draw.choice(["f4", "f8", "i8"])),), {}
 
 
+def _even_array(draw: Random, dimensions: tuple[int, ...] = (1, 2, 3)) -> Any:
+    """Return samples of which most have lengths that are multiples of eight."""
+    shape = draw.shape(dimensions)
+    if draw.chance(0.85):
+        shape = tuple(8 * draw.integer(1, 5 if len(shape) < 3 else 2) for _ in shape)
+    return draw.array(shape)
+
+
+@case("swt", "mra")
+def _stationary(draw: Random, pywt: Any, name: str) -> Arguments:
+    data = _even_array(draw)
+    options: dict[str, Any] = {
+        "axis": draw.axis(_ndim(data)),
+        "level": draw.choice([None, 1, 2, 2, 3, 0, -1]),
+    }
+    if name == "mra":
+        options |= {"transform": draw.choice(["swt", "dwt"]), "mode": draw.choice(MODES)}
+        if options["transform"] == "swt":
+            options["mode"] = "periodization"
+    else:
+        options |= {
+            "trim_approx": draw.chance(0.5),
+            "norm": draw.chance(0.3),
+            "start_level": draw.choice([0, 0, 1]),
+        }
+    return (data, draw.wavelet()), options
+
+
+@case("swt2", "swtn")
+def _stationary_axes(draw: Random, pywt: Any, name: str) -> Arguments:
+    data = _even_array(draw, (2, 2, 3))
+    axes = draw.axes(_ndim(data))
+    if name == "swt2":
+        axes = tuple(int(axis) for axis in draw.rng.permutation(_ndim(data))[:2])
+    count = _ndim(data) if axes is None else len(axes)
+    options = {"axes": axes, "trim_approx": draw.chance(0.5), "norm": draw.chance(0.3)}
+    return (data, draw.each(draw.wavelet, count), draw.choice([1, 1, 2, 3, 0])), options
+
+
+@case("iswt", "iswt2", "iswtn")
+def _stationary_inverse(draw: Random, pywt: Any, name: str) -> Arguments:
+    while True:
+        arguments, options = CASES[name[1:]](draw, pywt)
+        options |= {"start_level": 0} if name == "iswt" else {}
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                coeffs = getattr(pywt, name[1:])(*arguments, **options)
+            break
+        except Exception:
+            continue
+    kept = {key: options[key] for key in ("axis", "axes", "norm") if key in options}
+    return (coeffs, arguments[1]), kept
+
+
+@case("swt_max_level")
+def _stationary_levels(draw: Random, pywt: Any, name: str) -> Arguments:
+    return (draw.integer(0, 300),), {}
+
+
+@case("cwt")
+def _continuous(draw: Random, pywt: Any, name: str) -> Arguments:
+    data = draw.rng.normal(0, 10, draw.shape((1, 1, 2)))
+    scales = draw.choice([1, 2.5, [1, 2, 4], np.arange(1, 6), [3.3, 0.7]])
+    wavelet = draw.choice("mexh morl gaus1 gaus4 cgau2 cmor1.5-1.0 shan1-1 fbsp2-1-1 none db2".split())
+    options = {"method": draw.choice(["conv", "fft"]), "axis": draw.axis(data.ndim)}
+    return (data, scales, wavelet), options
+
+
+@case("WaveletPacket")
+def _packets(draw: Random, pywt: Any, name: str) -> Arguments:
+    # Lines that are long enough for three levels in every mode.
+    data = draw.rng.normal(0, 10, 8 * draw.integer(2, 8) + draw.integer(0, 7))
+    return (data, draw.choice("haar db2 sym4 bior2.2".split()), draw.choice(MODES)), {}
+
+
 @case("wavelist", "Wavelet")
 def _tables(draw: Random, pywt: Any, name: str) -> Arguments:
     if name == "wavelist":
@@ -321,7 +397,15 @@ def _wavelet(library: Any, name: str) -> Any:
     return [getattr(wavelet, key) for key in names.split()], moments, list(map(np.array, wavelet.filter_bank))
 
 
+def _leaves(library: Any, data: Any, wavelet: str, mode: str) -> Any:
+    packet = library.WaveletPacket(data, wavelet, mode, 2)
+    nodes = packet.get_level(2, "freq")
+    bands = [(node.path, node.data) for node in nodes]
+    return bands, packet.maxlevel, packet.reconstruct(update=False)
+
+
 CALLS: dict[str, Callable[..., Any]] = {
+    "WaveletPacket": _leaves,
     "fswaverecn": _fswaverecn,
     "fswavedecn": _fswavedecn,
     "array_to_coeffs": _array_to_coeffs,
@@ -438,7 +522,7 @@ def _unequal(ours: Outcome, theirs: Outcome) -> tuple[np.ndarray[Any, Any], np.n
 
 def _no_level(name: str, arguments: Arguments, ours: Outcome, theirs: Outcome) -> bool:
     """Whether nothing was transformed, so that PyWavelets returned the samples as they came."""
-    if not name.startswith(("wavedec", "waverec", "fswave")) or ours.error or theirs.error:
+    if not name.startswith(("wavedec", "waverec", "fswave", "mra")) or ours.error or theirs.error:
         return False
     result, expected = (r[0] if isinstance(r, (list, tuple)) else r for r in (ours.result, theirs.result))
     if (
@@ -553,7 +637,15 @@ def _missing_level(name: str, arguments: Arguments, ours: Outcome, theirs: Outco
     )
 
 
-ACCIDENTAL = (RuntimeError, KeyError, AttributeError, OverflowError)
+def _approximation_alone(name: str, arguments: Arguments, ours: Outcome, theirs: Outcome) -> bool:
+    return ours.error is None and name.startswith("iswt") and len(arguments[0][0]) == 1
+
+
+def _refused_if_empty(name: str, arguments: Arguments, ours: Outcome, theirs: Outcome) -> bool:
+    return name == "cwt" and isinstance(ours.error, ValueError) and 0 in np.shape(arguments[0][0])
+
+
+ACCIDENTAL = (RuntimeError, KeyError, AttributeError, OverflowError, IndexError)
 DELIBERATE = (
     Deliberate("without any level, coefficients are floats as they are with levels", _no_level),
     Deliberate("arguments are checked even where they are not used", _unused),
@@ -569,13 +661,15 @@ DELIBERATE = (
     ),
     Deliberate(
         "array_like is taken as coefficients",
-        _accepted("coeffs_to_array", "ravel_coeffs", "array_to_coeffs", "unravel_coeffs"),
+        _accepted("coeffs_to_array", "ravel_coeffs", "array_to_coeffs", "unravel_coeffs", "mra"),
     ),
     Deliberate("thresholds keep the precision of the data, and zeros stay zeros", _not_finite),
     Deliberate("threshold_firm keeps all magnitudes above the second threshold", _kept),
     Deliberate("only coefficients of one transform are arranged in an array", _inconsistent),
     Deliberate("lines are padded as the DWT extends them, and integers do not wrap around", _padding),
     Deliberate("wavedecn_shapes has the levels of wavedecn", _other_shapes),
+    Deliberate("an approximation alone is a stationary transform of no levels", _approximation_alone),
+    Deliberate("a continuous transform needs samples", _refused_if_empty),
 )
 
 

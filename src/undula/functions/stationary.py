@@ -139,6 +139,8 @@ def _forward(
             f"start_level must be an integer from 0 to {MAX_STATIONARY_LEVEL}, got {start_level!r}"
         )
     spec = _spec(form, ndim, wavelet, mode, axes, int(start_level), norm)
+    if form == "wavedec" and isinstance(level, (int, np.integer)) and level < 1:
+        raise ArgumentError(f"Level value must be greater than zero, got {level}")
     levels = _checked_levels(tuple(x.shape), spec, level, start_level, mode is None)
     engine = engine_for([x], backend)
     if not levels:
