@@ -641,6 +641,11 @@ def _approximation_alone(name: str, arguments: Arguments, ours: Outcome, theirs:
     return ours.error is None and name.startswith("iswt") and len(arguments[0][0]) == 1
 
 
+def _default_level(name: str, arguments: Arguments, ours: Outcome, theirs: Outcome) -> bool:
+    options = arguments[1]
+    return name == "swt" and ours.error is None and options["level"] is None and options["start_level"] > 0
+
+
 def _refused_if_empty(name: str, arguments: Arguments, ours: Outcome, theirs: Outcome) -> bool:
     return name == "cwt" and isinstance(ours.error, ValueError) and 0 in np.shape(arguments[0][0])
 
@@ -670,6 +675,7 @@ DELIBERATE = (
     Deliberate("wavedecn_shapes has the levels of wavedecn", _other_shapes),
     Deliberate("an approximation alone is a stationary transform of no levels", _approximation_alone),
     Deliberate("a continuous transform needs samples", _refused_if_empty),
+    Deliberate("the default level of swt is smaller after a start_level", _default_level),
 )
 
 

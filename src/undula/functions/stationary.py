@@ -97,13 +97,15 @@ def _checked_levels(
         if value is not None and (not isinstance(value, (int, np.integer)) or isinstance(value, bool)):
             raise ArgumentTypeError(f"{name} must be an integer, got {value!r}")
     lengths = [shape[axis] for axis in spec.axes]
-    if min(lengths) < 1:
+    if min(lengths) < 1 and level != 0:
         raise ArgumentError(f"Input data must have samples along the transformed axes, got shape {shape}")
+    if level == 0:
+        return 0
     if limited:
         most = min((n & -n).bit_length() - 1 for n in lengths) - start_level
         reason = f"the length of a line must be a multiple of 2**(start_level + level); got shape {shape}"
         hint = "pad the array, or pass mode=, which takes any length"
-        if most < 1 and level != 0:
+        if most < 1:
             raise ArgumentError(f"no level is possible from start_level={start_level}: {reason}; {hint}")
         if level is not None and level > most:
             raise ArgumentError(f"level must be from 1 to {most}, got {level}: {reason}; {hint}")
