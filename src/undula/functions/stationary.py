@@ -14,17 +14,27 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import given_array, library_of
+from ..arrays import given_array, library_of, result_dtype
+from ..engines.base import UnfollowableStridesError
+from ..engines.cpu.engine import ForwardCall
 from ..engines.dispatch import decompose, engine_for, recompose
 from ..errors import ArgumentError, ArgumentTypeError, MismatchedBandsError
 from ..lowering.axis_arguments import Axes, one_axis, two_axes
-from ..lowering.nesting import FORMS, TUPLE_KEYS, arrays_of, from_keys, keyed_as
-from ..lowering.spec import NO_COEFFICIENTS, TransformSpec, undecimated_spec
+from ..lowering.nesting import FORMS, TUPLE_KEYS, arrays_of, from_keys, keyed_as, keyed_bands
+from ..lowering.spec import (
+    NO_COEFFICIENTS,
+    BandTree,
+    TransformSpec,
+    exact_types,
+    is_exact_key,
+    undecimated_spec,
+)
 from ..wavelets import Wavelet
 
 __all__ = ["iswt", "iswt2", "iswtn", "swt", "swt2", "swt_max_level", "swtn"]
@@ -119,6 +129,44 @@ def _checked_levels(
     return int(level)
 
 
+class _StationaryCall:
+    """A stationary transform that is compiled for NumPy arrays of one layout: by level, or all at once."""
+
+    def __init__(self, form: str, trees: Sequence[BandTree], x: Array, trim_approx: bool) -> None:
+        self._form, self._trim, self._keys = form, trim_approx, trees[0].spec.keys
+        self._calls = []
+        for tree in trees:
+            self._calls.append(ForwardCall(tree, x, list))
+            x = np.empty(tree.approximation_shape, x.dtype)
+
+    def __call__(self, x: Array) -> list[Any] | None:
+        """Return the coefficients, or None if the arrays have to be looked at closer."""
+        levels = []
+        for call in self._calls:
+            flat = call(x)
+            if flat is None:
+                return None
+            levels.append(flat)
+            x = flat[0]
+        if self._trim:
+            return from_keys(keyed_bands(levels[0], self._keys[1:]), self._form)
+        low, *rest = self._keys
+        return [
+            _level_as(self._form, flat[0], dict(zip(rest, flat[1:], strict=True)), low)
+            for flat in reversed(levels)
+        ]
+
+
+MAX_CALLS = 512
+_calls: dict[Any, _StationaryCall] = {}  # What was compiled for earlier calls, by their arguments.
+
+
+def _remember(key: Any, call: _StationaryCall) -> None:
+    if len(_calls) >= MAX_CALLS:
+        _calls.clear()
+    _calls[key] = call
+
+
 def _forward(
     form: str,
     data: Any,
@@ -132,6 +180,17 @@ def _forward(
     out: Any,
     backend: str,
 ) -> list[Any]:
+    key = None
+    if type(data) is np.ndarray and out is None and backend == "auto":
+        arguments = wavelet, level, start_level, axes, mode
+        if is_exact_key(*arguments):
+            layout = data.shape, data.strides, data.dtype, bool(trim_approx), bool(norm)
+            key = form, *arguments, *map(exact_types, arguments), *layout
+            call = _calls.get(key)
+            if call is not None:
+                coeffs = call(data)
+                if coeffs is not None:
+                    return coeffs
     x = given_array(data)
     ndim = len(x.shape)
     if ndim < 1:
@@ -147,6 +206,14 @@ def _forward(
     engine = engine_for([x], backend)
     if not levels:
         return [x] if trim_approx else []
+    # A call that warns is not looked up, so that it warns each time.
+    silent = not norm or all(wavelet.orthogonal for wavelet in spec.wavelets)
+    if key is not None and silent and x.size and x.dtype == result_dtype(x.dtype):
+        tree = BandTree.of_samples(spec, x.shape, levels)
+        shapes = enumerate(tree.sample_shapes)
+        trees = [tree] if trim_approx else [BandTree(spec.at_level(k), (shape,)) for k, shape in shapes]
+        with suppress(UnfollowableStridesError):
+            _remember(key, _StationaryCall(form, trees, x, trim_approx))
     restore = library_of(data).restore
     if trim_approx:
         keyed = None if out is None else keyed_as(out, form)
