@@ -99,3 +99,11 @@ def test_bad_input(case: str) -> None:
     with pytest.raises(kind, match=message) as error:
         act()
     assert isinstance(error.value, undula.UndulaError)
+
+
+def test_contributions_and_bands_in_one_array() -> None:
+    x = noise(32)
+    stacked = np.array(pywt.mra(x, "db2", 2))
+    np.testing.assert_allclose(undula.imra(stacked), x)
+    bands = np.array(undula.modwt(x, "db2", 2))
+    np.testing.assert_allclose(undula.imodwt(bands, "db2"), x)

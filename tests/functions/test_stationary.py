@@ -169,6 +169,23 @@ def test_energy_is_kept() -> None:
     np.testing.assert_allclose(sum(np.sum(band**2) for band in coeffs), np.sum(x**2))
 
 
+@pytest.mark.parametrize("backend", ["cpu", "opencl", "reference"])
+def test_many_levels_of_a_short_period(backend: str) -> None:
+    """Far beyond the length, taps meet again and again at the same samples."""
+    x = noise(7)
+    coeffs = undula.swt(x, "db2", 36, mode="periodization", norm=True, backend=backend)
+    assert_same(undula.iswt(coeffs, "db2", True, mode="periodization", backend=backend), x, 100)
+    np.testing.assert_allclose(coeffs[0][0], x.mean())  # Nothing but the mean is left.
+    later = undula.swt(coeffs[1][0], "db2", 1, 35, mode="periodization", norm=True, backend=backend)
+    assert_same(later, coeffs[:1])
+
+
+def test_bands_in_one_array() -> None:
+    x = noise(32)
+    stacked = np.array(pywt.swt(x, "db2", 3, trim_approx=True))
+    assert_same(undula.iswt(stacked, "db2"), x, 10)
+
+
 def test_coefficients_move_with_the_samples() -> None:
     x = noise(33)
     moved = undula.swt(np.roll(x, 5), "db3", 3, mode="periodization")
@@ -187,7 +204,9 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "odd": (lambda: undula.swt(np.ones(7), "haar"), ValueError, r"multiple of .* got shape \(7,\); pad"),
     "deep": (lambda: undula.swt(np.ones(12), "haar", 3), ValueError, "from 1 to 2, got 3"),
     "start": (lambda: undula.swt(np.ones(8), "haar", 1, 3), ValueError, "no level is possible"),
-    "start kind": (lambda: undula.swt(np.ones(8), "haar", 1, "a"), ValueError, "got 'a'"),
+    "start kind": (lambda: undula.swt(np.ones(8), "haar", 1, "a"), TypeError, "got 'a'"),
+    "start range": (lambda: undula.swt(np.ones(8), "haar", 1, 41), ValueError, "from 0 to 40, got 41"),
+    "long": (lambda: undula.swt(np.ones(8), "db2", 40, mode="zero"), ValueError, "would add .* coefficients"),
     "level kind": (lambda: undula.swt(np.ones(8), "haar", 1.5), TypeError, "integer, got 1.5"),
     "negative": (lambda: undula.swt2(np.ones((8, 8)), "haar", -1), ValueError, "from 0 to 40, got -1"),
     "zero": (lambda: undula.swt(np.ones(8), "haar", 0), ValueError, "greater than zero, got 0"),
@@ -205,7 +224,8 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "shapes": (lambda: undula.iswt([(np.ones(4), np.ones(6))], "haar"), RuntimeError, "the same shape"),
     "short": (lambda: undula.iswt([(np.ones(4),) * 2], "db4", mode="zero"), ValueError, "too short"),
     "length kind": (lambda: undula.swt_max_level(1.5), TypeError, "got 1.5"),
-    "length": (lambda: undula.swt_max_level(-1), ValueError, "got -1"),
+    "length": (lambda: undula.swt_max_level(-1), ValueError, "size -1"),
+    "no length": (lambda: undula.swt_max_level(0), ValueError, "Cannot apply swt to a size 0 signal"),
 }
 
 

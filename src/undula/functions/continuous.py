@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-METHODS = ("conv", "fft")
+METHODS = ("conv", "fft", "auto")
 MAX_PRECISION = 24
 MIN_GROUPED = 1 << 17  # samples of a result, from which kernels of different lengths are separated
 MAX_TAPS = 1 << 28
@@ -192,9 +192,9 @@ def cwt(
     sampling_period : float, optional
         The time between samples, by which the frequencies are divided; the coefficients do not depend on it.
         The default is 1.
-    method : {"conv", "fft"}, optional
-        Both compute convolutions by FFT in overlapping blocks, and give the same results. ``"conv"``
-        (default) computes sums if there are infinities or NaNs in the data, so that these spread no further
+    method : {"conv", "fft", "auto"}, default "conv"
+        All compute convolutions by FFT in overlapping blocks, and give the same results. ``"conv"``
+        computes sums if there are infinities or NaNs in the data, so that these spread no further
         than the wavelet reaches.
     axis : int, optional
         The axis to transform. The default is the last one.
@@ -304,9 +304,10 @@ def icwt(
     gaus1, gaus3, gaus5 and gaus7  0.7 %   5 %          0.02 %
     =============================  ======  ===========  =================
 
-    Inside means 100 samples or more from both ends. Other signals can be worse at the ends, where a chirp
-    was 2.3 % off, and so are coefficients that were changed. Signals are assumed to be real if the wavelet
-    is complex; transform the real and imaginary parts of others one by one.
+    Inside means 100 samples or more from both ends, where a sine of 0.03 periods per sample was up to 0.6 %
+    off. Other signals can be worse at the ends, where a chirp was 2.3 % off, and so are coefficients that
+    were changed. Signals are assumed to be real if the wavelet is complex; transform the real and imaginary
+    parts of others one by one.
 
     References
     ----------

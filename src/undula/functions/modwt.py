@@ -21,6 +21,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import given_array, library_of
@@ -128,10 +129,15 @@ def imodwt(
     >>> imodwt(modwt([1.0, 2.0, 4.0, 8.0, 5.0], "db2"), "db2").round(3).tolist()
     [1.0, 2.0, 4.0, 8.0, 5.0]
     """
+    if isinstance(coeffs, np.ndarray) and coeffs.ndim > 1:
+        coeffs = list(coeffs)  # Bands of one shape are often stacked in one array.
     if isinstance(coeffs, str) or not isinstance(coeffs, Sequence) or len(coeffs) < 2:
+        got = f"a {type(coeffs).__name__}"
+        if isinstance(coeffs, (list, tuple)):
+            got += f" of {len(coeffs)}"
         raise ArgumentTypeError(
             "coefficients are a sequence [W1, …, WJ, VJ] of two or more arrays, as modwt returns it; got"
-            f" {type(coeffs).__name__}"
+            f" {got}"
         )
     arrays = [given_array(band, "a band of coefficients") for band in coeffs]
     if len({tuple(band.shape) for band in arrays}) > 1:

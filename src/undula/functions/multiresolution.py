@@ -21,11 +21,14 @@ from functools import partial, reduce
 from operator import add
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import given_array, library_of
 from ..errors import ArgumentError
 from ..lowering.axis_arguments import Axes, checked_axes
+from ..lowering.borders import check_mode
+from ..lowering.boundary_methods import has_boundary_method
 from ..wavelets import Wavelet
 from .discrete import wavedec, wavedec2, wavedecn, waverec, waverec2, waverecn
 
@@ -281,6 +284,9 @@ def _is_stationary(transform: object, suffix: str, mode: Any) -> bool:
     stationary, decimated = f"swt{suffix}", f"dwt{suffix}"
     if transform not in (stationary, decimated):
         raise ArgumentError(f"transform must be {stationary!r} or {decimated!r}, got {transform!r}")
+    if has_boundary_method(mode):
+        for each in mode if isinstance(mode, (list, tuple)) else (mode,):
+            check_mode(each)  # It says where boundary methods work.
     if transform == stationary and mode != "periodization":
         raise ArgumentError(
             f"transform {stationary!r} has the mode 'periodization' only, got mode={mode!r}; for other modes"
@@ -352,6 +358,8 @@ def zeros_like(part: Any) -> Any:
 
 def _sum(parts: Sequence[Any]) -> Array:
     """Return the sum of all arrays, however they are nested."""
+    if isinstance(parts, np.ndarray) and parts.ndim > 1:
+        parts = list(parts)  # Contributions of one shape are often stacked in one array.
     if isinstance(parts, dict) or not isinstance(parts, Sequence) or not parts:
         raise ArgumentError(f"a sequence of contributions is needed, got {type(parts).__name__}")
     total: Array = reduce(add, _arrays(parts))

@@ -31,6 +31,7 @@ from ..lowering.spec import (
     NO_COEFFICIENTS,
     BandTree,
     TransformSpec,
+    check_extension,
     exact_types,
     is_exact_key,
     undecimated_spec,
@@ -68,8 +69,8 @@ def swt_max_level(input_len: int) -> int:
     """
     if not isinstance(input_len, (int, np.integer)) or isinstance(input_len, bool):
         raise ArgumentTypeError(f"the length is an integer, got {input_len!r}")
-    if input_len < 0:
-        raise ArgumentError(f"a length is not negative, got {input_len}")
+    if input_len < 1:
+        raise ArgumentError(f"Cannot apply swt to a size {input_len} signal; it needs samples")
     level = max(0, (int(input_len) & -int(input_len)).bit_length() - 1)
     if not level:
         warnings.warn(
@@ -126,6 +127,7 @@ def _checked_levels(
         return int(most)
     if not 0 <= level <= MAX_STATIONARY_LEVEL:
         raise ArgumentError(f"level must be from 0 to {MAX_STATIONARY_LEVEL}, got {level}")
+    check_extension(spec, int(level))
     return int(level)
 
 
@@ -195,10 +197,10 @@ def _forward(
     ndim = len(x.shape)
     if ndim < 1:
         raise ArgumentError(f"{FORMS[form].expected}, got a single number")
-    if not isinstance(start_level, (int, np.integer)) or not 0 <= start_level <= MAX_STATIONARY_LEVEL:
-        raise ArgumentError(
-            f"start_level must be an integer from 0 to {MAX_STATIONARY_LEVEL}, got {start_level!r}"
-        )
+    if not isinstance(start_level, (int, np.integer)) or isinstance(start_level, bool):
+        raise ArgumentTypeError(f"start_level must be an integer, got {start_level!r}")
+    if not 0 <= start_level <= MAX_STATIONARY_LEVEL:
+        raise ArgumentError(f"start_level must be from 0 to {MAX_STATIONARY_LEVEL}, got {start_level}")
     spec = _spec(form, ndim, wavelet, mode, axes, int(start_level), norm)
     if form == "wavedec" and isinstance(level, (int, np.integer)) and level < 1:
         raise ArgumentError(f"Level value must be greater than zero, got {level}")
@@ -219,7 +221,8 @@ def _forward(
         keyed = None if out is None else keyed_as(out, form)
         return from_keys(restore(decompose(engine, spec, x, levels, out, keyed), data), form)
     if out is not None and (not isinstance(out, (list, tuple)) or len(out) != levels):
-        raise ArgumentError(f"out must hold the arrays of {levels} level(s), coarsest first, got {out!r}")
+        got = f"{len(out)} entries" if isinstance(out, (list, tuple)) else type(out).__name__
+        raise ArgumentError(f"out must hold the arrays of {levels} level(s), coarsest first, got {got}")
     coeffs = []
     for number in range(levels):
         nested = None if out is None else out[levels - 1 - number]
@@ -265,6 +268,8 @@ def _inverse(
     out: Any,
     backend: str,
 ) -> Array:
+    if isinstance(coeffs, np.ndarray) and coeffs.ndim > 1:
+        coeffs = list(coeffs)  # Bands of one shape are often stacked in one array.
     if isinstance(coeffs, (str, Mapping, np.ndarray)) or not isinstance(coeffs, Sequence):
         raise ArgumentTypeError(f"Expected a list of coefficients, got {type(coeffs).__name__}")
     if not coeffs:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from .boundary_methods import BoundaryMethod
 
 __all__ = [
     "BORDERS",
@@ -116,6 +117,13 @@ def check_mode(mode: object, known: tuple[str, ...] = MODES) -> str:
         )
         warnings.warn(message, DeprecationWarning, stacklevel=_depth_in_package())
         name = OLD_NAMES[name]
+    if isinstance(mode, BoundaryMethod):
+        raise ArgumentTypeError(
+            f"a boundary method works in dwt, wavedec and their relatives, and not here, where a mode is"
+            f" needed; got {mode!r}"
+        )
+    if isinstance(mode, type) and issubclass(mode, BoundaryMethod):
+        raise ArgumentTypeError(f"pass a boundary method, {mode.__name__}(), not its class")
     if not isinstance(mode, (str, int, np.integer)) or isinstance(mode, bool):
         raise ArgumentTypeError(
             f"a mode is a name or a number, got {mode!r}; the names are {', '.join(known)}"

@@ -38,6 +38,7 @@ __all__ = [
     "Operators",
     "Task",
     "TransformSpec",
+    "check_extension",
     "checked_level",
     "exact_types",
     "is_exact_key",
@@ -47,6 +48,7 @@ __all__ = [
 
 Shape = tuple[int, ...]
 MAX_LEVEL = 64  # No array is large enough for more levels.
+MAX_ADDED_COEFFICIENTS = 2**24  # at both ends of a line, by a stationary transform
 NO_COEFFICIENTS = "At least one coefficient parameter must be specified."
 
 
@@ -163,11 +165,14 @@ class TransformSpec:
 def _operators(spec: TransformSpec, lengths: Shape, dtype: np.dtype[Any], limits: LiftingLimits) -> Operators:
     along = zip(spec.axes, lengths, spec.wavelets, spec.modes, strict=True)
     if spec.family == "swt":
-        dilation, gain = spec.dilation, spec.gain
-        return tuple(
-            Task(axis, AxisOp(wavelet, mode, n, "swt", dilation=dilation, gain=gain))
-            for axis, n, wavelet, mode in along
-        )
+        tasks = []
+        for axis, n, wavelet, mode in along:
+            dilation = spec.dilation
+            if mode == "periodization":  # On a circle of n places, distances count up to n.
+                dilation = (dilation - 1) % max(1, n) + 1
+            op = AxisOp(wavelet, mode, n, "swt", dilation=dilation, gain=spec.gain)
+            tasks.append(Task(axis, op))
+        return tuple(tasks)
     return tuple(
         Task(axis, axis_op(wavelet, mode, n, spec.lifted, dtype, limits)) for axis, n, wavelet, mode in along
     )
@@ -204,6 +209,18 @@ def undecimated_spec(
 
 # Values of these types mean the same wherever they are equal.
 _EXACT_TYPES = frozenset({str, np.str_, int, np.int64, Wavelet, type(None)})
+
+
+def check_extension(spec: TransformSpec, levels: int) -> None:
+    """Raise an error if the bands of a stationary transform would be far longer than any line."""
+    for wavelet, mode in zip(spec.wavelets, spec.modes, strict=True):
+        added = (wavelet.dec_len - 1) * spec.dilation * (2**levels - 1)
+        if mode != "periodization" and added > MAX_ADDED_COEFFICIENTS:
+            raise ArgumentError(
+                f"{levels} level(s) of {wavelet.name!r} in mode {mode!r} would add {added:,} coefficients to"
+                f" each line, and {MAX_ADDED_COEFFICIENTS:,} are the most; use fewer levels, or mode"
+                " 'periodization'"
+            )
 
 
 def exact_types(argument: Any) -> Any:

@@ -31,7 +31,14 @@ from ..engines.gpu.transform import DeviceLevel, device_levels
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..lowering.axis_arguments import Axes
 from ..lowering.nesting import arrays_of, flat_as, from_keys, keyed_as
-from ..lowering.spec import BandTree, LevelOperators, checked_level, transform_spec, undecimated_spec
+from ..lowering.spec import (
+    BandTree,
+    LevelOperators,
+    check_extension,
+    checked_level,
+    transform_spec,
+    undecimated_spec,
+)
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet
 from . import model
@@ -156,6 +163,8 @@ class Plan:
                 if stationary:  # More levels than are useful for the DWT.
                     warnings.simplefilter("ignore", UserWarning)
                 self.level = checked_level(self.padded_shape, self.spec.wavelets, self.axes, level)
+        if stationary:
+            check_extension(self.spec, self.level)
         for what, value, known in (
             ("scheme", scheme, ("auto", *SCHEMES)),
             ("strategy", strategy, tuple(STRATEGIES)),
