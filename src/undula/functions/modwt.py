@@ -4,8 +4,9 @@ With the filters h = ``dec_hi`` / √2 and g = ``dec_lo`` / √2 of L taps, leve
 
     W[j, t] = Σ h[l] V[j - 1, t - 2^(j-1) l mod N]      V[j, t] = Σ g[l] V[j - 1, t - 2^(j-1) l mod N]
 
-where V[0] is the line. These are the coefficients of the stationary transform, ``swt`` with ``norm=True``,
-which centres each filter: it has W[j, t] at the place t - s, and V[j, t] likewise, where
+where V[0] is the line. They are computed by the operator of the stationary transform, with causal filters.
+The functions ``swt`` with ``norm=True`` centre each filter: they have W[j, t], and V[j, t], at the place
+t - s, where
 
     s = (L / 2) (2^j - 1).
 
@@ -25,8 +26,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import given_array, library_of
+from ..engines.dispatch import decompose, engine_for, recompose
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import checked_axes, one_axis
+from ..lowering.spec import MAX_LEVEL, TransformSpec, undecimated_spec
 from ..wavelets import Wavelet, as_wavelet
 from .multiresolution import zeros_like
 
@@ -42,6 +45,8 @@ def modwt(
     level: int | None = None,
     axis: int = -1,
     boundary: str = "circular",
+    *,
+    backend: str = "auto",
 ) -> list[Array]:
     """Compute the maximal overlap DWT along one axis.
 
@@ -59,6 +64,8 @@ def modwt(
     boundary : {"circular", "reflection"}, default "circular"
         ``circular`` repeats the line. ``reflection`` transforms the line followed by its mirror image, so
         that its ends meet without a jump, and returns twice as many coefficients.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
 
     Returns
     -------
@@ -97,7 +104,9 @@ def modwt(
     x, number = _line(data, axis)
     bank = as_wavelet(wavelet)
     levels = _levels(x.shape[number], bank, level)
-    return _undecimated(_reflected(x, number) if _is_reflected(boundary) else x, bank, levels, number)
+    line = _reflected(x, number) if _is_reflected(boundary) else x
+    bands: list[Array] = library_of(data).restore(_undecimated(line, bank, levels, number, backend), data)
+    return bands
 
 
 def imodwt(
@@ -105,6 +114,8 @@ def imodwt(
     wavelet: Wavelet | str,
     axis: int = -1,
     boundary: str = "circular",
+    *,
+    backend: str = "auto",
 ) -> Array:
     """Compute the inverse of :func:`modwt`.
 
@@ -118,6 +129,8 @@ def imodwt(
         Axis to transform.
     boundary : {"circular", "reflection"}, default "circular"
         The boundary of the transform. Of ``reflection``, the first half of the line is returned.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
 
     Returns
     -------
@@ -146,7 +159,8 @@ def imodwt(
         )
     (number,) = checked_axes(one_axis(axis), len(arrays[0].shape))
     reflected = _is_reflected(boundary)
-    x: Array = _inverse_undecimated(arrays, as_wavelet(wavelet), number)
+    samples = _inverse_undecimated(arrays, as_wavelet(wavelet), number, backend)
+    x: Array = library_of(coeffs[0]).restore(samples, coeffs[0])
     return _first_half(x, number) if reflected else x
 
 
@@ -156,6 +170,8 @@ def modwt_mra(
     level: int | None = None,
     axis: int = -1,
     boundary: str = "circular",
+    *,
+    backend: str = "auto",
 ) -> list[Array]:
     """Split samples into the details and the smooth of their maximal overlap DWT.
 
@@ -171,6 +187,8 @@ def modwt_mra(
         Axis to transform.
     boundary : {"circular", "reflection"}, default "circular"
         How lines go on beyond their ends; see :func:`modwt`.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
 
     Returns
     -------
@@ -201,10 +219,10 @@ def modwt_mra(
     >>> (details + smooth).round(3).tolist()
     [1.0, 2.0, 4.0, 8.0, 5.0]
     """
-    bands = modwt(data, wavelet, level, axis, boundary)
+    bands = modwt(data, wavelet, level, axis, boundary, backend=backend)
     zero = zeros_like(bands[0])
     alone = [[*[zero] * k, band, *[zero] * (len(bands) - 1 - k)] for k, band in enumerate(bands)]
-    return [imodwt(single, wavelet, axis, boundary) for single in alone]
+    return [imodwt(single, wavelet, axis, boundary, backend=backend) for single in alone]
 
 
 # --- lines ----------------------------------------------------------------------------------------
@@ -223,8 +241,8 @@ def _levels(length: int, bank: Wavelet, level: int | None) -> int:
         return max(1, math.floor(math.log2((length - 1) / (bank.dec_len - 1) + 1)))
     if not isinstance(level, int) or isinstance(level, bool):
         raise ArgumentTypeError(f"level must be an integer, got {level!r}")
-    if level < 1:
-        raise ArgumentError(f"level must be at least 1, got {level}")
+    if not 1 <= level <= MAX_LEVEL:
+        raise ArgumentError(f"level must be from 1 to {MAX_LEVEL}, got {level}")
     return level
 
 
@@ -246,30 +264,21 @@ def _first_half(x: Array, axis: int) -> Array:
 # --- the undecimated operator ---------------------------------------------------------------------
 
 
-def _shift(bank: Wavelet, level: int) -> int:
-    """Return by how many samples the filters of ``swt`` are ahead of causal ones at a level."""
-    return bank.dec_len // 2 * ((1 << level) - 1)
+def _spec(ndim: int, bank: Wavelet, axis: int) -> TransformSpec:
+    return undecimated_spec(ndim, bank, "periodization", (axis,), gain=1 / math.sqrt(2), causal=True)
 
 
-def _rolled(x: Any, shift: int, axis: int) -> Any:
-    return library_of(x).namespace(x).roll(x, shift, axis=axis)
-
-
-def _undecimated(x: Any, bank: Wavelet, levels: int, axis: int) -> list[Any]:
+def _undecimated(x: Any, bank: Wavelet, levels: int, axis: int, backend: str) -> list[Any]:
     """Return wavelet coefficients, finest first, and scaling coefficients, of causal filters."""
-    from .stationary import swt
+    spec = _spec(len(x.shape), bank, axis)
+    scaling, *details = decompose(engine_for([x], backend), spec, x, levels)
+    bands: list[Any] = [*(part["d"] for part in reversed(details)), scaling]
+    return bands
 
-    coeffs = swt(x, bank, levels, axis=axis, trim_approx=True, norm=True, mode="periodization")
-    details = [_rolled(band, _shift(bank, level), axis) for level, band in enumerate(coeffs[:0:-1], 1)]
-    return [*details, _rolled(coeffs[0], _shift(bank, levels), axis)]
 
-
-def _inverse_undecimated(coeffs: Sequence[Any], bank: Wavelet, axis: int) -> Any:
+def _inverse_undecimated(coeffs: Sequence[Any], bank: Wavelet, axis: int, backend: str) -> Any:
     """Compute the inverse of :func:`_undecimated`."""
-    from .stationary import iswt
-
     *details, scaling = coeffs
-    levels = len(details)
-    centred = [_rolled(band, -_shift(bank, level), axis) for level, band in enumerate(details, 1)]
-    approximation = _rolled(scaling, -_shift(bank, levels), axis)
-    return iswt([approximation, *reversed(centred)], bank, norm=True, axis=axis)
+    spec = _spec(len(scaling.shape), bank, axis)
+    keyed = [scaling, *({"d": band} for band in reversed(details))]
+    return recompose(engine_for(list(coeffs), backend), spec, keyed)

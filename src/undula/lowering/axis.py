@@ -98,6 +98,9 @@ class AxisOp:
         Distance of the taps of an undecimated operator.
     gain : float
         Factor of the taps of an undecimated operator; synthesis divides by it.
+    causal : bool
+        Whether coefficients of an undecimated operator on a period read samples up to their own place only.
+        By default, they read as many before as after it.
 
     Examples
     --------
@@ -118,6 +121,7 @@ class AxisOp:
     transposed: bool = False
     dilation: int = 1
     gain: float = 1.0
+    causal: bool = False
 
     @cached_property
     def _hash(self) -> int:
@@ -217,6 +221,8 @@ class AxisOp:
 
     @cached_property
     def _moved(self) -> tuple[int, int]:
+        if self.causal and self.periodized:
+            return -1, -1
         lead = periodization_lead(self.wavelet) if self.periodized else 0
         return shift_of_bands(self.wavelet, self.family == "lwt", lead)
 

@@ -87,6 +87,8 @@ class TransformSpec:
         Distance of the taps of an undecimated transform at its first level. It doubles from level to level.
     gain : float, default 1.0
         Factor of the filters of an undecimated transform along each axis.
+    causal : bool, default False
+        Whether coefficients of an undecimated transform of periods read samples up to their own place only.
     """
 
     family: str
@@ -95,10 +97,12 @@ class TransformSpec:
     modes: tuple[str, ...]
     dilation: int = 1
     gain: float = 1.0
+    causal: bool = False
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.family, self.axes, self.wavelets, self.modes, self.dilation, self.gain))
+        kind = self.family, self.dilation, self.gain, self.causal
+        return hash((self.axes, self.wavelets, self.modes, *kind))
 
     def __hash__(self) -> int:
         """Return the hash, which is computed once: executables are looked up by it."""
@@ -170,7 +174,7 @@ def _operators(spec: TransformSpec, lengths: Shape, dtype: np.dtype[Any], limits
             dilation = spec.dilation
             if mode == "periodization":  # On a circle of n places, distances count up to n.
                 dilation = (dilation - 1) % max(1, n) + 1
-            op = AxisOp(wavelet, mode, n, "swt", dilation=dilation, gain=spec.gain)
+            op = AxisOp(wavelet, mode, n, "swt", dilation=dilation, gain=spec.gain, causal=spec.causal)
             tasks.append(Task(axis, op))
         return tuple(tasks)
     return tuple(
@@ -201,10 +205,17 @@ def transform_spec(
 
 
 def undecimated_spec(
-    ndim: int, wavelet: Any, mode: Any, axes: Axes, dilation: int = 1, gain: float = 1.0
+    ndim: int,
+    wavelet: Any,
+    mode: Any,
+    axes: Axes,
+    dilation: int = 1,
+    gain: float = 1.0,
+    causal: bool = False,
 ) -> TransformSpec:
     """Return an undecimated transform; the arguments are those of :func:`transform_spec` and of the class."""
-    return replace(transform_spec(ndim, wavelet, mode, axes), family="swt", dilation=dilation, gain=gain)
+    spec = transform_spec(ndim, wavelet, mode, axes)
+    return replace(spec, family="swt", dilation=dilation, gain=gain, causal=causal)
 
 
 # Values of these types mean the same wherever they are equal.
