@@ -97,5 +97,6 @@ def test_programs_run_unchanged() -> None:
         "from pywt import Wavelet, dwt2\n"
         "assert dwt2 is pywt.dwt2 and wavedec2.__module__.startswith('undula.')\n"
         "assert tuple(map(int, pywt.__version__.split('.'))) >= (1, 1, 0)\n"
+        "assert pywt.version.version == pywt.__version__\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -24,7 +24,7 @@ Examples
 from importlib import import_module
 from typing import Any
 
-from . import data
+from . import data, version
 from .deprecated import centrfrq, intwave, scal2frq
 
 __all__ = [
@@ -39,8 +39,7 @@ __all__ = [
     "wavedecn_size", "wavelist", "waverec", "waverec2", "waverecn",
 ]  # fmt: skip
 
-# The release of PyWavelets whose names and behaviour these are: programs compare it with what they need.
-__version__ = "1.9.0"
+__version__ = version.version
 
 _undula = import_module(__name__.rpartition(".")[0])
 
