@@ -135,3 +135,14 @@ def test_bad_input(case: str) -> None:
     act, message = BAD[case]
     with pytest.raises(undula.UndulaError, match=message):
         act()
+
+
+@pytest.mark.parametrize("boundary", ["circular", "reflection"])
+def test_engines_agree(target: str, boundary: str) -> None:
+    x = noise(3, 37)
+    expected = undula.modwt(x, "db3", 3, boundary=boundary)
+    for backend in ("reference", target):
+        bands = undula.modwt(x, "db3", 3, boundary=boundary, backend=backend)
+        for mine, theirs in zip(bands, expected, strict=True):
+            np.testing.assert_allclose(mine, theirs, atol=1e-12)
+        np.testing.assert_allclose(undula.imodwt(bands, "db3", boundary=boundary, backend=backend), x)
