@@ -240,6 +240,9 @@ def test_bad_input(name: str) -> None:
 def test_warnings() -> None:
     with pytest.warns(UserWarning, match="not orthogonal"):
         undula.swt(noise(8), "bior2.2", 1, norm=True)
+    with pytest.warns(UserWarning, match="not orthogonal") as caught:
+        undula.mra(noise(16), "bior2.2", 2)
+    assert len(caught) == 1  # As in PyWavelets, inverses do not warn.
     with pytest.warns(UserWarning, match="No levels"):
         assert undula.swt_max_level(11) == 0
     with warnings.catch_warnings():

@@ -12,6 +12,7 @@ first axis, and computes the next level by one transform: the batch ``(K, N)`` i
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby, product
 from typing import Any, ClassVar, Self
@@ -44,7 +45,7 @@ Path = str | tuple[str, ...]
 MAX_DIMENSIONS = 64  # of NumPy's arrays, for trees whose data are unknown
 
 
-class BaseNode:
+class BaseNode(ABC):
     """A node of a tree of wavelet packets: what nodes of any dimension have in common.
 
     Parameters
@@ -118,9 +119,9 @@ class BaseNode:
     def _existing(self) -> list[Any]:
         return [node for node in self._subnodes.values() if node is not None]
 
+    @abstractmethod
     def _create_subnode(self, part: str, data: Any = None) -> Any:
         """Return a new subnode, which takes the place of one that there may be."""
-        raise NotImplementedError("a class of nodes has to create its subnodes")
 
     # --- what a node is ---------------------------------------------------------------------------
 

@@ -82,22 +82,21 @@ def swt_max_level(input_len: int) -> int:
     return level
 
 
-def _spec(
-    form: str, ndim: int, wavelet: Names, mode: Modes, axes: Any, start_level: int, norm: bool
-) -> TransformSpec:
-    spec = undecimated_spec(
+def _spec(ndim: int, wavelet: Names, mode: Modes, axes: Any, start_level: int, norm: bool) -> TransformSpec:
+    return undecimated_spec(
         ndim, wavelet, "periodization" if mode is None else mode, axes, 1 << start_level,
         1 / math.sqrt(2) if norm else 1.0,
     )  # fmt: skip
-    if norm and not all(wavelet.orthogonal for wavelet in spec.wavelets):
-        subject = "the wavelet is" if form == "wavedec" else "the wavelets used are"
-        names = ", ".join(dict.fromkeys(wavelet.name for wavelet in spec.wavelets))
-        warnings.warn(
-            f"norm=True, but {subject} not orthogonal, so the energy of the samples is not kept: {names}",
-            UserWarning,
-            stacklevel=4,
-        )
-    return spec
+
+
+def _warn_of_energy(form: str, spec: TransformSpec) -> None:
+    subject = "the wavelet is" if form == "wavedec" else "the wavelets used are"
+    names = ", ".join(dict.fromkeys(wavelet.name for wavelet in spec.wavelets))
+    warnings.warn(
+        f"norm=True, but {subject} not orthogonal, so the energy of the samples is not kept: {names}",
+        UserWarning,
+        stacklevel=4,
+    )
 
 
 def _checked_levels(
@@ -201,7 +200,10 @@ def _forward(
         raise ArgumentTypeError(f"start_level must be an integer, got {start_level!r}")
     if not 0 <= start_level <= MAX_STATIONARY_LEVEL:
         raise ArgumentError(f"start_level must be from 0 to {MAX_STATIONARY_LEVEL}, got {start_level}")
-    spec = _spec(form, ndim, wavelet, mode, axes, int(start_level), norm)
+    spec = _spec(ndim, wavelet, mode, axes, int(start_level), norm)
+    silent = not norm or all(wavelet.orthogonal for wavelet in spec.wavelets)
+    if not silent:
+        _warn_of_energy(form, spec)
     if form == "wavedec" and isinstance(level, (int, np.integer)) and level < 1:
         raise ArgumentError(f"Level value must be greater than zero, got {level}")
     levels = _checked_levels(tuple(x.shape), spec, level, start_level, mode is None)
@@ -209,7 +211,6 @@ def _forward(
     if not levels:
         return [x] if trim_approx else []
     # A call that warns is not looked up, so that it warns each time.
-    silent = not norm or all(wavelet.orthogonal for wavelet in spec.wavelets)
     if key is not None and silent and x.size and x.dtype == result_dtype(x.dtype):
         tree = BandTree.of_samples(spec, x.shape, levels)
         shapes = enumerate(tree.sample_shapes)
@@ -289,7 +290,7 @@ def _inverse(
     ndim = len(given[0].shape)
     if form == "wavedecn" and axes is None and len(arrays) > 1 and arrays[1]:
         axes = tuple(range(-len(next(iter(arrays[1]))), 0))
-    spec = _spec(form, ndim, wavelet, mode, axes, start_level, norm)
+    spec = _spec(ndim, wavelet, mode, axes, start_level, norm)
     for number, details in enumerate(arrays[1:], 1):
         if not set(details) <= set(spec.keys[1:]):
             raise ArgumentError(
