@@ -125,7 +125,7 @@ class AxisOp:
 
     @cached_property
     def _hash(self) -> int:
-        kind = self.family, self.back, self.method, self.rounded, self.dilation
+        kind = self.family, self.back, self.transposed, self.method, self.rounded, self.dilation
         return hash((self.wavelet, self.mode, self.length, *kind))
 
     def __hash__(self) -> int:

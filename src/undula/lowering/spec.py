@@ -89,6 +89,9 @@ class TransformSpec:
         Factor of the filters of an undecimated transform along each axis.
     causal : bool, default False
         Whether coefficients of an undecimated transform of periods read samples up to their own place only.
+    dual : bool, default False
+        Whether this is the transform of adjoints: forward, the adjoint of the inverse that the other
+        parameters describe, and inverse, the adjoint of the forward transform.
     """
 
     family: str
@@ -98,10 +101,11 @@ class TransformSpec:
     dilation: int = 1
     gain: float = 1.0
     causal: bool = False
+    dual: bool = False
 
     @cached_property
     def _hash(self) -> int:
-        kind = self.family, self.dilation, self.gain, self.causal
+        kind = self.family, self.dilation, self.gain, self.causal, self.dual
         return hash((self.axes, self.wavelets, self.modes, *kind))
 
     def __hash__(self) -> int:
@@ -112,6 +116,10 @@ class TransformSpec:
     def lifted(self) -> bool:
         """Whether this is the LWT."""
         return self.family == "lwt"
+
+    def adjoint(self) -> TransformSpec:
+        """Return the transform whose inverse is the adjoint of this one, forward and inverse exchanged."""
+        return replace(self, dual=not self.dual)
 
     def at_level(self, level: int) -> TransformSpec:
         """Return the transform of one level, counted from 0 for the finest."""
@@ -167,16 +175,19 @@ class TransformSpec:
 
 @lru_cache(maxsize=1024)
 def _operators(spec: TransformSpec, lengths: Shape, dtype: np.dtype[Any], limits: LiftingLimits) -> Operators:
+    if spec.dual:
+        tasks = _operators(replace(spec, dual=False), lengths, dtype, limits)
+        return tuple(Task(axis, op.inverse().adjoint()) for axis, op in tasks)
     along = zip(spec.axes, lengths, spec.wavelets, spec.modes, strict=True)
     if spec.family == "swt":
-        tasks = []
+        undecimated = []
         for axis, n, wavelet, mode in along:
             dilation = spec.dilation
             if mode == "periodization":  # On a circle of n places, distances count up to n.
                 dilation = (dilation - 1) % max(1, n) + 1
             op = AxisOp(wavelet, mode, n, "swt", dilation=dilation, gain=spec.gain, causal=spec.causal)
-            tasks.append(Task(axis, op))
-        return tuple(tasks)
+            undecimated.append(Task(axis, op))
+        return tuple(undecimated)
     return tuple(
         Task(axis, axis_op(wavelet, mode, n, spec.lifted, dtype, limits)) for axis, n, wavelet, mode in along
     )

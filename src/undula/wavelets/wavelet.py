@@ -158,6 +158,28 @@ class Wavelet:
 
     # --- filters ----------------------------------------------------------------------------------
 
+    @cached_property
+    def dual(self) -> Wavelet:
+        """The wavelet with analysis and synthesis exchanged: the adjoint of one is the other of its dual.
+
+        An orthogonal wavelet is its own dual.
+
+        Examples
+        --------
+        >>> Wavelet("db2").dual.name, Wavelet("bior2.2").dual.filter_bank == Wavelet("rbio2.2").filter_bank
+        ('db2', True)
+        """
+        dec_lo, dec_hi, rec_lo, rec_hi = self.bank
+        bank = (rec_lo[::-1], rec_hi[::-1], dec_lo[::-1], dec_hi[::-1])
+        if bank == self.bank:
+            return self
+        partner = {"bior": "rbio", "rbio": "bior"}.get(self.short_family_name)
+        if partner is not None:
+            return Wavelet(self.name.replace(self.short_family_name, partner))
+        dual = Wavelet(f"dual of {self.name}", bank)
+        dual.__dict__["dual"] = self
+        return dual
+
     def _filter(self, index: int) -> list[float]:
         return [float(value) for value in self.bank[index]]
 

@@ -16,10 +16,13 @@ from typing import Any
 import numpy as np
 
 from ...arrays import ArrayView
+from ...lowering.adjoints import differs_at_ends, plain_operator
+from ...lowering.axis import AxisOp
 from ...lowering.choose import LiftingLimits
 from ...lowering.mixing import Mixing
 from ...lowering.nesting import details_by_level
 from ...lowering.spec import LevelOperators, Operators, Task
+from .adjoints import AdjointPass
 from .executable import (
     TEMPORARY_BUFFER,
     AxisPass,
@@ -72,24 +75,39 @@ class LevelPasses:
     bands: tuple[int, ...]
 
 
-def _work(back: bool, shape: Shape, dtype: np.dtype[Any], operators: Operators) -> Any:
+def _work(
+    back: bool, shape: Shape, dtype: np.dtype[Any], operators: Operators, adjoints: Sequence[AxisOp] = ()
+) -> Any:
+    """Return the work along some axes; ``adjoints`` are those whose plain operators are given."""
     axis, op = operators[0]
-    undecimated = op.family == "swt"
-    if len(operators) == 1:
-        if undecimated:
-            return UndecimatedPass(back, shape, dtype, axis, [op])
-        if op.method != "steps":
-            return AxisPass(back, shape, dtype, axis, [op])
-        from .stepwise import StepwisePass
-
-        return StepwisePass(back, shape, dtype, axis, op)
-    other_axis, other = operators[1]
-    if len(operators) == 2 and other_axis == axis + 1 and "steps" not in (op.method, other.method):
-        fused = UndecimatedPass if undecimated else AxisPass
-        return fused(back, shape, dtype, axis, [op, other])
+    neighbours = (
+        len(operators) == 2
+        and operators[1].axis == axis + 1
+        and "steps" not in (op.method, operators[1].op.method)
+    )
+    joined = 2 if neighbours else 1  # axes that are worked on at once
+    work = _plain_pass(back, shape, dtype, axis, [task.op for task in operators[:joined]])
+    if any(differs_at_ends(adjoint.inverse() if back else adjoint) for adjoint in adjoints[:joined]):
+        work = AdjointPass(work, back, shape, dtype, axis, adjoints[:joined])
+    if joined == len(operators):
+        return work
     shapes = [(*shape[:axis], count, *shape[axis + 1 :]) for count in op.counts]
-    rest = [_work(back, part, dtype, operators[1:]) if 0 not in part else None for part in shapes]
-    return _Split(_work(back, shape, dtype, operators[:1]), shapes, rest)
+    rest = [
+        _work(back, part, dtype, operators[1:], adjoints[1:]) if 0 not in part else None for part in shapes
+    ]
+    return _Split(work, shapes, rest)
+
+
+def _plain_pass(
+    back: bool, shape: Shape, dtype: np.dtype[Any], axis: int, operators: Sequence[AxisOp]
+) -> Any:
+    if operators[0].family == "swt":
+        return UndecimatedPass(back, shape, dtype, axis, operators)
+    if operators[0].method != "steps":
+        return AxisPass(back, shape, dtype, axis, operators)
+    from .stepwise import StepwisePass
+
+    return StepwisePass(back, shape, dtype, axis, operators[0])
 
 
 def kernel_operators(operators: Operators) -> Operators:
@@ -107,6 +125,9 @@ def kernel_operators(operators: Operators) -> Operators:
 @lru_cache(maxsize=1024)
 def level_passes(back: bool, shape: Shape, dtype: np.dtype[Any], operators: Operators) -> LevelPasses:
     """Return the work of one level of real samples."""
+    adjoints = [task.op for task in operators if task.op.transposed]
+    if adjoints:
+        operators = tuple(Task(axis, plain_operator(op, dtype, LIFTING)) for axis, op in operators)
     operators = kernel_operators(operators)
     order = list(range(len(operators)))
     if dtype.kind == "f":  # Rounding makes the order of integer steps matter.
@@ -118,7 +139,9 @@ def level_passes(back: bool, shape: Shape, dtype: np.dtype[Any], operators: Oper
         for place, letter in zip(order, letters, strict=True):
             number |= letter << (count - 1 - place)
         bands.append(number)
-    return LevelPasses(_work(back, shape, dtype, tuple(operators[k] for k in order)), tuple(bands))
+    ordered = tuple(operators[k] for k in order)
+    work = _work(back, shape, dtype, ordered, [adjoints[k] for k in order] if adjoints else [])
+    return LevelPasses(work, tuple(bands))
 
 
 class _Builder:
@@ -149,7 +172,12 @@ class _Builder:
             )
             return
         assert isinstance(x, ArrayView)
-        if isinstance(work, UndecimatedPass):
+        if isinstance(work, AdjointPass):
+            end = self.end
+            self.add(work.plain, x, bands)
+            self.steps += work.steps(x, bands, self.temporary)
+            self.end = end
+        elif isinstance(work, UndecimatedPass):
             self._add_undecimated(work, x, tuple(bands))
         elif isinstance(work, _Split):
             self._add_split(work, x, bands)

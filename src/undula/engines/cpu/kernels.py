@@ -25,7 +25,7 @@ __all__ = ["library"]
 def library() -> Library:
     """Return what generated kernels can use: functions of this module and others, exp and log."""
     functions: dict[str, ast.FunctionDef] = {}
-    for name in ("kernels.py", "coding_kernels.py", "undecimated_kernels.py"):
+    for name in ("kernels.py", "coding_kernels.py", "undecimated_kernels.py", "border_kernels.py"):
         functions |= function_definitions(Path(__file__).with_name(name).read_text(encoding="utf-8"))
     del functions["library"]
     texts = function_texts("float32", 8, 6) + function_texts("float64", 14, 12)

@@ -30,7 +30,7 @@ SOURCES = (
 )  # fmt: skip
 GENERATED_SOURCES = (
     "kernel_layout.py", "functions.py", "kernels.py", "coding_kernels.py", "undecimated_kernels.py",
-    "translate.py", "machine_code.py",
+    "border_kernels.py", "translate.py", "machine_code.py",
 )  # fmt: skip
 MONTH = 30 * 24 * 3600  # seconds
 DIGEST = 32  # Bytes in front of the code by which it is known to be whole.

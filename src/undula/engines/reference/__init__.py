@@ -121,8 +121,8 @@ class ReferenceExecutable:
     def _forward(self, x: Array, spec: TransformSpec) -> list[Array]:
         """Return the bands of one level in the order of their keys."""
         bands = [x]
-        if spec.family == "swt":
-            for task in _undecimated(spec, x.shape):
+        if spec.family == "swt" or spec.dual:
+            for task in _operators(spec, x.shape):
                 bands = [half for band in bands for half in level.apply_operator(task, band)]
             return bands
         split = level.lwt if spec.lifted else level.dwt
@@ -134,8 +134,8 @@ class ReferenceExecutable:
 
     def _inverse(self, bands: list[Array], spec: TransformSpec, shape: tuple[int, ...]) -> Array:
         """Return the samples of one level."""
-        if spec.family == "swt":
-            for axis, op in reversed(_undecimated(spec, shape)):
+        if spec.family == "swt" or spec.dual:
+            for axis, op in reversed(_operators(spec, shape)):
                 task, pairs = Task(axis, op.inverse()), list(pairwise(bands))[::2]
                 bands = [level.apply_operator(task, *pair)[0] for pair in pairs]
             return bands[0]
@@ -149,7 +149,7 @@ class ReferenceExecutable:
         return bands[0]
 
 
-def _undecimated(spec: TransformSpec, shape: tuple[int, ...]) -> Operators:
+def _operators(spec: TransformSpec, shape: tuple[int, ...]) -> Operators:
     return spec.operators(shape, np.dtype(np.float64), ReferenceEngine.lifting)
 
 

@@ -1,0 +1,193 @@
+"""Adjoints as engines run them: a plain operator, and the results at the ends of lines that differ.
+
+Far from the ends of a line, the adjoint of an operator is the operator of the dual wavelet in the other
+direction, for which engines have kernels. At the ends, a boundary mode makes coefficients depend on samples
+inside the line, and the adjoint has to fold their numbers back. :class:`BorderRows` lists what those results
+are made of; engines compute them anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .axis import AxisOp
+from .choose import LiftingLimits, axis_op
+
+__all__ = ["BorderRows", "Term", "border_rows", "differs_at_ends", "plain_operator"]
+
+FROM_START, FROM_CENTRE, FROM_END = range(3)
+MIN_REGULAR_TAPS = 6  # Lines with fewer samples than so many times the taps are listed completely.
+NEGLIGIBLE = 1e-12  # times the largest factor, between results that are the same
+
+
+class Term(NamedTuple):
+    """A number that a result is made of, and its factor.
+
+    ``anchor`` says what ``offset`` is counted from: the start of the sequence, its end, or the place that
+    corresponds to that of the result.
+    """
+
+    sequence: int
+    anchor: int
+    offset: int
+    factor: float
+
+
+@dataclass(frozen=True)
+class BorderRows:
+    """What one sequence of the results of an adjoint is made of.
+
+    Parameters
+    ----------
+    left, right : int
+        Number of results at both ends that are made of other numbers than those far from the ends.
+    changed : bool
+        Whether any of them differs from what the plain operator computes.
+    phases, step : int
+        Far from the ends, the terms of result ``j`` are those of row ``left + j % phases``, counted from
+        ``j // phases * step``.
+    rows : tuple of tuple of Term
+        First the results at the left end, then one row for each phase, then the results at the right end.
+    """
+
+    left: int
+    right: int
+    changed: bool
+    phases: int
+    step: int
+    rows: tuple[tuple[Term, ...], ...]
+
+    def places(self, length: int) -> NDArray[np.int64]:
+        """Return the places of the results at both ends of a sequence."""
+        return np.r_[0 : self.left, length - self.right : length].astype(np.int64)
+
+    def terms(self, place: int, length: int, lengths: tuple[int, ...]) -> Iterator[tuple[int, int, float]]:
+        """Yield the sequences, numbers and factors of a result.
+
+        Parameters
+        ----------
+        place, length : int
+            The result, and the number of results.
+        lengths : tuple of int
+            Lengths of the sequences that are read.
+        """
+        row = self.left + place % self.phases
+        if place < self.left:
+            row = place
+        elif place >= length - self.right:
+            row = self.left + self.phases + place - (length - self.right)
+        for sequence, anchor, offset, factor in self.rows[row]:
+            base = (0, place // self.phases * self.step, lengths[sequence])[anchor]
+            yield sequence, base + offset, factor
+
+
+def plain_operator(op: AxisOp, dtype: np.dtype[Any], limits: LiftingLimits) -> AxisOp:
+    """Return the analysis that agrees with an adjoint far from the ends of lines.
+
+    Parameters
+    ----------
+    op : AxisOp
+        The adjoint of a synthesis. The inverse of the result agrees with the adjoint of the analysis.
+    dtype, limits
+        As :func:`~undula.lowering.choose.axis_op` takes them.
+    """
+    if op.family == "swt":
+        return replace(op, wavelet=op.wavelet.dual, back=False, transposed=False, gain=0.5 / op.gain)
+    mode = op.mode if op.family == "lwt" or op.periodized else "zero"
+    return axis_op(op.wavelet.dual, mode, op.length, op.family == "lwt", dtype, limits)
+
+
+def differs_at_ends(op: AxisOp) -> bool:
+    """Return whether an adjoint differs from its plain operator at the ends of lines."""
+    circular = op.family == "swt" and op.periodized
+    return not circular and any(rows.changed for rows in border_rows(op))
+
+
+def border_rows(op: AxisOp) -> tuple[BorderRows, ...]:
+    """Return what each sequence of results of an adjoint is made of.
+
+    Parameters
+    ----------
+    op : AxisOp
+        The adjoint of a synthesis or of an analysis.
+    """
+    regular = MIN_REGULAR_TAPS * op.wavelet.dec_len * op.dilation + 2 * op.dilation
+    # All long lines of the same parity have the same rows.
+    length = op.length if op.length < regular else regular + (op.length - regular) % 2
+    return _border_rows(replace(op, length=length), length < regular)
+
+
+@lru_cache(maxsize=512)
+def _border_rows(op: AxisOp, complete: bool) -> tuple[BorderRows, ...]:
+    plain = plain_operator(op if op.back else op.inverse(), np.dtype(np.float64), LiftingLimits(0, 0, False))
+    matrix = op.matrix()
+    different = np.abs(matrix - (plain if op.back else plain.inverse()).matrix()) > _negligible(matrix)
+    changed = different.any(axis=1)
+    if op.back:  # from samples to bands
+        results, lengths = op.counts, (op.length,)
+        phases, step = 1, 1 if op.family == "swt" else 2
+    else:
+        results, lengths = (op.length,), op.counts
+        phases, step = (1 if op.family == "swt" else 2), 1
+    cuts = np.cumsum(results)[:-1]
+    return tuple(
+        _sequence_rows(rows, differs, lengths, (phases, step), complete)
+        for rows, differs in zip(np.split(matrix, cuts), np.split(changed, cuts), strict=True)
+    )
+
+
+def _negligible(matrix: NDArray[Any]) -> float:
+    return NEGLIGIBLE * float(np.abs(matrix).max(initial=0.0))
+
+
+def _sequence_rows(
+    matrix: NDArray[Any],
+    changed: NDArray[np.bool_],
+    lengths: tuple[int, ...],
+    pattern: tuple[int, int],
+    complete: bool,
+) -> BorderRows:
+    """Return the rows of one sequence of results, given its part of the matrix."""
+    phases, step = pattern
+    count, middle = len(matrix), len(matrix) // 2 // phases * phases
+    centres = [_terms(matrix[middle + p], lengths, middle // phases * step) for p in range(phases)]
+    if complete:
+        rows = tuple(_terms(row, lengths) for row in matrix)
+        return BorderRows(count, 0, bool(changed.any()), phases, step, (*rows, *[()] * phases))
+    irregular = changed.copy()
+    for place in range(count):
+        row = np.zeros(matrix.shape[1])
+        starts = np.cumsum((0, *lengths))
+        for sequence, _, offset, factor in centres[place % phases]:
+            number = place // phases * step + offset
+            if 0 <= number < lengths[sequence]:
+                row[starts[sequence] + number] = factor
+            else:
+                irregular[place] = True
+        irregular[place] |= bool(np.any(np.abs(row - matrix[place]) > _negligible(matrix)))
+    places = np.flatnonzero(irregular)
+    left = int(max(places[places < middle], default=-1)) + 1
+    right = count - int(min(places[places >= middle], default=count))
+    ends = [_terms(row, lengths) for row in (*matrix[:left], *matrix[count - right :])]
+    return BorderRows(left, right, bool(changed.any()), phases, step, (*ends[:left], *centres, *ends[left:]))
+
+
+def _terms(row: NDArray[Any], lengths: tuple[int, ...], centre: int | None = None) -> tuple[Term, ...]:
+    """Return the terms of a row of a matrix, counted from a centre or from the nearest end."""
+    terms = []
+    for sequence, part in enumerate(np.split(row, np.cumsum(lengths)[:-1])):
+        for number in np.flatnonzero(part):
+            factor, place = float(part[number]), int(number)
+            if centre is not None:
+                terms.append(Term(sequence, FROM_CENTRE, place - centre, factor))
+            elif place < lengths[sequence] // 2:
+                terms.append(Term(sequence, FROM_START, place, factor))
+            else:
+                terms.append(Term(sequence, FROM_END, place - lengths[sequence], factor))
+    return tuple(terms)
