@@ -65,7 +65,7 @@ class BorderRows:
 
     def places(self, length: int) -> NDArray[np.int64]:
         """Return the places of the results at both ends of a sequence."""
-        return np.r_[0 : self.left, length - self.right : length].astype(np.int64)
+        return np.concatenate([np.arange(self.left), np.arange(length - self.right, length)])
 
     def terms(self, place: int, length: int, lengths: tuple[int, ...]) -> Iterator[tuple[int, int, float]]:
         """Yield the sequences, numbers and factors of a result.
@@ -129,15 +129,13 @@ def _border_rows(op: AxisOp, complete: bool) -> tuple[BorderRows, ...]:
     matrix = op.matrix()
     different = np.abs(matrix - (plain if op.back else plain.inverse()).matrix()) > _negligible(matrix)
     changed = different.any(axis=1)
-    if op.back:  # from samples to bands
-        results, lengths = op.counts, (op.length,)
-        phases, step = 1, 1 if op.family == "swt" else 2
-    else:
-        results, lengths = (op.length,), op.counts
-        phases, step = (1 if op.family == "swt" else 2), 1
+    stride = 1 if op.family == "swt" else 2
+    samples: tuple[int, ...] = (op.length,)
+    results, lengths = (op.counts, samples) if op.back else (samples, op.counts)
+    pattern = (1, stride) if op.back else (stride, 1)  # phases and step
     cuts = np.cumsum(results)[:-1]
     return tuple(
-        _sequence_rows(rows, differs, lengths, (phases, step), complete)
+        _sequence_rows(rows, differs, lengths, pattern, complete)
         for rows, differs in zip(np.split(matrix, cuts), np.split(changed, cuts), strict=True)
     )
 

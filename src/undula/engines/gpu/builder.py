@@ -14,14 +14,17 @@ from itertools import product
 
 from ...arrays import ArrayView, contiguous
 from ...errors import ArgumentError
+from ...lowering.adjoints import border_rows, differs_at_ends
 from ...lowering.axis import AxisOp
 from ...lowering.mixing import Mixing, Unmixing
 from ...lowering.spec import Task
 from ..base import UnfollowableStridesError
-from .emit import KernelSpec, moves
+from .emit import KernelSpec, adjoints, moves
+from .emit.adjoints import BorderSpec
 from .emit.kernel import INTEGERS
 from .launches import DeviceProgram, Launch, UnfusedError
 from .strategies import STEPWISE, UNDECIMATED, Strategy, Target, Views, Workload
+from .strategies.base import launches_of
 
 __all__ = ["ProgramBuilder"]
 
@@ -51,6 +54,7 @@ class ProgramBuilder:
     _colors: tuple[Mixing | None, Unmixing | None] = (None, None)
     _limits: tuple[str, ArrayView, int] | None = None
     _shifted_nodes: int = 0
+    _adjoints: Mapping[int, AxisOp] = field(default_factory=dict)
 
     def program(self) -> DeviceProgram:
         """Return the program that was built."""
@@ -72,6 +76,7 @@ class ProgramBuilder:
         bands: Mapping[str, ArrayView | None],
         colors: tuple[Mixing | None, Unmixing | None] = (None, None),
         limits: tuple[str, ArrayView, int] | None = None,
+        transposed: Sequence[Task] = (),
     ) -> None:
         """Append the launches of one level.
 
@@ -89,8 +94,11 @@ class ProgramBuilder:
         limits : tuple, optional
             The threshold rule for details, the array of its limits, and the stride of that array between
             planes.
+        transposed : sequence of Task
+            The adjoints of which the tasks are the plain operators.
         """
         self._colors, self._limits = colors, limits
+        self._adjoints = {axis: op.inverse() if back else op for axis, op in transposed}
         order = _order_of_axes(tasks, _band_dtype(list(bands.values())))
         place = [order.index(k) for k in range(len(order))]
         keys = ["".join(letters[k] for k in place) for letters in product("ad", repeat=len(order))]
@@ -207,6 +215,7 @@ class ProgramBuilder:
             views = self._views(back, x, bands, lambda view: self._strides(view, axis, axis + 1), inner)
             workload = Workload(spec, views, (task,), x.shape[axis], op.counts, inner, (0, 0), outer)
         self.launches += strategy.launches(workload, self.target)
+        self._ends(back, x, (task,), bands)
 
     def _two_axes(self, back: bool, x: ArrayView, tasks: Sequence[Task], bands: Bands) -> None:
         """Append a pass over two neighbouring axes."""
@@ -223,6 +232,42 @@ class ProgramBuilder:
         planes = math.prod(x.shape[:axis]) * (4 if self._shifted_nodes else 1)
         workload = Workload(spec, views, tuple(tasks), rows, row_counts, columns, column_counts, planes)
         self.launches += strategy.launches(workload, self.target)
+        self._ends(back, x, tasks, bands)
+
+    def _ends(self, back: bool, x: ArrayView, tasks: Sequence[Task], bands: Bands) -> None:
+        """Append launches for the results at the ends of lines where adjoints differ from plain operators."""
+        ops = [self._adjoints[task.axis] for task in tasks if task.axis in self._adjoints]
+        if not any(map(differs_at_ends, ops)):
+            return
+        axis = tasks[0].axis
+        rows = [border_rows(op) for op in ops]
+        inner = math.prod(x.shape[axis + len(ops) :])
+        channels, columns = (inner, x.shape[axis + 1]) if len(ops) == 2 else (1, inner)
+        row = channels * max(columns, *(ops[-1].counts if len(ops) == 2 else (0,)))
+        views = self._views(back, x, bands, lambda view: self._strides(view, axis, axis + 1), row)
+        arrays = [pair for name, pair in views.items() if name != "x"]
+        inputs, outputs = (arrays, [views["x"]]) if back else ([views["x"]], arrays)
+        lengths = [(op.counts, (op.length,)) if back else ((op.length,), op.counts) for op in ops]
+        if len(ops) == 1:
+            lengths.append(((columns,), (columns,)))
+        (source_rows, result_rows), (source_columns, result_columns) = lengths
+        planes = math.prod(x.shape[:axis])
+        for number, output in enumerate(outputs):
+            a, b = divmod(number, len(result_columns))
+            along = rows[1][b] if len(ops) == 2 else None
+            spec = BorderSpec(
+                rows[0][a], along, (len(source_rows), len(source_columns)), channels,
+                inputs[0][0].dtype, output[0].dtype,
+            )  # fmt: skip
+            count = spec.results(result_rows[a], result_columns[b])
+            kernel = adjoints.emit(spec, self.target.dialect)
+            groups = -(-planes * count // kernel.items)
+            named = dict(zip((*spec.names, "y"), (*inputs, output), strict=True))
+            extents = (
+                result_rows[a], result_columns[b], source_rows[0], source_rows[-1], source_columns[0],
+                source_columns[-1], planes,
+            )  # fmt: skip
+            self.launches += launches_of(kernel, groups, named, extents)
 
     def _spec(self, back: bool, x: ArrayView, bands: Bands) -> KernelSpec:
         """Return a specification without axes."""

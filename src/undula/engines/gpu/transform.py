@@ -15,6 +15,7 @@ import numpy as np
 
 from ...arrays import COMPLEX, ArrayView
 from ...errors import ArgumentError
+from ...lowering.adjoints import plain_operator
 from ...lowering.nesting import details_by_level
 from ...lowering.spec import BandTree, Task
 from ..base import Knobs, TransformOptions
@@ -43,12 +44,14 @@ Shape = tuple[int, ...]
 class DeviceLevel:
     """One level: the shape of its samples, the computation along each axis, and the shapes of its bands.
 
-    The bands are ordered by key; the approximation comes first.
+    The bands are ordered by key; the approximation comes first. If the computations along the axes are
+    adjoints, these are in ``adjoints``, and ``tasks`` has their plain operators.
     """
 
     shape: Shape
     tasks: tuple[Task, ...]
     shapes: dict[str, Shape]
+    adjoints: tuple[Task, ...] = ()
 
 
 DEFAULT_KNOBS = Knobs()
@@ -112,7 +115,7 @@ def append_levels(
     count = len(levels[0].shapes) - 1  # detail bands of each level
     details = details_by_level(coefficients[1:], count)[::-1]  # finest first
     dtype = next(view.dtype for view in coefficients if view is not None)
-    work = []  # The samples, tasks and bands of each level.
+    work = []  # The samples, tasks, bands and adjoints of each level.
     x = samples
     if samples.shape != levels[0].shape:
         x = builder.allocate(levels[0].shape, samples.dtype) if back else builder.padded(x, levels[0].shape)
@@ -130,15 +133,15 @@ def append_levels(
             )
             approximation = builder.allocate(shape, dtype, PAD_ELEMENTS if in_rows else 1)
         bands[keys[0]] = approximation
-        work.append((x, level.tasks, bands))
+        work.append((x, level.tasks, bands, level.adjoints))
         if approximation is not None:
             x = approximation
     numbered = list(enumerate(work))
-    for number, (x, tasks, bands) in reversed(numbered) if back else numbered:
+    for number, (x, tasks, bands, adjoints) in reversed(numbered) if back else numbered:
         mixing, unmixing = (None, options.unmixing) if back else (options.mixing, None)
         colors = (mixing, unmixing) if x is padded else (None, None)
         rule = _limits(options, len(coefficients), number, count, len(levels))
-        builder.level(back, x, tasks, bands, colors, rule)
+        builder.level(back, x, tasks, bands, colors, rule, adjoints)
     if back and padded is not samples:
         builder.copy(padded, samples)
 
@@ -163,5 +166,8 @@ def device_levels(tree: BandTree, dtype: str) -> tuple[DeviceLevel, ...]:
     spec, levels = tree.spec, []
     for number, (shape, operators) in enumerate(tree.operators(precision, LIFTING)):
         bands = {key: (*s, *pair) for key, s in spec.at_level(number).band_shapes(shape).items()}
-        levels.append(DeviceLevel((*shape, *pair), operators, bands))
+        adjoints = operators if spec.dual else ()
+        if adjoints:
+            operators = tuple(Task(axis, plain_operator(op, precision, LIFTING)) for axis, op in operators)
+        levels.append(DeviceLevel((*shape, *pair), operators, bands, adjoints))
     return tuple(levels)

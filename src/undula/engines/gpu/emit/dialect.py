@@ -18,8 +18,8 @@ class Dialect:
         Qualifiers of a kernel, with a field for the work items of a group, and of a function.
     outlined_function : str
         Qualifiers of a function that is not inlined, if the language has such.
-    global_memory, shared_memory : str
-        Address space of arrays, and of the memory that a group shares.
+    global_memory, shared_memory, constant : str
+        Address space of arrays, of the memory that a group shares, and of tables in the text.
     restrict : str
         Qualifier of pointers without aliases.
     group, item : str
@@ -54,6 +54,7 @@ class Dialect:
     outlined_function: str
     global_memory: str
     shared_memory: str
+    constant: str
     restrict: str
     group: str
     item: str
@@ -80,6 +81,7 @@ CUDA = Dialect(
     outlined_function="static __device__ __noinline__",
     global_memory="",
     shared_memory="__shared__ ",
+    constant="static __device__ const ",
     restrict="__restrict__",
     group="(int)blockIdx.x",
     item="(int)threadIdx.x",
@@ -111,6 +113,7 @@ OPENCL = Dialect(
     outlined_function="static inline",
     global_memory="__global ",
     shared_memory="__local ",
+    constant="__constant ",
     restrict="restrict",
     group="(int)get_group_id(0)",
     item="(int)get_local_id(0)",
