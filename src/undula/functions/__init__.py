@@ -1,5 +1,6 @@
 """The transform functions: those of PyWavelets, wavelet packets, lifting transforms, and streams of rows."""
 
+from .adjoints import adjoint
 from .best_basis import best_basis
 from .coefficients import (
     array_to_coeffs,
@@ -63,6 +64,7 @@ __all__ = [
     "WaveletPacket",
     "WaveletPacket2D",
     "WaveletPacketND",
+    "adjoint",
     "array_to_coeffs",
     "best_basis",
     "central_frequency",

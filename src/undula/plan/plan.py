@@ -11,8 +11,9 @@ import math
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -208,6 +209,31 @@ class Plan:
     def operators(self) -> list[LevelOperators]:
         """Return the operators of each level, finest first."""
         return self.engine.operators(self.tree, self.dtype, self.options)
+
+    @cached_property
+    def adjoint(self) -> Plan:
+        """The plan of the adjoint operators: exact transposes, also at the ends of lines.
+
+        Its ``inverse`` is the adjoint of ``forward``, from coefficients to samples. Its ``forward`` is the
+        adjoint of ``inverse``, from samples to coefficients.
+
+        Examples
+        --------
+        >>> plan = Plan(50, "bior4.4", level=2, mode="smooth")
+        >>> rng = np.random.default_rng(0)
+        >>> x, y = rng.standard_normal(50), [rng.standard_normal(shape) for (shape,) in plan.shapes]
+        >>> product = sum(a @ b for a, b in zip(plan.forward(x), y))
+        >>> bool(np.isclose(product, x @ plan.adjoint.inverse(y)))
+        True
+        """
+        if self.scheme != "auto":
+            raise ArgumentError(f"adjoints run by filters or lifting, not by scheme {self.scheme!r}; omit it")
+        plan = copy(self)
+        plan.__dict__.pop("adjoint", None)
+        plan.spec = self.spec.adjoint()
+        plan.tree = BandTree.of_samples(plan.spec, self.padded_shape, self.level)
+        plan._caches = defaultdict(RunCache)
+        return plan
 
     @property
     def shapes(self) -> list[Any]:

@@ -247,6 +247,7 @@ class ProgramBuilder:
         views = self._views(back, x, bands, lambda view: self._strides(view, axis, axis + 1), row)
         arrays = [pair for name, pair in views.items() if name != "x"]
         inputs, outputs = (arrays, [views["x"]]) if back else ([views["x"]], arrays)
+        lengths: list[tuple[tuple[int, ...], tuple[int, ...]]]
         lengths = [(op.counts, (op.length,)) if back else ((op.length,), op.counts) for op in ops]
         if len(ops) == 1:
             lengths.append(((columns,), (columns,)))

@@ -1,7 +1,8 @@
-"""Kernels for the results of adjoints at the ends of lines, which the kernels of plain operators leave wrong.
+"""Kernels for the results of adjoints at the ends of lines, where they differ from plain operators.
 
-Each work item computes one result of one array from the terms that :class:`~undula.lowering.adjoints.BorderRows`
-lists for its row and for its column. Terms are tables in the text of the kernel.
+Each work item computes one result of one array, from the terms that
+:class:`~undula.lowering.adjoints.BorderRows` lists for its row and for its column. Terms are tables in the
+text of the kernel.
 """
 
 from __future__ import annotations
@@ -183,9 +184,8 @@ def _emit_terms(text: Text, dialect: Dialect, spec: BorderSpec, form: KernelSpec
         return f"{base} + {name}_offsets[{k}]"
 
     with text.block(loop("down", a, spec.sources[0], "k")):
-        text(
-            f"const {dialect.long} row = (({dialect.long}){place('down', 'k', f'source_rows{a}')}) * {array}_row;"
-        )
+        number = place("down", "k", f"source_rows{a}")
+        text(f"const {dialect.long} row = ({dialect.long})({number}) * {array}_row;")
         if spec.along is None:
             value = load_expr(form, f"{array}[row + j * {spec.channels} + c]")
             text(f"sum += down_factors[k] * {value};")

@@ -1,0 +1,147 @@
+"""Adjoints of transforms: exact transposes of their matrices, also at the ends of lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..arrays import given_array, library_of
+from ..engines.dispatch import decompose, engine_for, recompose
+from ..errors import ArgumentError, UnknownNameError
+from ..lowering.axis_arguments import Axes, one_axis, two_axes
+from ..lowering.nesting import arrays_of, from_keys, keyed_as
+from ..lowering.spec import TransformSpec, checked_level, deepest_lwt, transform_spec, undecimated_spec
+from ..wavelets import Wavelet
+
+__all__ = ["adjoint"]
+
+
+class _Transform(NamedTuple):
+    """A transform that has an adjoint: its family, its number of axes (None for any), and its direction."""
+
+    family: str
+    axes: int | None
+    back: bool
+
+
+_NAMES = {
+    "dwt": ("wavedec", "waverec"),
+    "lwt": ("lwt", "ilwt"),
+    "swt": ("swt", "iswt"),
+}
+_SUFFIXES = {"": 1, "2": 2, "n": None}
+TRANSFORMS = {
+    name + suffix: _Transform(family, axes, back)
+    for family, pair in _NAMES.items()
+    for back, name in enumerate(pair)
+    for suffix, axes in _SUFFIXES.items()
+} | {"modwt": _Transform("modwt", 1, False), "imodwt": _Transform("modwt", 1, True)}
+
+
+def adjoint(
+    function: str | Callable[..., Any],
+    data: Any,
+    wavelet: Wavelet | str | Sequence[Any],
+    mode: str | int | Sequence[Any] | None = None,
+    level: int | None = None,
+    axes: Axes = None,
+    *,
+    shape: Sequence[int] | None = None,
+    backend: str = "auto",
+) -> Any:
+    """Apply the adjoint of a transform, the transpose of its matrix.
+
+    For every x and y, the inner product of ``wavedec2(x)`` and ``y`` is that of ``x`` and
+    ``adjoint("wavedec2", y)``, to rounding, in every boundary mode. Adjoints are what gradients, and solvers
+    of inverse problems, need.
+
+    Parameters
+    ----------
+    function : str or function
+        The transform: ``wavedec``, ``waverec``, ``lwt``, ``ilwt``, ``swt`` or ``iswt``, or one of these with
+        ``2`` or ``n`` behind its name; or ``modwt`` or ``imodwt``.
+    data : list or array_like
+        For a forward transform, coefficients nested as it returns them, with one approximation (``swt`` with
+        ``trim_approx=True``); None stands for zeros. For an inverse transform, samples.
+    wavelet : Wavelet or str, or a sequence of them
+        The wavelet, or one for each axis.
+    mode : str or int, or a sequence of them, optional
+        The boundary mode. The default is ``"symmetric"``, and ``"periodization"`` for ``swt`` and ``modwt``.
+    level : int, optional
+        For an inverse transform, the number of levels. The default is as many as are useful.
+    axes : int or sequence of int, optional
+        The axes of the transform. The default is that of the function: the last axis, the last two, or all.
+    shape : sequence of int, optional
+        For a forward transform, the shape of the samples, needed for odd lengths.
+    backend : str, default "auto"
+        Where to compute; see :class:`undula.Plan`.
+
+    Returns
+    -------
+    array or list
+        The samples, or coefficients nested as the forward transform returns them.
+
+    See Also
+    --------
+    undula.Plan.adjoint : The same for arrays of one shape, many times.
+    undula.operators.WaveletOperator : The transform as a linear operator of SciPy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, y = np.arange(9.0), [np.ones(5), np.ones(5)]
+    >>> import undula
+    >>> forward = sum(a @ b for a, b in zip(undula.wavedec(x, "haar", level=1), y))
+    >>> bool(np.isclose(forward, x @ adjoint("wavedec", y, "haar", shape=(9,))))
+    True
+    """
+    name = function if isinstance(function, str) else getattr(function, "__name__", repr(function))
+    if name not in TRANSFORMS:
+        raise UnknownNameError("transform with an adjoint", name, tuple(TRANSFORMS))
+    transform = TRANSFORMS[name]
+    form = {1: "wavedec", 2: "wavedec2"}.get(transform.axes or 0, "wavedecn")
+    if transform.back:
+        return _of_inverse(transform, form, data, wavelet, mode, level, axes, backend)
+    keyed = keyed_as(data[::-1] if transform.family == "modwt" else data, form)
+    if keyed is None:
+        raise ArgumentError(f"coefficients are nested as {form} does, got {type(data).__name__}")
+    bands: list[Any] = [_band(keyed[0]), *({k: _band(v) for k, v in part.items()} for part in keyed[1:])]
+    given = [band for band in arrays_of(bands) if band is not None]
+    if not given:
+        raise ArgumentError("at least one band of coefficients is needed, got only None")
+    spec = _spec(transform, len(given[0].shape), wavelet, mode, axes).adjoint()
+    samples = recompose(engine_for(given, backend), spec, bands, None if shape is None else tuple(shape))
+    example = next(band for band in arrays_of(keyed) if band is not None)
+    return library_of(example).restore(samples, example)
+
+
+def _of_inverse(
+    transform: _Transform, form: str, data: Any, wavelet: Any, mode: Any, level: Any, axes: Axes, backend: str
+) -> list[Any]:
+    x = given_array(data)
+    spec = _spec(transform, len(x.shape), wavelet, mode, axes)
+    if transform.family == "lwt" and level is None:
+        level = deepest_lwt(spec, x.shape)
+    levels = checked_level(x.shape, spec.wavelets, spec.axes, level)
+    coeffs = decompose(engine_for([x], backend), spec.adjoint(), x, levels)
+    nested = from_keys(library_of(data).restore(coeffs, data), form)
+    return nested[::-1] if transform.family == "modwt" else nested
+
+
+def _spec(transform: _Transform, ndim: int, wavelet: Any, mode: Any, axes: Axes) -> TransformSpec:
+    if transform.axes == 1:
+        axes = one_axis(-1 if axes is None else axes)
+    elif transform.axes == 2:
+        axes = two_axes((-2, -1) if axes is None else axes)
+    if transform.family == "modwt":
+        return undecimated_spec(ndim, wavelet, "periodization", axes, gain=math.sqrt(0.5), causal=True)
+    if transform.family == "swt":
+        return undecimated_spec(ndim, wavelet, "periodization" if mode is None else mode, axes)
+    return transform_spec(
+        ndim, wavelet, "symmetric" if mode is None else mode, axes, transform.family == "lwt"
+    )
+
+
+def _band(band: Any) -> Any:
+    return None if band is None else given_array(band, "coefficients")
