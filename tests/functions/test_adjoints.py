@@ -90,8 +90,10 @@ def _check(
         return
     y = _like(coeffs, 1)
     scale = np.sqrt(abs(_product([x], [x]) * _product(y, y)))
-    size = max(1.0, max(float(np.abs(band).max()) for band in flat(coeffs)))
-    tolerance = (1e-6 if dtype == "f4" else 1e-13) * scale * size
+    size = max(1.0, max(float(np.abs(band).max(initial=0)) for band in flat(coeffs)))
+    # Lifting steps of a wavelet and of its dual agree to about eleven digits.
+    digits = 1e-6 if dtype == "f4" else 1e-11 if family == "lwt" else 1e-13
+    tolerance = digits * scale * size
     back = undula.adjoint(forward, y, wavelet, mode, axes=axes, shape=shape, backend=backend)
     assert back.shape == shape
     assert back.dtype == x.dtype
@@ -144,6 +146,7 @@ def test_random_images(mode: str, rows: int, columns: int, level: int, wavelet: 
     _check("dwt", wavelet, mode, ((rows, columns), (0, 1), level), "f8", "cpu")
 
 
+@pytest.mark.filterwarnings("ignore:Level value")
 @pytest.mark.parametrize("mode", undula.MODES)
 @pytest.mark.parametrize("length", [4, 17, 64])
 def test_matrices_of_rational_wavelets_are_exact_transposes(mode: str, length: int) -> None:
@@ -155,18 +158,19 @@ def test_matrices_of_rational_wavelets_are_exact_transposes(mode: str, length: i
     assert np.array_equal((inverse @ np.eye(operator.shape[0])).T, inverse.T @ np.eye(length))
 
 
+@pytest.mark.filterwarnings("ignore:Level value")
 @pytest.mark.parametrize(("shape", "axes"), [((30,), (0,)), ((12, 14), (0, 1)), ((3, 20), (1,))])
 def test_plans_and_functions_agree(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
     for transform, mode in (("dwt", "smooth"), ("swt", "periodization")):
         plan = undula.Plan(shape, "bior2.4", level=2, mode=mode, axes=axes, transform=transform)
         x = noise(*shape)
         coeffs = plan.forward(x)
-        name = {1: "", 2: "2"}[len(axes)]
+        name, along = ("", axes[0]) if len(axes) == 1 else ("2", axes)
         forward, back = ("wavedec", "waverec") if transform == "dwt" else ("swt", "iswt")
         mine = plan.adjoint.inverse(coeffs)
-        theirs = undula.adjoint(forward + name, coeffs, "bior2.4", mode, axes=axes, shape=shape)
+        theirs = undula.adjoint(forward + name, coeffs, "bior2.4", mode, axes=along, shape=shape)
         assert np.array_equal(mine, theirs)
-        spread = undula.adjoint(back + name, x, "bior2.4", mode, 2, axes)
+        spread = undula.adjoint(back + name, x, "bior2.4", mode, 2, along)
         assert all(map(np.array_equal, flat(plan.adjoint.forward(x)), flat(spread)))
         assert plan.adjoint.adjoint.spec == plan.spec
 
@@ -190,8 +194,8 @@ def test_missing_bands_are_zero() -> None:
 
 
 def test_operators_solve_least_squares() -> None:
-    plan = undula.Plan((16, 18), "bior4.4", level=2, mode="reflect")
-    operator, x = WaveletOperator(plan), noise(16 * 18)
+    plan = undula.Plan((36, 38), "bior4.4", level=2, mode="reflect")
+    operator, x = WaveletOperator(plan), noise(36 * 38)
     solved = scipy.sparse.linalg.lsqr(
         scipy.sparse.linalg.aslinearoperator(operator), operator @ x, atol=1e-13, btol=1e-13
     )

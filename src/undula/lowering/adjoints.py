@@ -22,8 +22,11 @@ from .choose import LiftingLimits, axis_op
 __all__ = ["BorderRows", "Term", "border_rows", "differs_at_ends", "plain_operator"]
 
 FROM_START, FROM_CENTRE, FROM_END = range(3)
-MIN_REGULAR_TAPS = 6  # Lines with fewer samples than so many times the taps are listed completely.
-NEGLIGIBLE = 1e-12  # times the largest factor, between results that are the same
+MIN_REGULAR_TAPS = 4  # Lines with fewer samples than so many times the taps are listed completely.
+# Differences between results that are the same, times the largest factor: the filters and the lifting of a
+# wavelet agree to about ten digits.
+NEGLIGIBLE = 1e-9
+ZERO = 1e-14
 
 
 class Term(NamedTuple):
@@ -117,7 +120,7 @@ def border_rows(op: AxisOp) -> tuple[BorderRows, ...]:
     op : AxisOp
         The adjoint of a synthesis or of an analysis.
     """
-    regular = MIN_REGULAR_TAPS * op.wavelet.dec_len * op.dilation + 2 * op.dilation
+    regular = MIN_REGULAR_TAPS * op.wavelet.dec_len * op.dilation + 16 * op.dilation
     # All long lines of the same parity have the same rows.
     length = op.length if op.length < regular else regular + (op.length - regular) % 2
     return _border_rows(replace(op, length=length), length < regular)
@@ -126,7 +129,8 @@ def border_rows(op: AxisOp) -> tuple[BorderRows, ...]:
 @lru_cache(maxsize=512)
 def _border_rows(op: AxisOp, complete: bool) -> tuple[BorderRows, ...]:
     plain = plain_operator(op if op.back else op.inverse(), np.dtype(np.float64), LiftingLimits(0, 0, False))
-    matrix = op.matrix()
+    matrix = np.ascontiguousarray(op.adjoint().matrix().T)
+    matrix[np.abs(matrix) <= ZERO * np.abs(matrix).max(initial=0.0)] = 0
     different = np.abs(matrix - (plain if op.back else plain.inverse()).matrix()) > _negligible(matrix)
     changed = different.any(axis=1)
     stride = 1 if op.family == "swt" else 2
@@ -154,10 +158,10 @@ def _sequence_rows(
     """Return the rows of one sequence of results, given its part of the matrix."""
     phases, step = pattern
     count, middle = len(matrix), len(matrix) // 2 // phases * phases
-    centres = [_terms(matrix[middle + p], lengths, middle // phases * step) for p in range(phases)]
     if complete:
         rows = tuple(_terms(row, lengths) for row in matrix)
         return BorderRows(count, 0, bool(changed.any()), phases, step, (*rows, *[()] * phases))
+    centres = [_terms(matrix[middle + p], lengths, middle // phases * step) for p in range(phases)]
     irregular = changed.copy()
     for place in range(count):
         row = np.zeros(matrix.shape[1])
@@ -172,6 +176,7 @@ def _sequence_rows(
     places = np.flatnonzero(irregular)
     left = int(max(places[places < middle], default=-1)) + 1
     right = count - int(min(places[places >= middle], default=count))
+    assert max(left, right) < 3 * count // 8, "the ends of the line depend on its middle"
     ends = [_terms(row, lengths) for row in (*matrix[:left], *matrix[count - right :])]
     return BorderRows(left, right, bool(changed.any()), phases, step, (*ends[:left], *centres, *ends[left:]))
 
