@@ -14,17 +14,16 @@ from itertools import product
 
 from ...arrays import ArrayView, contiguous
 from ...errors import ArgumentError
-from ...lowering.adjoints import border_rows, differs_at_ends
+from ...lowering.adjoints import differs_at_ends
 from ...lowering.axis import AxisOp
 from ...lowering.mixing import Mixing, Unmixing
 from ...lowering.spec import Task
 from ..base import UnfollowableStridesError
-from .emit import KernelSpec, adjoints, moves
-from .emit.adjoints import BorderSpec
+from .adjoints import AdjointEnds
+from .emit import KernelSpec, moves
 from .emit.kernel import INTEGERS
 from .launches import DeviceProgram, Launch, UnfusedError
 from .strategies import STEPWISE, UNDECIMATED, Strategy, Target, Views, Workload
-from .strategies.base import launches_of
 
 __all__ = ["ProgramBuilder"]
 
@@ -237,38 +236,17 @@ class ProgramBuilder:
     def _ends(self, back: bool, x: ArrayView, tasks: Sequence[Task], bands: Bands) -> None:
         """Append launches for the results at the ends of lines where adjoints differ from plain operators."""
         ops = [self._adjoints[task.axis] for task in tasks if task.axis in self._adjoints]
-        if not any(map(differs_at_ends, ops)):
-            return
-        axis = tasks[0].axis
-        rows = [border_rows(op) for op in ops]
-        inner = math.prod(x.shape[axis + len(ops) :])
-        channels, columns = (inner, x.shape[axis + 1]) if len(ops) == 2 else (1, inner)
-        row = channels * max(columns, *(ops[-1].counts if len(ops) == 2 else (0,)))
-        views = self._views(back, x, bands, lambda view: self._strides(view, axis, axis + 1), row)
-        arrays = [pair for name, pair in views.items() if name != "x"]
-        inputs, outputs = (arrays, [views["x"]]) if back else ([views["x"]], arrays)
-        lengths: list[tuple[tuple[int, ...], tuple[int, ...]]]
-        lengths = [(op.counts, (op.length,)) if back else ((op.length,), op.counts) for op in ops]
-        if len(ops) == 1:
-            lengths.append(((columns,), (columns,)))
-        (source_rows, result_rows), (source_columns, result_columns) = lengths
-        planes = math.prod(x.shape[:axis])
-        for number, output in enumerate(outputs):
-            a, b = divmod(number, len(result_columns))
-            along = rows[1][b] if len(ops) == 2 else None
-            spec = BorderSpec(
-                rows[0][a], along, (len(source_rows), len(source_columns)), channels,
-                inputs[0][0].dtype, output[0].dtype,
-            )  # fmt: skip
-            count = spec.results(result_rows[a], result_columns[b])
-            kernel = adjoints.emit(spec, self.target.dialect)
-            groups = -(-planes * count // kernel.items)
-            named = dict(zip((*spec.names, "y"), (*inputs, output), strict=True))
-            extents = (
-                result_rows[a], result_columns[b], source_rows[0], source_rows[-1], source_columns[0],
-                source_columns[-1], planes,
-            )  # fmt: skip
-            self.launches += launches_of(kernel, groups, named, extents)
+        if any(map(differs_at_ends, ops)):
+            axis = tasks[0].axis
+            row = math.prod(x.shape[axis + 1 :])
+            if len(ops) == 2:
+                row = row // x.shape[axis + 1] * max(x.shape[axis + 1], *ops[1].counts)
+            views = self._views(back, x, bands, lambda view: self._strides(view, axis, axis + 1), row)
+            arrays = [pair for name, pair in views.items() if name != "x"]
+            inputs, outputs = (arrays, [views["x"]]) if back else ([views["x"]], arrays)
+            planes, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + len(ops) :])
+            ends = AdjointEnds(self.target.dialect, self.allocate, ops, planes, inner)
+            self.launches += ends.launches(inputs, outputs)
 
     def _spec(self, back: bool, x: ArrayView, bands: Bands) -> KernelSpec:
         """Return a specification without axes."""

@@ -1,8 +1,8 @@
 """Kernels for the results of adjoints at the ends of lines, where they differ from plain operators.
 
-Each work item computes one result of one array, from the terms that
-:class:`~undula.lowering.adjoints.BorderRows` lists for its row and for its column. Terms are tables in the
-text of the kernel.
+A kernel combines lines along one axis, as :class:`~undula.lowering.adjoints.BorderRows` lists it: either the
+results at both ends of lines, or all results. Two axes take two launches for the ends of each of them: along
+that axis into a small array, and from there along the other one.
 """
 
 from __future__ import annotations
@@ -11,188 +11,174 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ....lowering.adjoints import FROM_CENTRE, FROM_END, BorderRows
+from ....lowering.adjoints import FROM_CENTRE, FROM_END, BorderRows, Term
 from .dialect import Dialect
-from .kernel import ELEMENTS, Kernel, KernelSpec, emit_pointers, emit_prelude, load_expr, store_expr
+from .kernel import ELEMENTS, Kernel, KernelSpec, emit_prelude, load_expr, store_expr
 from .text import Text, literal
 
-__all__ = ["EXTENTS", "BorderSpec", "emit"]
+__all__ = ["EXTENTS", "EndsSpec", "emit"]
 
+# Strides are those of planes, rows, places and results of the arrays; a gap lies between both ends.
 EXTENTS = (
-    "rows", "columns", "source_rows0", "source_rows1", "source_columns0", "source_columns1", "planes",
+    "planes", "rows", "length", "inner", "lengths0", "lengths1", "row_split", "row_gap", "place_gap",
+    "inner_split", "inner_gap",
 )  # fmt: skip
+STRIDES = ("start", "plane", "row", "place")
 ITEMS = 128
+MAX_UNROLLED_TERMS = 512
 
 
 @dataclass(frozen=True)
-class BorderSpec:
-    """The results of one array at the ends of its rows and columns.
+class EndsSpec:
+    """Results of an adjoint along one axis.
 
     Parameters
     ----------
-    down : BorderRows
-        What the results down a column are made of.
-    along : BorderRows or None
-        What those along a row are made of; None if rows are not transformed.
-    sources : (int, int)
-        How many sequences are read down columns and along rows.
-    channels : int
-        Number of interleaved values at each place of a row.
+    rows : BorderRows
+        What the results are made of.
+    everywhere : bool
+        Whether all results are computed, or those at both ends.
+    sources : int
+        How many sequences are read.
     source, result : str
         Dtypes of the arrays that are read and written.
     """
 
-    down: BorderRows
-    along: BorderRows | None
-    sources: tuple[int, int]
-    channels: int
+    rows: BorderRows
+    everywhere: bool
+    sources: int
     source: str
     result: str
 
     @property
-    def height(self) -> tuple[int, int]:
-        """How many rows at the top and at the bottom are computed."""
-        return (self.down.left, self.down.right) if self.down.changed else (0, 0)
+    def unrolled(self) -> bool:
+        """Whether one work item computes all results at both ends of a line."""
+        return not self.everywhere and sum(map(len, self._end_rows)) <= MAX_UNROLLED_TERMS
 
     @property
-    def width(self) -> tuple[int, int]:
-        """How many columns at both ends of rows are computed."""
-        return (self.along.left, self.along.right) if self.along and self.along.changed else (0, 0)
+    def _end_rows(self) -> Sequence[tuple[Term, ...]]:
+        return self.rows.rows[: self.rows.left] + self.rows.rows[self.rows.left + self.rows.phases :]
 
-    @property
-    def names(self) -> list[str]:
-        """Names of the arrays that are read."""
-        return [f"s{a}{b}" for a in range(self.sources[0]) for b in range(self.sources[1])]
+    def places(self, length: int) -> int:
+        """Return how many results of a line are computed."""
+        return length if self.everywhere else self.rows.left + self.rows.right
 
-    def results(self, rows: int, columns: int) -> int:
-        """Return how many results of a plane are computed."""
-        inner = max(0, rows - sum(self.height))
-        return self.channels * (sum(self.height) * columns + inner * sum(self.width))
+    def items(self, length: int) -> int:
+        """Return how many work items a line takes."""
+        return 1 if self.unrolled else self.places(length)
 
 
 @lru_cache(maxsize=512)
-def emit(spec: BorderSpec, dialect: Dialect) -> Kernel:
+def emit(spec: EndsSpec, dialect: Dialect) -> Kernel:
     """Return the kernel."""
-    text, form = Text(), KernelSpec(False, None, None, spec.channels, spec.source, spec.result)
-    arrays = (*spec.names, "y")
-    words = [
-        f"{dialect.global_memory}const {ELEMENTS[spec.source]} *{dialect.restrict} {name}"
-        for name in spec.names
-    ]
+    text, form = Text(), KernelSpec(False, None, None, 1, spec.source, spec.result)
+    names = [f"s{k}" for k in range(spec.sources)]
+    pointer = f"{dialect.global_memory}const {ELEMENTS[spec.source]} *{dialect.restrict}"
+    words = [f"{pointer} {name}" for name in names]
     words.append(f"{dialect.global_memory}{ELEMENTS[spec.result]} *{dialect.restrict} y")
-    integers = [(f"{name}_{what}", what != "row") for name in arrays for what in ("start", "plane", "row")]
+    integers = [(f"{name}_{what}", True) for name in (*names, "y") for what in STRIDES]
     integers += [(name, False) for name in EXTENTS]
     words += [f"const {dialect.long if wide else 'int'} {name}" for name, wide in integers]
     emit_prelude(text, dialect, form)
-    _emit_tables(text, dialect, spec.down, spec.sources[0], "down", form.number)
-    if spec.along is not None:
-        _emit_tables(text, dialect, spec.along, spec.sources[1], "along", form.number)
+    if not spec.unrolled:
+        _emit_tables(text, dialect, spec, form.number)
+    name = "adjoint_all" if spec.everywhere else "adjoint_ends"
     listed = ",\n        ".join(words)
-    with text.block(f"{dialect.kernel.format(items=ITEMS)} adjoint_ends(\n        {listed})"):
-        _emit_place(text, dialect, spec)
-        emit_pointers(text, dialect, arrays)
-        _emit_row(text, spec.down, "down", "i", "rows")
-        if spec.along is not None:
-            _emit_row(text, spec.along, "along", "j", "columns")
-        text("number sum = 0;")
-        for a in range(spec.sources[0]):
-            for b in range(spec.sources[1]):
-                _emit_terms(text, dialect, spec, form, a, b)
-        text(f"y[({dialect.long})i * y_row + j * {spec.channels} + c] = {store_expr(form, 'sum')};")
-    return Kernel("adjoint_ends", str(text) + "\n", ITEMS, arrays, tuple(integers))
+    with text.block(f"{dialect.kernel.format(items=ITEMS)} {name}(\n        {listed})"):
+        _emit_item(text, dialect, spec, names)
+        if spec.unrolled:
+            _emit_unrolled(text, spec, form)
+        else:
+            _emit_listed(text, spec, form)
+    return Kernel(name, str(text) + "\n", ITEMS, (*names, "y"), tuple(integers))
 
 
-def _emit_tables(
-    text: Text, dialect: Dialect, rows: BorderRows, sources: int, name: str, number: str
-) -> None:
+def _emit_tables(text: Text, dialect: Dialect, spec: EndsSpec, number: str) -> None:
     """Append the terms of all rows: where those of each source begin, their anchors, offsets and factors."""
-    begins, anchors, offsets, factors = [0], [], [], []
-    for row in rows.rows:
-        for source in range(sources):
-            for term in row:
-                if term.sequence == source:
-                    anchors.append(str(term.anchor))
-                    offsets.append(str(term.offset))
-                    factors.append(literal(term.factor, number))
-            begins.append(len(factors))
-
-    def table(kind: str, what: str, values: Sequence[str]) -> None:
-        text(f"{dialect.constant}{kind} {name}_{what}[] = {{{', '.join(values) or '0'}}};")
-
-    table("int", "begins", [str(begin) for begin in begins])
-    table("int", "anchors", anchors)
-    table("int", "offsets", offsets)
-    table(number, "factors", factors)
+    begins, terms = [0], []
+    for row in spec.rows.rows:
+        for source in range(spec.sources):
+            terms += [term for term in row if term.sequence == source]
+            begins.append(len(terms))
+    tables = {
+        "int begins": map(str, begins),
+        "int anchors": (str(term.anchor) for term in terms),
+        "int offsets": (str(term.offset) for term in terms),
+        f"{number} factors": (literal(term.factor, number) for term in terms),
+    }
+    for head, values in tables.items():
+        text(f"{dialect.constant}{head}[] = {{{', '.join(values) or '0'}}};")
     text("")
 
 
-def _emit_place(text: Text, dialect: Dialect, spec: BorderSpec) -> None:
-    """Append the plane, the row i, the place j and the channel c of the result."""
-    (top, bottom), (left, right), channels = spec.height, spec.width, spec.channels
+def _emit_item(text: Text, dialect: Dialect, spec: EndsSpec, names: Sequence[str]) -> None:
+    """Append the line, and the result in it, of a work item; pointers then begin at the line."""
+    count = "length" if spec.everywhere else str(spec.rows.left + spec.rows.right)
+    places = "1" if spec.unrolled else count
     long = dialect.long
     text(
-        f"const {long} number_of_result = ({long}){dialect.group} * {ITEMS} + {dialect.item};",
-        f"const int inner = max(0, rows - {top + bottom});",
-        f"const {long} ends = ({long}){top + bottom} * columns * {channels};",
-        f"const {long} each = ends + ({long})inner * {(left + right) * channels};",
-        f"const {long} plane = number_of_result / each;",
+        f"const {long} item = ({long}){dialect.group} * {ITEMS} + {dialect.item};",
+        f"const {long} each = ({long})rows * {places} * inner;",
+        f"const {long} plane = item / each;",
         "if (plane >= planes) return;",
-        f"{long} rest = number_of_result % each;",
-        "int i, j, c;",
+        f"const {long} rest = item % each;",
+        "const int k = (int)(rest % inner), line = (int)(rest / inner);",
+        f"const int number_of_place = line % {places}, row = line / {places};",
     )
-    with text.block("if (rest < ends)"):
-        text(
-            f"i = (int)(rest / (columns * {channels}));",
-            f"j = (int)(rest % (columns * {channels}));",
-            f"if (i >= {top}) i += rows - {top + bottom};",
-            f"c = j % {channels};",
-            f"j /= {channels};",
-        )
-    with text.block("else"):
-        wide = max(1, (left + right) * channels)
-        text(
-            "rest -= ends;",
-            f"i = {top} + (int)(rest / {wide});",
-            f"j = (int)(rest % {wide});",
-            f"c = j % {channels};",
-            f"j /= {channels};",
-            f"if (j >= {left}) j += columns - {left + right};",
-        )
-
-
-def _emit_row(text: Text, rows: BorderRows, name: str, place: str, length: str) -> None:
-    """Append the number of the row of terms of a result, and what its terms are counted from."""
-    far = f"{rows.left + rows.phases} + {place} - ({length} - {rows.right})"
-    near = f"{place} >= {length} - {rows.right} ? {far} : {rows.left} + {place} % {rows.phases}"
+    if dialect.wait_for_previous:
+        text(*dialect.wait_for_previous.split("\n"))
+    for name in names:
+        text(f"{name} += {name}_start + plane * {name}_plane + row * {name}_row + k;")
     text(
-        f"const int {name}_row = {place} < {rows.left} ? {place} : {near};",
-        f"const int {name}_centre = {place} / {rows.phases} * {rows.step};",
+        "y += y_start + plane * y_plane + (row < row_split ? row : row + row_gap) * y_row"
+        " + (k < inner_split ? k : k + inner_gap);"
     )
 
 
-def _emit_terms(text: Text, dialect: Dialect, spec: BorderSpec, form: KernelSpec, a: int, b: int) -> None:
-    """Append the sum of the terms that are read from one array."""
-    array = f"s{a}{b}"
+def _emit_unrolled(text: Text, spec: EndsSpec, form: KernelSpec) -> None:
+    """Append the results at both ends of a line, whose terms are read once."""
+    left, read = spec.rows.left, dict[tuple[int, int, int], str]()
+    ends = [*spec.rows.rows[:left], *spec.rows.rows[left + spec.rows.phases :]]
+    for row in ends:
+        for source, anchor, offset, _ in row:
+            if (source, anchor, offset) not in read:
+                value = read[source, anchor, offset] = f"v{len(read)}"
+                place = f"(lengths{source} + {offset})" if anchor == FROM_END else str(offset)
+                text(f"const number {value} = {load_expr(form, f's{source}[{place} * s{source}_place]')};")
+    for number, row in enumerate(ends):
+        terms = [f"{literal(term.factor, form.number)} * {read[term[:3]]}" for term in row]
+        place = f"{number} * y_place" if number < left else f"({number} + place_gap) * y_place"
+        text(f"y[{place}] = {store_expr(form, ' + '.join(terms) or '0')};")
 
-    def loop(name: str, source: int, sources: int, k: str) -> str:
-        first = f"{name}_begins[{sources} * {name}_row + {source}"
-        return f"for (int {k} = {first}]; {k} < {first} + 1]; ++{k})"
 
-    def place(name: str, k: str, extent: str) -> str:
-        anchor = f"{name}_anchors[{k}]"
-        base = f"({anchor} == {FROM_CENTRE} ? {name}_centre : {anchor} == {FROM_END} ? {extent} : 0)"
-        return f"{base} + {name}_offsets[{k}]"
-
-    with text.block(loop("down", a, spec.sources[0], "k")):
-        number = place("down", "k", f"source_rows{a}")
-        text(f"const {dialect.long} row = ({dialect.long})({number}) * {array}_row;")
-        if spec.along is None:
-            value = load_expr(form, f"{array}[row + j * {spec.channels} + c]")
-            text(f"sum += down_factors[k] * {value};")
-            return
-        text("number part = 0;")
-        with text.block(loop("along", b, spec.sources[1], "t")):
-            text(f"const int column = {place('along', 't', f'source_columns{b}')};")
-            value = load_expr(form, f"{array}[row + column * {spec.channels} + c]")
-            text(f"part += along_factors[t] * {value};")
-        text("sum += down_factors[k] * part;")
+def _emit_listed(text: Text, spec: EndsSpec, form: KernelSpec) -> None:
+    """Append one result: far from the ends by the terms of its phase, elsewhere as the tables list it."""
+    rows, phases = spec.rows, spec.rows.phases
+    text(
+        "number sum = 0;",
+        f"const int place = number_of_place < {rows.left} ? number_of_place : number_of_place + place_gap;",
+    )
+    if spec.everywhere:
+        text(f"const int centre = place / {phases} * {rows.step};")
+        for phase in range(phases):
+            test = f"place >= {rows.left} && place < length - {rows.right} && place % {phases} == {phase}"
+            with text.block(f"{'else ' if phase else ''}if ({test})"):
+                for source, _, offset, factor in rows.rows[rows.left + phase]:
+                    value = load_expr(form, f"s{source}[(centre + {offset}) * s{source}_place]")
+                    text(f"sum += {literal(factor, form.number)} * {value};")
+        head = "else"
+    else:
+        text("const int centre = 0;")
+        head = ""
+    with text.block(head):
+        far = f"{rows.left + phases} + place - (length - {rows.right})"
+        text(f"const int list = place < {rows.left} ? place : {far};")
+        for source in range(spec.sources):
+            first = f"begins[{spec.sources} * list + {source}"
+            with text.block(f"for (int t = {first}]; t < {first} + 1]; ++t)"):
+                base = (
+                    f"anchors[t] == {FROM_END} ? lengths{source} : anchors[t] == {FROM_CENTRE} ? centre : 0"
+                )
+                value = load_expr(form, f"s{source}[(({base}) + offsets[t]) * s{source}_place]")
+                text(f"sum += factors[t] * {value};")
+    text(f"y[place * y_place] = {store_expr(form, 'sum')};")
