@@ -23,6 +23,7 @@ LAYERS = (
     "plan",
     "dask",
     "functions",
+    "operators",
     "codecs",
     "fixedpoint",
     "color",
@@ -50,6 +51,7 @@ INNER_LAYERS = {
     "engines/gpu": (
         {"disk", "emit", "process"},
         {"launches", "memory", "parts"},
+        {"adjoints"},
         {"strategies"},
         {"builder"},
         {"transform"},

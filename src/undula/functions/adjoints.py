@@ -17,7 +17,7 @@ from ..wavelets import Wavelet
 __all__ = ["adjoint"]
 
 
-class _Transform(NamedTuple):
+class _AdjointKind(NamedTuple):
     """A transform that has an adjoint: its family, its number of axes (None for any), and its direction."""
 
     family: str
@@ -32,11 +32,11 @@ _NAMES = {
 }
 _SUFFIXES = {"": 1, "2": 2, "n": None}
 TRANSFORMS = {
-    name + suffix: _Transform(family, axes, back)
+    name + suffix: _AdjointKind(family, axes, bool(back))
     for family, pair in _NAMES.items()
     for back, name in enumerate(pair)
     for suffix, axes in _SUFFIXES.items()
-} | {"modwt": _Transform("modwt", 1, False), "imodwt": _Transform("modwt", 1, True)}
+} | {"modwt": _AdjointKind("modwt", 1, False), "imodwt": _AdjointKind("modwt", 1, True)}
 
 
 def adjoint(
@@ -117,7 +117,14 @@ def adjoint(
 
 
 def _of_inverse(
-    transform: _Transform, form: str, data: Any, wavelet: Any, mode: Any, level: Any, axes: Axes, backend: str
+    transform: _AdjointKind,
+    form: str,
+    data: Any,
+    wavelet: Any,
+    mode: Any,
+    level: Any,
+    axes: Axes,
+    backend: str,
 ) -> list[Any]:
     x = given_array(data)
     spec = _spec(transform, len(x.shape), wavelet, mode, axes)
@@ -129,7 +136,7 @@ def _of_inverse(
     return nested[::-1] if transform.family == "modwt" else nested
 
 
-def _spec(transform: _Transform, ndim: int, wavelet: Any, mode: Any, axes: Axes) -> TransformSpec:
+def _spec(transform: _AdjointKind, ndim: int, wavelet: Any, mode: Any, axes: Axes) -> TransformSpec:
     if transform.axes == 1:
         axes = one_axis(-1 if axes is None else axes)
     elif transform.axes == 2:

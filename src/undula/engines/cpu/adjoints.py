@@ -29,10 +29,10 @@ Shape = tuple[int, ...]
 FIRST_GRID, MAX_SOURCES = 8, 2  # where arrays begin among the words of a table, and how many are read
 Views = Sequence[ArrayView | None]
 Temporary = Callable[[Shape], ArrayView]
-Grids = dict[int, "_Grid"]  # sources by number; those that are zero are left out
+Grids = dict[int, "_LineGrid"]  # sources by number; those that are zero are left out
 
 
-class _Grid(NamedTuple):
+class _LineGrid(NamedTuple):
     """An array as kernels see it: where it is, and bytes between planes, rows and places."""
 
     buffer: int
@@ -41,7 +41,7 @@ class _Grid(NamedTuple):
     row: int
     place: int
 
-    def moved(self, offset: int) -> _Grid:
+    def moved(self, offset: int) -> _LineGrid:
         """Return the grid that begins so many bytes later."""
         return self._replace(offset=self.offset + offset)
 
@@ -127,7 +127,7 @@ class AdjointPass:
             if self.rows[0][k].changed
         ]
 
-    def _along(self, sources: Grids, targets: list[_Grid], temporary: Temporary) -> list[ExecutableStep]:
+    def _along(self, sources: Grids, targets: list[_LineGrid], temporary: Temporary) -> list[ExecutableStep]:
         """Return the steps for the ends of rows."""
         steps, size, columns = [], self.dtype.itemsize, len(self.sources[1])
         for sequence, rows in enumerate(self.rows[1]):
@@ -140,21 +140,21 @@ class AdjointPass:
                 if parts:
                     view = temporary((self.planes, count, sums.count, self.channels))
                     row = sums.count * self.place
-                    target = _Grid(view.buffer, view.offset * size, count * row, row, self.place)
+                    target = _LineGrid(view.buffer, view.offset * size, count * row, row, self.place)
                     placed = {k: grid._replace(place=self.place) for k, grid in parts.items()}
                     steps.append(self._step(sums, placed, target, count, self.channels))
                     ends[number] = target._replace(row=0, place=row)
             for other, length in enumerate(self.results[0]):
                 target = targets[len(self.rows[1]) * other + sequence]._replace(row=0)
-                whole = self._everywhere(0, other, length)
+                everywhere = self._everywhere(0, other, length)
                 far = (self.results[1][sequence] - rows.right) * self.place
                 for width, begin, place in ((rows.left, 0, 0), (rows.right, rows.left * self.place, far)):
                     moved = {k: grid.moved(begin) for k, grid in ends.items()}
                     line = width * self.channels
-                    steps.append(self._step(whole, moved, target.moved(place), 1, line))
+                    steps.append(self._step(everywhere, moved, target.moved(place), 1, line))
         return steps
 
-    def _down(self, sources: Grids, targets: list[_Grid], temporary: Temporary) -> list[ExecutableStep]:
+    def _down(self, sources: Grids, targets: list[_LineGrid], temporary: Temporary) -> list[ExecutableStep]:
         """Return the steps for the first and the last rows."""
         steps, size, columns = [], self.dtype.itemsize, len(self.sources[1])
         for sequence, rows in enumerate(self.rows[0]):
@@ -167,17 +167,17 @@ class AdjointPass:
                 if parts:
                     view = temporary((self.planes, sums.count, count, self.channels))
                     row = count * self.place
-                    target = _Grid(view.buffer, view.offset * size, sums.count * row, 0, row)
+                    target = _LineGrid(view.buffer, view.offset * size, sums.count * row, 0, row)
                     steps.append(self._step(sums, parts, target, 1, count * self.channels))
                     ends[number] = target._replace(row=row, place=self.place)
             for other, length in enumerate(self.results[1]):
                 target = targets[len(self.rows[1]) * sequence + other]
                 target = target._replace(row=target.place, place=self.place)
-                whole = self._everywhere(1, other, length)
+                everywhere = self._everywhere(1, other, length)
                 far = (self.results[0][sequence] - rows.right) * target.row
                 for height, first, begin in ((rows.left, 0, 0), (rows.right, rows.left, far)):
                     moved = {k: grid.moved(first * grid.row) for k, grid in ends.items()}
-                    steps.append(self._step(whole, moved, target.moved(begin), height, self.channels))
+                    steps.append(self._step(everywhere, moved, target.moved(begin), height, self.channels))
         return steps
 
     def _at_ends(self, axis: int, sequence: int, numbered: bool = True) -> _Sums:
@@ -198,15 +198,17 @@ class AdjointPass:
             self._sums[key] = _Sums(terms, self.dtype)
         return self._sums[key]
 
-    def _grid(self, view: ArrayView) -> _Grid:
+    def _grid(self, view: ArrayView) -> _LineGrid:
         """Return an array as planes of rows; the places of a row are those of the first axis."""
         strides = view.plane_strides(self.axis, self.axis + 1)
         if strides is None:
             raise UnfollowableStridesError(view.buffer)
         size = self.dtype.itemsize
-        return _Grid(view.buffer, view.offset * size, strides[0] * size, strides[1] * size, strides[1] * size)
+        return _LineGrid(
+            view.buffer, view.offset * size, strides[0] * size, strides[1] * size, strides[1] * size
+        )
 
-    def _step(self, sums: _Sums, sources: Grids, target: _Grid, rows: int, count: int) -> ExecutableStep:
+    def _step(self, sums: _Sums, sources: Grids, target: _LineGrid, rows: int, count: int) -> ExecutableStep:
         """Return the step that writes sums of lines of ``count`` numbers."""
 
         def calls(threads: int) -> list[KernelCall]:
@@ -221,7 +223,7 @@ def _call(
     planes: tuple[int, int],
     sums: _Sums,
     sources: Grids,
-    target: _Grid,
+    target: _LineGrid,
     rows: int,
     count: int,
 ) -> KernelCall:

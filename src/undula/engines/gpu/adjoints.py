@@ -21,7 +21,7 @@ __all__ = ["AdjointEnds"]
 NEVER = 2**31 - 1  # a place before which nothing is moved by a gap
 
 
-class _Grid(NamedTuple):
+class _DeviceGrid(NamedTuple):
     """An array as kernels see it: where it is, and elements between planes, rows and places."""
 
     buffer: int
@@ -31,7 +31,7 @@ class _Grid(NamedTuple):
     row: int
     place: int
 
-    def moved(self, row: int, place: int, start: int = 0) -> _Grid:
+    def moved(self, row: int, place: int, start: int = 0) -> _DeviceGrid:
         """Return the array with other strides."""
         return self._replace(row=row, place=place, start=self.start + start)
 
@@ -41,6 +41,9 @@ class _Gap(NamedTuple):
 
     split: int = NEVER
     size: int = 0
+
+
+NO_GAP = _Gap()
 
 
 class AdjointEnds:
@@ -88,7 +91,7 @@ class AdjointEnds:
                                          place_gap=gap)  # fmt: skip
         return launches
 
-    def _along(self, sources: list[_Grid], results: list[_Grid]) -> list[Launch]:
+    def _along(self, sources: list[_DeviceGrid], results: list[_DeviceGrid]) -> list[Launch]:
         """Return the launches for the ends of rows."""
         launches, columns = [], len(self.sources[1])
         for sequence, rows in enumerate(self.rows[1]):
@@ -100,7 +103,7 @@ class AdjointEnds:
                 read = [sources[columns * number + k] for k in range(columns)]
                 read = [grid.moved(grid.row, self.inner) for grid in read]
                 view = self.allocate((self.planes, length, count, self.inner), results[0].dtype)
-                target = _Grid(view.buffer, view.dtype, view.offset, length * row, row, self.inner)
+                target = _DeviceGrid(view.buffer, view.dtype, view.offset, length * row, row, self.inner)
                 launches += self._launch(1, sequence, False, read, target, length, self.inner)
                 parts.append(target.moved(0, row))
             gap = (self.results[1][sequence] - count) * self.inner
@@ -111,7 +114,7 @@ class AdjointEnds:
                 launches += self._launch(0, other, True, parts, target, 1, row, inner_gap=split)
         return launches
 
-    def _down(self, sources: list[_Grid], results: list[_Grid]) -> list[Launch]:
+    def _down(self, sources: list[_DeviceGrid], results: list[_DeviceGrid]) -> list[Launch]:
         """Return the launches for the first and the last rows."""
         launches, columns = [], len(self.sources[1])
         for sequence, rows in enumerate(self.rows[0]):
@@ -123,7 +126,7 @@ class AdjointEnds:
                 read = [grid.moved(0, grid.row) for grid in read]
                 row = length * self.inner
                 view = self.allocate((self.planes, count, length, self.inner), results[0].dtype)
-                target = _Grid(view.buffer, view.dtype, view.offset, count * row, 0, row)
+                target = _DeviceGrid(view.buffer, view.dtype, view.offset, count * row, 0, row)
                 launches += self._launch(0, sequence, False, read, target, 1, row)
                 parts.append(target.moved(row, self.inner))
             gap = self.results[0][sequence] - count
@@ -139,13 +142,13 @@ class AdjointEnds:
         axis: int,
         sequence: int,
         everywhere: bool,
-        sources: Sequence[_Grid],
-        target: _Grid,
+        sources: Sequence[_DeviceGrid],
+        target: _DeviceGrid,
         rows: int,
         inner: int,
-        row_gap: _Gap = _Gap(),
+        row_gap: _Gap = NO_GAP,
         place_gap: int = 0,
-        inner_gap: _Gap = _Gap(),
+        inner_gap: _Gap = NO_GAP,
     ) -> list[Launch]:
         """Return the launch that combines lines along an axis; none if there are no results."""
         listed, length = self.rows[axis][sequence], self.results[axis][sequence]
@@ -163,7 +166,7 @@ class AdjointEnds:
         return [Launch(kernel, groups, buffers, (*strides, *extents))]
 
 
-def _grid(view: ArrayView, strides: tuple[int, int]) -> _Grid:
+def _grid(view: ArrayView, strides: tuple[int, int]) -> _DeviceGrid:
     """Return an array as planes of rows; the places of a row are those of the first axis."""
     plane, row = strides
-    return _Grid(view.buffer, view.dtype, view.offset, plane, row, row)
+    return _DeviceGrid(view.buffer, view.dtype, view.offset, plane, row, row)
