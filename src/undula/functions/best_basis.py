@@ -23,7 +23,8 @@ import numpy as np
 
 from ..arrays import given_array, library_of, result_dtype
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from .packets import BaseNode, PacketRoot
+from .packet_nodes import BaseNode
+from .packets import PacketRoot
 
 __all__ = ["BASIS_COSTS", "best_basis"]
 

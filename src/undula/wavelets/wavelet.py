@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from dataclasses import fields
+from functools import cache, cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -71,19 +72,7 @@ class Wavelet:
                 raise ArgumentTypeError(f"name must be a string, got {name!r} ({type(name).__name__})")
             if not name:
                 raise ArgumentError("a wavelet needs a name, such as 'db2', or a filter_bank; got neither")
-            row = record(name)
-            facts: dict[str, object] = {
-                "name": row.name,
-                "family_name": row.family_name,
-                "short_family_name": row.family,
-                "number": row.number,
-                "symmetry": row.symmetry,
-                "orthogonal": row.orthogonal,
-                "biorthogonal": row.biorthogonal,
-                "vanishing_moments_psi": row.vanishing_moments_psi,
-                "vanishing_moments_phi": row.vanishing_moments_phi,
-                "bank": row.bank,
-            }
+            facts = _facts(name)
         else:
             bank = _checked_bank(filter_bank)
             facts = {"name": str(name), "family_name": "", "short_family_name": "", "number": 0}
@@ -317,6 +306,14 @@ def as_wavelet(given: object) -> Wavelet:
     if is_discrete(name) and np.array_equal(Wavelet(name).filter_bank, bank):
         return Wavelet(name)
     return Wavelet(name, filter_bank=bank)
+
+
+@cache
+def _facts(name: str) -> dict[str, Any]:
+    """Return the attributes of a built-in wavelet, with its hash, as numbers with roots take long to hash."""
+    row = record(name)
+    facts = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "family"}
+    return facts | {"short_family_name": row.family, "_hash": hash((row.name, row.bank))}
 
 
 def _phase(taps: Sequence[Number], parity: int) -> Laurent:
