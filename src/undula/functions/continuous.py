@@ -259,6 +259,7 @@ def icwt(
     axis: int = -1,
     *,
     precision: int = 12,
+    complex_signal: bool = False,
 ) -> Array:
     """Reconstruct a signal from its continuous wavelet transform.
 
@@ -274,12 +275,14 @@ def icwt(
         The axis of the signal that was transformed. The default is the last one.
     precision : int, optional
         As in the transform. The default is 12.
+    complex_signal : bool, default False
+        Whether the signal is complex, if the wavelet is; see the notes. With real wavelets, complex
+        coefficients tell that it is.
 
     Returns
     -------
     ndarray
-        The signal, without the frequencies that no scale covers; its mean is one of these. It is real, unless
-        complex coefficients belong to a real wavelet.
+        The signal, without the frequencies that no scale covers; its mean is one of these.
 
     Notes
     -----
@@ -306,8 +309,12 @@ def icwt(
 
     Inside means 100 samples or more from both ends, where a sine of 0.03 periods per sample was up to 0.6 %
     off. Other signals can be worse at the ends, where a chirp was 2.3 % off, and so are coefficients that
-    were changed. Signals are assumed to be real if the wavelet is complex; transform the real and imaginary
-    parts of others one by one.
+    were changed.
+
+    The coefficients of a complex wavelet do not tell whether the signal is real, which is assumed by default.
+    Of a complex signal only the frequencies that the wavelet sees come back: positive ones for ``cmor``,
+    ``shan`` and ``fbsp``, negative ones for ``cgau``. Those of the other sign are attenuated or lost; to have
+    both, transform the real and imaginary parts of the signal one by one.
 
     References
     ----------
@@ -345,7 +352,7 @@ def icwt(
         short = kernel.cropped(length)
         response[: short.before + 1] += weight * short.taps[short.origin :]
         response[size - short.origin :] += weight * short.taps[: short.origin]
-    gain, real = np.fft.fft(response), chosen.formula.conjugate or dtype.kind != "c"
+    gain, real = np.fft.fft(response), dtype.kind != "c" or (chosen.formula.conjugate and not complex_signal)
     signal = _deconvolved(np.tensordot(weights, lines, (0, 0)), gain, real)
     dtype = np.result_type(np.float32 if single else np.float64, np.float32 if real else np.complex64)
     return np.ascontiguousarray(np.moveaxis(signal.astype(dtype), -1, number))
@@ -404,8 +411,9 @@ def _scales(scales: ArrayLike) -> Array:
         raise ArgumentError(
             f"`scales` must be one line of numbers, got shape {array.shape} and dtype {array.dtype}"
         )
-    if not (np.isfinite(array).all() and (array > 0).all()):
-        raise ArgumentError(f"`scales` must only include positive values, got {array[~(array > 0)][:3]}")
+    usable = np.isfinite(array) & (array > 0)
+    if not usable.all():
+        raise ArgumentError(f"`scales` must only include positive values, got {array[~usable][:3].tolist()}")
     return array
 
 
