@@ -101,8 +101,11 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         np.exceptions.AxisError,
         r"\(0, 2\)",
     ),
-    "sum of nothing": (lambda: undula.imra([]), ValueError, "list"),
-    "sum of details": (lambda: undula.imran({"a": LINE}), ValueError, "dict"),  # type: ignore[arg-type]
+    "sum of nothing": (lambda: undula.imra([]), ValueError, "got none"),
+    "sum of details": (lambda: undula.imran({"a": LINE}), TypeError, "dict"),  # type: ignore[arg-type]
+    "sum of a string": (lambda: undula.imra("abc"), TypeError, "str"),  # type: ignore[arg-type]
+    "sum of other shapes": (lambda: undula.imra([LINE, LINE[:8]]), ValueError, r"\(8,\), \(16,\)"),
+    "sum of None": (lambda: undula.imran([None, {"d": LINE}]), TypeError, "got None"),
 }
 
 

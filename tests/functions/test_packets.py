@@ -381,6 +381,9 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "order": (lambda: undula.WaveletPacket(LINE, "haar").get_level(1, "f"), ValueError, "'f'"),
     "order of an image": (lambda: undula.WaveletPacket2D(IMAGE, "haar").get_level(1, "f"), ValueError, "'f'"),
     "level too deep": (lambda: undula.WaveletPacket(LINE, "haar").get_level(4), ValueError, "0 to 3, got 4"),
+    "level of another type": (lambda: undula.WaveletPacket(LINE, "haar").get_level("1"), TypeError, "'1'"),  # type: ignore[arg-type]
+    "maxlevel of another type": (lambda: undula.WaveletPacket(LINE, "haar", maxlevel=1.5), TypeError, "1.5"),  # type: ignore[arg-type]
+    "negative maxlevel": (lambda: undula.WaveletPacket(LINE, "haar", maxlevel=-1), ValueError, "got -1"),
     "negative level": (lambda: undula.WaveletPacketND(IMAGE, "haar").get_level(-1), ValueError, "got -1"),
     "no data": (lambda: undula.WaveletPacket(None, "haar").get_level(1), TypeError, "no data"),
     "empty subnodes": (reconstruct_nothing, ValueError, "no subnode of node ''"),

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import CHUNKED, given_array, library_of, numpy_array, result_dtype
 from ..engines.convolution import Convolution, LineKernel, convolve_on_device, fast_length
 from ..engines.memory import empty
-from ..errors import ArgumentError, UnknownAxisError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError, UnknownAxisError, UnknownNameError
 from ..lowering.axis_arguments import checked_axes
 from ..wavelets import ContinuousWavelet, Formula, Wavelet, any_wavelet
 
@@ -137,7 +137,7 @@ def scale2frequency(wavelet: Wavelet | ContinuousWavelet | str, scale: Any, prec
     >>> float(scale2frequency("morl", 2))
     0.40625
     """
-    return central_frequency(wavelet, precision=precision) / _numbers(scale)
+    return central_frequency(wavelet, precision=precision) / _numbers(scale, "scale")
 
 
 def frequency2scale(wavelet: Wavelet | ContinuousWavelet | str, freq: Any, precision: int = 8) -> Any:
@@ -161,11 +161,14 @@ def frequency2scale(wavelet: Wavelet | ContinuousWavelet | str, freq: Any, preci
     >>> float(frequency2scale("morl", 0.40625))
     2.0
     """
-    return central_frequency(wavelet, precision=precision) / _numbers(freq)
+    return central_frequency(wavelet, precision=precision) / _numbers(freq, "freq")
 
 
-def _numbers(values: Any) -> Any:
-    return np.asarray(values) if isinstance(values, (list, tuple)) else values
+def _numbers(values: Any, what: str) -> Any:
+    """Return numbers for arithmetic, also those of other libraries."""
+    if isinstance(values, (list, tuple, str, type(None))):
+        return numpy_array(values, what)  # type: ignore[arg-type]
+    return values
 
 
 def cwt(
@@ -238,6 +241,9 @@ def cwt(
     chosen, scale_line = _continuous(wavelet), _scales(scales)
     if method not in METHODS:
         raise UnknownNameError("method", method, METHODS)
+    period = _numbers(sampling_period, "sampling_period")
+    if np.ndim(period) or not period > 0:
+        raise ArgumentError(f"sampling_period must be one positive number, got {sampling_period!r}")
     dtype = result_dtype(np.dtype(library_of(x).dtype(x)))
     formula = chosen.formula
     result = np.result_type(dtype, np.complex64) if formula.conjugate else dtype
@@ -248,7 +254,7 @@ def cwt(
         coefs = library_of(data).restore(coefs, data)
     else:
         coefs = _on_device(x, number, _kernels(*key), result)
-    frequencies = np.atleast_1d(scale2frequency(chosen, scale_line, precision)) / sampling_period
+    frequencies = np.atleast_1d(scale2frequency(chosen, scale_line, precision)) / period
     return coefs, frequencies
 
 
@@ -418,8 +424,10 @@ def _scales(scales: ArrayLike) -> Array:
 
 
 def _precision(precision: object) -> int:
-    if not isinstance(precision, (int, np.integer)) or not 1 <= precision <= MAX_PRECISION:
-        raise ArgumentError(f"precision must be an integer from 1 to {MAX_PRECISION}, got {precision!r}")
+    if not isinstance(precision, (int, np.integer)):
+        raise ArgumentTypeError(f"precision must be an integer from 1 to {MAX_PRECISION}, got {precision!r}")
+    if not 1 <= precision <= MAX_PRECISION:
+        raise ArgumentError(f"precision must be an integer from 1 to {MAX_PRECISION}, got {precision}")
     return int(precision)
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import given_array, library_of
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import Axes, checked_axes
 from ..lowering.borders import check_mode
 from ..lowering.boundary_methods import has_boundary_method
@@ -360,9 +360,15 @@ def _sum(parts: Sequence[Any]) -> Array:
     """Return the sum of all arrays, however they are nested."""
     if isinstance(parts, np.ndarray) and parts.ndim > 1:
         parts = list(parts)  # Contributions of one shape are often stacked in one array.
-    if isinstance(parts, dict) or not isinstance(parts, Sequence) or not parts:
-        raise ArgumentError(f"a sequence of contributions is needed, got {type(parts).__name__}")
-    total: Array = reduce(add, _arrays(parts))
+    if isinstance(parts, (dict, str)) or not isinstance(parts, Sequence):
+        raise ArgumentTypeError(f"a sequence of contributions is needed, got {type(parts).__name__}")
+    arrays = [x if hasattr(x, "shape") else given_array(x, "a contribution") for x in _arrays(parts)]
+    if not arrays:
+        raise ArgumentError("a sequence of contributions is needed, got none")
+    shapes = {tuple(x.shape) for x in arrays}
+    if len(shapes) > 1:
+        raise ArgumentError(f"contributions must have the same shape, got {sorted(shapes)}")
+    total: Array = reduce(add, arrays)
     return total
 
 

@@ -468,9 +468,12 @@ class BaseNode(ABC):
                 batch = None
 
     def _checked_level(self, level: int) -> int:
-        if not 0 <= level <= self._depth:
-            raise ArgumentError(f"this tree has levels from 0 to {self.maxlevel}, got {level}")
-        return level
+        deepest = self._depth
+        if not isinstance(level, (int, np.integer)) or isinstance(level, bool):
+            raise ArgumentTypeError(f"level must be an integer from 0 to {deepest}, got {level!r}")
+        if not 0 <= level <= deepest:
+            raise ArgumentError(f"this tree has levels from 0 to {deepest}, got {level}")
+        return int(level)
 
 
 def _entry(path: str, data: Any = None, shape: tuple[int, ...] | None = None) -> Entry:

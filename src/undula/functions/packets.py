@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import Axes, checked_axes, one_axis, per_axis, two_axes
 from ..lowering.borders import check_mode
 from ..wavelets import Wavelet, as_wavelet
@@ -39,7 +39,12 @@ class PacketRoot(BaseNode):
             check_mode(name)
         self.data_size = shape = self._shape
         wavelet = wavelets if isinstance(wavelet, (list, tuple)) else wavelets[0]
-        if maxlevel is None and shape is not None:
+        if maxlevel is not None:
+            if not isinstance(maxlevel, (int, np.integer)) or isinstance(maxlevel, bool):
+                raise ArgumentTypeError(f"maxlevel must be an integer or None, got {maxlevel!r}")
+            if maxlevel < 0:
+                raise ArgumentError(f"maxlevel must be 0 or more, got {maxlevel}")
+        elif shape is not None:
             maxlevel = useful_levels(shape, wavelet, numbers)
         mode = tuple(mode) if isinstance(mode, list) else mode
         self._top.update(wavelet=wavelet, mode=mode, axes=axes, backend=backend, _maxlevel=maxlevel)

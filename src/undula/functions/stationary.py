@@ -302,12 +302,18 @@ def _band(band: Any, what: str) -> Any:
 def _keyed(form: str, coeffs: Sequence[Any]) -> list[Any] | None:
     """Return coefficients with one approximation, or with those of all levels, as keyed ones."""
     first = coeffs[0]
+    nested = isinstance(first, (tuple, list))
+    if nested and len(first) != 2 and any(hasattr(part, "shape") for part in first):
+        return None  # neither two parts nor an approximation
     if form == "wavedecn" and isinstance(first, Mapping):
-        key = "a" * max((len(name) for name in first if isinstance(name, str)), default=1)
+        lengths = {len(name) for name in first if isinstance(name, str)}
+        if len(lengths) > 1:
+            return None
+        key = "a" * max(lengths, default=1)
         levels = [_with_approximation(level, key) for level in coeffs]
-    elif form == "wavedec2" and isinstance(first, (tuple, list)) and len(first) == 2:
+    elif form == "wavedec2" and nested and len(first) == 2:
         levels = [_with_approximation(level, "aa") for level in coeffs]
-    elif form == "wavedec" and isinstance(first, (tuple, list)) and len(first) == 2 and np.ndim(first[0]):
+    elif form == "wavedec" and nested and len(first) == 2 and np.ndim(first[0]):
         levels = [_with_approximation(level, "a") for level in coeffs]
     else:
         return keyed_as(coeffs, form)

@@ -71,7 +71,9 @@ class Wavelet:
             if not isinstance(name, str):
                 raise ArgumentTypeError(f"name must be a string, got {name!r} ({type(name).__name__})")
             if not name:
-                raise ArgumentError("a wavelet needs a name, such as 'db2', or a filter_bank; got neither")
+                raise ArgumentTypeError(
+                    "a wavelet needs a name, such as 'db2', or a filter_bank; got neither"
+                )
             facts = _facts(name)
         else:
             bank = _checked_bank(filter_bank)
@@ -250,8 +252,10 @@ class Wavelet:
             ``(phi, psi, x)`` for an orthogonal wavelet, else ``(phi_d, psi_d, phi_r, psi_r, x)`` for
             decomposition (d) and reconstruction (r).
         """
-        if not isinstance(level, (int, np.integer)) or not 1 <= level <= 20:
-            raise ArgumentError(f"level must be an integer from 1 to 20, got {level!r}")
+        if not isinstance(level, (int, np.integer)):
+            raise ArgumentTypeError(f"level must be an integer from 1 to 20, got {level!r}")
+        if not 1 <= level <= 20:
+            raise ArgumentError(f"level must be an integer from 1 to 20, got {level}")
         step = 2**level
         # One sample before and one after the support, so that plots start and end at zero.
         length = max(step * (self.dec_len - 1) + self.orthogonal, (step - 1) * (self.dec_len - 1) + 3)
