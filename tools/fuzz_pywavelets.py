@@ -665,6 +665,11 @@ def _refused_if_empty(name: str, arguments: Arguments, ours: Outcome, theirs: Ou
     return name == "cwt" and isinstance(ours.error, ValueError) and 0 in np.shape(arguments[0][0])
 
 
+def _no_samples(name: str, arguments: Arguments, ours: Outcome, theirs: Outcome) -> bool:
+    inverse = name in ("idwt", "idwt2", "idwtn")
+    return inverse and "too short" in str(ours.error) and 0 in np.shape(theirs.result)
+
+
 ACCIDENTAL = (RuntimeError, KeyError, AttributeError, OverflowError, IndexError)
 DELIBERATE = (
     Deliberate("without any level, coefficients are floats as they are with levels", _no_level),
@@ -692,6 +697,7 @@ DELIBERATE = (
     Deliberate("an approximation that is one coefficient too long is cut", _cut_approximation),
     Deliberate("a number in place of a band is not taken for all of its coefficients", _number_as_band),
     Deliberate("a continuous transform needs samples", _refused_if_empty),
+    Deliberate("bands that are too short for any sample are refused along any axis", _no_samples),
     Deliberate("the default level of swt is smaller after a start_level", _default_level),
 )
 

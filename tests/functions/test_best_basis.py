@@ -106,7 +106,15 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "too deep": (lambda: undula.best_basis(PACKETS["line"](), level=4), "0 to 3, got 4"),
     "an array": (lambda: undula.best_basis(np.ones(8)), "got ndarray"),  # type: ignore[type-var]
     "a node": (lambda: undula.best_basis(PACKETS["line"]()["a"]), "got Node"),
-    "NaN": (lambda: undula.best_basis(undula.WaveletPacket([np.nan, 1.0], "haar"), "norm"), "NaN"),
+    "NaN": (lambda: undula.best_basis(undula.WaveletPacket([np.nan, 1.0], "haar"), "norm"), "nan"),
+    "NaN without a cost": (lambda: undula.best_basis(undula.WaveletPacket([np.nan, 1.0], "haar")), "nan"),
+    "NaN of a function": (lambda: undula.best_basis(PACKETS["line"](), lambda c: np.nan), "NaN"),
+    "a cost of another type": (lambda: undula.best_basis(PACKETS["line"](), lambda c: None), "got None"),  # type: ignore[arg-type,return-value]
+    "a word as threshold": (
+        lambda: undula.best_basis(PACKETS["line"](), "threshold", threshold="a"),  # type: ignore[arg-type]
+        "threshold='a'",
+    ),
+    "no data": (lambda: undula.best_basis(undula.WaveletPacket(None, "haar")), "no data"),
 }
 
 

@@ -245,6 +245,14 @@ def test_tensors_on_a_gpu() -> None:
         (lambda: undula.cwt(["a"], [1], "mexh"), TypeError, "numbers"),
         (lambda: undula.cwt(np.ones(32), [1], "db2"), ValueError, "'db2'.*continuous"),
         (lambda: undula.cwt(np.ones(32), [1], "mexh", precision=0), ValueError, "precision.*0"),
+        (lambda: undula.cwt(np.ones(32), [1], "mexh", precision="a"), TypeError, "precision.*'a'"),
+        (lambda: undula.cwt(np.ones(32), [1], "mexh", 0), ValueError, "sampling_period.*0"),
+        (lambda: undula.cwt(np.ones(32), [1], "mexh", "a"), TypeError, "sampling_period.*'a'"),
+        (lambda: undula.cwt(np.ones(32), [np.inf], "mexh"), ValueError, "inf"),
+        (lambda: undula.cwt(np.ones(32), [1], "foo"), ValueError, "'foo'.*cmor"),
+        (lambda: undula.scale2frequency("mexh", "a"), TypeError, "scale.*'a'"),
+        (lambda: undula.Wavelet("db2").wavefun("a"), TypeError, "'a'"),
+        (lambda: undula.ContinuousWavelet("mexh").wavefun(length="a"), TypeError, "'a'"),
         (lambda: undula.integrate_wavelet("mexh", 0), ValueError, "precision.*0"),
         (lambda: undula.central_frequency("mexh", 0), ValueError, "precision.*0"),
         (lambda: undula.icwt(np.ones((2, 32)), [1], "mexh"), ValueError, r"1 scales.*\(2, 32\)"),
@@ -328,3 +336,20 @@ def test_inverse_of_batches_and_complex_signals() -> None:
     coefs, _ = undula.cwt(x * (1 + 2j), scales, "morl", axis=0)
     again = undula.icwt(coefs, scales, "morl", axis=0)
     np.testing.assert_allclose(again, x * (1 + 2j), rtol=0, atol=4e-2)
+
+
+@pytest.mark.parametrize("wavelet", ["cmor1.5-1.0", "shan1.0-1.5", "fbsp2-1.0-1.0", "cgau5"])
+def test_inverse_of_complex_signals_by_complex_wavelets(wavelet: str) -> None:
+    """Frequencies of one sign come back, the others are attenuated."""
+    n = 1024
+    scales = undula.frequency2scale(wavelet, np.geomspace(0.01, 0.35, 42), 10)
+    spectrum = np.fft.fft(band_limited(n, 0.03, 0.2)) * (np.fft.fftfreq(n) > 0)
+    fading = np.exp(-(((np.arange(n) - n / 2) / (n / 6)) ** 4))
+    x = (3 - 1j) * np.fft.ifft(spectrum) * fading
+    seen, unseen = (x.conj(), x) if wavelet.startswith("cgau") else (x, x.conj())
+    again = undula.icwt(undula.cwt(seen, scales, wavelet)[0], scales, wavelet, complex_signal=True)
+    np.testing.assert_allclose(again, seen, rtol=0, atol=1e-3 * np.abs(x).max())
+    again = undula.icwt(undula.cwt(unseen, scales, wavelet)[0], scales, wavelet, complex_signal=True)
+    assert np.linalg.norm(again) < np.linalg.norm(x)
+    real, _ = undula.cwt(x.real, scales, wavelet)
+    assert undula.icwt(real, scales, wavelet).dtype == np.float64

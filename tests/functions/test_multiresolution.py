@@ -59,6 +59,19 @@ def test_dtypes(dtype: str) -> None:
         check(name, noise(*shape, dtype=dtype), "db3", mode="symmetric", **options)
 
 
+@pytest.mark.parametrize("length", [1, 7, 12, 45])
+@pytest.mark.parametrize("level", [None, 1, 3])
+def test_stationary_of_any_length(length: int, level: int | None) -> None:
+    """The analysis of a period is that by the MODWT, whatever its length."""
+    x = noise(length)
+    parts = undula.mra(x, "db3", level)
+    assert_same(undula.imra(parts), x, 10)
+    assert_same(parts, undula.modwt_mra(x, "db3", len(parts) - 1)[::-1], 10)
+    image = noise(length, 6)
+    assert_same(undula.imra2(undula.mra2(image, "db2", level)), image, 10)
+    assert_same(undula.imran(undula.mran(image, "db2", level)), image, 10)
+
+
 def test_default_levels() -> None:
     assert len(undula.mra(noise(64), "haar", transform="dwt")) == 7
     assert len(undula.mra(noise(64), "haar")) == 7
@@ -88,8 +101,11 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         np.exceptions.AxisError,
         r"\(0, 2\)",
     ),
-    "sum of nothing": (lambda: undula.imra([]), ValueError, "list"),
-    "sum of details": (lambda: undula.imran({"a": LINE}), ValueError, "dict"),  # type: ignore[arg-type]
+    "sum of nothing": (lambda: undula.imra([]), ValueError, "got none"),
+    "sum of details": (lambda: undula.imran({"a": LINE}), TypeError, "dict"),  # type: ignore[arg-type]
+    "sum of a string": (lambda: undula.imra("abc"), TypeError, "str"),  # type: ignore[arg-type]
+    "sum of other shapes": (lambda: undula.imra([LINE, LINE[:8]]), ValueError, r"\(8,\), \(16,\)"),
+    "sum of None": (lambda: undula.imran([None, {"d": LINE}]), TypeError, "got None"),
 }
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import undula
 from comparing import assert_same, noise
 from undula.engines.dispatch import engine_for
-from undula.functions import packets
+from undula.functions import packet_transforms
 
 pytestmark = pytest.mark.filterwarnings("ignore:Level value")
 
@@ -68,7 +68,7 @@ def test_a_level_is_one_transform(monkeypatch: pytest.MonkeyPatch) -> None:
         return run(self, back, tree, *rest)
 
     monkeypatch.setattr(engine, "run", counted)
-    monkeypatch.setattr(packets, "dwtn", None)
+    monkeypatch.setattr(packet_transforms, "dwtn", None)
     packet = undula.WaveletPacket(noise(64), "haar")
     assert len(packet.get_level(4)) == 16
     assert batches == [(1, 64), (2, 32), (4, 16), (8, 8)]
@@ -81,18 +81,19 @@ def test_access_is_lazy() -> None:
     packet: Any = undula.WaveletPacket2D(noise(16, 16), "haar")
     assert packet.a is packet.h is packet.v is packet.d is None
     node = packet["vh"]
-    assert packet.v is packet["v"]
-    assert node is packet.v.h
+    assert packet.v == packet["v"] != packet["h"]
+    assert node == packet.v.h
+    assert {node: 1}[packet["vh"]] == 1
     assert not packet.a.has_any_subnode
     assert packet.get_subnode("a").get_subnode("d", decompose=False) is None
     assert [leaf.path for leaf in packet.get_leaf_nodes()] == ["a", "h", "va", "vh", "vv", "vd", "d"]
     assert packet.get_level(2, decompose=False) == [packet["v"][part] for part in packet.PARTS]
     line = undula.WaveletPacket(noise(16), "haar")
     assert line.a is line.d is None
-    assert line["d"] is line.d
+    assert line["d"] == line.d
     volume = undula.WaveletPacketND(noise(8, 8), "haar")
     assert volume.PARTS == dict.fromkeys(["aa", "ad", "da", "dd"])
-    assert volume["ad"] is volume.PARTS["ad"]
+    assert volume["ad"] == volume.PARTS["ad"]
 
 
 @pytest.mark.parametrize("kind", ["WaveletPacket", "WaveletPacket2D"])
@@ -262,18 +263,55 @@ def test_copies(kind: str, duplicate: Callable[[Any], Any]) -> None:
     assert packet[last].data.any()
 
 
-def test_trees_are_released_without_the_collector() -> None:
+def test_nodes_keep_their_tree_which_is_released_without_the_collector() -> None:
     gc.disable()
     try:
         packet = undula.WaveletPacket(noise(64), "haar")
-        nodes = packet.get_level(3)
+        node = packet.get_level(3)[-1]
         alive = weakref.ref(packet)
         del packet
+        assert node.parent.parent.parent == alive()
+        assert node.parent["d"] == node
+        del node
         assert alive() is None
-        assert nodes[0].data.shape == (8,)
-        assert nodes[0].parent is None
     finally:
         gc.enable()
+
+
+def test_attributes_of_users_stay_with_a_node() -> None:
+    packet = undula.WaveletPacket(noise(16), "haar")
+    packet["ad"].cost = 3
+    assert packet["a"]["d"].cost == packet.get_level(2)[1].cost == 3
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_copies_of_nodes(duplicate: Callable[[Any], Any]) -> None:
+    packet = undula.WaveletPacket(noise(16), "haar")
+    packet["ad"].data[:] = 0
+    node = packet["a"]
+    other = duplicate(node)
+    assert other != node
+    assert (other.path, other.maxlevel, type(other)) == ("a", 4, type(node))
+    assert_same(other.reconstruct(), node.reconstruct())
+    other["a"] = np.ones(4)
+    assert (packet["aa"].data != 1).all()
+    if duplicate is not copy.copy:
+        assert other.parent["aa"].parent == other
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_reconstruction_by_levels_is_that_by_nodes(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees that are full are reconstructed by levels where nodes are small, the others node by node."""
+    shape, options = KINDS[kind]
+    packet = getattr(undula, kind)(noise(*shape), "db2", maxlevel=2, **options)
+    packet.get_level(2)
+    first, *_, last = packet.PARTS
+    packet[last + first].data = 2 * packet[last + first].data
+    del packet[first + first], packet[first + last]  # a part of the tree that is not full
+    results = [packet.reconstruct(update=False)]
+    monkeypatch.setattr(packet_transforms, "MAX_STACKED", 0)
+    results.append(packet.reconstruct(update=False))
+    assert_same(*results)
 
 
 def test_on_a_device(target: str) -> None:
@@ -343,6 +381,9 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "order": (lambda: undula.WaveletPacket(LINE, "haar").get_level(1, "f"), ValueError, "'f'"),
     "order of an image": (lambda: undula.WaveletPacket2D(IMAGE, "haar").get_level(1, "f"), ValueError, "'f'"),
     "level too deep": (lambda: undula.WaveletPacket(LINE, "haar").get_level(4), ValueError, "0 to 3, got 4"),
+    "level of another type": (lambda: undula.WaveletPacket(LINE, "haar").get_level("1"), TypeError, "'1'"),  # type: ignore[arg-type]
+    "maxlevel of another type": (lambda: undula.WaveletPacket(LINE, "haar", maxlevel=1.5), TypeError, "1.5"),  # type: ignore[arg-type]
+    "negative maxlevel": (lambda: undula.WaveletPacket(LINE, "haar", maxlevel=-1), ValueError, "got -1"),
     "negative level": (lambda: undula.WaveletPacketND(IMAGE, "haar").get_level(-1), ValueError, "got -1"),
     "no data": (lambda: undula.WaveletPacket(None, "haar").get_level(1), TypeError, "no data"),
     "empty subnodes": (reconstruct_nothing, ValueError, "no subnode of node ''"),

@@ -236,6 +236,14 @@ def test_stationary_plans(backend: str) -> None:
     assert "transform='swt'" in repr(other)
     assert plan.method == "filters"
     assert plan.cost.operations == 12 * 20 * 2 * 2 * 8
+    options: Any = {"level": 2, "norm": True, "start_level": 1}
+    further = undula.Plan((16,), "db3", transform="swt", backend=backend, **options)
+    line = noise(16)
+    assert_same(further.forward(line), undula.swt(line, "db3", trim_approx=True, **options))
+    assert_same(further.inverse(further.forward(line)), line, 10)
+    assert pickle.loads(pickle.dumps(further)) == further
+    assert further != undula.Plan((16,), "db3", level=2, transform="swt", backend=backend)
+    assert "norm=True, start_level=1" in repr(further)
     odd = undula.Plan((7,), "db3", level=2, mode="smooth", transform="swt", backend=backend)
     assert_same(odd.inverse(odd.forward(noise(7))), noise(7), 100)
 
@@ -243,5 +251,9 @@ def test_stationary_plans(backend: str) -> None:
 def test_stationary_plans_that_cannot_be() -> None:
     with pytest.raises(undula.ArgumentError, match="omit square"):
         undula.Plan((8, 8), "haar", transform="swt", square=True)
+    with pytest.raises(undula.ArgumentError, match="for transform='swt', got norm=True"):
+        undula.Plan((8, 8), "haar", norm=True)
+    with pytest.raises(undula.ArgumentError, match="from 0 to 40, got 41"):
+        undula.Plan((8, 8), "haar", transform="swt", start_level=41)
     with pytest.raises(undula.ArgumentError, match="transform 'lwt'"):
         undula.Plan((8, 8), "haar", transform="lwt")

@@ -135,7 +135,7 @@ def test_texts() -> None:
 
 
 def test_a_wavelet_without_a_name() -> None:
-    with pytest.raises(ValueError, match=r"needs a name.*or a filter_bank"):
+    with pytest.raises(TypeError, match=r"needs a name.*or a filter_bank"):
         undula.Wavelet()
 
 

@@ -72,7 +72,8 @@ def numpy_array(data: ArrayLike, what: str = "data") -> Array:
     if x.dtype.kind == "O":
         x = _numbers_of_objects(x)
     if x.dtype.kind not in "biufc":
-        raise ArgumentTypeError(f"{what} must be numbers, got dtype {x.dtype}")
+        got = f"dtype {x.dtype}" if x.ndim else repr(data)[:60]
+        raise ArgumentTypeError(f"{what} must be numbers, got {got}")
     return x
 
 

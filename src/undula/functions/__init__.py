@@ -39,11 +39,8 @@ from .discrete import (
 from .lifted import ilwt, ilwt2, ilwtn, lwt, lwt2, lwtn
 from .modwt import imodwt, modwt, modwt_mra
 from .multiresolution import imra, imra2, imran, mra, mra2, mran
+from .packet_nodes import BaseNode, Node, Node2D, NodeND
 from .packets import (
-    BaseNode,
-    Node,
-    Node2D,
-    NodeND,
     WaveletPacket,
     WaveletPacket2D,
     WaveletPacketND,

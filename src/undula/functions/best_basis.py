@@ -23,7 +23,8 @@ import numpy as np
 
 from ..arrays import given_array, library_of, result_dtype
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from .packets import BaseNode, PacketRoot
+from .packet_nodes import BaseNode
+from .packets import PacketRoot
 
 __all__ = ["BASIS_COSTS", "best_basis"]
 
@@ -109,6 +110,8 @@ def best_basis(
     tree = copy(packet)
     if tree.data is None:
         tree.reconstruct()
+    if tree.data is None:
+        raise ArgumentError("this tree has no data; pass samples, or assign coefficients to its nodes first")
     for part in tree.PARTS:
         if tree.get_subnode(part, False) is not None:
             del tree[part]
@@ -120,7 +123,13 @@ def best_basis(
 
 def _prune(node: BaseNode, price: Cost) -> float:
     """Remove subnodes that cost more than their node, from the bottom upwards, and return the least cost."""
-    cost = float(price(node.data))
+    value = price(node.data)
+    try:
+        cost = float(value)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(
+            f"the cost of a node must be a number, got {value!r:.60} for node {node.path!r}"
+        ) from None
     if math.isnan(cost):
         raise ArgumentError(f"the cost of node {node.path!r} is NaN; samples and costs must be finite")
     if not node.has_any_subnode:
@@ -143,19 +152,24 @@ def _cost(name: object, samples: Any, threshold: float | None, p: float) -> Cost
     """Return the cost of a name as a function of coefficients of these samples."""
     if name not in BASIS_COSTS:
         raise UnknownNameError("cost", name, BASIS_COSTS)
+    energy = float((_magnitudes(samples) ** 2).sum())
+    if not math.isfinite(energy):
+        raise ArgumentError(f"samples must be finite, and so must their energy, got an energy of {energy}")
     if name == "threshold":
-        if threshold is None or not threshold >= 0:
-            raise ArgumentError(f"cost 'threshold' needs a threshold of 0 or more, got threshold={threshold}")
+        if not isinstance(threshold, (int, float, np.number)) or not threshold >= 0:
+            raise ArgumentError(
+                f"cost 'threshold' needs a threshold of 0 or more, got threshold={threshold!r}"
+            )
         return lambda c: float((_magnitudes(c) > threshold).sum())
     if name == "norm":
-        if not 0 < p < 2:
-            raise ArgumentError(f"the exponent of cost 'norm' is between 0 and 2, got p={p}")
+        if not isinstance(p, (int, float, np.number)) or not 0 < p < 2:
+            raise ArgumentError(f"the exponent of cost 'norm' is between 0 and 2, got p={p!r}")
         return lambda c: float((_magnitudes(c) ** p).sum())
-    energy = float((_magnitudes(samples) ** 2).sum()) if name == "entropy" else 1.0
+    total = energy if name == "entropy" else 1.0
 
     def logarithmic(coefficients: Any) -> float:
         magnitudes = _magnitudes(coefficients)
-        shares = magnitudes[magnitudes > 0] ** 2 / energy
+        shares = magnitudes[magnitudes > 0] ** 2 / total
         logarithms = library_of(shares).namespace(shares).log(shares)
         return float(-(shares * logarithms).sum() if name == "entropy" else logarithms.sum())
 

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import CHUNKED, given_array, library_of, numpy_array, result_dtype
 from ..engines.convolution import Convolution, LineKernel, convolve_on_device, fast_length
 from ..engines.memory import empty
-from ..errors import ArgumentError, UnknownAxisError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError, UnknownAxisError, UnknownNameError
 from ..lowering.axis_arguments import checked_axes
 from ..wavelets import ContinuousWavelet, Formula, Wavelet, any_wavelet
 
@@ -137,7 +137,7 @@ def scale2frequency(wavelet: Wavelet | ContinuousWavelet | str, scale: Any, prec
     >>> float(scale2frequency("morl", 2))
     0.40625
     """
-    return central_frequency(wavelet, precision=precision) / _numbers(scale)
+    return central_frequency(wavelet, precision=precision) / _numbers(scale, "scale")
 
 
 def frequency2scale(wavelet: Wavelet | ContinuousWavelet | str, freq: Any, precision: int = 8) -> Any:
@@ -161,11 +161,14 @@ def frequency2scale(wavelet: Wavelet | ContinuousWavelet | str, freq: Any, preci
     >>> float(frequency2scale("morl", 0.40625))
     2.0
     """
-    return central_frequency(wavelet, precision=precision) / _numbers(freq)
+    return central_frequency(wavelet, precision=precision) / _numbers(freq, "freq")
 
 
-def _numbers(values: Any) -> Any:
-    return np.asarray(values) if isinstance(values, (list, tuple)) else values
+def _numbers(values: Any, what: str) -> Any:
+    """Return numbers for arithmetic, also those of other libraries."""
+    if isinstance(values, (list, tuple, str, type(None))):
+        return numpy_array(values, what)  # type: ignore[arg-type]
+    return values
 
 
 def cwt(
@@ -238,6 +241,9 @@ def cwt(
     chosen, scale_line = _continuous(wavelet), _scales(scales)
     if method not in METHODS:
         raise UnknownNameError("method", method, METHODS)
+    period = _numbers(sampling_period, "sampling_period")
+    if np.ndim(period) or not period > 0:
+        raise ArgumentError(f"sampling_period must be one positive number, got {sampling_period!r}")
     dtype = result_dtype(np.dtype(library_of(x).dtype(x)))
     formula = chosen.formula
     result = np.result_type(dtype, np.complex64) if formula.conjugate else dtype
@@ -248,7 +254,7 @@ def cwt(
         coefs = library_of(data).restore(coefs, data)
     else:
         coefs = _on_device(x, number, _kernels(*key), result)
-    frequencies = np.atleast_1d(scale2frequency(chosen, scale_line, precision)) / sampling_period
+    frequencies = np.atleast_1d(scale2frequency(chosen, scale_line, precision)) / period
     return coefs, frequencies
 
 
@@ -259,6 +265,7 @@ def icwt(
     axis: int = -1,
     *,
     precision: int = 12,
+    complex_signal: bool = False,
 ) -> Array:
     """Reconstruct a signal from its continuous wavelet transform.
 
@@ -274,12 +281,14 @@ def icwt(
         The axis of the signal that was transformed. The default is the last one.
     precision : int, optional
         As in the transform. The default is 12.
+    complex_signal : bool, default False
+        Whether the signal is complex, if the wavelet is; see the notes. With real wavelets, complex
+        coefficients tell that it is.
 
     Returns
     -------
     ndarray
-        The signal, without the frequencies that no scale covers; its mean is one of these. It is real, unless
-        complex coefficients belong to a real wavelet.
+        The signal, without the frequencies that no scale covers; its mean is one of these.
 
     Notes
     -----
@@ -306,8 +315,12 @@ def icwt(
 
     Inside means 100 samples or more from both ends, where a sine of 0.03 periods per sample was up to 0.6 %
     off. Other signals can be worse at the ends, where a chirp was 2.3 % off, and so are coefficients that
-    were changed. Signals are assumed to be real if the wavelet is complex; transform the real and imaginary
-    parts of others one by one.
+    were changed.
+
+    The coefficients of a complex wavelet do not tell whether the signal is real, which is assumed by default.
+    Of a complex signal only the frequencies that the wavelet sees come back: positive ones for ``cmor``,
+    ``shan`` and ``fbsp``, negative ones for ``cgau``. Those of the other sign are attenuated or lost; to have
+    both, transform the real and imaginary parts of the signal one by one.
 
     References
     ----------
@@ -345,7 +358,7 @@ def icwt(
         short = kernel.cropped(length)
         response[: short.before + 1] += weight * short.taps[short.origin :]
         response[size - short.origin :] += weight * short.taps[: short.origin]
-    gain, real = np.fft.fft(response), chosen.formula.conjugate or dtype.kind != "c"
+    gain, real = np.fft.fft(response), dtype.kind != "c" or (chosen.formula.conjugate and not complex_signal)
     signal = _deconvolved(np.tensordot(weights, lines, (0, 0)), gain, real)
     dtype = np.result_type(np.float32 if single else np.float64, np.float32 if real else np.complex64)
     return np.ascontiguousarray(np.moveaxis(signal.astype(dtype), -1, number))
@@ -404,14 +417,17 @@ def _scales(scales: ArrayLike) -> Array:
         raise ArgumentError(
             f"`scales` must be one line of numbers, got shape {array.shape} and dtype {array.dtype}"
         )
-    if not (np.isfinite(array).all() and (array > 0).all()):
-        raise ArgumentError(f"`scales` must only include positive values, got {array[~(array > 0)][:3]}")
+    usable = np.isfinite(array) & (array > 0)
+    if not usable.all():
+        raise ArgumentError(f"`scales` must only include positive values, got {array[~usable][:3].tolist()}")
     return array
 
 
 def _precision(precision: object) -> int:
-    if not isinstance(precision, (int, np.integer)) or not 1 <= precision <= MAX_PRECISION:
-        raise ArgumentError(f"precision must be an integer from 1 to {MAX_PRECISION}, got {precision!r}")
+    if not isinstance(precision, (int, np.integer)):
+        raise ArgumentTypeError(f"precision must be an integer from 1 to {MAX_PRECISION}, got {precision!r}")
+    if not 1 <= precision <= MAX_PRECISION:
+        raise ArgumentError(f"precision must be an integer from 1 to {MAX_PRECISION}, got {precision}")
     return int(precision)
 
 

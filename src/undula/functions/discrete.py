@@ -111,7 +111,7 @@ def _forward(
         raise ArgumentError(f"Input data must have samples along the transformed axes, got shape {x.shape}")
     if not spec.distinct:
         return form.from_bands(_along_repeated_axes(spec, data if spec.axes else x, out, backend))
-    _check_lengths(spec, x.shape, levels)
+    check_line_lengths(spec, x.shape, levels)
     if key is not None and compiled is None:
         compiled = _compiled_forward(form, spec, x, levels)
         if compiled is not None:
@@ -124,7 +124,7 @@ def _forward(
     return form.from_keyed(library_of(data).restore(coeffs, data))
 
 
-def _check_lengths(spec: TransformSpec, shape: tuple[int, ...], levels: int) -> None:
+def check_line_lengths(spec: TransformSpec, shape: tuple[int, ...], levels: int) -> None:
     """Raise an error if a line is too short for its mode, as PyWavelets does."""
     for axis, mode in zip(spec.axes, spec.modes, strict=True):
         shortest = BORDERS[mode].shortest

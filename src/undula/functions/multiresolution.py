@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import given_array, library_of
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import Axes, checked_axes
 from ..lowering.borders import check_mode
 from ..lowering.boundary_methods import has_boundary_method
@@ -55,7 +55,8 @@ def mra(
     wavelet : Wavelet or str
         The wavelet.
     level : int, optional
-        How often the approximation is decomposed. The default is that of the transform.
+        How often the approximation is decomposed. The default is as often as is useful; for the stationary
+        transform of lines of an even length, as often as this length is divisible by two, as in PyWavelets.
     axis : int, default -1
         Axis to transform.
     transform : {"swt", "dwt"}, default "swt"
@@ -73,7 +74,7 @@ def mra(
     See Also
     --------
     imra : The inverse.
-    modwt_mra : The analysis of lines of any length.
+    modwt_mra : The same for periods of any length, and for mirrored lines.
 
     Notes
     -----
@@ -98,7 +99,7 @@ def mra(
     if _is_stationary(transform, "", mode):
         from .stationary import iswt, swt
 
-        forward, inverse = swt, iswt
+        forward, inverse, level = swt, iswt, _stationary_level(data, axis, level)
     return _analysis(data, forward, inverse, transform, {"wavelet": wavelet, "axis": axis}, level, mode)
 
 
@@ -140,8 +141,7 @@ def mra2(
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis.
     level : int, optional
-        How often the approximation is decomposed. The default is as often as the transform allows for both
-        axes.
+        How often the approximation is decomposed. The default is that of :func:`mra` for both axes.
     axes : pair of int, default (-2, -1)
         Vertical and horizontal axis.
     transform : {"swt2", "dwt2"}, default "swt2"
@@ -216,8 +216,7 @@ def mran(
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis.
     level : int, optional
-        How often the approximation is decomposed. The default is as often as the transform allows for all
-        axes.
+        How often the approximation is decomposed. The default is that of :func:`mra` for all axes.
     axes : int or sequence of int, optional
         Axes to transform. The default is all axes.
     transform : {"swtn", "dwtn"}, default "swtn"
@@ -295,13 +294,14 @@ def _is_stationary(transform: object, suffix: str, mode: Any) -> bool:
     return transform == stationary
 
 
-def _stationary_level(data: ArrayLike, axes: Axes, level: int | None) -> int:
-    """Return the number of levels of a stationary transform of several axes."""
-    from .stationary import swt_max_level
+def _stationary_level(data: ArrayLike, axes: Axes, level: int | None) -> int | None:
+    """Return the number of levels of a stationary transform; None for as many as are useful.
 
+    By default it is that of PyWavelets, where every level halves the period, unless a length is odd.
+    """
     shape = given_array(data).shape
-    numbers = checked_axes(axes, len(shape))
-    return min(swt_max_level(shape[axis]) for axis in numbers) if level is None else level
+    lengths = [shape[axis] for axis in checked_axes(axes, len(shape))]
+    return level if level is not None else max(0, min((n & -n).bit_length() - 1 for n in lengths)) or None
 
 
 def _analysis(
@@ -315,8 +315,8 @@ def _analysis(
 ) -> list[Any]:
     """Return the contribution of each band, nested as the bands are."""
     if transform.startswith("swt"):
-        bands = forward(data, level=level, trim_approx=True, norm=True, **arguments)
-        return _contributions(bands, partial(inverse, norm=True, **arguments), data, False)
+        bands = forward(data, level=level, trim_approx=True, norm=True, mode=mode, **arguments)
+        return _contributions(bands, partial(inverse, norm=True, mode=mode, **arguments), data, False)
     bands = forward(data, level=level, mode=mode, **arguments)
     return _contributions(bands, partial(inverse, mode=mode, **arguments), data, True)
 
@@ -360,9 +360,15 @@ def _sum(parts: Sequence[Any]) -> Array:
     """Return the sum of all arrays, however they are nested."""
     if isinstance(parts, np.ndarray) and parts.ndim > 1:
         parts = list(parts)  # Contributions of one shape are often stacked in one array.
-    if isinstance(parts, dict) or not isinstance(parts, Sequence) or not parts:
-        raise ArgumentError(f"a sequence of contributions is needed, got {type(parts).__name__}")
-    total: Array = reduce(add, _arrays(parts))
+    if isinstance(parts, (dict, str)) or not isinstance(parts, Sequence):
+        raise ArgumentTypeError(f"a sequence of contributions is needed, got {type(parts).__name__}")
+    arrays = [x if hasattr(x, "shape") else given_array(x, "a contribution") for x in _arrays(parts)]
+    if not arrays:
+        raise ArgumentError("a sequence of contributions is needed, got none")
+    shapes = {tuple(x.shape) for x in arrays}
+    if len(shapes) > 1:
+        raise ArgumentError(f"contributions must have the same shape, got {sorted(shapes)}")
+    total: Array = reduce(add, arrays)
     return total
 
 

@@ -28,13 +28,14 @@ from ..errors import ArgumentError, ArgumentTypeError, MismatchedBandsError
 from ..lowering.axis_arguments import Axes, one_axis, two_axes
 from ..lowering.nesting import FORMS, TUPLE_KEYS, arrays_of, from_keys, keyed_as, keyed_bands
 from ..lowering.spec import (
+    MAX_STATIONARY_LEVEL,
     NO_COEFFICIENTS,
     BandTree,
     TransformSpec,
     check_extension,
     exact_types,
     is_exact_key,
-    undecimated_spec,
+    stationary_spec,
 )
 from ..wavelets import Wavelet
 
@@ -46,7 +47,7 @@ Names = Wavelet | str | Sequence[Any]
 Mode = str | int | None
 Modes = str | int | Sequence[Any] | None
 
-MAX_STATIONARY_LEVEL = 40  # Distances of taps stay far below the largest integer.
+PERIODIC = "periodization"  # the mode of PyWavelets
 
 
 def swt_max_level(input_len: int) -> int:
@@ -82,13 +83,6 @@ def swt_max_level(input_len: int) -> int:
     return level
 
 
-def _spec(ndim: int, wavelet: Names, mode: Modes, axes: Any, start_level: int, norm: bool) -> TransformSpec:
-    return undecimated_spec(
-        ndim, wavelet, "periodization" if mode is None else mode, axes, 1 << start_level,
-        1 / math.sqrt(2) if norm else 1.0,
-    )  # fmt: skip
-
-
 def _warn_of_energy(form: str, spec: TransformSpec) -> None:
     subject = "the wavelet is" if form == "wavedec" else "the wavelets used are"
     names = ", ".join(dict.fromkeys(wavelet.name for wavelet in spec.wavelets))
@@ -103,9 +97,8 @@ def _checked_levels(
     shape: tuple[int, ...], spec: TransformSpec, level: Any, start_level: Any, limited: bool
 ) -> int:
     """Return the number of levels, or raise an error if lines are too short or do not have such a period."""
-    for name, value in (("level", level), ("start_level", start_level)):
-        if value is not None and (not isinstance(value, (int, np.integer)) or isinstance(value, bool)):
-            raise ArgumentTypeError(f"{name} must be an integer, got {value!r}")
+    if level is not None and (not isinstance(level, (int, np.integer)) or isinstance(level, bool)):
+        raise ArgumentTypeError(f"level must be an integer, got {level!r}")
     lengths = [shape[axis] for axis in spec.axes]
     if min(lengths) < 1 and level != 0:
         raise ArgumentError(f"Input data must have samples along the transformed axes, got shape {shape}")
@@ -196,11 +189,7 @@ def _forward(
     ndim = len(x.shape)
     if ndim < 1:
         raise ArgumentError(f"{FORMS[form].expected}, got a single number")
-    if not isinstance(start_level, (int, np.integer)) or isinstance(start_level, bool):
-        raise ArgumentTypeError(f"start_level must be an integer, got {start_level!r}")
-    if not 0 <= start_level <= MAX_STATIONARY_LEVEL:
-        raise ArgumentError(f"start_level must be from 0 to {MAX_STATIONARY_LEVEL}, got {start_level}")
-    spec = _spec(ndim, wavelet, mode, axes, int(start_level), norm)
+    spec = stationary_spec(ndim, wavelet, PERIODIC if mode is None else mode, axes, start_level, norm)
     silent = not norm or all(wavelet.orthogonal for wavelet in spec.wavelets)
     if not silent:
         _warn_of_energy(form, spec)
@@ -290,7 +279,7 @@ def _inverse(
     ndim = len(given[0].shape)
     if form == "wavedecn" and axes is None and len(arrays) > 1 and arrays[1]:
         axes = tuple(range(-len(next(iter(arrays[1]))), 0))
-    spec = _spec(ndim, wavelet, mode, axes, start_level, norm)
+    spec = stationary_spec(ndim, wavelet, PERIODIC if mode is None else mode, axes, start_level, norm)
     for number, details in enumerate(arrays[1:], 1):
         if not set(details) <= set(spec.keys[1:]):
             raise ArgumentError(
@@ -313,12 +302,18 @@ def _band(band: Any, what: str) -> Any:
 def _keyed(form: str, coeffs: Sequence[Any]) -> list[Any] | None:
     """Return coefficients with one approximation, or with those of all levels, as keyed ones."""
     first = coeffs[0]
+    nested = isinstance(first, (tuple, list))
+    if nested and len(first) != 2 and any(hasattr(part, "shape") for part in first):
+        return None  # neither two parts nor an approximation
     if form == "wavedecn" and isinstance(first, Mapping):
-        key = "a" * max((len(name) for name in first if isinstance(name, str)), default=1)
+        lengths = {len(name) for name in first if isinstance(name, str)}
+        if len(lengths) > 1:
+            return None
+        key = "a" * max(lengths, default=1)
         levels = [_with_approximation(level, key) for level in coeffs]
-    elif form == "wavedec2" and isinstance(first, (tuple, list)) and len(first) == 2:
+    elif form == "wavedec2" and nested and len(first) == 2:
         levels = [_with_approximation(level, "aa") for level in coeffs]
-    elif form == "wavedec" and isinstance(first, (tuple, list)) and len(first) == 2 and np.ndim(first[0]):
+    elif form == "wavedec" and nested and len(first) == 2 and np.ndim(first[0]):
         levels = [_with_approximation(level, "a") for level in coeffs]
     else:
         return keyed_as(coeffs, form)

@@ -33,6 +33,7 @@ from .nesting import band_keys, keyed_bands
 
 __all__ = [
     "MAX_LEVEL",
+    "MAX_STATIONARY_LEVEL",
     "BandTree",
     "LevelOperators",
     "Operators",
@@ -42,12 +43,14 @@ __all__ = [
     "checked_level",
     "exact_types",
     "is_exact_key",
+    "stationary_spec",
     "transform_spec",
     "undecimated_spec",
 ]
 
 Shape = tuple[int, ...]
 MAX_LEVEL = 64  # No array is large enough for more levels.
+MAX_STATIONARY_LEVEL = 40  # Distances of taps stay far below the largest integer.
 MAX_ADDED_COEFFICIENTS = 2**24  # at both ends of a line, by a stationary transform
 NO_COEFFICIENTS = "At least one coefficient parameter must be specified."
 
@@ -227,6 +230,18 @@ def undecimated_spec(
     """Return an undecimated transform; the arguments are those of :func:`transform_spec` and of the class."""
     spec = transform_spec(ndim, wavelet, mode, axes)
     return replace(spec, family="swt", dilation=dilation, gain=gain, causal=causal)
+
+
+def stationary_spec(
+    ndim: int, wavelet: Any, mode: Any, axes: Axes, start_level: Any, norm: bool
+) -> TransformSpec:
+    """Return a stationary transform from a level on, whose filters are divided by √2 if ``norm``."""
+    if not isinstance(start_level, (int, np.integer)) or isinstance(start_level, bool):
+        raise ArgumentTypeError(f"start_level must be an integer, got {start_level!r}")
+    if not 0 <= start_level <= MAX_STATIONARY_LEVEL:
+        raise ArgumentError(f"start_level must be from 0 to {MAX_STATIONARY_LEVEL}, got {start_level}")
+    gain = 1 / math.sqrt(2) if norm else 1.0
+    return undecimated_spec(ndim, wavelet, mode, axes, 1 << int(start_level), gain)
 
 
 # Values of these types mean the same wherever they are equal.

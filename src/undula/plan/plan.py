@@ -37,8 +37,8 @@ from ..lowering.spec import (
     LevelOperators,
     check_extension,
     checked_level,
+    stationary_spec,
     transform_spec,
-    undecimated_spec,
 )
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet
@@ -72,7 +72,12 @@ class Plan:
         Axes to transform. The default is all axes.
     transform : {"dwt", "swt"}, default "dwt"
         The DWT, or the stationary transform of lines of any length; see :func:`undula.swtn`. Its
-        coefficients have one approximation, as with ``trim_approx=True``.
+        coefficients have one approximation, as with ``trim_approx=True``: those of the other levels would
+        have to be written as well.
+    norm : bool, default False
+        Whether a stationary transform divides its filters by √2; see :func:`undula.swtn`.
+    start_level : int, default 0
+        How many levels of a stationary transform were computed before.
     dtype : dtype, default float64
         Dtype of the arrays. On the CPU results are float32, float64, complex64 or complex128; on a device
         float16 stays, and integers of 8 and 16 bits become float32.
@@ -122,6 +127,8 @@ class Plan:
         mode: str | int | Sequence[Any] | None = None,
         axes: Axes = None,
         transform: str = "dwt",
+        norm: bool = False,
+        start_level: int = 0,
         dtype: DTypeLike = np.float64,
         backend: str = "auto",
         strategy: str = "auto",
@@ -142,8 +149,15 @@ class Plan:
         stationary = transform == "swt"
         if mode is None:
             mode = "periodization" if stationary else "symmetric"
-        make_spec = undecimated_spec if stationary else transform_spec
-        self.spec = make_spec(len(self.shape), wavelet, mode, axes)
+        if stationary:
+            self.spec = stationary_spec(len(self.shape), wavelet, mode, axes, start_level, norm)
+        elif norm or start_level:
+            raise ArgumentError(
+                f"norm and start_level are for transform='swt', got norm={norm!r} and"
+                f" start_level={start_level!r} for transform={transform!r}"
+            )
+        else:
+            self.spec = transform_spec(len(self.shape), wavelet, mode, axes)
         self.axes = self.spec.axes
         if stationary and square:
             raise ArgumentError("a stationary transform takes any shape; omit square")
@@ -476,6 +490,8 @@ class Plan:
             ("mode", self.spec.modes),
             ("axes", self.axes),
             ("transform", self.spec.family),
+            ("norm", self.spec.gain != 1),
+            ("start_level", self.spec.dilation.bit_length() - 1),
             ("dtype", self.source_dtype),
             ("backend", self.device_name),
             ("strategy", self.options.strategy),
@@ -505,6 +521,8 @@ class Plan:
         mode = repr(next(iter(modes))) if len(modes) == 1 else str(self.spec.modes)
         words = [f"{self.shape}, {wavelet}", f"level={self.level}", f"mode={mode}", f"axes={self.axes}"]
         words += [f"transform={self.spec.family!r}"] * (self.spec.family != "dwt")
+        words += ["norm=True"] * (self.spec.gain != 1)
+        words += [f"start_level={self.spec.dilation.bit_length() - 1}"] * (self.spec.dilation != 1)
         words += [f"dtype={str(self.dtype)!r}", f"backend={self.backend!r}"]
         if self.on_device:
             words += [f"strategy={self.options.strategy!r}", f"method={self._method!r}"]

@@ -19,7 +19,7 @@ from numpy.polynomial.hermite import hermval
 from numpy.typing import DTypeLike, NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from .table import FAMILIES, continuous_names, is_discrete
+from .table import FAMILIES, continuous_names, families, is_discrete, wavelist
 from .wavelet import Wavelet
 
 __all__ = ["ContinuousWavelet", "DiscreteContinuousWavelet", "Formula", "any_wavelet"]
@@ -283,11 +283,15 @@ class ContinuousWavelet:
             The samples, real or complex, and their places from :attr:`lower_bound` to :attr:`upper_bound`.
         """
         if length is None:
-            if not isinstance(level, (int, float, np.number)) or not 0 <= level <= MAX_LEVEL:
+            if not isinstance(level, (int, float, np.number)):
+                raise ArgumentTypeError(f"level must be a number from 0 to {MAX_LEVEL}, got {level!r}")
+            if not 0 <= level <= MAX_LEVEL:
                 raise ArgumentError(f"level must be a number from 0 to {MAX_LEVEL}, got {level!r}")
             length = int(2**level)
-        elif not isinstance(length, (int, np.integer)) or length < 1:
-            raise ArgumentError(f"length must be a positive integer, got {length!r}")
+        elif not isinstance(length, (int, np.integer)):
+            raise ArgumentTypeError(f"length must be a positive integer, got {length!r}")
+        elif length < 1:
+            raise ArgumentError(f"length must be a positive integer, got {length}")
         return self.formula.sample(int(length))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -389,6 +393,11 @@ def DiscreteContinuousWavelet(  # noqa: N802 (the name in PyWavelets, where it i
     >>> DiscreteContinuousWavelet("db2"), DiscreteContinuousWavelet("mexh")
     (Wavelet('db2'), ContinuousWavelet('mexh'))
     """
-    if filter_bank is None and isinstance(name, str) and name[:4].lower() in _FAMILIES:
-        return ContinuousWavelet(name)
+    if filter_bank is None and isinstance(name, str) and name:
+        lowered = name.lower().strip()
+        if lowered[:4] in _FAMILIES:
+            return ContinuousWavelet(name)
+        if not is_discrete(lowered):
+            hint = f"families: {', '.join(families())}; undula.wavelist() lists all names"
+            raise UnknownNameError("wavelet", name, wavelist(), hint)
     return Wavelet(name, filter_bank)

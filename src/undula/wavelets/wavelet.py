@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from dataclasses import fields
+from functools import cache, cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -70,20 +71,10 @@ class Wavelet:
             if not isinstance(name, str):
                 raise ArgumentTypeError(f"name must be a string, got {name!r} ({type(name).__name__})")
             if not name:
-                raise ArgumentError("a wavelet needs a name, such as 'db2', or a filter_bank; got neither")
-            row = record(name)
-            facts: dict[str, object] = {
-                "name": row.name,
-                "family_name": row.family_name,
-                "short_family_name": row.family,
-                "number": row.number,
-                "symmetry": row.symmetry,
-                "orthogonal": row.orthogonal,
-                "biorthogonal": row.biorthogonal,
-                "vanishing_moments_psi": row.vanishing_moments_psi,
-                "vanishing_moments_phi": row.vanishing_moments_phi,
-                "bank": row.bank,
-            }
+                raise ArgumentTypeError(
+                    "a wavelet needs a name, such as 'db2', or a filter_bank; got neither"
+                )
+            facts = _facts(name)
         else:
             bank = _checked_bank(filter_bank)
             facts = {"name": str(name), "family_name": "", "short_family_name": "", "number": 0}
@@ -283,8 +274,10 @@ class Wavelet:
             ``(phi, psi, x)`` for an orthogonal wavelet, else ``(phi_d, psi_d, phi_r, psi_r, x)`` for
             decomposition (d) and reconstruction (r).
         """
-        if not isinstance(level, (int, np.integer)) or not 1 <= level <= 20:
-            raise ArgumentError(f"level must be an integer from 1 to 20, got {level!r}")
+        if not isinstance(level, (int, np.integer)):
+            raise ArgumentTypeError(f"level must be an integer from 1 to 20, got {level!r}")
+        if not 1 <= level <= 20:
+            raise ArgumentError(f"level must be an integer from 1 to 20, got {level}")
         step = 2**level
         # One sample before and one after the support, so that plots start and end at zero.
         length = max(step * (self.dec_len - 1) + self.orthogonal, (step - 1) * (self.dec_len - 1) + 3)
@@ -339,6 +332,14 @@ def as_wavelet(given: object) -> Wavelet:
     if is_discrete(name) and np.array_equal(Wavelet(name).filter_bank, bank):
         return Wavelet(name)
     return Wavelet(name, filter_bank=bank)
+
+
+@cache
+def _facts(name: str) -> dict[str, Any]:
+    """Return the attributes of a built-in wavelet, with its hash, as numbers with roots take long to hash."""
+    row = record(name)
+    facts = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "family"}
+    return facts | {"short_family_name": row.family, "_hash": hash((row.name, row.bank))}
 
 
 def _phase(taps: Sequence[Number], parity: int) -> Laurent:
