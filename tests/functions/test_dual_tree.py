@@ -163,6 +163,20 @@ def test_tensors() -> None:
     torch.testing.assert_close(undula.idtcwt2(coeffs), x)
 
 
+def test_arrays_of_opencl() -> None:
+    """Arrays of any strides, complex ones too."""
+    cl = pytest.importorskip("pyopencl")
+    arrays = pytest.importorskip("pyopencl.array")
+    queue = cl.CommandQueue(cl.create_some_context(interactive=False))
+    x = noise(16, 12, 2)
+    low, details = undula.dtcwt2(arrays.to_device(queue, x), level=1, axes=(0, 1))
+    expected = undula.dtcwt2(x, level=1, axes=(0, 1))
+    np.testing.assert_allclose(details.get(), expected[1], atol=1e-12)
+    turned = [low.transpose((1, 0, 2)), details.transpose((0, 2, 1, 3))]
+    back = undula.idtcwtn(turned, axes=(1, 0))
+    np.testing.assert_allclose(back.get(), x.transpose(1, 0, 2), atol=1e-12)
+
+
 # --- properties -----------------------------------------------------------------------------------
 
 

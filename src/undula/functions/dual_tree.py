@@ -345,7 +345,7 @@ def _forward(
     results = _forward_program(tree, engine).run({"x": x})
     names = ["lowpass", *(f"level{k}" for k in range(levels, 0, -1))]
     bands: list[Array] = library_of(data).restore([results[name] for name in names], data)
-    return [_in_order(band, tree, bool(k)) for k, band in enumerate(bands)]
+    return bands
 
 
 def _inverse(coeffs: Any, wavelet: Name, axes: Axes, shape: Any, first: Name, backend: str) -> Array:
@@ -379,7 +379,8 @@ def _inverse(coeffs: Any, wavelet: Name, axes: Axes, shape: Any, first: Name, ba
     }
     result = _inverse_program(tree, frozenset(names) - frozenset(arrays), engine).run(inputs)["x"]
     example = next(band for band in coeffs if band is not None)
-    return _in_order(library_of(example).restore(result, example), tree, False)
+    samples: Array = library_of(example).restore(result, example)
+    return samples
 
 
 @lru_cache(maxsize=64)
@@ -408,16 +409,6 @@ def _real_array(data: Any, what: str) -> Any:
             f"{what} must be real, got {library_of(x).dtype(x)}; transform its real and its imaginary part"
         )
     return x
-
-
-def _in_order(band: Array, tree: DualTree, has_directions: bool) -> Array:
-    """Return a result with its axes in the order of the samples."""
-    lead = len(tree.directions) if has_directions else 0
-    places = (*range(lead), *(lead + tree.order.index(axis) for axis in range(len(tree.shape))))
-    if places == tuple(range(len(places))):
-        return band
-    ordered: Array = library_of(band).transpose(band, places)
-    return ordered
 
 
 # --- arguments ------------------------------------------------------------------------------------

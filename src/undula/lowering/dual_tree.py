@@ -31,7 +31,7 @@ from itertools import product
 from operator import add
 from typing import Any
 
-from ..arrays import ArrayView, contiguous
+from ..arrays import ArrayView
 from ..wavelets import Wavelet
 from .expressions import Constant, Expression
 from .graph import Graph, Pointwise, Transform
@@ -151,8 +151,7 @@ class DualTree:
     def forward(self) -> Graph:
         """Return the graph from samples ``x`` to ``lowpass``, ``level1``, ``level2`` and so on.
 
-        Results have the axes that are not transformed before those that are. The first axis of a level has
-        its orientations.
+        The first axis of a level has its orientations.
         """
         graph = Graph()
         low = self._mirrored(self._lines(symbolic_input(graph, "x", self.shape, self.dtype)))
@@ -164,32 +163,28 @@ class DualTree:
             graph.phase = "filter"
             low, *levels = tree.by_key(bands)
             details += levels[::-1]
-        target = graph.add_output("lowpass", (*self.outer, *self.lowpass_lengths), self.dtype)
-        target = self._as_items(target, self.lowpass_lengths)
+        target = self._ordered(self._output(graph, "lowpass", self.lowpass_lengths))
         scale = 2 ** (-self.ndim / 2)
-        views = tuple(_part(target, _index(slice(t, None, 2) for t in trees)) for trees in self.trees)
-        values = tuple(_weighted_sum([(scale, symbolic(graph, _tree_part(low, t)))]) for t in self.trees)
-        graph.append(Pointwise(views, values))
+        views = tuple(_part(target, [..., *(slice(t, None, 2) for t in trees)]) for trees in self.trees)
+        parts = [self._tree_samples(graph, low, trees) for trees in self.trees]
+        graph.append(Pointwise(views, tuple(_weighted_sum([(scale, part)]) for part in parts)))
         for level, by_key in enumerate(details, 1):
             self._write_details(graph, level, by_key)
         return graph
 
     def _write_details(self, graph: Graph, level: int, bands: dict[str, ArrayView]) -> None:
         """Compute the complex bands of a level from the trees."""
-        lengths = self.band_lengths(level)
-        shape = (*self.directions, *self.outer, *lengths)
-        pairs = graph.add_output(f"level{level}", shape, COMPLEX[self.dtype]).as_pairs()
+        pairs = self._output(graph, f"level{level}", self.band_lengths(level), self.directions).as_pairs()
         views, values = [], []
         for number, (key, signs) in enumerate(orientations(self.ndim)):
-            items = self._as_items(_part(pairs, self._direction(number)), (*lengths, 2))
             for odd in (0, 1):
                 terms = [
-                    (sign * 2 ** (0.5 - self.ndim), symbolic(graph, _tree_part(bands[key], trees)))
+                    (sign * 2 ** (0.5 - self.ndim), self._tree_samples(graph, bands[key], trees))
                     for trees in self.trees
                     for is_odd, sign in [_unit(trees, signs, key)]
                     if is_odd == odd
                 ]
-                views.append(_part(items, [..., odd]))
+                views.append(self._ordered(_part(pairs, [*self._direction(number), ..., odd])))
                 values.append(_weighted_sum(terms))
         graph.append(Pointwise(tuple(views), tuple(values)))
 
@@ -223,11 +218,10 @@ class DualTree:
             graph.phase = "inverse"
             graph.append(Transform(tree, True, low, tuple(bands)))
             graph.phase = "filter"
-        cut = _index(slice(n) for n in self.lengths)
-        parts = [symbolic(graph, _tree_part(low, trees))[cut] for trees in self.trees]
+        cut = (..., *(slice(n) for n in self.lengths))
+        parts = [self._tree_samples(graph, low, trees)[cut] for trees in self.trees]
         mean = _weighted_sum([(2.0**-self.ndim, part) for part in parts])
-        view = graph.add_output("x", (*self.outer, *self.lengths), self.dtype)
-        graph.append(Pointwise((self._as_items(view, self.lengths),), (mean,)))
+        graph.append(Pointwise((self._ordered(self._output(graph, "x", self.lengths)),), (mean,)))
         return graph
 
     def _inputs(self, graph: Graph, missing: frozenset[str]) -> dict[str, SymbolicArray]:
@@ -238,14 +232,12 @@ class DualTree:
         for name, (lengths, is_detail) in shapes.items():
             if name in missing:
                 continue
-            shape = list(self.shape)
-            for axis, n in zip(self.axes, lengths, strict=True):
-                shape[axis] = n
+            shape = self._band_shape(lengths)
             if is_detail:
                 view = graph.add_input(name, (*self.directions, *shape), COMPLEX[self.dtype])
                 inputs[name] = symbolic(graph, view.as_pairs())
             else:
-                inputs[name] = symbolic_input(graph, name, tuple(shape), self.dtype)
+                inputs[name] = symbolic_input(graph, name, shape, self.dtype)
         return inputs
 
     def _read_details(
@@ -278,10 +270,25 @@ class DualTree:
         ordered = xp.permute_dims(x, self.order)
         return xp.reshape(ordered, (math.prod(self.outer), *ordered.shape[len(self.outer) :]))
 
-    def _as_items(self, view: ArrayView, lengths: Shape) -> ArrayView:
-        """Return a contiguous result with one axis in place of those that are not transformed."""
-        shape = (math.prod(self.outer), *lengths)
-        return view._replace(shape=shape, strides=contiguous(shape))
+    def _band_shape(self, lengths: Shape) -> Shape:
+        """Return the shape of the samples with other lengths along the axes that are transformed."""
+        along = dict(zip(self.axes, lengths, strict=True))
+        return tuple(along.get(axis, n) for axis, n in enumerate(self.shape))
+
+    def _output(self, graph: Graph, name: str, lengths: Shape, directions: Shape = ()) -> ArrayView:
+        """Add an output; details are complex."""
+        dtype = COMPLEX[self.dtype] if name.startswith("level") else self.dtype
+        return graph.add_output(name, (*directions, *self._band_shape(lengths)), dtype)
+
+    def _ordered(self, view: ArrayView) -> ArrayView:
+        """Return a view with the axes that are transformed last."""
+        shape, strides = (tuple(part[axis] for axis in self.order) for part in (view.shape, view.strides))
+        return view._replace(shape=shape, strides=strides)
+
+    def _tree_samples(self, graph: Graph, band: ArrayView, trees: Trees) -> SymbolicArray:
+        """Return the coefficients of a tree, with all axes that are not transformed in place of items."""
+        part = symbolic(graph, _tree_part(band, trees))
+        return xp.reshape(part, (*self.outer, *part.shape[1:]))
 
     def _mirrored(self, x: SymbolicArray) -> ArrayView:
         """Return an array followed by its mirror image along each axis; its last samples fill the gap."""
