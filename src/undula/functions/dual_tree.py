@@ -181,12 +181,12 @@ def dtcwt(
 
     Examples
     --------
-    >>> x = np.cos(0.5 * np.arange(64))
+    >>> x = np.cos(1.1 * np.arange(64))
     >>> lowpass, coarse, fine = dtcwt(x, level=2)
     >>> len(lowpass), len(coarse), len(fine)
     (32, 16, 32)
 
-    The magnitude of a wave is the same everywhere, as that of real wavelets is not:
+    The magnitudes of the coefficients of a wave are equal, as those of real wavelets are not:
 
     >>> bool(np.ptp(abs(coarse[4:-4])) < 0.02 * abs(coarse[8]))
     True
