@@ -123,6 +123,68 @@ def boundary_chart(path: Path, wavelet: str = "db4", length: int = 40) -> None:
     plt.close(figure)
 
 
+def direction_chart(path: Path, level: int = 4, size: int = 128) -> None:
+    """Draw the wavelets of the six directions of images, and the real wavelets of the DWT."""
+    shape, band = (size, size), size >> level
+    figure, axes = plt.subplots(3, 6, figsize=(12.4, 6.6), layout="constrained")
+    for axis in axes.flat:
+        axis.set_axis_off()
+    for row, (unit, label) in enumerate(((1, "real part"), (1j, "imaginary part"))):
+        for number in range(6):
+            coeffs: list[Any] = [None] * (level + 1)
+            coeffs[1] = np.zeros((6, band, band), complex)
+            coeffs[1][number, band // 2, band // 2] = unit
+            coeffs[level] = np.zeros((6, size // 2, size // 2), complex)
+            title = f"{15 + 30 * number}°, {label}"
+            _draw_wavelet(axes[row, number], undula.idtcwt2(coeffs, shape=shape), title)
+    for number, (label, key) in enumerate(
+        (("horizontal edges", "da"), ("vertical edges", "ad"), ("diagonals", "dd"))
+    ):
+        keyed = undula.wavedecn(np.zeros(shape), "bior4.4", "periodization", level)
+        keyed[1][key][band // 2, band // 2] = 1
+        wave = undula.waverecn(keyed, "bior4.4", "periodization")
+        _draw_wavelet(axes[2, 2 * number], wave, f"DWT, {label}")
+    figure.savefig(path, dpi=110, facecolor=PAPER)
+    plt.close(figure)
+
+
+def _draw_wavelet(axis: Any, wave: Array, title: str) -> None:
+    peak = np.abs(wave).max()
+    axis.imshow(wave, cmap="RdBu_r", vmin=-peak, vmax=peak)
+    axis.set_title(title, fontsize=9, color=INK, loc="left")
+
+
+def shift_chart(path: Path, length: int = 256, level: int = 4, shifts: int = 16) -> None:
+    """Plot what one level contributes to steps at several places, and the energy of that level."""
+    figure, axes = plt.subplots(1, 3, figsize=(12.4, 4.2), layout="constrained")
+    energies: dict[str, list[float]] = {"dual tree": [], "DWT": []}
+    for shift in range(shifts):
+        x = (np.arange(length) >= length // 2 - shifts // 2 + shift).astype(float)
+        dual = [None if k > 1 else band for k, band in enumerate(undula.dtcwt(x, level=level))]
+        real = undula.wavedec(x, "qshift14", "symmetric", level)
+        energies["dual tree"].append(float(np.sum(np.abs(dual[1]) ** 2)))
+        energies["DWT"].append(float(np.sum(real[1] ** 2)))
+        dual[0], dual[-1] = None, np.zeros(length // 2, complex)
+        real = [band if k == 1 else np.zeros_like(band) for k, band in enumerate(real)]
+        lines = undula.idtcwt(dual), undula.waverec(real, "qshift14", "symmetric")[:length]
+        for axis, line in zip(axes, lines, strict=False):
+            axis.plot(line - 0.25 * shift, color=ACCENT, lw=0.9)
+    for axis, name in zip(axes, energies, strict=False):
+        axis.set_title(f"level {level} of shifted steps: {name}", fontsize=10, color=INK, loc="left")
+        axis.set_yticks([])
+        axis.set_xlim(length // 4, 3 * length // 4)
+    for color, (name, values) in zip((ACCENT, MUTED), energies.items(), strict=True):
+        axes[2].plot(np.array(values) / np.mean(values), color=color, label=name, marker="o", ms=3)
+    axes[2].set_title("energy of that level, relative to its mean", fontsize=10, color=INK, loc="left")
+    axes[2].set_xlabel("shift, in samples", fontsize=9)
+    axes[2].set_ylim(0)
+    axes[2].legend(frameon=False)
+    for axis in axes:
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=110, facecolor=PAPER)
+    plt.close(figure)
+
+
 def scheme_chart(path: Path, wavelets: Sequence[str] = ("cdf53", "cdf97", "dd137")) -> None:
     """Draw the operations of the ten schemes as bars, labelled with their barriers."""
     names = list(reversed(undula.SCHEMES))

@@ -24,6 +24,7 @@ NAMES = (
     "why",
     "gallery",
     "continuous",
+    "dual-tree",
     "model",
     "mathematics",
     "packets",

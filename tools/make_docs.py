@@ -877,6 +877,8 @@ def write_pictures() -> None:
     names = "haar db2 db8 sym4 coif2 rbio4.4 bior3.5 dmey cdf53 cdf97 dd137 burt57".split()
     pictures.wavelet_gallery(names, images / "wavelets.png")
     pictures.boundary_chart(images / "boundaries.png")
+    pictures.direction_chart(images / "directions.png")
+    pictures.shift_chart(images / "shifts.png")
     benchmark = load("gpu")
     pictures.strategy_chart(benchmark["strategies"], benchmark["machine"], images / "gpu.png")
     pictures.filter_gallery(images)

@@ -24,6 +24,27 @@ from undula.algebra import ROOT2, Laurent, PolyphaseMatrix, Surd
 from undula.liftings import Lifting
 from undula.wavelets import Wavelet
 
+# Low-pass filters for dual trees, from tools/design_qshift.py.
+QSHIFT = (
+    (
+        0.007663030089563779, 0.035119515012220145, -0.09115606875104365, 0.0024793435227699243,
+        0.5598460516533285, 0.775155326389102, 0.25193233763379913, -0.11026853859117994,
+        -0.02117856943910019, 0.004621134853635357,
+    ),
+    (
+        -0.0036812258938672747, -0.004368602993630534, 0.014640849922416545, 0.021019723021323086,
+        -0.10059479688398355, 0.007854446393033033, 0.5663089830565093, 0.7628075147767265,
+        0.2674521647205903, -0.1136149088896285, -0.03386996860474891, 0.03075489804429166,
+        -0.0031492251303688193, 0.002653710834432418,
+    ),
+    (
+        0.0016054532966225093, 0.0008089500550355234, -0.002416433096561555, -0.005690474534087656,
+        0.02739309017359206, 0.017918198788022536, -0.1148832967420863, 0.02009675622277715,
+        0.5653703104544283, 0.7567078180867683, 0.2762579258178579, -0.11273458182970122,
+        -0.04784148618406314, 0.04040385750704986, 0.0009663401746936271, -0.009104064716462943,
+        0.000654877292064213, -0.001299678392853986,
+    ),
+)  # fmt: skip
 TABLE = Path(__file__).parents[1] / "src/undula/wavelets/table.json"
 
 
@@ -119,6 +140,12 @@ def additional_wavelets() -> Iterator[tuple[str, str, str, int, Wavelet]]:
     high = [taps[3], -taps[2], taps[1], -taps[0]]
     bank = (taps[::-1], high[::-1], taps, high)
     yield "d4", "d", "Daubechies D4", 4, Wavelet("d4", filter_bank=bank)
+
+    for taps in QSHIFT:
+        number = len(taps)
+        high = [(-1) ** (k + 1) * tap for k, tap in enumerate(reversed(taps))]
+        bank = (list(taps), high, list(taps[::-1]), high[::-1])
+        yield f"qshift{number}", "qshift", "Q-shift", number, Wavelet("", filter_bank=bank)
 
 
 def from_undula() -> Iterator[tuple[str, dict[str, Any]]]:

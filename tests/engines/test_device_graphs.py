@@ -22,6 +22,7 @@ from undula.filters.pipeline import ImageRecipe, Pipeline
 from undula.filters.planes import ImageLayout
 from undula.filters.stages import Blur, Gain, Shrink, Unsharp
 from undula.filters.transforms import PipelineTransform
+from undula.lowering.dual_tree import DualTree
 from undula.lowering.expressions import WINDOW, Load
 from undula.lowering.graph import Graph, Stencil
 from undula.lowering.symbolic import SymbolicArray, materialize, reduced, symbolic_input, symbolic_output, xp
@@ -385,6 +386,9 @@ def test_kernels_compile_for_cuda(dtype: str) -> None:
     if dtype == "float32" or THOROUGH:  # The others differ in the type of numbers alone.
         graphs.append(PIPELINES[2].graph(planes_recipe((2, 64, 48), dtype, mask=True)))
         graphs.append(PIPELINES[0].graph(planes_recipe((1, 9, 10, 8), dtype)))
+        wavelets = undula.Wavelet("cdf97"), undula.Wavelet("qshift14")
+        dual_tree = DualTree((2, 13, 18), (1, 2), 2, *wavelets, dtype)
+        graphs += [dual_tree.forward(), dual_tree.inverse(frozenset({"lowpass"}))]
     kernels = {launch.kernel.source: launch.kernel for graph in graphs for launch in launches(graph)}
     transforms = ("tiled", "sliding", "copy")
     for kernel in kernels.values():

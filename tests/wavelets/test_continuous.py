@@ -167,4 +167,4 @@ def test_lists_are_in_the_order_of_pywavelets() -> None:
     assert undula.wavelist(["morl", "haar"], kind="discrete") == ["haar"]
     for short in (True, False):
         assert undula.families(short)[:14] == pywt.families(short)
-    assert len(undula.families()) == len(undula.families(short=False)) == 18
+    assert len(undula.families()) == len(undula.families(short=False)) == 19

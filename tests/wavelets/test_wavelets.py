@@ -15,7 +15,7 @@ import undula
 from undula.algebra import ROOT2, Laurent, PolyphaseMatrix
 
 THEIRS = pywt.wavelist(kind="discrete")
-OURS = ["cdf53", "cdf97", "dd137", "burt57", "d4"]
+OURS = ["cdf53", "cdf97", "dd137", "burt57", "d4", "qshift10", "qshift14", "qshift18"]
 TOOL = Path(__file__).parents[2] / "tools" / "make_table.py"
 
 

@@ -36,6 +36,7 @@ from .discrete import (
     waverec2,
     waverecn,
 )
+from .dual_tree import dtcwt, dtcwt2, dtcwtn, idtcwt, idtcwt2, idtcwtn
 from .lifted import ilwt, ilwt2, ilwtn, lwt, lwt2, lwtn
 from .modwt import imodwt, modwt, modwt_mra
 from .multiresolution import imra, imra2, imran, mra, mra2, mran
@@ -69,6 +70,9 @@ __all__ = [
     "collect_rows",
     "cwt",
     "downcoef",
+    "dtcwt",
+    "dtcwt2",
+    "dtcwtn",
     "dwt",
     "dwt2",
     "dwt_coeff_len",
@@ -79,6 +83,9 @@ __all__ = [
     "fswavedecn",
     "fswaverecn",
     "icwt",
+    "idtcwt",
+    "idtcwt2",
+    "idtcwtn",
     "idwt",
     "idwt2",
     "idwtn",

@@ -159,7 +159,7 @@ def rewritten(expression: Expression, replace: Callable[[Load], Expression]) -> 
 
 def strided(buffer: np.ndarray[Any, Any], view: ArrayView) -> np.ndarray[Any, Any]:
     """Return the array of a view in a buffer of NumPy."""
-    elements = buffer.reshape(-1)[view.offset :]
+    elements = buffer.reshape(-1).view(view.dtype)[view.offset :]  # Complex numbers may be read as pairs.
     return np.lib.stride_tricks.as_strided(elements, view.shape, view.byte_strides)
 
 

@@ -21,8 +21,6 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-import numpy as np
-
 from ..arrays import ArrayView
 from .expressions import Constant, Expression, Load, WindowSum, loads
 from .spec import BandTree
@@ -410,7 +408,8 @@ class Graph:
             raise ValueError(f"no buffer {view.buffer!r}; the graph has {', '.join(self.buffers)}")
         low = view.offset + sum(min(0, s * (n - 1)) for n, s in zip(view.shape, view.strides, strict=True))
         high = view.offset + sum(max(0, s * (n - 1)) for n, s in zip(view.shape, view.strides, strict=True))
-        if view.dtype != buffer.dtype or low < 0 or high >= max(1, int(np.prod(buffer.shape))):
+        whole = buffer.view.as_pairs()  # Nodes read and write the parts of complex numbers.
+        if view.dtype != whole.dtype or low < 0 or high >= max(1, math.prod(whole.shape)):
             raise ValueError(f"a view of shape {view.shape} and {view.dtype} exceeds {buffer}")
 
     def __str__(self) -> str:

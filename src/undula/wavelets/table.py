@@ -48,6 +48,7 @@ FAMILIES = {
     "dd": "Deslauriers-Dubuc",
     "burt": "Burt",
     "d": "Daubechies D4",
+    "qshift": "Q-shift",
 }
 CONTINUOUS = ("gaus", "mexh", "morl", "cgau", "shan", "fbsp", "cmor")
 Bank = tuple[tuple[Number, ...], tuple[Number, ...], tuple[Number, ...], tuple[Number, ...]]

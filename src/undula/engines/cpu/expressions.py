@@ -41,6 +41,7 @@ FIRST_EXTRA = 11
 MAX_WORDS = CALL_BYTES // 8 - 1
 MAX_BOX_RADIUS = 4  # Wider windows are summed as those of other weights.
 MAX_UNROLLED_RADIUS = 8
+MAX_LITERAL_STEPS = 2  # Strides up to so many samples are written into kernels.
 MAX_ROWS_AT_ONCE = 6  # More arrays in one loop are not vectorized: too many of them could overlap.
 LOADABLE = {
     "float32",
@@ -269,7 +270,6 @@ class KernelText:
         self._count = 0
         self.doubled = 0  # rows of memory for coarser levels
         self.places: list[int] = []
-        self._target_row = "i2"
         for o in nest.operands:
             self.places.append(first)
             first += 9 if o.finer else 5
@@ -294,8 +294,23 @@ class KernelText:
 
     def target(self, row: str = "i2") -> list[str]:
         """Return the lines by which the row of the result is found."""
-        number, self._target_row = len(self.nest.operands) - 1, row
-        return [f"out = reals({self.address(number, row)}, {self.like(number)})"]
+        number = len(self.nest.operands) - 1
+        return [
+            f"out_start = {self.address(number, row)}",
+            f"out = reals(out_start, {self.like(number)})",
+        ]
+
+    def step(self, number: int) -> str:
+        """Return the stride of an operand along a row; LLVM makes vectors of small ones that it knows."""
+        o, at = self.nest.operands[number], self.places[number]
+        if abs(o.strides[3]) <= MAX_LITERAL_STEPS * o.view.itemsize:
+            return str(o.strides[3])
+        key = "step", number
+        if key not in self._shared:
+            name = self.name()
+            self.lines[0].append(f"{name} = w[{at + 4}]")
+            self._shared[key] = name, 0
+        return self._shared[key][0]
 
     def store(self, value: str) -> str:
         """Return the line that stores a value at place j of the result."""
@@ -304,8 +319,7 @@ class KernelText:
         stride = self.nest.operands[number].strides[3]
         place = "out[j]"
         if stride not in (0, result.itemsize):  # Numba would count a negative index from the end.
-            step = f"j * w[{self.places[number] + 4}]"
-            place = f"reals({self.address(number, self._target_row)} + {step}, {self.like(number)})[0]"
+            place = f"reals(out_start + j * {self.step(number)}, {self.like(number)})[0]"
         if result.dtype == "bool":
             return f"{place} = 1 if {value} else 0"
         return f"{place} = np.{result.dtype}({value})"
@@ -330,7 +344,7 @@ class KernelText:
             return table[key]
 
         def load(number: int) -> tuple[str, int]:
-            o, at = self.nest.operands[number], self.places[number]
+            o = self.nest.operands[number]
             is_bool, real = o.view.dtype == "bool", o.view.dtype == self.nest.dtype
             convert = "{} != 0" if is_bool else "{}" if real else f"np.{self.nest.dtype}({{}})"
             if o.finer:
@@ -343,7 +357,8 @@ class KernelText:
                 source = f"reals({self.address(number, row)}, {self.like(number)})[0]"
                 return keep(number, level, lambda name: f"{name} = {convert.format(source)}")
             if not o.is_row:
-                source = f"reals({self.address(number, row)} + j * w[{at + 4}], {self.like(number)})[0]"
+                start, _ = keep((number, "row"), 2, lambda name: f"{name} = {self.address(number, row)}")
+                source = f"reals({start} + j * {self.step(number)}, {self.like(number)})[0]"
                 return keep((number, "sample"), 3, lambda name: f"{name} = {convert.format(source)}")
             pointer, _ = keep(
                 number, 2, lambda name: f"{name} = reals({self.address(number, row)}, {self.like(number)})"

@@ -187,7 +187,7 @@ class _GraphLowering:
                     last[self.mirrored[view.buffer].source.buffer] = number
         for name, view in self.layouts.items():
             self._place(graph.buffers[name])
-            self._copy(view, self.resolve(graph.buffers[name].view))
+            self._copy(view.as_pairs(), self.resolve(graph.buffers[name].view.as_pairs()))
         self.phases += [graph.phases[0]] * len(self.launches) if graph.phases else []
         for number, (node, phase) in enumerate(zip(graph.nodes, graph.phases, strict=True)):
             for view in node.writes:
