@@ -127,13 +127,13 @@ def _of_inverse(
     backend: str,
 ) -> list[Any]:
     x = given_array(data)
-    spec = _spec(transform, len(x.shape), wavelet, mode, axes)
-    if transform.family == "lwt" and level is None:
+    spec = _spec(kind, len(x.shape), wavelet, mode, axes)
+    if kind.family == "lwt" and level is None:
         level = deepest_lwt(spec, x.shape)
     levels = checked_level(x.shape, spec.wavelets, spec.axes, level)
     coeffs = decompose(engine_for([x], backend), spec.adjoint(), x, levels)
     nested = from_keys(library_of(data).restore(coeffs, data), form)
-    return nested[::-1] if transform.family == "modwt" else nested
+    return nested[::-1] if kind.family == "modwt" else nested
 
 
 def _spec(transform: _AdjointKind, ndim: int, wavelet: Any, mode: Any, axes: Axes) -> TransformSpec:
