@@ -1,16 +1,18 @@
 """Transforms and filters of Dask arrays on processes of this machine, compared with those in memory.
 
     python benchmarks/chunked.py                  wavedec2 of 16384² in chunks of 2048², five levels
-    python benchmarks/chunked.py --scaling        also weak scaling: the same number of chunks for each worker
     python benchmarks/chunked.py --denoise        also the throughput of denoise with a given sigma
+    python benchmarks/chunked.py --scaling        weak scaling instead: as many large chunks for each worker
     python benchmarks/chunked.py --save           save the figures to benchmarks/results/
-    python benchmarks/chunked.py --size 2048 --chunk 512 --scaling --denoise    a quick trial
+    python benchmarks/chunked.py --size 2048 --chunk 256 --denoise    a quick trial
+    python benchmarks/chunked.py --scaling --scaling-chunk 1024       a quick trial
 
 Workers have one thread each, and the transform in memory as many threads as there are workers. The image is
-in the memory of the workers beforehand, and so are the results afterwards: neither files nor transfers to the
-client are part of the time. The transform in memory is measured twice: into new memory, which the system has
-to provide as it does for the results of workers, and into memory that is reused. Each figure is the best of
-several runs.
+in the memory of the workers beforehand, some columns of chunks on each, and so are the results afterwards:
+neither files nor transfers to the client are part of the time. ``--placement scheduler`` leaves to the
+scheduler which worker makes which chunk of the image. The transform in memory is measured twice: into new
+memory, which the system has to provide as it does for the results of workers, and into memory that is reused.
+Each figure is the best of several runs.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 import psutil
@@ -142,20 +145,37 @@ def kept_on_workers(client: Client, arrays: list[Any]) -> list[Any]:
     return kept
 
 
+def image_on_workers(client: Client, image: Any, placement: str) -> Any:
+    """Make the image, and leave the chunks where they are: by columns, some on each worker."""
+    if placement == "scheduler":
+        return kept_on_workers(client, [image])[0]
+    workers, rows = sorted(client.scheduler_info(n_workers=-1)["workers"]), image.numblocks[0]
+
+    def worker_of(key: Any) -> list[str]:
+        _, row, column = key
+        return [workers[(column * rows + row) * len(workers) // image.npartitions]]
+
+    with dask.annotate(workers=worker_of):
+        # Annotations are those of the layers that are made here.
+        return kept_on_workers(client, [lazy_image(image.shape, image.chunksize[0])])[0]
+
+
 def wait_for_release(client: Client, count: int) -> None:
     """Wait until the cluster holds only so many tasks."""
     while client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)) > count:
         time.sleep(0.01)
 
 
-def distributed_figures(client: Client, image: Any, make: Callable[[Any], list[Any]], runs: int) -> Row:
+def distributed_figures(
+    client: Client, image: Any, make: Callable[[Any], list[Any]], runs: int, placement: str
+) -> Row:
     """Time, bytes sent and memory of what ``make`` returns for an image on the workers."""
     # The same work beforehand loads packages and compiles kernels, which is part of the idle memory.
     single = lazy_image(image.chunksize, max(image.chunksize))
     kept_on_workers(client, make(single))
     wait_for_release(client, 0)
     idle = client.run(idle_bytes)
-    [image] = kept_on_workers(client, [image])
+    image = image_on_workers(client, image, placement)
     before = sum(client.run(sent_bytes).values())
     # Results that the scheduler still holds would not be computed again.
     seconds = best(
@@ -166,6 +186,9 @@ def distributed_figures(client: Client, image: Any, make: Callable[[Any], list[A
     sent = (sum(client.run(sent_bytes).values()) - before) / (runs + 1)
     peak = client.run(peak_bytes)
     above = [peak[address] - idle[address] for address in idle]
+    chunk_bytes = image.nbytes / image.npartitions
+    # A worker has its share of the image, and results of about the same size.
+    beyond = max(above) - 2 * image.nbytes / len(idle)
     return {
         "seconds": seconds,
         "gigabytes_per_second": image.nbytes / seconds / 1e9,
@@ -173,7 +196,7 @@ def distributed_figures(client: Client, image: Any, make: Callable[[Any], list[A
         "bytes_sent": sent,
         "idle_bytes": max(idle.values()),
         "peak_bytes_above_idle": max(above),
-        "peak_bytes_above_idle_of_all": sum(above),
+        "peak_chunks_beyond_image_and_results": beyond / chunk_bytes,
     }
 
 
@@ -201,7 +224,9 @@ def in_memory_figures(x: Any, make: Callable[[Any], Any], threads: int, runs: in
     return {"new_memory_seconds": min(times), "reused_memory_seconds": reused}
 
 
-def compare(what: str, size: int, chunk: int, workers: int, runs: int, make: Callable[[Any], Any]) -> Row:
+def compare(
+    what: str, size: int, chunk: int, workers: int, runs: int, placement: str, make: Callable[[Any], Any]
+) -> Row:
     """Measure the same work on workers and in memory, and check that the numbers are equal."""
     image = lazy_image((size, size), chunk)
 
@@ -210,12 +235,12 @@ def compare(what: str, size: int, chunk: int, workers: int, runs: int, make: Cal
         return flat(made) if isinstance(made, list) else [made]
 
     with cluster_of(workers) as client:
-        row = distributed_figures(client, image, arrays, runs)
+        row = distributed_figures(client, image, arrays, runs, placement)
         row["in_memory"] = in_memory_figures(image.compute(), make, workers, runs)
         result = arrays(image)[0].compute()
     expected = make(image.compute())
     assert np.array_equal(result, expected[0] if isinstance(expected, list) else expected), what
-    row = {"what": what, "size": size, "chunk": chunk, "workers": workers} | row
+    row = {"what": what, "size": size, "chunk": chunk, "workers": workers, "placement": placement} | row
     new, reused = (row["in_memory"][f"{name}_memory_seconds"] for name in ("new", "reused"))
     print(
         f"{what}, {size}² in chunks of {chunk}², {workers} worker(s):"
@@ -226,7 +251,7 @@ def compare(what: str, size: int, chunk: int, workers: int, runs: int, make: Cal
         f"  {row['tasks_per_chunk']:.1f} tasks per chunk, {row['bytes_sent'] / 1e6:.1f} MB sent,"
         f" at most {row['peak_bytes_above_idle'] / 1e6:.0f} MB of a worker above its"
         f" {row['idle_bytes'] / 1e6:.0f} MB when idle,"
-        f" {row['peak_bytes_above_idle_of_all'] / image.nbytes:.1f} times the image in all workers together"
+        f" {row['peak_chunks_beyond_image_and_results']:.1f} chunks beyond the image and the results"
     )
     return row
 
@@ -241,20 +266,21 @@ def denoise(level: int) -> Callable[[Any], Any]:
 
 def scaling(chunk: int, chunks: int, level: int, most: int, runs: int) -> list[Row]:
     """Weak scaling: each worker has as many chunks, in an image that grows with the number of workers."""
-    rows, workers = [], 1
-    make = transform(level)
+    rows, workers, make = list[Row](), 1, transform(level)
+    print("workers         shape      ms    GB/s  efficiency  tasks  MB sent")
     while workers <= most:
         count = workers * chunks
         columns = max(n for n in range(1, count + 1) if count % n == 0 and n * n <= count)
         image = lazy_image((count // columns * chunk, columns * chunk), chunk)
         with cluster_of(workers) as client:
-            row = distributed_figures(client, image, lambda x: flat(make(x)), runs)
-        rows.append({"workers": workers, "shape": list(image.shape), "chunk": chunk} | row)
-        efficiency = rows[0]["seconds"] / row["seconds"]
+            row = distributed_figures(client, image, lambda x: flat(make(x)), runs, "columns")
+        row = {"workers": workers, "shape": list(image.shape), "chunk": chunk} | row
+        row["efficiency"] = (rows[0] if rows else row)["seconds"] / row["seconds"]
+        rows.append(row)
         print(
-            f"{workers:2} worker(s), {image.shape[0]} × {image.shape[1]}: {row['seconds'] * 1e3:.0f} ms,"
-            f" {row['gigabytes_per_second']:.2f} GB/s, efficiency {efficiency:.0%},"
-            f" {row['bytes_sent'] / 1e6:.1f} MB sent"
+            f"{workers:7} {'×'.join(map(str, image.shape)):>13} {row['seconds'] * 1e3:7.0f}"
+            f" {row['gigabytes_per_second']:7.2f} {row['efficiency']:11.0%}"
+            f" {row['tasks_per_chunk'] * count:6.0f} {row['bytes_sent'] / 1e6:8.1f}"
         )
         workers *= 2
     return rows
@@ -266,14 +292,14 @@ def machine() -> Row:
     if info.is_file():
         names = [text.split(":")[1].strip() for text in info.read_text().splitlines() if "model name" in text]
         processor = names[0] if names else processor
-    packages = ("undula", "numpy", "dask", "distributed")
+    packages = ("numpy", "dask", "distributed")
     return {
         "processor": processor,
         "cores": os.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
         "date": date.today().isoformat(),
         "python": platform.python_version(),
-        "versions": {name: version(name) for name in packages},
+        "versions": {"undula": undula.__version__} | {name: version(name) for name in packages},
     }
 
 
@@ -285,30 +311,37 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=16384, help="rows and columns of the image")
     parser.add_argument("--chunk", type=int, default=2048, help="rows and columns of a chunk")
     parser.add_argument("--level", type=int, default=5)
-    parser.add_argument("--workers", type=int, default=cores, help="number of processes")
+    parser.add_argument("--workers", type=int, default=2, help="number of processes")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--scaling", action="store_true", help="also measure weak scaling")
-    parser.add_argument("--most", type=int, default=cores, help="largest number of workers for --scaling")
-    parser.add_argument("--per-worker", type=int, default=16, help="chunks for each worker for --scaling")
+    parser.add_argument("--placement", choices=("columns", "scheduler"), default="columns")
     parser.add_argument("--denoise", action="store_true", help="also measure denoise with a given sigma")
+    parser.add_argument("--scaling", action="store_true", help="measure weak scaling instead")
+    parser.add_argument("--most", type=int, default=cores, help="largest number of workers for --scaling")
+    parser.add_argument("--per-worker", type=int, default=4, help="chunks for each worker for --scaling")
+    parser.add_argument("--scaling-chunk", type=int, default=8192, help="rows of a chunk for --scaling")
     parser.add_argument(
-        "--save", type=Path, nargs="?", const=ROOT / "results" / "chunked.json", help="save the figures"
+        "--save", type=Path, nargs="?", const=ROOT / "results", help="folder, or file of JSON"
     )
     given = parser.parse_args()
-    sizes = given.size, given.chunk, given.workers, given.runs
     results: Row = {"machine": machine()}
-    example = lazy_image((given.size, given.size), given.chunk)
-    print(undula.dask.explain(example, WAVELET, level=given.level))
-    what = f"wavedec2, {given.level} levels of {WAVELET}"
-    results["transform"] = compare(what, *sizes, transform(given.level))
-    if given.denoise:
-        levels = min(4, given.level)
-        results["denoise"] = compare(f"denoise, {levels} levels", *sizes, denoise(levels))
     if given.scaling:
-        results["scaling"] = scaling(given.chunk, given.per_worker, given.level, given.most, given.runs)
+        results["scaling"] = scaling(
+            given.scaling_chunk, given.per_worker, given.level, given.most, given.runs
+        )
+    else:
+        sizes = given.size, given.chunk, given.workers, given.runs, given.placement
+        example = lazy_image((given.size, given.size), given.chunk)
+        print(undula.dask.explain(example, WAVELET, level=given.level))
+        what = f"wavedec2, {given.level} levels of {WAVELET}"
+        results["transform"] = compare(what, *sizes, transform(given.level))
+        if given.denoise:
+            levels = min(4, given.level)
+            results["denoise"] = compare(f"denoise, {levels} levels", *sizes, denoise(levels))
     if given.save:
-        given.save.parent.mkdir(exist_ok=True)
-        given.save.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        name = "chunked_scaling.json" if given.scaling else "chunked.json"
+        path = given.save if given.save.suffix == ".json" else given.save / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -15,15 +15,17 @@ for one stage, ``"level"`` for a stage for each level, and ``"auto"``, the defau
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from .arrays import DASK, result_dtype
-from .engines.chunked.plans import PLANS, StageCost, chosen_stages, total_cost
+from .engines.chunked.plans import PLANS, PlanStage, StageCost, chosen_stages, total_cost, undecimated_stages
 from .engines.chunked.transforms import as_chunked
-from .errors import ArgumentTypeError
-from .lowering.spec import BandTree, checked_level, transform_spec
+from .errors import ArgumentTypeError, UnknownNameError
+from .lowering.spec import BandTree, check_extension, checked_level, transform_spec, undecimated_spec
+from .plan.plan import TRANSFORMS
 
 __all__ = ["Explanation", "PlanSummary", "explain"]
 
@@ -67,15 +69,27 @@ class Explanation:
 
 
 def explain(
-    x: Any, wavelet: Any, mode: Any = "symmetric", level: int | None = None, axes: Any = None
+    x: Any,
+    wavelet: Any,
+    mode: Any = None,
+    level: int | None = None,
+    axes: Any = None,
+    *,
+    transform: str = "dwt",
 ) -> Explanation:
     """Return what the plans of a multilevel transform of a Dask array cost.
 
     Parameters
     ----------
     x : dask.array.Array
-    wavelet, mode, level, axes
+    wavelet, level, axes
         As for :func:`undula.wavedecn`.
+    mode : str, optional
+        How lines go on beyond their ends. The default is ``"symmetric"`` for the DWT, and
+        ``"periodization"`` for the SWT.
+    transform : {"dwt", "swt"}, default "dwt"
+        The transform of :func:`undula.wavedecn`, or the stationary one of :func:`undula.swtn`, whose only
+        plan has a stage for each level.
 
     Returns
     -------
@@ -89,17 +103,31 @@ def explain(
     >>> import dask.array as da
     >>> image = da.zeros((16384, 16384), dtype="float32", chunks=2048)
     >>> print(explain(image, "bior4.4", level=5))  # doctest: +SKIP
+    >>> print(explain(image, "haar", level=2, transform="swt"))
+    plan  levels  tasks  per chunk  halo MB  redundant  peak MB
+    auto     1+1    768       12.0      3.1       0.1%    100.9
     """
     if not DASK.owns(x):
         raise ArgumentTypeError(f"explain takes a Dask array, got {type(x).__name__}")
+    if transform not in TRANSFORMS:
+        raise UnknownNameError("transform", transform, TRANSFORMS)
     x = DASK.wrap(x)
-    spec = transform_spec(x.ndim, wavelet, mode, axes)
+    stationary = transform == "swt"
+    if mode is None:
+        mode = "periodization" if stationary else "symmetric"
+    spec = (undecimated_spec if stationary else transform_spec)(x.ndim, wavelet, mode, axes)
     levels = max(1, checked_level(x.shape, spec.wavelets, spec.axes, level))
-    tree, source = BandTree.of_samples(spec, x.shape, levels), as_chunked(x)
-    plans = {}
-    for name in PLANS:
-        stages = chosen_stages(tree, source, result_dtype(x.dtype), name)
-        cost = total_cost(stages)
-        depths = tuple(stage.tree.levels for stage in stages)
-        plans[name] = PlanSummary(depths, cost.tasks / prod(map(len, source.chunks)), cost)
-    return Explanation(plans)
+    if stationary:
+        check_extension(spec, levels)
+    tree, source, dtype = BandTree.of_samples(spec, x.shape, levels), as_chunked(x), result_dtype(x.dtype)
+    if stationary:
+        plans = {"auto": undecimated_stages(tree, source, dtype)}
+    else:
+        plans = {name: chosen_stages(tree, source, dtype, name) for name in PLANS}
+    chunks = prod(map(len, source.chunks))
+    return Explanation({name: _summary(stages, chunks) for name, stages in plans.items()})
+
+
+def _summary(stages: Sequence[PlanStage], chunks: int) -> PlanSummary:
+    cost = total_cost(stages)
+    return PlanSummary(tuple(stage.tree.levels for stage in stages), cost.tasks / chunks, cost)

@@ -9,7 +9,7 @@ import pytest
 
 import undula
 from cases import THOROUGH, WAVELETS
-from undula.errors import ArgumentError, ArgumentTypeError
+from undula.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
 da = pytest.importorskip("dask.array", reason="Dask is not installed")
@@ -249,6 +249,24 @@ def test_explanations_count_what_is_built() -> None:
     assert "per chunk" in str(explanation)
     with pytest.raises(ArgumentTypeError, match="takes a Dask array"):
         undula.dask.explain(np.ones((8, 8)), "haar")
+    with pytest.raises(UnknownNameError, match="lwt"):
+        undula.dask.explain(x, "haar", transform="lwt")
+
+
+@pytest.mark.parametrize("mode", ["periodization", "symmetric"])
+def test_explanations_of_stationary_transforms_count_what_is_built(mode: str) -> None:
+    import undula.dask
+
+    x = da.zeros((960, 800), dtype=np.float32, chunks=(200, 250))
+    explanation = undula.dask.explain(x, "bior2.2", mode, level=3, transform="swt")
+    ((name, plan),) = explanation.plans.items()
+    assert (name, plan.levels) == ("auto", (1, 1, 1))
+    coeffs = undula.swtn(x, "bior2.2", 3, trim_approx=True, mode=mode)
+    keys = {key for band in flat(coeffs) for key in band.__dask_graph__()}
+    tasks = len(keys) - x.npartitions
+    assert tasks <= plan.cost.tasks <= 1.1 * tasks  # Chunks that no other block needs have no rims.
+    assert plan.cost.redundant > 0
+    assert plan.tasks_per_chunk == plan.cost.tasks / x.npartitions
 
 
 def test_workers_use_one_thread_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,26 +67,46 @@ class WindowPieces:
         first = self.pieces[0].of(arguments)
         if len(self.pieces) == 1:
             return first
-        # Windows are soon gone, and their memory is kept for the next one.
-        host = isinstance(first, np.ndarray)
-        window = empty(self.shape, first.dtype) if host else np.empty_like(first, shape=self.shape)
+        if isinstance(first, np.ndarray):
+            window = _window_memory(self.shape, first.dtype)
+        else:
+            window = np.empty_like(first, shape=self.shape)
         window[self.pieces[0].target] = first
         for piece in self.pieces[1:]:
             window[piece.target] = piece.of(arguments)
         return window
 
 
+def _window_memory(shape: Shape, dtype: np.dtype[Any]) -> Any:
+    """Return an uninitialised array, in memory that is kept for the next window, which may be smaller.
+
+    Windows at the ends of lines are a little shorter than others, so sizes are rounded up; the system
+    provides pages that are used only.
+    """
+    size = prod(shape)
+    unit = 1 << max(0, size.bit_length() - 3)
+    return empty((-(-size // unit) * unit,), dtype)[:size].reshape(shape)
+
+
 @dataclass(frozen=True)
 class Rims:
-    """Copies of small parts of a chunk, for blocks that would otherwise need the chunk."""
+    """Copies of small parts of chunks, for blocks that would otherwise need the chunks.
+
+    Parameters
+    ----------
+    item : int or None
+        The number of the array, if the arguments are tuples of arrays.
+    parts : tuple of (int, tuple of slice)
+        The argument that has the part, and which part of it.
+    """
 
     item: int | None
-    parts: tuple[Slices, ...]
+    parts: tuple[tuple[int, Slices], ...]
 
-    def __call__(self, chunk: Any) -> tuple[Any, ...]:
+    def __call__(self, chunks: Sequence[Any]) -> tuple[Any, ...]:
         """Return the copies."""
-        array = chunk if self.item is None else chunk[self.item]
-        return tuple(array[part].copy() for part in self.parts)
+        arrays = chunks if self.item is None else [chunk[self.item] for chunk in chunks]
+        return tuple(arrays[argument][part].copy() for argument, part in self.parts)
 
 
 @dataclass(frozen=True)

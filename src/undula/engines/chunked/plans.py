@@ -18,6 +18,7 @@ from ...lowering.spec import BandTree, TransformSpec
 from ...lowering.windows import aligned_boundaries, merged_boundaries
 from .sources import ChunkedArray
 from .stages import axis_windows, line_transforms
+from .undecimated import undecimated_levels
 
 __all__ = [
     "PLANS",
@@ -27,15 +28,17 @@ __all__ = [
     "chosen_stages",
     "divided_stages",
     "total_cost",
+    "undecimated_stages",
 ]
 
 PLANS = ("auto", "fused", "level")
-MIN_PAIRED_CHUNKS = 32  # With fewer chunks, workers might be idle.
+BLOCK_BYTES = 1 << 27  # Chunks that are smaller are transformed several at a time, as long as
+MIN_BLOCKS = 8  # there are so many blocks, so that no worker is idle.
 
 # Rough figures of one worker, to compare plans by.
 TRANSFORM_RATE = 2e9  # bytes of samples and coefficients per second
 TRANSFER_RATE = 5e8  # bytes per second between workers
-TASK_SECONDS = 5e-4  # time of the scheduler and of a worker for a task
+TASK_SECONDS = 1e-3  # time of the scheduler and of a worker for a task
 
 
 @dataclass(frozen=True)
@@ -75,10 +78,14 @@ class PlanStage:
 
 def chosen_stages(tree: BandTree, source: ChunkedArray, dtype: np.dtype[Any], plan: str) -> list[PlanStage]:
     """Return the stages of a plan; for ``auto``, those that take the least time."""
+    levels = tree.levels
     candidates = {
-        "fused": [[tree.levels]],
-        "level": [[1] * tree.levels],
-        "auto": [[*[1] * k, *([tree.levels - k] if tree.levels > k else [])] for k in range(tree.levels)],
+        "fused": [[levels]],
+        "level": [[1] * levels],
+        "auto": [
+            *([*[1] * k, levels - k] for k in range(levels)),
+            *([depth, levels - depth] for depth in range(2, levels)),
+        ],
     }[plan]
     plans = [divided_stages(tree, source, dtype, depths) for depths in candidates]
     return min(plans, key=lambda stages: total_cost(stages).seconds)
@@ -88,23 +95,27 @@ def divided_stages(
     tree: BandTree, source: ChunkedArray, dtype: np.dtype[Any], depths: Sequence[int]
 ) -> list[PlanStage]:
     """Return stages of so many levels each."""
-    boundaries: Sequence[Sequence[int]] = _paired(tree.spec, source)
+    boundaries: Sequence[Sequence[int]] = _grouped(tree.spec, source, dtype.itemsize)
     lengths = [_usual_length(places) for places in boundaries]
-    chunks = [len(places) - 1 for places in source.boundaries]
     stages, first, itemsize = [], 0, source.dtype.itemsize
     for depth in depths:
         part = BandTree(tree.spec, tree.sample_shapes[first : first + depth])
         blocks = aligned_blocks(tree.spec, boundaries, depth)
-        last = first + depth == tree.levels
-        stages.append(PlanStage(part, blocks, _cost(part, blocks, chunks, itemsize, dtype.itemsize, last)))
         lines = line_transforms(part)
+        windows = [
+            [window.length for window in axis_windows(line, places)]
+            for line, places in zip(lines, blocks, strict=True)
+        ]
+        # Workers that have most of the approximations of a block get it, so that few are sent.
+        last = first + depth == tree.levels
+        sent = 0 if last else prod(part.approximation_shape) * dtype.itemsize // 8
+        stages.append(PlanStage(part, blocks, _cost(part, windows, itemsize, dtype.itemsize, sent)))
         approximation = [
             places
             if line is None
             else [line.results(depth, False, 0, place)[1] if place else 0 for place in places]
             for line, places in zip(lines, blocks, strict=True)
         ]
-        chunks = [len(places) - 1 for places in approximation]
         boundaries = [
             places if line is None else merged_boundaries(places, length)
             for line, places, length in zip(lines, approximation, lengths, strict=True)
@@ -113,30 +124,48 @@ def divided_stages(
     return stages
 
 
-def _cost(
-    tree: BandTree,
-    blocks: list[list[int]],
-    chunks: Sequence[int],
-    itemsize: int,
-    result_size: int,
-    last: bool,
-) -> StageCost:
-    lengths = [
-        [window.length for window in axis_windows(line, places)]
-        for line, places in zip(line_transforms(tree), blocks, strict=True)
-    ]
+def undecimated_stages(tree: BandTree, source: ChunkedArray, dtype: np.dtype[Any]) -> list[PlanStage]:
+    """Return the stages of an undecimated transform: one for each level, with the blocks of the chunks."""
+    stages, itemsize = [], source.dtype.itemsize
+    for number, level in enumerate(undecimated_levels(tree, source.boundaries, dtype)):
+        part = BandTree(level.spec, tree.sample_shapes[number : number + 1])
+        # The next stage has a block where this one has, and its approximation stays there.
+        cost = _cost(part, level.window_lengths, itemsize, dtype.itemsize, 0)
+        stages.append(PlanStage(part, list(map(list, level.boundaries)), cost))
+        itemsize = dtype.itemsize
+    return stages
+
+
+def _cost(tree: BandTree, lengths: list[list[int]], itemsize: int, result_size: int, sent: int) -> StageCost:
+    """Return the cost of a stage.
+
+    Parameters
+    ----------
+    tree : BandTree
+    lengths : list of list of int
+        Samples of the windows of blocks along each axis.
+    itemsize, result_size : int
+        Bytes of a sample and of a coefficient.
+    sent : int
+        Bytes of approximations that are sent to the next stage.
+    """
     useful, samples = prod(tree.sample_shapes[0]), prod(map(sum, lengths))
     count = prod(map(len, lengths))
-    # Each block selects its details, and its approximation for the next stage or as a result.
-    selected = tree.levels * (len(tree.spec.keys) - 1) + 1
-    halo = (samples - useful) * itemsize
-    tasks = count * (1 + selected) + (prod(chunks) if halo else 0)
-    computed = samples * (itemsize + 2 * result_size)
-    # Workers that have most of the approximations of a block get it, so that few are sent.
-    sent = halo + (0 if last else prod(tree.approximation_shape) * result_size // 8)
-    seconds = computed / TRANSFORM_RATE + sent / TRANSFER_RATE + tasks * TASK_SECONDS
-    peak = prod(map(max, lengths)) * (2 * itemsize + result_size)
-    return StageCost(count, tasks, halo, samples / useful - 1, peak, seconds)
+    # Each block cuts out its rims, and selects its details, and its approximation for the next stage or as a
+    # result.
+    bands = len(tree.spec.keys)
+    selected = tree.levels * (bands - 1) + 1
+    halo = max(0, samples - useful) * itemsize
+    tasks = count * (1 + selected + bool(halo))
+    # Without decimation, each band has as many coefficients as there are samples.
+    results = result_size * (bands if tree.spec.family == "swt" else 1)
+    seconds = (
+        samples * (itemsize + 2 * results) / TRANSFORM_RATE
+        + (halo + sent) / TRANSFER_RATE
+        + tasks * TASK_SECONDS
+    )
+    peak = prod(map(max, lengths)) * (2 * itemsize + results)
+    return StageCost(count, tasks, halo, max(0.0, samples / useful - 1), peak, seconds)
 
 
 def total_cost(stages: Sequence[PlanStage]) -> StageCost:
@@ -162,13 +191,21 @@ def aligned_blocks(spec: TransformSpec, boundaries: Sequence[Sequence[int]], dep
     ]
 
 
-def _paired(spec: TransformSpec, source: ChunkedArray) -> list[Sequence[int]]:
-    """Return where blocks begin: two chunks each where there are many, which halves the number of tasks."""
+def _grouped(spec: TransformSpec, source: ChunkedArray, itemsize: int) -> list[Sequence[int]]:
+    """Return where blocks begin: several small chunks each where there are many, which saves tasks.
+
+    These chunks are neighbours along one axis. If it is the first one, they are on the same worker whether
+    workers got the chunks in turn, row by row, or a part of the rows each.
+    """
     boundaries: list[Sequence[int]] = list(source.boundaries)
     axis = max(spec.axes, key=lambda axis: len(boundaries[axis]))
-    if prod(map(len, source.chunks)) >= MIN_PAIRED_CHUNKS:
+    size = prod(map(_usual_length, boundaries)) * max(itemsize, source.dtype.itemsize)
+    most = min(BLOCK_BYTES // size, prod(map(len, source.chunks)) // MIN_BLOCKS)
+    if most > 1:
         places = boundaries[axis]
-        boundaries[axis] = [*places[:-1:2], places[-1]]
+        chunks = len(places) - 1
+        groups = -(-chunks // most)
+        boundaries[axis] = [places[chunks * number // groups] for number in range(groups + 1)]
     return boundaries
 
 

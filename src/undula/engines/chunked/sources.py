@@ -87,10 +87,27 @@ def _axis_pieces(places: Sequence[int], segments: Sequence[Interval]) -> list[_A
     return pieces
 
 
+class _Rim(NamedTuple):
+    """A part of a chunk that other blocks need."""
+
+    chunk: tuple[int, ...]
+    part: tuple[Interval, ...]
+
+
 class ChunkReader:
     """What the blocks of a stage read of an array in chunks.
 
-    Blocks that need a small part of a chunk get it from a task that cuts out all such parts of the chunk.
+    Blocks that need a small part of a chunk get it from a task that cuts out all such parts of a group of
+    chunks.
+
+    Parameters
+    ----------
+    array : ChunkedArray
+    name : str
+        Name of the stage.
+    blocks : sequence of sequence of int, optional
+        Along each axis, where blocks of the array begin, and the end of the last one. The chunks of a block
+        are a group; by default, each chunk is one.
 
     Attributes
     ----------
@@ -98,10 +115,14 @@ class ChunkReader:
         The tasks that cut out parts of chunks, by key; complete after all windows are known.
     """
 
-    def __init__(self, array: ChunkedArray, name: str) -> None:
+    def __init__(self, array: ChunkedArray, name: str, blocks: Sequence[Sequence[int]] | None = None) -> None:
         self.array, self.rims_name = array, named(name, "rims")
-        self._rims: dict[tuple[int, ...], dict[tuple[Interval, ...], int]] = {}
+        self._rims: dict[tuple[int, ...], dict[_Rim, int]] = {}
         self._chunks = array.chunks
+        self._groups = [
+            [bisect_right(places, (start + stop) // 2) - 1 for start, stop in pairwise(ends)]
+            for places, ends in zip(blocks or array.boundaries, array.boundaries, strict=True)
+        ]
 
     def window(self, segments: Sequence[Sequence[Interval]], keys: dict[Key, int]) -> WindowPieces:
         """Return a window of the array.
@@ -124,9 +145,10 @@ class ChunkReader:
             size = prod(self._chunks[axis][number] for axis, number in enumerate(chunk))
             count = prod(stop - start for start, stop in inner)
             if count <= MAX_RIM_SHARE * size:
-                rims = self._rims.setdefault(chunk, {})
-                number = rims.setdefault(inner, len(rims))
-                key: Key = (self.rims_name, *chunk)
+                group = tuple(of_axis[part] for of_axis, part in zip(self._groups, chunk, strict=True))
+                rims = self._rims.setdefault(group, {})
+                number = rims.setdefault(_Rim(chunk, inner), len(rims))
+                key: Key = (self.rims_name, *group)
                 pieces.append(ChunkPart(keys.setdefault(key, len(keys)), number, None, target))
             else:
                 complete = count == size
@@ -145,13 +167,13 @@ class ChunkReader:
     @property
     def rim_tasks(self) -> dict[Key, Any]:
         """The tasks that cut out parts of chunks."""
-        return {
-            (self.rims_name, *chunk): (
-                Rims(self.array.item, tuple(map(_slices, parts))),
-                (self.array.name, *chunk),
-            )
-            for chunk, parts in self._rims.items()
-        }
+        tasks = {}
+        for group, rims in self._rims.items():
+            chunks = list(dict.fromkeys(rim.chunk for rim in rims))
+            parts = tuple((chunks.index(rim.chunk), _slices(rim.part)) for rim in rims)
+            keys = [(self.array.name, *chunk) for chunk in chunks]
+            tasks[(self.rims_name, *group)] = (Rims(self.array.item, parts), keys)
+        return tasks
 
 
 def _slices(intervals: Sequence[Interval]) -> Slices:

@@ -133,7 +133,7 @@ def forward_stage(
     along = [_axis_blocks(line, places, False) for line, places in zip(lines, boundaries, strict=True)]
     flat = _flat_keys(spec, levels)
     letters = [_letters(spec, key, ndim) for _, key in flat]
-    reader, blocks = ChunkReader(source, name), {}
+    reader, blocks = ChunkReader(source, name, boundaries), {}
     for numbers in product(*(range(len(axis)) for axis in along)):
         block = [axis[number] for axis, number in zip(along, numbers, strict=True)]
         keys: dict[Key, int] = {}

@@ -6,7 +6,7 @@ beyond the ends. Axes are transformed in the order in which the CPU transforms t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import Any
@@ -27,7 +27,7 @@ from .sources import ChunkedArray, ChunkReader, Key, named
 from .stages import Tasks, select_item
 from .workers import worker_resources
 
-__all__ = ["undecimated_tasks", "undecimated_tasks_back"]
+__all__ = ["UndecimatedLevel", "undecimated_levels", "undecimated_tasks", "undecimated_tasks_back"]
 
 Intervals = tuple[Interval, ...]
 
@@ -228,19 +228,43 @@ def _resized(places: Sequence[int], length: int) -> tuple[int, ...]:
     return (*(place for place in places[:-1] if place < length), length)
 
 
+@dataclass(frozen=True)
+class UndecimatedLevel:
+    """A level of an undecimated transform: where its blocks begin along each axis, and the blocks."""
+
+    spec: TransformSpec
+    boundaries: tuple[tuple[int, ...], ...]
+    along: list[list[LineBlock | Interval]]
+
+    @property
+    def window_lengths(self) -> list[list[int]]:
+        """The samples of the windows of blocks along each axis."""
+        return [
+            [sum(stop - start for start, stop in segments) for segments in _segments(axis)]
+            for axis in self.along
+        ]
+
+
+def undecimated_levels(
+    tree: BandTree, boundaries: tuple[tuple[int, ...], ...], dtype: np.dtype[Any]
+) -> Iterator[UndecimatedLevel]:
+    """Yield the levels forward, finest first, given where the chunks of the samples begin."""
+    for number, shape in enumerate(tree.sample_shapes):
+        spec = tree.spec.at_level(number)
+        operators = spec.operators(shape, dtype, NumpyEngine.lifting)
+        lengths = dict(enumerate(shape)) | {axis: op.counts[0] for axis, op in operators}
+        boundaries = tuple(_resized(places, lengths[axis]) for axis, places in enumerate(boundaries))
+        yield UndecimatedLevel(spec, boundaries, _line_blocks(operators, boundaries, False))
+
+
 def undecimated_tasks(
     tree: BandTree, source: ChunkedArray, backend: str, dtype: np.dtype[Any]
 ) -> tuple[list[ChunkedArray], Tasks]:
     """Return all bands in flat order, and the tasks that compute them."""
     name = f"undula-forward-{tokenize(source.name, tree, backend, str(dtype))}"
     tasks, low, details = Tasks(), source, list[ChunkedArray]()
-    for number, shape in enumerate(tree.sample_shapes):
-        spec, level = tree.spec.at_level(number), f"{name}-{number}"
-        operators = spec.operators(shape, dtype, NumpyEngine.lifting)
-        boundaries = [list(places) for places in low.boundaries]
-        for axis, op in operators:
-            boundaries[axis] = list(_resized(boundaries[axis], op.counts[0]))
-        along = _line_blocks(operators, boundaries, False)
+    for number, of_level in enumerate(undecimated_levels(tree, source.boundaries, dtype)):
+        spec, level, along = of_level.spec, f"{name}-{number}", of_level.along
         reader, blocks = ChunkReader(low, level), {}
         for numbers in product(*(range(len(axis)) for axis in along)):
             block = [axis[k] for axis, k in zip(along, numbers, strict=True)]
@@ -250,8 +274,7 @@ def undecimated_tasks(
         rims = reader.rim_tasks
         tasks.add(reader.rims_name, rims, {low.name})
         tasks.add(level, blocks, {low.name, *([reader.rims_name] if rims else [])})
-        places = tuple(map(tuple, boundaries))
-        bands = [ChunkedArray(level, places, dtype, item) for item in range(len(spec.keys))]
+        bands = [ChunkedArray(level, of_level.boundaries, dtype, k) for k in range(len(spec.keys))]
         low, details = select_item(tasks, named(level, "low"), bands[0]), [*bands[1:], *details]
     return [low, *details], tasks
 
