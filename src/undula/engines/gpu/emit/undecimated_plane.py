@@ -1,13 +1,13 @@
-"""Kernels of undecimated transforms for two neighbouring axes, of which the second is within rows.
+"""Kernels of undecimated transforms for two neighbouring axes: down the rows of a plane, and along rows.
 
 Rows that are multiples of the dilation apart do not depend on the others. A group marches down a strip of
-them: each row that arrives is multiplied by all taps down columns and added to the results that read it,
-which are in registers, so that one of them is complete after each row. Complete results go to shared memory,
-from where they are combined along rows. So every sample is read once, apart from those around strips and
-tiles.
+such rows, and each work item has one column. An item multiplies each sample that it loads by all taps down
+columns, and adds the products to the sums of the results that read the sample. These sums are in registers;
+one of each band is complete after each row. Complete sums go to shared memory, from where they are combined
+along rows. So every sample is loaded once, apart from those that neighbouring strips and tiles share.
 
-Along rows, a group has a *tile* of columns: runs of neighbouring columns that are a dilation apart. They are
-stored one after the other, so that taps read the tile at multiples of the length of a run.
+The columns of a group are a *tile*: runs of neighbouring columns, with the distance of the dilation from one
+run to the next. In shared memory, runs follow each other, so the distance of taps is the length of a run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ EXTENTS = (
     "across", "runs", "phases", "strip", "strips",
 )  # fmt: skip
 WARP = 32
-REGISTERS = 65536  # of a unit
+UNIT_REGISTERS = 65536
+# Registers of an item besides those of its sums; borders are functions of several samples in some modes.
+OTHER_REGISTERS = 42
+BORDER_REGISTERS = 40
 
 
 def tap_range(op: AxisOp) -> tuple[int, int]:
@@ -55,36 +58,29 @@ class PlaneGeometry(NamedTuple):
     width : int
         Results in a row of a tile, a multiple of the length of a run.
     run : int
-        Neighbouring columns.
-    per_item : int
-        Columns of a work item.
+        Neighbouring columns, channels counted.
     batch : int
         Rows between two barriers.
-    registers : int
-        Registers that an item needs; with fewer groups on a unit of the device it may use more.
     """
 
     width: int
     run: int
-    per_item: int
     batch: int
-    registers: int
 
     def items(self, spec: KernelSpec) -> int:
-        """Return the work items of a group: enough for a tile and the columns that its last results read."""
+        """Return the work items of a group: one for each column that the results of a tile read."""
         assert spec.along is not None
         first, last = tap_range(spec.along)
-        return -(-(self.width + (last - first) * self.run) // (self.per_item * WARP)) * WARP
+        return -(-(self.width + (last - first) * self.run) // WARP) * WARP
 
-    def shared_bytes(self, spec: KernelSpec) -> int:
-        """Return the shared memory of a group."""
-        size = 8 if spec.number == "double" else 4
-        return 2 * self.batch * self.per_item * self.items(spec) * 2 * size
+    def tiles(self, columns: int, dilation: int) -> int:
+        """Return the tiles of all runs that are multiples of the dilation apart."""
+        return -(-(-(-columns // dilation) * self.run) // self.width)
 
 
 @lru_cache(maxsize=512)
 def emit(spec: KernelSpec, geometry: PlaneGeometry, dialect: Dialect) -> Kernel:
-    """Return the kernel for operators of dilation 1."""
+    """Return the kernel for operators of dilation 1; the dilations are parameters of the kernel."""
     return _PlaneEmitter(spec, geometry, dialect).kernel()
 
 
@@ -98,52 +94,55 @@ class _PlaneEmitter:
         self.first, self.last = tap_range(spec.down)
         self.span = self.last - self.first
         self.borders = spec.down.borders[0], spec.along.borders[0]  # The same for both bands.
-        self.weighted = any(border.weighted for border in self.borders)
+        self.weighted = any(border.weighted for border in self.borders)  # Only samples have such borders.
         self.certain = all(border.certain for border in self.borders)
         self.text = Text()
 
     def kernel(self) -> Kernel:
         """Return the kernel."""
-        text, spec, dialect, geometry = self.text, self.spec, self.dialect, self.geometry
+        text, spec, dialect, batch = self.text, self.spec, self.dialect, self.geometry.batch
         listed, arrays, integers = parameter_list(spec, dialect, EXTENTS)
         name = f"undecimated_plane_{'back' if spec.back else 'forward'}"
         emit_prelude(text, dialect, spec)
-        text(f"typedef {spec.number}2 couple;")
+        text(f"typedef {spec.number}2 number2;")
         if self.weighted:
             emit_plane_take(text, dialect, spec, "x", *self.borders)
         else:
             for border, axis in zip(self.borders, ("down", "along"), strict=True):
                 emit_border(text, dialect, border, f"x_{axis}")
-        staged = geometry.per_item * self.items
-        groups = max(1, REGISTERS // (self.items * geometry.registers))
-        bounds = f"{self.items}{dialect.groups_bound.format(groups=groups)}"
+        bounds = f"{self.items}{dialect.groups_bound.format(groups=self._groups_of_unit)}"
         with text.block(f"{dialect.kernel.format(items=bounds)} {name}(\n        {listed})"):
-            text(f"{dialect.shared_memory}couple staged[2][{geometry.batch}][{staged}];")
+            text(f"{dialect.shared_memory}number2 complete[2][{batch}][{self.items}];")
             self._emit_place()
             emit_pointers(text, dialect, arrays, spec)
-            self._emit_columns()
-            shape = f"[{geometry.batch}][{geometry.per_item}]"
+            self._emit_column()
             for array in spec.sources:
-                text(f"number next_{array}{shape};")
+                text(f"number next_{array}[{batch}];")
             self._emit_loads("start")
-            text(f"number sums0[{geometry.per_item}][{max(1, self.span)}];")
-            text(f"number sums1[{geometry.per_item}][{max(1, self.span)}];")
-            with text.unrolled("v", geometry.per_item), text.unrolled("t", max(1, self.span)):
-                text("sums0[v][t] = sums1[v][t] = 0;")
+            text(f"number sums0[{max(1, self.span)}], sums1[{max(1, self.span)}];")
+            with text.unrolled("t", max(1, self.span)):
+                text("sums0[t] = sums1[t] = 0;")
             for array in spec.results:
                 text(
                     f"const {dialect.long} {array}_step = ({dialect.long})row_dilation * {array}_row;",
                     f"{array} += begin * {array}_step + ({dialect.long})phase * {array}_row;",
                 )
             text("int side = 0;")
-            with text.block(f"for (int n = start; n < end; n += {geometry.batch})"):
+            with text.block(f"for (int n = start; n < end; n += {batch})"):
                 self._emit_down()
-                self._emit_loads(f"n + {geometry.batch}")
+                self._emit_loads(f"n + {batch}")
                 with text.block("if (n >= begin)"):
                     text(dialect.barrier)
                     self._emit_along()
                     text("side = 1 - side;")
         return Kernel(name, str(text) + "\n", self.items, arrays, integers)
+
+    @property
+    def _groups_of_unit(self) -> int:
+        """The groups that a unit of the device should run at once: as many as its registers suffice for."""
+        sums = 2 * self.span * (2 if self.spec.number == "double" else 1)
+        registers = sums + OTHER_REGISTERS + (BORDER_REGISTERS if self.weighted else 0)
+        return max(1, UNIT_REGISTERS // (self.items * registers))
 
     def _emit_place(self) -> None:
         """Append the division of the index of a group."""
@@ -164,82 +163,72 @@ class _PlaneEmitter:
             f"const int start = begin - {-(-self.span // batch) * batch};",
         )
 
-    def _emit_columns(self) -> None:
-        """Append where the columns of an item are read, and where results go, -1 for nowhere."""
-        text, geometry, long = self.text, self.geometry, self.dialect.long
-        channels = self.spec.channels
+    def _emit_column(self) -> None:
+        """Append where an item reads its column, and where its results go; -1 for nowhere."""
+        text, long, channels, run = self.text, self.dialect.long, self.spec.channels, self.geometry.run
         first, last = tap_range(self.along)
-        text(f"int places[{geometry.per_item}], targets[{geometry.per_item}];")
+        text(
+            f"const int t = tile * {self.geometry.width} + item;",
+            f"const int within = begin_run + t % {run}, channel = within % {channels};",
+            f"const {long} column = ({long})column_dilation * (t / {run}) + within / {channels};",
+            f"const int result = item < {self.geometry.width} && column < columns"
+            f" && within < column_dilation * {channels};",
+            f"const int target = result ? (int)column * {channels} + channel : -1;",
+            # No result reads columns further to the right; their numbers might exceed 32 bits.
+            f"const int c = (int)min(column + ({long})column_dilation * {first},"
+            f" ({long})columns - 1 + ({long})column_dilation * {last});",
+        )
         if self.weighted:
-            text(f"int read[{geometry.per_item}], channel[{geometry.per_item}];")
-        with text.unrolled("v", geometry.per_item):
-            text(
-                f"const int t = tile * {geometry.width} + item + v * {self.items};",
-                f"const int within = begin_run + t % {geometry.run};",
-                f"const {long} column = ({long})column_dilation * (t / {geometry.run})"
-                f" + within / {channels};",
-                f"const int result = item + v * {self.items} < {geometry.width} && column < columns"
-                f" && within < column_dilation * {channels};",
-                f"targets[v] = result ? (int)column * {channels} + within % {channels} : -1;",
-                f"const int p = (int)min(column + ({long})column_dilation * {first},"
-                f" ({long})columns - 1 + ({long})column_dilation * {last});",
-            )
-            inside = "p >= 0 && p < read_columns"
-            if self.weighted:
-                text(f"places[v] = {inside} ? p * {channels} + within % {channels} : -1;")
-                text("read[v] = p;", f"channel[v] = within % {channels};")
-            else:
-                text(f"const int q = {inside} ? p : x_along_place(p, read_columns, 0);")
-                text(f"places[v] = q < 0 ? -1 : q * {channels} + within % {channels};")
+            text(f"const int place = c >= 0 && c < read_columns ? c * {channels} + channel : -1;")
+        else:
+            text("const int read = c >= 0 && c < read_columns ? c : x_along_place(c, read_columns, 0);")
+            text(f"const int place = read < 0 ? -1 : read * {channels} + channel;")
 
     def _emit_loads(self, number: str) -> None:
         """Append the loads of a batch of rows, of which the first completes result ``number``."""
-        text, spec, geometry, long = self.text, self.spec, self.geometry, self.dialect.long
-        with text.unrolled("b", geometry.batch):
-            text(f"const int p = row_dilation * (min({number} + b, end - 1) + {self.last}) + phase;")
-            inside = "p >= 0 && p < read_rows"
-            if not self.weighted:
-                text(f"const int row = {inside} ? p : x_down_place(p, read_rows, 0);")
+        text, spec, long = self.text, self.spec, self.dialect.long
+        inside = "r >= 0 && r < read_rows"
+        with text.unrolled("b", self.geometry.batch):
+            text(f"const int r = row_dilation * (min({number} + b, end - 1) + {self.last}) + phase;")
+            if self.weighted:
+                value = load_expr(spec, f"x[({long})r * x_row + place]")
+                beyond = "take_x(x + channel, x_row, r, c, read_rows, read_columns)"
+                text(f"next_x[b] = {inside} && place >= 0 ? {value} : {beyond};")
+                return
+            text(f"const int row = {inside} ? r : x_down_place(r, read_rows, 0);")
             for array in spec.sources:
-                at = "p" if self.weighted else "row"
-                value = load_expr(spec, f"{array}[({long}){at} * {array}_row + places[v]]")
-                if self.weighted:
-                    beyond = "take_x(x + channel[v], x_row, p, read[v], read_rows, read_columns)"
-                    value = f"{inside} && places[v] >= 0 ? {value} : {beyond}"
-                elif not self.certain:
-                    value = f"row < 0 || places[v] < 0 ? 0 : {value}"
-                with text.unrolled("v", geometry.per_item):
-                    text(f"next_{array}[b][v] = {value};")
+                value = load_expr(spec, f"{array}[({long})row * {array}_row + place]")
+                if not self.certain:
+                    value = f"row < 0 || place < 0 ? 0 : {value}"
+                text(f"next_{array}[b] = {value};")
 
     def _emit_down(self) -> None:
-        """Append the sums down columns, and what is complete of them to shared memory."""
-        text, geometry = self.text, self.geometry
-        with text.unrolled("b", geometry.batch), text.unrolled("v", geometry.per_item):
-            for array in self.spec.sources:
-                text(f"const number {array}_value = next_{array}[b][v];")
-            text("couple sum;")
+        """Append the sums down columns; those that are complete go to shared memory."""
+        text = self.text
+        with text.unrolled("b", self.geometry.batch):
+            text("number2 sum;")
             for number, part in enumerate("xy"):
-                sums, terms = f"sums{number}[v]", self._terms_down(number)
+                sums, terms = f"sums{number}", self._terms_down(number)
                 for t in range(self.span + 1):
                     target = f"{sums}[{t - 1}]" if t else f"sum.{part}"
-                    words = [f"{sums}[{t}]"] if t < self.span else []
+                    addends = [f"{sums}[{t}]"] if t < self.span else []
                     for array, taps in terms:
                         factor = dict(taps).get(self.last - t)
                         if factor is not None:
-                            words.append(f"{literal(factor, self.spec.number)} * {array}_value")
-                    text(f"{target} = {' + '.join(words) or '0'};")
-            text(f"staged[side][b][item + v * {self.items}] = sum;")
+                            addends.append(f"{literal(factor, self.spec.number)} * next_{array}[b]")
+                    text(f"{target} = {' + '.join(addends) or '0'};")
+            text("complete[side][b][item] = sum;")
 
     def _terms_down(self, number: int) -> list[tuple[str, DilatedTaps]]:
         """Return the arrays, and their taps, of one of the two sums down columns."""
-        taps = self.down.dilated_taps
+        low, high = self.down.dilated_taps
         if not self.spec.back:
-            return [("x", taps[number])]
-        return [(self.spec.bands[number], taps[0]), (self.spec.bands[2 + number], taps[1])]
+            return [("x", (low, high)[number])]
+        return [(self.spec.bands[number], low), (self.spec.bands[2 + number], high)]
 
     def _emit_along(self) -> None:
         """Append the sums along rows of a batch, and their stores."""
-        text, spec, geometry = self.text, self.spec, self.geometry
+        text, spec = self.text, self.spec
         first, last = tap_range(self.along)
         low, high = self.along.dilated_taps
         # The two sums down columns, and the taps along rows, that make up each result.
@@ -249,22 +238,19 @@ class _PlaneEmitter:
         else:
             pairs = product("xy", (low, high))
             parts = {name: (pair,) for name, pair in zip(spec.results, pairs, strict=True)}
-        with text.unrolled("b", geometry.batch):
-            with (
-                text.unrolled("v", geometry.per_item),
-                text.block("if (targets[v] >= 0 && n + b < end)"),
-            ):
+        with text.unrolled("b", self.geometry.batch):
+            with text.block("if (target >= 0 && n + b < end)"):
                 text(f"number {', '.join(f'result_{name} = 0' for name in parts)};")
                 for offset in range(first, last + 1):
-                    place = f"item + v * {self.items} + {(offset - first) * geometry.run}"
                     with text.block():
-                        text(f"const couple sum = staged[side][b][{place}];")
+                        place = f"item + {(offset - first) * self.geometry.run}"
+                        text(f"const number2 sum = complete[side][b][{place}];")
                         for name, terms in parts.items():
                             for part, taps in terms:
                                 factor = dict(taps).get(offset)
                                 if factor is not None:
                                     text(f"result_{name} += {literal(factor, spec.number)} * sum.{part};")
                 for name in parts:
-                    text(f"{name}[targets[v]] = {store_expr(spec, f'result_{name}')};")
+                    text(f"{name}[target] = {store_expr(spec, f'result_{name}')};")
             for name in parts:
                 text(f"{name} += {name}_step;")
