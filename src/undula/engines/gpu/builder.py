@@ -181,7 +181,7 @@ class ProgramBuilder:
         ):
             return False
         if strategy is UNDECIMATED and (self._limits is not None or self._colors != (None, None)):
-            return False
+            return False  # Its kernels apply neither threshold rules nor colour transforms.
         if strategy.fits(tasks, x.dtype, self.target):
             return True
         error = strategy.misfit(tasks, x.dtype, self.target)

@@ -23,7 +23,7 @@ MAX_EXTENT = 2**29  # rows or columns, with those that taps reach beyond the end
 MIN_ITEMS = 256  # of a group, for the narrowest tile of the longest filters
 WIDTHS = (256, 128, 64)  # of tiles
 MAX_RUN = 8  # neighbouring columns of a tile
-MAX_BATCHED_SPAN = 8  # rows from the first to the last tap
+MAX_BATCHED_SPAN = 11  # rows from the first to the last tap of an inverse with two rows between barriers
 GUESSED_ITEMS_PER_UNIT = 1024  # that run at once, unless the device knows better
 STRIPS = range(4, 129, 4)  # results down a strip
 STRIP_START = 4  # rows that a group could process in the time that it takes to start
@@ -100,7 +100,7 @@ def _geometry(spec: KernelSpec, columns: int, dilation: int, most_items: int) ->
     """Return the geometry that needs the fewest work items for rows of ``columns`` results."""
     assert spec.down is not None
     first, last = tap_range(spec.down)
-    # The values of a second row would leave too few registers for these.
+    # Two rows between barriers need registers for the values of both, in an inverse of all bands.
     single = spec.number == "double" or (spec.back and last - first > MAX_BATCHED_SPAN)
     run = min(dilation * spec.channels, MAX_RUN)
     geometries = [PlaneGeometry(width // run * run, run, 1 if single else 2) for width in WIDTHS]
