@@ -327,6 +327,11 @@ The default, `auto`, uses `sliding`, and `tiled` for levels that are too small t
 the choice. `undula.Plan(shape, "cdf97", backend="opencl", scheme="monolithic*")` runs that scheme. An unsupported
 combination raises an error that lists the supported ones.
 
+Stationary transforms are always run by a strategy of their own, `undecimated`, which cannot be selected. Two neighbouring axes
+take one pass for filters of up to 20 taps: a group of work items moves down a strip of rows, keeps the sums down columns in
+registers, and combines them along rows through shared memory. The rows and columns of a group are a dilation apart, so that
+its taps read adjacent values at every level. Longer filters and single axes take one pass for each axis.
+
 ![time of one level by strategy and scheme, compared with a copy](images/gpu.png)
 
 Microseconds for one level of 4096², float32, mode `symmetric`; a copy takes {benchmark["strategies"][0]["copy"]:.0f} µs.

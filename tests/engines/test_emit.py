@@ -40,14 +40,16 @@ def program(
     shape: tuple[int, ...] = SHAPE,
     axes: tuple[int, ...] = (0, 1),
     samples: str = "",
+    dilation: int = 0,
     **options: Any,
 ) -> DeviceProgram:
-    """Return the program of one level of contiguous arrays."""
+    """Return the program of one level of contiguous arrays; with a dilation, it is undecimated."""
     wavelet = name if isinstance(name, undula.Wavelet) else undula.Wavelet(name)
     tasks = []
     for axis in axes:
         dtype = np.dtype("float32" if dtypes[1] == "float16" else dtypes[1])
-        tasks.append(Task(axis, axis_op(wavelet, mode, shape[axis], lifted, dtype, LIFTING)))
+        op = axis_op(wavelet, mode, shape[axis], lifted, dtype, LIFTING)
+        tasks.append(Task(axis, op.undecimated(dilation) if dilation else op))
     shapes = {}
     for key in ("aa", "ad", "da", "dd") if len(axes) == 2 else ("a", "d"):
         band = list(shape)
@@ -72,7 +74,12 @@ SHOWN: dict[str, dict[str, Any]] = {
     },
     "naive_db2": {"name": "db2", "strategy": "naive", "mode": "antireflect"},
     "steps_db2": {"name": "db2", "lifted": True, "mode": "zero", "axes": (1,), "dtypes": ("float16",) * 2},
+    "undecimated_haar": {"name": "haar", "dilation": 2, "axes": (0,)},
+    "undecimated_plane_db2": {"name": "db2", "dilation": 2},
+    "undecimated_plane_db2_back": {"name": "db2", "dilation": 2, "back": True},
 }
+# Every strategy of callers, and the one for undecimated transforms.
+PASSES = {**{name: {"strategy": name} for name in STRATEGIES}, "undecimated": {"dilation": 1}}
 
 
 def test_every_strategy_has_a_golden_text() -> None:
@@ -81,10 +88,10 @@ def test_every_strategy_has_a_golden_text() -> None:
 
 
 @pytest.mark.parametrize("back", [False, True], ids=["forward", "back"])
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", PASSES)
 def test_programs_are_fitted_without_a_driver(strategy: str, back: bool) -> None:
     """A device that runs more groups at once gets more strips; everything else stays."""
-    built = program(CUDA, back=back, shape=(2048, 2048), strategy=strategy)
+    built = program(CUDA, back=back, shape=(2048, 2048), **PASSES[strategy])
     few, many = (built.fitted(lambda kernel, n=n: n) for n in (132, 132 * 16))  # type: ignore[misc]
     assert few.source == many.source == built.source
     assert few.scratch == built.scratch
@@ -96,7 +103,8 @@ def test_programs_are_fitted_without_a_driver(strategy: str, back: bool) -> None
         }
         assert before.buffers == after.buffers
         assert changed <= {"strip", "strips", "end_strip", "end_strips", "end_groups"}
-        assert bool(changed) == (strategy in ("auto", "sliding")) == (before.groups < after.groups)
+        strips = strategy in ("auto", "sliding", "undecimated")
+        assert bool(changed) == strips == (before.groups < after.groups)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -255,6 +263,10 @@ EACH_WAY: list[dict[str, Any]] = [
     {"name": "cdf97", "lifted": True, "dtypes": ("int8", "int16"), "shape": (64, 128, 3)},
     {"name": "cdf97", "lifted": True, "dtypes": ("uint16", "int32")},
     {"name": "db2", "lifted": True, "mode": "zero", "dtypes": ("int16", "int32")},
+    *({"dilation": 1, "mode": mode} for mode in ("symmetric", "smooth", "periodization")),
+    {"dilation": 2, "name": "db10", "dtypes": ("float64",) * 2},
+    {"dilation": 8, "name": "db2", "dtypes": ("uint8", "float32"), "shape": (64, 128, 3)},
+    {"dilation": 2, "axes": (1,), "mode": "antireflect"},
 ]
 WAYS = {"-".join(str(value) for value in way.values()): way for way in EACH_WAY}
 
@@ -307,12 +319,12 @@ def test_colours_compile(space: str, arch: str, tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("back", [False, True], ids=["forward", "back"])
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", PASSES)
 def test_kernels_wait_before_they_access_memory(strategy: str, back: bool) -> None:
     """A kernel may start before the previous one has ended, so it waits before its first access."""
     from cuda.bindings import nvrtc
 
-    for launch in program(CUDA, back=back, strategy=strategy).launches:
+    for launch in program(CUDA, back=back, **PASSES[strategy]).launches:
         _, made = nvrtc.nvrtcCreateProgram(launch.kernel.source.encode(), b"kernel.cu", 0, [], [])
         (code,) = nvrtc.nvrtcCompileProgram(made, 1, [b"--gpu-architecture=compute_90"])
         assert not int(code)

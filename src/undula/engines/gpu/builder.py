@@ -167,24 +167,31 @@ class ProgramBuilder:
     def in_one_pass(self, shape: Shape, tasks: Sequence[Task], dtype: str) -> bool:
         """Return whether a level over the last two axes is one pass, so that rows may be padded."""
         ordered = [tasks[k] for k in _order_of_axes(tasks, dtype)]
-        return (
-            [task.axis for task in ordered] == [len(shape) - 2, len(shape) - 1]
-            and all(_required_strategy(task.op) is None for task in ordered)
-            and self.strategy.fits(ordered, dtype, self.target)
-        )
+        if [task.axis for task in ordered] != [len(shape) - 2, len(shape) - 1]:
+            return False
+        strategy = self._common_strategy(ordered)
+        return strategy is not None and strategy.fits(ordered, dtype, self.target)
+
+    def _common_strategy(self, tasks: Sequence[Task]) -> Strategy | None:
+        """Return the strategy that runs all axes; None if they need different ones."""
+        required = {_required_strategy(task.op) for task in tasks}
+        return (required.pop() or self.strategy) if len(required) == 1 else None
 
     def _fits_one_pass(self, x: ArrayView, tasks: Sequence[Task]) -> bool:
         """Return whether one pass transforms two axes; an error if the caller's scheme does not fit."""
         down, along = tasks
+        strategy = self._common_strategy(tasks)
         if (
-            along.axis != down.axis + 1
-            or any(_required_strategy(task.op) is not None for task in tasks)
+            strategy is None
+            or along.axis != down.axis + 1
             or math.prod(x.shape[along.axis + 1 :]) > MAX_CHANNELS
         ):
             return False
-        if self.strategy.fits(tasks, x.dtype, self.target):
+        if strategy is UNDECIMATED and (self._limits is not None or self._colors != (None, None)):
+            return False  # Its kernels apply neither threshold rules nor colour transforms.
+        if strategy.fits(tasks, x.dtype, self.target):
             return True
-        error = self.strategy.misfit(tasks, x.dtype, self.target)
+        error = strategy.misfit(tasks, x.dtype, self.target)
         if error is not None:
             raise error
         return False
@@ -218,7 +225,8 @@ class ProgramBuilder:
 
     def _two_axes(self, back: bool, x: ArrayView, tasks: Sequence[Task], bands: Bands) -> None:
         """Append a pass over two neighbouring axes."""
-        axis, strategy = tasks[0].axis, self.strategy
+        axis, strategy = tasks[0].axis, self._common_strategy(tasks)
+        assert strategy is not None
         spec = self._spec(back, x, bands)
         down, along = (self._operator(strategy, task, spec) for task in tasks)
         mixing, unmixing = self._colors

@@ -16,6 +16,9 @@ class Dialect:
     name : str
     kernel, function : str
         Qualifiers of a kernel, with a field for the work items of a group, and of a function.
+    groups_bound : str
+        What follows the work items of a group for kernels that need few enough registers for a number of
+        groups on each unit of the device; empty if the language has no such bound.
     outlined_function : str
         Qualifiers of a function that is not inlined, if the language has such.
     global_memory, shared_memory, constant : str
@@ -50,6 +53,7 @@ class Dialect:
 
     name: str
     kernel: str
+    groups_bound: str
     function: str
     outlined_function: str
     global_memory: str
@@ -77,6 +81,7 @@ class Dialect:
 CUDA = Dialect(
     name="cuda",
     kernel='extern "C" __global__ void __launch_bounds__({items})',
+    groups_bound=", {groups}",
     function="static __device__ __forceinline__",
     outlined_function="static __device__ __noinline__",
     global_memory="",
@@ -109,6 +114,7 @@ asm volatile("griddepcontrol.wait;" ::: "memory");
 OPENCL = Dialect(
     name="opencl",
     kernel="__kernel __attribute__((reqd_work_group_size({items}, 1, 1))) void",
+    groups_bound="",
     function="static inline",
     outlined_function="static inline",
     global_memory="__global ",

@@ -26,6 +26,7 @@ __all__ = [
     "Kernel",
     "KernelSpec",
     "emit_beyond",
+    "emit_plane_take",
     "emit_pointers",
     "emit_prelude",
     "emit_take",
@@ -365,3 +366,63 @@ def emit_take(text: Text, dialect: Dialect, spec: KernelSpec, array: str, border
         emit_beyond(text, border, f"border_{array}", "sum", "p", "extent", at)
         text("return sum;")
     text("")
+
+
+def emit_plane_take(
+    text: Text, dialect: Dialect, spec: KernelSpec, array: str, down: Border, along: Border
+) -> None:
+    """Append a function that reads an array at any row and column, also beyond the ends.
+
+    Its parameters ``rows`` and ``columns`` are the extents that the borders count.
+    """
+    kind = f"{dialect.global_memory}const {ELEMENTS[spec.source]} *"
+    for name, border in ((f"{array}_down", down), (f"{array}_along", along)):
+        emit_border(text, dialect, border, name)
+    if down.weighted or along.weighted:
+        _emit_take_in_row(text, dialect, spec, array, along)
+    counts = {"rows": "rows", "columns": "columns"}
+    head = f"number take_{array}({kind}plane, int step, int r, int c, int rows, int columns)"
+    with text.block(f"{dialect.function} {head}"):
+        if spec.back:
+            number = spec.bands.index(array)
+            for axis, bit, border in (("rows", number >> 1, down), ("columns", number & 1, along)):
+                count = f"({axis} + {1 - bit}) / 2" if border.folded else axis
+                counts[axis] = f"{array}_{axis}"
+                text(f"const int {array}_{axis} = {count};")
+        at = load_expr(spec, f"plane[({dialect.long})i * step + j * {spec.channels}]")
+        inside = "{0} >= 0 && {0} < {1}"
+        text(
+            f"const int inside_r = {inside.format('r', counts['rows'])},"
+            f" inside_c = {inside.format('c', counts['columns'])};"
+        )
+        if not (down.weighted or along.weighted):
+            text("int i = r, j = c;")
+            text(f"if (!inside_r) i = {array}_down_place(r, rows, 0);")
+            text(f"if (!inside_c) j = {array}_along_place(c, columns, 0);")
+            text(f"return i < 0 || j < 0 ? 0 : {at};")
+            return
+        text("int i = r;")
+        inner = f"{array}_in_row(plane, step, %s, c, columns)"
+        if down.weighted:
+            text(f"if (inside_r) return {inner % 'i'};")
+            emit_beyond(text, down, f"{array}_down", "sum", "r", "rows", inner)
+            text("return sum;")
+        else:
+            text(f"if (!inside_r) i = {array}_down_place(r, rows, 0);")
+            text(f"return i < 0 ? 0 : {inner % 'i'};")
+    text("")
+
+
+def _emit_take_in_row(text: Text, dialect: Dialect, spec: KernelSpec, array: str, border: Border) -> None:
+    """Append a function that reads a row at any place; it is needed for weighted borders only."""
+    kind = f"{dialect.global_memory}const {ELEMENTS[spec.source]} *"
+    head = f"number {array}_in_row({kind}plane, int step, int i, int c, int columns)"
+    at = load_expr(spec, f"plane[({dialect.long})i * step + %s * {spec.channels}]")
+    with text.block(f"{dialect.function} {head}"):
+        text(f"if (c >= 0 && c < columns) return {at % 'c'};")
+        name = f"{array}_along"
+        if border.weighted:
+            emit_beyond(text, border, name, "sum", "c", "columns", at)
+            text("return sum;")
+        else:
+            text(f"const int j = {name}_place(c, columns, 0);", f"return j < 0 ? 0 : {at % 'j'};")

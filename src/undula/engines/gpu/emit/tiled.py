@@ -13,19 +13,15 @@ from functools import lru_cache
 
 from ....algebra import PolyphaseMatrix
 from ....liftings import lifting
-from ....lowering.borders import Border
 from ....schemes import Scheme, scheme
 from ....wavelets import Wavelet
-from .borders import emit_border
 from .dialect import Dialect
 from .kernel import (
-    ELEMENTS,
     Kernel,
     KernelSpec,
-    emit_beyond,
+    emit_plane_take,
     emit_pointers,
     emit_prelude,
-    load_expr,
     parameter_list,
     store_expr,
     threshold_expr,
@@ -314,60 +310,13 @@ class _TiledEmitter:
 
     def _emit_takes(self) -> None:
         """Append functions that read an element at any place, also beyond the ends."""
-        text, spec, dialect = self.text, self.spec, self.dialect
+        spec = self.spec
         assert spec.down is not None
         assert spec.along is not None
-        kind = f"{dialect.global_memory}const {ELEMENTS[spec.source]} *"
         for number, array in enumerate(spec.sources):
             down = spec.down.borders[number >> 1 if spec.back else 0]
             along = spec.along.borders[number & 1 if spec.back else 0]
-            for name, border in ((f"{array}_down", down), (f"{array}_along", along)):
-                emit_border(text, dialect, border, name)
-            if down.weighted or along.weighted:
-                self._emit_take_in_row(array, kind, along)
-            counts = ["rows", "columns"]
-            if spec.back:
-                counts = [f"{array}_rows", f"{array}_columns"]
-            head = f"number take_{array}({kind}plane, int step, int r, int c, int rows, int columns)"
-            with text.block(f"{dialect.function} {head}"):
-                if spec.back:
-                    for axis, bit, border in (("rows", number >> 1, down), ("columns", number & 1, along)):
-                        count = axis
-                        if border.folded:
-                            count = f"({axis} + {1 - bit}) / 2"
-                        text(f"const int {array}_{axis} = {count};")
-                at = load_expr(spec, f"plane[({dialect.long})i * step + j * {spec.channels}]")
-                text(f"const int inside_r = r >= 0 && r < {counts[0]}, inside_c = c >= 0 && c < {counts[1]};")
-                if not (down.weighted or along.weighted):
-                    text("int i = r, j = c;")
-                    text(f"if (!inside_r) i = {array}_down_place(r, rows, 0);")
-                    text(f"if (!inside_c) j = {array}_along_place(c, columns, 0);")
-                    text(f"return i < 0 || j < 0 ? 0 : {at};")
-                    continue
-                text("int i = r;")
-                inner = f"{array}_in_row(plane, step, %s, c, columns)"
-                if down.weighted:
-                    text(f"if (inside_r) return {inner % 'i'};")
-                    emit_beyond(text, down, f"{array}_down", "sum", "r", "rows", inner)
-                    text("return sum;")
-                else:
-                    text(f"if (!inside_r) i = {array}_down_place(r, rows, 0);")
-                    text(f"return i < 0 ? 0 : {inner % 'i'};")
-            text("")
-
-    def _emit_take_in_row(self, array: str, kind: str, border: Border) -> None:
-        """Append a function that reads a row at any place; it is needed for weighted borders only."""
-        text, spec, dialect = self.text, self.spec, self.dialect
-        head = f"number {array}_in_row({kind}plane, int step, int i, int c, int columns)"
-        at = load_expr(spec, f"plane[({dialect.long})i * step + %s * {spec.channels}]")
-        with text.block(f"{dialect.function} {head}"):
-            text(f"if (c >= 0 && c < columns) return {at % 'c'};")
-            name = f"{array}_along"
-            if border.weighted:
-                emit_beyond(text, border, name, "sum", "c", "columns", at)
-                text("return sum;")
-            else:
-                text(f"const int j = {name}_place(c, columns, 0);", f"return j < 0 ? 0 : {at % 'j'};")
+            emit_plane_take(self.text, self.dialect, spec, array, down, along)
 
     def _emit_factor(self, number: int, matrix: PolyphaseMatrix, size: int, margin: int, rows: int) -> None:
         text, geometry = self.text, self.geometry

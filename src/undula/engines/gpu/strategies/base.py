@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,7 +19,17 @@ from ...base import Knobs
 from ..emit import Dialect, Kernel, KernelSpec
 from ..launches import DeviceLimits, Launch
 
-__all__ = ["LIFTING", "Strategy", "StrategyCost", "Target", "Views", "Workload", "launches_of", "view_values"]
+__all__ = [
+    "LIFTING",
+    "Strategy",
+    "StrategyCost",
+    "StripLaunch",
+    "Target",
+    "Views",
+    "Workload",
+    "launches_of",
+    "view_values",
+]
 
 # A longer lifting is one long chain of waits; filters then do more work at once.
 LIFTING = LiftingLimits(max_steps=12, max_taps=24, neighbours=False)
@@ -185,6 +195,30 @@ class Strategy(ABC):
         scheme : str
         """
         return StrategyCost(max(1, axes - 1), operations)  # Two of the axes share a pass.
+
+
+class Division(Protocol):
+    """A division of rows into strips."""
+
+    def divided(self, at_once: int) -> tuple[int, tuple[int, ...]]:
+        """Return the number of groups, and the last integers of the kernel.
+
+        ``at_once`` is the number of groups that run at the same time.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class StripLaunch(Launch):
+    """A launch whose strips depend on how many groups the device runs at the same time."""
+
+    strips: Division
+
+    def fitted(self, capacity: Callable[[Kernel], int]) -> Launch:
+        """Return the launch with strips for a device; ``capacity`` tells how many groups it runs at once."""
+        groups, values = self.strips.divided(capacity(self.kernel))
+        fixed = self.values[: len(self.values) - len(values)]
+        return replace(self, groups=groups, values=(*fixed, *values))
 
 
 def view_values(kernel: Kernel, views: Views) -> tuple[tuple[int, ...], tuple[int, ...]]:

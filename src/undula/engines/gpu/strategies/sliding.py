@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....arrays import ArrayView
 from ....lowering.spec import Task
 from ...base import Knobs
-from ..emit import Kernel, KernelSpec
+from ..emit import KernelSpec
 from ..emit import sliding as emitter
 from ..emit.sliding import LaneGeometry
 from ..launches import Launch
-from .base import Strategy, Target, Workload, view_values
+from .base import Strategy, StripLaunch, Target, Workload, view_values
 
-__all__ = ["SLIDING", "Sliding", "StripLaunch", "Strips"]
+__all__ = ["SLIDING", "Sliding", "Strips"]
 
 MAX_STRIP_PAIRS = 96  # pairs of rows
 SHORT_STRIP_PAIRS = 16  # For strips that would be shorter, lanes get fewer columns.
@@ -69,7 +69,10 @@ class Sliding(Strategy):
         groups, strip_values = strips.divided(target.limits.units * GUESSED_ITEMS_PER_UNIT // kernel.items)
         if groups <= 0:
             return []
-        return [StripLaunch(kernel, groups, buffers, (*values, *strip_values), strips)]
+        values = (*values, *strip_values)
+        if not strips.depends_on_device:
+            return [Launch(kernel, groups, buffers, values)]
+        return [StripLaunch(kernel, groups, buffers, values, strips)]
 
     def _geometry(self, workload: Workload, target: Target) -> LaneGeometry:
         spec, knobs, shuffles = workload.spec, target.knobs, bool(target.dialect.shuffle)
@@ -235,21 +238,6 @@ class Strips:
             if strip <= self.longest or strips >= self.row_pairs:
                 return max(strip, 2 if self.overlap else 1)
             rounds += 1
-
-
-@dataclass(frozen=True)
-class StripLaunch(Launch):
-    """A launch whose strips depend on how many work groups the device runs at the same time."""
-
-    strips: Strips
-
-    def fitted(self, capacity: Callable[[Kernel], int]) -> Launch:
-        """Return the launch with strips for a device; ``capacity`` tells how many groups it runs at once."""
-        if not self.strips.depends_on_device:
-            return self
-        groups, values = self.strips.divided(capacity(self.kernel))
-        fixed = self.values[: len(self.values) - len(values)]
-        return StripLaunch(self.kernel, groups, self.buffers, (*fixed, *values), self.strips)
 
 
 SLIDING = Sliding()

@@ -1,0 +1,163 @@
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef float number;
+
+static __device__ __forceinline__ int wrapped(int p, int n) {
+    p += p < 0 ? n : 0;
+    p -= p >= n ? n : 0;
+    if (p < 0 || p >= n) p = (p % n + n) % n;
+    return p;
+}
+static __device__ __forceinline__ int mirrored(int p, int n, int last) {
+    p = p < 0 ? -(last & 1) - p : p;
+    p = p >= n ? last - p : p;
+    while (p < 0 || p >= n) p = p < 0 ? -(last & 1) - p : last - p;
+    return p;
+}
+typedef float2 number2;
+static __device__ __forceinline__ int x_down_place(int p, int n, int t) {
+    return p < 0 || p >= n ? -1 : p;
+}
+static __device__ __forceinline__ int x_along_place(int p, int n, int t) {
+    return p < 0 || p >= n ? -1 : p;
+}
+extern "C" __global__ void __launch_bounds__(160, 8) undecimated_plane_back(
+        const float *__restrict__ aa,
+        const float *__restrict__ ad,
+        const float *__restrict__ da,
+        const float *__restrict__ dd,
+        float *__restrict__ x,
+        const long long aa_start,
+        const long long aa_plane,
+        const int aa_row,
+        const long long ad_start,
+        const long long ad_plane,
+        const int ad_row,
+        const long long da_start,
+        const long long da_plane,
+        const int da_row,
+        const long long dd_start,
+        const long long dd_plane,
+        const int dd_row,
+        const long long x_start,
+        const long long x_plane,
+        const int x_row,
+        const int read_rows,
+        const int read_columns,
+        const int rows,
+        const int columns,
+        const int row_dilation,
+        const int column_dilation,
+        const int across,
+        const int runs,
+        const int phases,
+        const int strip,
+        const int strips) {
+    __shared__ number2 complete[2][2][160];
+    const int item = (int)threadIdx.x;
+    int rest = (int)blockIdx.x;
+    const int tile = rest % across;
+    rest /= across;
+    const int begin_run = rest % runs * 2;
+    rest /= runs;
+    const int phase = rest % phases;
+    rest /= phases;
+    const int begin = rest % strips * strip;
+    const int plane = rest / strips;
+    const int end = min(begin + strip, (rows - phase + row_dilation - 1) / row_dilation);
+    const int start = begin - 4;
+    #if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    #endif
+    aa += aa_start + plane * aa_plane;
+    ad += ad_start + plane * ad_plane;
+    da += da_start + plane * da_plane;
+    dd += dd_start + plane * dd_plane;
+    x += x_start + plane * x_plane;
+    const int t = tile * 128 + item;
+    const int within = begin_run + t % 2, channel = within % 1;
+    const long long column = (long long)column_dilation * (t / 2) + within / 1;
+    const int result = item < 128 && column < columns && within < column_dilation * 1;
+    const int target = result ? (int)column * 1 + channel : -1;
+    const int c = (int)min(column + (long long)column_dilation * 0, (long long)columns - 1 + (long long)column_dilation * 3);
+    const int read = c >= 0 && c < read_columns ? c : x_along_place(c, read_columns, 0);
+    const int place = read < 0 ? -1 : read * 1 + channel;
+    number next_aa[2];
+    number next_ad[2];
+    number next_da[2];
+    number next_dd[2];
+    #pragma unroll
+    for (int b = 0; b < 2; ++b) {
+        const int r = row_dilation * (min(start + b, end - 1) + 3) + phase;
+        const int row = r >= 0 && r < read_rows ? r : x_down_place(r, read_rows, 0);
+        next_aa[b] = row < 0 || place < 0 ? 0 : aa[(long long)row * aa_row + place];
+        next_ad[b] = row < 0 || place < 0 ? 0 : ad[(long long)row * ad_row + place];
+        next_da[b] = row < 0 || place < 0 ? 0 : da[(long long)row * da_row + place];
+        next_dd[b] = row < 0 || place < 0 ? 0 : dd[(long long)row * dd_row + place];
+    }
+    number sums0[3], sums1[3];
+    #pragma unroll
+    for (int t = 0; t < 3; ++t) {
+        sums0[t] = sums1[t] = 0;
+    }
+    const long long x_step = (long long)row_dilation * x_row;
+    x += begin * x_step + (long long)phase * x_row;
+    int side = 0;
+    for (int n = start; n < end; n += 2) {
+        #pragma unroll
+        for (int b = 0; b < 2; ++b) {
+            number2 sum;
+            sum.x = sums0[0] + 0.241481457f * next_aa[b] + -0.0647047613f * next_da[b];
+            sums0[0] = sums0[1] + 0.418258152f * next_aa[b] + -0.112071934f * next_da[b];
+            sums0[1] = sums0[2] + 0.112071934f * next_aa[b] + 0.418258152f * next_da[b];
+            sums0[2] = -0.0647047613f * next_aa[b] + -0.241481457f * next_da[b];
+            sum.y = sums1[0] + 0.241481457f * next_ad[b] + -0.0647047613f * next_dd[b];
+            sums1[0] = sums1[1] + 0.418258152f * next_ad[b] + -0.112071934f * next_dd[b];
+            sums1[1] = sums1[2] + 0.112071934f * next_ad[b] + 0.418258152f * next_dd[b];
+            sums1[2] = -0.0647047613f * next_ad[b] + -0.241481457f * next_dd[b];
+            complete[side][b][item] = sum;
+        }
+        #pragma unroll
+        for (int b = 0; b < 2; ++b) {
+            const int r = row_dilation * (min(n + 2 + b, end - 1) + 3) + phase;
+            const int row = r >= 0 && r < read_rows ? r : x_down_place(r, read_rows, 0);
+            next_aa[b] = row < 0 || place < 0 ? 0 : aa[(long long)row * aa_row + place];
+            next_ad[b] = row < 0 || place < 0 ? 0 : ad[(long long)row * ad_row + place];
+            next_da[b] = row < 0 || place < 0 ? 0 : da[(long long)row * da_row + place];
+            next_dd[b] = row < 0 || place < 0 ? 0 : dd[(long long)row * dd_row + place];
+        }
+        if (n >= begin) {
+            __syncthreads();
+            #pragma unroll
+            for (int b = 0; b < 2; ++b) {
+                if (target >= 0 && n + b < end) {
+                    number result_x = 0;
+                    {
+                        const number2 sum = complete[side][b][item + 0];
+                        result_x += -0.0647047613f * sum.x;
+                        result_x += -0.241481457f * sum.y;
+                    }
+                    {
+                        const number2 sum = complete[side][b][item + 2];
+                        result_x += 0.112071934f * sum.x;
+                        result_x += 0.418258152f * sum.y;
+                    }
+                    {
+                        const number2 sum = complete[side][b][item + 4];
+                        result_x += 0.418258152f * sum.x;
+                        result_x += -0.112071934f * sum.y;
+                    }
+                    {
+                        const number2 sum = complete[side][b][item + 6];
+                        result_x += 0.241481457f * sum.x;
+                        result_x += -0.0647047613f * sum.y;
+                    }
+                    x[target] = result_x;
+                }
+                x += x_step;
+            }
+            side = 1 - side;
+        }
+    }
+}
