@@ -78,7 +78,9 @@ def test_own_wavelets_are_what_they_are_called() -> None:
     spans = {
         name: [int(np.ptp(np.nonzero(f))) + 1 for f in undula.Wavelet(name).filter_bank[:2]] for name in OURS
     }
-    assert spans == {"cdf53": [5, 3], "cdf97": [9, 7], "dd137": [13, 7], "burt57": [5, 7], "d4": [4, 4]}
+    qshift = {f"qshift{taps}": [taps, taps] for taps in (10, 14, 18)}
+    named = {"cdf53": [5, 3], "cdf97": [9, 7], "dd137": [13, 7], "burt57": [5, 7], "d4": [4, 4]}
+    assert spans == named | qshift
 
 
 def test_burt_meets_the_conditions_of_the_paper() -> None:

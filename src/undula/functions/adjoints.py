@@ -117,7 +117,7 @@ def adjoint(
 
 
 def _of_inverse(
-    transform: _AdjointKind,
+    kind: _AdjointKind,
     form: str,
     data: Any,
     wavelet: Any,
