@@ -21,7 +21,8 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from ..arrays import ArrayView
+from ..arrays import COMPLEX, ArrayView
+from ..errors import ArgumentError
 from .expressions import Constant, Expression, Load, WindowSum, loads
 from .spec import BandTree
 
@@ -408,7 +409,11 @@ class Graph:
             raise ValueError(f"no buffer {view.buffer!r}; the graph has {', '.join(self.buffers)}")
         low = view.offset + sum(min(0, s * (n - 1)) for n, s in zip(view.shape, view.strides, strict=True))
         high = view.offset + sum(max(0, s * (n - 1)) for n, s in zip(view.shape, view.strides, strict=True))
-        whole = buffer.view.as_pairs()  # Nodes read and write the parts of complex numbers.
+        if view.dtype in COMPLEX:
+            raise ArgumentError(
+                f"nodes read and write the parts of complex numbers, as pairs; got {view.dtype} in {buffer.name!r}"
+            )
+        whole = buffer.view.as_pairs()
         if view.dtype != whole.dtype or low < 0 or high >= max(1, math.prod(whole.shape)):
             raise ValueError(f"a view of shape {view.shape} and {view.dtype} exceeds {buffer}")
 

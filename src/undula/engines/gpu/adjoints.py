@@ -7,6 +7,7 @@ array, and from there along the other axis.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from ...arrays import ArrayView
@@ -18,6 +19,7 @@ from .launches import Launch
 
 __all__ = ["AdjointEnds"]
 
+MAX_NARROW_ITEMS = 2**31  # that are counted in 32 bits
 NEVER = 2**31 - 1  # a place before which nothing is moved by a gap
 
 
@@ -153,8 +155,9 @@ class AdjointEnds:
         """Return the launch that combines lines along an axis; none if there are no results."""
         listed, length = self.rows[axis][sequence], self.results[axis][sequence]
         spec = EndsSpec(listed, everywhere, len(sources), sources[0].dtype, target.dtype)
-        kernel = adjoints.emit(spec, self.dialect)
-        groups = -(-self.planes * rows * spec.items(length) * inner // kernel.items)
+        items = self.planes * rows * spec.items(length) * inner
+        kernel = adjoints.emit(replace(spec, wide=items >= MAX_NARROW_ITEMS), self.dialect)
+        groups = -(-items // kernel.items)
         if groups == 0:
             return []
         lengths = self.sources[axis]

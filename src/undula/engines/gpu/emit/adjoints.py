@@ -42,6 +42,8 @@ class EndsSpec:
         How many sequences are read.
     source, result : str
         Dtypes of the arrays that are read and written.
+    wide : bool
+        Whether work items are counted in 64 bits, which takes longer.
     """
 
     rows: BorderRows
@@ -49,6 +51,7 @@ class EndsSpec:
     sources: int
     source: str
     result: str
+    wide: bool = False
 
     @property
     def unrolled(self) -> bool:
@@ -115,15 +118,16 @@ def _emit_item(text: Text, dialect: Dialect, spec: EndsSpec, names: Sequence[str
     """Append the line, and the result in it, of a work item; pointers then begin at the line."""
     count = "length" if spec.everywhere else str(spec.rows.left + spec.rows.right)
     places = "1" if spec.unrolled else count
-    long = dialect.long
+    kind = dialect.long if spec.wide else "unsigned int"
     text(
-        f"const {long} item = ({long}){dialect.group} * {ITEMS} + {dialect.item};",
-        f"const {long} each = ({long})rows * {places} * inner;",
-        f"const {long} plane = item / each;",
+        f"const {kind} item = ({kind}){dialect.group} * {ITEMS} + {dialect.item};",
+        f"const {kind} line = item / inner;",
+        f"const {kind} row_of_all = line / {places};",
+        "const int k = (int)(item - line * inner);",
+        f"const int number_of_place = (int)(line - row_of_all * {places});",
+        f"const {dialect.long} plane = row_of_all / rows;",
+        "const int row = (int)(row_of_all % rows);",
         "if (plane >= planes) return;",
-        f"const {long} rest = item % each;",
-        "const int k = (int)(rest % inner), line = (int)(rest / inner);",
-        f"const int number_of_place = line % {places}, row = line / {places};",
     )
     if dialect.wait_for_previous:
         text(*dialect.wait_for_previous.split("\n"))
