@@ -411,7 +411,8 @@ class Graph:
         high = view.offset + sum(max(0, s * (n - 1)) for n, s in zip(view.shape, view.strides, strict=True))
         if view.dtype in COMPLEX:
             raise ArgumentError(
-                f"nodes read and write the parts of complex numbers, as pairs; got {view.dtype} in {buffer.name!r}"
+                "nodes read and write the parts of complex numbers, as pairs;"
+                f" got {view.dtype} in {buffer.name!r}"
             )
         whole = buffer.view.as_pairs()
         if view.dtype != whole.dtype or low < 0 or high >= max(1, math.prod(whole.shape)):
