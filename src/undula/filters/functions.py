@@ -34,7 +34,9 @@ def denoise(
     image: Any,
     sigma: Any = None,
     *,
+    quality: str = Denoising.quality,
     method: str = Denoising.method,
+    profile: str = Denoising.profile,
     strength: float = Denoising.strength,
     wavelet: str | Wavelet | None = Denoising.wavelet,
     level: int | None = Denoising.level,
@@ -57,8 +59,17 @@ def denoise(
     sigma : float, sequence of float, or array, optional
         Standard deviation of the noise, in units of the image: one number, one per channel, or one per
         sample. Estimated if None; 0 stands for no noise.
-    method : {"bivariate", "block", "bayes", "sure", "hybrid", "minimax", "universal"}, default "bivariate"
-        ``bivariate`` gives the best results, closely followed by ``block``; the others select thresholds.
+    quality : {"fast", "balanced", "best"}, default "fast"
+        ``fast`` filters wavelet coefficients. ``balanced`` and ``best`` also filter groups of similar blocks,
+        and blend both results; they take about 4 and 8 times as long. They are for images on the host:
+        volumes and signals are filtered by wavelets alone, and with ``best`` for all shifts.
+    method : str, default "bivariate"
+        One of ``bivariate``, ``block``, ``bayes``, ``sure``, ``hybrid``, ``minimax``, ``universal`` and
+        ``collaborative``. ``bivariate`` gives the best results of wavelets, closely followed by ``block``;
+        the others select thresholds. ``collaborative`` filters groups of similar blocks alone, in volumes
+        plane by plane.
+    profile : {"fast", "normal", "best"}, default "normal"
+        How many similar blocks ``collaborative`` looks for, and how far away.
     strength : float, default 1.0
         Higher values remove more.
     wavelet : str or Wavelet, optional
@@ -86,9 +97,9 @@ def denoise(
 
     Notes
     -----
-    For Dask arrays, NaNs are an error, and masks, ``regions``, noise per sample and the methods ``sure`` and
-    ``hybrid`` are not supported. Estimating their noise takes three more passes over the data, or five in
-    double precision; pass ``sigma`` if it is known.
+    For Dask arrays, NaNs are an error, and masks, ``regions``, noise per sample, any other ``quality`` and
+    the methods ``sure``, ``hybrid`` and ``collaborative`` are not supported. Estimating their noise takes three
+    more passes over the data, or five in double precision; pass ``sigma`` if it is known.
 
     Examples
     --------
@@ -100,7 +111,9 @@ def denoise(
     True
     """
     pipeline = Denoising(
+        quality=quality,
         method=method,
+        profile=profile,
         strength=strength,
         wavelet=wavelet,
         level=level,
