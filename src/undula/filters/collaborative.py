@@ -3,9 +3,10 @@
 Groups keep what repeats within an image, such as texture and edges. Where an image is smooth, wavelets of all
 scales leave less noise. With c from groups and w from wavelets, in units of the noise::
 
-    b = c + G(w - c)                      large structures are those of wavelets; G is a Gaussian blur
-    d = w - b
-    result = b + d/2 / (1 + G(d²)/v)      where both differ by little, both are right: take their mean
+    b = c + G(w - c)                    large structures are those of wavelets; G is a Gaussian blur
+    p = 1/2 / (1 + G((w - b)²)/v)       where both differ by little, their mean has less noise than each
+    q = 1 / (1 + (G((w - H(w))²)/u)²)   where w has no details beyond a narrower blur H, it is best
+    result = b + max(p, q)·(w - b)
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ __all__ = ["PROFILE_NAMES", "Collaborative"]
 
 PROFILE_LABELS = {"fast": "fast", "normal": "normal", "best": "best"}
 PROFILE_NAMES = tuple(PROFILE_LABELS)
-BLUR = 6.0  # samples
-DIFFERENCE = 0.006  # mean square, in units of the noise, at which the weight of wavelets is a quarter
+BLUR, NARROW_BLUR = 6.0, 2.0  # samples
+DIFFERENCE = 0.006  # v: the mean square, in units of the noise, at which the weight of wavelets is a quarter
+DETAIL = 0.003  # u: that of details at which it is a half
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,9 +99,11 @@ def _blended(grouped: Any, x: Any, sigma: Any) -> Any:
     """Blend the results of groups and of wavelets."""
     taps = gaussian(BLUR)
     large = grouped + OPERATIONS.convolve(x - grouped, taps, 2)
-    unit = 1 / xp.where(sigma > 0, sigma, 1.0)
+    unit = OPERATIONS.spread(OPERATIONS.per_item(1 / xp.where(sigma > 0, sigma, 1.0), x), x)
     difference = x - large
+    details = x - OPERATIONS.convolve(x, gaussian(NARROW_BLUR), 2)
     materialize(large, difference)
-    scaled = difference * OPERATIONS.spread(OPERATIONS.per_item(unit, x), x)
-    spread = OPERATIONS.convolve(scaled * scaled, taps, 2)
-    return large + difference * (0.5 * DIFFERENCE) / (spread + DIFFERENCE)
+    energies = [OPERATIONS.convolve((part * unit) ** 2, taps, 2) for part in (difference, details)]
+    similar = 0.5 / (1 + energies[0] / DIFFERENCE)
+    smooth = 1 / (1 + (energies[1] / DETAIL) ** 2)
+    return large + xp.maximum(similar, smooth) * difference

@@ -33,6 +33,7 @@ from ..wavelets import as_wavelet
 
 __all__ = [
     "BLOCK",
+    "FLOOR",
     "LEAST_GAIN",
     "LEAST_SAMPLES",
     "NUMBER_BITS",
@@ -54,6 +55,7 @@ STEP = 4  # samples from one reference to the next
 LEAST_SAMPLES = 16  # along an axis: then there are enough blocks for a group around each reference
 NUMBER_BITS = 11  # Distances are compared without so many bits of their mantissa, then by displacement.
 LEAST_GAIN = 1e-3  # of a group, so that weights are finite
+FLOOR = 32.0  # The least sample, in units of the noise: means of groups are then far above thresholds.
 WINDOW_TAPS = np.kaiser(BLOCK, 2.0).astype(np.float32)
 
 
@@ -130,10 +132,11 @@ def collaborate(planes: Array, profile: CollaborativeProfile) -> Array:
     """Filter planes with noise of standard deviation 1; blocks are matched in the first one."""
     shape = planes.shape[1:]
     added = [(0, extended - n) for n, extended in zip(shape, extended_shape(shape), strict=True)]
-    noisy = np.pad(planes, ((0, 0), *added), mode="symmetric")
+    offset = planes.min(axis=(1, 2), keepdims=True) - FLOOR
+    noisy = np.pad(planes - offset, ((0, 0), *added), mode="symmetric")
     pilot = _filtered(noisy, None, profile.radius, profile.thresholded, profile.threshold)
     result = _filtered(noisy, pilot, profile.radius, profile.weighted, profile.threshold)
-    return result[:, : shape[0], : shape[1]]
+    return np.asarray(result[:, : shape[0], : shape[1]] + offset)
 
 
 def _filtered(noisy: Array, pilot: Array | None, radius: int, size: int, threshold: float) -> Array:

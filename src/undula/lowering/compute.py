@@ -100,10 +100,7 @@ def _collaborate(node: Collaborate, buffers: Buffers) -> None:
         items = slice(image, None, images)
         noisy = sigmas[items] > 0
         unit = np.where(noisy, sigmas[items], sigmas[items].max() or 1)[:, None, None].astype(np.float64)
-        scaled = x[items] / unit
-        # Means are subtracted as they are for single precision.
-        means = scaled.mean(axis=(1, 2), keepdims=True)
-        filtered = (collaborate(scaled - means, node.profile) + means) * unit
+        filtered = collaborate(x[items] / unit, node.profile) * unit
         out[items] = np.where(noisy[:, None, None], filtered, x[items])
 
 

@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...lowering.collaborative import BLOCK, STEP, CollaborativeProfile, displacements, extended_shape
+from ...lowering.collaborative import (
+    BLOCK,
+    FLOOR,
+    STEP,
+    CollaborativeProfile,
+    displacements,
+    extended_shape,
+)
 from ..memory import empty
 from ..threads import get_num_threads, ranges, run
 from .collaborative_layout import LANES, TABLE_WORDS
@@ -51,10 +58,8 @@ def filter_planes(x: Array, sigmas: Array, profile: CollaborativeProfile, matche
 
 def _filter_image(x: Array, sigmas: Array, profile: CollaborativeProfile, out: Array) -> None:
     """Filter the channels of one image in units of their noise."""
-    means = x.mean(axis=(1, 2), dtype=np.float64)
-    largest = np.array(
-        [max(plane.max() - mean, mean - plane.min()) for plane, mean in zip(x, means, strict=True)]
-    )
+    least = np.array([plane.min() for plane in x], np.float64)
+    largest = np.array([plane.max() for plane in x]) - least
     noisy = (sigmas > 0) & (largest < MAX_RANGE * sigmas)
     out[...] = x
     if not noisy.any():
@@ -63,6 +68,7 @@ def _filter_image(x: Array, sigmas: Array, profile: CollaborativeProfile, out: A
     unit = np.where(noisy, sigmas, np.maximum(sigmas[noisy].max(), largest / MAX_RANGE))
     used = noisy.copy()
     used[0] = True
+    floors = (least - FLOOR * unit).astype(x.dtype)
     rows, columns = x.shape[1:]
     extended = (int(used.sum()), *extended_shape((rows, columns)))
     planes = empty(extended, FLOAT)
@@ -70,9 +76,7 @@ def _filter_image(x: Array, sigmas: Array, profile: CollaborativeProfile, out: A
 
     def scale(begin: int, end: int) -> None:
         for plane, k in zip(planes, kept, strict=True):
-            np.multiply(
-                x[k, begin:end] - means[k].astype(x.dtype), 1 / unit[k], out=plane[begin:end, :columns]
-            )
+            np.multiply(x[k, begin:end] - floors[k], 1 / unit[k], out=plane[begin:end, :columns])
 
     run(scale, _strips(rows))
     _mirror(planes, rows, columns)
