@@ -12,6 +12,7 @@ scales leave less noise. With c from groups and w from wavelets, in units of the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, ClassVar
 
 from ..errors import ArgumentError
@@ -81,7 +82,7 @@ class Collaborative(FilterStage):
         sigma = image.noise() if self.sigma is None else OPERATIONS.per_item(self.sigma, image.samples)
         sigma = sigma * self.strength
         grouped = self._grouped(image, sigma)
-        return _blended(grouped, x, sigma) if blended else grouped
+        return _blended(grouped, x, sigma, image.channels) if blended else grouped
 
     def _grouped(self, image: FilteredImage, sigma: Any) -> Any:
         """Filter groups of blocks of planes."""
@@ -95,8 +96,8 @@ class Collaborative(FilterStage):
         return xp.reshape(symbolic(x.graph, result), x.shape)
 
 
-def _blended(grouped: Any, x: Any, sigma: Any) -> Any:
-    """Blend the results of groups and of wavelets."""
+def _blended(grouped: Any, x: Any, sigma: Any, channels: int) -> Any:
+    """Blend the results of groups and of wavelets; channels of an image have the same weights."""
     taps = gaussian(BLUR)
     large = grouped + OPERATIONS.convolve(x - grouped, taps, 2)
     unit = OPERATIONS.spread(OPERATIONS.per_item(1 / xp.where(sigma > 0, sigma, 1.0), x), x)
@@ -104,6 +105,15 @@ def _blended(grouped: Any, x: Any, sigma: Any) -> Any:
     details = x - OPERATIONS.convolve(x, gaussian(NARROW_BLUR), 2)
     materialize(large, difference)
     energies = [OPERATIONS.convolve((part * unit) ** 2, taps, 2) for part in (difference, details)]
+    if channels > 1:
+        energies = [_largest(energy, channels) for energy in energies]
     similar = 0.5 / (1 + energies[0] / DIFFERENCE)
     smooth = 1 / (1 + (energies[1] / DETAIL) ** 2)
     return large + xp.maximum(similar, smooth) * difference
+
+
+def _largest(x: Any, channels: int) -> Any:
+    """Return the maximum over the channels of each image, for all of its channels."""
+    images = x.shape[0] // channels
+    largest = reduce(xp.maximum, [x[k * images : (k + 1) * images] for k in range(channels)])
+    return xp.reshape(xp.broadcast_to(largest[None], (channels, *largest.shape)), x.shape)
