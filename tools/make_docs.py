@@ -591,7 +591,7 @@ light = undula.denoise(photons.astype(float), noise="poisson")  # noise of count
 |---|---|
 | `fast` | shrinks wavelet coefficients by their neighbours and parents; two levels are computed for all shifts |
 | `balanced` | the same, and filters groups of 16 similar blocks, which are looked for up to 12 samples away |
-| `best` | the same with wavelets for all shifts, groups of 32 blocks, and up to 19 samples |
+| `best` | the same with wavelets for all shifts, groups of up to 32 blocks, and up to 19 samples |
 
 Groups of similar blocks (Dabov, Foi, Katkovnik and Egiazarian) keep what repeats within an image: edges and texture.
 Wavelets leave less noise where an image is smooth. `balanced` and `best` blend both at each sample: large structures are those of

@@ -44,7 +44,8 @@ class Collaborative(FilterStage):
     Parameters
     ----------
     profile : {"fast", "normal", "best"}, default "normal"
-        How far similar blocks are looked for, and how many: up to 8, 12 or 19 samples, and 16, 16 or 32.
+        How far similar blocks are looked for, and how many: up to 8, 12 or 19 samples, and 16, or
+        with ``best`` 32 in the second of two steps.
     sigma : float, optional
         Standard deviation of the noise; estimated if None.
     strength : float, default 1.0

@@ -82,7 +82,7 @@ class CollaborativeProfile:
 PROFILES = {
     "fast": CollaborativeProfile(8, 16, 16),
     "normal": CollaborativeProfile(12, 16, 16),
-    "best": CollaborativeProfile(19, 32, 32),
+    "best": CollaborativeProfile(19, 16, 32),
 }
 
 
