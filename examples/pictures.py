@@ -289,6 +289,17 @@ def filter_gallery(folder: Path) -> None:
     ]
     labelled([(picture[cut], text) for picture, text in tiles], 1.4, 2).save(folder / "denoise.png")
 
+    similar = skimage.restoration.denoise_nl_means(
+        noisy / 255, patch_size=5, patch_distance=6, h=0.08, sigma=0.1, fast_mode=True
+    )
+    tiles = [
+        (noisy, f"noisy, {db(noisy)}"),
+        (similar := 255 * similar, f"scikit-image, non-local means, {db(similar)}"),
+        (fast := undula.denoise(noisy, 25.5), f"undula, fast, {db(fast)}"),
+        (best := undula.denoise(noisy, 25.5, quality="best"), f"undula, best, {db(best)}"),
+    ]
+    labelled([(picture[cut], text) for picture, text in tiles], 1.4, 2).save(folder / "qualities.png")
+
     hard = Pipeline("cdf97", 4, [Shrink("given", "hard", 250.0)])(camera)
     rough = camera + 15 * np.random.default_rng(1).standard_normal(camera.shape).astype(np.float32)
     thresholds = [30.0, 20.0, 10.0]

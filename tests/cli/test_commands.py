@@ -132,7 +132,7 @@ def test_dicom(command: str, name: str) -> None:
 
 def test_video(capsys: pytest.CaptureFixture[str]) -> None:
     call("example noisy.mp4")
-    assert call("denoise noisy.mp4 out.mkv --quality 30 --preset ultrafast") == 0
+    assert call("denoise noisy.mp4 out.mkv --crf 30 --preset ultrafast") == 0
     assert json_of("info out.mkv", capsys)["seconds"] == pytest.approx(2.0, abs=0.1)
     assert len(list(io.read_frames("out.mkv"))) == 50
     report = json_of("denoise noisy.mp4 over.mp4 --over-time 8 --frames 20", capsys)

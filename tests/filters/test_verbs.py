@@ -44,7 +44,10 @@ def test_commands_and_functions_give_the_same_pixels(name: str, tmp_path: Path) 
 def test_options_of_commands_reach_the_pipeline(tmp_path: Path) -> None:
     source, target = tmp_path / "in.png", tmp_path / "out.png"
     io.write(source, IMAGE)
-    options = "--method bayes --rule hard --shifts 0 --level 2 --strength 0.7 --sigma 20"
+    assert call(f"denoise {source} {target} --quality balanced --sigma 20") == 0
+    balanced = undula.denoise(IMAGE, 20.0, quality="balanced")
+    np.testing.assert_array_equal(io.read(target).pixels, balanced)
+    options = "--overwrite --method bayes --rule hard --shifts 0 --level 2 --strength 0.7 --sigma 20"
     assert call(f"denoise {source} {target} {options}") == 0
     expected = undula.denoise(IMAGE, 20.0, method="bayes", rule="hard", invariant=0, level=2, strength=0.7)
     np.testing.assert_array_equal(io.read(target).pixels, expected)

@@ -501,7 +501,7 @@ def test_a_bad_preset_or_quality_is_named(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = write_test_clip(tmp_path / "x.mp4", count=4)
-    for option, message in (("--preset=fst", "ultrafast"), ("--quality=99", "from 0")):
+    for option, message in (("--preset=fst", "ultrafast"), ("--crf=99", "from 0")):
         assert main([command, str(source), str(tmp_path / "y.mp4"), option]) != 0
         assert message in capsys.readouterr().err
 

@@ -90,8 +90,8 @@ def filter_files(
     max_pixels: MaxPixels = None,
     json_: Json = False,
     quiet: Quiet = False,
-    quality: Annotated[
-        int, VideoOption("--quality", min=0, help="Constant quality, from 0 (best) to 63.")
+    crf: Annotated[
+        int, VideoOption("--crf", min=0, help="Constant quality of the encoder, from 0 (best) to 63.")
     ] = 18,
     codec: Annotated[
         str | None,
@@ -127,7 +127,7 @@ def filter_files(
         command_filter.make(False).to_json()  # Not every pipeline can be written.
         check_writable(save_path)
     encoding = Encoding(
-        command_filter.over_time, quality, codec, preset, not no_audio, frames, luma=command_filter.luma
+        command_filter.over_time, crf, codec, preset, not no_audio, frames, luma=command_filter.luma
     )
     refuse_video_options(jobs, encoding)
     options = FilterOptions(

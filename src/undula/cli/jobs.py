@@ -26,7 +26,7 @@ ADVICE = "name another output; the last path is the output, and several files go
 VIDEO_FLAGS = {
     "--frames": "frames",
     "--codec": "codec",
-    "--quality": "quality",
+    "--crf": "quality",
     "--preset": "preset",
     "--no-audio": "audio",
 }

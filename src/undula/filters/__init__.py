@@ -11,6 +11,7 @@ from .functions import denoise, despeckle, enhance, sharpen
 from .noise import estimate_sigma
 from .pictures import picture
 from .pipeline import Pipeline, Views
+from .poisson import PoissonNoise, estimate_poisson
 from .scikit_image import denoise_wavelet
 from .shifts import cycle_spin
 from .stages import *  # noqa: F403
@@ -19,6 +20,7 @@ from .trace import Trace
 
 __all__ = [
     "Pipeline",
+    "PoissonNoise",
     "Trace",
     "Views",
     "cycle_spin",
@@ -26,6 +28,7 @@ __all__ = [
     "denoise_wavelet",
     "despeckle",
     "enhance",
+    "estimate_poisson",
     "estimate_sigma",
     "picture",
     "sharpen",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -18,6 +18,7 @@ __all__ = [
     "BandLimits",
     "Details",
     "FilterStage",
+    "FilteredImage",
     "Pyramid",
     "Word",
     "argument",
@@ -131,6 +132,27 @@ class Pyramid:
         return band * mask, xp.maximum(share, xp.full_like(share, 1e-9))
 
 
+class FilteredImage(NamedTuple):
+    """What a stage on results knows about the image that was filtered.
+
+    Parameters
+    ----------
+    samples : array
+        The image before its decomposition, with one item per image and channel along the first axis.
+    noise : callable
+        Returns the noise of each item, which it estimates unless it is known.
+    ndim : int
+        Number of spatial axes.
+    channels : int
+        Number of channels that belong together: luma and chroma, or 1. Those of all images follow each other.
+    """
+
+    samples: Any
+    noise: Callable[[], Any]
+    ndim: int
+    channels: int
+
+
 @dataclass(frozen=True)
 class Argument:
     """The description of an argument of a stage, from which Studio makes a control."""
@@ -179,8 +201,8 @@ class FilterStage:
     """Base class of the stages of a :class:`Pipeline`.
 
     A stage is a frozen dataclass: its fields are its arguments, and instances can be compared, printed and
-    written as JSON. Subclasses define ``kind``, the name in JSON, and override :meth:`on_details` or
-    :meth:`on_samples`. For Studio, they describe themselves in one line, name an icon of Google's Material
+    written as JSON. Subclasses define ``kind``, the name in JSON, and override one of the methods that
+    begin with ``on``. For Studio, they describe themselves in one line, name an icon of Google's Material
     Icons, and declare their fields by :func:`argument`; ``words`` are their names on the command line.
     """
 
@@ -249,6 +271,10 @@ class FilterStage:
 
     def on_samples(self, x: Any, operations: ArrayOperations, ndim: int) -> Any:
         """Filter an image or an approximation whose last ``ndim`` axes are the spatial ones."""
+        return x
+
+    def on_result(self, x: Any, image: FilteredImage) -> Any:
+        """Filter what was reconstructed, ``x``, which is ``image.samples`` if there is no other stage."""
         return x
 
     def to_dict(self) -> dict[str, Any]:

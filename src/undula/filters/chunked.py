@@ -80,6 +80,11 @@ def filter_chunks(
             "kind='log' looks for the dark background of an image, which needs it in memory; call compute()"
             " first, or filter a Dask array with denoise(…, method='block')"
         )
+    if any("result" in stage.places() for stage in pipeline.stages):
+        raise ArgumentError(
+            "collaborative filtering needs the image in memory; call compute() first, or filter a Dask array"
+            " with quality='fast' and another method"
+        )
     engine(backend)  # An error for unknown ones.
     if not x.dtype.isnative:
         x = x.astype(x.dtype.newbyteorder("="))

@@ -17,16 +17,19 @@ from ..functions import dwtn
 from ..lowering.graph import Graph
 from ..lowering.symbolic import symbolic_input, symbolic_output
 from ..wavelets import Wavelet, as_wavelet
+from .base import check_choice, check_number
 from .deprecation import accept_former_names
 from .holes import fill_holes
 from .operations import NORMAL_MEDIAN
 from .pipeline import Pipeline, central_places
 from .planes import AUTO, GivenImage
+from .poisson import PoissonNoise, estimate_poisson
 from .verbs import Denoising, Despeckling, Enhancing, Sharpening
 
 __all__ = ["denoise", "despeckle", "enhance", "sharpen"]
 
 MIN_REGION_SAMPLES = 8
+NOISE_KINDS = ("gaussian", "poisson", "poisson-gaussian")
 MAX_NOISE_STEPS = 9
 
 
@@ -34,12 +37,16 @@ def denoise(
     image: Any,
     sigma: Any = None,
     *,
+    quality: str = Denoising.quality,
     method: str = Denoising.method,
+    profile: str = Denoising.profile,
     strength: float = Denoising.strength,
     wavelet: str | Wavelet | None = Denoising.wavelet,
     level: int | None = Denoising.level,
     rule: str = Denoising.rule,
     invariant: bool | int = Denoising.invariant,
+    noise: str = "gaussian",
+    gain: float | None = None,
     regions: int | None = None,
     color: str = Denoising.color,
     channel_axis: int | str | None = AUTO,
@@ -57,8 +64,17 @@ def denoise(
     sigma : float, sequence of float, or array, optional
         Standard deviation of the noise, in units of the image: one number, one per channel, or one per
         sample. Estimated if None; 0 stands for no noise.
-    method : {"bivariate", "block", "bayes", "sure", "hybrid", "minimax", "universal"}, default "bivariate"
-        ``bivariate`` gives the best results, closely followed by ``block``; the others select thresholds.
+    quality : {"fast", "balanced", "best"}, default "fast"
+        ``fast`` filters wavelet coefficients. ``balanced`` and ``best`` also filter groups of similar blocks,
+        and blend both results; they take about 12 and 22 times as long. They are for images on the host:
+        volumes and signals are filtered by wavelets alone, and with ``best`` for all shifts.
+    method : str, default "bivariate"
+        One of ``bivariate``, ``block``, ``bayes``, ``sure``, ``hybrid``, ``minimax``, ``universal`` and
+        ``collaborative``. ``bivariate`` gives the best results of wavelets, closely followed by ``block``;
+        the others select thresholds. ``collaborative`` filters groups of similar blocks alone, in volumes
+        plane by plane.
+    profile : {"fast", "normal", "best"}, default "normal"
+        How many similar blocks ``collaborative`` looks for, and how far away.
     strength : float, default 1.0
         Higher values remove more.
     wavelet : str or Wavelet, optional
@@ -70,6 +86,12 @@ def denoise(
     invariant : bool or int, default 2
         Number of the finest levels that are computed for all shifts; True stands for all levels. False or 0
         is several times faster, but leaves artefacts at edges.
+    noise : {"gaussian", "poisson", "poisson-gaussian"}, default "gaussian"
+        ``poisson`` is the noise of counted photons, whose variance grows with the brightness; samples without
+        light have to be 0. ``poisson-gaussian`` adds the read noise of a sensor, whose standard deviation is
+        ``sigma``. For arrays of NumPy; see :func:`undula.estimate_poisson`.
+    gain : float, optional
+        What one photon adds to a sample, for ``poisson`` and ``poisson-gaussian``; estimated if None.
     regions : int, optional
         Estimate the noise in regions of this many samples along each axis, for noise that varies over the
         image. The host estimates it, also for images on a device, and images of a batch are filtered one by
@@ -86,9 +108,9 @@ def denoise(
 
     Notes
     -----
-    For Dask arrays, NaNs are an error, and masks, ``regions``, noise per sample and the methods ``sure`` and
-    ``hybrid`` are not supported. Estimating their noise takes three more passes over the data, or five in
-    double precision; pass ``sigma`` if it is known.
+    For Dask arrays, NaNs are an error, and masks, ``regions``, noise per sample, any other ``quality`` and
+    the methods ``sure``, ``hybrid`` and ``collaborative`` are not supported. Estimating their noise takes
+    three more passes over the data, or five in double precision; pass ``sigma`` if it is known.
 
     Examples
     --------
@@ -100,7 +122,9 @@ def denoise(
     True
     """
     pipeline = Denoising(
+        quality=quality,
         method=method,
+        profile=profile,
         strength=strength,
         wavelet=wavelet,
         level=level,
@@ -109,6 +133,12 @@ def denoise(
         color=color,
     ).pipeline()
     options = {"channel_axis": channel_axis, "axes": axes, "mask": mask, "backend": backend}
+    if noise != "gaussian":
+        if regions is not None:
+            raise ArgumentError(f"regions are for noise='gaussian', got noise={noise!r}")
+        return _denoise_photons(pipeline, image, noise, sigma, gain, options)
+    if gain is not None:
+        raise ArgumentError(f"gain is for noise='poisson' and 'poisson-gaussian', got gain={gain!r}")
     per_sample = np.ndim(sigma) > 1 or (np.ndim(sigma) == 1 and np.shape(sigma) == np.shape(image))
     if regions is not None or per_sample:
         if DASK.owns(image):
@@ -119,6 +149,42 @@ def denoise(
         noise_map = _noise_map(image, sigma, regions, channel_axis, axes, mask)
         return _denoise_by_map(pipeline, image, noise_map, options)
     return pipeline(image, sigma=sigma, **options)
+
+
+def _denoise_photons(
+    pipeline: Pipeline, image: Any, kind: str, sigma: Any, gain: float | None, options: dict[str, Any]
+) -> Any:
+    """Denoise an image of counted photons: stabilize its noise, filter it, and restore the means."""
+    check_choice(kind, "noise", NOISE_KINDS)
+    if sigma is not None:
+        check_number(sigma, "sigma")
+    if kind == "poisson":
+        if sigma:
+            raise ArgumentError(f"noise='poisson' has no read noise; pass 'poisson-gaussian' with {sigma=}")
+        sigma = 0.0
+    given = GivenImage(image, options["channel_axis"], options["axes"], pipeline.colors, options["mask"])
+    layout, mask = given.layout, given.mask
+    if not given.on_host or not isinstance(given.array, np.ndarray):
+        raise ArgumentError(f"noise={kind!r} is for arrays of NumPy; convert the image first")
+    x = given.array.astype(layout.working_dtype)
+    if gain is not None:
+        check_number(gain, "gain", exclusive=True)
+    if gain is None or sigma is None:
+        if mask is not None:
+            raise ArgumentError(
+                "the gain of images with a mask or NaNs is not estimated; pass gain and sigma"
+            )
+        channels = x if layout.channels < 4 or not layout.mixed else np.take(x, range(3), layout.channel)
+        images = np.moveaxis(channels, layout.axes[-2:], (-2, -1)) if layout.ndim > 1 else channels
+        estimated = estimate_poisson(images, sigma)
+        gain, sigma = gain or estimated.gain, estimated.sigma if sigma is None else sigma
+    photons = PoissonNoise(float(gain), float(sigma))
+    stable = photons.stabilized(x).astype(layout.working_dtype)
+    restored = photons.restored(pipeline(stable, sigma=1.0, **{**options, "mask": mask}))
+    if layout.mixed and layout.channels == 4:
+        alpha = (*[slice(None)] * (layout.channel or 0), slice(3, None))
+        restored[alpha] = x[alpha]
+    return given.as_given(layout.restore(np, restored, given.array, mask))
 
 
 def _denoise_by_map(pipeline: Pipeline, image: Any, noise_map: NDArray[Any], options: dict[str, Any]) -> Any:

@@ -30,9 +30,9 @@ from ..schemes import SCHEMES
 from ..wavelets import Wavelet, as_wavelet, is_discrete
 from . import shifts
 from .background import scan_masks
-from .base import Details, Pyramid, plain_number
+from .base import Details, FilteredImage, Pyramid, plain_number
 from .holes import fill_holes
-from .noise import band_norms
+from .noise import band_norms, estimate_noise
 from .operations import OPERATIONS, rounding_floor
 from .pictures import picture
 from .planes import AUTO, COLORS, GivenImage, ImageLayout
@@ -472,15 +472,30 @@ class Pipeline:
         return dict(zip(of_window, map(math.prod, of_image), strict=True))
 
     def _filter_planes(self, x: Any, recipe: ImageRecipe, sigma: Any, valid: Any) -> Any:
-        """Decompose planes, run all stages, and reconstruct."""
-        ndim, wavelet = recipe.layout.ndim, as_wavelet(self.wavelet)
-        transform = PipelineTransform(wavelet, self.mode)
+        """Run all stages on planes."""
+        layout = recipe.layout
         for stage in self.stages:
             if "image" in stage.places():
-                x = stage.on_samples(x, OPERATIONS, ndim)
+                x = stage.on_samples(x, OPERATIONS, layout.ndim)
+        result = self._filter_pyramid(x, recipe, sigma, valid)
+
+        def noise() -> Any:
+            return sigma if sigma is not None else _estimated_noise(x, valid, layout.ndim)
+
+        image = FilteredImage(x, noise, layout.ndim, 3 if layout.mixed else 1)
+        for stage in self.stages:
+            if "result" in stage.places():
+                result = stage.on_result(result, image)
+        return result
+
+    def _filter_pyramid(self, x: Any, recipe: ImageRecipe, sigma: Any, valid: Any) -> Any:
+        """Decompose planes, run the stages on coefficients, and reconstruct."""
+        ndim, wavelet = recipe.layout.ndim, as_wavelet(self.wavelet)
+        transform = PipelineTransform(wavelet, self.mode)
         shape = recipe.image_shape or x.shape[1:]
         levels = self.levels_for(shape)
-        stages = [(k, stage) for k, stage in enumerate(self.stages) if "image" not in stage.places()]
+        elsewhere = {"image", "result"}
+        stages = [(k, stage) for k, stage in enumerate(self.stages) if not elsewhere & {*stage.places()}]
         if levels == 0 or not (stages or recipe.keep):
             return x
         low, details, shapes = self._decompose(x, ndim, levels, transform)
@@ -533,6 +548,22 @@ class Pipeline:
             if level < levels:
                 low = on_approximation(low, level)
         return low, details, []
+
+
+def _estimated_noise(x: Any, valid: Any, ndim: int) -> Any:
+    """Estimate the noise of each item from the finest diagonal band."""
+    wavelet = as_wavelet("db2")
+    low, details = PipelineTransform(wavelet).decompose(x, 1, range(1, 1 + ndim))
+    pyramid = Pyramid(
+        operations=OPERATIONS,
+        norms=_band_norms(wavelet, 1, ndim),
+        samples=math.prod(x.shape[1:]),
+        ndim=ndim,
+        offset=0,
+        valid=valid_coefficients(valid, details, ndim, wavelet, False),
+        floor=rounding_floor(low, 1, ndim),
+    )
+    return estimate_noise(details, pyramid)
 
 
 def _checked_counted(counted: Any, shape: Shape) -> Any:

@@ -6,8 +6,9 @@ A stage is a value: it can be compared, printed and written as JSON. It works at
     approximation   of a level, before it is decomposed further
     last            the approximation that remains
     details         of all levels or some, 1 being the finest
+    result          after the reconstruction
 
-    x ─ image ─▶ level 1 ─▶ approximation ─▶ level 2 ─▶ last
+    x ─ image ─▶ level 1 ─▶ approximation ─▶ level 2 ─▶ last ─▶ reconstruction ─▶ result
                     └ details                   └ details
 """
 
@@ -19,6 +20,7 @@ from typing import Any
 
 from ..errors import ArgumentTypeError, UnknownNameError
 from .base import FilterStage
+from .collaborative import PROFILE_NAMES, Collaborative
 from .deprecation import RENAMED_ARGUMENTS
 from .details import Contrast, Gain
 from .shrinkage import METHODS, RULES, Shrink
@@ -27,9 +29,11 @@ from .spatial import PLACES, Blur, Laplace, Unsharp
 __all__ = [  # The names that undula.filters exports.
     "METHODS",
     "PLACES",
+    "PROFILE_NAMES",
     "RULES",
     "STAGES",
     "Blur",
+    "Collaborative",
     "Contrast",
     "FilterStage",
     "Gain",
@@ -39,7 +43,7 @@ __all__ = [  # The names that undula.filters exports.
 ]
 
 STAGES: dict[str, type[FilterStage]] = {
-    stage.kind: stage for stage in (Shrink, Gain, Contrast, Blur, Unsharp, Laplace)
+    stage.kind: stage for stage in (Shrink, Collaborative, Gain, Contrast, Blur, Unsharp, Laplace)
 }
 
 

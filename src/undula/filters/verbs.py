@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..wavelets import Wavelet
 from .base import check_choice, check_number
+from .collaborative import PROFILE_NAMES, Collaborative
 from .pipeline import Pipeline
 from .planes import COLORS
 from .shrinkage import METHODS, RULES
@@ -26,6 +27,9 @@ from .stages import Contrast, FilterStage, Gain, Laplace, Shrink, Unsharp
 __all__ = ["VERBS", "Denoising", "Despeckling", "Enhancing", "Sharpening", "Verb", "VerbOption"]
 
 NAMED_METHODS = tuple(name for name in METHODS if name != "given")
+COLLABORATIVE = "collaborative"
+DENOISING_METHODS = (*NAMED_METHODS, COLLABORATIVE)
+QUALITIES = ("fast", "balanced", "best")
 SHARPENING_METHODS = ("unsharp", "laplace", "diagonal", "wavelet")
 DECIMATED_WAVELET = "bior4.4"  # The default for denoising without shifts.
 METHOD_HELP = "Method of shrinkage. The best one is bivariate, closely followed by block."
@@ -94,11 +98,11 @@ class Verb(ABC):
         return {each.name: each.metadata["option"] for each in fields(cls)}  # type: ignore[arg-type]
 
 
-def _check_method(method: Any, verb: str) -> None:
-    """Raise an error unless this is a method of shrinkage that needs no thresholds."""
+def _check_method(method: Any, verb: str, methods: Sequence[str] = NAMED_METHODS) -> None:
+    """Raise an error unless this is a method that needs no thresholds."""
     if method == "given":
         raise ArgumentError(f"{verb} takes no thresholds; use a Pipeline with Shrink('given', threshold=...)")
-    check_choice(method, "method", NAMED_METHODS)
+    check_choice(method, "method", methods)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +113,13 @@ class Denoising(Verb):
     takes_sigma: ClassVar[bool] = True
     over_time: ClassVar[bool] = True
     luma: ClassVar[bool] = False
-    method: str = option("bivariate", METHOD_HELP, NAMED_METHODS)
+    quality: str = option(
+        "fast", "More of it takes longer; balanced and best also filter similar blocks together.", QUALITIES
+    )
+    method: str = option(
+        "bivariate", "Method, for quality fast. The best one of wavelets is bivariate.", DENOISING_METHODS
+    )
+    profile: str = option("normal", "Number of blocks of the method collaborative.", PROFILE_NAMES)
     strength: float = option(1.0, "Strength of the filter; values above 1 remove more.")
     wavelet: str | Wavelet | None = option(
         None, WAVELET_HELP, auto=f"db2, or {DECIMATED_WAVELET} without shifts"
@@ -121,10 +131,25 @@ class Denoising(Verb):
 
     def pipeline(self) -> Pipeline:
         """Return the pipeline that denoises with these options."""
-        _check_method(self.method, "denoise")
-        stage = Shrink(self.method, self.rule, strength=self.strength)
-        wavelet = self.wavelet or ("db2" if self.invariant else DECIMATED_WAVELET)
-        return Pipeline(wavelet, self.level, [stage], invariant=self.invariant, color=self.color)
+        _check_method(self.method, "denoise", DENOISING_METHODS)
+        check_choice(self.quality, "quality", QUALITIES)
+        collaborative = Collaborative(self.profile, strength=self.strength)
+        if self.method == COLLABORATIVE:
+            if self.quality != "fast":
+                raise ArgumentError(
+                    f"quality={self.quality!r} selects the method; omit method={COLLABORATIVE!r}, or pass"
+                    " its profile"
+                )
+            return Pipeline(self.wavelet or "db2", 0, [collaborative], color=self.color)
+        stages: list[FilterStage] = [Shrink(self.method, self.rule, strength=self.strength)]
+        invariant = self.invariant
+        if self.quality == "balanced":
+            stages.append(replace(collaborative, profile="normal"))
+        elif self.quality == "best":
+            stages.append(replace(collaborative, profile="best"))
+            invariant = True if invariant == Denoising.invariant else invariant
+        wavelet = self.wavelet or ("db2" if invariant else DECIMATED_WAVELET)
+        return Pipeline(wavelet, self.level, stages, invariant=invariant, color=self.color)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +165,7 @@ class Despeckling(Verb):
     kind: str = option("intensity", "What the pixels are; log is compressed for display.", KINDS)
     looks: float | None = option(None, "Number of looks that were averaged.", auto="estimated")
     strength: float = option(1.0, "Strength of the filter; values above 1 remove more.")
-    method: str = option(Denoising.method, METHOD_HELP, NAMED_METHODS)
+    method: str = option("bivariate", METHOD_HELP, NAMED_METHODS)
     wavelet: str | Wavelet = option("db2", WAVELET_HELP)
     level: int | None = option(None, LEVEL_HELP, auto=f"2 for kind log, otherwise {LEVEL_AUTO}")
     invariant: bool | int = option(Denoising.invariant, SHIFTS_HELP)

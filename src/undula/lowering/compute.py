@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import ArrayView
+from .collaborative import collaborate
 from .expressions import evaluate, strided
-from .graph import Move, Pointwise, Reduce, Stencil
+from .graph import Collaborate, Move, Pointwise, Reduce, Stencil
 
 __all__ = ["compute"]
 
@@ -18,7 +19,7 @@ Array = NDArray[Any]
 Buffers = dict[str, Array]
 
 
-def compute(node: Pointwise | Stencil | Reduce | Move, buffers: Buffers) -> None:
+def compute(node: Pointwise | Stencil | Reduce | Move | Collaborate, buffers: Buffers) -> None:
     """Compute what a node writes.
 
     Parameters
@@ -91,9 +92,22 @@ def _move(node: Move, buffers: Buffers) -> None:
     _store(node.result, buffers, x)
 
 
+def _collaborate(node: Collaborate, buffers: Buffers) -> None:
+    x, sigmas = (strided(buffers[view.buffer], view) for view in (node.source, node.noise))
+    (out,) = (strided(buffers[view.buffer], view) for view in node.results)
+    images = len(x) // node.channels
+    for image in range(images):
+        items = slice(image, None, images)
+        noisy = sigmas[items] > 0
+        unit = np.where(noisy, sigmas[items], sigmas[items].max() or 1)[:, None, None].astype(np.float64)
+        filtered = collaborate(x[items] / unit, node.profile) * unit
+        out[items] = np.where(noisy[:, None, None], filtered, x[items])
+
+
 _RUNNERS: dict[type, Callable[[Any, Buffers], None]] = {
     Pointwise: _pointwise,
     Stencil: _stencil,
     Reduce: _reduce,
     Move: _move,
+    Collaborate: _collaborate,
 }

@@ -1,12 +1,13 @@
 """Graphs: the programs of whole pipelines, between what filters describe and what engines compile.
 
-A graph is a list of nodes over named buffers. There are five kinds of nodes:
+A graph is a list of nodes over named buffers. There are six kinds of nodes:
 
-    Transform  one or more levels of a wavelet transform, forward or back
-    Pointwise  an expression at each place
-    Stencil    an expression of the weighted sum over a window around each place
-    Reduce     one number for each item: a sum, a maximum, a median, a threshold
-    Move       samples taken from other places
+    Transform    one or more levels of a wavelet transform, forward or back
+    Pointwise    an expression at each place
+    Stencil      an expression of the weighted sum over a window around each place
+    Reduce       one number for each item: a sum, a maximum, a median, a threshold
+    Move         samples taken from other places
+    Collaborate  groups of similar blocks, filtered together
 
 Arrays have their items (images of a batch, channels) along the first axis, spatial axes last, and shifts in
 between. Views name their buffer.
@@ -23,12 +24,14 @@ from typing import Any
 
 from ..arrays import COMPLEX, ArrayView
 from ..errors import ArgumentError
+from .collaborative import CollaborativeProfile
 from .expressions import Constant, Expression, Load, WindowSum, loads
 from .spec import BandTree
 
 __all__ = [
     "REDUCTIONS",
     "Buffer",
+    "Collaborate",
     "Graph",
     "Move",
     "Node",
@@ -217,7 +220,42 @@ class Move:
         return (self.result,)
 
 
-Node = Transform | Pointwise | Stencil | Reduce | Move
+@dataclass(frozen=True, eq=False)
+class Collaborate:
+    """Images whose similar blocks are filtered together; see :mod:`.collaborative`.
+
+    Parameters
+    ----------
+    profile : CollaborativeProfile
+    channels : int
+        Number of channels of an image, whose blocks are matched in the first one: items are the first
+        channel of all images, then the second one, and so on.
+    source : ArrayView
+        Of shape ``(items, rows, columns)``.
+    noise : ArrayView
+        Standard deviation of the noise of each item. Items without noise stay as they are.
+    results : tuple of ArrayView
+        One, of the shape of the source.
+    """
+
+    profile: CollaborativeProfile
+    channels: int
+    source: ArrayView
+    noise: ArrayView
+    results: tuple[ArrayView, ...]
+
+    @property
+    def reads(self) -> tuple[ArrayView, ...]:
+        """What is read."""
+        return self.source, self.noise
+
+    @property
+    def writes(self) -> tuple[ArrayView, ...]:
+        """What is written."""
+        return self.results
+
+
+Node = Transform | Pointwise | Stencil | Reduce | Move | Collaborate
 
 
 @dataclass
@@ -488,6 +526,8 @@ def _described(node: Node) -> Iterator[str]:
         yield f"{targets} = {verb}({sources}; {names}, {node.tree.levels} level(s){shifts})"
     elif isinstance(node, Move):
         yield f"{targets} = move({node.source.buffer})"
+    elif isinstance(node, Collaborate):
+        yield f"{targets} = collaborate({node.source.buffer}, {node.noise.buffer})"
     else:
         for k, view in enumerate(node.results):
             target = f"{view.buffer}: {_kind(view)}"

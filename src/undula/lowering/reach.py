@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from .collaborative import BLOCK
 from .expressions import loads
-from .graph import Graph, Move, Node, Reduce, Stencil, Transform
+from .graph import Collaborate, Graph, Move, Node, Reduce, Stencil, Transform
 
 __all__ = ["reaches"]
 
@@ -59,6 +60,8 @@ def _reaches(node: Node, known: Mapping[str, int], scales: Mapping[Shape, int], 
             default=0,
         )
         return {node.result.buffer: read + moved * scale(node.source.shape)}
+    if isinstance(node, Collaborate):  # Two steps: blocks, references around them, and blocks around these.
+        return {view.buffer: read + 4 * (node.profile.radius + BLOCK) for view in node.writes}
     reach = read
     values = (*node.sources, *node.values) if isinstance(node, Stencil) else node.values
     for load in loads(*values):

@@ -20,9 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...lowering.compute import compute
-from ...lowering.graph import Graph, Node, Transform
+from ...lowering.expressions import strided
+from ...lowering.graph import Collaborate, Graph, Node, Transform
 from ..memory import empty
 from ..threads import get_num_threads, run
+from .collaborative import filter_planes
 from .executable import ERROR, RESULT, KernelCall, address, call_tape, scratch_memory
 from .kernel_layout import COUNTER_BYTES, COUNTER_END, FINISHED, SLEEP, TAKEN
 from .machine_code import LIKE, kernel_address
@@ -37,7 +39,7 @@ THREADED = 1 << 18  # Samples of all steps below which handing work to other thr
 
 @dataclass
 class _Segment:
-    """Pieces that are played in one call, or a node that is computed by NumPy."""
+    """Pieces that are played in one call, or a node that has a function of its own, or that of NumPy."""
 
     phase: str
     begin: int = 0
@@ -144,7 +146,7 @@ class CpuGraph:
         del memory  # It had to stay until here.
 
     def _run_node(self, node: Node, start: int, callers: Sequence[Array], memory: Array) -> None:
-        """Compute a node by NumPy."""
+        """Compute a node that is not made of pieces."""
         assert not isinstance(node, Transform)  # Transforms of floats are made of kernels.
         base = start - address(memory) + self._starts[1]
         buffers: dict[str, Array] = {}
@@ -156,7 +158,12 @@ class CpuGraph:
             buffer = self._buffers[view.buffer]
             size = max(1, math.prod(buffer.shape)) * np.dtype(buffer.dtype).itemsize
             buffers[view.buffer] = memory[base + place : base + place + size].view(buffer.dtype)
-        compute(node, buffers)
+        if isinstance(node, Collaborate):
+            views = node.source, node.noise, *node.results
+            x, sigmas, out = (strided(buffers[view.buffer], view) for view in views)
+            filter_planes(x, sigmas, node.profile, node.channels, out)
+        else:
+            compute(node, buffers)
 
 
 _BYTES = np.dtype(np.uint8)

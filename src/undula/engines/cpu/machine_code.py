@@ -28,6 +28,10 @@ SOURCES = (
     "emitter.py", "simd.py", "kernel_layout.py", "rows.py", "analysis.py", "synthesis.py",
     "builtin_layout.py", "tape.py", "machine_code.py",
 )  # fmt: skip
+COLLABORATIVE_SOURCES = (
+    "emitter.py", "simd.py", "rows.py", "collaborative_layout.py", "collaborative_kernels.py",
+    "../../lowering/collaborative.py", "machine_code.py",
+)  # fmt: skip
 GENERATED_SOURCES = (
     "kernel_layout.py", "functions.py", "kernels.py", "coding_kernels.py", "undecimated_kernels.py",
     "border_kernels.py", "translate.py", "machine_code.py",
@@ -63,7 +67,10 @@ ADDRESSES = {
     "play": 2,
     "play_arrays": 3,
     "play_steps": 3,
+    "filter_tile": 1,
+    "weigh_rows": 7,
 }
+COLLABORATIVE = ("filter_tile", "weigh_rows")
 
 
 ENTRY_NAME = "entry"  # The function that Python calls, and that calls ``play_arrays``.
@@ -137,15 +144,23 @@ def _compile(name: str, dtype: str, text: str) -> bytes:
         return _compile_entry(dtype)
     from numba import int64, types
 
-    from . import analysis, synthesis, tape
-
-    module = tape if name.startswith("play") else synthesis if name.startswith("synthesise") else analysis
-    dispatcher = getattr(module, name)
+    dispatcher = getattr(_module(name), name)
     signature = (int64,) * ADDRESSES[name] + (getattr(types, dtype),)
     dispatcher.compile(signature)
     compiled = dispatcher.overloads[signature]
     _, _, (machine_code, _) = compiled.library.serialize_using_object_code()
     return bytes(compiled.fndesc.llvm_func_name.encode() + b"\0" + machine_code)
+
+
+def _module(name: str) -> Any:
+    """Return the module of a kernel that Numba compiles."""
+    if name in COLLABORATIVE:
+        from . import collaborative_kernels
+
+        return collaborative_kernels
+    from . import analysis, synthesis, tape
+
+    return tape if name.startswith("play") else synthesis if name.startswith("synthesise") else analysis
 
 
 def _compile_entry(dtype: str) -> bytes:
@@ -215,6 +230,7 @@ def _folders() -> Iterator[Path]:
 
 def _name(name: str, dtype: str) -> str:
     sources = GENERATED_SOURCES if name.startswith(GENERATED) else SOURCES
+    sources = COLLABORATIVE_SOURCES if name in COLLABORATIVE else sources
     return f"{name}-{dtype}-{_fingerprint(sources)}.bin"
 
 

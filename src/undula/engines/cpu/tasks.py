@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ...arrays import ArrayView
 from ...lowering.expressions import WINDOW, Call, Constant, Expression, Load, loads
-from ...lowering.graph import Buffer, Graph, Move, Node, Pointwise, Reduce, Stencil, Transform
+from ...lowering.graph import Buffer, Collaborate, Graph, Move, Node, Pointwise, Reduce, Stencil, Transform
 from ..base import UnfollowableStridesError
 from .compile import LIFTING, compile_transform, level_passes, ordered_bands
 from .executable import (
@@ -87,7 +87,7 @@ class GraphTask:
     steps : callable, optional
         Returns its steps, once buffers have their places.
     node : Node, optional
-        Computed by NumPy if there are no steps.
+        Computed in one call if there are no steps.
     """
 
     phase: str
@@ -200,12 +200,18 @@ class GraphTasks:
                 self._add_stencil(node)
             elif isinstance(node, Reduce):
                 self._add_reduce(node)
+            elif isinstance(node, Collaborate):
+                self._add_whole(node)
             else:
                 self._add_move(node)
         except UnsupportedExpressionError:
             del self.tasks[count:]
-            views = (*node.reads, *node.writes)
-            self.tasks.append(GraphTask(self.phase, {view.buffer for view in views}, node=node))
+            self._add_whole(node)
+
+    def _add_whole(self, node: Node) -> None:
+        """Add a node that is not made of steps."""
+        views = (*node.reads, *node.writes)
+        self.tasks.append(GraphTask(self.phase, {view.buffer for view in views}, node=node))
 
     def parts(
         self,

@@ -21,7 +21,7 @@ from ...arrays import ArrayView, contiguous
 from ...errors import ArgumentError
 from ...lowering.borders import BORDERS
 from ...lowering.expressions import Expression, Load, WindowSum, loads
-from ...lowering.graph import Buffer, Graph, Move, Node, Pointwise, Reduce, Stencil, Transform
+from ...lowering.graph import Buffer, Collaborate, Graph, Move, Node, Pointwise, Reduce, Stencil, Transform
 from ..base import TransformOptions, UnfollowableStridesError
 from .builder import ProgramBuilder
 from .emit import Dialect, Kernel, reductions
@@ -333,6 +333,11 @@ class _GraphLowering:
             Reduce: self._reduce,
             Move: self._move,
         }
+        if isinstance(node, Collaborate):
+            raise ArgumentError(
+                "collaborative filtering runs on the host; pass backend='cpu', an array in host memory, or"
+                " quality='fast'"
+            )
         lower[type(node)](node)
 
     def _pointwise(self, node: Pointwise) -> None:
