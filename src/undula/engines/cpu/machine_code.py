@@ -229,7 +229,7 @@ def _folders() -> Iterator[Path]:
 
 
 def _name(name: str, dtype: str) -> str:
-    sources = GENERATED_SOURCES if name.startswith(GENERATED) else SOURCES
+    sources: tuple[str, ...] = GENERATED_SOURCES if name.startswith(GENERATED) else SOURCES
     sources = COLLABORATIVE_SOURCES if name in COLLABORATIVE else sources
     return f"{name}-{dtype}-{_fingerprint(sources)}.bin"
 
