@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import given_array, library_of
+from ..arrays import library_of, traceable_array
 from ..errors import ArgumentError
 from ..lowering.axis_arguments import Axes, checked_axes
 from ..lowering.borders import check_mode
@@ -244,7 +244,7 @@ def mran(
     >>> sorted(details)
     ['ad', 'da', 'dd']
     """
-    axes = checked_axes(axes, len(given_array(data).shape))
+    axes = checked_axes(axes, len(traceable_array(data).shape))
     forward: Transform = wavedecn
     inverse: Transform = waverecn
     if _is_stationary(transform, "n", mode):
@@ -299,7 +299,7 @@ def _stationary_level(data: ArrayLike, axes: Axes, level: int | None) -> int:
     """Return the number of levels of a stationary transform of several axes."""
     from .stationary import swt_max_level
 
-    shape = given_array(data).shape
+    shape = traceable_array(data).shape
     numbers = checked_axes(axes, len(shape))
     return min(swt_max_level(shape[axis]) for axis in numbers) if level is None else level
 
@@ -327,7 +327,7 @@ def _contributions(bands: Sequence[Any], inverse: Transform, data: ArrayLike, de
     The inverse of a decimated transform skips levels that are None. Finer levels are zeros instead, because
     their shapes tell which of the lengths between them are odd.
     """
-    ends = tuple(slice(length) for length in given_array(data).shape)
+    ends = tuple(slice(length) for length in traceable_array(data).shape)
     zeros = [zeros_like(part) for part in bands]
 
     def contribution(number: int, part: Any) -> Any:
