@@ -32,6 +32,8 @@ LAYERS = (
     "io",
     "stores",
     "xarray",
+    "torch",
+    "compat",
     "pywt",
     "experiments",
     "studio",
@@ -45,7 +47,7 @@ INNER_LAYERS = {
         {"cpu", "numpy_engine"},
         {"gpu"},
         {"reference"},
-        {"dispatch", "ceilings", "chunked"},
+        {"dispatch", "ceilings", "chunked", "tensors"},
     ),
     "engines/gpu": (
         {"disk", "emit", "process"},

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-import torch
+from torch._dynamo import nonstrict_trace
 from torch.utils import _pytree as pytree
 
 from ...wavelets import Wavelet
@@ -19,7 +19,7 @@ __all__ = ["call_untraced"]
 pytree.register_constant(Wavelet)
 
 
-@torch._dynamo.nonstrict_trace
+@nonstrict_trace
 def call_untraced(module: str, name: str, *arguments: Any, **options: Any) -> Any:
     """Call a function by its name; only the operators that it calls are traced."""
     function = getattr(import_module(module), name)
