@@ -313,7 +313,8 @@ def _compiled_inverse(
         next(k for k, a in enumerate(given) if a is band) if band is not None else None for band in bands
     ]
     call = engine.inverse_call(tree) if isinstance(engine, TensorEngine) else InverseCall(tree, bands)
-    if order == [None if band is None else k for k, band in enumerate(bands)]:
+    plain = [None if band is None else k for k, band in enumerate(bands)]
+    if order == plain and len(given) == len(bands):
         return call
     return lambda bands: call([None if k is None else bands[k] for k in order])
 
@@ -360,7 +361,7 @@ def dwtn(
     Notes
     -----
     On the CPU integers become float64 and float16 becomes float32; on a device integers of 8 and 16 bits
-    become float32, and float16 stays. Tensors that require a gradient are refused, as none is computed yet.
+    become float32, and float16 stays. PyTorch can differentiate and compile transforms of tensors.
 
     Examples
     --------

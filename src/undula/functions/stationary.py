@@ -314,7 +314,8 @@ def _inverse(
         raise MismatchedBandsError(f"all bands must have the same shape, got {shapes}")
     engine = engine_for(given, backend)
     samples = recompose(engine, spec, arrays, None, out)
-    restored: Array = library_of(given[0]).restore(samples, given[0])
+    example = next(band for band in arrays_of(keyed) if band is not None)
+    restored: Array = library_of(example).restore(samples, example)
     return restored
 
 

@@ -46,11 +46,12 @@ def layer_wavelets(wave: Any, ndim: int, inverse: bool) -> tuple[Wavelet, ...]:
 def _bank(low: Sequence[float], high: Sequence[float], inverse: bool) -> Wavelet:
     """Return the wavelet of two filters; those of the other direction follow, as aliases have to cancel."""
     taps = [np.asarray(filt, np.float64).ravel() for filt in (low, high)]
-    signs = (-1.0) ** np.arange(max(len(filt) for filt in taps))
-    low, high = (np.pad(filt, (0, len(signs) - len(filt))) for filt in taps)
-    others = [-signs * high, signs * low] if not inverse else [signs * high, -signs * low]
-    product = np.convolve(low, others[0]) + np.convolve(high, others[1])
+    signs = (-1.0) ** np.arange(max(filt.size for filt in taps))
+    first, second = (np.pad(filt, (0, signs.size - filt.size)) for filt in taps)
+    sign = -1.0 if inverse else 1.0
+    others = [-sign * signs * second, sign * signs * first]
+    product = np.convolve(first, others[0]) + np.convolve(second, others[1])
     gain = product[np.abs(product).argmax()] / 2 or 1.0
     rest = [filt / gain for filt in others]
-    bank = [*rest, low, high] if inverse else [low, high, *rest]
+    bank = [*rest, first, second] if inverse else [first, second, *rest]
     return Wavelet("custom", [filt.tolist() for filt in bank])
