@@ -102,7 +102,7 @@ def peak_memory(forward: Forward, x: Any) -> float:
     synchronise("cuda")
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
-    bands = forward(x)
+    forward(x)
     synchronise("cuda")
     return (torch.cuda.max_memory_allocated() - before) / size
 
