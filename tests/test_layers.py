@@ -33,6 +33,8 @@ LAYERS = (
     "io",
     "stores",
     "xarray",
+    "torch",
+    "compat",
     "pywt",
     "experiments",
     "studio",
@@ -46,7 +48,7 @@ INNER_LAYERS = {
         {"cpu", "numpy_engine"},
         {"gpu"},
         {"reference"},
-        {"dispatch", "ceilings", "chunked"},
+        {"dispatch", "ceilings", "chunked", "tensors"},
     ),
     "engines/gpu": (
         {"disk", "emit", "process"},

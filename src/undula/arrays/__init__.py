@@ -11,8 +11,9 @@ from .inputs import (
     numpy_array,
     refuse_gradients,
     result_dtype,
+    traceable_array,
 )
-from .libraries import CHUNKED, DASK, HOST, NUMPY, ArrayLibrary, DeviceKey, library_of, upload
+from .libraries import CHUNKED, DASK, HOST, NUMPY, TORCH, ArrayLibrary, DeviceKey, library_of, upload
 from .view import COMPLEX, ArrayView, contiguous, dtype_name
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "DASK",
     "HOST",
     "NUMPY",
+    "TORCH",
     "ArrayLibrary",
     "ArrayView",
     "DeviceKey",
@@ -33,5 +35,6 @@ __all__ = [
     "numpy_array",
     "refuse_gradients",
     "result_dtype",
+    "traceable_array",
     "upload",
 ]

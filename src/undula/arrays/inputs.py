@@ -1,7 +1,8 @@
 """Arrays as callers pass them: read where they are, or refused with an error that says what to do.
 
-Undula computes no gradients. A tensor of PyTorch that requires one would come back without it, and training
-would go on with wrong numbers, so it is refused wherever arrays are taken, as are values that JAX traces.
+Transforms of tensors that PyTorch differentiates or traces are operators that it knows. Anything else done to
+such a tensor would come back without a gradient, and training would go on with wrong numbers. So functions
+other than transforms refuse such tensors, and all functions refuse values that JAX traces.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ __all__ = [
     "numpy_array",
     "refuse_gradients",
     "result_dtype",
+    "traceable_array",
 ]
 
 Array = NDArray[Any]
@@ -46,6 +48,13 @@ def given_array(data: Any, what: str = "data") -> Any:
     library = library_of(data)
     library.refuse_gradients(data, what)
     return numpy_array(data, what) if library.device(data).on_host else library.wrap(data)
+
+
+def traceable_array(data: Any, what: str = "data") -> Any:
+    """Return an array of numbers as :func:`given_array` does, and a tensor that PyTorch traces as it is."""
+    if type(data) is not np.ndarray and library_of(data).is_traced(data):
+        return data
+    return given_array(data, what)
 
 
 def numpy_array(data: ArrayLike, what: str = "data") -> Array:

@@ -4,7 +4,8 @@ What such a class needs, in the order of the methods of :class:`ArrayLibrary`:
 
 - ``module`` and ``array_type`` name the class of its arrays; only ``upload`` imports the module;
 - ``device`` tells where an array is: on the host, on a GPU, or in an OpenCL context;
-- ``refuse_gradients`` raises an error for arrays whose gradients would be lost;
+- ``is_traced`` tells whether the library differentiates, traces or batches what is done with an array, and
+  ``refuse_gradients`` raises an error for arrays whose gradients would be lost;
 - ``shape``, ``dtype``, ``strides`` (in elements) and ``buffer`` describe an array, and ``view`` all of it;
 - ``layout_key`` changes when an array is reshaped or converted in place;
 - ``queue`` is the caller's stream or queue, and ``events`` what else to wait for;
@@ -39,6 +40,7 @@ __all__ = [
     "HOST",
     "LIBRARIES",
     "NUMPY",
+    "TORCH",
     "ArrayLibrary",
     "DeviceKey",
     "library_of",
@@ -104,8 +106,12 @@ class ArrayLibrary(ABC):
     def device(self, x: Any) -> DeviceKey:
         """Return where an array is."""
 
+    def is_traced(self, x: Any) -> bool:
+        """Return whether an array has to be transformed by operators that the library knows."""
+        return False
+
     def refuse_gradients(self, x: Any, what: str) -> None:  # noqa: B027 (most libraries have no gradients)
-        """Raise an error for an array that expects a gradient, since none is computed."""
+        """Raise an error for an array that expects a gradient, where none is computed."""
 
     def shape(self, x: Any) -> Shape:
         """Return the shape of an array."""
@@ -224,6 +230,12 @@ def _mapped(results: Any, restore: Callable[[Any], Any]) -> Any:
     return results if results is None else restore(results)
 
 
+def _torch_is_transforming(torch: Any) -> bool:
+    """Return whether torch.func is at work: it wraps tensors in others that look alike."""
+    core: Any = getattr(torch, "_C")  # noqa: B009 (there is no public function)
+    return bool(getattr(core, "_are_functorch_transforms_active")())  # noqa: B009
+
+
 def _imported(name: str) -> Any:
     """Import a library, for :func:`upload` alone; None if it is not installed."""
     try:
@@ -260,17 +272,29 @@ class TorchLibrary(ArrayLibrary):
             return DeviceKey("cuda", int(x.device.index or 0))
         return HOST if x.device.type == "cpu" else DeviceKey(x.device.type, x.device.index)
 
+    def is_traced(self, x: Any) -> bool:
+        torch = sys.modules["torch"]
+        if torch.compiler.is_compiling() or (x.requires_grad and torch.is_grad_enabled()):
+            return True
+        # NumPy has no bfloat16. Subclasses other than parameters are those of fake and functional tensors.
+        if x.dtype == torch.bfloat16 or type(x) not in (torch.Tensor, torch.nn.Parameter):
+            return True
+        return _torch_is_transforming(torch) or self._has_tangent(torch, x)
+
+    def _has_tangent(self, torch: Any, x: Any) -> bool:
+        return torch.autograd.forward_ad.unpack_dual(x).tangent is not None
+
     def refuse_gradients(self, x: Any, what: str) -> None:
         torch = sys.modules["torch"]
         if x.requires_grad and torch.is_grad_enabled():
             raise ArgumentTypeError(
-                f"{what} is a tensor with requires_grad=True, and Undula computes no gradients yet; pass its"
-                " .detach(), or call this within torch.no_grad()"
+                f"{what} is a tensor with requires_grad=True, and this function has no gradients (transforms"
+                " do); pass its .detach(), or call this within torch.no_grad()"
             )
-        if torch.autograd.forward_ad.unpack_dual(x).tangent is not None:
+        if self._has_tangent(torch, x):
             raise ArgumentTypeError(
-                f"{what} is a tensor with a tangent, and Undula computes no derivatives yet; pass its"
-                " .detach()"
+                f"{what} is a tensor with a tangent, and this function has no derivatives (transforms do);"
+                " pass its .detach()"
             )
 
     def dtype(self, x: Any) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import DASK, NUMPY
+from ..arrays import DASK, NUMPY, TORCH
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.growth import Growth, gains_back, growth
 from ..lowering.mixing import Mixing
@@ -27,6 +27,7 @@ from .base import DEFAULT_OPTIONS, Engine, RunCache, TransformOptions, split_bac
 from .chunked.engine import ChunkedEngine, chunked_engine
 from .cpu.engine import CPU, flat_views
 from .gpu.engine import library_engine
+from .tensors.engine import TensorEngine, tensor_engine
 
 __all__ = [
     "decompose",
@@ -58,6 +59,8 @@ def engine_for(arrays: Sequence[Any], backend: str = "auto") -> Engine:
         return base.engine(backend)
     if any(DASK.owns(x) for x in arrays):
         return chunked_engine(backend)
+    if any(TORCH.owns(x) and TORCH.is_traced(x) for x in arrays):
+        return tensor_engine(backend)
     on_device = library_engine(arrays)
     if on_device is None:
         return base.engine(backend)
@@ -109,6 +112,8 @@ def decompose(
     """
     if isinstance(engine, ChunkedEngine):
         return engine.decompose(spec, x, levels, out, integers)
+    if isinstance(engine, TensorEngine):
+        return engine.decompose(spec, x, levels, out, padded)
     given, library = x, engine.library
     x = engine.samples(x) if integers is None else engine.integers(x, integers)
     dtype = engine.result_dtype(np.dtype(library.dtype(x))) if integers is None else integers
@@ -239,6 +244,8 @@ def recompose(
     """
     if isinstance(engine, ChunkedEngine):
         return engine.recompose(spec, coeffs, shape, out)
+    if isinstance(engine, TensorEngine):
+        return engine.recompose(spec, coeffs, shape, out, cut, dtype, limits)
     library = engine.library
     given = [band for band in arrays_of(coeffs) if band is not None]
     if not given:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import given_array, library_of, numpy_array, refuse_gradients
+from ..arrays import library_of, numpy_array, refuse_gradients, traceable_array
+from ..engines.tensors import call_compiled, is_compiled
 from ..errors import ArgumentError, UnknownNameError
 from .rules import THRESHOLD_RULES, apply_rule
 
@@ -51,13 +52,16 @@ def threshold(data: ArrayLike, value: ArrayLike, mode: str = "soft", substitute:
     >>> threshold([-3.0, -1.0, 0.5, 2.0, 4.0], 2, "hard")
     array([-3.,  0.,  0.,  2.,  4.])
     """
+    if is_compiled():
+        return call_compiled(__name__, "threshold", data, value, mode, substitute)  # type: ignore[no-any-return]
     mode = "garrote" if mode == "garotte" else mode  # PyWavelets accepts both spellings.
     if not isinstance(mode, str) or mode not in MODES:
         raise UnknownNameError("threshold mode", mode, MODES)
-    x = given_array(data)
+    x = traceable_array(data)
     if not isinstance(x, np.ndarray):
         refuse_gradients(value, "the threshold")
         return threshold_in(library_of(x).namespace(x), x, value, mode, substitute)  # type: ignore[no-any-return]
+    restore = library_of(data).restore
     limit = numpy_array(value, "the threshold")
     if limit.dtype.kind == "c":
         if limit.imag.any():
@@ -70,10 +74,10 @@ def threshold(data: ArrayLike, value: ArrayLike, mode: str = "soft", substitute:
     if mode == "garrote" and np.any(limit < 0):
         # Its threshold is squared, but only magnitudes below the negative number would be substituted.
         fill = np.where(limit < 0, 0, substitute)
-        return np.asarray(threshold_in(np, x, np.abs(limit), mode, fill))
+        return restore(np.asarray(threshold_in(np, x, np.abs(limit), mode, fill)), data)  # type: ignore[no-any-return]
     # A number takes the precision of the data: a sample of float32 may be equal to it.
     number = value if isinstance(value, (int, float)) else limit
-    return np.asarray(threshold_in(np, x, number, mode, substitute))
+    return restore(np.asarray(threshold_in(np, x, number, mode, substitute)), data)  # type: ignore[no-any-return]
 
 
 def threshold_firm(data: ArrayLike, value_low: ArrayLike, value_high: ArrayLike) -> NDArray[Any]:
@@ -103,7 +107,9 @@ def threshold_firm(data: ArrayLike, value_low: ArrayLike, value_high: ArrayLike)
     >>> threshold_firm([-4.0, -2.0, 0.5, 1.5, 3.0], 1, 3)
     array([-4.  , -1.5 ,  0.  ,  0.75,  3.  ])
     """
-    x = given_array(data)
+    if is_compiled():
+        return call_compiled(__name__, "threshold_firm", data, value_low, value_high)  # type: ignore[no-any-return]
+    x = traceable_array(data)
     if not isinstance(x, np.ndarray):
         refuse_gradients((value_low, value_high), "a threshold")
         return firm_in(library_of(x).namespace(x), x, value_low, value_high)  # type: ignore[no-any-return]
@@ -113,7 +119,7 @@ def threshold_firm(data: ArrayLike, value_low: ArrayLike, value_high: ArrayLike)
     if np.any(high < low):
         raise ArgumentError(f"value_high must be at least value_low, got {value_high!r} and {value_low!r}")
     with np.errstate(invalid="ignore"):  # An infinite threshold divided by itself is replaced.
-        return np.asarray(firm_in(np, x, low, high))
+        return library_of(data).restore(np.asarray(firm_in(np, x, low, high)), data)  # type: ignore[no-any-return]
 
 
 def threshold_in(xp: Any, x: Any, value: Any, mode: str, substitute: ArrayLike) -> Any:

@@ -14,9 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import as_shape, given_array, library_of, result_dtype
-from ..engines.cpu.engine import ForwardCall, InverseCall, forward_call
+from ..arrays import as_shape, library_of, result_dtype, traceable_array
+from ..engines.base import Engine
+from ..engines.cpu.engine import InverseCall, forward_call
 from ..engines.dispatch import decompose, engine_for, recompose
+from ..engines.tensors import call_compiled, is_compiled
+from ..engines.tensors.engine import TensorEngine, tensor_engine
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import Axes
 from ..lowering.borders import BORDERS
@@ -84,8 +87,19 @@ def _forward(
 ) -> Any:
     """Return the coefficients in a form; what was compiled for an equal call before is looked up."""
     key = compiled = None
-    if type(data) is np.ndarray and out is None and backend == "auto":
-        key = _call_key(form, wavelet, mode, axes, (data.shape, data.strides, data.dtype, level, type(level)))
+    layout: tuple[Any, ...] | None = None
+    if type(data) is np.ndarray:
+        if backend == "auto":
+            layout = data.shape, data.strides, data.dtype
+    elif is_compiled():
+        options = {"axis" if form.multilevel == "wavedec" else "axes": axes, "out": out, "backend": backend}
+        if form.name == form.multilevel:
+            options["level"] = level
+        return call_compiled(__name__, form.name, data, wavelet, mode, **options)
+    elif library_of(data).is_traced(data):
+        layout = data.shape, backend
+    if layout is not None and out is None:
+        key = _call_key(form, wavelet, mode, axes, (*layout, level, type(level)))
         try:
             compiled = _calls.get(key)
         except TypeError:  # A list, for instance of wavelets, is not looked up.
@@ -101,7 +115,7 @@ def _forward(
         from . import bounded
 
         return bounded.forward(form, data, wavelet, mode, level, axes, out, backend)
-    x = given_array(data)
+    x = traceable_array(data)
     ndim = len(x.shape)
     if ndim < 1:
         raise ArgumentError(f"{form.expected}, got a single number")
@@ -113,7 +127,7 @@ def _forward(
         return form.from_bands(_along_repeated_axes(spec, data if spec.axes else x, out, backend))
     check_line_lengths(spec, x.shape, levels)
     if key is not None and compiled is None:
-        compiled = _compiled_forward(form, spec, x, levels)
+        compiled = _compiled_forward(form, spec, x, levels, backend)
         if compiled is not None:
             _remember(key, compiled)
             coeffs = compiled[0](data)
@@ -166,23 +180,27 @@ def _back_along_repeated_axes(
 
 
 def _compiled_forward(
-    form: Form, spec: TransformSpec, x: Array, levels: int
-) -> tuple[ForwardCall, Callable[..., int] | None] | None:
-    """Compile a transform for NumPy arrays of the layout of ``x``.
+    form: Form, spec: TransformSpec, x: Any, levels: int, backend: str
+) -> tuple[Callable[[Any], Any], Callable[..., int] | None] | None:
+    """Compile a transform for NumPy arrays of the layout of ``x``, or for tensors of its shape.
 
     Returns
     -------
-    call : ForwardCall
+    call : callable
         A function of the array that returns its coefficients.
     warn : function or None
         What each call has to warn of: that there are more levels than are useful.
 
     None is returned in place of both if kernels cannot read the array as it is.
     """
-    if not levels or not x.size or x.dtype != result_dtype(x.dtype) or x.strides[-1] != x.itemsize:
+    keys, call = spec.keys[1:], None
+    if not levels:
         return None
-    tree, keys = BandTree.of_samples(spec, x.shape, levels), spec.keys[1:]
-    call = forward_call(tree, x, lambda flat: form.from_flat(flat, keys))
+    if not isinstance(x, np.ndarray):
+        call = tensor_engine(backend).forward_call(spec, levels, lambda flat: form.from_flat(flat, keys))
+    elif x.size and x.dtype == result_dtype(x.dtype) and x.strides[-1] == x.itemsize:
+        tree = BandTree.of_samples(spec, x.shape, levels)
+        call = forward_call(tree, x, lambda flat: form.from_flat(flat, keys))
     if call is None:
         return None
     if form.single or levels <= checked_level(x.shape, spec.wavelets, spec.axes, None):
@@ -212,26 +230,17 @@ def _inverse(
     shape, out, backend
         The arguments of the caller.
     """
-    key = call = None
-    if bands is not None and shape is None and out is None and backend == "auto":
-        entries: list[Any] = [*arguments]
-        for band in bands:
-            if type(band) is np.ndarray:
-                entries += (band.shape, band.dtype)
-            elif band is None:
-                entries.append(None)
-            else:
-                break
-        else:
-            key = tuple(entries)
-            try:
-                call = _calls.get(key)
-            except TypeError:
-                key = None
-            if call is not None:
-                x = call(bands)
-                if x is not None:
-                    return x  # type: ignore[no-any-return]
+    key = None if bands is None or out is not None else _inverse_key(arguments, bands, shape, backend)
+    call = None
+    if key is not None:
+        try:
+            call = _calls.get(key)
+        except TypeError:
+            key = None
+        if call is not None:
+            x = call(bands)
+            if x is not None:
+                return x  # type: ignore[no-any-return]
     spec, keyed, example = read()
     if not spec.distinct:
         bands_by_key = {spec.keys[0]: keyed[0], **keyed[1]}
@@ -239,9 +248,9 @@ def _inverse(
     given = [band for band in arrays_of(keyed) if band is not None]
     engine = engine_for(given, backend)
     lengths = as_shape(shape, len(given[0].shape))
-    if key is not None and call is None and _all_alike(given):
+    if key is not None and call is None:
         assert bands is not None
-        call = _compiled_inverse(spec, keyed, bands)
+        call = _compiled_inverse(spec, keyed, bands, lengths, engine)
         if call is not None:
             _remember(key, call)
             x = call(bands)
@@ -252,6 +261,31 @@ def _inverse(
     return restored
 
 
+def _inverse_key(
+    arguments: tuple[Any, ...], bands: list[Any], shape: Length, backend: str
+) -> tuple[Any, ...] | None:
+    """Return the key of what is compiled for NumPy arrays alone, or for tensors that PyTorch traces alone."""
+    example = next((band for band in bands if band is not None), None)
+    if type(example) is not np.ndarray:
+        given = [band for band in bands if band is not None]
+        if example is None or not all(library_of(band).is_traced(band) for band in given):
+            return None
+        lengths = tuple(shape) if isinstance(shape, (list, tuple)) else shape
+        layouts = [None if band is None else band.shape for band in bands]
+        return *arguments, "traced", lengths, backend, *layouts
+    if shape is not None or backend != "auto":
+        return None
+    entries: list[Any] = [*arguments]
+    for band in bands:
+        if type(band) is np.ndarray:
+            entries += (band.shape, band.dtype)
+        elif band is None:
+            entries.append(None)
+        else:
+            return None
+    return tuple(entries)
+
+
 def _all_alike(arrays: Sequence[Array]) -> bool:
     """Return whether all arrays are in C order and of one dtype that needs no conversion."""
     dtype = arrays[0].dtype
@@ -259,30 +293,34 @@ def _all_alike(arrays: Sequence[Array]) -> bool:
     return plain and result_dtype(dtype) == dtype and dtype.isnative
 
 
-def _compiled_inverse(spec: TransformSpec, keyed: list[Any], given: Sequence[Any]) -> Any:
+def _compiled_inverse(
+    spec: TransformSpec, keyed: list[Any], given: Sequence[Any], shape: tuple[int, ...] | None, engine: Engine
+) -> Any:
     """Compile an inverse for bands in the order of ``given``; None if they must be cut or levels left out.
 
     None is also returned if one array is given as several bands, as zeros often are: it does not tell which
     band is which, and later calls would mix up theirs.
     """
-    arrays = [id(band) for band in given if band is not None]
-    if len(set(arrays)) < len(arrays):
+    arrays = [band for band in given if band is not None]
+    traced = isinstance(engine, TensorEngine)
+    if len(set(map(id, arrays))) < len(arrays) or not (traced or _all_alike(arrays)):
         return None
-    tree, low = BandTree.of_bands(spec, shapes_of(keyed))
+    tree, low = BandTree.of_bands(spec, shapes_of(keyed), shape)
     bands = flat_bands(keyed, spec.keys[1:])
     if tree.levels != len(keyed) - 1 or not tree.levels or (low is not None and low != bands[0].shape):
         return None
     order = [
         next(k for k, a in enumerate(given) if a is band) if band is not None else None for band in bands
     ]
-    call = InverseCall(tree, bands)
-    if order == [None if band is None else k for k, band in enumerate(bands)]:
+    call = engine.inverse_call(tree) if isinstance(engine, TensorEngine) else InverseCall(tree, bands)
+    plain = [None if band is None else k for k, band in enumerate(bands)]
+    if order == plain and len(given) == len(bands):
         return call
     return lambda bands: call([None if k is None else bands[k] for k in order])
 
 
 def _band(band: Any, what: str) -> Any:
-    return None if band is None else given_array(band, what)
+    return None if band is None else traceable_array(band, what)
 
 
 def dwtn(
@@ -323,7 +361,7 @@ def dwtn(
     Notes
     -----
     On the CPU integers become float64 and float16 becomes float32; on a device integers of 8 and 16 bits
-    become float32, and float16 stays. Tensors that require a gradient are refused, as none is computed yet.
+    become float32, and float16 stays. PyTorch can differentiate and compile transforms of tensors.
 
     Examples
     --------
@@ -374,6 +412,9 @@ def idwtn(
     >>> idwtn(bands, "haar").shape, idwtn(bands, "haar", shape=(3, 3)).shape
     ((4, 4), (3, 3))
     """
+    if is_compiled():
+        options = {"axes": axes, "shape": shape, "out": out, "backend": backend}
+        return call_compiled(__name__, "idwtn", coeffs, wavelet, mode, **options)  # type: ignore[no-any-return]
     if not isinstance(coeffs, Mapping):
         raise ArgumentTypeError(f"bands are given by key, such as {{'aa': …}}, got {type(coeffs).__name__}")
     if has_boundary_method(mode):
@@ -512,6 +553,15 @@ def _waverecn(
     form: Form, coeffs: Sequence[Any], wavelet: Names, mode: Modes, axes: Any, shape: Length, out: Any,
     backend: str,
 ) -> Array:  # fmt: skip
+    if is_compiled():
+        options = {
+            "axis" if form is WAVEDEC else "axes": axes,
+            "shape": shape,
+            "out": out,
+            "backend": backend,
+        }
+        name = form.name.replace("dec", "rec")
+        return call_compiled(__name__, name, coeffs, wavelet, mode, **options)  # type: ignore[no-any-return]
     if has_boundary_method(mode):
         keyed = keyed_as(coeffs, form.name)
         return _bounded_inverse(keyed, wavelet, mode, form.axes(axes), shape, out, backend)
@@ -642,6 +692,9 @@ def idwt(
     >>> idwt(cA, cD, "haar", shape=3).round(3).tolist()
     [1.0, 2.0, 3.0]
     """
+    if is_compiled():
+        options = {"axis": axis, "shape": shape, "out": out, "backend": backend}
+        return call_compiled(__name__, "idwt", cA, cD, wavelet, mode, **options)  # type: ignore[no-any-return]
     if has_boundary_method(mode):
         return _bounded_inverse([cA, {"d": cD}], wavelet, mode, DWT.axes(axis), shape, out, backend)
     arguments = _call_key(DWT, wavelet, mode, axis, ())
@@ -824,6 +877,9 @@ def idwt2(
     >>> idwt2(coeffs, "haar").round(3).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
     """
+    if is_compiled():
+        options = {"axes": axes, "shape": shape, "out": out, "backend": backend}
+        return call_compiled(__name__, "idwt2", coeffs, wavelet, mode, **options)  # type: ignore[no-any-return]
     keyed = keyed_as(coeffs, "wavedec2")
     if keyed is None or len(keyed) != 2:
         raise ArgumentError(f"coefficients are a pair (cA, (cH, cV, cD)), got {type(coeffs).__name__}")

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ..arrays import given_array, library_of
+from ..arrays import library_of, traceable_array
 from ..engines import cpu
 from ..engines.base import Engine, TransformOptions
 from ..engines.chunked.engine import ChunkedEngine
@@ -21,6 +21,8 @@ from ..engines.cpu.engine import CPU
 from ..engines.dispatch import decompose, decompose_mixed, engine_for, grown, recompose
 from ..engines.gpu.engine import DeviceEngine
 from ..engines.numpy_engine import NumpyEngine
+from ..engines.tensors import call_compiled, is_compiled
+from ..engines.tensors.engine import TensorEngine
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import Axes, one_axis, two_axes
 from ..lowering.mixing import Mixing, Unmixing
@@ -100,14 +102,19 @@ def _lwtn(
     form: str,
     backend: str,
 ) -> list[Any]:
-    given = array = given_array(x, "x")
+    if is_compiled():
+        options = {"level": level, "axes": axes, "out": out, "dtype": dtype, "backend": backend}
+        return from_keys(call_compiled(__name__, "lwtn", x, wavelet, mode=mode, **options), form)
+    given = array = traceable_array(x, "x")
     engine = engine_for([given], backend)
     shape = engine.library.shape(array)
     if not shape or 0 in shape:
         raise ArgumentError(f"an array with samples along some axis is needed, got shape {shape}")
     spec = transform_spec(len(shape), wavelet, mode, axes, lifted=True)
     levels = _levels(spec, shape, level)
-    if isinstance(engine, NumpyEngine) and array.dtype.kind == "b":
+    if isinstance(engine, TensorEngine):
+        engine.check_floats([array])
+    elif isinstance(engine, NumpyEngine) and array.dtype.kind == "b":
         array = array.astype(np.float64 if dtype is None else np.int8)
     stored = _stored_dtype(engine, array, spec, levels, dtype)
     if out is None and engine is CPU and _is_image(given, spec, stored):
@@ -117,7 +124,7 @@ def _lwtn(
         planes = decompose_mixed(of_planes, given[..., np.newaxis], once, levels, stored)
         coeffs = [planes[0][0], *({key: band[0] for key, band in part.items()} for part in planes[1:])]
     else:
-        keyed = to_keys(out, given_array) if isinstance(out, (list, tuple)) else None
+        keyed = to_keys(out, traceable_array) if isinstance(out, (list, tuple)) else None
         coeffs = decompose(engine, spec, array, levels, out, keyed, integers=stored)
     return from_keys(library_of(x).restore(coeffs, x), form)
 
@@ -235,7 +242,7 @@ def channels_of_lwt2(
     coeffs: Sequence[Any], unmixing: Unmixing, wavelet: Names, mode: Any, engine: Engine, dtype: str
 ) -> Any:
     """Compute channels ``(H, W, C)`` from coefficients of planes, on a device."""
-    read = to_keys(coeffs, given_array)
+    read = to_keys(coeffs, traceable_array)
     spec = transform_spec(3, wavelet, mode, (0, 1), lifted=True)
     options = TransformOptions(unmixing=unmixing)
     image = recompose(engine, spec, _turned(engine, read, (1, 2, 0)), options=options, result=np.dtype(dtype))
@@ -300,7 +307,10 @@ def ilwtn(
     >>> bool((ilwtn(lwtn(x, "cdf97", level=3), "cdf97") == x).all())
     True
     """
-    read = to_keys(coeffs, given_array)
+    if is_compiled():
+        options = {"axes": axes, "out": out, "backend": backend}
+        return call_compiled(__name__, "ilwtn", coeffs, wavelet, mode, **options)  # type: ignore[no-any-return]
+    read = to_keys(coeffs, traceable_array)
     ndim = len(read[0].shape)
     if ndim < 1:
         raise ArgumentError("coefficients are arrays with at least one axis, got a single number")
@@ -319,6 +329,8 @@ def _stored_dtype(
     engine: Engine, x: Any, spec: TransformSpec, levels: int, asked: DTypeLike | None
 ) -> np.dtype[Any] | None:
     """Return the integers that coefficients are stored in; None for floats."""
+    if isinstance(engine, TensorEngine):
+        return storage(np.dtype(np.float32), spec, (), levels, asked, None)
     dtype = np.dtype(engine.library.dtype(x))
     if dtype.kind not in "iu":
         return storage(dtype, spec, (), levels, asked, None)

@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import given_array, library_of
+from ..arrays import library_of, traceable_array
 from ..engines.dispatch import decompose, engine_for, recompose
+from ..engines.tensors import call_compiled, is_compiled
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import checked_axes, one_axis
 from ..lowering.spec import MAX_LEVEL, TransformSpec, undecimated_spec
@@ -101,6 +102,10 @@ def modwt(
     >>> scaling.round(3).tolist()
     [3.0, 1.5, 3.0, 6.0, 6.5]
     """
+    if is_compiled():
+        return call_compiled(  # type: ignore[no-any-return]
+            __name__, "modwt", data, wavelet, level=level, axis=axis, boundary=boundary, backend=backend
+        )
     x, number = _line(data, axis)
     bank = as_wavelet(wavelet)
     levels = _levels(x.shape[number], bank, level)
@@ -142,6 +147,9 @@ def imodwt(
     >>> imodwt(modwt([1.0, 2.0, 4.0, 8.0, 5.0], "db2"), "db2").round(3).tolist()
     [1.0, 2.0, 4.0, 8.0, 5.0]
     """
+    if is_compiled():
+        options = {"backend": backend}
+        return call_compiled(__name__, "imodwt", coeffs, wavelet, axis, boundary, **options)  # type: ignore[no-any-return]
     if isinstance(coeffs, np.ndarray) and coeffs.ndim > 1:
         coeffs = list(coeffs)  # Bands of one shape are often stacked in one array.
     if isinstance(coeffs, str) or not isinstance(coeffs, Sequence) or len(coeffs) < 2:
@@ -152,7 +160,7 @@ def imodwt(
             "coefficients are a sequence [W1, …, WJ, VJ] of two or more arrays, as modwt returns it; got"
             f" {got}"
         )
-    arrays = [given_array(band, "a band of coefficients") for band in coeffs]
+    arrays = [traceable_array(band, "a band of coefficients") for band in coeffs]
     if len({tuple(band.shape) for band in arrays}) > 1:
         raise ArgumentError(
             f"all coefficients need the same shape, got {[tuple(band.shape) for band in arrays]}"
@@ -229,7 +237,7 @@ def modwt_mra(
 
 
 def _line(data: ArrayLike, axis: int) -> tuple[Any, int]:
-    x = given_array(data)
+    x = traceable_array(data)
     (number,) = checked_axes(one_axis(axis), len(x.shape))
     if not x.shape[number]:
         raise ArgumentError(f"data must have samples along the axis, got shape {tuple(x.shape)}")

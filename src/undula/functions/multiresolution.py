@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import given_array, library_of
+from ..arrays import library_of, traceable_array
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import Axes, checked_axes
 from ..lowering.borders import check_mode
@@ -243,7 +243,7 @@ def mran(
     >>> sorted(details)
     ['ad', 'da', 'dd']
     """
-    axes = checked_axes(axes, len(given_array(data).shape))
+    axes = checked_axes(axes, len(traceable_array(data).shape))
     forward: Transform = wavedecn
     inverse: Transform = waverecn
     if _is_stationary(transform, "n", mode):
@@ -299,7 +299,7 @@ def _stationary_level(data: ArrayLike, axes: Axes, level: int | None) -> int | N
 
     By default it is that of PyWavelets, where every level halves the period, unless a length is odd.
     """
-    shape = given_array(data).shape
+    shape = traceable_array(data).shape
     lengths = [shape[axis] for axis in checked_axes(axes, len(shape))]
     return level if level is not None else max(0, min((n & -n).bit_length() - 1 for n in lengths)) or None
 
@@ -327,7 +327,7 @@ def _contributions(bands: Sequence[Any], inverse: Transform, data: ArrayLike, de
     The inverse of a decimated transform skips levels that are None. Finer levels are zeros instead, because
     their shapes tell which of the lengths between them are odd.
     """
-    ends = tuple(slice(length) for length in given_array(data).shape)
+    ends = tuple(slice(length) for length in traceable_array(data).shape)
     zeros = [zeros_like(part) for part in bands]
 
     def contribution(number: int, part: Any) -> Any:
@@ -362,7 +362,7 @@ def _sum(parts: Sequence[Any]) -> Array:
         parts = list(parts)  # Contributions of one shape are often stacked in one array.
     if isinstance(parts, (dict, str)) or not isinstance(parts, Sequence):
         raise ArgumentTypeError(f"a sequence of contributions is needed, got {type(parts).__name__}")
-    arrays = [x if hasattr(x, "shape") else given_array(x, "a contribution") for x in _arrays(parts)]
+    arrays = [x if hasattr(x, "shape") else traceable_array(x, "a contribution") for x in _arrays(parts)]
     if not arrays:
         raise ArgumentError("a sequence of contributions is needed, got none")
     shapes = {tuple(x.shape) for x in arrays}

@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import given_array, library_of, result_dtype
+from ..arrays import library_of, result_dtype, traceable_array
 from ..engines.base import UnfollowableStridesError
 from ..engines.cpu.engine import ForwardCall
 from ..engines.dispatch import decompose, engine_for, recompose
+from ..engines.tensors import call_compiled, is_compiled
 from ..errors import ArgumentError, ArgumentTypeError, MismatchedBandsError
 from ..lowering.axis_arguments import Axes, one_axis, two_axes
 from ..lowering.nesting import FORMS, TUPLE_KEYS, arrays_of, from_keys, keyed_as, keyed_bands
@@ -185,7 +186,13 @@ def _forward(
                 coeffs = call(data)
                 if coeffs is not None:
                     return coeffs
-    x = given_array(data)
+    elif is_compiled():
+        options = {"trim_approx": trim_approx, "norm": norm, "mode": mode, "out": out, "backend": backend}
+        options |= {"level": level, "start_level": start_level}
+        options |= {"axis": axes[0]} if form == "wavedec" else {"axes": axes}
+        name = form.replace("wavedec", "swt")
+        return call_compiled(__name__, name, data, wavelet, **options)  # type: ignore[no-any-return]
+    x = traceable_array(data)
     ndim = len(x.shape)
     if ndim < 1:
         raise ArgumentError(f"{FORMS[form].expected}, got a single number")
@@ -258,6 +265,11 @@ def _inverse(
     out: Any,
     backend: str,
 ) -> Array:
+    if is_compiled():
+        options = {"norm": norm, "mode": mode, "start_level": start_level, "out": out, "backend": backend}
+        options |= {"axis": axes[0]} if form == "wavedec" else {"axes": axes}
+        name = form.replace("wavedec", "iswt")
+        return call_compiled(__name__, name, coeffs, wavelet, **options)  # type: ignore[no-any-return]
     if isinstance(coeffs, np.ndarray) and coeffs.ndim > 1:
         coeffs = list(coeffs)  # Bands of one shape are often stacked in one array.
     if isinstance(coeffs, (str, Mapping, np.ndarray)) or not isinstance(coeffs, Sequence):
@@ -291,12 +303,13 @@ def _inverse(
         raise MismatchedBandsError(f"all bands must have the same shape, got {shapes}")
     engine = engine_for(given, backend)
     samples = recompose(engine, spec, arrays, None, out)
-    restored: Array = library_of(given[0]).restore(samples, given[0])
+    example = next(band for band in arrays_of(keyed) if band is not None)
+    restored: Array = library_of(example).restore(samples, example)
     return restored
 
 
 def _band(band: Any, what: str) -> Any:
-    return None if band is None else given_array(band, what)
+    return None if band is None else traceable_array(band, what)
 
 
 def _keyed(form: str, coeffs: Sequence[Any]) -> list[Any] | None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..arrays import ArrayView, given_array, library_of, refuse_gradients
+from ..arrays import ArrayView, given_array, library_of, refuse_gradients, traceable_array
 from ..engines.base import Engine, Knobs, RunCache, TransformOptions, computes_on_host, engine, split_backend
 from ..engines.ceilings import Ceilings
 from ..engines.cpu.filter_operations import RULES
@@ -269,7 +269,7 @@ class Plan:
             bands = flat_as(out, self._form, self.spec.keys[1:])
             if bands is not None and cache.repeat(x, *bands):
                 return list(out)
-        x = given_array(x)
+        given, x = x, traceable_array(x)
         engine = engine_for([x], self.device_name)
         self._check_samples(engine, x)
         keyed = None if out is None else keyed_as(out, self._form)
@@ -277,7 +277,9 @@ class Plan:
             engine, self.spec, x, self.level, out, keyed,
             options=self.options, padded=self.padded_shape, cache=cache,
         )  # fmt: skip
-        return from_keys(engine.restore(coeffs, x), self._form) if out is None else list(out)
+        if out is not None:
+            return list(out)
+        return from_keys(library_of(given).restore(engine.restore(coeffs, x), given), self._form)
 
     def _check_rule(self, rule: str | None, limits: Any) -> None:
         if rule is None and limits is None:
@@ -299,7 +301,8 @@ class Plan:
 
     def _check_samples(self, engine: Engine, x: Any) -> None:
         shape, dtype = engine.library.shape(x), engine.library.dtype(x)
-        if shape != self.shape or engine.result_dtype(np.dtype(dtype)) != self.dtype:
+        known = dtype != "bfloat16"  # NumPy has no such dtype.
+        if shape != self.shape or not known or self.engine.result_dtype(np.dtype(dtype)) != self.dtype:
             raise ArgumentError(
                 f"this plan is for arrays of shape {self.shape} that are transformed in {self.dtype}, got"
                 f" {shape} and {dtype}"
@@ -354,7 +357,10 @@ class Plan:
             )  # fmt: skip
         except UnfusedError as error:
             raise ArgumentError(f"this plan shrinks no details on the way back: {error}") from None
-        return engine.restore(x, next(filter(_is_array, arrays_of(bands)))) if out is None else out
+        if out is not None:
+            return out
+        given = next(filter(_is_array, arrays_of(keyed)))
+        return library_of(given).restore(engine.restore(x, next(filter(_is_array, arrays_of(bands)))), given)
 
     def frames(self, arrays: Iterable[Any], depth: int = 2) -> Iterator[list[Any]]:
         """Yield the coefficients of many NumPy arrays, one after the other, as they come.
@@ -543,7 +549,7 @@ def _read(keyed: Sequence[Any]) -> list[Any]:
     """Return coefficients as arrays, on the host or on a device."""
 
     def read(band: Any) -> Any:
-        return None if band is None else given_array(band, "coefficients")
+        return None if band is None else traceable_array(band, "coefficients")
 
     return [read(keyed[0]), *({key: read(band) for key, band in part.items()} for part in keyed[1:])]
 

@@ -1,0 +1,1 @@
+"""Names and defaults of other packages, computed by this one."""

@@ -1,0 +1,125 @@
+"""Layers give what the functions give, nested and named as pytorch_wavelets and ptwt do."""
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import pywt
+
+import undula
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+from undula import torch as layers  # noqa: E402
+from undula.compat import ptwt  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:Level value")
+
+
+@pytest.mark.parametrize("mode", ["zero", "symmetric", "periodization", "reflect"])
+@pytest.mark.parametrize("wave", ["db1", "db3", "bior2.4"])
+def test_images(wave: str, mode: str) -> None:
+    x = torch.randn(2, 3, 21, 32, dtype=torch.float64)
+    low, details = layers.DWTForward(2, wave, mode)(x)
+    expected = pywt.wavedec2(x.numpy(), wave, mode, 2)
+    np.testing.assert_allclose(low, expected[0], atol=1e-9)
+    for level, bands in zip(details, expected[:0:-1], strict=True):
+        np.testing.assert_allclose(level, np.stack(bands, 2), atol=1e-9)
+    inverse = layers.DWTInverse(wave, mode)
+    np.testing.assert_allclose(inverse((low, details))[..., :21, :], x, atol=1e-9)
+    np.testing.assert_allclose(
+        inverse((low, [None, details[1]])),
+        pywt.waverec2([expected[0][..., :], expected[1], (None,) * 3], wave, mode),
+        atol=1e-9,
+    )
+
+
+def test_lines_volumes_and_stationary_transforms() -> None:
+    line = torch.randn(2, 3, 20, dtype=torch.float64)
+    low, (fine, coarse) = layers.DWT1DForward(2, "db2", "reflect")(line)
+    for band, other in zip((low, coarse, fine), pywt.wavedec(line, "db2", "reflect", 2), strict=True):
+        np.testing.assert_allclose(band, other, atol=1e-12)
+    np.testing.assert_allclose(layers.DWT1DInverse("db2", "reflect")((low, [fine, coarse])), line, atol=1e-12)
+    volume = torch.randn(1, 2, 8, 6, 4, dtype=torch.float64)
+    low, (bands,) = layers.DWT3DForward(1, "haar")(volume)
+    named = pywt.dwtn(volume.numpy(), "haar", axes=(2, 3, 4))
+    expected = np.stack([named[key] for key in ("aad", "ada", "add", "daa", "dad", "dda", "ddd")], 2)
+    np.testing.assert_allclose(bands, expected, atol=1e-12)
+    np.testing.assert_allclose(layers.DWT3DInverse("haar")((low, [bands])), volume, atol=1e-12)
+    image = torch.randn(2, 1, 8, 12, dtype=torch.float64)
+    levels = layers.SWTForward(2, "db2")(image)
+    for level, (approximation, details) in zip(levels, pywt.swt2(image, "db2", 2)[::-1], strict=True):
+        np.testing.assert_allclose(level, np.stack([approximation, *details], 2), atol=1e-12)
+    np.testing.assert_allclose(layers.SWTInverse("db2")(levels), image, atol=1e-12)
+
+
+def test_filters_in_place_of_names() -> None:
+    wavelet, other = undula.Wavelet("bior2.2"), undula.Wavelet("db2")
+    x = torch.randn(1, 1, 16, 16, dtype=torch.float64)
+    forward = layers.DWTForward(1, (wavelet.dec_lo, wavelet.dec_hi, other.dec_lo, other.dec_hi))
+    low, details = forward(x)
+    np.testing.assert_allclose(low, undula.dwt2(x.numpy(), (wavelet, other), "zero")[0], atol=1e-12)
+    inverse = layers.DWTInverse((wavelet.rec_lo, wavelet.rec_hi, other.rec_lo, other.rec_hi))
+    np.testing.assert_allclose(inverse((low, details)), x, atol=1e-12)
+    with pytest.raises(undula.ArgumentError, match="got 3 filters"):
+        layers.DWTForward(1, (other.dec_lo,) * 3)
+
+
+def test_checkpoints() -> None:
+    layer = layers.DWTForward(2, "db3")
+    state = layer.state_dict()
+    assert {name: tuple(taps.shape) for name, taps in state.items()} == {
+        "h0_col": (1, 1, 6, 1), "h1_col": (1, 1, 6, 1), "h0_row": (1, 1, 1, 6), "h1_row": (1, 1, 1, 6),
+    }  # fmt: skip
+    assert list(layers.DWT1DInverse("db2").state_dict()) == ["g0", "g1"]
+    np.testing.assert_allclose(state["h0_col"].ravel(), pywt.Wavelet("db3").dec_lo[::-1], rtol=1e-6)
+    layer.load_state_dict(state)
+    with pytest.raises(undula.ArgumentError, match=r"h0_col.*'db3'"):
+        layer.load_state_dict(layers.DWTForward(2, "coif1").state_dict())
+    with pytest.raises(undula.ArgumentError, match=r"\(N, C, H, W\), got \(4, 4\)"):
+        layer(torch.ones(4, 4))
+
+
+@pytest.mark.parametrize("wave", ["haar", "db2", "cdf97"])
+def test_learnable_wavelets(wave: str) -> None:
+    layer = layers.LearnableDWT(wave, 2, extra_taps=1).double()
+    x = torch.randn(2, 8, 16, dtype=torch.float64)
+    learned = layer.wavelet()
+    taps = np.trim_zeros(np.round(learned.dec_lo, 6))
+    expected = np.trim_zeros(np.round(undula.Wavelet(wave).dec_lo, 6))
+    np.testing.assert_allclose(np.abs(taps), np.abs(expected), atol=1e-5)
+    with torch.no_grad():
+        for step in layer.steps:
+            step += 0.1 * torch.randn_like(step)
+    np.testing.assert_allclose(layer.inverse(layer(x)).detach(), x, atol=1e-9)
+    assert torch.autograd.gradcheck(lambda x: layer(x)[0], x.requires_grad_(), fast_mode=True)
+    with pytest.raises(undula.ArgumentError, match="multiples of 4"):
+        layer(torch.ones(6, 8))
+
+
+def test_a_wavelet_is_learned() -> None:
+    example = Path(__file__).parents[2] / "examples" / "learn_wavelet.py"
+    before, after, error = runpy.run_path(str(example))["learn"](40)
+    assert after < before
+    assert error < 1e-5
+
+
+def test_names_of_ptwt() -> None:
+    x = torch.randn(2, 16, 16, 16, dtype=torch.float64)
+    low, details = ptwt.wavedec2(x, "db2", level=1)
+    expected = pywt.wavedec2(x, "db2", "reflect", 1)
+    for band, other in zip((low, *details), (expected[0], *expected[1]), strict=True):
+        np.testing.assert_allclose(band, other, atol=1e-12)
+    pairs: list[tuple[Any, Any, dict[str, Any]]] = [
+        (ptwt.wavedec, ptwt.waverec, {"axis": 1}),
+        (ptwt.wavedec2, ptwt.waverec2, {"axes": (-3, -1)}),
+        (ptwt.wavedec3, ptwt.waverec3, {}),
+        (ptwt.fswavedec2, ptwt.fswaverec2, {}),
+        (ptwt.fswavedec3, ptwt.fswaverec3, {}),
+        (ptwt.swt, ptwt.iswt, {}),
+    ]
+    for forward, inverse, options in pairs:
+        np.testing.assert_allclose(
+            inverse(forward(x, "db2", level=1, **options), "db2", **options), x, atol=1e-12
+        )
