@@ -107,6 +107,15 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "iswt2": lambda x: undula.iswt2([(ROWS, (ROWS, x, ROWS))], "haar"),
     "iswtn": lambda x: undula.iswtn([{"aa": ROWS, **DETAILS, "da": x}], "haar"),
     "best_basis": lambda x: undula.best_basis(undula.WaveletPacket(x, "haar", maxlevel=1)),
+    "adjoint": lambda x: undula.adjoint("waverec2", x, "db2", level=1),
+    "adjoint, of wavedec2": lambda x: undula.adjoint("wavedec2", [x, (x, None, x)], "haar"),
+    "dtcwt": lambda x: undula.dtcwt(x, level=1),
+    "dtcwt2": lambda x: undula.dtcwt2(x, level=1),
+    "dtcwtn": lambda x: undula.dtcwtn(x, level=1),
+    "idtcwt": lambda x: undula.idtcwt([x, None]),
+    "idtcwt2": lambda x: undula.idtcwt2([x, None]),
+    "idtcwtn": lambda x: undula.idtcwtn([x, None]),
+    "estimate_poisson": lambda x: undula.estimate_poisson(x),
     "modwt": lambda x: undula.modwt(x, "haar", 1),
     "imodwt": lambda x: undula.imodwt([x, ROWS], "haar"),
     "modwt_mra": lambda x: undula.modwt_mra(x, "haar", 1),
@@ -152,8 +161,8 @@ DIFFERENTIABLE = {
     name
     for name in CALLS
     if name.partition(",")[0] in {
-        "Plan.forward", "Plan.frames", "Plan.inverse", "dwt", "dwt2", "dwtn", "idwt", "idwt2", "idwtn",
-        "ilwt", "ilwt2", "ilwtn",
+        "Plan.forward", "Plan.frames", "Plan.inverse", "adjoint", "dwt", "dwt2", "dwtn", "idwt", "idwt2",
+        "idwtn", "ilwt", "ilwt2", "ilwtn",
         "imodwt", "iswt", "iswt2", "iswtn", "lwt", "lwt2", "lwtn", "modwt", "modwt_mra", "mra",
         "mra2", "mran",
         "swt", "swt2", "swtn", "threshold", "threshold_firm", "wavedec", "wavedec2", "wavedecn", "waverec",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..arrays import given_array, library_of
+from ..arrays import library_of, traceable_array
 from ..engines.dispatch import decompose, engine_for, recompose
 from ..errors import ArgumentError, UnknownNameError
 from ..lowering.axis_arguments import Axes, one_axis, two_axes
@@ -126,7 +126,7 @@ def _of_inverse(
     axes: Axes,
     backend: str,
 ) -> list[Any]:
-    x = given_array(data)
+    x = traceable_array(data)
     spec = _spec(kind, len(x.shape), wavelet, mode, axes)
     if kind.family == "lwt" and level is None:
         level = deepest_lwt(spec, x.shape)
@@ -151,4 +151,4 @@ def _spec(transform: _AdjointKind, ndim: int, wavelet: Any, mode: Any, axes: Axe
 
 
 def _band(band: Any) -> Any:
-    return None if band is None else given_array(band, "coefficients")
+    return None if band is None else traceable_array(band, "coefficients")
