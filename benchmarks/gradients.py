@@ -14,7 +14,6 @@ import sys
 import time
 import types
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +137,7 @@ def main() -> None:
         print(f"{name:>16} " + " ".join(f"{value:16.2f}" for value in row.values()))
     if options.save:
         machine = torch.cuda.get_device_name() if options.cuda else platform.processor() or platform.machine()
-        packages = {name: version(name) for name in ("torch", "undula")}
+        packages = {"torch": torch.__version__, "undula": undula.__version__}
         result = {
             "shape": shape, "wavelet": WAVELET, "levels": LEVELS, "machine": machine,
             "threads": torch.get_num_threads(), "packages": packages, "figures": figures,
