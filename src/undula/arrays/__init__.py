@@ -13,7 +13,7 @@ from .inputs import (
     result_dtype,
     traceable_array,
 )
-from .libraries import CHUNKED, DASK, HOST, NUMPY, TORCH, ArrayLibrary, DeviceKey, library_of, upload
+from .libraries import CHUNKED, DASK, HOST, JAX, NUMPY, TORCH, ArrayLibrary, DeviceKey, library_of, upload
 from .view import COMPLEX, ArrayView, contiguous, dtype_name
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "COMPLEX",
     "DASK",
     "HOST",
+    "JAX",
     "NUMPY",
     "TORCH",
     "ArrayLibrary",

@@ -497,11 +497,14 @@ class JaxLibrary(ArrayLibrary):
         device = next(iter(x.devices()))
         return DeviceKey("cuda", device.local_hardware_id) if device.platform == "gpu" else HOST
 
+    def is_traced(self, x: Any) -> bool:
+        """Return whether a value stands for an array within ``jit``, ``grad``, ``vmap`` and others."""
+        return isinstance(x, getattr(getattr(sys.modules["jax"], "core", None), "Tracer", ()))
+
     def refuse_gradients(self, x: Any, what: str) -> None:
-        tracer = getattr(getattr(sys.modules["jax"], "core", None), "Tracer", ())
-        if isinstance(x, tracer):
+        if self.is_traced(x):
             raise ArgumentTypeError(
-                f"{what} is a value that JAX traces within jit, grad or vmap, and Undula computes with arrays"
+                f"{what} is a value that JAX traces within jit, grad or vmap, and this function takes arrays"
                 " alone, without gradients; call it outside of them, or within jit by jax.pure_callback"
             )
 

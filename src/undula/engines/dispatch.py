@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import DASK, NUMPY, TORCH
+from ..arrays import DASK, JAX, NUMPY, TORCH
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.growth import Growth, gains_back, growth
 from ..lowering.mixing import Mixing
@@ -28,6 +28,7 @@ from .chunked.engine import ChunkedEngine, chunked_engine
 from .cpu.engine import CPU, flat_views
 from .gpu.engine import library_engine
 from .tensors.engine import TensorEngine, tensor_engine
+from .tensors.jax_engine import jax_engine
 
 __all__ = [
     "decompose",
@@ -61,6 +62,8 @@ def engine_for(arrays: Sequence[Any], backend: str = "auto") -> Engine:
         return chunked_engine(backend)
     if any(TORCH.owns(x) and TORCH.is_traced(x) for x in arrays):
         return tensor_engine(backend)
+    if any(JAX.owns(x) and JAX.is_traced(x) for x in arrays):
+        return jax_engine(backend)
     on_device = library_engine(arrays)
     if on_device is None:
         return base.engine(backend)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import CHUNKED, given_array, library_of, numpy_array, result_dtype
+from ..arrays import CHUNKED, given_array, library_of, numpy_array, refuse_gradients, result_dtype
 from ..engines.convolution import Convolution, LineKernel, convolve_on_device, fast_length
 from ..engines.memory import empty
 from ..errors import ArgumentError, ArgumentTypeError, UnknownAxisError, UnknownNameError
@@ -234,6 +234,7 @@ def cwt(
     >>> float(frequencies[np.abs(coefs[:, 128]).argmax()].round(1))
     10.0
     """
+    refuse_gradients(data, "data")
     x = numpy_array(data) if library_of(data).device(data) == CHUNKED else given_array(data)
     shape = library_of(x).shape(x)
     if not shape or not shape[number := _line_axis(axis, len(shape))]:

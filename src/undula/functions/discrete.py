@@ -19,7 +19,7 @@ from ..engines.base import Engine
 from ..engines.cpu.engine import InverseCall, forward_call
 from ..engines.dispatch import decompose, engine_for, recompose
 from ..engines.tensors import call_compiled, is_compiled
-from ..engines.tensors.engine import TensorEngine, tensor_engine
+from ..engines.tensors.engine import TensorEngine
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import Axes
 from ..lowering.borders import BORDERS
@@ -97,7 +97,7 @@ def _forward(
             options["level"] = level
         return call_compiled(__name__, form.name, data, wavelet, mode, **options)
     elif library_of(data).is_traced(data):
-        layout = data.shape, backend
+        layout = data.shape, backend, library_of(data).name
     if layout is not None and out is None:
         key = _call_key(form, wavelet, mode, axes, (*layout, level, type(level)))
         try:
@@ -197,7 +197,9 @@ def _compiled_forward(
     if not levels:
         return None
     if not isinstance(x, np.ndarray):
-        call = tensor_engine(backend).forward_call(spec, levels, lambda flat: form.from_flat(flat, keys))
+        engine = engine_for([x], backend)
+        assert isinstance(engine, TensorEngine)
+        call = engine.forward_call(spec, levels, lambda flat: form.from_flat(flat, keys))
     elif x.size and x.dtype == result_dtype(x.dtype) and x.strides[-1] == x.itemsize:
         tree = BandTree.of_samples(spec, x.shape, levels)
         call = forward_call(tree, x, lambda flat: form.from_flat(flat, keys))
@@ -264,7 +266,7 @@ def _inverse(
 def _inverse_key(
     arguments: tuple[Any, ...], bands: list[Any], shape: Length, backend: str
 ) -> tuple[Any, ...] | None:
-    """Return the key of what is compiled for NumPy arrays alone, or for tensors that PyTorch traces alone."""
+    """Return the key of what is compiled for NumPy arrays alone, or for traced ones alone."""
     example = next((band for band in bands if band is not None), None)
     if type(example) is not np.ndarray:
         given = [band for band in bands if band is not None]
@@ -272,7 +274,7 @@ def _inverse_key(
             return None
         lengths = tuple(shape) if isinstance(shape, (list, tuple)) else shape
         layouts = [None if band is None else band.shape for band in bands]
-        return *arguments, "traced", lengths, backend, *layouts
+        return *arguments, "traced", library_of(example).name, lengths, backend, *layouts
     if shape is not None or backend != "auto":
         return None
     entries: list[Any] = [*arguments]

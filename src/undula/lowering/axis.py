@@ -355,19 +355,41 @@ class AxisOp:
             for band, taps in enumerate((self.wavelet.rec_lo, self.wavelet.rec_hi)):
                 offsets = [self._back_offset(band, t) for t, tap in enumerate(taps) if tap]
                 first, last = start - self._base + min(offsets), stop - 1 - self._base + max(offsets)
-                ranges.append((-(-first // self._stride), last // self._stride + 1))
+                ranges.append((-(-first // self.stride), last // self.stride + 1))
         else:
             bands = enumerate((self.wavelet.dec_lo, self.wavelet.dec_hi))
             offsets = [self._offset(band, t) for band, taps in bands for t, tap in enumerate(taps) if tap]
-            first, last = self._stride * start + min(offsets), self._stride * (stop - 1) + max(offsets)
+            first, last = self.stride * start + min(offsets), self.stride * (stop - 1) + max(offsets)
             ranges.append((self._base + first, self._base + last + 1))
         return Window(self, start, stop, tuple(ranges))
 
     # --- the meaning of an operator, in NumPy -----------------------------------------------------
 
     @property
-    def _stride(self) -> int:
+    def stride(self) -> int:
+        """The distance of two coefficients on the line."""
         return 1 if self.family == "swt" else 2
+
+    @property
+    def sample_taps(self) -> list[tuple[list[int], list[float]]]:
+        """For both bands of an analysis, the places that coefficient 0 reads, and their factors."""
+        listed = []
+        for band, taps in enumerate(self._bank):
+            used = [t for t, tap in enumerate(taps) if tap]
+            listed.append(([self._base + self._offset(band, t) for t in used], [taps[t] for t in used]))
+        return listed
+
+    def coefficient_taps(self, phase: int) -> list[tuple[list[int], list[float]]]:
+        """Return what sample ``phase`` of a synthesis reads: coefficients of both bands, and their factors.
+
+        Sample ``phase + stride · m`` reads those that are m places later.
+        """
+        listed = []
+        for band, taps in enumerate(self._bank):
+            places = [phase - self._base + self._back_offset(band, t) for t in range(len(taps))]
+            used = [t for t, tap in enumerate(taps) if tap and places[t] % self.stride == 0]
+            listed.append(([places[t] // self.stride for t in used], [taps[t] for t in used]))
+        return listed
 
     @property
     def _base(self) -> int:
@@ -426,7 +448,7 @@ class AxisOp:
                 for t, tap in enumerate(taps):
                     first = self._base + self._offset(band, t) - begin
                     if tap:
-                        total += tap * line[..., first : first + self._stride * count : self._stride]
+                        total += tap * line[..., first : first + self.stride * count : self.stride]
                 bands.append(total)
             return tuple(bands)
         x = np.zeros((*parts[0].shape[:-1], self.length), np.result_type(*parts))
@@ -453,7 +475,7 @@ class AxisOp:
         for band, (taps, part) in enumerate(zip((low, high), parts, strict=True)):
             values = np.moveaxis(part, -1, 0)
             for t, tap in enumerate(taps):
-                places = self._base + self._stride * np.arange(len(values)) + self._offset(band, t)
+                places = self._base + self.stride * np.arange(len(values)) + self._offset(band, t)
                 index, factors = self.beyond(places)
                 terms = [(0, factors[:, 0])]
                 for number, weight in enumerate(factors.T[1:]):
@@ -504,8 +526,8 @@ class AxisOp:
         """Return the samples that read a coefficient with tap t, and which one, -1 for zero."""
         samples = np.arange(self.length)
         places = samples - self._base + self._back_offset(band, t)
-        used = places % self._stride == 0
-        return samples[used], self.coefficients_beyond(band, places[used] // self._stride)
+        used = places % self.stride == 0
+        return samples[used], self.coefficients_beyond(band, places[used] // self.stride)
 
     def _by_steps(self, parts: Sequence[Array]) -> tuple[Array, ...]:
         """Return the results of lifting steps that extend the bands they read."""

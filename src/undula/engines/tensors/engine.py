@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...arrays import TORCH
+from ...arrays import TORCH, ArrayLibrary
 from ...errors import ArgumentError, ArgumentTypeError
 from ...lowering.nesting import arrays_of, flat_bands, keyed_bands, shapes_of
 from ...lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec
@@ -36,7 +36,7 @@ class TensorEngine(NumpyEngine):
     """
 
     name = "torch"
-    library = TORCH
+    library: ArrayLibrary = TORCH
 
     def __init__(self, backend: str) -> None:
         split_backend(backend)
