@@ -120,7 +120,7 @@ def test_inner_products_in_the_reference() -> None:
 
 @pytest.mark.filterwarnings("ignore:Level value")
 def test_inner_products_on_devices(target: str) -> None:
-    for family, wavelet, mode, array, dtype in CASES[:: 3 if target == "cuda" else 20]:
+    for family, wavelet, mode, array, dtype in CASES[:: 3 if target == "cuda" else 40]:
         if wavelet != "dmey":
             _check(family, wavelet, mode, array, dtype, target)
 
