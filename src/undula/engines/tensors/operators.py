@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 from torch._C import _are_functorch_transforms_active as are_functorch_transforms_active
 from torch._C import _AutoDispatchBelowAutograd as below_autograd
+from torch._C import _len_torch_dispatch_stack as dispatch_modes
 from torch._functorch.utils import enable_single_level_autograd_function
 
 from ...lowering.nesting import keyed_bands
@@ -81,10 +82,12 @@ def _inverse_call(transform: str, shape: Shape, given: tuple[bool, ...], dtype: 
 
 def _array(x: Tensor) -> Any:
     """Return a tensor of the host as an array of NumPy that shares its memory."""
+    if x.requires_grad:
+        x = x.detach()
     try:
         return x.numpy()
-    except RuntimeError:  # It requires a gradient, or stands for the conjugate of its memory.
-        return x.detach().resolve_conj().resolve_neg().numpy()
+    except RuntimeError:  # It stands for the conjugate of its memory.
+        return x.resolve_conj().resolve_neg().numpy()
 
 
 def _flat(coeffs: list[Any]) -> list[Any]:
@@ -147,6 +150,11 @@ torch.library.register_fake("undula::decompose", _fake_decompose, lib=_library)
 torch.library.register_fake("undula::recompose", _fake_recompose, lib=_library)
 
 
+def _is_plain(x: Tensor) -> bool:
+    """Return whether nobody but autograd looks at a tensor, so that its kernel may be called directly."""
+    return type(x) is Tensor and not dispatch_modes() and not are_functorch_transforms_active()
+
+
 # --- derivatives ----------------------------------------------------------------------------------
 
 
@@ -162,6 +170,8 @@ class _Decomposition(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, transform: str, levels: int, backend: str) -> tuple[Tensor, ...]:
         ctx.set_materialize_grads(False)
         ctx.arguments, ctx.shape = (transform, levels, backend), tuple(x.shape)
+        if _is_plain(x):
+            return tuple(_decompose(x, transform, levels, backend))
         with below_autograd():
             return tuple(decompose_operator(x, transform, levels, backend))
 
