@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import dask.array
 import numpy as np
 import pytest
 import scipy.sparse.linalg
@@ -205,6 +206,13 @@ def test_operators_solve_least_squares() -> None:
 def test_errors_say_what_to_do() -> None:
     with pytest.raises(undula.UnknownNameError, match="wavedec2"):
         undula.adjoint("wavedec_2", [np.ones(4)], "haar")
+    with pytest.raises(undula.ArgumentTypeError, match="LWT of integers rounds"):
+        undula.adjoint("lwt", undula.lwt(np.arange(9), "cdf53", 1), "cdf53")
+    chunks = dask.array.ones(8, chunks=3)
+    with pytest.raises(undula.ArgumentTypeError, match="Dask"):
+        undula.adjoint("wavedec", [chunks, chunks], "db2")
+    with pytest.raises(undula.ArgumentTypeError, match="Dask"):
+        undula.adjoint("waverec", chunks, "haar", level=1)
     with pytest.raises(undula.ArgumentError, match="only None"):
         undula.adjoint("wavedec", [None, None], "haar")
     with pytest.raises(undula.ArgumentError, match="nested as wavedec2"):

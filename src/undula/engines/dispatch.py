@@ -76,6 +76,11 @@ def engine_for(arrays: Sequence[Any], backend: str = "auto") -> Engine:
     return on_device
 
 
+def _refuse_adjoints(spec: TransformSpec) -> None:
+    if spec.dual:
+        raise ArgumentTypeError("adjoints of Dask arrays are not computed; pass arrays in memory")
+
+
 # --- forward --------------------------------------------------------------------------------------
 
 
@@ -114,6 +119,7 @@ def decompose(
         What a plan keeps between runs.
     """
     if isinstance(engine, ChunkedEngine):
+        _refuse_adjoints(spec)
         return engine.decompose(spec, x, levels, out, integers)
     if isinstance(engine, TensorEngine):
         return engine.decompose(spec, x, levels, out, padded)
@@ -246,6 +252,7 @@ def recompose(
         Whether integers that their dtype does not hold are corrected, or are an error.
     """
     if isinstance(engine, ChunkedEngine):
+        _refuse_adjoints(spec)
         return engine.recompose(spec, coeffs, shape, out)
     if isinstance(engine, TensorEngine):
         return engine.recompose(spec, coeffs, shape, out, cut, dtype, limits)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..arrays import library_of, traceable_array
 from ..engines.dispatch import decompose, engine_for, recompose
-from ..errors import ArgumentError, UnknownNameError
+from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..lowering.axis_arguments import Axes, one_axis, two_axes
 from ..lowering.nesting import arrays_of, from_keys, keyed_as
 from ..lowering.spec import TransformSpec, checked_level, deepest_lwt, transform_spec, undecimated_spec
@@ -110,6 +110,10 @@ def adjoint(
     given = [band for band in arrays_of(bands) if band is not None]
     if not given:
         raise ArgumentError("at least one band of coefficients is needed, got only None")
+    if transform.family == "lwt" and any(library_of(b).dtype(b).startswith(("int", "uint")) for b in given):
+        raise ArgumentTypeError(
+            "the LWT of integers rounds, and has no adjoint; pass coefficients of floats, whose LWT is scaled"
+        )
     spec = _spec(transform, len(given[0].shape), wavelet, mode, axes).adjoint()
     samples = recompose(engine_for(given, backend), spec, bands, None if shape is None else tuple(shape))
     example = next(band for band in arrays_of(keyed) if band is not None)
