@@ -542,7 +542,8 @@ def median_text(nest: Nest, source: Expression, result: str) -> str:
         *_indented(text.planes([*row, "count = gather(row, n, target, count, low, high, mask, bit)"]), 2),
         "    number[0] = count",
         f"if phases & {SELECT}:",
-        f"    middle = select_median(place, gathered, place + {STATE_BYTES}, splits, capacity, bit, unit)",
+        f"    gathered_counts = place + {STATE_BYTES}",
+        "    middle = select_median(place, gathered, gathered_counts, splits, capacity, table, bit, unit)",
         f"    reals(results + i0 * results_step, np.{result}(0))[0] = middle",
     ]
     return text.kernel([*head, *work])

@@ -179,18 +179,49 @@ def select(x, count, rank):
     return x[rank]
 
 
-def select_median(state, candidates, gathered, splits, capacity, bits_like, like):
+def narrow(state, candidates, gathered, splits, capacity, counts, like):
+    """Move the candidates together that can be the two middle ones, and return their number.
+
+    Candidates of all splits are counted by their next bits, as :func:`tally` does by the leading ones; the
+    places of both middle ones in the state become those among the candidates that are left.
+    """
+    words_of_state, numbers, x = words(state), words(gathered), reals(candidates, like)
+    table = reals(counts, np.int32(0))
+    lowest, shift = words_of_state[1], 0
+    while (words_of_state[2] - 1 - lowest) >> shift >= BINS:
+        shift += 1
+    for k in range(BINS):
+        table[k] = 0
+    for part in range(splits):
+        for k in range(part * capacity, part * capacity + numbers[part]):
+            table[np.uint64((np.int64(x[k]) - lowest) >> shift)] += 1
+    below, first, last = 0, 0, 0
+    while below + table[first] <= words_of_state[3]:
+        below += table[first]
+        first += 1
+    last, upto = first, below + table[first]
+    while upto <= words_of_state[4]:
+        last += 1
+        upto += table[last]
+    words_of_state[3] -= below
+    words_of_state[4] -= below
+    low, high = lowest + (first << shift), lowest + ((last + 1) << shift)
+    count = 0
+    for part in range(splits):
+        for k in range(part * capacity, part * capacity + numbers[part]):
+            value = x[k]
+            x[count] = value
+            count += np.int64(low <= value < high)
+    return count
+
+
+def select_median(state, candidates, gathered, splits, capacity, counts, bits_like, like):
     """Return the mean of the two middle magnitudes, from what was gathered in splits of some capacity."""
-    words_of_state, numbers = words(state), words(gathered)
+    words_of_state = words(state)
     if words_of_state[0] == 0:
         return 0.0
-    x = reals(candidates, bits_like)
-    count = numbers[0]
-    for part in range(1, splits):
-        for k in range(numbers[part]):
-            x[count + k] = x[part * capacity + k]
-        count += numbers[part]
-    place = reals(candidates, like)
+    x, place = reals(candidates, bits_like), reals(candidates, like)
+    count = narrow(state, candidates, gathered, splits, capacity, counts, bits_like)
     rank = words_of_state[3]
     low = select(x, count, rank)
     high = low
