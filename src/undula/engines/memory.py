@@ -48,12 +48,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def _usual_limit() -> int:
-    """Return a sixteenth of the memory of the machine, at most 1 GiB."""
+    """Return an eighth of the memory of the machine, at most 2 GiB."""
     try:
         installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
         return 256 << 20
-    return min(1 << 30, installed // 16)
+    return min(1 << 31, installed // 8)
 
 
 _limit = _usual_limit()
@@ -62,7 +62,7 @@ _limit = _usual_limit()
 def keep_memory(limit: int | None) -> None:
     """Set how many bytes of results that are no longer used are kept for later ones.
 
-    0 keeps none; None stands for the default, a sixteenth of the machine's memory, at most 1 GiB.
+    0 keeps none; None stands for the default, an eighth of the machine's memory, at most 2 GiB.
 
     Examples
     --------

@@ -73,6 +73,7 @@ MAX_GROUP = 8  # Shifts of an array that are transformed in one piece.
 BAND_BYTES = 1 << 19  # Samples of all shifts that stay in a cache until their mean is taken.
 MIN_BAND_ROWS, MAX_BAND_ROWS = 16, 64
 MAX_ITEM = 1 << 15  # Samples of an item whose median one thread finds alone.
+MIN_GROUP = 1 << 22  # Samples of results of a node that are computed in one step.
 
 
 @dataclass
@@ -130,7 +131,8 @@ class GraphTasks:
         self.dtype = (transforms or floats or ["float64"])[0]
         for node, phase in zip(self.graph.nodes, self.graph.phases, strict=True):
             self.phase = phase
-            self._add_node(node)
+            for group in _divided(node):
+                self._add_node(group)
         self.places = self._laid_out()
 
     # --- memory -----------------------------------------------------------------------------------
@@ -751,6 +753,27 @@ class _MedianWork:
                 assert len(words) == len(MEDIAN_WORDS)
                 step += graph_tasks.parts(nest, self.text, words, scratch, [(group, *part)])
         return step
+
+
+def _divided(node: Node) -> Iterator[Node]:
+    """Divide a node with several large results, so that memory that is no longer read is used again."""
+    if not isinstance(node, Pointwise | Stencil):
+        yield node
+        return
+    begin, samples = 0, 0
+    for end, result in enumerate(node.results, 1):
+        samples += math.prod(result.shape)
+        if samples < MIN_GROUP and end < len(node.results):
+            continue
+        part = slice(begin, end)
+        if isinstance(node, Stencil):
+            group = replace(
+                node, results=node.results[part], sources=node.sources[part], values=node.values[part]
+            )
+        else:
+            group = replace(node, results=node.results[part], values=node.values[part])
+        yield group
+        begin, samples = end, 0
 
 
 def _materialized(graph_tasks: GraphTasks, source: Expression, result: ArrayView) -> ArrayView:
