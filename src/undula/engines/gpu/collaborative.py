@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -74,8 +73,8 @@ class CollaborativeLowering:
         rows, columns = extended_shape((samples[0], samples[1]))
         if rows * columns >= MAX_AREA:
             raise ArgumentError(
-                f"devices filter groups of images of less than 2³¹ samples, got {tuple(samples)}; filter parts of"
-                " the image, or pass backend='cpu'"
+                f"devices filter groups of images of less than 2³¹ samples, got {tuple(samples)}; filter"
+                " parts of the image, or pass backend='cpu'"
             )
         down, across = rows // STEP - 1, columns // STEP - 1
         size = max(self.profile.thresholded, self.profile.weighted)
@@ -125,8 +124,8 @@ class CollaborativeLowering:
         tile = matching_tile(profile.radius, self.limits.shared, self.dialect)
         if tile is None:
             raise ArgumentError(
-                f"groups of blocks need more shared memory than the {self.limits.shared} bytes of the device; pass"
-                " backend='cpu' or quality='fast'"
+                "groups of blocks need more shared memory than the device has for work items,"
+                f" {self.limits.shared} bytes; pass backend='cpu' or quality='fast'"
             )
 
         def tiled(kernel: Kernel, sizes: tuple[int, int], extent: tuple[int, int], count: int) -> Launch:
@@ -145,7 +144,7 @@ class CollaborativeLowering:
                 _launch(emit_clear(dialect), -(-numbers["count_step"] // CLEARED), arrays, numbers)
             )
             threshold = None if weighted else profile.threshold
-            groups = emit_groups(profile.radius, size, threshold, dialect)
+            groups = emit_groups(profile.radius, size, threshold, self.limits.gpu, dialect)
             launches.append(tiled(groups, (REFERENCES, REFERENCES), (down, across), planes))
             weighed = emit_weighed(dtype if weighted else None, dialect)
             extent = (high, wide) if weighted else (rows, columns)

@@ -20,6 +20,7 @@ overflow in shared memory, are added in global memory at once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any
 
@@ -57,6 +58,7 @@ FLAT_ITEMS = 256
 CLEARED = 16 * FLAT_ITEMS  # integers that a group sets to zero
 WARPS = 4  # of a group of work items
 REFERENCES = 8  # along each axis of the tile of a group of work items
+GROUPS_PER_UNIT = {(True, 16): 4, (True, 32): 3}  # Compilers would use too many registers.
 WEIGHED_TILE = (32, 64)  # rows and columns
 STRIP = 8  # rows of a work item that divides by weights
 WEIGHT_SCALE = 2**22  # Of at most 4: each of about a hundred references adds up to one block at a place.
@@ -81,6 +83,8 @@ class _Emission:
         self.name, self.items, self.arrays, self.dialect = name, items, dict(arrays), dialect
         self.integers = [(f"{each}_start", True) for each in arrays]
         self.integers += [(each, each.endswith("_step")) for each in integers]
+        self.unrolled = True  # whether loops over blocks are
+        self.groups = 0  # that a unit of the device must have registers for; 0 leaves that to the compiler
         self.text = Text()
         if dialect.prelude:
             self.text(*dialect.prelude.split("\n"))
@@ -93,7 +97,8 @@ class _Emission:
         ]
         words += [f"const {dialect.long if wide else 'int'} {name}" for name, wide in self.integers]
         listed = ",\n        ".join(words)
-        return f"{dialect.kernel.format(items=self.items)} {self.name}(\n        {listed})"
+        bound = dialect.groups_bound.format(groups=self.groups) if self.groups else ""
+        return f"{dialect.kernel.format(items=f'{self.items}{bound}')} {self.name}(\n        {listed})"
 
     def emit_pointers(self) -> None:
         """Append statements that move pointers to the starts of arrays."""
@@ -107,6 +112,11 @@ class _Emission:
             f"const int left = tile % tiles * {columns}, top = tile / tiles % tiers * {rows};",
             "const int plane = tile / (tiles * tiers);",
         )
+
+    def over_blocks(self, count: int, step: int = 1) -> AbstractContextManager[None]:
+        """Append a loop over blocks, whose coefficients are in registers of devices that have them."""
+        self.text("#pragma unroll" if self.unrolled else "#pragma unroll 1")
+        return self.text.block(f"for (int b = 0; b < {count}; b += {step})")
 
     def kernel(self) -> Kernel:
         """Return the kernel, whose text is complete."""
@@ -197,7 +207,8 @@ def emit_clear(dialect: Dialect) -> Kernel:
         text("int4 zero;", "zero.x = zero.y = zero.z = zero.w = 0;")
         with text.unrolled("j", CLEARED // FLAT_ITEMS // 4):
             text(
-                f"const {long} k = ({long}){dialect.group} * {CLEARED // 4} + j * {FLAT_ITEMS} + {dialect.item};"
+                f"const {long} k = ({long}){dialect.group} * {CLEARED // 4}"
+                f" + j * {FLAT_ITEMS} + {dialect.item};"
             )
             text(f"if (4 * k < count_step) *({dialect.global_memory}int4 *)(sums + 4 * k) = zero;")
     return emission.kernel()
@@ -245,7 +256,7 @@ def _product_lines(matrix: Any) -> list[str]:
 
 
 @lru_cache(maxsize=16)
-def emit_groups(radius: int, size: int, threshold: float | None, dialect: Dialect) -> Kernel:
+def emit_groups(radius: int, size: int, threshold: float | None, gpu: bool, dialect: Dialect) -> Kernel:
     """Return the kernel that adds up what groups change.
 
     Parameters
@@ -254,6 +265,8 @@ def emit_groups(radius: int, size: int, threshold: float | None, dialect: Dialec
         Largest displacement, and number of blocks of a group.
     threshold : float, optional
         Of the first step; None for the second one, in which a pilot determines gains.
+    gpu : bool
+        Whether work items have registers. For other devices, short kernels are compiled in less time.
     dialect : Dialect
     """
     weighted, blocks, items = threshold is None, size // 4, LANES * WARPS
@@ -265,6 +278,7 @@ def emit_groups(radius: int, size: int, threshold: float | None, dialect: Dialec
     emission = _Emission(
         "weighted_groups" if weighted else "thresholded_groups", items, arrays, integers, dialect
     )
+    emission.unrolled, emission.groups = gpu, GROUPS_PER_UNIT.get((weighted, size), 0)
     text, long, memory = emission.text, dialect.long, dialect.global_memory
     matrix = cosine_matrix() if weighted else wavelet_matrix()
     for name, factors in (("transform", matrix), ("invert", np.linalg.inv(matrix))):
@@ -278,7 +292,8 @@ def emit_groups(radius: int, size: int, threshold: float | None, dialect: Dialec
         )
         emission.emit_tile(REFERENCES, REFERENCES)
         text(
-            f"const int lane = item % {LANES}, warp = item / {LANES}, j = lane % {BLOCK}, turn = lane / {BLOCK};",
+            f"const int lane = item % {LANES}, warp = item / {LANES};",
+            f"const int j = lane % {BLOCK}, turn = lane / {BLOCK};",
             f"const {long} area = ({long})rows * columns;",
         )
         emission.emit_pointers()
@@ -287,7 +302,8 @@ def emit_groups(radius: int, size: int, threshold: float | None, dialect: Dialec
             "noisy += plane * area;",
             *(["pilot += plane * area;"] if weighted else []),
             f"places += ({long})(plane % chunk) * down * across * {size};",
-            f"{memory}int *low = sums + plane * area, *high = low + planes * area, *weights = high + planes * area;",
+            f"{memory}int *low = sums + plane * area, *high = low + planes * area;",
+            f"{memory}int *weights = high + planes * area;",
             f"for (int k = item; k < {side * side}; k += {items}) totals[k] = 0;",
             dialect.barrier,
             f"const float tap = {SUM_SCALE}.0f * taps[j];",
@@ -301,10 +317,10 @@ def emit_groups(radius: int, size: int, threshold: float | None, dialect: Dialec
                 f"const int reference_column = left + number % {REFERENCES};",
                 "const int y = min(reference_row, down - 1), x = min(reference_column, across - 1);",
                 "const int inside = reference_row < down && reference_column < across;",
-                f"{memory}const ushort *{dialect.restrict} listed = places + (y * across + x) * ({long}){size};",
+                f"{memory}const ushort *listed = places + (y * across + x) * ({long}){size};",
                 f"int moved[{blocks}], at[{blocks}];",
             )
-            with text.unrolled("b", blocks):
+            with emission.over_blocks(blocks):
                 text(
                     f"const int place = listed[turn * {blocks} + b];",
                     f"const int below = (place >> 8) - {MOVE_OFFSET}, right = (place & 255) - {MOVE_OFFSET};",
@@ -315,7 +331,7 @@ def emit_groups(radius: int, size: int, threshold: float | None, dialect: Dialec
             if weighted:
                 _emit_coefficients(emission, "pilot", "gains", blocks, rows, columns)
                 text("float total = 0;")
-                with text.unrolled("b", blocks), text.unrolled("i", BLOCK):
+                with emission.over_blocks(blocks), text.unrolled("i", BLOCK):
                     text(
                         "const float energy = gains[b][i] * gains[b][i];",
                         f"const float rest = {dialect.reciprocal.format('1.0f + energy')};",
@@ -324,12 +340,12 @@ def emit_groups(radius: int, size: int, threshold: float | None, dialect: Dialec
                         "gains[b][i] = -rest;",
                     )
                 _emit_coefficients(emission, "noisy", "group", blocks, rows, columns)
-                with text.unrolled("b", blocks), text.unrolled("i", BLOCK):
+                with emission.over_blocks(blocks), text.unrolled("i", BLOCK):
                     text("group[b][i] *= gains[b][i];")
             else:
                 _emit_coefficients(emission, "noisy", "group", blocks, rows, columns)
                 text("float total = 0;")
-                with text.unrolled("b", blocks), text.unrolled("i", BLOCK):
+                with emission.over_blocks(blocks), text.unrolled("i", BLOCK):
                     text(
                         f"const int large = fabs(group[b][i]) > {literal(threshold or 0, 'float')};",
                         "total += large ? 1.0f : 0.0f;",
@@ -342,7 +358,7 @@ def emit_groups(radius: int, size: int, threshold: float | None, dialect: Dialec
                 f"const float weight = amount * {literal(1 / WEIGHT_SCALE, 'float')} * tap;",
             )
             _emit_haar(emission, "group", blocks, True)
-            with text.unrolled("b", blocks):
+            with emission.over_blocks(blocks):
                 text("float *v = group[b];", "invert(v);")
                 with text.unrolled("i", BLOCK):
                     text(f"{rows} = v[i];")
@@ -388,7 +404,7 @@ def _emit_coefficients(
     """Append the coefficients of a group: a row of each fourth block."""
     text, barrier = emission.text, emission.dialect.lanes_barrier
     text(f"float {target}[{blocks}][{BLOCK}];")
-    with text.unrolled("b", blocks):
+    with emission.over_blocks(blocks):
         text(f"float *v = {target}[b];")
         with text.unrolled("i", BLOCK):
             text(f"v[i] = {source}[at[b] + i * columns];")
@@ -419,8 +435,7 @@ def _emit_haar(emission: _Emission, name: str, blocks: int, back: bool) -> None:
 
 def _emit_block_step(emission: _Emission, name: str, step: int, blocks: int) -> None:
     text = emission.text
-    text("#pragma unroll")
-    with text.block(f"for (int b = 0; b < {blocks}; b += {2 * step})"), text.unrolled("i", BLOCK):
+    with emission.over_blocks(blocks, 2 * step), text.unrolled("i", BLOCK):
         text(
             f"const float first = {name}[b][i], second = {name}[b + {step}][i];",
             f"{name}[b][i] = {literal(HALF, 'float')} * (first + second);",
@@ -451,12 +466,12 @@ def _emit_lane_step(emission: _Emission, name: str, step: int) -> None:
 def _emit_lanes_total(emission: _Emission) -> None:
     """Append the sum of ``total`` over all lanes."""
     text, dialect = emission.text, emission.dialect
-    for bit in (1, 2, 4, 8, 16):
-        if dialect.shuffle:
+    if dialect.shuffle:
+        for bit in (1, 2, 4, 8, 16):
             text(f"total += {dialect.shuffle.format(value='total', lane=f'lane ^ {bit}')};")
-            continue
-        text("exchanges[warp][lane] = total;", dialect.lanes_barrier)
-        text(f"total += exchanges[warp][lane ^ {bit}];", dialect.lanes_barrier)
+        return
+    text("exchanges[warp][lane] = total;", dialect.lanes_barrier, "total = 0;")
+    text(f"for (int k = 0; k < {LANES}; ++k) total += exchanges[warp][k];", dialect.lanes_barrier)
 
 
 # --- results --------------------------------------------------------------------------------------
@@ -492,7 +507,8 @@ def emit_weighed(dtype: str | None, dialect: Dialect) -> Kernel:
         emission.emit_pointers()
         extent = ("rows", "columns") if dtype is None else ("samples_down", "samples_across")
         text(
-            f"const int entity = {ITEM}, column = left + item % {wide}, first = top + item / {wide} * {STRIP};",
+            f"const int entity = {ITEM};",
+            f"const int column = left + item % {wide}, first = top + item / {wide} * {STRIP};",
             f"if (column >= {extent[1]} || first >= {extent[0]}) return;",
             f"const {long} area = ({long})rows * columns;",
             f"{dialect.global_memory}const int *low = sums + plane * area + column;",
@@ -527,7 +543,7 @@ def emit_weighed(dtype: str | None, dialect: Dialect) -> Kernel:
             with text.block(f"if (row < {extent[0]})"):
                 text(
                     f"const {long} total = ({long})high[row * columns] * 65536 + low[row * columns];",
-                    f"const float change = (float)total / weight * {literal(WEIGHT_SCALE / SUM_SCALE, 'float')};",
+                    f"const float change = (float)total / weight * {WEIGHT_SCALE // SUM_SCALE}.0f;",
                 )
                 if dtype is None:
                     text("pilot[row * columns] = noisy[row * columns] + change;")

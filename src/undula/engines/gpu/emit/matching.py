@@ -153,9 +153,8 @@ def emit_matching(radius: int, size: int, tile: MatchingTile, dialect: Dialect) 
                 text(f"const int key{k} = {leading} | listed[{k + 1}];")
                 with text.block(f"if (key{k} < keys[{size - 1}])"):
                     text("#pragma unroll")
-                    text(
-                        f"for (int j = {size - 1}; j > 0; --j) keys[j] = min(keys[j], max(keys[j - 1], key{k}));"
-                    )
+                    with text.block(f"for (int j = {size - 1}; j > 0; --j)"):
+                        text(f"keys[j] = min(keys[j], max(keys[j - 1], key{k}));")
                     text(f"keys[0] = min(keys[0], key{k});")
         text(f"const int y = {tile.lines} * tier + line, x = {tile.across} * strip_number + lane;")
         text(f"if (lane >= {tile.across} || y >= down || x >= across) return;")
