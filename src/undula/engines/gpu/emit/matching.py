@@ -28,7 +28,7 @@ MATCHED_AT_ONCE = 4  # displacements along a row
 MAX_LINES = 4
 FAR = "1e15f"  # A sample outside of the image, in units of the noise.
 MOST = 0x7149F000  # Leading bits of 1e30: blocks that are further away have samples outside.
-EXCLUDED = 0x7FFFFFFF  # no key is larger
+EXCLUDED = 0x7FFFFFFF  # Keys are unsigned, so neither this number nor those of NaNs are among the best.
 MOVE_OFFSET = 128  # of displacements along each axis, which are kept in 8 bits
 
 
@@ -138,7 +138,7 @@ def emit_matching(radius: int, size: int, tile: MatchingTile, dialect: Dialect) 
             )
         text(dialect.barrier)
         _emit_reference(text, radius, pieces, width)
-        text(f"int keys[{size}];")
+        text(f"unsigned int keys[{size}];")
         with text.unrolled("k", size):
             text(f"keys[k] = {MOST};")
         text(f"const int corner = {STEP} * line * {pieces} + lane;")
@@ -149,8 +149,8 @@ def emit_matching(radius: int, size: int, tile: MatchingTile, dialect: Dialect) 
                 if tile.halves:
                     other = dialect.shuffle.format(value=f"sums[{k}]", lane="lane + 1")
                     text(f"sums[{k}] += {other};")
-                leading = f"(int)({dialect.float_bits}(sums[{k}]) & {-1 << NUMBER_BITS & 0xFFFFFFFF:#x}u)"
-                text(f"const int key{k} = {leading} | listed[{k + 1}];")
+                leading = f"{dialect.float_bits}(sums[{k}]) & {-1 << NUMBER_BITS & 0xFFFFFFFF:#x}u"
+                text(f"const unsigned int key{k} = ({leading}) | (unsigned int)listed[{k + 1}];")
                 with text.block(f"if (key{k} < keys[{size - 1}])"):
                     text("#pragma unroll")
                     with text.block(f"for (int j = {size - 1}; j > 0; --j)"):
