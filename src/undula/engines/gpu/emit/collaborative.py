@@ -64,6 +64,7 @@ STRIP = 8  # rows of a work item that divides by weights
 WEIGHT_SCALE = 2**22  # Of at most 4: each of about a hundred references adds up to one block at a place.
 MAX_WEIGHT = 4.0
 SUM_SCALE = 2**17
+MAX_TOTAL = 2**31  # of a sum in shared memory
 HALF = 0.5**0.5
 PITCH = BLOCK + 1  # of rows of a block in shared memory, without bank conflicts
 TAPS = tuple(float(tap) for tap in WINDOW_TAPS)
@@ -372,7 +373,7 @@ def emit_groups(radius: int, size: int, threshold: float | None, gpu: bool, dial
                         shared = dialect.atomic_add.format(
                             address=f"&totals[moved[b] + i * {side}]", value="(int)change"
                         )
-                        limit = literal(2.0**31 / (REFERENCES**2 * size), "float")
+                        limit = literal(MAX_TOTAL / (REFERENCES**2 * size), "float")
                         text(f"if (fabs(change) < {limit}) {shared}")
                         with text.block("else"):
                             text("const float leading = floor(change * (1.0f / 65536));")
