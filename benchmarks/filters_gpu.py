@@ -4,7 +4,7 @@
     python benchmarks/filters_gpu.py --save FILE   save the figures
 
 Three levels of CDF 9/7 and soft thresholds, as Nielsen (NTNU, 2007) filters ultrasound; public functions
-beside a copy and the CPU; and frames from and to the host.
+beside a copy and the CPU; the qualities of denoising; and frames from and to the host.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from typing import Any
 
 import gpu
 import numpy as np
+import pywt
 import torch
 
 import undula
-from undula.filters.verbs import Denoising
+from undula.filters.verbs import QUALITIES, Denoising
+from undula.measures import psnr
 
 Row = dict[str, Any]
 
@@ -90,6 +92,38 @@ def functions(n: int) -> list[Row]:
     return rows
 
 
+def qualities(rows: int, columns: int, channels: int) -> list[Row]:
+    """Measure the qualities of denoising on a photograph that is repeated and mirrored, with known noise."""
+    photo = pywt.data.camera().astype(np.float32)
+    tile = np.block([[photo, photo[:, ::-1]], [photo[::-1], photo[::-1, ::-1]]])
+    clean = np.tile(tile, (-(-rows // 1024), -(-columns // 1024)))[:rows, :columns]
+    if channels > 1:
+        clean = np.stack([clean, 0.6 * clean + 50, 255 - 0.5 * clean], axis=-1)
+    on_host = clean + 25 * np.random.default_rng(0).standard_normal(clean.shape, np.float32)
+    x = torch.from_numpy(on_host).cuda()
+    measured = []
+    for quality in QUALITIES:
+
+        def work(image: Any, quality: str = quality) -> Any:
+            return undula.denoise(image, 25.0, quality=quality)
+
+        result = work(x).cpu().numpy()
+        each = gpu.median(lambda work=work: work(x), 11) / 1e3
+        expected = work(on_host)
+        start = time.perf_counter()
+        work(on_host)
+        host = 1e3 * (time.perf_counter() - start)
+        row = {"shape": [rows, columns], "channels": channels, "quality": quality, "ms": each, "cpu": host}
+        row |= {"psnr": psnr(clean, result, 255), "cpu psnr": psnr(clean, expected, 255)}
+        print(
+            f"{rows}×{columns}×{channels} {quality:8} {each:8.2f} ms, {row['psnr']:.3f} dB;"
+            f" CPU {host:8.1f} ms, {row['cpu psnr']:.3f} dB",
+            flush=True,
+        )
+        measured.append(row)
+    return measured
+
+
 def video() -> list[Row]:
     """Measure frames of 1080p from and to NumPy, and frames of a plan beside a plain loop."""
     rng = np.random.default_rng(0)
@@ -131,6 +165,7 @@ def main() -> None:
             *(frames(n, "float16") for n in (2048, 8192)),
         ],
         "functions": [*functions(512), *functions(2048), *functions(4096)],
+        "qualities": [*qualities(512, 512, 1), *qualities(1080, 1920, 1), *qualities(2160, 3840, 3)],
         "video": video(),
     }
     if arguments.save:

@@ -66,8 +66,8 @@ def denoise(
         sample. Estimated if None; 0 stands for no noise.
     quality : {"fast", "balanced", "best"}, default "fast"
         ``fast`` filters wavelet coefficients. ``balanced`` and ``best`` also filter groups of similar blocks,
-        and blend both results; they take about 12 and 22 times as long. They are for images on the host:
-        volumes and signals are filtered by wavelets alone, and with ``best`` for all shifts.
+        and blend both results; they take about 12 and 22 times as long. They are for images: volumes and
+        signals are filtered by wavelets alone, and with ``best`` for all shifts.
     method : str, default "bivariate"
         One of ``bivariate``, ``block``, ``bayes``, ``sure``, ``hybrid``, ``minimax``, ``universal`` and
         ``collaborative``. ``bivariate`` gives the best results of wavelets, closely followed by ``block``;

@@ -36,6 +36,7 @@ __all__ = [
     "FLOOR",
     "LEAST_GAIN",
     "LEAST_SAMPLES",
+    "MAX_RANGE",
     "NUMBER_BITS",
     "PROFILES",
     "STEP",
@@ -55,6 +56,7 @@ STEP = 4  # samples from one reference to the next
 LEAST_SAMPLES = 16  # along an axis: then there are enough blocks for a group around each reference
 NUMBER_BITS = 11  # Distances are compared without so many bits of their mantissa, then by displacement.
 LEAST_GAIN = 1e-3  # of a group, so that weights are finite
+MAX_RANGE = 1e7  # of samples in units of the noise: less noise than rounding would leave is none
 FLOOR = 32.0  # The least sample, in units of the noise: means of groups are then far above thresholds.
 WINDOW_TAPS = np.kaiser(BLOCK, 2.0).astype(np.float32)
 

@@ -20,10 +20,11 @@ import numpy as np
 from ...arrays import ArrayView, contiguous
 from ...errors import ArgumentError
 from ...lowering.borders import BORDERS
-from ...lowering.expressions import Expression, Load, WindowSum, loads
+from ...lowering.expressions import Call, Expression, Load, WindowSum, loads
 from ...lowering.graph import Buffer, Collaborate, Graph, Move, Node, Pointwise, Reduce, Stencil, Transform
 from ..base import TransformOptions, UnfollowableStridesError
 from .builder import ProgramBuilder
+from .collaborative import CollaborativeLowering
 from .emit import Dialect, Kernel, reductions
 from .emit.parts import DTYPES, PartsKernel, PartsSpec, pattern_of, size_numbers
 from .emit.pointwise import elements_per_group, emit_mean, emit_pointwise
@@ -332,12 +333,8 @@ class _GraphLowering:
             Stencil: self._stencil,
             Reduce: self._reduce,
             Move: self._move,
+            Collaborate: self._collaborate,
         }
-        if isinstance(node, Collaborate):
-            raise ArgumentError(
-                "collaborative filtering runs on the host; pass backend='cpu', an array in host memory, or"
-                " quality='fast'"
-            )
         lower[type(node)](node)
 
     def _pointwise(self, node: Pointwise) -> None:
@@ -380,6 +377,28 @@ class _GraphLowering:
         pattern, _, _ = pattern_of(Load(node.source))
         part = Part(result.shape, [array._replace(axes=tuple(axes)), self._part_array(result)], pattern, [])
         self._pointwise_launches([part])
+
+    def _collaborate(self, node: Collaborate) -> None:
+        source, items = self.resolve(node.source), node.source.shape[0]
+        load = Load(node.source)
+        extremes = []
+        for value in (Call("negative", (load,)), load):
+            pattern, _, constants = pattern_of(value)
+            extreme = self.scratch((items,), source.dtype)
+            axes = (("stride", 1), NO_OFFSET, NO_OFFSET)
+            arrays = [
+                self._part_array(source),
+                PartArray(extreme.buffer, extreme.dtype, extreme.offset, axes),
+            ]
+            for group in grouped([Part(source.shape, arrays, pattern, constants).merged(1)], 1):
+                self._fold("max", group)
+            extremes.append(extreme)
+        views = (source, *(self.resolve(view) for view in (node.noise, *node.results)))
+        tables = (self.table_memory, self.tables)
+        lowering = CollaborativeLowering(
+            node.profile, node.channels, *views, *extremes, self.scratch, *tables, self.dialect, self.limits
+        )
+        self.launches += lowering.launches()
 
     # --- stencils ---------------------------------------------------------------------------------
 

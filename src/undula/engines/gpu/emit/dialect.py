@@ -27,8 +27,8 @@ class Dialect:
         Qualifier of pointers without aliases.
     group, item : str
         The index of the group, and of the work item in the group.
-    barrier : str
-        Statement at which all items of a group wait for each other.
+    barrier, lanes_barrier : str
+        Statements at which all items of a group, or at least all lanes, wait for each other.
     long : str
         The type of 64-bit integers.
     shuffle : str
@@ -43,6 +43,8 @@ class Dialect:
         Bodies of the conversions from and to the bits of a half-precision number.
     high_product : str
         Expression for the upper half of the product of two unsigned integers of 32 bits.
+    reciprocal : str
+        Expression for the reciprocal of a float, to about its precision.
     atomic_add : str
         Statement that adds to an integer in memory, with fields for its address and the value.
     float_bits, bits_float, double_bits, bits_double : str
@@ -63,6 +65,7 @@ class Dialect:
     group: str
     item: str
     barrier: str
+    lanes_barrier: str
     long: str
     shuffle: str
     uniform: str
@@ -70,6 +73,7 @@ class Dialect:
     half_value: str
     value_half: str
     high_product: str
+    reciprocal: str
     atomic_add: str
     float_bits: str
     bits_float: str
@@ -91,6 +95,7 @@ CUDA = Dialect(
     group="(int)blockIdx.x",
     item="(int)threadIdx.x",
     barrier="__syncthreads();",
+    lanes_barrier="__syncwarp();",
     long="long long",
     shuffle="__shfl_sync(0xffffffffu, {value}, {lane})",
     uniform="__shfl_sync(0xffffffffu, {value}, 0)",
@@ -103,6 +108,7 @@ asm volatile("griddepcontrol.wait;" ::: "memory");
     half_value='float value; asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits)); return value;',
     value_half='unsigned short bits; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value)); return bits;',
     high_product="__umulhi({}, {})",
+    reciprocal="__fdividef(1.0f, {})",
     atomic_add="atomicAdd({address}, {value});",
     float_bits="__float_as_uint",
     bits_float="__uint_as_float",
@@ -124,6 +130,7 @@ OPENCL = Dialect(
     group="(int)get_group_id(0)",
     item="(int)get_local_id(0)",
     barrier="barrier(CLK_LOCAL_MEM_FENCE);",
+    lanes_barrier="barrier(CLK_LOCAL_MEM_FENCE);",
     long="long",
     shuffle="",
     uniform="{value}",
@@ -140,6 +147,7 @@ if (size >= 0x477ff000) return sign | 0x7c00;
 if (size < 0x38800000) return sign | (as_uint(as_float(size) + 0.5f) - 0x3f000000);
 return sign | (size - 0x38000000 + 0xfff + (size >> 13 & 1)) >> 13;""",
     high_product="mul_hi({}, {})",
+    reciprocal="(1.0f / ({}))",
     atomic_add="atomic_add({address}, {value});",
     float_bits="as_uint",
     bits_float="as_float",
