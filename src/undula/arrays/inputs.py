@@ -23,6 +23,7 @@ __all__ = [
     "check_out",
     "given_array",
     "numpy_array",
+    "operand",
     "refuse_gradients",
     "result_dtype",
     "traceable_array",
@@ -53,6 +54,13 @@ def given_array(data: Any, what: str = "data") -> Any:
 def traceable_array(data: Any, what: str = "data") -> Any:
     """Return an array of numbers as :func:`given_array` does, and a tensor that PyTorch traces as it is."""
     if type(data) is not np.ndarray and library_of(data).is_traced(data):
+        return data
+    return given_array(data, what)
+
+
+def operand(data: Any, what: str = "data") -> Any:
+    """Return a tensor as it is if operators of PyTorch can transform it, and other arrays of numbers."""
+    if type(data) is not np.ndarray and library_of(data).has_operators(data):
         return data
     return given_array(data, what)
 
