@@ -7,6 +7,7 @@ third. Nothing here imports an array library or calls a driver.
 from .inputs import (
     as_shape,
     check_out,
+    differentiable_array,
     given_array,
     numpy_array,
     operand,
@@ -31,6 +32,7 @@ __all__ = [
     "as_shape",
     "check_out",
     "contiguous",
+    "differentiable_array",
     "dtype_name",
     "given_array",
     "library_of",

@@ -21,6 +21,7 @@ from .libraries import CHUNKED, library_of
 __all__ = [
     "as_shape",
     "check_out",
+    "differentiable_array",
     "given_array",
     "numpy_array",
     "operand",
@@ -56,6 +57,18 @@ def traceable_array(data: Any, what: str = "data") -> Any:
     if type(data) is not np.ndarray and library_of(data).is_traced(data):
         return data
     return given_array(data, what)
+
+
+def differentiable_array(data: Any, what: str = "data") -> Any:
+    """Return an array as :func:`given_array` does, and a tensor that expects a gradient as it is."""
+    library = library_of(data)
+    if type(data) is np.ndarray or not library.is_differentiated(data):
+        return given_array(data, what)
+    if library.dtype(data) not in ("float32", "float64"):
+        raise ArgumentTypeError(
+            f"{what} has dtype {library.dtype(data)}, in which filters have no gradients; convert it to float32"
+        )
+    return data
 
 
 def operand(data: Any, what: str = "data") -> Any:

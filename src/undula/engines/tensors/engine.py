@@ -15,9 +15,10 @@ import numpy as np
 
 from ...arrays import TORCH, ArrayLibrary
 from ...errors import ArgumentError, ArgumentTypeError
+from ...lowering.graph import Graph
 from ...lowering.nesting import arrays_of, flat_bands, keyed_bands, shapes_of
 from ...lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec
-from ..base import split_backend
+from ..base import DEFAULT_OPTIONS, GraphExecutable, TransformOptions, split_backend
 from ..numpy_engine import NumpyEngine
 from .encoding import encoded
 
@@ -141,9 +142,11 @@ class TensorEngine(NumpyEngine):
         """Raise an error: executables are for arrays alone."""
         _refuse_plans()
 
-    def compile_graph(self, *arguments: Any, **options: Any) -> NoReturn:
-        """Raise an error: executables are for arrays alone."""
-        _refuse_plans()
+    def compile_graph(self, graph: Graph, options: TransformOptions = DEFAULT_OPTIONS) -> GraphExecutable:
+        """Compile the program of a pipeline, which PyTorch differentiates."""
+        from .graphs import TensorGraph
+
+        return TensorGraph(graph, self.backend)
 
 
 def _torch() -> Any:
