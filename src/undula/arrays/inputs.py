@@ -66,7 +66,7 @@ def differentiable_array(data: Any, what: str = "data") -> Any:
         return given_array(data, what)
     if library.dtype(data) not in ("float32", "float64"):
         raise ArgumentTypeError(
-            f"{what} has dtype {library.dtype(data)}, in which filters have no gradients; convert it to float32"
+            f"{what} has dtype {library.dtype(data)}, in which filters have no gradients; convert it first"
         )
     return data
 

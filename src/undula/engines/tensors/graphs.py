@@ -1,7 +1,7 @@
 """Pipelines of tensors that PyTorch differentiates: every node of a graph by functions that it knows.
 
-The buffers of the graph are tensors; a node that writes a part of a buffer makes a new one. Statistics have no
-gradients here: a threshold that a statistic selects changes with all samples of an image, and in steps.
+The buffers of the graph are tensors; a node that writes a part of a buffer makes a new one. Statistics have
+no gradients here: a threshold that a statistic selects changes with all samples of an image, and in steps.
 """
 
 from __future__ import annotations
