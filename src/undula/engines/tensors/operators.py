@@ -13,7 +13,8 @@ Results are in C order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -29,9 +30,13 @@ from torch._functorch.utils import enable_single_level_autograd_function
 from .encoding import decoded, encoded
 from .kernels import band_tree, decompose_tensor, recompose_tensors
 
-__all__ = ["decompose", "decompose_operator", "recompose", "recompose_operator"]
+__all__ = ["EXPRESSIONS", "decompose", "decompose_operator", "recompose", "recompose_operator"]
 
 PLAIN_TYPES = (Tensor, torch.nn.Parameter)
+# What computes transforms in place of the operators, forward and back; None if nothing does.
+EXPRESSIONS: ContextVar[tuple[Callable[..., Any], Callable[..., Any]] | None] = ContextVar(
+    "undula_expressions", default=None
+)
 
 _library = torch.library.Library("undula", "DEF")
 _library.define(
@@ -86,6 +91,9 @@ def _is_plain(x: Tensor) -> bool:
 def decompose(x: Tensor, transform: str, levels: int, backend: str = "auto") -> Any:
     """Return what ``undula::decompose`` returns, without PyTorch's dispatcher where it has nothing to do."""
     if not _is_plain(x) or forward_ad_level() >= 0:
+        expressions = EXPRESSIONS.get()
+        if expressions is not None:
+            return expressions[0](x, transform, levels, backend)
         return decompose_operator(x, transform, levels, backend)
     if x.requires_grad and torch.is_grad_enabled():
         return _apply_decomposition(x, transform, levels, backend)
@@ -96,6 +104,9 @@ def recompose(bands: Sequence[Tensor | None], transform: str, shape: Any, backen
     """Return what ``undula::recompose`` returns, without PyTorch's dispatcher where it has nothing to do."""
     given = [band for band in bands if band is not None]
     if not all(map(_is_plain, given)) or forward_ad_level() >= 0:
+        expressions = EXPRESSIONS.get()
+        if expressions is not None:
+            return expressions[1](bands, transform, shape, backend)
         return recompose_operator(list(bands), transform, shape, backend)
     if torch.is_grad_enabled() and any(band.requires_grad for band in given):
         return _apply_recomposition(transform, tuple(shape), backend, *bands)
