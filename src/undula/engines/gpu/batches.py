@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...arrays import ArrayView
+from ...lowering.adjoints import differs_at_ends
 from ...lowering.spec import Task
 from .launches import DeviceLevel
 
@@ -23,12 +24,14 @@ Part = tuple[Sequence[DeviceLevel], ArrayView, list[ArrayView | None]]
 
 
 def batch_parts(
-    levels: Sequence[DeviceLevel], samples: ArrayView, coefficients: Sequence[ArrayView | None]
+    back: bool, levels: Sequence[DeviceLevel], samples: ArrayView, coefficients: Sequence[ArrayView | None]
 ) -> Iterator[Part]:
     """Yield the levels, the samples and the coefficients of each part of a batch.
 
     Parameters
     ----------
+    back : bool
+        Whether samples are computed from coefficients.
     levels : sequence of DeviceLevel
         From fine to coarse.
     samples : ArrayView
@@ -37,26 +40,28 @@ def batch_parts(
     """
     outer = min(task.axis for task in levels[0].tasks)
     planes = math.prod(samples.shape[:outer])
-    parts = min(planes, _parts(levels, samples))
-    merged = [None if view is None else _merged(view, outer) for view in (samples, *coefficients)]
-    missing = [
-        view for view, given in zip(merged, (samples, *coefficients), strict=True) if given is not None
-    ]
-    if parts <= 1 or None in missing:
+    parts = min(planes, _parts(back, levels, samples))
+    views = [samples, *coefficients]
+    merged = [None if view is None or parts <= 1 else _merged(view, outer) for view in views]
+    if parts <= 1 or any((part is None) != (view is None) for part, view in zip(merged, views, strict=True)):
         yield levels, samples, list(coefficients)
         return
     size = -(-planes // parts)
     for start in range(0, planes, size):
         count = min(size, planes - start)
-        views = [None if view is None else _slice(view, start, count) for view in merged]
-        assert views[0] is not None
-        yield [_level(level, outer, count) for level in levels], views[0], views[1:]
+        part = [None if view is None else _slice(view, start, count) for view in merged]
+        assert part[0] is not None
+        yield [_level(level, outer, count) for level in levels], part[0], part[1:]
 
 
-def _parts(levels: Sequence[DeviceLevel], samples: ArrayView) -> int:
+def _parts(back: bool, levels: Sequence[DeviceLevel], samples: ArrayView) -> int:
     """Return the number of parts that keeps scratch arrays small; one for batches that fit the device."""
     size = math.prod(samples.shape)
     if size * samples.itemsize < MIN_SAMPLE_BYTES or samples.shape != levels[0].shape:
+        return 1
+    # The ends of lines take many small launches, which would be as many for each part.
+    adjoints = [op.inverse() if back else op for level in levels for _, op in level.adjoints]
+    if any(map(differs_at_ends, adjoints)):
         return 1
     scratch = sum(math.prod(next(iter(level.shapes.values()))) for level in levels[:-1])
     return math.ceil(scratch / (MAX_SCRATCH_SHARE * size))

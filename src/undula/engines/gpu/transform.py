@@ -72,7 +72,7 @@ def transform_program(
     builder = ProgramBuilder(*builder_target(dialect, limits, options), buffers)
     plain = options.rule is None and options.mixing is None and options.unmixing is None
     arrays = levels, samples, list(coefficients)
-    for part in batch_parts(*arrays) if plain else [arrays]:
+    for part in batch_parts(back, *arrays) if plain else [arrays]:
         builder.reuse_scratch()
         append_levels(builder, back, *part, options)
     return builder.program()

@@ -1,4 +1,4 @@
-"""Transforms as expressions of array functions, for JAX, and for formats such as ONNX that PyTorch exports to.
+"""Transforms as expressions of array functions, for JAX, and for formats such as ONNX.
 
 Every operator is sums of slices of lines that are extended at their ends. A library that knows the
 derivatives of slices and sums knows those of the transform; no kernel of this package runs.

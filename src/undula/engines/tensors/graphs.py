@@ -46,7 +46,7 @@ class TensorGraph:
                     " does by statistics of the image, such as its noise or the energy of its bands; give it"
                     " thresholds (Shrink('given', threshold=…)), or sigma and a method that needs no other"
                     " statistics ('universal', 'minimax', 'bivariate', 'block'); or pass .detach() of the"
-                    " tensor"
+                    " tensor, or call this within torch.no_grad()"
                 )
 
     def run(self, arrays: Mapping[str, Any], seconds: Any = None) -> dict[str, Tensor]:
