@@ -170,7 +170,8 @@ DIFFERENTIABLE = {
         "waverec2", "waverecn",
     }
 } - {
-    "Pipeline, sigma", "Plan.inverse, limits", "dwt, a list", "dwt, decay", "threshold, value", "threshold, substitute",
+    "Pipeline, sigma",
+    "Plan.inverse, limits", "dwt, a list", "dwt, decay", "threshold, value", "threshold, substitute",
     "threshold_firm, value",
 }  # fmt: skip
 
