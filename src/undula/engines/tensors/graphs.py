@@ -215,9 +215,7 @@ def _stencil(node: Stencil, buffers: Buffers) -> None:
             places = np.arange(-radius, count + radius) % (2 * count)
             mirrored = torch.as_tensor(np.minimum(places, 2 * count - 1 - places), device=total.device)
             extended = total.index_select(axis, mirrored)
-            total = sum(  # type: ignore[assignment]
-                tap * extended.narrow(axis, k, count) for k, tap in enumerate(taps)
-            )
+            total = sum(tap * extended.narrow(axis, k, count) for k, tap in enumerate(taps))
         computed.append((view, _evaluate(value, buffers, total)))
     for view, values in computed:
         _store(view, buffers, values)
