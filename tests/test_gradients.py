@@ -161,20 +161,23 @@ DIFFERENTIABLE = {
     name
     for name in CALLS
     if name.partition(",")[0] in {
+        "Pipeline", "Pipeline.frames",
         "Plan.forward", "Plan.frames", "Plan.inverse", "adjoint", "dwt", "dwt2", "dwtn", "idwt", "idwt2",
         "idwtn", "ilwt", "ilwt2", "ilwtn",
         "imodwt", "iswt", "iswt2", "iswtn", "lwt", "lwt2", "lwtn", "modwt", "modwt_mra", "mra",
-        "mra2", "mran",
+        "mra2", "mran", "sharpen",
         "swt", "swt2", "swtn", "threshold", "threshold_firm", "wavedec", "wavedec2", "wavedecn", "waverec",
         "waverec2", "waverecn",
     }
 } - {
+    "Pipeline, sigma",
     "Plan.inverse, limits", "dwt, a list", "dwt, decay", "threshold, value", "threshold, substitute",
     "threshold_firm, value",
 }  # fmt: skip
 
 
-NOT_TRACED_BY_JAX = {"adjoint", "adjoint, of wavedec2"}  # JAX has its own transposes.
+# JAX has its own transposes, and runs no graphs of filters.
+NOT_TRACED_BY_JAX = {"adjoint", "adjoint, of wavedec2", "Pipeline", "Pipeline.frames", "sharpen"}
 
 
 def _names(package: str) -> list[str]:

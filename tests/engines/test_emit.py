@@ -15,11 +15,11 @@ from undula.arrays import ArrayView
 from undula.engines.base import Knobs, TransformOptions
 from undula.engines.gpu.cuda.runtime import compile_kernel
 from undula.engines.gpu.emit import CUDA, OPENCL, Dialect, moves
-from undula.engines.gpu.launches import DeviceLimits, DeviceProgram
+from undula.engines.gpu.launches import DeviceLevel, DeviceLimits, DeviceProgram
 from undula.engines.gpu.opencl.runtime import default_device
 from undula.engines.gpu.strategies import STRATEGIES
 from undula.engines.gpu.strategies.base import LIFTING
-from undula.engines.gpu.transform import DeviceLevel, transform_program
+from undula.engines.gpu.transform import transform_program
 from undula.errors import KernelError
 from undula.lowering.choose import axis_op
 from undula.lowering.spec import Task

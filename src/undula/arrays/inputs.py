@@ -21,8 +21,10 @@ from .libraries import CHUNKED, library_of
 __all__ = [
     "as_shape",
     "check_out",
+    "differentiable_array",
     "given_array",
     "numpy_array",
+    "operand",
     "refuse_gradients",
     "result_dtype",
     "traceable_array",
@@ -53,6 +55,25 @@ def given_array(data: Any, what: str = "data") -> Any:
 def traceable_array(data: Any, what: str = "data") -> Any:
     """Return an array of numbers as :func:`given_array` does, and a tensor that PyTorch traces as it is."""
     if type(data) is not np.ndarray and library_of(data).is_traced(data):
+        return data
+    return given_array(data, what)
+
+
+def differentiable_array(data: Any, what: str = "data") -> Any:
+    """Return an array as :func:`given_array` does, and a tensor that expects a gradient as it is."""
+    library = library_of(data)
+    if type(data) is np.ndarray or not library.is_differentiated(data):
+        return given_array(data, what)
+    if library.dtype(data) not in ("float32", "float64"):
+        raise ArgumentTypeError(
+            f"{what} has dtype {library.dtype(data)}, in which filters have no gradients; convert it first"
+        )
+    return data
+
+
+def operand(data: Any, what: str = "data") -> Any:
+    """Return a tensor as it is if operators of PyTorch can transform it, and other arrays of numbers."""
+    if type(data) is not np.ndarray and library_of(data).has_operators(data):
         return data
     return given_array(data, what)
 

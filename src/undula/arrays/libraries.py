@@ -4,8 +4,10 @@ What such a class needs, in the order of the methods of :class:`ArrayLibrary`:
 
 - ``module`` and ``array_type`` name the class of its arrays; only ``upload`` imports the module;
 - ``device`` tells where an array is: on the host, on a GPU, or in an OpenCL context;
-- ``is_traced`` tells whether the library differentiates, traces or batches what is done with an array, and
-  ``refuse_gradients`` raises an error for arrays whose gradients would be lost;
+- ``is_traced`` tells whether the library differentiates, traces or batches what is done with an array, which
+  then has to be transformed by operators that the library knows, ``has_operators`` whether it can be,
+  ``is_differentiated`` whether that is all that the library does, and ``refuse_gradients`` raises an error
+  for arrays whose gradients would be lost;
 - ``shape``, ``dtype``, ``strides`` (in elements) and ``buffer`` describe an array, and ``view`` all of it;
 - ``layout_key`` changes when an array is reshaped or converted in place;
 - ``queue`` is the caller's stream or queue, and ``events`` what else to wait for;
@@ -108,6 +110,14 @@ class ArrayLibrary(ABC):
 
     def is_traced(self, x: Any) -> bool:
         """Return whether an array has to be transformed by operators that the library knows."""
+        return False
+
+    def has_operators(self, x: Any) -> bool:
+        """Return whether an array can be transformed by such operators as it is."""
+        return self.is_traced(x)
+
+    def is_differentiated(self, x: Any) -> bool:
+        """Return whether the library runs functions of an array as they come, and records their gradients."""
         return False
 
     def refuse_gradients(self, x: Any, what: str) -> None:  # noqa: B027 (most libraries have no gradients)
@@ -280,6 +290,20 @@ class TorchLibrary(ArrayLibrary):
         if x.dtype == torch.bfloat16 or type(x) not in (torch.Tensor, torch.nn.Parameter):
             return True
         return _torch_is_transforming(torch) or self._has_tangent(torch, x)
+
+    def has_operators(self, x: Any) -> bool:
+        if self.is_traced(x):
+            return True
+        torch = sys.modules["torch"]
+        plain = x.dtype in (torch.float32, torch.float64, torch.complex64, torch.complex128)
+        return plain and x.device.type in ("cpu", "cuda") and x.is_contiguous()
+
+    def is_differentiated(self, x: Any) -> bool:
+        torch = sys.modules["torch"]
+        if not (x.requires_grad and torch.is_grad_enabled()) or torch.compiler.is_compiling():
+            return False
+        plain = type(x) in (torch.Tensor, torch.nn.Parameter)
+        return plain and not _torch_is_transforming(torch) and not self._has_tangent(torch, x)
 
     def _has_tangent(self, torch: Any, x: Any) -> bool:
         return torch.autograd.forward_ad.unpack_dual(x).tangent is not None

@@ -35,6 +35,7 @@ __all__ = [
     "decompose_mixed",
     "engine_for",
     "grown",
+    "operator_engine",
     "recompose",
     "surely_fit",
 ]
@@ -74,6 +75,11 @@ def engine_for(arrays: Sequence[Any], backend: str = "auto") -> Engine:
             f" not by {backend!r}; give a NumPy array to have it brought there"
         )
     return on_device
+
+
+def operator_engine(x: Any, backend: str = "auto") -> TensorEngine:
+    """Return the engine that transforms an array by operators that its library knows."""
+    return tensor_engine(backend) if TORCH.owns(x) else jax_engine(backend)
 
 
 def _refuse_adjoints(spec: TransformSpec) -> None:

@@ -16,7 +16,8 @@ import undula
 from ..arrays import ArrayView, contiguous
 from ..engines.base import TransformOptions
 from ..engines.gpu.engine import device_engine
-from ..engines.gpu.transform import DeviceLevel, device_levels, transform_program
+from ..engines.gpu.launches import DeviceLevel
+from ..engines.gpu.transform import device_levels, transform_program
 from ..errors import UndulaError
 from ..schemes import SCHEMES, Scheme, scheme
 from .base import Chart, Outcome, Table, experiment

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import DASK, given_array, library_of
+from ..arrays import DASK, given_array, library_of, refuse_gradients
 from ..engines.base import Engine, TransformOptions, computes_on_host
 from ..engines.dispatch import engine_for
 from ..engines.gpu.strategies import STRATEGIES
@@ -390,6 +390,7 @@ class Pipeline:
         Details are shown around a mid-grey. The pictures have the size of the image. The arguments are those
         of a call.
         """
+        refuse_gradients(x, "image")
         image, _ = self._given(x, channel_axis, axes, mask, None)
         if image.layout.ndim != 2:
             raise ArgumentError(f"views need an image with 2 axes, got {image.layout.ndim}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import DASK, given_array, library_of, refuse_gradients
+from ..arrays import DASK, differentiable_array, given_array, library_of, refuse_gradients
 from ..color.spaces import space
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..lowering.axis_arguments import checked_axes
@@ -87,6 +87,7 @@ def align_mask(
     mask = given_array(mask, "mask")
     if not library_of(mask).dtype(mask).startswith("bool"):
         raise ArgumentTypeError(f"mask must be boolean, True where samples are valid; got dtype {mask.dtype}")
+    xp = np if isinstance(mask, np.ndarray) else xp
     mask_shape = tuple(int(n) for n in mask.shape)
     spatial = _find_spatial_axes(shape, channel, axes)
     if channel is not None and mask_shape == tuple(n for axis, n in enumerate(shape) if axis != channel):
@@ -289,10 +290,10 @@ class GivenImage:
         self._original, unmasked = x, None
         if isinstance(x, np.ma.MaskedArray):
             unmasked, x = ~np.ma.getmaskarray(x), x.data
-        self.array = given_array(x, "image")
-        refuse_gradients(self.array, "an array")
+        # A tensor that is differentiated stays with its library, like an array on a device.
+        self.array = differentiable_array(x, "image")
         library = library_of(self.array)
-        self.on_host = library.device(self.array).on_host
+        self.on_host = isinstance(self.array, np.ndarray)
         shape = tuple(int(n) for n in self.array.shape)
         if self.on_host:
             self.array = native_samples(self.array)
@@ -335,7 +336,7 @@ class GivenImage:
         The luma of a pixel is known only with all of its channels. If fewer than half of the pixels with a
         valid channel have all of them, channels are not mixed.
         """
-        xp, layout = self.xp, self.layout
+        xp, layout = np if isinstance(self.mask, np.ndarray) else self.xp, self.layout
         if not self.on_host and tuple(mask.shape) != layout.shape:
             return  # The mask is the same for all channels; no need to wait for the device to say so.
         valid = xp.permute_dims(self.mask, layout.order)[:3]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import given_array, library_of, numpy_array, refuse_gradients
+from ..arrays import differentiable_array, library_of, numpy_array
 from ..engines.base import Engine
 from ..engines.dispatch import engine_for
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
@@ -91,10 +91,9 @@ def denoise_wavelet(
             "image has masked samples, which denoise_wavelet cannot leave out; use undula.denoise, or fill"
             " them in first with image.filled(...)"
         )
-    x = given_array(image, "image")
-    refuse_gradients(x, "an array")
+    x = differentiable_array(image, "image")
     library = library_of(x)
-    on_host = library.device(x).on_host
+    on_host = isinstance(x, np.ndarray)
     if on_host:
         x = native_samples(x)
     shape, dtype = tuple(int(n) for n in x.shape), library.dtype(x)

@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import as_shape, library_of, result_dtype, traceable_array
-from ..engines.base import Engine
+from ..arrays import as_shape, library_of, operand, result_dtype, traceable_array
 from ..engines.cpu.engine import InverseCall, forward_call
-from ..engines.dispatch import decompose, engine_for, recompose
+from ..engines.dispatch import decompose, engine_for, operator_engine, recompose
 from ..engines.tensors import call_compiled, is_compiled
-from ..engines.tensors.engine import TensorEngine
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import Axes
 from ..lowering.borders import BORDERS
@@ -96,8 +94,10 @@ def _forward(
         if form.name == form.multilevel:
             options["level"] = level
         return call_compiled(__name__, form.name, data, wavelet, mode, **options)
-    elif library_of(data).is_traced(data):
-        layout = data.shape, backend, library_of(data).name
+    else:
+        library = library_of(data)
+        if library.has_operators(data):
+            layout = data.shape, backend, library.name
     if layout is not None and out is None:
         key = _call_key(form, wavelet, mode, axes, (*layout, level, type(level)))
         try:
@@ -115,7 +115,7 @@ def _forward(
         from . import bounded
 
         return bounded.forward(form, data, wavelet, mode, level, axes, out, backend)
-    x = traceable_array(data)
+    x = traceable_array(data) if key is None else operand(data)
     ndim = len(x.shape)
     if ndim < 1:
         raise ArgumentError(f"{form.expected}, got a single number")
@@ -134,6 +134,7 @@ def _forward(
             if coeffs is not None:
                 return coeffs
     keyed = None if out is None else form.keyed(out, spec.keys[0])
+    x = traceable_array(x)
     coeffs = decompose(engine_for([x], backend), spec, x, levels, out, keyed)
     return form.from_keyed(library_of(data).restore(coeffs, data))
 
@@ -194,13 +195,9 @@ def _compiled_forward(
     None is returned in place of both if kernels cannot read the array as it is.
     """
     keys, call = spec.keys[1:], None
-    if not levels:
-        return None
     if not isinstance(x, np.ndarray):
-        engine = engine_for([x], backend)
-        assert isinstance(engine, TensorEngine)
-        call = engine.forward_call(spec, levels, lambda flat: form.from_flat(flat, keys))
-    elif x.size and x.dtype == result_dtype(x.dtype) and x.strides[-1] == x.itemsize:
+        call = operator_engine(x, backend).forward_call(spec, levels, lambda flat: form.from_flat(flat, keys))
+    elif levels and x.size and x.dtype == result_dtype(x.dtype) and x.strides[-1] == x.itemsize:
         tree = BandTree.of_samples(spec, x.shape, levels)
         call = forward_call(tree, x, lambda flat: form.from_flat(flat, keys))
     if call is None:
@@ -248,33 +245,38 @@ def _inverse(
         bands_by_key = {spec.keys[0]: keyed[0], **keyed[1]}
         return _back_along_repeated_axes(spec, bands_by_key, shape, out, backend)  # type: ignore[no-any-return]
     given = [band for band in arrays_of(keyed) if band is not None]
-    engine = engine_for(given, backend)
     lengths = as_shape(shape, len(given[0].shape))
     if key is not None and call is None:
         assert bands is not None
-        call = _compiled_inverse(spec, keyed, bands, lengths, engine)
+        call = _compiled_inverse(spec, keyed, bands, lengths, backend)
         if call is not None:
             _remember(key, call)
             x = call(bands)
             if x is not None:
                 return x  # type: ignore[no-any-return]
+    keyed = [_traceable(keyed[0]), *({k: _traceable(v) for k, v in part.items()} for part in keyed[1:])]
+    engine = engine_for([band for band in arrays_of(keyed) if band is not None], backend)
     samples = recompose(engine, spec, keyed, lengths, out)
     restored: Array = library_of(example).restore(samples, example)
     return restored
 
 
+def _traceable(band: Any) -> Any:
+    return None if band is None else traceable_array(band)
+
+
 def _inverse_key(
     arguments: tuple[Any, ...], bands: list[Any], shape: Length, backend: str
 ) -> tuple[Any, ...] | None:
-    """Return the key of what is compiled for NumPy arrays alone, or for traced ones alone."""
+    """Return the key of what is compiled for NumPy arrays alone, or for tensors alone."""
     example = next((band for band in bands if band is not None), None)
     if type(example) is not np.ndarray:
         given = [band for band in bands if band is not None]
-        if example is None or not all(library_of(band).is_traced(band) for band in given):
+        if example is None or not all(library_of(band).has_operators(band) for band in given):
             return None
         lengths = tuple(shape) if isinstance(shape, (list, tuple)) else shape
         layouts = [None if band is None else band.shape for band in bands]
-        return *arguments, "traced", library_of(example).name, lengths, backend, *layouts
+        return *arguments, "tensors", library_of(example).name, lengths, backend, *layouts
     if shape is not None or backend != "auto":
         return None
     entries: list[Any] = [*arguments]
@@ -296,7 +298,7 @@ def _all_alike(arrays: Sequence[Array]) -> bool:
 
 
 def _compiled_inverse(
-    spec: TransformSpec, keyed: list[Any], given: Sequence[Any], shape: tuple[int, ...] | None, engine: Engine
+    spec: TransformSpec, keyed: list[Any], given: Sequence[Any], shape: tuple[int, ...] | None, backend: str
 ) -> Any:
     """Compile an inverse for bands in the order of ``given``; None if they must be cut or levels left out.
 
@@ -304,8 +306,8 @@ def _compiled_inverse(
     band is which, and later calls would mix up theirs.
     """
     arrays = [band for band in given if band is not None]
-    traced = isinstance(engine, TensorEngine)
-    if len(set(map(id, arrays))) < len(arrays) or not (traced or _all_alike(arrays)):
+    on_numpy = type(arrays[0]) is np.ndarray
+    if len(set(map(id, arrays))) < len(arrays) or (on_numpy and not _all_alike(arrays)):
         return None
     tree, low = BandTree.of_bands(spec, shapes_of(keyed), shape)
     bands = flat_bands(keyed, spec.keys[1:])
@@ -314,7 +316,9 @@ def _compiled_inverse(
     order = [
         next(k for k, a in enumerate(given) if a is band) if band is not None else None for band in bands
     ]
-    call = engine.inverse_call(tree) if isinstance(engine, TensorEngine) else InverseCall(tree, bands)
+    call: Any = (
+        InverseCall(tree, bands) if on_numpy else operator_engine(arrays[0], backend).inverse_call(tree)
+    )
     plain = [None if band is None else k for k, band in enumerate(bands)]
     if order == plain and len(given) == len(bands):
         return call
@@ -322,7 +326,7 @@ def _compiled_inverse(
 
 
 def _band(band: Any, what: str) -> Any:
-    return None if band is None else traceable_array(band, what)
+    return None if band is None else operand(band, what)
 
 
 def dwtn(

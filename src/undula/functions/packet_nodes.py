@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from ..arrays import given_array, result_dtype
+from ..arrays import result_dtype, traceable_array
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNodeError
 from ..lowering.nesting import band_keys
 from .discrete import idwtn
@@ -248,7 +248,7 @@ class BaseNode(ABC):
             if part not in node._subnodes:
                 node._subnodes[part] = _entry(node.path + part)
             node = node._subnode(part)
-        x = given_array(data.data if isinstance(data, BaseNode) else data, "the data of a node")
+        x = traceable_array(data.data if isinstance(data, BaseNode) else data, "the data of a node")
         if isinstance(x, np.ndarray):
             x = x.astype(result_dtype(x.dtype), copy=False)
         node.data = x

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import NUMPY, given_array, library_of, result_dtype
+from ..arrays import NUMPY, given_array, library_of, result_dtype, traceable_array
 from ..engines.base import engine
 from ..engines.dispatch import engine_for
 from ..engines.memory import empty
@@ -76,11 +76,11 @@ class NodeTransform:
             The same stacked; None if arrays of this library cannot be parts of another one.
         """
         count, example = len(nodes), nodes[0]
-        x = given_array(example)
+        x = traceable_array(example)
         shape = tuple(x.shape)
         runner = engine_for([x], self.backend)
         library = runner.library
-        if not library.allocates or 0 in shape:
+        if not library.allocates or 0 in shape or library_of(x).is_traced(x):
             by_key = [dwtn(x, self.wavelet, self.mode, self.axes, backend=self.backend) for x in nodes]
             return [bands[key] for key in by_key[0] for bands in by_key], None
         tree = self._tree(count, shape)

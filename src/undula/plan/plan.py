@@ -26,9 +26,9 @@ from ..engines.cpu.filter_operations import RULES
 from ..engines.dispatch import decompose, engine_for, recompose
 from ..engines.gpu.arrays import RESULTS
 from ..engines.gpu.engine import DeviceEngine, DeviceExecutable, contiguous_views
-from ..engines.gpu.launches import UnfusedError
+from ..engines.gpu.launches import DeviceLevel, UnfusedError
 from ..engines.gpu.strategies import STRATEGIES, UNDECIMATED, choose
-from ..engines.gpu.transform import DeviceLevel, device_levels
+from ..engines.gpu.transform import device_levels
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..lowering.axis_arguments import Axes
 from ..lowering.nesting import arrays_of, flat_as, from_keys, keyed_as

@@ -53,6 +53,7 @@ class ProgramBuilder:
     _colors: tuple[Mixing | None, Unmixing | None] = (None, None)
     _limits: tuple[str, ArrayView, int] | None = None
     _shifted_nodes: int = 0
+    _scratch_used: int = 0
     _adjoints: Mapping[int, AxisOp] = field(default_factory=dict)
 
     def program(self) -> DeviceProgram:
@@ -62,8 +63,18 @@ class ProgramBuilder:
     def allocate(self, shape: Shape, dtype: str, pad: int = 1) -> ArrayView:
         """Return a scratch array; its rows are padded to a multiple of ``pad`` elements."""
         padded = (*shape[:-1], -(-shape[-1] // pad) * pad)
-        self.scratch.append((max(1, math.prod(padded)), dtype))
-        return ArrayView(self.caller_buffers + len(self.scratch) - 1, shape, contiguous(padded), dtype)
+        number, size = self._scratch_used, max(1, math.prod(padded))
+        self._scratch_used += 1
+        if number == len(self.scratch):
+            self.scratch.append((size, dtype))
+        before, kind = self.scratch[number]
+        assert kind == dtype
+        self.scratch[number] = max(before, size), dtype
+        return ArrayView(self.caller_buffers + number, shape, contiguous(padded), dtype)
+
+    def reuse_scratch(self) -> None:
+        """Let launches from here on use the scratch arrays of those before, in the same order."""
+        self._scratch_used = 0
 
     # --- levels -----------------------------------------------------------------------------------
 

@@ -50,10 +50,10 @@ from .emit.stencils import (
     marching_width,
     tile_shape,
 )
-from .launches import DeviceLimits, DeviceProgram, Launch
+from .launches import DeviceLevel, DeviceLimits, DeviceProgram, Launch
 from .memory import Arena, Tables
 from .parts import NARROW, NO_OFFSET, Part, PartArray, PartGroup, grouped, row_numbers
-from .transform import PAD_ELEMENTS, DeviceLevel, append_levels, builder_target, check_lengths, device_levels
+from .transform import PAD_ELEMENTS, append_levels, builder_target, check_lengths, device_levels
 
 __all__ = ["GraphProgram", "lower_graph"]
 

@@ -1,6 +1,7 @@
 """The vocabulary of programs for devices.
 
-Buffers are numbered, those of the caller first. A :class:`Launch` is a kernel with its buffers and integers,
+A :class:`DeviceLevel` is what is to be computed. Buffers are numbered, those of the caller first. A
+:class:`Launch` is a kernel with its buffers and integers,
 and a :class:`DeviceProgram` a sequence of launches. Nothing here calls a driver.
 """
 
@@ -10,9 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from ...lowering.spec import Task
 from .emit import Kernel
 
 __all__ = [
+    "DeviceLevel",
     "DeviceLimits",
     "DeviceProgram",
     "Launch",
@@ -46,6 +49,20 @@ class DeviceLimits(NamedTuple):
     shared: int = 49152
     items: int = 256
     gpu: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceLevel:
+    """One level: the shape of its samples, the computation along each axis, and the shapes of its bands.
+
+    The bands are ordered by key; the approximation comes first. If the computations along the axes are
+    adjoints, these are in ``adjoints``, and ``tasks`` has their plain operators.
+    """
+
+    shape: Shape
+    tasks: tuple[Task, ...]
+    shapes: dict[str, Shape]
+    adjoints: tuple[Task, ...] = ()
 
 
 @dataclass(frozen=True)

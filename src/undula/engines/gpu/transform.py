@@ -8,7 +8,6 @@ accessed in wide pieces.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -19,14 +18,14 @@ from ...lowering.adjoints import plain_operator
 from ...lowering.nesting import details_by_level
 from ...lowering.spec import BandTree, Task
 from ..base import Knobs, TransformOptions
+from .batches import batch_parts
 from .builder import ProgramBuilder
 from .emit import Dialect
-from .launches import DeviceLimits, DeviceProgram
+from .launches import DeviceLevel, DeviceLimits, DeviceProgram
 from .strategies import STRATEGIES, Strategy, Target
 from .strategies.base import LIFTING
 
 __all__ = [
-    "DeviceLevel",
     "append_levels",
     "builder_target",
     "check_lengths",
@@ -38,20 +37,6 @@ PAD_ELEMENTS = 8  # Rows of scratch arrays are padded to a multiple of this.
 MAX_LENGTH = 2**30  # samples along an axis; kernels compute twice that number as an int
 
 Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class DeviceLevel:
-    """One level: the shape of its samples, the computation along each axis, and the shapes of its bands.
-
-    The bands are ordered by key; the approximation comes first. If the computations along the axes are
-    adjoints, these are in ``adjoints``, and ``tasks`` has their plain operators.
-    """
-
-    shape: Shape
-    tasks: tuple[Task, ...]
-    shapes: dict[str, Shape]
-    adjoints: tuple[Task, ...] = ()
 
 
 DEFAULT_KNOBS = Knobs()
@@ -85,7 +70,11 @@ def transform_program(
     check_lengths(levels[0].shape)
     buffers = 1 + len(coefficients) + (options.rule is not None)
     builder = ProgramBuilder(*builder_target(dialect, limits, options), buffers)
-    append_levels(builder, back, levels, samples, coefficients, options)
+    plain = options.rule is None and options.mixing is None and options.unmixing is None
+    arrays = levels, samples, list(coefficients)
+    for part in batch_parts(back, *arrays) if plain else [arrays]:
+        builder.reuse_scratch()
+        append_levels(builder, back, *part, options)
     return builder.program()
 
 

@@ -15,9 +15,10 @@ import numpy as np
 
 from ...arrays import TORCH, ArrayLibrary
 from ...errors import ArgumentError, ArgumentTypeError
+from ...lowering.graph import Graph
 from ...lowering.nesting import arrays_of, flat_bands, keyed_bands, shapes_of
 from ...lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec
-from ..base import split_backend
+from ..base import DEFAULT_OPTIONS, GraphExecutable, TransformOptions, split_backend
 from ..numpy_engine import NumpyEngine
 from .encoding import encoded
 
@@ -63,16 +64,16 @@ class TensorEngine(NumpyEngine):
         self, spec: TransformSpec, levels: int, nest: Callable[[list[Any]], Any]
     ) -> Callable[[Any], Any]:
         """Return a function of tensors that nests their bands, given in flat order, by ``nest``."""
-        from .operators import decompose_operator
+        from .operators import decompose
 
         transform, backend, bfloat16 = encoded(spec), self.backend, _torch().bfloat16
 
         def call(x: Any) -> Any:
-            dtype = _computed_dtype([x])
+            dtype = _computed_dtype(x)
             converted = x if x.dtype == dtype else x.to(dtype)
             if not levels:
                 return nest([converted.clone()])
-            bands = decompose_operator(converted, transform, levels, backend)
+            bands = decompose(converted, transform, levels, backend)
             if x.dtype == bfloat16:
                 bands = [band.to(bfloat16) for band in bands]
             return nest(bands)
@@ -83,16 +84,16 @@ class TensorEngine(NumpyEngine):
         self, tree: BandTree, dtype: np.dtype[Any] | None = None
     ) -> Callable[[Sequence[Any]], Any]:
         """Return a function of bands in flat order, None for zeros, that returns their samples."""
-        from .operators import recompose_operator
+        from .operators import recompose
 
         transform, backend, torch = encoded(tree.spec), self.backend, _torch()
         shape, fixed = tree.sample_shapes[0], None if dtype is None else getattr(torch, dtype.name)
 
         def call(bands: Sequence[Any]) -> Any:
             given = [band for band in bands if band is not None]
-            dtype = fixed or _computed_dtype(given)
+            dtype = fixed or _computed_dtype(*given)
             converted = [band if band is None or band.dtype == dtype else band.to(dtype) for band in bands]
-            x = recompose_operator(converted, transform, shape, backend)
+            x = recompose(converted, transform, shape, backend)
             return x.to(torch.bfloat16) if all(band.dtype == torch.bfloat16 for band in given) else x
 
         return call
@@ -121,7 +122,7 @@ class TensorEngine(NumpyEngine):
         tree, low = BandTree.of_bands(spec, shapes_of(coeffs, TORCH), shape)
         x = tensors[0]
         if not tree.levels:
-            x = x.to(_computed_dtype(given), copy=True)
+            x = x.to(_computed_dtype(*given), copy=True)
         else:
             if x is not None and tuple(x.shape) != low:
                 x = x[tuple(slice(n) for n in low or ())]
@@ -141,9 +142,11 @@ class TensorEngine(NumpyEngine):
         """Raise an error: executables are for arrays alone."""
         _refuse_plans()
 
-    def compile_graph(self, *arguments: Any, **options: Any) -> NoReturn:
-        """Raise an error: executables are for arrays alone."""
-        _refuse_plans()
+    def compile_graph(self, graph: Graph, options: TransformOptions = DEFAULT_OPTIONS) -> GraphExecutable:
+        """Compile the program of a pipeline, which PyTorch differentiates."""
+        from .graphs import TensorGraph
+
+        return TensorGraph(graph, self.backend)
 
 
 def _torch() -> Any:
@@ -158,20 +161,20 @@ def _tensor(band: Any, coeffs: Sequence[Any]) -> Any:
     return _torch().as_tensor(np.asarray(band), device=example.device)
 
 
-def _computed_dtype(tensors: Sequence[Any]) -> Any:
+def _computed_dtype(*tensors: Any) -> Any:
     """Return the dtype in which tensors are transformed.
 
     On the host these are float32, float64 and their complex counterparts, and integers become float64. On a
     GPU there is float16 besides, and integers of 8 and 16 bits become float32.
     """
     torch = _torch()
-    on_device = tensors[0].device.type == "cuda"
     common = tensors[0].dtype
     for x in tensors[1:]:
         if x.dtype != common:
             common = torch.promote_types(common, x.dtype)
     if common in (torch.float32, torch.float64, torch.complex64, torch.complex128):
         return common
+    on_device = tensors[0].device.type == "cuda"
     if common == torch.float16 and on_device:
         return common
     if common.is_complex:

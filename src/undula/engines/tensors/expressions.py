@@ -1,4 +1,4 @@
-"""Transforms as expressions of array functions, for libraries that trace or compile them, such as JAX.
+"""Transforms as expressions of array functions, for JAX, and for formats such as ONNX.
 
 Every operator is sums of slices of lines that are extended at their ends. A library that knows the
 derivatives of slices and sums knows those of the transform; no kernel of this package runs.
@@ -66,7 +66,7 @@ def _analysis(xp: Any, task: Task, x: Any) -> list[Any]:
             stop = op.stride * (count - 1) + 1
             starts = [place - begin for place in places]
             parts = (line[..., start : start + stop : op.stride] for start in starts)
-            bands.append(sum(factor * part for factor, part in zip(factors, parts, strict=True)))
+            bands.append(sum(float(factor) * part for factor, part in zip(factors, parts, strict=True)))
     return [xp.moveaxis(band, -1, axis) for band in bands]
 
 
@@ -82,12 +82,11 @@ def _extended(xp: Any, op: AxisOp, x: Any) -> tuple[Any, int]:
 
 def _beyond(xp: Any, op: AxisOp, x: Any, places: Numbers) -> Any:
     index, factors = op.beyond(places)
-    weights = factors.astype(x.real.dtype)
-    value = weights[:, 0] * xp.take(x, index[:, 0], axis=-1)
-    for number, weight in enumerate(weights.T[1:]):
+    value = xp.asarray(factors[:, 0], dtype=x.real.dtype) * xp.take(x, index[:, 0], axis=-1)
+    for number, weight in enumerate(factors.T[1:]):
         if weight.any():
             rise, fall = (xp.take(x, index[:, 2 * number + k], axis=-1) for k in (1, 2))
-            value = value + weight * (rise - fall)
+            value = value + xp.asarray(weight, dtype=x.real.dtype) * (rise - fall)
     return value
 
 
@@ -114,10 +113,10 @@ def _phase(xp: Any, op: AxisOp, bands: Sequence[Any], phase: int) -> Any:
             continue
         first, last = min(offsets), max(offsets) + count
         numbers = op.coefficients_beyond(band, np.arange(first, last))
-        inside = np.where(numbers < 0, 0, 1).astype(part.real.dtype)
+        inside = xp.asarray(np.where(numbers < 0, 0, 1), dtype=part.real.dtype)
         line = xp.take(part, np.maximum(numbers, 0), axis=-1) * inside
         parts = (line[..., offset - first : offset - first + count] for offset in offsets)
-        total = total + sum(factor * value for factor, value in zip(factors, parts, strict=True))
+        total = total + sum(float(factor) * value for factor, value in zip(factors, parts, strict=True))
     return total
 
 
@@ -143,7 +142,7 @@ def _step(xp: Any, op: AxisOp, number: int, bands: Sequence[Any], sign: int) -> 
         sources = np.concatenate([inner, table.table[:, column]])[order]
         if not sources.size or not other.shape[-1]:
             continue
-        inside = np.where(sources < 0, 0, sign * tap.factor).astype(target.real.dtype)
+        inside = xp.asarray(np.where(sources < 0, 0.0, sign * tap.factor), dtype=target.real.dtype)
         total = total + inside * xp.take(other, np.maximum(sources, 0), axis=-1)
     changed = list(bands)
     changed[table.step.target] = total

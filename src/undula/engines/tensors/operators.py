@@ -13,29 +13,30 @@ Results are in C order.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch._C import _are_functorch_transforms_active as are_functorch_transforms_active
 from torch._C import _AutoDispatchBelowAutograd as below_autograd
+from torch._C import _get_tracing_state as tracing_state
 from torch._C import _len_torch_dispatch_stack as dispatch_modes
 from torch._functorch.utils import enable_single_level_autograd_function
 
-from ...lowering.nesting import keyed_bands
-from ...lowering.spec import BandTree, TransformSpec
-from ..base import UnfollowableStridesError
-from ..cpu.engine import ForwardCall, InverseCall
-from ..dispatch import decompose, engine_for, recompose
 from .encoding import decoded, encoded
+from .kernels import band_tree, decompose_tensor, recompose_tensors
 
-__all__ = ["decompose_operator", "recompose_operator"]
+__all__ = ["EXPRESSIONS", "decompose", "decompose_operator", "recompose", "recompose_operator"]
 
-Shape = tuple[int, ...]
+PLAIN_TYPES = (Tensor, torch.nn.Parameter)
+# What computes transforms in place of the operators, forward and back; None if nothing does.
+EXPRESSIONS: ContextVar[tuple[Callable[..., Any], Callable[..., Any]] | None] = ContextVar(
+    "undula_expressions", default=None
+)
 
 _library = torch.library.Library("undula", "DEF")
 _library.define(
@@ -46,95 +47,22 @@ _library.define(
     'recompose(Tensor?[] bands, str transform, SymInt[] shape, str backend="auto") -> Tensor',
     tags=(torch.Tag.pt2_compliant_tag,),
 )
+
+
+def forward_ad_level() -> int:
+    """Return the level of forward mode, -1 outside of it."""
+    return int(torch.autograd.forward_ad._current_level)
+
+
 decompose_operator = torch.ops.undula.decompose.default
 recompose_operator = torch.ops.undula.recompose.default
-
-
-def _tree(transform: str, shape: Any, levels: int) -> BandTree:
-    return BandTree.of_samples(decoded(transform), tuple(map(int, shape)), levels)
-
-
-def _levels(bands: list[Tensor | None], spec: TransformSpec) -> int:
-    return (len(bands) - 1) // (len(spec.keys) - 1)
 
 
 # --- kernels --------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=512)
-def _forward_call(transform: str, levels: int, shape: Shape, strides: Shape, dtype: np.dtype[Any]) -> Any:
-    """Return a compiled transform of arrays of one layout to a list of bands; None if there is none."""
-    layout: Any = np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides)
-    try:
-        return ForwardCall(_tree(transform, shape, levels), layout, list)
-    except UnfollowableStridesError:
-        return None
-
-
-@lru_cache(maxsize=512)
-def _inverse_call(transform: str, shape: Shape, given: tuple[bool, ...], dtype: np.dtype[Any]) -> InverseCall:
-    """Return a compiled inverse of bands in C order, of which only some are given."""
-    spec = decoded(transform)
-    tree = _tree(transform, shape, (len(given) - 1) // (len(spec.keys) - 1))
-    bands = zip(given, tree.flat_shapes, strict=True)
-    return InverseCall(tree, [np.empty(part, dtype) if there else None for there, part in bands])
-
-
-def _array(x: Tensor) -> Any:
-    """Return a tensor of the host as an array of NumPy that shares its memory."""
-    if x.requires_grad:
-        x = x.detach()
-    try:
-        return x.numpy()
-    except RuntimeError:  # It stands for the conjugate of its memory.
-        return x.resolve_conj().resolve_neg().numpy()
-
-
-def _flat(coeffs: list[Any]) -> list[Any]:
-    return [coeffs[0], *(band for part in coeffs[1:] for band in part.values())]
-
-
-def _decompose(x: Tensor, transform: str, levels: int, backend: str = "auto") -> list[Tensor]:
-    if x.is_cuda:
-        x = x.detach().resolve_conj().resolve_neg().contiguous()
-        return _flat(decompose(engine_for([x], backend), decoded(transform), x, levels))
-    array = _array(x)
-    if backend == "auto" and array.size:
-        call = _forward_call(transform, levels, array.shape, array.strides, array.dtype)
-        bands = None if call is None else call(array)
-        if bands is not None:
-            return [torch.from_numpy(band) for band in bands]
-    array = np.ascontiguousarray(array)
-    coeffs = decompose(engine_for([array], backend), decoded(transform), array, levels)
-    return [torch.from_numpy(band) for band in _flat(coeffs)]
-
-
-def _recompose(bands: list[Tensor | None], transform: str, shape: Any, backend: str = "auto") -> Tensor:
-    spec, lengths = decoded(transform), tuple(shape)
-    ready = [
-        None if band is None else band.detach().resolve_conj().resolve_neg().contiguous() for band in bands
-    ]
-    example = next(band for band in ready if band is not None)
-    if example.is_cuda:
-        keyed = keyed_bands(ready, spec.keys[1:])
-        samples: Tensor = recompose(engine_for([example], backend), spec, keyed, lengths)
-        return samples
-    arrays = [None if band is None else band.numpy() for band in ready]
-    x = None
-    if backend == "auto" and math.prod(lengths):
-        given = tuple([array is not None for array in arrays])
-        dtype = next(array.dtype for array in arrays if array is not None)
-        x = _inverse_call(transform, lengths, given, dtype)(arrays)
-    if x is None:
-        keyed = keyed_bands(arrays, spec.keys[1:])
-        x = recompose(
-            engine_for([array for array in arrays if array is not None], backend), spec, keyed, lengths
-        )
-    return torch.from_numpy(x)
-
-
 def _fake_decompose(x: Tensor, transform: str, levels: int, backend: str = "auto") -> list[Tensor]:
-    tree = _tree(transform, x.shape, levels)
+    tree = band_tree(transform, x.shape, levels)
     return [torch.empty(shape, dtype=x.dtype, device=x.device) for shape in tree.flat_shapes]
 
 
@@ -144,15 +72,45 @@ def _fake_recompose(bands: list[Tensor | None], transform: str, shape: Any, back
 
 
 for device in ("CPU", "CUDA"):
-    _library.impl("decompose", _decompose, device)
-    _library.impl("recompose", _recompose, device)
+    _library.impl("decompose", decompose_tensor, device)
+    _library.impl("recompose", recompose_tensors, device)
 torch.library.register_fake("undula::decompose", _fake_decompose, lib=_library)
 torch.library.register_fake("undula::recompose", _fake_recompose, lib=_library)
 
 
 def _is_plain(x: Tensor) -> bool:
     """Return whether nobody but autograd looks at a tensor, so that its kernel may be called directly."""
-    return type(x) is Tensor and not dispatch_modes() and not are_functorch_transforms_active()
+    return (
+        type(x) in PLAIN_TYPES
+        and not dispatch_modes()
+        and not are_functorch_transforms_active()
+        and tracing_state() is None
+    )
+
+
+def decompose(x: Tensor, transform: str, levels: int, backend: str = "auto") -> Any:
+    """Return what ``undula::decompose`` returns, without PyTorch's dispatcher where it has nothing to do."""
+    if not _is_plain(x) or forward_ad_level() >= 0:
+        expressions = EXPRESSIONS.get()
+        if expressions is not None:
+            return expressions[0](x, transform, levels, backend)
+        return decompose_operator(x, transform, levels, backend)
+    if x.requires_grad and torch.is_grad_enabled():
+        return _apply_decomposition(x, transform, levels, backend)
+    return decompose_tensor(x, transform, levels, backend)
+
+
+def recompose(bands: Sequence[Tensor | None], transform: str, shape: Any, backend: str = "auto") -> Any:
+    """Return what ``undula::recompose`` returns, without PyTorch's dispatcher where it has nothing to do."""
+    given = [band for band in bands if band is not None]
+    if not all(map(_is_plain, given)) or forward_ad_level() >= 0:
+        expressions = EXPRESSIONS.get()
+        if expressions is not None:
+            return expressions[1](bands, transform, shape, backend)
+        return recompose_operator(list(bands), transform, shape, backend)
+    if torch.is_grad_enabled() and any(band.requires_grad for band in given):
+        return _apply_recomposition(transform, tuple(shape), backend, *bands)
+    return recompose_tensors(bands, transform, shape, backend)
 
 
 # --- derivatives ----------------------------------------------------------------------------------
@@ -171,7 +129,7 @@ class _Decomposition(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         ctx.arguments, ctx.shape = (transform, levels, backend), tuple(x.shape)
         if _is_plain(x):
-            return tuple(_decompose(x, transform, levels, backend))
+            return tuple(decompose_tensor(x, transform, levels, backend))
         with below_autograd():
             return tuple(decompose_operator(x, transform, levels, backend))
 
@@ -180,8 +138,7 @@ class _Decomposition(torch.autograd.Function):
         if all(gradient is None for gradient in gradients):
             return None, None, None, None
         transform, _, backend = ctx.arguments
-        x = recompose_operator(list(gradients), _adjoint(transform), ctx.shape, backend)
-        return x, None, None, None
+        return recompose(gradients, _adjoint(transform), ctx.shape, backend), None, None, None
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, *_: Any) -> tuple[Tensor, ...]:
@@ -195,6 +152,8 @@ class _Recomposition(torch.autograd.Function):
     def forward(ctx: Any, transform: str, shape: Any, backend: str, *bands: Tensor | None) -> Tensor:
         ctx.set_materialize_grads(False)
         ctx.arguments, ctx.count = (transform, shape, backend), len(bands)
+        if all(_is_plain(band) for band in bands if band is not None):
+            return recompose_tensors(bands, transform, shape, backend)
         with below_autograd():
             x: Tensor = recompose_operator(list(bands), transform, shape, backend)
             return x
@@ -205,7 +164,7 @@ class _Recomposition(torch.autograd.Function):
             return (None,) * (3 + ctx.count)
         transform, _, backend = ctx.arguments
         levels = (ctx.count - 1) // (len(decoded(transform).keys) - 1)
-        bands = decompose_operator(gradient, _adjoint(transform), levels, backend)
+        bands = decompose(gradient, _adjoint(transform), levels, backend)
         needed = zip(bands, ctx.needs_input_grad[3:], strict=True)
         return None, None, None, *[band if asked else None for band, asked in needed]
 
@@ -217,12 +176,13 @@ class _Recomposition(torch.autograd.Function):
         return x
 
 
-def _recorded(function: type[torch.autograd.Function], *arguments: Any) -> Any:
-    """Return the results of a function, and record how to differentiate them.
+# The method ``apply`` of the classes themselves would enter the transforms of torch.func a second time.
+_apply_decomposition: Any = super(torch.autograd.Function, _Decomposition).apply
+_apply_recomposition: Any = super(torch.autograd.Function, _Recomposition).apply
 
-    The method ``apply`` of the class itself would enter the transforms of torch.func a second time.
-    """
-    apply = super(torch.autograd.Function, function).apply
+
+def _recorded(apply: Any, *arguments: Any) -> Any:
+    """Return the results of a function, and record how to differentiate them."""
     if not are_functorch_transforms_active():
         return apply(*arguments)
     with enable_single_level_autograd_function():
@@ -230,13 +190,13 @@ def _recorded(function: type[torch.autograd.Function], *arguments: Any) -> Any:
 
 
 def _differentiable_decompose(x: Tensor, transform: str, levels: int, backend: str = "auto") -> list[Tensor]:
-    return list(_recorded(_Decomposition, x, transform, levels, backend))
+    return list(_recorded(_apply_decomposition, x, transform, levels, backend))
 
 
 def _differentiable_recompose(
     bands: list[Tensor | None], transform: str, shape: Any, backend: str = "auto"
 ) -> Tensor:
-    x: Tensor = _recorded(_Recomposition, transform, tuple(shape), backend, *bands)
+    x: Tensor = _recorded(_apply_recomposition, transform, tuple(shape), backend, *bands)
     return x
 
 

@@ -66,9 +66,14 @@ class EndsSpec:
         """Return how many results of a line are computed."""
         return length if self.everywhere else self.rows.left + self.rows.right
 
+    @property
+    def together(self) -> int:
+        """How many results of a line one work item computes: those that are made of the same numbers."""
+        return self.rows.phases if self.everywhere else 1
+
     def items(self, length: int) -> int:
         """Return how many work items a line takes."""
-        return 1 if self.unrolled else self.places(length)
+        return 1 if self.unrolled else -(-self.places(length) // self.together)
 
 
 @lru_cache(maxsize=512)
@@ -91,6 +96,8 @@ def emit(spec: EndsSpec, dialect: Dialect) -> Kernel:
         _emit_item(text, dialect, spec, names)
         if spec.unrolled:
             _emit_unrolled(text, spec, form)
+        elif spec.everywhere:
+            _emit_everywhere(text, spec, form)
         else:
             _emit_listed(text, spec, form)
     return Kernel(name, str(text) + "\n", ITEMS, (*names, "y"), tuple(integers))
@@ -116,7 +123,9 @@ def _emit_tables(text: Text, dialect: Dialect, spec: EndsSpec, number: str) -> N
 
 def _emit_item(text: Text, dialect: Dialect, spec: EndsSpec, names: Sequence[str]) -> None:
     """Append the line, and the result in it, of a work item; pointers then begin at the line."""
-    count = "length" if spec.everywhere else str(spec.rows.left + spec.rows.right)
+    count = str(spec.rows.left + spec.rows.right)
+    if spec.everywhere:
+        count = f"((length + {spec.together - 1}) / {spec.together})"
     places = "1" if spec.unrolled else count
     kind = dialect.long if spec.wide else "unsigned int"
     text(
@@ -155,34 +164,54 @@ def _emit_unrolled(text: Text, spec: EndsSpec, form: KernelSpec) -> None:
         text(f"y[{place}] = {store_expr(form, ' + '.join(terms) or '0')};")
 
 
-def _emit_listed(text: Text, spec: EndsSpec, form: KernelSpec) -> None:
-    """Append one result: far from the ends by the terms of its phase, elsewhere as the tables list it."""
+def _emit_everywhere(text: Text, spec: EndsSpec, form: KernelSpec) -> None:
+    """Append neighbouring results: far from the ends by the terms of their phases, elsewhere as listed."""
     rows, phases = spec.rows, spec.rows.phases
-    text(
-        "number sum = 0;",
-        f"const int place = number_of_place < {rows.left} ? number_of_place : number_of_place + place_gap;",
-    )
-    if spec.everywhere:
-        text(f"const int centre = place / {phases} * {rows.step};")
-        for phase in range(phases):
-            test = f"place >= {rows.left} && place < length - {rows.right} && place % {phases} == {phase}"
-            with text.block(f"{'else ' if phase else ''}if ({test})"):
-                for source, _, offset, factor in rows.rows[rows.left + phase]:
-                    value = load_expr(form, f"s{source}[(centre + {offset}) * s{source}_place]")
-                    text(f"sum += {literal(factor, form.number)} * {value};")
-        head = "else"
-    else:
-        text("const int centre = 0;")
-        head = ""
-    with text.block(head):
-        far = f"{rows.left + phases} + place - (length - {rows.right})"
-        text(f"const int list = place < {rows.left} ? place : {far};")
+    text(f"const int first = number_of_place * {phases};")
+    with text.block(f"if (first >= {rows.left} && first + {phases} <= length - {rows.right})"):
         for source in range(spec.sources):
-            first = f"begins[{spec.sources} * list + {source}"
-            with text.block(f"for (int t = {first}]; t < {first} + 1]; ++t)"):
-                base = (
-                    f"anchors[t] == {FROM_END} ? lengths{source} : anchors[t] == {FROM_CENTRE} ? centre : 0"
-                )
-                value = load_expr(form, f"s{source}[(({base}) + offsets[t]) * s{source}_place]")
-                text(f"sum += factors[t] * {value};")
+            text(f"s{source} += number_of_place * {rows.step} * s{source}_place;")
+        text("y += first * y_place;")
+        read = dict[tuple[int, int], str]()
+        for phase in range(phases):
+            terms = []
+            for source, _, offset, factor in rows.rows[rows.left + phase]:
+                if (source, offset) not in read:
+                    value = read[source, offset] = f"v{len(read)}"
+                    loaded = load_expr(form, f"s{source}[{offset} * s{source}_place]")
+                    text(f"const number {value} = {loaded};")
+                terms.append(f"{literal(factor, form.number)} * {read[source, offset]}")
+            text(f"y[{phase} * y_place] = {store_expr(form, ' + '.join(terms) or '0')};")
+        text("return;")
+    stop = f"first + {phases} < length ? first + {phases} : length"
+    with text.block(f"for (int place = first; place < ({stop}); ++place)"):
+        text(f"const int centre = place / {phases} * {rows.step};")
+        far = f"{rows.left + phases} + place - (length - {rows.right})"
+        inner = f"{rows.left} + place % {phases}"
+        outer = f"place < {rows.left} ? place : {far}"
+        text(f"const int list = place >= {rows.left} && place < length - {rows.right} ? {inner} : {outer};")
+        _emit_list(text, spec, form)
+
+
+def _emit_listed(text: Text, spec: EndsSpec, form: KernelSpec) -> None:
+    """Append one result at an end, as the tables list it."""
+    rows = spec.rows
+    text(
+        f"const int place = number_of_place < {rows.left} ? number_of_place : number_of_place + place_gap;",
+        "const int centre = 0;",
+    )
+    far = f"{rows.left + rows.phases} + place - (length - {rows.right})"
+    text(f"const int list = place < {rows.left} ? place : {far};")
+    _emit_list(text, spec, form)
+
+
+def _emit_list(text: Text, spec: EndsSpec, form: KernelSpec) -> None:
+    """Append the sum of a list of terms, which is the result at ``place``."""
+    text("number sum = 0;")
+    for source in range(spec.sources):
+        first = f"begins[{spec.sources} * list + {source}"
+        with text.block(f"for (int t = {first}]; t < {first} + 1]; ++t)"):
+            base = f"anchors[t] == {FROM_END} ? lengths{source} : anchors[t] == {FROM_CENTRE} ? centre : 0"
+            value = load_expr(form, f"s{source}[(({base}) + offsets[t]) * s{source}_place]")
+            text(f"sum += factors[t] * {value};")
     text(f"y[place * y_place] = {store_expr(form, 'sum')};")

@@ -1,0 +1,100 @@
+"""Large batches in parts: all levels of a few planes, then those of the next ones.
+
+The approximations between levels are scratch arrays, a third of the samples in all. If the planes of a batch
+take turns, these arrays are as small as a part, and stay in the cache of the device.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ...arrays import ArrayView
+from ...lowering.adjoints import differs_at_ends
+from ...lowering.spec import Task
+from .launches import DeviceLevel
+
+__all__ = ["batch_parts"]
+
+MIN_SAMPLE_BYTES = 1 << 27  # of a batch that is divided: parts have to occupy the device
+MAX_SCRATCH_SHARE = 0.09  # of the samples
+
+Part = tuple[Sequence[DeviceLevel], ArrayView, list[ArrayView | None]]
+
+
+def batch_parts(
+    back: bool, levels: Sequence[DeviceLevel], samples: ArrayView, coefficients: Sequence[ArrayView | None]
+) -> Iterator[Part]:
+    """Yield the levels, the samples and the coefficients of each part of a batch.
+
+    Parameters
+    ----------
+    back : bool
+        Whether samples are computed from coefficients.
+    levels : sequence of DeviceLevel
+        From fine to coarse.
+    samples : ArrayView
+    coefficients : sequence of ArrayView or None
+        In flat order.
+    """
+    outer = min(task.axis for task in levels[0].tasks)
+    planes = math.prod(samples.shape[:outer])
+    parts = min(planes, _parts(back, levels, samples))
+    views = [samples, *coefficients]
+    merged = [None if view is None or parts <= 1 else _merged(view, outer) for view in views]
+    if parts <= 1 or any((part is None) != (view is None) for part, view in zip(merged, views, strict=True)):
+        yield levels, samples, list(coefficients)
+        return
+    size = -(-planes // parts)
+    for start in range(0, planes, size):
+        count = min(size, planes - start)
+        part = [None if view is None else _slice(view, start, count) for view in merged]
+        assert part[0] is not None
+        yield [_level(level, outer, count) for level in levels], part[0], part[1:]
+
+
+def _parts(back: bool, levels: Sequence[DeviceLevel], samples: ArrayView) -> int:
+    """Return the number of parts that keeps scratch arrays small; one for batches that fit the device."""
+    size = math.prod(samples.shape)
+    if size * samples.itemsize < MIN_SAMPLE_BYTES or samples.shape != levels[0].shape:
+        return 1
+    # The ends of lines take many small launches, which would be as many for each part.
+    adjoints = [op.inverse() if back else op for level in levels for _, op in level.adjoints]
+    if any(map(differs_at_ends, adjoints)):
+        return 1
+    scratch = sum(math.prod(next(iter(level.shapes.values()))) for level in levels[:-1])
+    return math.ceil(scratch / (MAX_SCRATCH_SHARE * size))
+
+
+def _merged(view: ArrayView, outer: int) -> ArrayView | None:
+    """Return a view with all axes before ``outer`` as one; None if they have no common stride."""
+    planes, plane = 1, 0
+    for length, stride in zip(view.shape[outer - 1 :: -1], view.strides[outer - 1 :: -1], strict=True):
+        if length == 1:
+            continue
+        if planes > 1 and stride != planes * plane:
+            return None
+        plane = plane if planes > 1 else stride
+        planes *= length
+    return view._replace(shape=(planes, *view.shape[outer:]), strides=(plane, *view.strides[outer:]))
+
+
+def _slice(view: ArrayView, start: int, count: int) -> ArrayView:
+    shape = (count, *view.shape[1:])
+    return view._replace(shape=shape, offset=view.offset + start * view.strides[0])
+
+
+def _level(level: DeviceLevel, outer: int, count: int) -> DeviceLevel:
+    """Return a level of samples with one axis, of so many planes, in place of those before ``outer``."""
+
+    def moved(tasks: Sequence[Task]) -> tuple[Task, ...]:
+        return tuple(Task(axis - outer + 1, op) for axis, op in tasks)
+
+    return replace(
+        level,
+        shape=(count, *level.shape[outer:]),
+        tasks=moved(level.tasks),
+        shapes={key: (count, *shape[outer:]) for key, shape in level.shapes.items()},
+        adjoints=moved(level.adjoints),
+    )

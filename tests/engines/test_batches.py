@@ -1,0 +1,70 @@
+"""Batches that are computed in parts give what they give at once, in less scratch memory."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from undula.arrays import ArrayView
+from undula.engines.base import TransformOptions
+from undula.engines.gpu import batches
+from undula.engines.gpu.emit import CUDA
+from undula.engines.gpu.engine import contiguous_views, device_engine
+from undula.engines.gpu.launches import DeviceLimits
+from undula.engines.gpu.transform import device_levels, transform_program
+from undula.lowering.spec import BandTree, transform_spec
+
+SHAPE = (3, 5, 40, 33)
+
+
+def _tree(mode: str, dual: bool, levels: int = 3) -> BandTree:
+    spec = transform_spec(4, "db2", mode, (-2, -1))
+    return BandTree.of_samples(spec.adjoint() if dual else spec, SHAPE, levels)
+
+
+def _program(tree: BandTree, back: bool) -> Any:
+    samples, bands = ArrayView.contiguous(0, SHAPE, "float32"), contiguous_views(tree, "float32")
+    levels = device_levels(tree, "float32")
+    return transform_program(back, levels, samples, bands, CUDA, DeviceLimits(), TransformOptions())
+
+
+@pytest.mark.parametrize(("mode", "dual", "back"), [("symmetric", False, False), ("zero", True, True)])
+def test_scratch_memory(monkeypatch: pytest.MonkeyPatch, mode: str, dual: bool, back: bool) -> None:
+    whole = _program(_tree(mode, dual), back)
+    monkeypatch.setattr(batches, "MIN_SAMPLE_BYTES", 0)
+    parts = _program(_tree(mode, dual), back)
+    assert len(parts.launches) % len(whole.launches) == 0 < len(whole.launches) < len(parts.launches)
+    sizes = [sum(count for count, _ in program.scratch) for program in (whole, parts)]
+    assert sizes[1] < sizes[0] / 3
+    assert sizes[1] < 0.15 * np.prod(SHAPE)
+
+
+def test_ends_of_lines_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "MIN_SAMPLE_BYTES", 0)
+    adjoint = _tree("symmetric", True)
+    assert sum("sliding" in launch.kernel.name for launch in _program(adjoint, True).launches) <= 3
+
+
+@pytest.mark.parametrize("dual", [False, True])
+def test_results_on_a_device(monkeypatch: pytest.MonkeyPatch, target: str, dual: bool) -> None:
+    engine, tree = device_engine(target), _tree("zero", dual, 2)
+    x = np.random.default_rng(0).standard_normal(SHAPE).astype("float32")
+
+    def run() -> list[Any]:
+        bands = [np.empty(shape, "float32") for shape in tree.flat_shapes]
+        engine.run(False, tree, [x, *bands], x.dtype)
+        samples = np.empty_like(x)
+        engine.run(True, tree, [samples, *bands[:2], None, *bands[3:]], x.dtype)
+        return [samples, *bands]
+
+    whole = run()
+    monkeypatch.setattr(batches, "MIN_SAMPLE_BYTES", 0)
+    # A shape of another batch would be another program; this one is built again.
+    from undula.engines.gpu.engine import prepared_program
+
+    prepared_program.cache_clear()
+    try:
+        for part, expected in zip(run(), whole, strict=True):
+            np.testing.assert_array_equal(part, expected)
+    finally:
+        prepared_program.cache_clear()
