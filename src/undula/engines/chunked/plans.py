@@ -16,8 +16,8 @@ import numpy as np
 
 from ...lowering.spec import BandTree, TransformSpec
 from ...lowering.windows import aligned_boundaries, merged_boundaries
+from .lines import axis_blocks, line_transforms
 from .sources import ChunkedArray
-from .stages import axis_windows, line_transforms
 from .undecimated import undecimated_levels
 
 __all__ = [
@@ -103,7 +103,7 @@ def divided_stages(
         blocks = aligned_blocks(tree.spec, boundaries, depth)
         lines = line_transforms(part)
         windows = [
-            [window.length for window in axis_windows(line, places)]
+            [block.window.length for block in axis_blocks(line, places, False)]
             for line, places in zip(lines, blocks, strict=True)
         ]
         # Workers that have most of the approximations of a block get it, so that few are sent.

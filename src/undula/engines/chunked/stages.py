@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise, product
+from itertools import product
 from math import prod
 from operator import getitem
 from typing import Any
@@ -13,11 +13,11 @@ import numpy as np
 
 from ...lowering.nesting import band_keys
 from ...lowering.spec import BandTree, TransformSpec
-from ...lowering.windows import Interval, LineTransform, LineWindow
 from .blocks import ForwardBlock, InverseBlock, WindowPieces
+from .lines import axis_blocks, line_transforms
 from .sources import ChunkedArray, ChunkReader, Key
 
-__all__ = ["Tasks", "axis_windows", "forward_stage", "inverse_stage", "line_transforms", "select_item"]
+__all__ = ["Tasks", "forward_stage", "inverse_stage", "select_item"]
 
 Shape = tuple[int, ...]
 
@@ -34,50 +34,6 @@ class Tasks:
         if tasks:
             self.layers[name] = tasks
             self.dependencies[name] = dependencies
-
-
-def line_transforms(tree: BandTree) -> list[LineTransform | None]:
-    """Return the transform along each axis of the samples of a tree; None along those that stay."""
-    spec = tree.spec
-    lines: list[LineTransform | None] = [None] * len(tree.sample_shapes[0])
-    for axis, wavelet, mode in zip(spec.axes, spec.wavelets, spec.modes, strict=True):
-        lengths = (*(shape[axis] for shape in tree.sample_shapes), tree.approximation_shape[axis])
-        lines[axis] = LineTransform(wavelet, mode, spec.lifted, lengths)
-    return lines
-
-
-@dataclass(frozen=True)
-class _AxisBlock:
-    """A block along one axis: its samples, and the window that it is computed from."""
-
-    samples: Interval
-    window: LineWindow
-
-    def coefficients(self, line: LineTransform | None, level: int, letter: str) -> Interval:
-        """Return the coefficients of a band that belong to the block."""
-        return self.samples if line is None else line.results(level, letter == "d", *self.samples)
-
-    def result(self, line: LineTransform | None, level: int, letter: str) -> slice:
-        """Return where these coefficients are in the window."""
-        start, stop = self.coefficients(line, level, letter)
-        place = 0 if line is None else self.window.place(level, start)
-        return slice(place, place + stop - start)
-
-
-def axis_windows(line: LineTransform | None, places: Sequence[int]) -> list[LineWindow]:
-    """Return the windows of blocks along an axis, forward."""
-    return [block.window for block in _axis_blocks(line, places, False)]
-
-
-def _axis_blocks(line: LineTransform | None, places: Sequence[int], back: bool) -> list[_AxisBlock]:
-    blocks = []
-    for start, stop in pairwise(places):
-        if line is None:
-            window = LineWindow(stop - start, ((start, stop),))
-        else:
-            window = line.inverse_window(start, stop) if back else line.window(start, stop)
-        blocks.append(_AxisBlock((start, stop), window))
-    return blocks
 
 
 def _flat_keys(spec: TransformSpec, levels: int) -> list[tuple[int, str]]:
@@ -130,7 +86,7 @@ def forward_stage(
     """
     spec, levels, ndim = tree.spec, tree.levels, len(source.boundaries)
     lines = line_transforms(tree)
-    along = [_axis_blocks(line, places, False) for line, places in zip(lines, boundaries, strict=True)]
+    along = [axis_blocks(line, places, False) for line, places in zip(lines, boundaries, strict=True)]
     flat = _flat_keys(spec, levels)
     letters = [_letters(spec, key, ndim) for _, key in flat]
     reader, blocks = ChunkReader(source, name, boundaries), {}
@@ -183,7 +139,7 @@ def inverse_stage(
     """
     spec, levels = tree.spec, tree.levels
     lines = line_transforms(tree)
-    along = [_axis_blocks(line, places, True) for line, places in zip(lines, boundaries, strict=True)]
+    along = [axis_blocks(line, places, True) for line, places in zip(lines, boundaries, strict=True)]
     flat = _flat_keys(spec, levels)
     readers = [
         None if source is None else ChunkReader(source, f"{name}-{number}")
