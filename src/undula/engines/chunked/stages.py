@@ -35,6 +35,11 @@ class Tasks:
             self.layers[name] = tasks
             self.dependencies[name] = dependencies
 
+    def add_rims(self, reader: ChunkReader) -> set[str]:
+        """Add the tasks that cut out rims, and return the layers that blocks depend on."""
+        self.add(reader.rims_name, reader.rim_tasks, {reader.array.name})
+        return {reader.array.name, reader.rims_name} & {reader.array.name, *self.layers}
+
 
 def _flat_keys(spec: TransformSpec, levels: int) -> list[tuple[int, str]]:
     """Return level and key of all bands in flat order."""
@@ -103,9 +108,7 @@ def forward_stage(
         )
         task = ForwardBlock(spec, levels, backend, integers, extent, window, results)
         blocks[(name, *numbers)] = (task, list(keys))
-    rims = reader.rim_tasks
-    tasks.add(reader.rims_name, rims, {source.name})
-    tasks.add(name, blocks, {source.name, *([reader.rims_name] if rims else [])})
+    tasks.add(name, blocks, tasks.add_rims(reader))
     bands = []
     for item, ((level, _), of_band) in enumerate(zip(flat, letters, strict=True)):
         places = tuple(
@@ -171,11 +174,5 @@ def inverse_stage(
         doubled = several and prod(shape[last + 1 :]) == 1
         task = InverseBlock(spec, levels, backend, dtype, shape, tuple(bands), tuple(result), doubled)
         blocks[(name, *numbers)] = (task, list(keys))
-    used = {reader.array.name for reader in readers if reader is not None}
-    for reader in readers:
-        if reader is not None:
-            rims = reader.rim_tasks
-            tasks.add(reader.rims_name, rims, {reader.array.name})
-            used |= {reader.rims_name} if rims else set()
-    tasks.add(name, blocks, used)
+    tasks.add(name, blocks, set[str]().union(*(tasks.add_rims(reader) for reader in readers if reader)))
     return ChunkedArray(name, tuple(map(tuple, boundaries)), dtype)
