@@ -265,9 +265,14 @@ def denoise(level: int) -> Callable[[Any], Any]:
 
 
 def scaling(chunk: int, chunks: int, level: int, most: int, runs: int) -> list[Row]:
-    """Weak scaling: each worker has as many chunks, in an image that grows with the number of workers."""
+    """Weak scaling: each worker has as many chunks, in an image that grows with the number of workers.
+
+    Beside it is the efficiency of as many threads that transform an image of one worker in memory.
+    """
     rows, workers, make = list[Row](), 1, transform(level)
-    print("workers         shape      ms    GB/s  efficiency  tasks  MB sent")
+    columns = max(n for n in range(1, chunks + 1) if chunks % n == 0 and n * n <= chunks)
+    in_memory = lazy_image((chunks // columns * chunk, columns * chunk), chunk).compute()
+    print("workers         shape      ms    GB/s  efficiency  in memory  tasks  MB sent")
     while workers <= most:
         count = workers * chunks
         columns = max(n for n in range(1, count + 1) if count % n == 0 and n * n <= count)
@@ -275,11 +280,16 @@ def scaling(chunk: int, chunks: int, level: int, most: int, runs: int) -> list[R
         with cluster_of(workers) as client:
             row = distributed_figures(client, image, lambda x: flat(make(x)), runs, "columns")
         row = {"workers": workers, "shape": list(image.shape), "chunk": chunk} | row
-        row["efficiency"] = (rows[0] if rows else row)["seconds"] / row["seconds"]
+        row["in_memory"] = in_memory_figures(in_memory, make, workers, runs)
+        first = rows[0] if rows else row
+        row["efficiency"] = first["seconds"] / row["seconds"]
+        reused = [of["in_memory"]["reused_memory_seconds"] for of in (first, row)]
+        row["in_memory"]["efficiency"] = reused[0] / reused[1] / workers
         rows.append(row)
         print(
             f"{workers:7} {'×'.join(map(str, image.shape)):>13} {row['seconds'] * 1e3:7.0f}"
             f" {row['gigabytes_per_second']:7.2f} {row['efficiency']:11.0%}"
+            f" {row['in_memory']['efficiency']:10.0%}"
             f" {row['tasks_per_chunk'] * count:6.0f} {row['bytes_sent'] / 1e6:8.1f}"
         )
         workers *= 2

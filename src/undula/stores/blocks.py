@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
 
-from ..engines.chunked.stages import line_transforms
+from ..engines.chunked.lines import line_transforms
 from ..lowering.spec import BandTree, transform_spec
 from ..lowering.windows import Interval, LineTransform, LineWindow
 

@@ -1,7 +1,9 @@
 """Blocks: the tasks of a chunked transform, as workers run them.
 
 A task gets chunks, or rims of them, puts the window of its block together, transforms that, and returns the
-results that are free of the cuts. A block is described completely by itself, so that any worker can run it.
+results that are free of the cuts. A large window is never in memory as a whole: it is put together in
+stripes, of which the first level is computed while they are in the cache. A block is described completely by
+itself, so that any worker can run it.
 """
 
 from __future__ import annotations
@@ -15,16 +17,25 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...lowering.nesting import flat_bands, keyed_bands
-from ...lowering.spec import TransformSpec
+from ...lowering.spec import BandTree, TransformSpec
+from ...lowering.windows import Interval
 from .. import cpu
+from ..base import Engine
+from ..cpu.engine import CPU
 from ..dispatch import decompose, engine_for, grown, recompose, surely_fit
 from ..memory import empty
+from .lines import axis_blocks, line_transforms
 from .workers import worker_resources
 
 __all__ = ["ChunkPart", "ForwardBlock", "InverseBlock", "Rims", "WindowPieces"]
 
 Shape = tuple[int, ...]
 Slices = tuple[slice, ...]
+
+# A window is put together in stripes of so many bytes, which caches hold, but not in stripes of fewer rows
+# than so many filters, whose margins would be transformed again and again.
+STRIPE_BYTES = 1 << 21
+STRIPE_TAPS = 8
 
 
 class ChunkPart(NamedTuple):
@@ -75,6 +86,29 @@ class WindowPieces:
         for piece in self.pieces[1:]:
             window[piece.target] = piece.of(arguments)
         return window
+
+    def stripe(self, axis: int, segments: Sequence[Interval]) -> WindowPieces:
+        """Return the parts of the window between these places along an axis, as a window of their own."""
+        pieces, length = [], 0
+        for start, stop in segments:
+            for piece in self.pieces:
+                place = piece.target[axis]
+                first, last = max(start, place.start), min(stop, place.stop)
+                if first < last:
+                    sources = list(
+                        piece.source or (slice(0, part.stop - part.start) for part in piece.target)
+                    )
+                    begin = sources[axis].start + first - place.start
+                    sources[axis] = slice(begin, begin + last - first)
+                    target = _along(piece.target, axis, slice(length + first - start, length + last - start))
+                    pieces.append(piece._replace(source=tuple(sources), target=target))
+            length += stop - start
+        return WindowPieces((*self.shape[:axis], length, *self.shape[axis + 1 :]), tuple(pieces))
+
+
+def _along(slices: Slices, axis: int, part: slice) -> Slices:
+    """Return slices with another one along an axis."""
+    return (*slices[:axis], part, *slices[axis + 1 :])
 
 
 def _window_memory(shape: Shape, dtype: np.dtype[Any]) -> Any:
@@ -138,19 +172,76 @@ class ForwardBlock:
 
     def __call__(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
         """Return the bands of the block in flat order."""
-        x = self.window.joined(arguments)
+        first = self.window.pieces[0].of(arguments)
+        engine, count = engine_for([first], self.backend), len(self.spec.keys) - 1
         with worker_resources():
-            if self.integers is not None and self.extent is not None:
-                self._check_size(x, *self.extent)
-            coeffs = decompose(
-                engine_for([x], self.backend), self.spec, x, self.levels, integers=self.integers
-            )
-        flat = flat_bands(coeffs, self.spec.keys[1:])
-        return tuple(band[part] for band, part in zip(flat, self.results, strict=True))
+            axis, places = self._stripes(first.itemsize) if engine is CPU else (0, [])
+            if not places:
+                return self._parts(engine, self.window.joined(arguments), self.levels, self.results)
+            low, *details = self._first_level(arguments, axis, places)
+            if self.levels == 1:
+                return (low, *details)
+            return (*self._parts(engine, low, self.levels - 1, self.results[:-count]), *details)
 
-    def _check_size(self, x: Any, shape: Shape, levels: int) -> None:
+    def _parts(self, engine: Engine, x: Any, levels: int, parts: Sequence[Slices]) -> tuple[Any, ...]:
+        """Return parts of the bands of a window, or of its approximation, in flat order."""
+        if levels == self.levels:
+            self._check_size(x)
+        coeffs = decompose(engine, self.spec, x, levels, integers=self.integers)
+        flat = flat_bands(coeffs, self.spec.keys[1:])
+        return tuple(band[part] for band, part in zip(flat, parts, strict=True))
+
+    def _stripes(self, itemsize: int) -> tuple[int, list[int]]:
+        """Return the axis along which the window is divided into stripes, where they begin, and its end.
+
+        There are no places if the window is small, or is a chunk.
+        """
+        spec, shape = self.spec, self.window.shape
+        for axis, length in enumerate(shape):
+            rows = STRIPE_BYTES * length // (prod(shape) * itemsize)
+            if axis in spec.axes:
+                rows = max(rows, STRIPE_TAPS * spec.wavelets[spec.axes.index(axis)].dec_len)
+            rows += 2 - rows % 2
+            if 2 * rows <= length and len(self.window.pieces) > 1:
+                return axis, [*range(0, length - rows + 1, rows), length]
+        return 0, []
+
+    def _first_level(self, arguments: Sequence[Any], axis: int, places: Sequence[int]) -> list[Any]:
+        """Return the bands of the first level: the results of the details, and the approximation.
+
+        Of the approximation, all is returned that the other levels need.
+        """
+        keys = self.spec.keys
+        tree = BandTree.of_samples(self.spec, self.window.shape, 1)
+        parts = [self.results[0], *self.results[1 - len(keys) :]]
+        if self.levels > 1:
+            parts[0] = tuple(slice(0, n) for n in tree.approximation_shape)
+        line, letters = line_transforms(tree)[axis], [""] * len(keys)
+        if line is not None:
+            letters = [key[self.spec.axes.index(axis)] for key in keys]
+        bands: list[Any] = []
+        for stripe in axis_blocks(line, places, False):
+            x = self.window.stripe(axis, stripe.window.segments).joined(arguments)
+            self._check_size(x)
+            flat = flat_bands(decompose(CPU, self.spec, x, 1, integers=self.integers), keys[1:])
+            if not bands:
+                shapes = [tuple(part.stop - part.start for part in of_band) for of_band in parts]
+                bands = [empty(shape, flat[0].dtype) for shape in shapes]
+            for band, result, part, letter in zip(bands, flat, parts, letters, strict=True):
+                start, stop = stripe.coefficients(line, 1, letter)
+                first, last = max(start, part[axis].start), min(stop, part[axis].stop)
+                if first < last:
+                    before = part[axis].start
+                    place = stripe.result(line, 1, letter).start + first - start
+                    target = _along((slice(None),) * band.ndim, axis, slice(first - before, last - before))
+                    band[target] = result[_along(part, axis, slice(place, place + last - first))]
+        return bands
+
+    def _check_size(self, x: Any) -> None:
         """Raise an error for integers whose coefficients their dtype may not hold."""
-        assert self.integers is not None
+        if self.integers is None or self.extent is None:
+            return
+        shape, levels = self.extent
         growth, bits = grown(self.spec, shape, levels), 8 * self.integers.itemsize
         info = np.iinfo(x.dtype)
         idle = growth.idle and x.dtype.kind == "i" and self.integers.itemsize >= x.dtype.itemsize

@@ -16,8 +16,9 @@ import numpy as np
 
 from ...lowering.spec import BandTree, TransformSpec
 from ...lowering.windows import aligned_boundaries, merged_boundaries
+from .blocks import STRIPE_BYTES
+from .lines import axis_blocks, line_transforms
 from .sources import ChunkedArray
-from .stages import axis_windows, line_transforms
 from .undecimated import undecimated_levels
 
 __all__ = [
@@ -54,7 +55,7 @@ class StageCost:
     redundant : float
         Share of the samples that several blocks transform.
     peak_bytes : int
-        Bytes of the largest task: its chunks, its window and its results.
+        Bytes of the largest task: its chunks, what it holds of its window at a time, and its results.
     seconds : float
         Rough time of one worker.
     """
@@ -103,7 +104,7 @@ def divided_stages(
         blocks = aligned_blocks(tree.spec, boundaries, depth)
         lines = line_transforms(part)
         windows = [
-            [window.length for window in axis_windows(line, places)]
+            [block.window.length for block in axis_blocks(line, places, False)]
             for line, places in zip(lines, blocks, strict=True)
         ]
         # Workers that have most of the approximations of a block get it, so that few are sent.
@@ -164,7 +165,11 @@ def _cost(tree: BandTree, lengths: list[list[int]], itemsize: int, result_size: 
         + (halo + sent) / TRANSFER_RATE
         + tasks * TASK_SECONDS
     )
-    peak = prod(map(max, lengths)) * (2 * itemsize + results)
+    window = prod(map(max, lengths))
+    joined = window * itemsize
+    if tree.spec.family != "swt":  # A stripe at a time is joined, and the approximation is kept.
+        joined = min(joined, STRIPE_BYTES) + (tree.levels > 1) * window * result_size // bands
+    peak = window * (itemsize + results) + joined
     return StageCost(count, tasks, halo, max(0.0, samples / useful - 1), peak, seconds)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise, product
+from itertools import product
 from math import prod
 from operator import getitem
 from typing import Any
@@ -13,11 +13,11 @@ import numpy as np
 
 from ...lowering.nesting import band_keys
 from ...lowering.spec import BandTree, TransformSpec
-from ...lowering.windows import Interval, LineTransform, LineWindow
 from .blocks import ForwardBlock, InverseBlock, WindowPieces
+from .lines import axis_blocks, line_transforms
 from .sources import ChunkedArray, ChunkReader, Key
 
-__all__ = ["Tasks", "axis_windows", "forward_stage", "inverse_stage", "line_transforms", "select_item"]
+__all__ = ["Tasks", "forward_stage", "inverse_stage", "select_item"]
 
 Shape = tuple[int, ...]
 
@@ -35,49 +35,10 @@ class Tasks:
             self.layers[name] = tasks
             self.dependencies[name] = dependencies
 
-
-def line_transforms(tree: BandTree) -> list[LineTransform | None]:
-    """Return the transform along each axis of the samples of a tree; None along those that stay."""
-    spec = tree.spec
-    lines: list[LineTransform | None] = [None] * len(tree.sample_shapes[0])
-    for axis, wavelet, mode in zip(spec.axes, spec.wavelets, spec.modes, strict=True):
-        lengths = (*(shape[axis] for shape in tree.sample_shapes), tree.approximation_shape[axis])
-        lines[axis] = LineTransform(wavelet, mode, spec.lifted, lengths)
-    return lines
-
-
-@dataclass(frozen=True)
-class _AxisBlock:
-    """A block along one axis: its samples, and the window that it is computed from."""
-
-    samples: Interval
-    window: LineWindow
-
-    def coefficients(self, line: LineTransform | None, level: int, letter: str) -> Interval:
-        """Return the coefficients of a band that belong to the block."""
-        return self.samples if line is None else line.results(level, letter == "d", *self.samples)
-
-    def result(self, line: LineTransform | None, level: int, letter: str) -> slice:
-        """Return where these coefficients are in the window."""
-        start, stop = self.coefficients(line, level, letter)
-        place = 0 if line is None else self.window.place(level, start)
-        return slice(place, place + stop - start)
-
-
-def axis_windows(line: LineTransform | None, places: Sequence[int]) -> list[LineWindow]:
-    """Return the windows of blocks along an axis, forward."""
-    return [block.window for block in _axis_blocks(line, places, False)]
-
-
-def _axis_blocks(line: LineTransform | None, places: Sequence[int], back: bool) -> list[_AxisBlock]:
-    blocks = []
-    for start, stop in pairwise(places):
-        if line is None:
-            window = LineWindow(stop - start, ((start, stop),))
-        else:
-            window = line.inverse_window(start, stop) if back else line.window(start, stop)
-        blocks.append(_AxisBlock((start, stop), window))
-    return blocks
+    def add_rims(self, reader: ChunkReader) -> set[str]:
+        """Add the tasks that cut out rims, and return the layers that blocks depend on."""
+        self.add(reader.rims_name, reader.rim_tasks, {reader.array.name})
+        return {reader.array.name, reader.rims_name} & {reader.array.name, *self.layers}
 
 
 def _flat_keys(spec: TransformSpec, levels: int) -> list[tuple[int, str]]:
@@ -130,7 +91,7 @@ def forward_stage(
     """
     spec, levels, ndim = tree.spec, tree.levels, len(source.boundaries)
     lines = line_transforms(tree)
-    along = [_axis_blocks(line, places, False) for line, places in zip(lines, boundaries, strict=True)]
+    along = [axis_blocks(line, places, False) for line, places in zip(lines, boundaries, strict=True)]
     flat = _flat_keys(spec, levels)
     letters = [_letters(spec, key, ndim) for _, key in flat]
     reader, blocks = ChunkReader(source, name, boundaries), {}
@@ -147,9 +108,7 @@ def forward_stage(
         )
         task = ForwardBlock(spec, levels, backend, integers, extent, window, results)
         blocks[(name, *numbers)] = (task, list(keys))
-    rims = reader.rim_tasks
-    tasks.add(reader.rims_name, rims, {source.name})
-    tasks.add(name, blocks, {source.name, *([reader.rims_name] if rims else [])})
+    tasks.add(name, blocks, tasks.add_rims(reader))
     bands = []
     for item, ((level, _), of_band) in enumerate(zip(flat, letters, strict=True)):
         places = tuple(
@@ -183,7 +142,7 @@ def inverse_stage(
     """
     spec, levels = tree.spec, tree.levels
     lines = line_transforms(tree)
-    along = [_axis_blocks(line, places, True) for line, places in zip(lines, boundaries, strict=True)]
+    along = [axis_blocks(line, places, True) for line, places in zip(lines, boundaries, strict=True)]
     flat = _flat_keys(spec, levels)
     readers = [
         None if source is None else ChunkReader(source, f"{name}-{number}")
@@ -215,11 +174,5 @@ def inverse_stage(
         doubled = several and prod(shape[last + 1 :]) == 1
         task = InverseBlock(spec, levels, backend, dtype, shape, tuple(bands), tuple(result), doubled)
         blocks[(name, *numbers)] = (task, list(keys))
-    used = {reader.array.name for reader in readers if reader is not None}
-    for reader in readers:
-        if reader is not None:
-            rims = reader.rim_tasks
-            tasks.add(reader.rims_name, rims, {reader.array.name})
-            used |= {reader.rims_name} if rims else set()
-    tasks.add(name, blocks, used)
+    tasks.add(name, blocks, set[str]().union(*(tasks.add_rims(reader) for reader in readers if reader)))
     return ChunkedArray(name, tuple(map(tuple, boundaries)), dtype)

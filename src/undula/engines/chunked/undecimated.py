@@ -271,9 +271,7 @@ def undecimated_tasks(
             keys: dict[Key, int] = {}
             window = reader.window(_segments(block), keys)
             blocks[(level, *numbers)] = (_block_task(spec, backend, dtype, block, [window]), list(keys))
-        rims = reader.rim_tasks
-        tasks.add(reader.rims_name, rims, {low.name})
-        tasks.add(level, blocks, {low.name, *([reader.rims_name] if rims else [])})
+        tasks.add(level, blocks, tasks.add_rims(reader))
         bands = [ChunkedArray(level, of_level.boundaries, dtype, k) for k in range(len(spec.keys))]
         low, details = select_item(tasks, named(level, "low"), bands[0]), [*bands[1:], *details]
     return [low, *details], tasks
@@ -307,13 +305,7 @@ def undecimated_tasks_back(
                 None if reader is None else reader.window(_segments(block), keys) for reader in readers
             ]
             blocks[(level, *numbers)] = (_block_task(spec, backend, dtype, block, windows), list(keys))
-        used = {source.name for source in given}
-        for reader in readers:
-            if reader is not None:
-                rims = reader.rim_tasks
-                tasks.add(reader.rims_name, rims, {reader.array.name})
-                used |= {reader.rims_name} if rims else set()
-        tasks.add(level, blocks, used)
+        tasks.add(level, blocks, set[str]().union(*(tasks.add_rims(reader) for reader in readers if reader)))
         low = ChunkedArray(level, tuple(map(tuple, boundaries)), dtype)
     assert low is not None
     return low, tasks
