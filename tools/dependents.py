@@ -160,15 +160,15 @@ def repository(dependent: Dependent, folder: Path) -> Path:
     return target
 
 
-def distribution(name: str, version: str, folder: Path) -> Path:
-    """Return the folder with the source distribution of a release."""
+def distribution(name: str, version: str, folder: Path, timeout: float = 60) -> Path:
+    """Return the folder with the source distribution of a release, unpacked from PyPI."""
     index = f"https://pypi.org/pypi/{name}/json"
-    with urllib.request.urlopen(index, timeout=60) as reply:
+    with urllib.request.urlopen(index, timeout=timeout) as reply:
         files = json.load(reply)["releases"][version]
     archive = next(file for file in files if file["packagetype"] == "sdist")
     path = folder / archive["filename"]
     with (
-        urllib.request.urlopen(urljoin(index, archive["url"]), timeout=300) as reply,
+        urllib.request.urlopen(urljoin(index, archive["url"]), timeout=timeout) as reply,
         path.open("wb") as file,
     ):
         shutil.copyfileobj(reply, file)
