@@ -1,64 +1,34 @@
 """PyWavelets' own tests, unmodified from its wheel, run with Undula in its place.
 
-The plugin ``drop_in`` makes ``pywt`` Undula. A test is left out only if it is named here.
+The plugin ``undula.pywt.testing`` makes ``pywt`` Undula. A test is left out only if it is named there.
 """
 
-import importlib.util
-import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import undula
 import undula.pywt
 from cases import THOROUGH
+from undula.pywt.testing import EXCEPTIONS, folder, run
 
-_spec = importlib.util.find_spec("pywt")
-assert _spec is not None
-assert _spec.origin is not None
-FOLDER = Path(_spec.origin).parent / "tests"
+FOLDER = folder() / "tests"
 FILES = sorted(path.name for path in FOLDER.glob("test_*.py"))
-
-# Tests that cannot pass, and why.
-EXCEPTIONS = {
-    "test__pywt.py::test_wavelet_repr": "evaluates a representation that names a private module",
-    "test__pywt.py::test_ContinuousWavelet_repr": "likewise",
-    "test_swt.py::test_swtn_axes": "ends with calls of a private function of an extension module",
-    "test_wavelet.py::test_custom_wavelet": "expects that nothing is known about a user's filters",
-}
 # Tests that take a minute, since they transform tens of thousands of lines of different lengths.
 SLOW = ["test_perfect_reconstruction.py::test_perfect_reconstruction"]
 
 
 def run_file(name: str, *options: str) -> subprocess.CompletedProcess[str]:
     """Run a file of PyWavelets' tests with Undula as ``pywt``."""
-    source, plugins = Path(undula.__file__).parents[1], Path(__file__).parent
-    paths = os.pathsep.join([str(source), str(plugins), os.environ.get("PYTHONPATH", "")])
-    # Neither the settings of this project nor the conftest of PyWavelets, which imports PyWavelets, apply.
-    command = [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", str(FOLDER), "-p", "drop_in"]
-    command += ["--confcutdir", str(FOLDER), "-p", "no:cacheprovider", "-q", "--tb=short", "--no-header"]
-    return subprocess.run(
-        [*command, *options, str(FOLDER / name)],
-        cwd=FOLDER,
-        env={
-            **os.environ,
-            "PYTHONPATH": paths,
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        },  # starts in half the time
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run(["--tb=short", "--no-header", *options], [name], capture_output=True)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", [name for name in FILES if name != "test_doc.py"])
+@pytest.mark.parametrize("name", [name for name in FILES if name not in EXCEPTIONS])
 def test_tests_of_pywavelets_pass(name: str) -> None:
-    left_out = [*EXCEPTIONS, *([] if THOROUGH else SLOW)]
-    done = run_file(name, *(f"--deselect={test}" for test in left_out if test.startswith(f"{name}::")))
+    done = run_file(name, *(f"--deselect={test}" for test in (*EXCEPTIONS, *([] if THOROUGH else SLOW))))
     passed = re.search(r"(\d+) passed", done.stdout)
     if done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED:
         pytest.skip("its only test is slow")
@@ -73,9 +43,17 @@ def test_the_exceptions_are_few_and_needed() -> None:
         for name in FILES
         for test in re.findall(r"^def (test_\w+)", (FOLDER / name).read_text(encoding="utf-8"), re.M)
     }
-    assert {*EXCEPTIONS, *SLOW} <= tests
+    assert {*EXCEPTIONS, *SLOW} <= tests | {*FILES}
     done = run_file("test__pywt.py", "-k", "test_wavelet_repr")
     assert "1 failed" in done.stdout
+
+
+def test_the_tests_can_be_run_by_name(capfd: pytest.CaptureFixture[str]) -> None:
+    assert undula.pywt.test(tests=["test_deprecations.py"], extra_argv=["-k", "intwave"])
+    assert not undula.pywt.test(tests=["test_deprecations.py"], extra_argv=["-k", "no such test"])
+    assert "1 passed" in capfd.readouterr().out
+    with pytest.raises(undula.ArgumentError, match="leave them False"):
+        undula.pywt.test(doctests=True)
 
 
 def test_names_are_those_of_pywavelets() -> None:

@@ -1,8 +1,8 @@
 """Run the tests of packages that use PyWavelets, with PyWavelets and with Undula in its place.
 
-Each package is installed into a virtual environment of its own, in its newest release on PyPI; the tests are
-taken from its source distribution. In the second run, a folder with a module ``pywt`` that is ``undula.pywt``
-stands first in the path.
+Each package is installed into a virtual environment of its own, in its newest release on PyPI. The tests are
+taken from the source distribution of that release or, where it has none, from the repository of the package.
+In the second run, a folder with a module ``pywt`` that is ``undula.pywt`` stands first in the path.
 
     python tools/dependents.py
     python tools/dependents.py pylops imagehash --folder environments
@@ -38,90 +38,137 @@ class Dependent:
     name : str
         Name on PyPI.
     tests : tuple of str
-        Files in the source distribution.
+        Files and folders among the sources.
     options : tuple of str, optional
         Further options of pytest.
     needs : tuple of str, optional
         Further packages that the tests import.
+    overrides : tuple of str, optional
+        Versions that are installed whatever the package says.
+    repository : str, optional
+        Owner and name on GitHub, if the source distribution has no tests.
+    build : bool, optional
+        Whether to install the package from that repository as well.
+    data : tuple of str, optional
+        Files and folders among the sources that the tests read.
     program : str, optional
-        A test in place of those that a source distribution does not have.
+        A test in place of those that cannot run.
     """
 
     name: str
-    tests: tuple[str, ...]
+    tests: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
+    repository: str = ""
+    build: bool = False
+    data: tuple[str, ...] = ()
     program: str = ""
 
 
-HASHES = """
-import imagehash, numpy as np
-from PIL import Image
+# The tests of pyradiomics download volumes. An undecimated transform by orthonormal filters, with gain √2
+# along each axis, multiplies the energy of a volume by 2³.
+RADIOMICS = """
+import numpy as np, pytest, SimpleITK as sitk
+from radiomics import featureextractor, imageoperations
 
-x, y = np.mgrid[:128, :128]
-image = Image.fromarray((127 + 120 * np.sin(x / 17) * np.cos(y / 11)).astype("u1"))
-
-def test_hashes():
-    assert str(imagehash.whash(image)) == "9898986767676798"
-    assert str(imagehash.whash(image, mode="db4")) == "fc47f11fc47f11fc43f31fce7f3100000c603180c6fcc7f39"
-"""
-LINEAR_OPERATORS = """
-import numpy as np, pytest, sigpy
-
-@pytest.mark.parametrize("wavelet", ["haar", "db4", "sym8"])
-@pytest.mark.parametrize("shape", [(16,), (11, 14), (6, 7, 9)])
-@pytest.mark.parametrize("axes", [None, (-1,)])
-def test_wavelets(shape, wavelet, axes):
+@pytest.mark.parametrize("wavelet", ["haar", "db4", "coif1", "sym5"])
+@pytest.mark.parametrize("shape", [(16, 18, 20), (9, 12, 15)])
+def test_wavelet_images(wavelet, shape):
     x = np.random.default_rng(0).normal(size=shape)
-    operator = sigpy.linop.Wavelet(shape, wave_name=wavelet, axes=axes)
-    np.testing.assert_allclose(operator.H(operator(x)), x, atol=1e-10)
-"""
-OPERATORS = """
-import numpy as np, pytest
-from modopt.opt.linear.wavelet import CPUWaveletTransform
+    image, mask = sitk.GetImageFromArray(x), sitk.GetImageFromArray(np.ones(shape, "u1"))
+    found = {name: each for each, name, _ in imageoperations.getWaveletImage(image, mask, wavelet=wavelet)}
+    assert len(found) == 8
+    bands = [sitk.GetArrayFromImage(each) for each in found.values()]
+    assert {band.shape for band in bands} == {shape}
+    if not any(n % 2 for n in shape):
+        np.testing.assert_allclose(sum((band**2).sum() for band in bands), 8 * (x**2).sum())
 
-@pytest.mark.parametrize("mode", ["periodization", "symmetric", "zero"])
-def test_wavelets(mode):
-    x = np.random.default_rng(0).normal(size=(64, 64))
-    operator = CPUWaveletTransform("db4", (64, 64), level=2, mode=mode)
-    np.testing.assert_allclose(operator.adj_op(operator.op(x)), x, atol=1e-10)
-"""
-DECOMPOSITIONS = """
-import numpy as np
-from algotom.util import utility
-
-def test_wavelets():
-    x = np.random.default_rng(0).normal(size=(64, 50))
-    coeffs = utility.apply_wavelet_decomposition(x, "db9", level=2)
-    np.testing.assert_allclose(utility.apply_wavelet_reconstruction(coeffs, "db9"), x, atol=1e-10)
+def test_wavelet_features():
+    x = np.random.default_rng(0).normal(size=(16, 16, 16))
+    extractor = featureextractor.RadiomicsFeatureExtractor()
+    extractor.disableAllImageTypes()
+    extractor.enableImageTypeByName("Wavelet")
+    features = extractor.execute(sitk.GetImageFromArray(x), sitk.GetImageFromArray(np.ones(x.shape, "u1")))
+    energy = sum(float(features[name]) for name in features if name.endswith("firstorder_Energy"))
+    np.testing.assert_allclose(energy, 8 * (x**2).sum())
 """
 DEPENDENTS = (
     Dependent(
-        "scikit-image", ("tests/skimage/restoration/test_denoise.py",), ("-k", "wavelet or sigma or cycle")
+        "scikit-image",
+        ("tests/skimage/restoration/test_denoise.py",),
+        ("-k", "wavelet or sigma or cycle"),
     ),
-    Dependent("ImageHash", (), program=HASHES),
+    Dependent(
+        "ImageHash",
+        ("tests/test_whash.py",),
+        needs=("six",),
+        data=("tests",),
+        repository="JohannesBuchner/imagehash",
+    ),
     Dependent("pylops", ("pytests/test_dwts.py",)),
-    Dependent("sigpy", (), program=LINEAR_OPERATORS),
-    Dependent("odl", ("src/odl/test/trafos/wavelet_test.py",), (), ("pytest<8", "scipy", "setuptools<80")),
-    Dependent("modopt", (), needs=("joblib",), program=OPERATORS),
-    Dependent("algotom", (), program=DECOMPOSITIONS),
+    Dependent(
+        "sigpy",
+        ("tests/test_wavelet.py", "tests/test_linop.py", "tests/mri/test_app.py"),
+        ("-k", "avelet"),
+        repository="mikgroup/sigpy",
+    ),
+    # A plugin of pytest that ODL installs needs an older release of pytest than ODL itself asks for.
+    Dependent(
+        "odl",
+        ("src/odl/test/trafos/wavelet_test.py", "src/odl/test/trafos/backends/pywt_bindings_test.py"),
+        overrides=("pytest<9",),
+    ),
+    Dependent(
+        "modopt",
+        ("tests/test_opt.py", "tests/test_signal.py"),
+        ("-k", "wavelet or linear"),
+        ("joblib", "pytest-cases"),
+        ("pytest<9",),  # which pytest-cases needs
+        data=("tests/test_helpers",),
+        repository="CEA-COSMIC/ModOpt",
+    ),
+    Dependent(
+        "algotom",
+        (
+            "tests/test_util/test_utility.py",
+            "tests/test_prep/test_removal.py",
+            "tests/test_post/test_postprocessing.py",
+        ),
+        ("-k", "wavelet"),
+        repository="algotom/algotom",
+    ),
     Dependent("mne-features", ("mne_features/tests",), ("-k", "wavelet or teager"), ("pandas",)),
-    Dependent("pyradiomics", ("tests",), ("-k", "wavelet or imageoperations")),
+    Dependent("pyradiomics", repository="AIM-Harvard/pyradiomics", build=True, program=RADIOMICS),
     Dependent(
         "tsfresh", ("tests/units/feature_extraction/test_feature_calculations.py",), ("-k", "cwt or wavelet")
     ),
 )
 
 
-def sources(name: str, folder: Path) -> Path:
-    """Return the folder with the newest source distribution of a package."""
+def repository(dependent: Dependent, folder: Path) -> Path:
+    """Return the folder with the tests, or with all sources, of the repository of a package."""
+    target = folder / "repository"
+    address = f"https://github.com/{dependent.repository}"
+    options = ["--quiet", "--depth", "1", "--filter=blob:none", "--no-checkout"]
+    paths = [".", ":!data"] if dependent.build else [*dependent.tests, *dependent.data]
+    for command in (
+        ["git", "clone", *options, address, str(target)],
+        ["git", "-C", str(target), "checkout", "--quiet", "HEAD", "--", *paths],
+    ):
+        subprocess.run(command, check=True, timeout=TIMEOUT_S, capture_output=True, text=True)
+    return target
+
+
+def distribution(name: str, version: str, folder: Path, timeout: float = 60) -> Path:
+    """Return the folder with the source distribution of a release, unpacked from PyPI."""
     index = f"https://pypi.org/pypi/{name}/json"
-    with urllib.request.urlopen(index, timeout=60) as reply:
-        files = json.load(reply)["urls"]
+    with urllib.request.urlopen(index, timeout=timeout) as reply:
+        files = json.load(reply)["releases"][version]
     archive = next(file for file in files if file["packagetype"] == "sdist")
     path = folder / archive["filename"]
     with (
-        urllib.request.urlopen(urljoin(index, archive["url"]), timeout=300) as reply,
+        urllib.request.urlopen(urljoin(index, archive["url"]), timeout=timeout) as reply,
         path.open("wb") as file,
     ):
         shutil.copyfileobj(reply, file)
@@ -130,40 +177,47 @@ def sources(name: str, folder: Path) -> Path:
     return next((folder / "source").iterdir())
 
 
-def install(dependent: Dependent, folder: Path) -> Path:
+def install(dependent: Dependent, package: str, folder: Path) -> Path:
     """Return the Python of a new environment with a package, PyWavelets and Undula."""
     uv = shutil.which(
         "uv", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     )
     if uv is None:
         sys.exit("uv is needed; make setup installs it")
-    environment = folder / "environment"
+    environment, overrides = folder / "environment", folder / "overrides.txt"
+    overrides.write_text("\n".join(dependent.overrides), encoding="utf-8")
     subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, str(environment)], check=True)
     python = environment / "bin" / "python"
-    packages = [dependent.name, "pytest", "PyWavelets", *dependent.needs]
-    command = [uv, "pip", "install", "--quiet", "--python", str(python), *packages, str(ROOT)]
+    command = [uv, "pip", "install", "--quiet", "--python", str(python), "--override", str(overrides)]
+    command += [package, "pytest", "PyWavelets", *dependent.needs, str(ROOT)]
     subprocess.run(command, check=True, timeout=TIMEOUT_S, capture_output=True, text=True)
     return python
 
 
-def run(python: Path, dependent: Dependent, source: Path, folder: Path, shim: Path | None) -> str:
-    """Run the tests, and return how many passed and failed."""
+def prepare(dependent: Dependent, folder: Path) -> tuple[Path, str]:
+    """Install a package and copy its tests; return the Python of its environment and the release."""
+    source = repository(dependent, folder) if dependent.repository else None
+    python = install(dependent, str(source) if dependent.build else dependent.name, folder)
+    program = f"from importlib.metadata import version; print(version({dependent.name!r}), end='')"
+    version = subprocess.run([str(python), "-c", program], check=True, capture_output=True, text=True).stdout
+    if source is None:
+        source = distribution(dependent.name, version, folder)
     # Only the tests are copied, so that the package comes from its wheel, where its extension modules are.
-    tests = []
-    if dependent.program:
-        tests.append(str(folder / "tests" / "test_program.py"))
-        (folder / "tests").mkdir(exist_ok=True)
-        Path(tests[0]).write_text(dependent.program, encoding="utf-8")
-    for test in dependent.tests:
-        target = folder / "tests" / test
-        if not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if (source / test).is_dir():
-                shutil.copytree(source / test, target)
-                (target / "__init__.py").touch()  # for relative imports
-            else:
-                shutil.copy(source / test, target)
-        tests.append(str(target))
+    (folder / "tests").mkdir()
+    (folder / "tests" / "test_program.py").write_text(dependent.program, encoding="utf-8")
+    for path in (*dependent.data, *dependent.tests):
+        target = folder / "tests" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (source / path).is_dir():
+            shutil.copytree(source / path, target)
+            (target / "__init__.py").touch()  # for relative imports
+        else:
+            shutil.copy(source / path, target)
+    return python, version
+
+
+def run(python: Path, dependent: Dependent, folder: Path, shim: Path | None) -> str:
+    """Run the tests, and return how many passed and failed."""
     environment = {**os.environ, "PYTHONPATH": str(shim) if shim else "", "MPLBACKEND": "agg"}
     which = [str(python), "-c", "import pywt; print(pywt.dwt.__module__)"]
     module = subprocess.run(
@@ -172,7 +226,8 @@ def run(python: Path, dependent: Dependent, source: Path, folder: Path, shim: Pa
     if not module.startswith("undula." if shim else "pywt."):
         raise OSError(f"the wrong library would be tested: {module.strip()}")
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=line", "-c", os.devnull]
-    command += ["--rootdir", str(folder / "tests"), *dependent.options, *tests]
+    command += ["--rootdir", str(folder / "tests"), *dependent.options]
+    command += [str(folder / "tests" / path) for path in dependent.tests or ("test_program.py",)]
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )
@@ -196,7 +251,7 @@ def main() -> None:
     chosen = [
         d for d in DEPENDENTS if not arguments.names or d.name.lower() in map(str.lower, arguments.names)
     ]
-    print("| package | with PyWavelets | with Undula |\n|---|---|---|", flush=True)
+    print("| package | release | with PyWavelets | with Undula |\n|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as temporary:
         base = (arguments.folder or Path(temporary)).resolve()
         shim = base / "shim"
@@ -207,12 +262,13 @@ def main() -> None:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             try:
-                source, python = sources(dependent.name, folder), install(dependent, folder)
-                results = [run(python, dependent, source, folder, each) for each in (None, shim)]
+                python, version = prepare(dependent, folder)
+                results = [version, *(run(python, dependent, folder, each) for each in (None, shim))]
             except (OSError, subprocess.SubprocessError, StopIteration) as error:
                 text = getattr(error, "stderr", None) or str(error)
                 results = [
                     f"not installed: {text.strip().splitlines()[-1] if text.strip() else error!r:.100}",
+                    "",
                     "",
                 ]
             print(f"| {dependent.name} | {' | '.join(results)} |", flush=True)

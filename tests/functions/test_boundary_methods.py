@@ -71,6 +71,11 @@ def test_round_trips(method: undula.BoundaryMethod, backend: str) -> None:
         coeffs = undula.wavedecn(x, "db3", method, 2, axes, backend=backend)
         again = undula.waverecn(coeffs, "db3", method, axes, shape=shape, backend=backend)
         assert_same(again, x, 1e5)
+        other = noise(*shape)[::-1]
+        folded = undula.adjoint("wavedecn", coeffs, "db3", method, axes=axes, shape=shape, backend=backend)
+        spread = undula.wavedecn(other, "db3", method, 2, axes, backend=backend)
+        product = sum(np.vdot(u, v) for u, v in zip(flat(coeffs), flat(spread), strict=True))
+        np.testing.assert_allclose(np.vdot(folded, other), product, rtol=1e-9)
         if isinstance(method, undula.BoundaryFilters):
             assert sum(band.size for band in flat(coeffs)) == x.size
             energy = sum(float(np.sum(np.abs(band) ** 2)) for band in flat(coeffs))
@@ -190,3 +195,41 @@ def test_bad_input(name: str) -> None:
     with pytest.raises(error, match=message) as caught:
         call()
     assert isinstance(caught.value, undula.UndulaError)
+
+
+ADJOINTS = [
+    ((1,), (0,), "db2", 1),
+    ((2,), (0,), "sym4", 1),
+    ((7,), (0,), "db3", 2),
+    ((21,), (0,), "sym2", 2),
+    ((5, 6), (0, 1), "haar", 1),
+    ((2, 12), (1,), "db2", 2),
+]
+
+
+@pytest.mark.parametrize("method", [*METHODS, undula.Decay(1), undula.Polynomial(4)], ids=str)
+def test_adjoints_are_transposes(method: Any) -> None:
+    """Dense matrices of small transforms, and those of their inverses, are compared with their adjoints."""
+    for shape, axes, wavelet, level in ADJOINTS:
+        modes = [method, "symmetric"][: len(axes)]
+        size = int(np.prod(shape))
+        example = undula.wavedecn(np.zeros(shape), wavelet, modes, level, axes)
+        bands = flat(example)
+
+        def nested(values: Any, bands: Any = bands, example: Any = example) -> Any:
+            pieces = np.split(values, np.cumsum([band.size for band in bands])[:-1])
+            arrays = iter([piece.reshape(band.shape) for piece, band in zip(pieces, bands, strict=True)])
+            return [next(arrays), *({key: next(arrays) for key in part} for part in example[1:])]
+
+        def joined(coeffs: Any) -> Any:
+            return np.concatenate([np.ravel(band) for band in flat(coeffs)])
+
+        samples = np.eye(size).reshape(size, *shape)
+        rows = np.eye(sum(band.size for band in bands))
+        forward = np.stack([joined(undula.wavedecn(x, wavelet, modes, level, axes)) for x in samples], 1)
+        options: dict[str, Any] = {"axes": axes, "shape": shape}
+        transpose = [undula.adjoint("wavedecn", nested(y), wavelet, modes, **options).ravel() for y in rows]
+        np.testing.assert_allclose(np.stack(transpose, 1), forward.T, atol=1e-10)
+        back = [undula.waverecn(nested(y), wavelet, modes, **options).ravel() for y in rows]
+        spread = [joined(undula.adjoint("waverecn", x, wavelet, modes, level, axes)) for x in samples]
+        np.testing.assert_allclose(np.stack(spread, 0), np.stack(back, 1), atol=1e-10)

@@ -254,3 +254,23 @@ def test_other_engines(backend: str) -> None:
     (gradient,) = torch.autograd.grad((low**2).sum(), x)
     (expected,) = torch.autograd.grad((undula.wavedec2(x, "db2", level=1)[0] ** 2).sum(), x)
     torch.testing.assert_close(gradient, expected)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [undula.Decay(0.7), undula.Polynomial(2), undula.Taper(4, 0.2), undula.BoundaryFilters()],
+    ids=str,
+)
+def test_boundary_methods_have_gradients(method: Any) -> None:
+    x = torch.arange(17, dtype=torch.float64).sin().requires_grad_()
+    coeffs = undula.wavedec(x, "db2", method, 2)
+    assert torch.autograd.gradcheck(lambda x: tuple(undula.wavedec(x, "db2", method, 2)), x)
+    (gradient,) = torch.autograd.grad(coeffs, x, coeffs)
+    adjoint = undula.adjoint("wavedec", [band.detach() for band in coeffs], "db2", method, shape=(17,))
+    assert isinstance(adjoint, torch.Tensor)
+    torch.testing.assert_close(adjoint, gradient)
+    low, *details = (band.detach().requires_grad_() for band in coeffs)
+    # The gradient of one band alone: the others are plain tensors.
+    samples = undula.waverec([low, *(band.detach() for band in details)], "db2", method, shape=17)
+    (gradient,) = torch.autograd.grad(samples, low, samples)
+    torch.testing.assert_close(gradient, undula.adjoint("waverec", samples, "db2", method, 2)[0])

@@ -3,17 +3,21 @@
 Axes are transformed one after the other. An axis with an extrapolation is extended by as many samples as the
 filters read, transformed in mode ``zero``, and cut. With boundary filters, the coefficients inside are those
 of mode ``zero``, and those at the ends are products with small matrices.
+
+Adjoints have the same loops over levels and axes: the adjoint of the transform goes the way of the inverse,
+and that of the inverse the way of the transform, each with the transpose of a step along one axis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from ..arrays import DASK, as_shape, given_array, library_of, result_dtype
+from ..arrays import DASK, as_shape, library_of, result_dtype, traceable_array
+from ..engines.dispatch import decompose, engine_for, recompose
 from ..errors import ArgumentError
 from ..lowering.axis_arguments import checked_axes, per_axis
 from ..lowering.borders import band_length, check_mode, signal_length
@@ -26,7 +30,7 @@ from ..lowering.boundary_methods import (
     orthogonal_matrix,
 )
 from ..lowering.nesting import Form, arrays_of, band_keys
-from ..lowering.spec import NO_COEFFICIENTS, checked_level
+from ..lowering.spec import NO_COEFFICIENTS, checked_level, transform_spec
 from ..wavelets import Wavelet, as_wavelet
 from .discrete import dwt, idwt
 
@@ -55,13 +59,26 @@ def _zeros(x: Any, axis: int, count: int) -> Any:
     """Return zeros like an array, so many along an axis."""
     xp = library_of(x).namespace(x)
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
-    return xp.zeros(shape, dtype=x.dtype, **({} if xp is np else {"device": x.device}))
+    return np.zeros(shape, x.dtype) if xp is np else xp.zeros(shape, dtype=x.dtype, device=_device(x))
+
+
+def _like(values: Any, x: Any) -> Any:
+    """Return numbers as an array of the library, dtype and device of another one."""
+    xp = library_of(x).namespace(x)
+    if xp is np:
+        return np.asarray(values, dtype=x.dtype)
+    # PyTorch does not read arrays with negative strides.
+    return xp.asarray(np.ascontiguousarray(values), dtype=x.dtype, device=_device(x))
+
+
+def _device(x: Any) -> Any:
+    """Return the device of an array of the array API; None for a value that JAX traces, which has none."""
+    return getattr(x, "device", None)
 
 
 def _product(matrix: np.ndarray[Any, Any], x: Any, axis: int) -> Any:
     """Return the product of a matrix and the lines along an axis."""
-    xp = library_of(x).namespace(x)
-    factor = xp.asarray(matrix, dtype=x.dtype, **({} if xp is np else {"device": x.device}))
+    xp, factor = library_of(x).namespace(x), _like(matrix, x)
     order = [*(k for k in range(x.ndim) if k != axis), axis]
     lines = xp.permute_dims(x, tuple(order)) @ factor.T
     return xp.permute_dims(lines, tuple(order.index(k) for k in range(x.ndim)))
@@ -138,14 +155,68 @@ def _synthesised(
     x = idwt(padded[0], padded[1], wavelet, "zero", axis, backend=backend)
     x = _part(x, axis, 0, length)
     for start, values in additions:
-        stop = start + values.shape[axis]
-        pieces = [
-            _part(x, axis, 0, start),
-            _part(x, axis, start, stop) + values,
-            _part(x, axis, stop, length),
-        ]
-        x = xp.concat([piece for piece in pieces if piece.shape[axis]], axis=axis)
+        x = _increased(x, axis, start, values)
     return x
+
+
+def _transposed_analysis(
+    low: Any, high: Any, axis: int, wavelet: Wavelet, mode: BoundaryMethod | str, length: int, backend: str
+) -> Any:
+    """Return the transpose of :func:`_analysed`: samples from the bands of one level along one axis."""
+    if isinstance(mode, BoundaryFilters):
+        return _synthesised(low, high, axis, wavelet, mode, length, backend)
+    taps, shape = wavelet.dec_len, list(low.shape)
+    before = after = 0
+    if isinstance(mode, Extrapolation):
+        before, after = taps - 2 + taps % 2, taps - 1
+        xp, count = library_of(low).namespace(low), band_length(length + before + after, taps, "zero")
+        begin = _zeros(low, axis, before // 2)
+        end = _zeros(low, axis, count - before // 2 - low.shape[axis])
+        low, high = (xp.concat([begin, band, end], axis=axis) for band in (low, high))
+    shape[axis] = before + length + after
+    spec = transform_spec(low.ndim, wavelet, mode if isinstance(mode, str) else "zero", axis).adjoint()
+    x = recompose(engine_for([low, high], backend), spec, [low, {"d": high}], tuple(shape))
+    return _folded(x, axis, mode, before, after) if isinstance(mode, Extrapolation) else x
+
+
+def _transposed_synthesis(
+    x: Any, axis: int, wavelet: Wavelet, mode: BoundaryMethod | str, backend: str
+) -> tuple[Any, Any]:
+    """Return the transpose of :func:`_synthesised`: the bands of one level along one axis."""
+    if isinstance(mode, BoundaryFilters):
+        return _analysed(x, axis, wavelet, mode, backend)
+    spec = transform_spec(x.ndim, wavelet, mode if isinstance(mode, str) else "zero", axis).adjoint()
+    low, details = decompose(engine_for([x], backend), spec, x, 1)
+    return low, details["d"]
+
+
+def _folded(x: Any, axis: int, method: Extrapolation, before: int, after: int) -> Any:
+    """Return the transpose of :func:`extended`: what is beyond the ends is added to the samples inside."""
+    length = x.shape[axis] - before - after
+    inner = _part(x, axis, before, before + length)
+    for count, left in ((before, True), (after, False)):
+        if count:
+            weights = method.weights(count, length)
+            used = weights.shape[1]
+            if left:
+                addition = _product(weights[::-1].T, _part(x, axis, 0, before), axis)
+                inner = _increased(inner, axis, 0, addition)
+            else:
+                beyond = _part(x, axis, before + length, before + length + after)
+                addition = _product(weights[:, ::-1].T, beyond, axis)
+                inner = _increased(inner, axis, length - used, addition)
+    return inner
+
+
+def _increased(x: Any, axis: int, start: int, values: Any) -> Any:
+    """Return an array with values added from a place on."""
+    stop = start + values.shape[axis]
+    pieces = [
+        _part(x, axis, 0, start),
+        _part(x, axis, start, stop) + values,
+        _part(x, axis, stop, x.shape[axis]),
+    ]
+    return library_of(x).namespace(x).concat([piece for piece in pieces if piece.shape[axis]], axis=axis)
 
 
 def _faded(x: Any, axes: Sequence[int], modes: Sequence[Any], back: bool) -> Any:
@@ -162,8 +233,7 @@ def _faded(x: Any, axes: Sequence[int], modes: Sequence[Any], back: bool) -> Any
         xp = library_of(x).namespace(x)
         shape = [1] * x.ndim
         shape[axis] = -1
-        typed = xp.asarray(1 / factors if back else factors, dtype=x.dtype)
-        x = x * xp.reshape(typed, tuple(shape))
+        x = x * xp.reshape(_like(1 / factors if back else factors, x), tuple(shape))
     return x
 
 
@@ -175,17 +245,30 @@ def _floats(x: Any) -> Any:
 
 
 def forward(
-    form: Form, data: Any, wavelet: Any, mode: Any, level: int | None, axes: Any, out: Any, backend: str
+    form: Form,
+    data: Any,
+    wavelet: Any,
+    mode: Any,
+    level: int | None,
+    axes: Any,
+    out: Any,
+    backend: str,
+    *,
+    transposed: bool = False,
 ) -> Any:
-    """Return coefficients nested as a form does; the arguments are those of its function."""
+    """Return coefficients nested as a form does; the arguments are those of its function.
+
+    With ``transposed``, the result is that of the adjoint of the inverse transform.
+    """
+    step = _transposed_synthesis if transposed else _analysed
     if out is not None:
         raise ArgumentError("transforms with a boundary method return new arrays; omit out")
-    x = _floats(given_array(data))
+    x = _floats(traceable_array(data))
     numbers, wavelets, modes = _checked(x.ndim, wavelet, mode, form.axes(axes))
     if any(x.shape[axis] < 1 for axis in numbers):
         raise ArgumentError(f"Input data must have samples along the transformed axes, got shape {x.shape}")
     levels = 1 if form.single else checked_level(x.shape, wavelets, numbers, level, stacklevel=5)
-    low, details = _faded(x, numbers, modes, False), list[Any]()
+    low, details = _faded(x, numbers, modes, transposed), list[Any]()
     keys = band_keys(len(numbers))
     for _ in range(levels):
         bands = {"": low}
@@ -193,15 +276,23 @@ def forward(
             bands = {
                 key + letter: half
                 for key, band in bands.items()
-                for letter, half in zip("ad", _analysed(band, axis, name, how, backend), strict=True)
+                for letter, half in zip("ad", step(band, axis, name, how, backend), strict=True)
             }
         low = bands[keys[0]]
         details.append({key: bands[key] for key in keys[1:]})
-    return form.from_keyed([low, *details[::-1]])
+    return form.from_keyed(library_of(data).restore([low, *details[::-1]], data))
 
 
 def inverse(
-    keyed: Sequence[Any], wavelet: Any, mode: Any, axes: Any, shape: Any, out: Any, backend: str
+    keyed: Sequence[Any],
+    wavelet: Any,
+    mode: Any,
+    axes: Any,
+    shape: Any,
+    out: Any,
+    backend: str,
+    *,
+    transposed: bool = False,
 ) -> Any:
     """Return the samples of keyed coefficients.
 
@@ -211,15 +302,21 @@ def inverse(
         The approximation, and details by key, coarsest level first; None for zeros.
     wavelet, mode, axes, shape, out, backend
         As the functions of the DWT take them.
+    transposed : bool, default False
+        Whether to apply the adjoint of the transform instead.
     """
+    step = _transposed_analysis if transposed else _synthesised
     if out is not None:
         raise ArgumentError("transforms with a boundary method return new arrays; omit out")
-    arrays: list[Any] = [_band(keyed[0], "the approximation")]
-    for part in keyed[1:]:
-        arrays.append({key: _band(band, f"band {key!r}") for key, band in part.items()})
-    given = [band for band in arrays_of(arrays) if band is not None]
-    if not given:
+    example = next((band for band in arrays_of(keyed) if band is not None), None)
+    if example is None:
         raise ArgumentError(NO_COEFFICIENTS)
+    # If a gradient of one band is expected, all of them stay arrays of the library that computes it.
+    traced = next((band for band in arrays_of(keyed) if library_of(band).is_traced(band)), None)
+    arrays: list[Any] = [_band(keyed[0], "the approximation", traced)]
+    for part in keyed[1:]:
+        arrays.append({key: _band(band, f"band {key!r}", traced) for key, band in part.items()})
+    given = [band for band in arrays_of(arrays) if band is not None]
     numbers, wavelets, modes = _checked(given[0].ndim, wavelet, mode, axes)
     lengths = as_shape(shape, given[0].ndim)
     low = arrays[0]
@@ -230,14 +327,17 @@ def inverse(
             target = finer[0].shape if finer else None
         elif lengths is not None:
             target = lengths
-        low = _joined(low, details, numbers, wavelets, modes, target, backend, number)
+        low = _joined(low, details, numbers, wavelets, modes, target, step, backend, number)
     if lengths is not None and tuple(low.shape) != lengths:
         raise ArgumentError(f"shape {lengths} does not match these coefficients, which lead to {low.shape}")
-    return _faded(low, numbers, modes, True)
+    return library_of(example).restore(_faded(low, numbers, modes, not transposed), example)
 
 
-def _band(band: Any, what: str) -> Any:
-    return None if band is None else _floats(given_array(band, what))
+def _band(band: Any, what: str, traced: Any) -> Any:
+    if band is None:
+        return None
+    x = _floats(traceable_array(band, what))
+    return x if traced is None or library_of(x).is_traced(x) else _like(x, traced)
 
 
 def _joined(
@@ -247,6 +347,7 @@ def _joined(
     wavelets: Sequence[Wavelet],
     modes: Sequence[Any],
     target: Shape | None,
+    step: Callable[..., Any],
     backend: str,
     number: int,
 ) -> Any:
@@ -276,7 +377,7 @@ def _joined(
             # An odd length is known from the shape that the caller passes, or from finer coefficients.
             if target is not None and length - target[axis] == 1:
                 length -= 1
-        values = [_synthesised(a, d, axis, wavelet, mode, length, backend) for a, d in pairs]
+        values = [step(a, d, axis, wavelet, mode, length, backend) for a, d in pairs]
     return values[0]
 
 

@@ -24,7 +24,7 @@ Examples
 from importlib import import_module
 from typing import Any
 
-from . import data, version
+from . import data, testing, version
 from .deprecated import centrfrq, intwave, scal2frq
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
 ]  # fmt: skip
 
 __version__ = version.version
+test = testing.run_tests
 
 _undula = import_module(__name__.rpartition(".")[0])
 
