@@ -109,7 +109,8 @@ class _DeviceRun:
             self._scratch += -(-size // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
         self.shapes = [tree.sample_shapes[0]] if back else tree.flat_shapes
         self.dtype, self.device = x.dtype, x.device
-        self._stream = getattr(torch, "_C")._cuda_getCurrentRawStream  # noqa: B009 (there is no public one)
+        core: Any = getattr(torch, "_C")  # noqa: B009 (there is no public function)
+        self._stream = getattr(core, "_cuda_getCurrentRawStream")  # noqa: B009
 
     def __call__(self, arrays: list[Tensor | None]) -> None:
         """Run on the samples and all bands."""
