@@ -53,7 +53,7 @@ INNER_LAYERS = {
     "engines/gpu": (
         {"disk", "emit", "process"},
         {"launches", "memory", "parts"},
-        {"adjoints", "collaborative"},
+        {"adjoints", "batches", "collaborative"},
         {"strategies"},
         {"builder"},
         {"transform"},

@@ -109,7 +109,6 @@ class _DeviceRun:
             self._scratch += -(-size // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
         self.shapes = [tree.sample_shapes[0]] if back else tree.flat_shapes
         self.dtype, self.device = x.dtype, x.device
-        self._stream = getattr(torch, "_C")._cuda_getCurrentRawStream  # noqa: B009 (there is no public one)
 
     def __call__(self, arrays: list[Tensor | None]) -> None:
         """Run on the samples and all bands."""
@@ -118,7 +117,7 @@ class _DeviceRun:
             scratch = torch.empty(self._scratch, dtype=torch.uint8, device=self.device)
             first = scratch.data_ptr()
             buffers += [first + offset for offset in self._offsets]
-        self._prepared.run(buffers, self._stream(self.device.index))
+        self._prepared.run(buffers, torch.cuda.current_stream(self.device).cuda_stream)
 
     def results(self) -> list[Tensor]:
         """Allocate the results."""

@@ -26,6 +26,7 @@ from torch._C import _AutoDispatchBelowAutograd as below_autograd
 from torch._C import _get_tracing_state as tracing_state
 from torch._C import _len_torch_dispatch_stack as dispatch_modes
 from torch._functorch.utils import enable_single_level_autograd_function
+from torch.autograd import forward_ad
 
 from .encoding import decoded, encoded
 from .kernels import band_tree, decompose_tensor, recompose_tensors
@@ -51,7 +52,7 @@ _library.define(
 
 def forward_ad_level() -> int:
     """Return the level of forward mode, -1 outside of it."""
-    return int(torch.autograd.forward_ad._current_level)
+    return int(getattr(forward_ad, "_current_level"))  # noqa: B009 (there is no public function)
 
 
 decompose_operator = torch.ops.undula.decompose.default
