@@ -379,6 +379,7 @@ class _GraphLowering:
         self._pointwise_launches([part])
 
     def _collaborate(self, node: Collaborate) -> None:
+        """Append launches for the extremes of planes, and for their groups."""
         source, items = self.resolve(node.source), node.source.shape[0]
         load = Load(node.source)
         extremes = []
@@ -393,10 +394,19 @@ class _GraphLowering:
             for group in grouped([Part(source.shape, arrays, pattern, constants).merged(1)], 1):
                 self._fold("max", group)
             extremes.append(extreme)
-        views = (source, *(self.resolve(view) for view in (node.noise, *node.results)))
-        tables = (self.table_memory, self.tables)
         lowering = CollaborativeLowering(
-            node.profile, node.channels, *views, *extremes, self.scratch, *tables, self.dialect, self.limits
+            profile=node.profile,
+            channels=node.channels,
+            source=source,
+            noise=self.resolve(node.noise),
+            result=self.resolve(node.results[0]),
+            lowest=extremes[0],
+            highest=extremes[1],
+            scratch=self.scratch,
+            tables=self.table_memory,
+            table_buffer=self.tables,
+            dialect=self.dialect,
+            limits=self.limits,
         )
         self.launches += lowering.launches()
 
