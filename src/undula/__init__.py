@@ -52,6 +52,7 @@ from .errors import (
 from .filters import (
     Pipeline,
     denoise,
+    denoise_frames,
     denoise_wavelet,
     despeckle,
     enhance,
@@ -219,6 +220,7 @@ __all__ = [
     "cwt",
     "data",
     "denoise",
+    "denoise_frames",
     "denoise_wavelet",
     "despeckle",
     "devices",

@@ -20,7 +20,7 @@ from typer import Argument, Option
 
 from ..errors import ArgumentError
 from ..filters import Pipeline
-from ..filters.verbs import SHIFTS_HELP, VERBS, Verb, VerbOption
+from ..filters.verbs import SHIFTS_HELP, VERBS, Denoising, Verb, VerbOption
 from ..filters.words import parse_stage
 from ..io.files import atomic_write, check_writable
 from ..io.filtering import Encoding
@@ -219,20 +219,26 @@ def verb_command(name: str, verb: type[Verb]) -> None:
     parameters = [_verb_parameter(each, verb) for each in fields(verb)]  # type: ignore[arg-type]
     if verb.takes_sigma:
         parameters.insert(0, inspect.Parameter("sigma", KEYWORD, default=None, annotation=Sigma))
-    if verb.over_time:
+    if verb.windows:
         parameters.append(inspect.Parameter("over_time", KEYWORD, default=0, annotation=OverTime))
 
     def command(over_time: int = 0, **options: Any) -> CommandFilter:
         sigma = options.pop("sigma", None) if verb.takes_sigma else None
 
-        def make(is_video: bool) -> Pipeline:
+        over_motion = "over_time" in verb.options() and over_time > 0
+
+        def make(is_video: bool) -> Any:
             given = dict(options)
+            if is_video and over_motion:
+                chosen = {key: value for key, value in given.items() if value is not None}
+                return Denoising(**chosen, over_time=over_time).denoiser()
             for key, description in verb.options().items():
-                if given[key] is None and description.for_video is not None:
+                if key in given and given[key] is None and description.for_video is not None:
                     given[key] = description.for_video if is_video else getattr(verb, key)
             return verb(**given).pipeline()
 
-        make(False)  # An error in an option is raised before any file is read.
+        for is_video in (False, True):  # An error in an option is raised before any file is read.
+            make(is_video)
         if sigma is None:
             sigma = verb(**{k: v for k, v in options.items() if v is not None}).noise_sigma
         return CommandFilter(make, luma=verb.luma, over_time=over_time, sigma=sigma)
@@ -260,7 +266,10 @@ def _verb_parameter(each: Field[Any], verb: type[Verb]) -> inspect.Parameter:
     flags = FLAGS.get(each.name, (f"--{each.name.replace('_', '-')}",))
     annotation = kind if default is not None else kind | None
     least = {"min": 0} if kind is int else {}
-    declared = Annotated[annotation, Option(*flags, help=help_text, show_default=shown, **least)]  # type: ignore[valid-type]
+    panel = "Video options" if description.video_only else None
+    declared = Annotated[  # type: ignore[valid-type]
+        annotation, Option(*flags, help=help_text, show_default=shown, rich_help_panel=panel, **least)
+    ]
     return inspect.Parameter(each.name, KEYWORD, default=default, annotation=declared)
 
 

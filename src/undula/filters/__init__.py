@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from . import stages
-from .functions import denoise, despeckle, enhance, sharpen
+from .functions import denoise, denoise_frames, despeckle, enhance, sharpen
 from .noise import estimate_sigma
 from .pictures import picture
 from .pipeline import Pipeline, Views
@@ -25,6 +25,7 @@ __all__ = [
     "Views",
     "cycle_spin",
     "denoise",
+    "denoise_frames",
     "denoise_wavelet",
     "despeckle",
     "enhance",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,9 @@ from .pipeline import Pipeline, central_places
 from .planes import AUTO, GivenImage
 from .poisson import PoissonNoise, estimate_poisson
 from .verbs import Denoising, Despeckling, Enhancing, Sharpening
+from .video import denoised_clip
 
-__all__ = ["denoise", "despeckle", "enhance", "sharpen"]
+__all__ = ["denoise", "denoise_frames", "despeckle", "enhance", "sharpen"]
 
 MIN_REGION_SAMPLES = 8
 NOISE_KINDS = ("gaussian", "poisson", "poisson-gaussian")
@@ -49,12 +50,13 @@ def denoise(
     gain: float | None = None,
     regions: int | None = None,
     color: str = Denoising.color,
+    over_time: int = Denoising.over_time,
     channel_axis: int | str | None = AUTO,
     axes: Sequence[int] | None = None,
     mask: Any = None,
     backend: str = "auto",
 ) -> Any:
-    """Remove noise from an image, a volume or a batch of them.
+    """Remove noise from an image, a volume, a batch of them, or a video.
 
     Parameters
     ----------
@@ -98,6 +100,10 @@ def denoise(
         one.
     color : {"ycbcr", "channels"}, default "ycbcr"
         Whether to filter luma and chroma, or each channel separately.
+    over_time : int, default 0
+        For a video, an array with frames along the first axis: the number of frames around each frame, from 2
+        to 14, in which motion is followed. 8 is a good choice. See :func:`undula.denoise_frames`, which takes
+        frames one by one; the same arguments apply.
     channel_axis, axes, mask, backend
         See :meth:`undula.Pipeline.__call__`. On a device, NaNs are not detected; pass a mask.
 
@@ -121,7 +127,7 @@ def denoise(
     >>> bool(np.std(better - clean) < 0.4 * np.std(noisy - clean))
     True
     """
-    pipeline = Denoising(
+    verb = Denoising(
         quality=quality,
         method=method,
         profile=profile,
@@ -131,7 +137,16 @@ def denoise(
         rule=rule,
         invariant=invariant,
         color=color,
-    ).pipeline()
+        over_time=over_time,
+    )
+    if over_time:
+        unused = {"gain": gain, "regions": regions, "axes": axes, "mask": mask}
+        unused |= {"noise": None if noise == "gaussian" else noise}
+        for name, value in unused.items():
+            if value is not None:
+                raise ArgumentError(f"{name} does not apply to over_time={over_time!r}; omit one of them")
+        return denoised_clip(verb.denoiser(), image, sigma, channel_axis, backend)
+    pipeline = verb.pipeline()
     options = {"channel_axis": channel_axis, "axes": axes, "mask": mask, "backend": backend}
     if noise != "gaussian":
         if regions is not None:
@@ -149,6 +164,65 @@ def denoise(
         noise_map = _noise_map(image, sigma, regions, channel_axis, axes, mask)
         return _denoise_by_map(pipeline, image, noise_map, options)
     return pipeline(image, sigma=sigma, **options)
+
+
+def denoise_frames(
+    frames: Iterable[Any],
+    sigma: Any = None,
+    *,
+    over_time: int = 8,
+    quality: str = Denoising.quality,
+    strength: float = Denoising.strength,
+    color: str = Denoising.color,
+    channel_axis: int | str | None = AUTO,
+    backend: str = "auto",
+) -> Iterator[Any]:
+    """Remove noise from the frames of a video, following motion, in constant memory.
+
+    Similar blocks of a frame and of the frames around it are filtered together. They are looked for along the
+    motion of each block. What has no similar blocks in other frames, because it was hidden or the scene
+    changed, is filtered within its frame, so that moving objects leave no ghosts.
+
+    Parameters
+    ----------
+    frames : iterable of array
+        Frames of one shape, ``(rows, columns)`` or with channels, and one dtype, of integers or floats. They
+        are copied, so that an iterator may yield the same array with new contents.
+    sigma : float or sequence of float, optional
+        Standard deviation of the noise, or one per channel; estimated if None, also where it changes.
+    over_time : int, default 8
+        Number of frames around each frame, from 2 to 14; half of them are before it.
+    quality : {"fast", "balanced", "best"}, default "fast"
+        How densely blocks overlap: ``balanced`` takes about twice, and ``best`` four times as long.
+    strength : float, default 1.0
+        Higher values remove more.
+    color : {"ycbcr", "channels"}, default "ycbcr"
+        Whether to filter luma and chroma, with blocks matched in the luma, or each channel separately.
+    channel_axis : int, None or "auto", default "auto"
+        Axis of channels of a frame. ``auto`` takes the last of three axes if it has 3 or 4 samples.
+    backend : {"auto", "cpu"}, default "auto"
+
+    Yields
+    ------
+    array
+        Filtered frames in their order, of the dtype and library of the input. A frame is yielded when
+        ``over_time + 4`` more frames have been read; if ``sigma`` is estimated, half of ``over_time`` more.
+
+    See Also
+    --------
+    undula.denoise : Takes a whole clip as an array, with ``over_time=8``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> clean = [100 + 50 * np.sin(np.add.outer(np.arange(32), np.arange(40) + t) / 5) for t in range(6)]
+    >>> noisy = (frame + 10 * rng.standard_normal(frame.shape) for frame in clean)
+    >>> denoised = list(denoise_frames(noisy, over_time=4))
+    >>> len(denoised), bool(np.std(np.subtract(denoised, clean)) < 4)
+    (6, True)
+    """
+    verb = Denoising(over_time=over_time, quality=quality, strength=strength, color=color)
+    return verb.denoiser()(frames, sigma=sigma, channel_axis=channel_axis, backend=backend)
 
 
 def _denoise_photons(

@@ -23,6 +23,7 @@ from .planes import COLORS
 from .shrinkage import METHODS, RULES
 from .speckle import KINDS, check_looks, trigamma
 from .stages import Contrast, FilterStage, Gain, Laplace, Shrink, Unsharp
+from .video import TemporalDenoiser
 
 __all__ = ["VERBS", "Denoising", "Despeckling", "Enhancing", "Sharpening", "Verb", "VerbOption"]
 
@@ -30,6 +31,7 @@ NAMED_METHODS = tuple(name for name in METHODS if name != "given")
 COLLABORATIVE = "collaborative"
 DENOISING_METHODS = (*NAMED_METHODS, COLLABORATIVE)
 QUALITIES = ("fast", "balanced", "best")
+TEMPORAL_STEPS = {"fast": 6, "balanced": 4, "best": 3}  # samples from one reference to the next
 SHARPENING_METHODS = ("unsharp", "laplace", "diagonal", "wavelet")
 DECIMATED_WAVELET = "bior4.4"  # The default for denoising without shifts.
 METHOD_HELP = "Method of shrinkage. The best one is bivariate, closely followed by block."
@@ -51,12 +53,14 @@ class VerbOption:
         What None stands for.
     for_video : optional
         Another default for video.
+    video_only : bool
     """
 
     help: str
     choices: tuple[str, ...] = ()
     auto: str = ""
     for_video: Any = None
+    video_only: bool = False
 
 
 def option(default: Any, *description: Any, **more: Any) -> Any:
@@ -72,15 +76,15 @@ class Verb(ABC):
     summary : str
     takes_sigma : bool
         Whether the noise can be given.
-    over_time : bool
-        Whether frames of a video can be filtered together.
+    windows : bool
+        Whether windows of frames of a video can be filtered as volumes.
     luma : bool
         Whether only the luma of a video is filtered.
     """
 
     summary: ClassVar[str]
     takes_sigma: ClassVar[bool] = False
-    over_time: ClassVar[bool] = False
+    windows: ClassVar[bool] = False
     luma: ClassVar[bool] = True
 
     @property
@@ -111,7 +115,6 @@ class Denoising(Verb):
 
     summary: ClassVar[str] = "Remove noise from images, DICOM files and video"
     takes_sigma: ClassVar[bool] = True
-    over_time: ClassVar[bool] = True
     luma: ClassVar[bool] = False
     quality: str = option(
         "fast", "More of it takes longer; balanced and best also filter similar blocks together.", QUALITIES
@@ -128,9 +131,26 @@ class Denoising(Verb):
     rule: str = option(Shrink.rule, "Threshold rule, for methods that select thresholds.", RULES)
     invariant: bool | int = option(2, SHIFTS_HELP, for_video=0)
     color: str = option(Pipeline.color, "Whether to filter luma and chroma, or each channel.", COLORS)
+    over_time: int = option(
+        0, "Follow motion through so many frames around each frame of a video; 0 for none.", video_only=True
+    )
+
+    def denoiser(self) -> TemporalDenoiser:
+        """Return the filter over time with these options."""
+        check_choice(self.quality, "quality", QUALITIES)
+        check_number(self.strength, "strength")
+        check_choice(self.color, "color", COLORS)
+        for name in ("method", "profile", "wavelet", "level", "rule", "invariant"):
+            given = getattr(self, name)
+            if given != getattr(Denoising, name):
+                raise ArgumentError(
+                    f"over_time={self.over_time} filters groups of similar blocks along their motion, which"
+                    f" {name}={given!r} does not apply to; omit one of them"
+                )
+        return TemporalDenoiser(self.over_time, TEMPORAL_STEPS[self.quality], self.strength, self.color)
 
     def pipeline(self) -> Pipeline:
-        """Return the pipeline that denoises with these options."""
+        """Return the pipeline that denoises single images with these options."""
         _check_method(self.method, "denoise", DENOISING_METHODS)
         check_choice(self.quality, "quality", QUALITIES)
         collaborative = Collaborative(self.profile, strength=self.strength)
@@ -161,7 +181,7 @@ class Despeckling(Verb):
     """
 
     summary: ClassVar[str] = "Remove speckle from ultrasound, radar and OCT images, DICOM files and video"
-    over_time: ClassVar[bool] = True
+    windows: ClassVar[bool] = True
     kind: str = option("intensity", "What the pixels are; log is compressed for display.", KINDS)
     looks: float | None = option(None, "Number of looks that were averaged.", auto="estimated")
     strength: float = option(1.0, "Strength of the filter; values above 1 remove more.")

@@ -185,6 +185,7 @@ def _similar(match: Array, top: int, left: int, radius: int, size: int) -> Array
 
 @cache
 def haar_matrix(size: int) -> Array:
+    """Return the matrix of all levels of the orthonormal Haar transform of ``size`` samples."""
     matrix = np.ones((1, 1))
     while len(matrix) < size:
         details = np.kron(np.eye(len(matrix)), [[1, -1]])

@@ -110,7 +110,9 @@ def filter_clip(frames: Array, profile: TemporalProfile) -> Array:
     return np.asarray(result[:, :, : shape[0], : shape[1]])
 
 
-def _filtered(noisy: Array, pilot: Array | None, motions: dict[Any, Array], profile: TemporalProfile) -> Array:
+def _filtered(
+    noisy: Array, pilot: Array | None, motions: dict[Any, Array], profile: TemporalProfile
+) -> Array:
     """Return the result of one step: the first one, if there is no pilot."""
     matrix = cosine_matrix() if pilot is not None else wavelet_matrix()
     inverse, haar = np.linalg.inv(matrix), haar_matrix(GROUP_SIZE)

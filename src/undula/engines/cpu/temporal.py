@@ -65,6 +65,7 @@ class TemporalFilter:
 
     def __init__(self, planes: int, shape: tuple[int, int], profile: TemporalProfile) -> None:
         self.shape, self.profile = shape, profile
+        self.spread = min(SPREAD, profile.radius)
         self.extended = (planes, *extended_shape(shape))
         self.frames: dict[int, _Frame] = {}
         self.count = 0
@@ -109,7 +110,7 @@ class TemporalFilter:
             for step in due:
                 self.steps[step] += 1
                 final = self.ended and self.steps[step] == self.count
-                while self.results[step] < (self.count if final else self.steps[step] - SPREAD):
+                while self.results[step] < (self.count if final else self.steps[step] - self.spread):
                     number = self.results[step]
                     result = self._weighted(self.frames[number], step)
                     self.results[step] += 1
@@ -117,7 +118,7 @@ class TemporalFilter:
                         self.frames[number].pilot = result
                     else:
                         yield result[:, : self.shape[0], : self.shape[1]]
-            for number in [n for n in self.frames if n < self.steps[1] - max(radius, SPREAD)]:
+            for number in [n for n in self.frames if n < self.steps[1] - radius]:
                 if number < self.results[1]:
                     del self.frames[number]
 
@@ -129,9 +130,7 @@ class TemporalFilter:
         tables = [(step, *self._tables(step)) for step in due]
         bands = [(begin, min(begin + BAND, rows - BLOCK + 1)) for begin in range(0, rows - BLOCK + 1, BAND)]
         for parity in (0, 1):
-            work = [
-                (table, begin, end) for _, table, _ in tables for begin, end in bands[parity::2]
-            ]
+            work = [(table, begin, end) for _, table, _ in tables for begin, end in bands[parity::2]]
             if work:
                 run(_filter_band, work)
 
@@ -146,7 +145,7 @@ class TemporalFilter:
         fields += [self.frames[n - 1].forward for n in after] + [self.frames[n + 1].backward for n in before]
         sums = []
         for n, frame in zip(used, frames, strict=True):
-            if abs(n - number) > SPREAD:
+            if abs(n - number) > self.spread:
                 sums.append(None)
                 continue
             if frame.sums[step] is None:

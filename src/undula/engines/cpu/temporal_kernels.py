@@ -121,9 +121,7 @@ def _number_blocks(emit: Emitter, values: list[Any]) -> Any:
     kind = ir.VectorType(INDEX, COLUMNS)
     distances = b.bitcast(emit.load(emit.pointer(place), INT(0), COLUMNS), kind)
     leading = b.and_(distances, ir.Constant(kind, [int(LEADING)] * COLUMNS))
-    numbers = b.add(
-        emit.spread(b.trunc(number, INDEX), COLUMNS), ir.Constant(kind, list(range(COLUMNS)))
-    )
+    numbers = b.add(emit.spread(b.trunc(number, INDEX), COLUMNS), ir.Constant(kind, list(range(COLUMNS))))
     keys = b.or_(leading, numbers)
     b.store(keys, b.inttoptr(place, kind.as_pointer()), align=4)
     below = b.icmp_signed("<", keys, emit.spread(limit, COLUMNS))
