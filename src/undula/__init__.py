@@ -51,6 +51,7 @@ from .errors import (
 )
 from .filters import (
     Pipeline,
+    calibrate,
     denoise,
     denoise_frames,
     denoise_wavelet,
@@ -212,6 +213,7 @@ __all__ = [
     "adjoint",
     "array_to_coeffs",
     "best_basis",
+    "calibrate",
     "ceilings",
     "central_frequency",
     "coeffs_to_array",

@@ -20,7 +20,7 @@ from typer import Argument, Option
 
 from ..errors import ArgumentError
 from ..filters import Pipeline
-from ..filters.verbs import SHIFTS_HELP, VERBS, Denoising, Verb, VerbOption
+from ..filters.verbs import CORRELATED, SHIFTS_HELP, VERBS, Denoising, Verb, VerbOption
 from ..filters.words import parse_stage
 from ..io.files import atomic_write, check_writable
 from ..io.filtering import Encoding
@@ -47,7 +47,10 @@ KEYWORD = inspect.Parameter.KEYWORD_ONLY
 VideoOption = partial(Option, rich_help_panel="Video options")
 
 OverTime = Annotated[
-    int, VideoOption("--over-time", min=0, help="Filter this many frames together, in 3-D; 0 for one by one.")
+    int,
+    VideoOption(
+        "--over-time", min=0, help="Filter this many frames together, as a volume; 0 for one by one."
+    ),
 ]
 Sigma = Annotated[
     float | None,
@@ -239,6 +242,8 @@ def verb_command(name: str, verb: type[Verb]) -> None:
 
         for is_video in (False, True):  # An error in an option is raised before any file is read.
             make(is_video)
+        if sigma is not None and options.get("noise") == CORRELATED:
+            raise ArgumentError(f"--noise {CORRELATED} is estimated for each band; omit --sigma")
         if sigma is None:
             sigma = verb(**{k: v for k, v in options.items() if v is not None}).noise_sigma
         return CommandFilter(make, luma=verb.luma, over_time=over_time, sigma=sigma)

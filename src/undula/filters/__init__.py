@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from . import stages
+from .calibration import Calibration, calibrate
 from .functions import denoise, denoise_frames, despeckle, enhance, sharpen
 from .noise import estimate_sigma
 from .pictures import picture
@@ -19,10 +20,12 @@ from .threshold import threshold, threshold_firm
 from .trace import Trace
 
 __all__ = [
+    "Calibration",
     "Pipeline",
     "PoissonNoise",
     "Trace",
     "Views",
+    "calibrate",
     "cycle_spin",
     "denoise",
     "denoise_frames",

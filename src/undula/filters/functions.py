@@ -24,13 +24,13 @@ from .operations import NORMAL_MEDIAN
 from .pipeline import Pipeline, central_places
 from .planes import AUTO, GivenImage
 from .poisson import PoissonNoise, estimate_poisson
-from .verbs import Denoising, Despeckling, Enhancing, Sharpening
+from .verbs import CORRELATED, WAVELET_NOISE, Denoising, Despeckling, Enhancing, Sharpening
 from .video import denoised_clip
 
 __all__ = ["denoise", "denoise_frames", "despeckle", "enhance", "sharpen"]
 
 MIN_REGION_SAMPLES = 8
-NOISE_KINDS = ("gaussian", "poisson", "poisson-gaussian")
+NOISE_KINDS = (*WAVELET_NOISE, "poisson", "poisson-gaussian")
 MAX_NOISE_STEPS = 9
 
 
@@ -46,7 +46,7 @@ def denoise(
     level: int | None = Denoising.level,
     rule: str = Denoising.rule,
     invariant: bool | int = Denoising.invariant,
-    noise: str = "gaussian",
+    noise: str = Denoising.noise,
     gain: float | None = None,
     regions: int | None = None,
     color: str = Denoising.color,
@@ -88,7 +88,10 @@ def denoise(
     invariant : bool or int, default 2
         Number of the finest levels that are computed for all shifts; True stands for all levels. False or 0
         is several times faster, but leaves artefacts at edges.
-    noise : {"gaussian", "poisson", "poisson-gaussian"}, default "gaussian"
+    noise : {"gaussian", "correlated", "poisson", "poisson-gaussian"}, default "gaussian"
+        ``gaussian`` noise is white: that of neighbouring samples is independent. ``correlated`` noise, as in
+        images that were scaled, demosaiced or compressed, is estimated for each band of wavelets, with three
+        levels unless ``level`` is given; omit ``sigma`` and ``quality``.
         ``poisson`` is the noise of counted photons, whose variance grows with the brightness; samples without
         light have to be 0. ``poisson-gaussian`` adds the read noise of a sensor, whose standard deviation is
         ``sigma``. For arrays of NumPy; see :func:`undula.estimate_poisson`.
@@ -137,8 +140,10 @@ def denoise(
         rule=rule,
         invariant=invariant,
         color=color,
+        noise=noise if noise in WAVELET_NOISE else Denoising.noise,
         over_time=over_time,
     )
+    check_choice(noise, "noise", NOISE_KINDS)
     if over_time:
         unused = {"gain": gain, "regions": regions, "axes": axes, "mask": mask}
         unused |= {"noise": None if noise == "gaussian" else noise}
@@ -148,7 +153,9 @@ def denoise(
         return denoised_clip(verb.denoiser(), image, sigma, channel_axis, backend)
     pipeline = verb.pipeline()
     options = {"channel_axis": channel_axis, "axes": axes, "mask": mask, "backend": backend}
-    if noise != "gaussian":
+    if noise == CORRELATED and (sigma is not None or regions is not None):
+        raise ArgumentError(f"noise={CORRELATED!r} is estimated for each band; omit sigma and regions")
+    if noise not in WAVELET_NOISE:
         if regions is not None:
             raise ArgumentError(f"regions are for noise='gaussian', got noise={noise!r}")
         return _denoise_photons(pipeline, image, noise, sigma, gain, options)
@@ -229,7 +236,6 @@ def _denoise_photons(
     pipeline: Pipeline, image: Any, kind: str, sigma: Any, gain: float | None, options: dict[str, Any]
 ) -> Any:
     """Denoise an image of counted photons: stabilize its noise, filter it, and restore the means."""
-    check_choice(kind, "noise", NOISE_KINDS)
     if sigma is not None:
         check_number(sigma, "sigma")
     if kind == "poisson":

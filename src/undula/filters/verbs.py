@@ -32,6 +32,9 @@ COLLABORATIVE = "collaborative"
 DENOISING_METHODS = (*NAMED_METHODS, COLLABORATIVE)
 QUALITIES = ("fast", "balanced", "best")
 TEMPORAL_STEPS = {"fast": 6, "balanced": 4, "best": 3}  # samples from one reference to the next
+CORRELATED = "correlated"
+WAVELET_NOISE = ("gaussian", CORRELATED)
+CORRELATED_LEVELS = 3  # In coarser bands, there is more of the image than of the noise.
 SHARPENING_METHODS = ("unsharp", "laplace", "diagonal", "wavelet")
 DECIMATED_WAVELET = "bior4.4"  # The default for denoising without shifts.
 METHOD_HELP = "Method of shrinkage. The best one is bivariate, closely followed by block."
@@ -131,6 +134,9 @@ class Denoising(Verb):
     rule: str = option(Shrink.rule, "Threshold rule, for methods that select thresholds.", RULES)
     invariant: bool | int = option(2, SHIFTS_HELP, for_video=0)
     color: str = option(Pipeline.color, "Whether to filter luma and chroma, or each channel.", COLORS)
+    noise: str = option(
+        "gaussian", "Whether noise is white, or correlated between neighbouring pixels.", WAVELET_NOISE
+    )
     over_time: int = option(
         0, "Follow motion through so many frames around each frame of a video; 0 for none.", video_only=True
     )
@@ -140,7 +146,7 @@ class Denoising(Verb):
         check_choice(self.quality, "quality", QUALITIES)
         check_number(self.strength, "strength")
         check_choice(self.color, "color", COLORS)
-        for name in ("method", "profile", "wavelet", "level", "rule", "invariant"):
+        for name in ("method", "profile", "wavelet", "level", "rule", "invariant", "noise"):
             given = getattr(self, name)
             if given != getattr(Denoising, name):
                 raise ArgumentError(
@@ -153,6 +159,13 @@ class Denoising(Verb):
         """Return the pipeline that denoises single images with these options."""
         _check_method(self.method, "denoise", DENOISING_METHODS)
         check_choice(self.quality, "quality", QUALITIES)
+        check_choice(self.noise, "noise", WAVELET_NOISE)
+        correlated = self.noise == CORRELATED
+        if correlated and (self.quality != "fast" or self.method == COLLABORATIVE):
+            raise ArgumentError(
+                f"noise={CORRELATED!r} is estimated for each band of wavelets; omit"
+                f" quality={self.quality!r} and method={self.method!r}"
+            )
         collaborative = Collaborative(self.profile, strength=self.strength)
         if self.method == COLLABORATIVE:
             if self.quality != "fast":
@@ -161,15 +174,17 @@ class Denoising(Verb):
                     " its profile"
                 )
             return Pipeline(self.wavelet or "db2", 0, [collaborative], color=self.color)
-        stages: list[FilterStage] = [Shrink(self.method, self.rule, strength=self.strength)]
+        estimated = "bands" if correlated else "white"
+        stages: list[FilterStage] = [Shrink(self.method, self.rule, strength=self.strength, noise=estimated)]
         invariant = self.invariant
+        level = CORRELATED_LEVELS if correlated and self.level is None else self.level
         if self.quality == "balanced":
             stages.append(replace(collaborative, profile="normal"))
         elif self.quality == "best":
             stages.append(replace(collaborative, profile="best"))
             invariant = True if invariant == Denoising.invariant else invariant
         wavelet = self.wavelet or ("db2" if invariant else DECIMATED_WAVELET)
-        return Pipeline(wavelet, self.level, stages, invariant=invariant, color=self.color)
+        return Pipeline(wavelet, level, stages, invariant=invariant, color=self.color)
 
 
 @dataclass(frozen=True, kw_only=True)

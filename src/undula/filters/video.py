@@ -190,14 +190,14 @@ class _Clip:
         together = [np.arange(len(planes))] if layout.mixed else [np.array([k]) for k in range(len(planes))]
         self.units, self.floors, self.noisy = np.ones(len(planes)), least, noisy
         for numbers in together:
-            some = noisy[numbers]
-            if not some.any():
+            members = noisy[numbers]
+            if not members.any():
                 continue
-            most = sigmas[numbers][some].max()
+            most = sigmas[numbers][members].max()
             self.units[numbers] = np.where(
-                some, sigmas[numbers], np.maximum(most, extent[numbers] / MAX_RANGE)
+                members, sigmas[numbers], np.maximum(most, extent[numbers] / MAX_RANGE)
             )
-            used = numbers[some | (numbers == numbers[0])]
+            used = numbers[members | (numbers == numbers[0])]
             self.planes.append(used)
             self.filters.append(TemporalFilter(len(used), planes.shape[1:], profile))
             self.results.append(deque())
@@ -249,13 +249,13 @@ def denoised_clip(denoiser: TemporalDenoiser, clip: Any, sigma: Any, channel_axi
             "with over_time, frames are along the first axis of an array with 3 axes, or 4 with channels;"
             f" got shape {tuple(array.shape)}"
         )
-    whole = GivenImage(clip, None, None, "channels")
+    video = GivenImage(clip, None, None, "channels")
     axis = channel_axis
     if isinstance(axis, (int, np.integer)) and not isinstance(axis, bool):
         if axis in (0, -len(array.shape)):
             raise ArgumentError("with over_time, the first axis is that of the frames, not of channels")
         axis = int(axis) - (axis > 0)
-    if not whole.on_host:
+    if not video.on_host:
         raise ArgumentError("denoising over time is for arrays in the memory of the host; copy the clip")
-    frames = denoiser(whole.array, sigma=sigma, channel_axis=axis, backend=backend)
-    return whole.as_given(np.stack(list(frames)))
+    frames = denoiser(video.array, sigma=sigma, channel_axis=axis, backend=backend)
+    return video.as_given(np.stack(list(frames)))

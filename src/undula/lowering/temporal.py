@@ -238,12 +238,12 @@ def _block_motion(source: Array, target: Array, coarse: Array | None, i: int, j:
         moves = [(0, 0), *(tuple(2 * coarse[max(a, 0), max(b, 0)]) for a, b in near)]
         down, right = moves[int(np.argmin([key(*move) for move in moves]))]
         windows, height = [(top + down - OTHER_ROWS // 2, left + right - COLUMNS // 2)], OTHER_ROWS
-    found = []
+    nearest = []
     for number, (y, x) in enumerate(windows):
         y = min(max(y, 0), limits[0] - height + 1)
         x = min(max(x, 0), limits[1] - COLUMNS + 1)
         keys = _keys(reference, target, y, x, height, number)
         k = int(np.argmin(keys))
-        found.append((keys[k], y + k // COLUMNS - top, x + k % COLUMNS - left))
-    _, down, right = min(found)
+        nearest.append((keys[k], y + k // COLUMNS - top, x + k % COLUMNS - left))
+    _, down, right = min(nearest)
     return down, right

@@ -26,10 +26,10 @@ from ...lowering.temporal import (
     WINDOW_BITS,
 )
 from .collaborative_kernels import (
-    _function,
     add_cosine,
     add_wavelet,
     insert16,
+    instructions,
     lowest,
     threshold16,
     transform_cosine,
@@ -129,10 +129,10 @@ def _number_blocks(emit: Emitter, values: list[Any]) -> Any:
 
 
 near_distances, other_distances, block_distances = (
-    _function(f"distances{rows}", [ADDRESS] * 4, types.void, _distances(rows))
+    instructions(f"distances{rows}", [ADDRESS] * 4, types.void, _distances(rows))
     for rows in (NEAR_ROWS, OTHER_ROWS, 1)
 )
-number_blocks = _function("number_blocks", [ADDRESS, ADDRESS, KEY], ADDRESS, _number_blocks, inline=True)
+number_blocks = instructions("number_blocks", [ADDRESS, ADDRESS, KEY], ADDRESS, _number_blocks, inline=True)
 
 
 @compiled
