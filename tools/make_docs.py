@@ -533,6 +533,12 @@ def _mean_qualities(rows: dict[str, Any], names: list[str], ssim: bool) -> list[
     return lines
 
 
+def _extent(values: list[float], others: list[float]) -> tuple[float, float]:
+    """Return the least and the largest difference."""
+    differences = np.subtract(values, others)
+    return float(differences.min()), float(differences.max())
+
+
 def denoising_page() -> str:
     """Return the comparison of the qualities of denoising with other packages."""
     results = load("denoise_peers")
@@ -569,6 +575,20 @@ def denoising_page() -> str:
                 ),
             ]
             for size, row in results["times"].items()
+        ],
+    )
+    directional = table(
+        ["σ of 1", "fast", "all shifts", "directional", "gain of images"],
+        [
+            [
+                str(row["sigma"]),
+                *(
+                    f"{np.mean(row[name]['psnr']):.2f}, {row[name]['ms']:.0f} ms"
+                    for name in ("fast", "all shifts", "directional")
+                ),
+                "{:+.2f} to {:+.2f}".format(*_extent(row["directional"]["psnr"], row["fast"]["psnr"])),
+            ]
+            for row in load("denoise")["directional"]
         ],
     )
     clips = load("video")["over_time"]
@@ -640,6 +660,13 @@ and read noise as well, for which the image needs dark and bright regions: see [
 PSNR with `peak` photons at the brightest sample, and the estimated gain, which is 1:
 
 {counted}
+## Directions
+
+`method="directional"` shrinks the coefficients of a [dual tree](dual-tree.md), which have six directions, by their parents and the
+coefficients around them. Of images, it is better than `fast` and all shifts, in about the time of `fast`. Mean PSNR over ten
+photographs (dB), least and largest gain over `fast`, and processor time of 512² (`python benchmarks/denoise.py --directional`):
+
+{directional}
 ## Correlated noise
 
 The noise of photographs that were scaled, demosaiced or compressed is not white: neighbouring pixels share it. In the finest band

@@ -7,6 +7,7 @@ share are those of :func:`filter_files`, which does the work.
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import time
 from collections.abc import Callable
@@ -49,7 +50,9 @@ VideoOption = partial(Option, rich_help_panel="Video options")
 OverTime = Annotated[
     int,
     VideoOption(
-        "--over-time", min=0, help="Filter this many frames together, as a volume; 0 for one by one."
+        "--over-time",
+        min=0,
+        help="Filter this many frames as a volume, by default with Haar wavelets; 0 for one by one.",
     ),
 ]
 Sigma = Annotated[
@@ -238,7 +241,9 @@ def verb_command(name: str, verb: type[Verb]) -> None:
             for key, description in verb.options().items():
                 if key in given and given[key] is None and description.for_video is not None:
                     given[key] = description.for_video if is_video else getattr(verb, key)
-            return verb(**given).pipeline()
+            pipeline = verb(**given).pipeline()
+            default = given.get("wavelet") == getattr(verb, "wavelet", None)
+            return _for_windows(pipeline, over_time) if is_video and over_time and default else pipeline
 
         for is_video in (False, True):  # An error in an option is raised before any file is read.
             make(is_video)
@@ -252,6 +257,14 @@ def verb_command(name: str, verb: type[Verb]) -> None:
     command.__doc__ = f"{verb.summary}.\n\nExample: {EXAMPLES[name]}"
     command.__dict__["__signature__"] = inspect.Signature(parameters)
     filter_command(command)
+
+
+def _for_windows(pipeline: Pipeline, frames: int) -> Pipeline:
+    """Return a pipeline with Haar wavelets, of which few frames are enough for several levels."""
+    level = pipeline.level
+    if level is None:
+        level = min(3, int(math.log2(max(2, frames))))
+    return replace(pipeline, wavelet="haar", level=level)
 
 
 def _verb_parameter(each: Field[Any], verb: type[Verb]) -> inspect.Parameter:
@@ -270,11 +283,10 @@ def _verb_parameter(each: Field[Any], verb: type[Verb]) -> inspect.Parameter:
         default = None
     flags = FLAGS.get(each.name, (f"--{each.name.replace('_', '-')}",))
     annotation = kind if default is not None else kind | None
-    least = {"min": 0} if kind is int else {}
+    least: dict[str, Any] = {"min": 0} if kind is int else {}
     panel = "Video options" if description.video_only else None
-    declared = Annotated[  # type: ignore[valid-type]
-        annotation, Option(*flags, help=help_text, show_default=shown, rich_help_panel=panel, **least)
-    ]
+    described = Option(*flags, help=help_text, show_default=shown, rich_help_panel=panel, **least)
+    declared = Annotated[annotation, described]  # type: ignore[valid-type]
     return inspect.Parameter(each.name, KEYWORD, default=default, annotation=declared)
 
 
@@ -343,4 +355,9 @@ def filter_(
         pipeline = Pipeline.load(load_path)
     changes: dict[str, Any] = {"wavelet": wavelet, "level": level, "invariant": shifts}
     pipeline = replace(pipeline, **{name: value for name, value in changes.items() if value is not None})
-    return CommandFilter(lambda is_video: pipeline, over_time=over_time, save_path=save, load_path=load_path)
+
+    def make(is_video: bool) -> Pipeline:
+        windows = is_video and over_time and wavelet is None and pipeline_text is None
+        return _for_windows(pipeline, over_time) if windows else pipeline
+
+    return CommandFilter(make, over_time=over_time, save_path=save, load_path=load_path)

@@ -71,10 +71,11 @@ def denoise(
         and blend both results; they take about 12 and 22 times as long. They are for images on the host:
         volumes and signals are filtered by wavelets alone, and with ``best`` for all shifts.
     method : str, default "bivariate"
-        One of ``bivariate``, ``block``, ``bayes``, ``sure``, ``hybrid``, ``minimax``, ``universal`` and
-        ``collaborative``. ``bivariate`` gives the best results of wavelets, closely followed by ``block``;
-        the others select thresholds. ``collaborative`` filters groups of similar blocks alone, in volumes
-        plane by plane.
+        One of ``bivariate``, ``block``, ``bayes``, ``sure``, ``hybrid``, ``minimax``, ``universal``,
+        ``directional`` and ``collaborative``. ``bivariate`` is followed closely by ``block``; those after it
+        select thresholds. ``directional`` shrinks the coefficients of a dual tree (:func:`undula.dtcwt2`): it
+        is better than ``bivariate`` with all shifts, in volumes plane by plane. ``collaborative`` filters groups
+        of similar blocks alone, in volumes plane by plane, too.
     profile : {"fast", "normal", "best"}, default "normal"
         How many similar blocks ``collaborative`` looks for, and how far away.
     strength : float, default 1.0

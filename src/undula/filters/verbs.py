@@ -18,6 +18,7 @@ from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..wavelets import Wavelet
 from .base import check_choice, check_number
 from .collaborative import PROFILE_NAMES, Collaborative
+from .directional import Directional
 from .pipeline import Pipeline
 from .planes import COLORS
 from .shrinkage import METHODS, RULES
@@ -29,7 +30,8 @@ __all__ = ["VERBS", "Denoising", "Despeckling", "Enhancing", "Sharpening", "Verb
 
 NAMED_METHODS = tuple(name for name in METHODS if name != "given")
 COLLABORATIVE = "collaborative"
-DENOISING_METHODS = (*NAMED_METHODS, COLLABORATIVE)
+DIRECTIONAL = "directional"
+DENOISING_METHODS = (*NAMED_METHODS, DIRECTIONAL, COLLABORATIVE)
 QUALITIES = ("fast", "balanced", "best")
 TEMPORAL_STEPS = {"fast": 6, "balanced": 4, "best": 3}  # samples from one reference to the next
 CORRELATED = "correlated"
@@ -175,6 +177,13 @@ class Denoising(Verb):
                 )
             return Pipeline(self.wavelet or "db2", 0, [collaborative], color=self.color)
         estimated = "bands" if correlated else "white"
+        if self.method == DIRECTIONAL:
+            if self.quality != "fast" or correlated:
+                raise ArgumentError(
+                    f"method={DIRECTIONAL!r} is for quality='fast' and noise='gaussian'; got"
+                    f" quality={self.quality!r} and noise={self.noise!r}"
+                )
+            return Pipeline("db2", 0, [Directional(strength=self.strength)], color=self.color)
         stages: list[FilterStage] = [Shrink(self.method, self.rule, strength=self.strength, noise=estimated)]
         invariant = self.invariant
         level = CORRELATED_LEVELS if correlated and self.level is None else self.level

@@ -228,7 +228,7 @@ def _block_motion(source: Array, target: Array, coarse: Array | None, i: int, j:
     def key(down: int, right: int) -> np.int32:
         y, x = min(max(top + down, 0), limits[0]), min(max(left + right, 0), limits[1])
         distance = _distances(reference, target[y : y + BLOCK, x : x + BLOCK])
-        return distance.view(np.int32)[0, 0] >> NUMBER_BITS
+        return np.int32(distance.view(np.int32)[0, 0] >> NUMBER_BITS)
 
     if coarse is None:
         windows, height = [(top + down, left + right) for down, right in COARSE_WINDOWS], NEAR_ROWS

@@ -143,7 +143,7 @@ class TemporalFilter:
         frames = [self.frames[n] for n in used]
         fields = [frames[0].forward]
         fields += [self.frames[n - 1].forward for n in after] + [self.frames[n + 1].backward for n in before]
-        sums = []
+        sums: list[Array | None] = []
         for n, frame in zip(used, frames, strict=True):
             if abs(n - number) > self.spread:
                 sums.append(None)
