@@ -663,7 +663,8 @@ PSNR with `peak` photons at the brightest sample, and the estimated gain, which 
 ## Directions
 
 `method="directional"` shrinks the coefficients of a [dual tree](dual-tree.md), which have six directions, by their parents and the
-coefficients around them. Of images, it is better than `fast` and all shifts, in about the time of `fast`. Mean PSNR over ten
+coefficients around them. In the mean over images it is better than `fast`, and than all shifts, in
+about the time of `fast`. Mean PSNR over ten
 photographs (dB), least and largest gain over `fast`, and processor time of 512² (`python benchmarks/denoise.py --directional`):
 
 {directional}
@@ -803,6 +804,7 @@ in float64, so values beyond 2⁵³ lose their last digits.
 |---|---|
 | `bivariate` | the neighbourhood of each coefficient, and its parent at the next coarser level (Şendur and Selesnick); gives the best results of wavelets |
 | `block` | the neighbourhood of each coefficient |
+| `directional` | a dual tree: [directions](denoising.md#directions), also of edges that are neither horizontal nor vertical |
 | `collaborative` | groups of similar blocks, without wavelets of the image; see [Denoising](denoising.md), also for `quality` |
 | `bayes` `sure` `hybrid` | one threshold for each band, from its energy or by minimising an estimate of the error |
 | `universal` `minimax` | one threshold for all bands, from the size of the image |

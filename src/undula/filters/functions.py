@@ -74,8 +74,8 @@ def denoise(
         One of ``bivariate``, ``block``, ``bayes``, ``sure``, ``hybrid``, ``minimax``, ``universal``,
         ``directional`` and ``collaborative``. ``bivariate`` is followed closely by ``block``; those after it
         select thresholds. ``directional`` shrinks the coefficients of a dual tree (:func:`undula.dtcwt2`): it
-        is better than ``bivariate`` with all shifts, in volumes plane by plane. ``collaborative`` filters groups
-        of similar blocks alone, in volumes plane by plane, too.
+        is better than ``bivariate`` in the mean. ``collaborative`` filters groups of similar blocks alone.
+        The last two filter volumes plane by plane.
     profile : {"fast", "normal", "best"}, default "normal"
         How many similar blocks ``collaborative`` looks for, and how far away.
     strength : float, default 1.0
@@ -119,8 +119,9 @@ def denoise(
     Notes
     -----
     For Dask arrays, NaNs are an error, and masks, ``regions``, noise per sample, any other ``quality`` and
-    the methods ``sure``, ``hybrid`` and ``collaborative`` are not supported. Estimating their noise takes
-    three more passes over the data, or five in double precision; pass ``sigma`` if it is known.
+    the methods ``sure``, ``hybrid``, ``directional`` and ``collaborative`` are not supported. Estimating
+    their noise takes three more passes over the data, or five in double precision; pass ``sigma`` if it is
+    known.
 
     Examples
     --------
