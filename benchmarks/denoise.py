@@ -2,6 +2,7 @@
 
     python benchmarks/denoise.py           run everything, about three minutes
     python benchmarks/denoise.py --save    save the figures to benchmarks/results/denoise.json
+    python benchmarks/denoise.py --directional    compare the method directional with others of Undula
     python benchmarks/denoise.py --peers   compare qualities with scikit-image, OpenCV and bm3d
 
 The last one writes benchmarks/results/denoise_peers.json after each image, and goes on where it stopped.
@@ -86,6 +87,35 @@ def quality() -> list[Row]:
                 }
             rows.append(row)
             print(name, sigma, *(f"{k} {v['psnr']:.2f}" for k, v in row.items() if isinstance(v, dict)))
+    return rows
+
+
+def directional() -> list[Row]:
+    """Mean PSNR over the photographs, and processor time of 512², of wavelets and of a dual tree."""
+    options: dict[str, dict[str, Any]] = {"fast": {}, "all shifts": {"invariant": True}}
+    options["directional"] = {"method": "directional"}
+    rows = []
+    for sigma in SIGMAS:
+        row: Row = {"sigma": sigma}
+        for method, chosen in options.items():
+            results = []
+            for name in NAMES:
+                clean = photograph(name)
+                x = clean + np.float32(sigma) * np.random.default_rng(0).standard_normal(clean.shape).astype(
+                    np.float32
+                )
+                results.append(
+                    float(peak_signal_noise_ratio(clean, undula.denoise(x, sigma, **chosen), data_range=1))
+                )
+            row[method] = {"psnr": results}
+            times = []
+            for _ in range(9):
+                start = time.process_time()
+                undula.denoise(photograph("camera"), sigma, **chosen)
+                times.append(time.process_time() - start)
+            row[method]["ms"] = 1e3 * min(times)
+            print(sigma, method, f"{np.mean(results):.2f} dB, {row[method]['ms']:.1f} ms")
+        rows.append(row)
     return rows
 
 
@@ -337,6 +367,7 @@ def main() -> None:
     parser.add_argument(
         "--save", type=Path, nargs="?", const=ROOT / "results" / "denoise.json", help="save the figures"
     )
+    parser.add_argument("--directional", action="store_true", help="only the method directional")
     parser.add_argument("--peers", action="store_true", help="compare qualities with other packages")
     parser.add_argument("--without-bm3d", action="store_true", help="leave out bm3d, which takes hours")
     parser.add_argument("--times", action="store_true", help="with --peers: measure times, too")
@@ -344,6 +375,13 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if arguments.peers:
         compare_peers(ROOT / "results" / "denoise_peers.json", not arguments.without_bm3d, arguments.times)
+        return
+    path = arguments.save or ROOT / "results" / "denoise.json"
+    if arguments.directional:
+        known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        known["directional"] = directional()
+        if arguments.save:
+            path.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
         return
     results = {
         "machine": f"{platform.machine()}, {undula.get_num_threads()} threads",
@@ -354,6 +392,7 @@ def main() -> None:
         "frames": frames(),
         "speckle": speckle(),
         "quality": quality(),
+        "directional": directional(),
     }
     means = {
         what: np.mean([row[what]["psnr"] for row in results["quality"]]) for what in ("noisy", *methods(0.1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +264,32 @@ def labelled(pictures: Sequence[tuple[Array, str]], scale: float = 1.0, columns:
         sheet.paste(row, (0, top))
         top += row.height
     return sheet
+
+
+def video_gallery(folder: Path) -> None:
+    """Generate the image of frames that are denoised alone and over time."""
+    import av
+
+    from undula import io
+
+    tiles = []
+    places = {"carphone_pristine": (20, 0, 0), "bigbuckbunny": (60, 330, 560)}
+    for name, (begin, top, left) in places.items():
+        cut = (slice(top, top + 144), slice(left, left + 176))
+        with av.open(str(io.sample("bunny").with_name(f"{name}.mp4"))) as container:
+            frames = islice(container.decode(video=0), begin, begin + 25)
+            clean = np.stack([frame.to_ndarray(format="gray") for frame in frames]).astype(np.float32)
+        noisy = clean + 20 * np.random.default_rng(0).standard_normal(clean.shape).astype(np.float32)
+        alone = undula.denoise(noisy[12], 20.0, quality="best")
+        together = undula.denoise(noisy, 20.0, over_time=8, quality="best")[12]
+        tiles.append((clean[12][cut], "a frame"))
+        for frame, text in (
+            (noisy[12], "noise, σ = 20"),
+            (alone, "alone, best"),
+            (together, "over time, best"),
+        ):
+            tiles.append((frame[cut], f"{text}, {undula.measures.psnr(clean[12], frame, 255):.1f} dB"))
+    labelled(tiles, 2, 4).save(folder / "over-time.png")
 
 
 def filter_gallery(folder: Path) -> None:

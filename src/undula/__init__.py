@@ -51,7 +51,9 @@ from .errors import (
 )
 from .filters import (
     Pipeline,
+    calibrate,
     denoise,
+    denoise_frames,
     denoise_wavelet,
     despeckle,
     enhance,
@@ -211,6 +213,7 @@ __all__ = [
     "adjoint",
     "array_to_coeffs",
     "best_basis",
+    "calibrate",
     "ceilings",
     "central_frequency",
     "coeffs_to_array",
@@ -219,6 +222,7 @@ __all__ = [
     "cwt",
     "data",
     "denoise",
+    "denoise_frames",
     "denoise_wavelet",
     "despeckle",
     "devices",

@@ -7,6 +7,7 @@ share are those of :func:`filter_files`, which does the work.
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import time
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from typer import Argument, Option
 
 from ..errors import ArgumentError
 from ..filters import Pipeline
-from ..filters.verbs import SHIFTS_HELP, VERBS, Verb, VerbOption
+from ..filters.verbs import CORRELATED, SHIFTS_HELP, VERBS, Denoising, Verb, VerbOption
 from ..filters.words import parse_stage
 from ..io.files import atomic_write, check_writable
 from ..io.filtering import Encoding
@@ -47,7 +48,12 @@ KEYWORD = inspect.Parameter.KEYWORD_ONLY
 VideoOption = partial(Option, rich_help_panel="Video options")
 
 OverTime = Annotated[
-    int, VideoOption("--over-time", min=0, help="Filter this many frames together, in 3-D; 0 for one by one.")
+    int,
+    VideoOption(
+        "--over-time",
+        min=0,
+        help="Filter this many frames as a volume, by default with Haar wavelets; 0 for one by one.",
+    ),
 ]
 Sigma = Annotated[
     float | None,
@@ -219,20 +225,30 @@ def verb_command(name: str, verb: type[Verb]) -> None:
     parameters = [_verb_parameter(each, verb) for each in fields(verb)]  # type: ignore[arg-type]
     if verb.takes_sigma:
         parameters.insert(0, inspect.Parameter("sigma", KEYWORD, default=None, annotation=Sigma))
-    if verb.over_time:
+    if verb.windows:
         parameters.append(inspect.Parameter("over_time", KEYWORD, default=0, annotation=OverTime))
 
     def command(over_time: int = 0, **options: Any) -> CommandFilter:
         sigma = options.pop("sigma", None) if verb.takes_sigma else None
 
-        def make(is_video: bool) -> Pipeline:
-            given = dict(options)
-            for key, description in verb.options().items():
-                if given[key] is None and description.for_video is not None:
-                    given[key] = description.for_video if is_video else getattr(verb, key)
-            return verb(**given).pipeline()
+        over_motion = "over_time" in verb.options() and over_time > 0
 
-        make(False)  # An error in an option is raised before any file is read.
+        def make(is_video: bool) -> Any:
+            given = dict(options)
+            if is_video and over_motion:
+                chosen = {key: value for key, value in given.items() if value is not None}
+                return Denoising(**chosen, over_time=over_time).denoiser()
+            for key, description in verb.options().items():
+                if key in given and given[key] is None and description.for_video is not None:
+                    given[key] = description.for_video if is_video else getattr(verb, key)
+            pipeline = verb(**given).pipeline()
+            default = given.get("wavelet") == getattr(verb, "wavelet", None)
+            return _for_windows(pipeline, over_time) if is_video and over_time and default else pipeline
+
+        for is_video in (False, True):  # An error in an option is raised before any file is read.
+            make(is_video)
+        if sigma is not None and options.get("noise") == CORRELATED:
+            raise ArgumentError(f"--noise {CORRELATED} is estimated for each band; omit --sigma")
         if sigma is None:
             sigma = verb(**{k: v for k, v in options.items() if v is not None}).noise_sigma
         return CommandFilter(make, luma=verb.luma, over_time=over_time, sigma=sigma)
@@ -241,6 +257,14 @@ def verb_command(name: str, verb: type[Verb]) -> None:
     command.__doc__ = f"{verb.summary}.\n\nExample: {EXAMPLES[name]}"
     command.__dict__["__signature__"] = inspect.Signature(parameters)
     filter_command(command)
+
+
+def _for_windows(pipeline: Pipeline, frames: int) -> Pipeline:
+    """Return a pipeline with Haar wavelets, of which few frames are enough for several levels."""
+    level = pipeline.level
+    if level is None:
+        level = min(3, int(math.log2(max(2, frames))))
+    return replace(pipeline, wavelet="haar", level=level)
 
 
 def _verb_parameter(each: Field[Any], verb: type[Verb]) -> inspect.Parameter:
@@ -259,8 +283,10 @@ def _verb_parameter(each: Field[Any], verb: type[Verb]) -> inspect.Parameter:
         default = None
     flags = FLAGS.get(each.name, (f"--{each.name.replace('_', '-')}",))
     annotation = kind if default is not None else kind | None
-    least = {"min": 0} if kind is int else {}
-    declared = Annotated[annotation, Option(*flags, help=help_text, show_default=shown, **least)]  # type: ignore[valid-type]
+    least: dict[str, Any] = {"min": 0} if kind is int else {}
+    panel = "Video options" if description.video_only else None
+    described = Option(*flags, help=help_text, show_default=shown, rich_help_panel=panel, **least)
+    declared = Annotated[annotation, described]  # type: ignore[valid-type]
     return inspect.Parameter(each.name, KEYWORD, default=default, annotation=declared)
 
 
@@ -329,4 +355,9 @@ def filter_(
         pipeline = Pipeline.load(load_path)
     changes: dict[str, Any] = {"wavelet": wavelet, "level": level, "invariant": shifts}
     pipeline = replace(pipeline, **{name: value for name, value in changes.items() if value is not None})
-    return CommandFilter(lambda is_video: pipeline, over_time=over_time, save_path=save, load_path=load_path)
+
+    def make(is_video: bool) -> Pipeline:
+        windows = is_video and over_time and wavelet is None and pipeline_text is None
+        return _for_windows(pipeline, over_time) if windows else pipeline
+
+    return CommandFilter(make, over_time=over_time, save_path=save, load_path=load_path)

@@ -7,7 +7,8 @@ import warnings
 from typing import Any
 
 from . import stages
-from .functions import denoise, despeckle, enhance, sharpen
+from .calibration import Calibration, calibrate
+from .functions import denoise, denoise_frames, despeckle, enhance, sharpen
 from .noise import estimate_sigma
 from .pictures import picture
 from .pipeline import Pipeline, Views
@@ -19,12 +20,15 @@ from .threshold import threshold, threshold_firm
 from .trace import Trace
 
 __all__ = [
+    "Calibration",
     "Pipeline",
     "PoissonNoise",
     "Trace",
     "Views",
+    "calibrate",
     "cycle_spin",
     "denoise",
+    "denoise_frames",
     "denoise_wavelet",
     "despeckle",
     "enhance",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,13 @@ from .operations import NORMAL_MEDIAN
 from .pipeline import Pipeline, central_places
 from .planes import AUTO, GivenImage
 from .poisson import PoissonNoise, estimate_poisson
-from .verbs import Denoising, Despeckling, Enhancing, Sharpening
+from .verbs import CORRELATED, WAVELET_NOISE, Denoising, Despeckling, Enhancing, Sharpening
+from .video import denoised_clip
 
-__all__ = ["denoise", "despeckle", "enhance", "sharpen"]
+__all__ = ["denoise", "denoise_frames", "despeckle", "enhance", "sharpen"]
 
 MIN_REGION_SAMPLES = 8
-NOISE_KINDS = ("gaussian", "poisson", "poisson-gaussian")
+NOISE_KINDS = (*WAVELET_NOISE, "poisson", "poisson-gaussian")
 MAX_NOISE_STEPS = 9
 
 
@@ -45,16 +46,17 @@ def denoise(
     level: int | None = Denoising.level,
     rule: str = Denoising.rule,
     invariant: bool | int = Denoising.invariant,
-    noise: str = "gaussian",
+    noise: str = Denoising.noise,
     gain: float | None = None,
     regions: int | None = None,
     color: str = Denoising.color,
+    over_time: int = Denoising.over_time,
     channel_axis: int | str | None = AUTO,
     axes: Sequence[int] | None = None,
     mask: Any = None,
     backend: str = "auto",
 ) -> Any:
-    """Remove noise from an image, a volume or a batch of them.
+    """Remove noise from an image, a volume, a batch of them, or a video.
 
     Parameters
     ----------
@@ -69,10 +71,11 @@ def denoise(
         and blend both results; they take about 12 and 22 times as long. They are for images: volumes and
         signals are filtered by wavelets alone, and with ``best`` for all shifts.
     method : str, default "bivariate"
-        One of ``bivariate``, ``block``, ``bayes``, ``sure``, ``hybrid``, ``minimax``, ``universal`` and
-        ``collaborative``. ``bivariate`` gives the best results of wavelets, closely followed by ``block``;
-        the others select thresholds. ``collaborative`` filters groups of similar blocks alone, in volumes
-        plane by plane.
+        One of ``bivariate``, ``block``, ``bayes``, ``sure``, ``hybrid``, ``minimax``, ``universal``,
+        ``directional`` and ``collaborative``. ``bivariate`` is followed closely by ``block``; those after it
+        select thresholds. ``directional`` shrinks the coefficients of a dual tree (:func:`undula.dtcwt2`): it
+        is better than ``bivariate`` in the mean. ``collaborative`` filters groups of similar blocks alone.
+        The last two filter volumes plane by plane.
     profile : {"fast", "normal", "best"}, default "normal"
         How many similar blocks ``collaborative`` looks for, and how far away.
     strength : float, default 1.0
@@ -86,7 +89,10 @@ def denoise(
     invariant : bool or int, default 2
         Number of the finest levels that are computed for all shifts; True stands for all levels. False or 0
         is several times faster, but leaves artefacts at edges.
-    noise : {"gaussian", "poisson", "poisson-gaussian"}, default "gaussian"
+    noise : {"gaussian", "correlated", "poisson", "poisson-gaussian"}, default "gaussian"
+        ``gaussian`` noise is white: that of neighbouring samples is independent. ``correlated`` noise, as in
+        images that were scaled, demosaiced or compressed, is estimated for each band of wavelets, with three
+        levels unless ``level`` is given; omit ``sigma`` and ``quality``.
         ``poisson`` is the noise of counted photons, whose variance grows with the brightness; samples without
         light have to be 0. ``poisson-gaussian`` adds the read noise of a sensor, whose standard deviation is
         ``sigma``. For arrays of NumPy; see :func:`undula.estimate_poisson`.
@@ -98,6 +104,10 @@ def denoise(
         one.
     color : {"ycbcr", "channels"}, default "ycbcr"
         Whether to filter luma and chroma, or each channel separately.
+    over_time : int, default 0
+        For a video, an array with frames along the first axis: the number of frames around each frame, from 2
+        to 14, in which motion is followed. 8 is a good choice. See :func:`undula.denoise_frames`, which takes
+        frames one by one; the same arguments apply.
     channel_axis, axes, mask, backend
         See :meth:`undula.Pipeline.__call__`. On a device, NaNs are not detected; pass a mask.
 
@@ -109,8 +119,9 @@ def denoise(
     Notes
     -----
     For Dask arrays, NaNs are an error, and masks, ``regions``, noise per sample, any other ``quality`` and
-    the methods ``sure``, ``hybrid`` and ``collaborative`` are not supported. Estimating their noise takes
-    three more passes over the data, or five in double precision; pass ``sigma`` if it is known.
+    the methods ``sure``, ``hybrid``, ``directional`` and ``collaborative`` are not supported. Estimating
+    their noise takes three more passes over the data, or five in double precision; pass ``sigma`` if it is
+    known.
 
     Examples
     --------
@@ -121,7 +132,7 @@ def denoise(
     >>> bool(np.std(better - clean) < 0.4 * np.std(noisy - clean))
     True
     """
-    pipeline = Denoising(
+    verb = Denoising(
         quality=quality,
         method=method,
         profile=profile,
@@ -131,9 +142,22 @@ def denoise(
         rule=rule,
         invariant=invariant,
         color=color,
-    ).pipeline()
+        noise=noise if noise in WAVELET_NOISE else Denoising.noise,
+        over_time=over_time,
+    )
+    check_choice(noise, "noise", NOISE_KINDS)
+    if over_time:
+        unused = {"gain": gain, "regions": regions, "axes": axes, "mask": mask}
+        unused |= {"noise": None if noise == "gaussian" else noise}
+        for name, value in unused.items():
+            if value is not None:
+                raise ArgumentError(f"{name} does not apply to over_time={over_time!r}; omit one of them")
+        return denoised_clip(verb.denoiser(), image, sigma, channel_axis, backend)
+    pipeline = verb.pipeline()
     options = {"channel_axis": channel_axis, "axes": axes, "mask": mask, "backend": backend}
-    if noise != "gaussian":
+    if noise == CORRELATED and (sigma is not None or regions is not None):
+        raise ArgumentError(f"noise={CORRELATED!r} is estimated for each band; omit sigma and regions")
+    if noise not in WAVELET_NOISE:
         if regions is not None:
             raise ArgumentError(f"regions are for noise='gaussian', got noise={noise!r}")
         return _denoise_photons(pipeline, image, noise, sigma, gain, options)
@@ -151,11 +175,69 @@ def denoise(
     return pipeline(image, sigma=sigma, **options)
 
 
+def denoise_frames(
+    frames: Iterable[Any],
+    sigma: Any = None,
+    *,
+    over_time: int = 8,
+    quality: str = Denoising.quality,
+    strength: float = Denoising.strength,
+    color: str = Denoising.color,
+    channel_axis: int | str | None = AUTO,
+    backend: str = "auto",
+) -> Iterator[Any]:
+    """Remove noise from the frames of a video, following motion, in constant memory.
+
+    Similar blocks of a frame and of the frames around it are filtered together. They are looked for along the
+    motion of each block. What has no similar blocks in other frames, because it was hidden or the scene
+    changed, is filtered within its frame, so that moving objects leave no ghosts.
+
+    Parameters
+    ----------
+    frames : iterable of array
+        Frames of one shape, ``(rows, columns)`` or with channels, and one dtype, of integers or floats. They
+        are copied, so that an iterator may yield the same array with new contents.
+    sigma : float or sequence of float, optional
+        Standard deviation of the noise, or one per channel; estimated if None, also where it changes.
+    over_time : int, default 8
+        Number of frames around each frame, from 2 to 14; half of them are before it.
+    quality : {"fast", "balanced", "best"}, default "fast"
+        How densely blocks overlap: ``balanced`` takes about twice, and ``best`` four times as long.
+    strength : float, default 1.0
+        Higher values remove more.
+    color : {"ycbcr", "channels"}, default "ycbcr"
+        Whether to filter luma and chroma, with blocks matched in the luma, or each channel separately.
+    channel_axis : int, None or "auto", default "auto"
+        Axis of channels of a frame. ``auto`` takes the last of three axes if it has 3 or 4 samples.
+    backend : {"auto", "cpu"}, default "auto"
+
+    Yields
+    ------
+    array
+        Filtered frames in their order, of the dtype and library of the input. A frame is yielded when
+        ``over_time + 4`` more frames have been read; if ``sigma`` is estimated, half of ``over_time`` more.
+
+    See Also
+    --------
+    undula.denoise : Takes a whole clip as an array, with ``over_time=8``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> clean = [100 + 50 * np.sin(np.add.outer(np.arange(32), np.arange(40) + t) / 5) for t in range(6)]
+    >>> noisy = (frame + 10 * rng.standard_normal(frame.shape) for frame in clean)
+    >>> denoised = list(denoise_frames(noisy, over_time=4))
+    >>> len(denoised), bool(np.std(np.subtract(denoised, clean)) < 4)
+    (6, True)
+    """
+    verb = Denoising(over_time=over_time, quality=quality, strength=strength, color=color)
+    return verb.denoiser()(frames, sigma=sigma, channel_axis=channel_axis, backend=backend)
+
+
 def _denoise_photons(
     pipeline: Pipeline, image: Any, kind: str, sigma: Any, gain: float | None, options: dict[str, Any]
 ) -> Any:
     """Denoise an image of counted photons: stabilize its noise, filter it, and restore the means."""
-    check_choice(kind, "noise", NOISE_KINDS)
     if sigma is not None:
         check_number(sigma, "sigma")
     if kind == "poisson":

@@ -23,6 +23,7 @@ from .base import FilterStage
 from .collaborative import PROFILE_NAMES, Collaborative
 from .deprecation import RENAMED_ARGUMENTS
 from .details import Contrast, Gain
+from .directional import Directional
 from .shrinkage import METHODS, RULES, Shrink
 from .spatial import PLACES, Blur, Laplace, Unsharp
 
@@ -35,6 +36,7 @@ __all__ = [  # The names that undula.filters exports.
     "Blur",
     "Collaborative",
     "Contrast",
+    "Directional",
     "FilterStage",
     "Gain",
     "Laplace",
@@ -43,7 +45,8 @@ __all__ = [  # The names that undula.filters exports.
 ]
 
 STAGES: dict[str, type[FilterStage]] = {
-    stage.kind: stage for stage in (Shrink, Collaborative, Gain, Contrast, Blur, Unsharp, Laplace)
+    stage.kind: stage
+    for stage in (Shrink, Directional, Collaborative, Gain, Contrast, Blur, Unsharp, Laplace)
 }
 
 

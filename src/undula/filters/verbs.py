@@ -18,18 +18,25 @@ from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..wavelets import Wavelet
 from .base import check_choice, check_number
 from .collaborative import PROFILE_NAMES, Collaborative
+from .directional import Directional
 from .pipeline import Pipeline
 from .planes import COLORS
 from .shrinkage import METHODS, RULES
 from .speckle import KINDS, check_looks, trigamma
 from .stages import Contrast, FilterStage, Gain, Laplace, Shrink, Unsharp
+from .video import TemporalDenoiser
 
 __all__ = ["VERBS", "Denoising", "Despeckling", "Enhancing", "Sharpening", "Verb", "VerbOption"]
 
 NAMED_METHODS = tuple(name for name in METHODS if name != "given")
 COLLABORATIVE = "collaborative"
-DENOISING_METHODS = (*NAMED_METHODS, COLLABORATIVE)
+DIRECTIONAL = "directional"
+DENOISING_METHODS = (*NAMED_METHODS, DIRECTIONAL, COLLABORATIVE)
 QUALITIES = ("fast", "balanced", "best")
+TEMPORAL_STEPS = {"fast": 6, "balanced": 4, "best": 3}  # samples from one reference to the next
+CORRELATED = "correlated"
+WAVELET_NOISE = ("gaussian", CORRELATED)
+CORRELATED_LEVELS = 3  # In coarser bands, there is more of the image than of the noise.
 SHARPENING_METHODS = ("unsharp", "laplace", "diagonal", "wavelet")
 DECIMATED_WAVELET = "bior4.4"  # The default for denoising without shifts.
 METHOD_HELP = "Method of shrinkage. The best one is bivariate, closely followed by block."
@@ -51,12 +58,14 @@ class VerbOption:
         What None stands for.
     for_video : optional
         Another default for video.
+    video_only : bool
     """
 
     help: str
     choices: tuple[str, ...] = ()
     auto: str = ""
     for_video: Any = None
+    video_only: bool = False
 
 
 def option(default: Any, *description: Any, **more: Any) -> Any:
@@ -72,15 +81,15 @@ class Verb(ABC):
     summary : str
     takes_sigma : bool
         Whether the noise can be given.
-    over_time : bool
-        Whether frames of a video can be filtered together.
+    windows : bool
+        Whether windows of frames of a video can be filtered as volumes.
     luma : bool
         Whether only the luma of a video is filtered.
     """
 
     summary: ClassVar[str]
     takes_sigma: ClassVar[bool] = False
-    over_time: ClassVar[bool] = False
+    windows: ClassVar[bool] = False
     luma: ClassVar[bool] = True
 
     @property
@@ -111,7 +120,6 @@ class Denoising(Verb):
 
     summary: ClassVar[str] = "Remove noise from images, DICOM files and video"
     takes_sigma: ClassVar[bool] = True
-    over_time: ClassVar[bool] = True
     luma: ClassVar[bool] = False
     quality: str = option(
         "fast", "More of it takes longer; balanced and best also filter similar blocks together.", QUALITIES
@@ -128,11 +136,38 @@ class Denoising(Verb):
     rule: str = option(Shrink.rule, "Threshold rule, for methods that select thresholds.", RULES)
     invariant: bool | int = option(2, SHIFTS_HELP, for_video=0)
     color: str = option(Pipeline.color, "Whether to filter luma and chroma, or each channel.", COLORS)
+    noise: str = option(
+        "gaussian", "Whether noise is white, or correlated between neighbouring pixels.", WAVELET_NOISE
+    )
+    over_time: int = option(
+        0, "Follow motion through so many frames around each frame of a video; 0 for none.", video_only=True
+    )
+
+    def denoiser(self) -> TemporalDenoiser:
+        """Return the filter over time with these options."""
+        check_choice(self.quality, "quality", QUALITIES)
+        check_number(self.strength, "strength")
+        check_choice(self.color, "color", COLORS)
+        for name in ("method", "profile", "wavelet", "level", "rule", "invariant", "noise"):
+            given = getattr(self, name)
+            if given != getattr(Denoising, name):
+                raise ArgumentError(
+                    f"over_time={self.over_time} filters groups of similar blocks along their motion, which"
+                    f" {name}={given!r} does not apply to; omit one of them"
+                )
+        return TemporalDenoiser(self.over_time, TEMPORAL_STEPS[self.quality], self.strength, self.color)
 
     def pipeline(self) -> Pipeline:
-        """Return the pipeline that denoises with these options."""
+        """Return the pipeline that denoises single images with these options."""
         _check_method(self.method, "denoise", DENOISING_METHODS)
         check_choice(self.quality, "quality", QUALITIES)
+        check_choice(self.noise, "noise", WAVELET_NOISE)
+        correlated = self.noise == CORRELATED
+        if correlated and (self.quality != "fast" or self.method == COLLABORATIVE):
+            raise ArgumentError(
+                f"noise={CORRELATED!r} is estimated for each band of wavelets; omit"
+                f" quality={self.quality!r} and method={self.method!r}"
+            )
         collaborative = Collaborative(self.profile, strength=self.strength)
         if self.method == COLLABORATIVE:
             if self.quality != "fast":
@@ -141,15 +176,24 @@ class Denoising(Verb):
                     " its profile"
                 )
             return Pipeline(self.wavelet or "db2", 0, [collaborative], color=self.color)
-        stages: list[FilterStage] = [Shrink(self.method, self.rule, strength=self.strength)]
+        estimated = "bands" if correlated else "white"
+        if self.method == DIRECTIONAL:
+            if self.quality != "fast" or correlated:
+                raise ArgumentError(
+                    f"method={DIRECTIONAL!r} is for quality='fast' and noise='gaussian'; got"
+                    f" quality={self.quality!r} and noise={self.noise!r}"
+                )
+            return Pipeline("db2", 0, [Directional(strength=self.strength)], color=self.color)
+        stages: list[FilterStage] = [Shrink(self.method, self.rule, strength=self.strength, noise=estimated)]
         invariant = self.invariant
+        level = CORRELATED_LEVELS if correlated and self.level is None else self.level
         if self.quality == "balanced":
             stages.append(replace(collaborative, profile="normal"))
         elif self.quality == "best":
             stages.append(replace(collaborative, profile="best"))
             invariant = True if invariant == Denoising.invariant else invariant
         wavelet = self.wavelet or ("db2" if invariant else DECIMATED_WAVELET)
-        return Pipeline(wavelet, self.level, stages, invariant=invariant, color=self.color)
+        return Pipeline(wavelet, level, stages, invariant=invariant, color=self.color)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +205,7 @@ class Despeckling(Verb):
     """
 
     summary: ClassVar[str] = "Remove speckle from ultrasound, radar and OCT images, DICOM files and video"
-    over_time: ClassVar[bool] = True
+    windows: ClassVar[bool] = True
     kind: str = option("intensity", "What the pixels are; log is compressed for display.", KINDS)
     looks: float | None = option(None, "Number of looks that were averaged.", auto="estimated")
     strength: float = option(1.0, "Strength of the filter; values above 1 remove more.")

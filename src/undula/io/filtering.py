@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..filters.video import TemporalDenoiser
 from .raster import read, write
 from .video import Planes, probe, process
 
@@ -33,6 +35,32 @@ class Encoding:
     frames: int | None = None
     workers: int | None = None
     luma: bool = False
+
+
+def denoise_planes(
+    denoiser: TemporalDenoiser, frames: Iterator[Planes], sigma: Any = None, backend: str = "auto"
+) -> Iterator[Planes]:
+    """Denoise frames over time, plane by plane, because chroma may have another size than luma."""
+    waiting: list[deque[Any]] = []
+
+    def of_plane(k: int) -> Iterator[Any]:
+        while True:
+            while not waiting[k]:
+                try:
+                    planes = next(frames)
+                except StopIteration:
+                    return
+                for queue, plane in zip(waiting, planes, strict=True):
+                    queue.append(plane)
+            yield waiting[k].popleft()
+
+    first = next(frames, None)
+    if first is None:
+        return
+    waiting += [deque([plane]) for plane in first]
+    options = {"sigma": sigma, "channel_axis": None, "backend": backend}
+    results = [denoiser(of_plane(k), **options) for k in range(len(first))]
+    yield from map(list, zip(*results, strict=True))
 
 
 def filter_picture(
@@ -75,6 +103,17 @@ def filter_video(
 
     def filter_plane(x: np.ndarray[Any, Any]) -> Any:
         return work(x, sigma=sigma, channel_axis=None, backend=backend)
+
+    if isinstance(work, TemporalDenoiser):
+        del options["over_time"]
+        denoiser = work
+
+        def filter_stream(frames: Iterator[Planes]) -> Iterator[Planes]:
+            return denoise_planes(denoiser, frames, sigma, backend)
+
+        return process(
+            source, target, stream=filter_stream, progress=progress, max_pixels=max_pixels, **options
+        )
 
     def filter_planes(planes: Planes) -> Planes:
         return [filter_plane(planes[0]), *(planes[1:] if luma else map(filter_plane, planes[1:]))]

@@ -39,6 +39,7 @@ from .files import VIDEOS, atomic_write, import_optional, same_file, short_messa
 __all__ = ["Planes", "Video", "probe", "process", "read_frames"]
 
 Work = Callable[[Planes], Planes]
+Stream = Callable[[Iterator[Planes]], Iterator[Planes]]
 
 COPIED_STREAM_TYPES = ("video", "audio", "subtitle", "attachment")
 QUEUE_FRAMES = 3
@@ -136,8 +137,9 @@ class _DecodingThread(threading.Thread):
 def process(
     source: str | Path,
     target: str | Path,
-    work: Work,
+    work: Work | None = None,
     *,
+    stream: Stream | None = None,
     over_time: int = 0,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
@@ -155,9 +157,12 @@ def process(
     source : path, or ``camera:0``
     target : path
         The suffix determines the container: mp4, m4v, mkv, mov, avi or webm.
-    work : callable
+    work : callable, optional
         Takes the list of planes of a frame, luma first, and returns planes of the same shapes and dtypes.
         With ``over_time``, each plane has an axis of frames in front.
+    stream : callable, optional
+        In place of ``work``: takes an iterator over such lists, and returns an iterator over as many. It may
+        read some frames ahead.
     over_time : int, default 0
         The number of frames that are filtered together, at least 4, in windows that overlap by half; 0 to
         filter each frame independently.
@@ -200,6 +205,10 @@ def process(
         raise FileError(f"a video is written as {', '.join(VIDEOS)}; got {target.name!r}")
     if not str(source).startswith("camera:") and same_file(Path(source), target):
         raise FileError(f"{target} is the input; choose another output")
+    if (work is None) == (stream is None):
+        raise ArgumentError("expected either work, for single frames or windows of them, or stream")
+    if stream is not None and over_time:
+        raise ArgumentError("over_time is for work; a stream reads as many frames as it needs")
     if over_time and over_time < MIN_WINDOW_FRAMES:
         raise ArgumentError(f"over_time must be 0, or {MIN_WINDOW_FRAMES} or more; got {over_time}")
     check_options(quality, preset)
@@ -212,7 +221,13 @@ def process(
         early: list[Any] = []  # Packets before the first frame.
         try:
             decoder.start()
-            for kind, item in _filter_frames(decoder.items(), work, over_time, workers):
+            items = decoder.items()
+            if work is None:
+                assert stream is not None
+                filtered = _filter_stream(items, stream)
+            else:
+                filtered = _filter_frames(items, work, over_time, workers)
+            for kind, item in filtered:
                 if writer is None and kind == "packet":
                     early.append(item)
                     continue
@@ -277,6 +292,28 @@ def _filter_frames(items: Iterator[Item], work: Work, over_time: int, workers: i
             for kind, item in waiting:
                 if kind == "frame":
                     item.cancel()
+
+
+def _filter_stream(items: Iterator[Item], stream: Stream) -> Iterator[Item]:
+    """Pass the planes of frames through a stream; packets between frames come before the next result."""
+    frames: deque[Any] = deque()
+    packets: list[Item] = []
+
+    def planes() -> Iterator[Planes]:
+        for kind, item in items:
+            if kind == "packet":
+                packets.append((kind, item))
+                continue
+            frames.append(item)
+            yield copy_planes(item)
+
+    for result in stream(planes()):
+        yield from packets
+        packets.clear()
+        yield "frame", replace_planes(frames.popleft(), result)
+    yield from packets
+    if frames:
+        raise ArgumentError(f"the stream ended {len(frames)} frames before the video")
 
 
 def _filter_windows(items: Iterator[Item], work: Work, length: int) -> Iterator[Item]:

@@ -46,6 +46,7 @@ __all__ = [
     "cosine_matrix",
     "displacements",
     "extended_shape",
+    "haar_matrix",
     "wavelet_matrix",
 ]
 
@@ -144,7 +145,7 @@ def collaborate(planes: Array, profile: CollaborativeProfile) -> Array:
 def _filtered(noisy: Array, pilot: Array | None, radius: int, size: int, threshold: float) -> Array:
     """Return the result of one step: the first one, if there is no pilot."""
     matrix = cosine_matrix() if pilot is not None else wavelet_matrix()
-    inverse, haar = np.linalg.inv(matrix), _haar_matrix(size)
+    inverse, haar = np.linalg.inv(matrix), haar_matrix(size)
     window = np.outer(WINDOW_TAPS, WINDOW_TAPS)
     match = sliding_window_view((noisy if pilot is None else pilot)[0].astype(np.float32), (BLOCK, BLOCK))
     total, weights = np.zeros(noisy.shape), np.zeros(noisy.shape)
@@ -185,7 +186,8 @@ def _similar(match: Array, top: int, left: int, radius: int, size: int) -> Array
 
 
 @cache
-def _haar_matrix(size: int) -> Array:
+def haar_matrix(size: int) -> Array:
+    """Return the matrix of all levels of the orthonormal Haar transform of ``size`` samples."""
     matrix = np.ones((1, 1))
     while len(matrix) < size:
         details = np.kron(np.eye(len(matrix)), [[1, -1]])

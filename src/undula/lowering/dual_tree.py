@@ -154,7 +154,27 @@ class DualTree:
         The first axis of a level has its orientations.
         """
         graph = Graph()
-        low = self._mirrored(self._lines(symbolic_input(graph, "x", self.shape, self.dtype)))
+        levels = range(1, self.levels + 1)
+
+        def target(level: int) -> ArrayView:
+            name = f"level{level}"
+            return self._output(graph, name, self.band_lengths(level), self.directions).as_pairs()
+
+        lowpass = self._ordered(self._output(graph, "lowpass", self.lowpass_lengths))
+        low = self.decompose(symbolic_input(graph, "x", self.shape, self.dtype), [target(k) for k in levels])
+        scale = 2 ** (-self.ndim / 2)
+        views = tuple(_part(lowpass, [..., *(slice(t, None, 2) for t in trees)]) for trees in self.trees)
+        parts = [self._tree_samples(graph, low, trees) for trees in self.trees]
+        graph.append(Pointwise(views, tuple(_weighted_sum([(scale, part)]) for part in parts)))
+        return graph
+
+    def decompose(self, x: SymbolicArray, targets: Sequence[ArrayView]) -> ArrayView:
+        """Write the details of all levels, finest first; return the approximations of all trees.
+
+        Targets have an axis of directions in front, unless there is only one, and in the end one of the real
+        and the imaginary part.
+        """
+        graph, low = x.graph, self._mirrored(self._lines(x))
         details: list[dict[str, ArrayView]] = []
         for tree in self._transforms():
             bands = tuple(graph.allocate(shape, self.dtype) for shape in tree.flat_shapes)
@@ -163,18 +183,12 @@ class DualTree:
             graph.phase = "filter"
             low, *levels = tree.by_key(bands)
             details += levels[::-1]
-        target = self._ordered(self._output(graph, "lowpass", self.lowpass_lengths))
-        scale = 2 ** (-self.ndim / 2)
-        views = tuple(_part(target, [..., *(slice(t, None, 2) for t in trees)]) for trees in self.trees)
-        parts = [self._tree_samples(graph, low, trees) for trees in self.trees]
-        graph.append(Pointwise(views, tuple(_weighted_sum([(scale, part)]) for part in parts)))
-        for level, by_key in enumerate(details, 1):
-            self._write_details(graph, level, by_key)
-        return graph
+        for target, by_key in zip(targets, details, strict=True):
+            self._write_details(graph, target, by_key)
+        return low
 
-    def _write_details(self, graph: Graph, level: int, bands: dict[str, ArrayView]) -> None:
+    def _write_details(self, graph: Graph, pairs: ArrayView, bands: dict[str, ArrayView]) -> None:
         """Compute the complex bands of a level from the trees."""
-        pairs = self._output(graph, f"level{level}", self.band_lengths(level), self.directions).as_pairs()
         views, values = [], []
         for number, (key, signs) in enumerate(orientations(self.ndim)):
             for odd in (0, 1):
@@ -200,7 +214,7 @@ class DualTree:
         """
         graph = Graph()
         inputs = self._inputs(graph, missing)
-        *others, coarsest = self._transforms()
+        *_, coarsest = self._transforms()
         low = graph.allocate(coarsest.approximation_shape, self.dtype)
         values: list[Expression] = [Constant(0.0)] * len(self.trees)
         if "lowpass" not in missing:
@@ -208,11 +222,22 @@ class DualTree:
             parts = [lines[_index(slice(t, None, 2) for t in trees)][_flip(trees)] for trees in self.trees]
             values = [_weighted_sum([(scale, part)]) for part in parts]
         graph.append(Pointwise(tuple(_corner(low, trees) for trees in self.trees), tuple(values)))
+        details = [inputs.get(f"level{level}") for level in range(1, self.levels + 1)]
+        mean = self.recompose(graph, low, details)
+        graph.append(Pointwise((self._ordered(self._output(graph, "x", self.lengths)),), (mean,)))
+        return graph
+
+    def recompose(self, graph: Graph, low: ArrayView, details: Sequence[SymbolicArray | None]) -> Expression:
+        """Return the samples, with the axes that are transformed last, from what ``decompose`` has made.
+
+        Details are zero where they are None.
+        """
+        *others, coarsest = self._transforms()
         level = self.levels
         for tree in (coarsest, *reversed(others)):
             bands = [low]
             for shapes in tree.detail_shapes:
-                bands += self._read_details(graph, inputs.get(f"level{level}"), shapes)
+                bands += self._read_details(graph, details[level - 1], shapes)
                 level -= 1
             low = graph.allocate(tree.sample_shapes[0], self.dtype)
             graph.phase = "inverse"
@@ -220,9 +245,7 @@ class DualTree:
             graph.phase = "filter"
         cut = (..., *(slice(n) for n in self.lengths))
         parts = [self._tree_samples(graph, low, trees)[cut] for trees in self.trees]
-        mean = _weighted_sum([(2.0**-self.ndim, part) for part in parts])
-        graph.append(Pointwise((self._ordered(self._output(graph, "x", self.lengths)),), (mean,)))
-        return graph
+        return _weighted_sum([(2.0**-self.ndim, part) for part in parts])
 
     def _inputs(self, graph: Graph, missing: frozenset[str]) -> dict[str, SymbolicArray]:
         """Add the inputs of the inverse, in the order of axes of the samples."""

@@ -26,7 +26,7 @@ from .collaborative_layout import LANES, TABLE_WORDS
 from .executable import address
 from .machine_code import kernel
 
-__all__ = ["collaborate", "filter_planes"]
+__all__ = ["collaborate", "filter_planes", "mirror"]
 
 Array = NDArray[Any]
 
@@ -79,7 +79,7 @@ def _filter_image(x: Array, sigmas: Array, profile: CollaborativeProfile, out: A
             np.multiply(x[k, begin:end] - floors[k], 1 / unit[k], out=plane[begin:end, :columns])
 
     run(scale, _strips(rows))
-    _mirror(planes, rows, columns)
+    mirror(planes, rows, columns)
     filtered = collaborate(planes, profile)
 
     def restore(begin: int, end: int) -> None:
@@ -95,7 +95,7 @@ def _strips(rows: int) -> list[tuple[int, int]]:
     return [(begin, min(begin + STRIP, rows)) for begin in range(0, rows, STRIP)]
 
 
-def _mirror(planes: Array, rows: int, columns: int) -> None:
+def mirror(planes: Array, rows: int, columns: int) -> None:
     """Fill the rows and columns by which planes were extended."""
     for axis, count in ((1, rows), (2, columns)):
         places = np.arange(count, planes.shape[axis]) % (2 * count)

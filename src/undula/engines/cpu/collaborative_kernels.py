@@ -70,7 +70,7 @@ from .emitter import INDEX, INT, Emitter
 from .rows import compiled
 from .simd import reals, words
 
-__all__ = ["filter_tile", "weigh_rows"]
+__all__ = ["filter_tile", "instructions", "weigh_rows"]
 
 FAR = np.float32(1e15)  # A sample outside of the image, in units of the noise.
 MOST = np.int32(0x7149F2CA)  # The bits of 1e30: blocks that are further away have samples outside.
@@ -82,7 +82,7 @@ Vector = Any  # a value of LLVM
 Body = Callable[[Emitter, list[Any]], Any]
 
 
-def _function(name: str, parameters: Sequence[Any], result: Any, body: Body, inline: bool = False) -> Any:
+def instructions(name: str, parameters: Sequence[Any], result: Any, body: Body, inline: bool = False) -> Any:
     """Return a function for kernels whose body is written as instructions."""
 
     def typed(context: Any, *_: Any) -> Any:
@@ -218,11 +218,11 @@ def _lowest(emit: Emitter, values: list[Any]) -> Any:
 
 
 ADDRESS, FLOAT, KEY = types.int64, types.float32, types.int32
-cell_distances = _function("cell_distances", [ADDRESS] * 10, types.void, _cell_distances)
-compare = _function("compare", [ADDRESS] * 4, ADDRESS, _compare, inline=True)
-insert16 = _function("insert16", [ADDRESS, KEY], KEY, _insert(16), inline=True)
-insert32 = _function("insert32", [ADDRESS, KEY], KEY, _insert(32), inline=True)
-lowest = _function("lowest", [ADDRESS], ADDRESS, _lowest, inline=True)
+cell_distances = instructions("cell_distances", [ADDRESS] * 10, types.void, _cell_distances)
+compare = instructions("compare", [ADDRESS] * 4, ADDRESS, _compare, inline=True)
+insert16 = instructions("insert16", [ADDRESS, KEY], KEY, _insert(16), inline=True)
+insert32 = instructions("insert32", [ADDRESS, KEY], KEY, _insert(32), inline=True)
+lowest = instructions("lowest", [ADDRESS], ADDRESS, _lowest, inline=True)
 
 
 # --- transforms of blocks -------------------------------------------------------------------------
@@ -303,9 +303,9 @@ def _add_inverse(matrix: Any) -> Body:
 
 def _pair(name: str, matrix: Any) -> tuple[Any, Any]:
     """Return the functions of a transform and of its inverse."""
-    transform = _function(f"transform_{name}", [ADDRESS] * 3, types.void, _transform(matrix))
+    transform = instructions(f"transform_{name}", [ADDRESS] * 3, types.void, _transform(matrix))
     body = _add_inverse(np.linalg.inv(matrix))
-    return transform, _function(f"add_{name}", [ADDRESS] * 3 + [FLOAT], types.void, body)
+    return transform, instructions(f"add_{name}", [ADDRESS] * 3 + [FLOAT], types.void, body)
 
 
 transform_wavelet, add_wavelet = _pair("wavelet", wavelet_matrix())
@@ -406,10 +406,10 @@ def _weight_group(size: int) -> Body:
 
 
 threshold16, threshold32 = (
-    _function(f"threshold{size}", [ADDRESS, FLOAT], FLOAT, _threshold_group(size)) for size in (16, 32)
+    instructions(f"threshold{size}", [ADDRESS, FLOAT], FLOAT, _threshold_group(size)) for size in (16, 32)
 )
 weight16, weight32 = (
-    _function(f"weight{size}", [ADDRESS, ADDRESS], FLOAT, _weight_group(size)) for size in (16, 32)
+    instructions(f"weight{size}", [ADDRESS, ADDRESS], FLOAT, _weight_group(size)) for size in (16, 32)
 )
 
 

@@ -32,6 +32,9 @@ COLLABORATIVE_SOURCES = (
     "emitter.py", "simd.py", "rows.py", "collaborative_layout.py", "collaborative_kernels.py",
     "../../lowering/collaborative.py", "machine_code.py",
 )  # fmt: skip
+TEMPORAL_SOURCES = (
+    *COLLABORATIVE_SOURCES, "temporal_layout.py", "temporal_kernels.py", "../../lowering/temporal.py",
+)  # fmt: skip
 GENERATED_SOURCES = (
     "kernel_layout.py", "functions.py", "kernels.py", "coding_kernels.py", "undecimated_kernels.py",
     "border_kernels.py", "translate.py", "machine_code.py",
@@ -69,8 +72,12 @@ ADDRESSES = {
     "play_steps": 3,
     "filter_tile": 1,
     "weigh_rows": 7,
+    "filter_references": 1,
+    "estimate_motion": 1,
+    "halve_rows": 6,
 }
 COLLABORATIVE = ("filter_tile", "weigh_rows")
+TEMPORAL = ("filter_references", "estimate_motion", "halve_rows")
 
 
 ENTRY_NAME = "entry"  # The function that Python calls, and that calls ``play_arrays``.
@@ -158,6 +165,10 @@ def _module(name: str) -> Any:
         from . import collaborative_kernels
 
         return collaborative_kernels
+    if name in TEMPORAL:
+        from . import temporal_kernels
+
+        return temporal_kernels
     from . import analysis, synthesis, tape
 
     return tape if name.startswith("play") else synthesis if name.startswith("synthesise") else analysis
@@ -231,6 +242,7 @@ def _folders() -> Iterator[Path]:
 def _name(name: str, dtype: str) -> str:
     sources: tuple[str, ...] = GENERATED_SOURCES if name.startswith(GENERATED) else SOURCES
     sources = COLLABORATIVE_SOURCES if name in COLLABORATIVE else sources
+    sources = TEMPORAL_SOURCES if name in TEMPORAL else sources
     return f"{name}-{dtype}-{_fingerprint(sources)}.bin"
 
 

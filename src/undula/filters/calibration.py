@@ -1,0 +1,144 @@
+"""Calibration: the strength of a filter whose error is least, estimated without the clean image.
+
+Of an image y with Gaussian noise of standard deviation σ, a filter f makes f(y). Stein's unbiased estimate of
+its mean squared error needs no clean image::
+
+    mean (f(y) - y)² - σ² + 2 σ² divergence,      divergence ≈ mean b·(f(y + ε b) - f(y))/ε
+
+with random signs b [1]_. It holds for any filter that changes little with small changes of the image.
+
+.. [1] S. Ramani, T. Blu, M. Unser: Monte-Carlo SURE: a black-box optimization of regularization parameters
+       for general denoising algorithms. IEEE Transactions on Image Processing, 2008.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import ArgumentError
+from .functions import denoise
+from .noise import estimate_sigma
+from .planes import AUTO, GivenImage
+
+__all__ = ["Calibration", "calibrate"]
+
+STRENGTHS = tuple(2.0 ** (k / 2) for k in range(-4, 4))  # from 0.25 to 2.83
+PROBE = 0.1  # ε, in units of the noise: small, and far above rounding
+UNUSED = ("noise", "gain", "regions", "over_time", "strength")
+
+
+class Calibration(NamedTuple):
+    """The result of :func:`calibrate`.
+
+    Attributes
+    ----------
+    strength : float
+        The strength with the least estimated error.
+    error : float
+        Estimated mean squared error with this strength.
+    errors : dict
+        Estimated errors of all strengths that were tried.
+    """
+
+    strength: float
+    error: float
+    errors: dict[float, float]
+
+
+def calibrate(
+    image: Any,
+    sigma: Any = None,
+    *,
+    channel_axis: int | str | None = AUTO,
+    mask: Any = None,
+    seed: int = 0,
+    **options: Any,
+) -> Calibration:
+    """Find the ``strength`` of :func:`undula.denoise` with the least error, without a clean image.
+
+    About ten strengths from 0.25 to 2.83 are tried, each by two calls of ``denoise``. Their errors are those
+    that Stein's unbiased risk estimate predicts.
+
+    Parameters
+    ----------
+    image : array of NumPy
+        Image, volume or batch of them, with Gaussian noise.
+    sigma : float or sequence of float, optional
+        Standard deviation of the noise, or one per channel; estimated if None. Errors are predicted from it,
+        so pass it if it is known.
+    channel_axis, mask
+        As for :func:`undula.denoise`. NaNs, infinities and samples outside of the mask do not count.
+    seed : int, default 0
+        Seed of the random signs.
+    **options
+        Other arguments of :func:`undula.denoise`, such as ``method`` or ``quality``.
+
+    Returns
+    -------
+    Calibration
+        With ``strength``, the predicted mean squared ``error``, and the ``errors`` of all strengths.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> clean = np.add.outer(np.sin(np.arange(96) / 7), np.cos(np.arange(96) / 9))
+    >>> noisy = clean + 0.2 * rng.standard_normal(clean.shape)
+    >>> calibration = calibrate(noisy, 0.2, method="universal")
+    >>> better = denoise(noisy, 0.2, method="universal", strength=calibration.strength)
+    >>> bool(np.mean((better - clean) ** 2) < np.mean((denoise(noisy, 0.2, method="universal") - clean) ** 2))
+    True
+    """
+    for name in UNUSED:
+        if name in options:
+            raise ArgumentError(f"calibrate is for Gaussian noise of images, and takes no {name}")
+    given = GivenImage(image, channel_axis, options.get("axes"), options.get("color", "ycbcr"), mask)
+    if not given.on_host or not isinstance(given.array, np.ndarray):
+        raise ArgumentError("calibrate is for arrays of NumPy; convert the image first")
+    layout, valid = given.layout, given.mask
+    x = given.array.astype(layout.working_dtype)
+    if sigma is None:
+        masked = x if valid is None else np.where(valid, x, np.nan)
+        sigma = estimate_sigma(masked, channel_axis=layout.channel)
+    if np.ndim(sigma) > 1 or (np.ndim(sigma) == 1 and np.shape(sigma) != (layout.channels,)):
+        raise ArgumentError("calibrate needs one sigma, or one for each channel; noise per sample has none")
+    sigmas = np.asarray(sigma, float)
+    if not np.isfinite(sigmas).all() or (sigmas < 0).any() or not sigmas.any():
+        raise ArgumentError(f"calibrate needs noise: sigma must be finite and above 0, got {sigma!r}")
+    deviation = sigmas
+    if sigmas.ndim:
+        deviation = sigmas.reshape([-1 if axis == layout.channel else 1 for axis in range(x.ndim)])
+    signs = np.random.default_rng(seed).integers(0, 2, x.shape) * 2 - 1
+    probe = (PROBE * deviation * signs).astype(x.dtype)
+    options |= {"channel_axis": layout.channel, "mask": mask}
+
+    def error(strength: float) -> float:
+        filtered, moved = (denoise(y, sigma, strength=strength, **options) for y in (x, x + probe))
+        # The noise of the probe is σ as well: σ² b Δ/ε is probe·Δ/PROBE².
+        divergence = probe * (moved - filtered) / PROBE**2
+        with np.errstate(invalid="ignore"):
+            samples = (filtered - x) ** 2 - deviation**2 + 2 * divergence
+        return float(np.mean(samples, dtype=float, where=True if valid is None else valid))
+
+    errors = {strength: error(strength) for strength in STRENGTHS}
+    best = min(errors, key=errors.__getitem__)
+    for finer in (2**-0.25, 2**0.25):
+        errors[best * finer] = error(best * finer)
+    return _least(errors)
+
+
+def _least(errors: dict[float, float]) -> Calibration:
+    """Return the lowest point of the parabola through the least error and its neighbours."""
+    strengths = sorted(errors)
+    place = min(range(len(strengths)), key=lambda k: errors[strengths[k]])
+    best, ordered = strengths[place], dict(sorted(errors.items()))
+    if place in (0, len(strengths) - 1):
+        return Calibration(best, errors[best], ordered)
+    near = strengths[place - 1 : place + 2]
+    a, b, c = np.polyfit([math.log2(s) for s in near], [errors[s] for s in near], 2)
+    if a <= 0:
+        return Calibration(best, errors[best], ordered)
+    place_of_least = -b / (2 * a)
+    return Calibration(float(2**place_of_least), float(c - b**2 / (4 * a)), ordered)
