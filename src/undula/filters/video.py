@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..arrays import given_array
 from ..engines.cpu.temporal import TemporalFilter
 from ..errors import ArgumentError, ArgumentTypeError
-from ..lowering.collaborative import FLOOR
+from ..lowering.collaborative import FLOOR, MAX_RANGE
 from ..lowering.temporal import MAX_FRAMES, TemporalProfile
 from .noise import estimate_sigma
 from .planes import AUTO, GivenImage, find_channel_axis
@@ -29,7 +29,6 @@ Array = NDArray[Any]
 
 LEAST_NEIGHBOURS, MOST_NEIGHBOURS = 2, MAX_FRAMES // 2 * 2
 NEW_NOISE = 1.25  # The factor by which noise changes where a new clip begins.
-MAX_RANGE = 1e7  # of samples in units of the noise: less noise than rounding would leave is none
 HOST_BACKENDS = ("auto", "cpu")
 
 
