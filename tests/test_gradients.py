@@ -61,11 +61,14 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "InverseStream": _stream_back,
     "Wavelet": lambda x: undula.Wavelet("own", filter_bank=[x[0, :2], x[0, :2], x[0, :2], x[0, :2]]),
     "array_to_coeffs": lambda x: undula.array_to_coeffs(x, undula.coeffs_to_array([ROWS])[1]),
+    "calibrate": lambda x: undula.calibrate(x, sigma=1.0),
     "coeffs_to_array": lambda x: undula.coeffs_to_array([x, (x, x, x)]),
     "cwt": lambda x: undula.cwt(x, [1.0], "mexh"),
     "cwt, scales": lambda x: undula.cwt(ROWS, x[0], "mexh"),
     "denoise": undula.denoise,
     "denoise, a map": lambda x: undula.denoise(ROWS, sigma=x),
+    "denoise, over time": lambda x: undula.denoise(x.reshape(4, 4, 4), over_time=2),
+    "denoise_frames": lambda x: list(undula.denoise_frames([x, x], 2)),
     "denoise_wavelet": undula.denoise_wavelet,
     "denoise_wavelet, sigma": lambda x: undula.denoise_wavelet(ROWS, sigma=x[0, 0]),
     "despeckle": undula.despeckle,
@@ -171,7 +174,7 @@ DIFFERENTIABLE = {
     }
 } - {
     "Pipeline, sigma",
-    "Plan.inverse, limits", "dwt, a list", "dwt, decay", "threshold, value", "threshold, substitute",
+    "Plan.inverse, limits", "dwt, a list", "threshold, value", "threshold, substitute",
     "threshold_firm, value",
 }  # fmt: skip
 

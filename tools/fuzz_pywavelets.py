@@ -322,6 +322,36 @@ def _stationary_axes(draw: Random, pywt: Any, name: str) -> Arguments:
     return (data, draw.each(draw.wavelet, count), draw.choice([1, 1, 2, 3, 0])), options
 
 
+@case("mra2", "mran")
+def _multiresolution(draw: Random, pywt: Any, name: str) -> Arguments:
+    data = _even_array(draw, (2, 2, 3))
+    axes = draw.axes(_ndim(data))
+    if name == "mra2":
+        axes = tuple(int(axis) for axis in draw.rng.permutation(_ndim(data))[:2])
+    transform = "swt" if name == "mra2" else "swtn"
+    if draw.chance(0.5):
+        transform = transform.replace("s", "d", 1)
+    mode = draw.mode() if transform.startswith("d") else "periodization"
+    count = _ndim(data) if axes is None else len(axes)
+    wavelet = draw.wavelet() if name == "mra2" else draw.each(draw.wavelet, count)
+    level = draw.choice([None, 1, 1, 2, 2, 0, -1])
+    options = {"level": level, "axes": axes, "transform": transform, "mode": mode}
+    return (data, wavelet), options
+
+
+@case("imra", "imra2", "imran")
+def _multiresolution_inverse(draw: Random, pywt: Any, name: str) -> Arguments:
+    shape = draw.shape({"imra": (1, 2), "imra2": (2, 3), "imran": (1, 2, 3)}[name])
+    # PyWavelets adds to the first array in place, which then has to be one, of the dtype of the sum.
+    dtype = draw.choice(["f4", "f8", "c16"])
+    parts: list[Any] = [draw.rng.normal(0, 10, shape).astype(dtype)]
+    for _ in range(draw.integer(0, 3)):
+        arrays = [draw.rng.normal(0, 10, shape).astype(dtype) for _ in range(3)]
+        keyed = dict(zip(("ad", "da", "dd")[: draw.integer(1, 3)], arrays, strict=False))
+        parts.append({"imra": arrays[0], "imra2": tuple(arrays), "imran": keyed}[name])
+    return (parts,), {}
+
+
 @case("iswt", "iswt2", "iswtn")
 def _stationary_inverse(draw: Random, pywt: Any, name: str) -> Arguments:
     while True:
@@ -357,6 +387,33 @@ def _packets(draw: Random, pywt: Any, name: str) -> Arguments:
     # Lines that are long enough for three levels in every mode.
     data = draw.rng.normal(0, 10, 8 * draw.integer(2, 8) + draw.integer(0, 7))
     return (data, draw.choice("haar db2 sym4 bior2.2".split()), draw.choice(MODES)), {}
+
+
+@case("WaveletPacket2D", "WaveletPacketND")
+def _packets_of_images(draw: Random, pywt: Any, name: str) -> Arguments:
+    ndim = draw.choice((2, 3))
+    data = draw.rng.normal(0, 10, [4 * draw.integer(2, 5) + draw.integer(0, 3) for _ in range(ndim)])
+    axes: Any = tuple(int(axis) - ndim for axis in draw.rng.permutation(ndim)[:2])
+    if name == "WaveletPacketND":
+        axes = draw.choice([None, axes, axes[:1]])
+    return (data, draw.choice("haar db2 sym4 bior2.2".split()), draw.choice(MODES)), {"axes": axes}
+
+
+@case("ContinuousWavelet", "DiscreteContinuousWavelet")
+def _continuous_tables(draw: Random, pywt: Any, name: str) -> Arguments:
+    families = (
+        "mexh morl gaus1 gaus8 gaus9 cgau1 cgau8 cmor cmor1.5-1.0 cmor2 shan shan1-1 fbsp fbsp2-1-1 none"
+    )
+    if name == "DiscreteContinuousWavelet":
+        families += " db2 sym4 bior2.2 dmey"
+    return (draw.choice(families.split()), draw.integer(3, 9)), {}
+
+
+@case("central_frequency", "scale2frequency", "frequency2scale", "integrate_wavelet")
+def _frequencies(draw: Random, pywt: Any, name: str) -> Arguments:
+    wavelet = draw.choice("mexh morl gaus2 cgau3 cmor1.5-1.0 shan1-1 fbsp2-1-1 db3 bior2.2 none".split())
+    scales = (draw.choice([1, 0.25, [1, 2, 4], np.array([0.5, 3.0]), 0, -1]),) if "2" in name else ()
+    return (wavelet, *scales), {"precision": draw.choice([6, 8, 10])}
 
 
 @case("wavelist", "Wavelet")
@@ -404,8 +461,39 @@ def _leaves(library: Any, data: Any, wavelet: str, mode: str) -> Any:
     return bands, packet.maxlevel, packet.reconstruct(update=False)
 
 
+def _leaves_of(name: str) -> Callable[..., Any]:
+    def call(library: Any, data: Any, wavelet: Any, mode: str, axes: Any) -> Any:
+        packet = getattr(library, name)(data, wavelet, mode, 2, axes)
+        bands = [(node.path, node.level, node.data) for node in packet.get_leaf_nodes(True)]
+        try:
+            restored = packet.reconstruct(update=False)
+        except IndexError:  # PyWavelets cannot cut the end off; what it restores would be the data.
+            restored = data
+        return bands, packet.maxlevel, restored
+
+    return call
+
+
+def _continuous_of(kind: str) -> Callable[..., Any]:
+    def call(library: Any, name: str, level: int) -> Any:
+        wavelet = getattr(library, kind)(name)
+        names = "name family_name short_family_name orthogonal biorthogonal symmetry"
+        if kind == "ContinuousWavelet":
+            names += " complex_cwt lower_bound upper_bound"
+        attributes = [getattr(wavelet, key) for key in names.split()]
+        parameters = [getattr(wavelet, key, None) for key in ("center_frequency", "bandwidth_frequency")]
+        order = getattr(wavelet, "fbsp_order", None)
+        return attributes, parameters, order, list(wavelet.wavefun(level))
+
+    return call
+
+
 CALLS: dict[str, Callable[..., Any]] = {
     "WaveletPacket": _leaves,
+    "WaveletPacket2D": _leaves_of("WaveletPacket2D"),
+    "WaveletPacketND": _leaves_of("WaveletPacketND"),
+    "ContinuousWavelet": _continuous_of("ContinuousWavelet"),
+    "DiscreteContinuousWavelet": _continuous_of("DiscreteContinuousWavelet"),
     "fswaverecn": _fswaverecn,
     "fswavedecn": _fswavedecn,
     "array_to_coeffs": _array_to_coeffs,
@@ -466,7 +554,10 @@ def differences(ours: Any, theirs: Any, scale: float, where: str = "result") -> 
                 ours.dtype.itemsize // (2 if ours.dtype.kind == "c" else 1) > 4 or ours.dtype.kind in "iu"
             )
             tolerance = (1e-9 if precise else 1e-2 if half else 2e-4) * max(scale, 1e-300)
-            if not np.allclose(ours, theirs, rtol=1e-6 if precise else 1e-3, atol=tolerance, equal_nan=True):
+            rtol = 1e-6 if precise else 1e-3
+            with np.errstate(over="ignore"):  # of a tolerance in float16
+                same = np.allclose(ours, theirs, rtol=rtol, atol=tolerance, equal_nan=True)
+            if not same:
                 yield f"{where} has other values, off by {np.max(np.abs(ours - theirs)):.2g} of {scale:.2g}"
     elif ours != theirs:
         yield f"{where} is {ours!r:.80}, not {theirs!r:.80}"
@@ -585,6 +676,15 @@ def _accepted(*names: str) -> Callable[[str, Arguments, Outcome, Outcome], bool]
     )
 
 
+def _any_analysis(name: str, arguments: Arguments, ours: Outcome, theirs: Outcome) -> bool:
+    """Whether PyWavelets misses the shape of a list, or cannot invert the transform that it computed."""
+    if name not in ("mra", "mra2", "mran") or ours.error is not None or theirs.error is None:
+        return False
+    if isinstance(arguments[0][0], list) and isinstance(theirs.error, (AttributeError, TypeError)):
+        return True
+    return arguments[1]["transform"].startswith("swt") and isinstance(theirs.error, (ValueError, IndexError))
+
+
 def _not_finite(name: str, arguments: Arguments, ours: Outcome, theirs: Outcome) -> bool:
     """Whether PyWavelets divides by zero, or overflows integers of 8 or 16 bits, in a threshold."""
     if not name.startswith("threshold") or ours.error or theirs.error:
@@ -628,9 +728,23 @@ def _complex_list(name: str, arguments: Arguments, ours: Outcome, theirs: Outcom
     return isinstance(theirs.error, TypeError) and "complex" in str(theirs.error)
 
 
+def _same_with_a_level(name: str, arguments: Arguments, ours: Outcome) -> bool:
+    """Whether PyWavelets returns the same if it is told how many levels to compute."""
+    import pywt
+
+    for level in range(12):
+        told = arguments[0], {**arguments[1], "level": level}
+        outcome = Outcome.of(pywt, name, told)
+        if outcome.error is None and not verdict(name, told, ours, outcome):
+            return True
+    return False
+
+
 def _other_shapes(name: str, arguments: Arguments, ours: Outcome, theirs: Outcome) -> bool:
     """Whether ``wavedecn_shapes`` of PyWavelets takes another default level than its ``wavedecn``."""
-    return name in ("wavedecn_shapes", "wavedecn_size") and arguments[1]["level"] is None and not ours.error
+    if name not in ("wavedecn_shapes", "wavedecn_size") or arguments[1]["level"] is not None or ours.error:
+        return False
+    return _same_with_a_level(name, arguments, ours)
 
 
 def _missing_level(name: str, arguments: Arguments, ours: Outcome, theirs: Outcome) -> bool:
@@ -658,7 +772,9 @@ def _number_as_band(name: str, arguments: Arguments, ours: Outcome, theirs: Outc
 
 def _default_level(name: str, arguments: Arguments, ours: Outcome, theirs: Outcome) -> bool:
     options = arguments[1]
-    return name == "swt" and ours.error is None and options["level"] is None and options["start_level"] > 0
+    if name != "swt" or ours.error or options["level"] is not None or options["start_level"] < 1:
+        return False
+    return _same_with_a_level(name, arguments, ours)
 
 
 def _refused_if_empty(name: str, arguments: Arguments, ours: Outcome, theirs: Outcome) -> bool:
@@ -686,8 +802,9 @@ DELIBERATE = (
     ),
     Deliberate(
         "array_like is taken as coefficients",
-        _accepted("coeffs_to_array", "ravel_coeffs", "array_to_coeffs", "unravel_coeffs", "mra"),
+        _accepted("coeffs_to_array", "ravel_coeffs", "array_to_coeffs", "unravel_coeffs"),
     ),
+    Deliberate("multiresolution analyses of lists, of any length and of no level", _any_analysis),
     Deliberate("thresholds keep the precision of the data, and zeros stay zeros", _not_finite),
     Deliberate("threshold_firm keeps all magnitudes above the second threshold", _kept),
     Deliberate("only coefficients of one transform are arranged in an array", _inconsistent),

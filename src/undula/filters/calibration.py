@@ -64,8 +64,8 @@ def calibrate(
 
     Parameters
     ----------
-    image : array of NumPy
-        Image, volume or batch of them, with Gaussian noise.
+    image : array
+        Image, volume or batch of them, with Gaussian noise. Arrays on a device are copied to the host.
     sigma : float or sequence of float, optional
         Standard deviation of the noise, or one per channel; estimated if None. Errors are predicted from it,
         so pass it if it is known.
@@ -94,9 +94,9 @@ def calibrate(
     for name in UNUSED:
         if name in options:
             raise ArgumentError(f"calibrate is for Gaussian noise of images, and takes no {name}")
+    image = given_array(image, "image")
+    image = library_of(image).to_numpy(image)
     given = GivenImage(image, channel_axis, options.get("axes"), options.get("color", "ycbcr"), mask)
-    if not given.on_host or not isinstance(given.array, np.ndarray):
-        raise ArgumentError("calibrate is for arrays of NumPy; convert the image first")
     layout, valid = given.layout, given.mask
     x = given.array.astype(layout.working_dtype)
     if sigma is None:

@@ -40,7 +40,8 @@ from .dual_tree import dtcwt, dtcwt2, dtcwtn, idtcwt, idtcwt2, idtcwtn
 from .lifted import ilwt, ilwt2, ilwtn, lwt, lwt2, lwtn
 from .modwt import imodwt, modwt, modwt_mra
 from .multiresolution import imra, imra2, imran, mra, mra2, mran
-from .packet_nodes import BaseNode, Node, Node2D, NodeND
+from .packet_nodes import Node, Node2D, NodeND
+from .packet_tree import BaseNode
 from .packets import (
     WaveletPacket,
     WaveletPacket2D,

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..arrays import given_array, library_of, result_dtype
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from .packet_nodes import BaseNode
+from .packet_tree import BaseNode
 from .packets import PacketRoot
 
 __all__ = ["BASIS_COSTS", "best_basis"]

@@ -7,7 +7,7 @@ subnodes of all nodes, then the second ones, and so on. The way back reads them 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +21,7 @@ from ..engines.memory import empty
 from ..lowering.axis_arguments import per_axis
 from ..lowering.borders import max_level
 from ..lowering.spec import BandTree, transform_spec
-from .discrete import check_line_lengths, dwtn
+from .discrete import check_line_lengths, dwt, dwtn
 
 __all__ = ["NodeTransform", "layout", "node_transform", "stack", "useful_levels"]
 
@@ -57,6 +57,15 @@ class NodeTransform:
                 self._trees.clear()
             tree = self._trees[count, shape] = BandTree.of_samples(spec, (count, *shape), 1)
         return tree
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return node_transform, (self.wavelet, self.mode, self.axes, self.backend)
+
+    def bands(self, x: Array) -> Iterable[Array]:
+        """Return the bands of one node, a NumPy array; of a small one in less time than as a batch."""
+        if len(self.axes) == 1:
+            return dwt(x, self.wavelet, self.mode, self.axes[0], backend=self.backend)
+        return dwtn(x, self.wavelet, self.mode, self.axes, backend=self.backend).values()
 
     def decompose(self, nodes: Sequence[Any], batch: Any = None) -> tuple[list[Any], Any]:
         """Decompose nodes of one layout by one transform.
@@ -130,8 +139,10 @@ class NodeTransform:
         return x
 
 
-# Wavelets that are equal have the same filters, and modes have been checked.
-node_transform = lru_cache(maxsize=256)(NodeTransform)
+@lru_cache(maxsize=256)
+def node_transform(wavelet: Any, mode: Any, axes: tuple[int, ...], backend: str) -> NodeTransform:
+    """Return a transform, the same for equal arguments: wavelets that are equal have the same filters."""
+    return NodeTransform(wavelet, mode, axes, backend)
 
 
 def _parts(x: Any) -> list[Any]:

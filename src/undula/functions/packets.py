@@ -16,10 +16,11 @@ from numpy.typing import ArrayLike
 
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import Axes, checked_axes, one_axis, per_axis, two_axes
-from ..lowering.borders import check_mode
+from ..lowering.borders import MODES, check_mode
 from ..wavelets import Wavelet, as_wavelet
-from .packet_nodes import BaseNode, Node, Node2D, NodeND
+from .packet_nodes import Node, Node2D, NodeND
 from .packet_transforms import useful_levels
+from .packet_tree import BaseNode
 
 __all__ = ["PacketRoot", "WaveletPacket", "WaveletPacket2D", "WaveletPacketND"]
 
@@ -34,11 +35,14 @@ class PacketRoot(BaseNode):
     def _configure(self, wavelet: Any, mode: Any, maxlevel: int | None, axes: Any, backend: str) -> None:
         """Check and keep the arguments that all nodes share."""
         numbers = axes if isinstance(axes, tuple) else (axes,)
-        wavelets = tuple([as_wavelet(name) for name in per_axis(wavelet, len(numbers), "wavelet")])
-        for name in per_axis(mode, len(numbers), "mode"):
-            check_mode(name)
+        if isinstance(wavelet, (list, tuple)):
+            wavelet = tuple([as_wavelet(name) for name in per_axis(wavelet, len(numbers), "wavelet")])
+        else:
+            wavelet = as_wavelet(wavelet)
+        if mode not in MODES:
+            for name in per_axis(mode, len(numbers), "mode"):
+                check_mode(name)
         self.data_size = shape = self._shape
-        wavelet = wavelets if isinstance(wavelet, (list, tuple)) else wavelets[0]
         if maxlevel is not None:
             if not isinstance(maxlevel, (int, np.integer)) or isinstance(maxlevel, bool):
                 raise ArgumentTypeError(f"maxlevel must be an integer or None, got {maxlevel!r}")
@@ -142,10 +146,10 @@ class WaveletPacket(PacketRoot, Node):
         backend: str = "auto",
     ) -> None:
         super().__init__(None, data, "")
-        numbers = one_axis(axis)
+        (number,) = one_axis(axis)
         if self._shape is not None:
-            numbers = (checked_axes(numbers, len(self._shape))[0],)
-        self._configure(wavelet, mode, maxlevel, numbers[0], backend)
+            (number,) = checked_axes(number, len(self._shape))
+        self._configure(wavelet, mode, maxlevel, number, backend)
 
     def get_level(self, level: int, order: str = "natural", decompose: bool = True) -> list[Any]:
         """Return the nodes of a level.

@@ -18,6 +18,7 @@ from ..arrays import numpy_array
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import Axes, checked_axes, per_axis
 from ..lowering.borders import check_mode, extend, max_level
+from ..lowering.boundary_methods import has_boundary_method
 from ..lowering.spec import MAX_LEVEL
 from ..wavelets import Wavelet, as_wavelet
 from .discrete import dwt, idwt, wavedec, waverec
@@ -60,8 +61,10 @@ def downcoef(
     >>> downcoef("a", [1.0, 2.0, 3.0, 4.0], "haar", level=2).round(3).tolist()
     [5.0]
     """
-    which, levels = _part(part), _count(level, "level", 1, MAX_LEVEL)
-    x = _line(data, "data")
+    which = _part(part)
+    if not has_boundary_method(mode):
+        check_mode(mode)  # before the level, as in PyWavelets
+    levels, x = _count(level, "level", 1, MAX_LEVEL), _line(data, "data")
     for number in range(levels):
         low, high = dwt(x, wavelet, mode)
         x = high if which == "d" and number == levels - 1 else low

@@ -22,6 +22,8 @@ def checked_axes(axes: Axes, ndim: int, distinct: bool = True) -> list[int]:
     >>> checked_axes((-1, 0), 3)
     [2, 0]
     """
+    if type(axes) is int and -ndim <= axes < ndim:  # without the checks below, for small arrays
+        return [axes % ndim]
     if axes is None:
         return list(range(ndim))
     requested = tuple(axes) if isinstance(axes, Iterable) else (axes,)

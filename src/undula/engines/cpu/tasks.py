@@ -766,6 +766,7 @@ def _divided(node: Node) -> Iterator[Node]:
         if samples < MIN_GROUP and end < len(node.results):
             continue
         part = slice(begin, end)
+        group: Node
         if isinstance(node, Stencil):
             group = replace(
                 node, results=node.results[part], sources=node.sources[part], values=node.values[part]
