@@ -29,7 +29,8 @@ SOURCES = (
     "builtin_layout.py", "tape.py", "machine_code.py",
 )  # fmt: skip
 COLLABORATIVE_SOURCES = (
-    "emitter.py", "simd.py", "rows.py", "collaborative_layout.py", "collaborative_kernels.py",
+    "emitter.py", "simd.py", "rows.py", "collaborative_layout.py", "collaborative_instructions.py",
+    "collaborative_matching.py", "collaborative_kernels.py",
     "../../lowering/collaborative.py", "machine_code.py",
 )  # fmt: skip
 GENERATED_SOURCES = (
@@ -68,7 +69,7 @@ ADDRESSES = {
     "play_arrays": 3,
     "play_steps": 3,
     "filter_tile": 1,
-    "weigh_rows": 7,
+    "weigh_rows": 8,
 }
 COLLABORATIVE = ("filter_tile", "weigh_rows")
 
