@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arrays import given_array, library_of
 from ..errors import ArgumentError
 from .functions import denoise
 from .noise import estimate_sigma

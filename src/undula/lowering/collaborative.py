@@ -11,8 +11,9 @@ coefficients, while what the blocks have in common is in few of them. This is do
 Every block of a group is written back, and a sample is the weighted mean over all blocks that cover it. The
 weight of a block is the inverse of the noise that its group still has, times a window.
 
-References are 4 samples apart, and groups always have the same number of blocks, a power of two. Noise has
-the standard deviation 1. This module has the parameters, and the meaning in NumPy.
+Blocks are matched in integers, which are multiples of a small part of the noise: so distances are exact, and
+few bits are enough. References are 4 samples apart, and groups always have the same number of blocks, a power
+of two. Noise has the standard deviation 1. This module has the parameters, and the meaning in NumPy.
 
 .. [1] K. Dabov, A. Foi, V. Katkovnik, K. Egiazarian: Image denoising by sparse 3-D transform-domain
        collaborative filtering. IEEE Transactions on Image Processing, 2007.
@@ -33,9 +34,13 @@ from ..wavelets import as_wavelet
 
 __all__ = [
     "BLOCK",
+    "COARSEST",
+    "FINEST",
     "FLOOR",
     "LEAST_GAIN",
     "LEAST_SAMPLES",
+    "MATCHING_MARGIN",
+    "MAX_MATCHED",
     "MAX_RANGE",
     "NUMBER_BITS",
     "PROFILES",
@@ -47,6 +52,7 @@ __all__ = [
     "displacements",
     "extended_shape",
     "haar_matrix",
+    "matching_scale",
     "wavelet_matrix",
 ]
 
@@ -59,6 +65,9 @@ NUMBER_BITS = 11  # Distances are compared without so many bits of their mantiss
 LEAST_GAIN = 1e-3  # of a group, so that weights are finite
 MAX_RANGE = 1e7  # of samples in units of the noise: less noise than rounding would leave is none
 FLOOR = 32.0  # The least sample, in units of the noise: means of groups are then far above thresholds.
+MAX_MATCHED = 4095  # Blocks are matched in integers up to this; their distances are then below 2**30.
+FINEST, COARSEST = 128.0, 4.0  # of integers in a unit of the noise; images with fewer are clipped at outliers
+MATCHING_MARGIN = 4.0  # in units of the noise: a pilot may go beyond the range of the image
 WINDOW_TAPS = np.kaiser(BLOCK, 2.0).astype(np.float32)
 
 
@@ -131,31 +140,43 @@ def extended_shape(shape: tuple[int, int]) -> tuple[int, int]:
     return rows, columns
 
 
+def matching_scale(plane: Array) -> tuple[float, float]:
+    """Return the sample that is matched as the integer 0, and the factor of samples, a power of two."""
+    least, largest = float(plane.min()), float(plane.max())
+    if largest - least > MAX_MATCHED / COARSEST:
+        least, largest = (float(x) for x in np.percentile(plane[::4, ::4], (1, 99)))
+    power = math.floor(math.log2(MAX_MATCHED / (largest - least + 2 * MATCHING_MARGIN)))
+    return math.floor(least) - MATCHING_MARGIN, min(2.0**power, FINEST)
+
+
 def collaborate(planes: Array, profile: CollaborativeProfile) -> Array:
     """Filter planes with noise of standard deviation 1; blocks are matched in the first one."""
     shape = planes.shape[1:]
     added = [(0, extended - n) for n, extended in zip(shape, extended_shape(shape), strict=True)]
     offset = planes.min(axis=(1, 2), keepdims=True) - FLOOR
     noisy = np.pad(planes - offset, ((0, 0), *added), mode="symmetric")
-    pilot = _filtered(noisy, None, profile.radius, profile.thresholded, profile.threshold)
-    result = _filtered(noisy, pilot, profile.radius, profile.weighted, profile.threshold)
+    pilot = _filtered(noisy, None, profile)
+    result = _filtered(noisy, pilot, profile)
     return np.asarray(result[:, : shape[0], : shape[1]] + offset)
 
 
-def _filtered(noisy: Array, pilot: Array | None, radius: int, size: int, threshold: float) -> Array:
+def _filtered(noisy: Array, pilot: Array | None, profile: CollaborativeProfile) -> Array:
     """Return the result of one step: the first one, if there is no pilot."""
+    size = profile.thresholded if pilot is None else profile.weighted
     matrix = cosine_matrix() if pilot is not None else wavelet_matrix()
     inverse, haar = np.linalg.inv(matrix), haar_matrix(size)
     window = np.outer(WINDOW_TAPS, WINDOW_TAPS)
-    match = sliding_window_view((noisy if pilot is None else pilot)[0].astype(np.float32), (BLOCK, BLOCK))
+    least, scale = matching_scale(noisy[0])
+    matched = np.floor(((noisy if pilot is None else pilot)[0] - least) * scale + 0.5)
+    match = sliding_window_view(np.clip(matched, 0, MAX_MATCHED).astype(np.float32), (BLOCK, BLOCK))
     total, weights = np.zeros(noisy.shape), np.zeros(noisy.shape)
     for top in range(0, match.shape[0], STEP):
         for left in range(0, match.shape[1], STEP):
-            places = _similar(match, top, left, radius, size)
+            places = _similar(match, top, left, profile.radius, size)
             for k in range(len(noisy)):
                 group = _coefficients(noisy[k], places, matrix, haar)
                 if pilot is None:
-                    gains = (np.abs(group) > threshold).astype(float)
+                    gains = (np.abs(group) > profile.threshold).astype(float)
                     weight = 1 / max(1.0, gains.sum())
                 else:
                     energy = _coefficients(pilot[k], places, matrix, haar) ** 2

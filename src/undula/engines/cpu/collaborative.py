@@ -15,14 +15,16 @@ from numpy.typing import NDArray
 from ...lowering.collaborative import (
     BLOCK,
     FLOOR,
+    MAX_RANGE,
     STEP,
     CollaborativeProfile,
     displacements,
     extended_shape,
+    matching_scale,
 )
 from ..memory import empty
 from ..threads import get_num_threads, ranges, run
-from .collaborative_layout import LANES, TABLE_WORDS
+from .collaborative_layout import LANES, QUEUE, TABLE_WORDS
 from .executable import address
 from .machine_code import kernel
 
@@ -30,11 +32,12 @@ __all__ = ["collaborate", "filter_planes", "mirror"]
 
 Array = NDArray[Any]
 
-FLOAT, INTEGER = np.dtype(np.float32), np.dtype(np.int32)
+FLOAT, WORD = np.dtype(np.float32), np.dtype(np.int64)
+INTEGER, SHORT = np.dtype(np.int32), np.dtype(np.int16)
 BAND = 16  # rows of references of a tile
-MAX_VECTORS = 8  # of cells of a row of a tile: what is kept for all displacements then fits into a cache
-MAX_RANGE = 1e7  # of samples in units of the noise: less noise than rounding would leave is none
+MAX_COLUMNS = 63  # references of a row of a tile: samples and keys of the tile then fit into a cache
 STRIP = 64  # rows that a thread adds up at a time
+LINE = 16  # floats of a line of a cache
 
 
 def filter_planes(x: Array, sigmas: Array, profile: CollaborativeProfile, matched: int, out: Array) -> None:
@@ -71,7 +74,7 @@ def _filter_image(x: Array, sigmas: Array, profile: CollaborativeProfile, out: A
     floors = (least - FLOOR * unit).astype(x.dtype)
     rows, columns = x.shape[1:]
     extended = (int(used.sum()), *extended_shape((rows, columns)))
-    planes = empty(extended, FLOAT)
+    planes = _empty_planes(*extended)
     kept = np.flatnonzero(used)
 
     def scale(begin: int, end: int) -> None:
@@ -95,6 +98,12 @@ def _strips(rows: int) -> list[tuple[int, int]]:
     return [(begin, min(begin + STRIP, rows)) for begin in range(0, rows, STRIP)]
 
 
+def _empty_planes(count: int, rows: int, columns: int) -> Array:
+    """Return planes whose rows begin an odd number of lines apart: a cache then holds blocks of many rows."""
+    stride = (-(-columns // LINE) | 1) * LINE
+    return empty((count, rows, stride), FLOAT)[:, :, :columns]
+
+
 def mirror(planes: Array, rows: int, columns: int) -> None:
     """Fill the rows and columns by which planes were extended."""
     for axis, count in ((1, rows), (2, columns)):
@@ -108,8 +117,9 @@ def mirror(planes: Array, rows: int, columns: int) -> None:
 
 def collaborate(planes: Array, profile: CollaborativeProfile) -> Array:
     """Filter planes of floats with noise of standard deviation 1, whose shape is extended already."""
-    pilot = _FilterStep(planes, planes, profile, False).run()
-    return _FilterStep(planes, pilot, profile, True).run()
+    scale = matching_scale(planes[0])
+    pilot = _FilterStep(planes, planes, profile, scale, False).run()
+    return _FilterStep(planes, pilot, profile, scale, True).run()
 
 
 @cache
@@ -138,11 +148,19 @@ class _Tile:
 class _FilterStep:
     """One of the two steps of the filter."""
 
-    def __init__(self, noisy: Array, pilot: Array, profile: CollaborativeProfile, weighted: bool) -> None:
+    def __init__(
+        self,
+        noisy: Array,
+        pilot: Array,
+        profile: CollaborativeProfile,
+        scale: tuple[float, float],
+        weighted: bool,
+    ) -> None:
         self.noisy, self.pilot, self.weighted, self.radius = noisy, pilot, weighted, profile.radius
         self.size = profile.weighted if weighted else profile.thresholded
         self.threshold = np.array([profile.threshold], FLOAT)
         self.moves, self.numbers, self.axis = _search(profile.radius)
+        self.scale = np.array(scale, FLOAT)
 
     def run(self) -> Array:
         """Return the filtered planes."""
@@ -151,7 +169,7 @@ class _FilterStep:
         run(self._filter, [(tile,) for tile in tiles])
         planes, rows, columns = self.noisy.shape
         sums = empty((2, planes, rows, columns), FLOAT)
-        result = empty(self.noisy.shape, FLOAT)
+        result = _empty_planes(*self.noisy.shape)
         strips = ranges(rows, max(threads, -(-rows // STRIP)))
         run(lambda begin, end: _add_up(tiles, sums, begin, end), strips)
 
@@ -159,7 +177,9 @@ class _FilterStep:
             scratch = empty((end - begin + BLOCK, columns), FLOAT)
             for plane in range(planes):
                 places = (address(sums[0, plane]), address(sums[1, plane]), address(result[plane]))
-                kernel("weigh_rows", "float32")(*places, begin, end, columns, address(scratch))
+                kernel("weigh_rows", "float32")(
+                    *places, result.strides[1], begin, end, columns, address(scratch)
+                )
 
         run(weigh, strips)
         return result
@@ -167,7 +187,7 @@ class _FilterStep:
     def _tiles(self) -> list[_Tile]:
         planes, rows, columns = self.noisy.shape
         down, across = rows // STEP - 1, columns // STEP - 1
-        pieces = ranges(across, -(-across // (LANES * MAX_VECTORS - 1)))
+        pieces = ranges(across, -(-across // MAX_COLUMNS))
         tiles = []
         for begin in range(0, down, BAND):
             end = min(begin + BAND, down)
@@ -185,30 +205,37 @@ class _FilterStep:
         margin = (self.radius + 3) // 4
         phase = LANES * vectors + 2 * margin + 2  # samples of a row of a phase
         cell = LANES * vectors  # distances of a row of cells
-        phases = empty((STEP * (tile.end + 1 - tile.begin) + 2 * self.radius, STEP, phase), FLOAT)
+        lines = tile.end - tile.begin
+        phases = empty((STEP * (lines + 1) + 2 * self.radius, STEP, phase), INTEGER)
+        samples = empty((STEP * (phase + 1),), SHORT)
         offsets = np.array(
             [
                 4 * (((c + right) % STEP) * phase + (c + right) // STEP)
                 for right in self.axis.tolist()
-                for c in range(STEP)
+                for c in range(0, STEP, 2)
             ],
             np.int64,
         )
-        sums = empty((side * (cell + LANES) + side * side * cell,), FLOAT)
-        limits = empty((cell,), INTEGER)
-        keys = empty((tile.columns * self.size + LANES,), INTEGER)
+        cells = empty((side, cell), INTEGER)
+        sums = empty((side, cell + LANES), INTEGER)
+        limits = empty((lines, cell), INTEGER)
+        keys = empty((lines, vectors, self.size, LANES), INTEGER)
+        queues = empty((lines, vectors, QUEUE, LANES), INTEGER)
+        counts = empty((lines, vectors), WORD)
         groups = empty((2, self.size, BLOCK, BLOCK), FLOAT)
-        plane_bytes = 4 * rows * columns
         match = self.pilot if self.weighted else self.noisy
+        plane_bytes, row_bytes = match.strides[:2]
         table = [
-            *(address(match), address(self.noisy), address(self.pilot), planes, plane_bytes, 4 * columns),
+            *(address(match), address(self.scale), address(self.scale) + self.scale.itemsize),
+            *(address(self.noisy), address(self.pilot), planes, plane_bytes, row_bytes),
             *(rows, columns, self.radius, side, self.size, self.weighted, address(self.threshold)),
             *(address(self.moves), address(self.numbers)),
             *(tile.begin, tile.end, tile.left, tile.columns, vectors),
             *(address(tile.totals[0]), address(tile.totals[1])),
             *(tile.totals[0, 0].nbytes, 4 * tile.totals.shape[-1]),
-            *(address(phases), 4 * phase, address(offsets), address(sums), 4 * cell),
-            *(address(limits), address(keys), address(groups[0]), address(groups[1])),
+            *(address(samples), address(phases), 4 * phase, address(offsets)),
+            *(address(cells), 4 * cell, address(sums), address(limits)),
+            *(address(keys), address(queues), address(counts), address(groups[0]), address(groups[1])),
         ]
         assert len(table) == TABLE_WORDS
         described = np.array(table, np.int64)

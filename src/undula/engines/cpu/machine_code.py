@@ -29,7 +29,8 @@ SOURCES = (
     "builtin_layout.py", "tape.py", "machine_code.py",
 )  # fmt: skip
 COLLABORATIVE_SOURCES = (
-    "emitter.py", "simd.py", "rows.py", "collaborative_layout.py", "collaborative_kernels.py",
+    "emitter.py", "simd.py", "rows.py", "collaborative_layout.py", "collaborative_instructions.py",
+    "collaborative_matching.py", "collaborative_kernels.py",
     "../../lowering/collaborative.py", "machine_code.py",
 )  # fmt: skip
 TEMPORAL_SOURCES = (
@@ -71,10 +72,10 @@ ADDRESSES = {
     "play_arrays": 3,
     "play_steps": 3,
     "filter_tile": 1,
-    "weigh_rows": 7,
     "filter_references": 1,
     "estimate_motion": 1,
     "halve_rows": 6,
+    "weigh_rows": 8,
 }
 COLLABORATIVE = ("filter_tile", "weigh_rows")
 TEMPORAL = ("filter_references", "estimate_motion", "halve_rows")

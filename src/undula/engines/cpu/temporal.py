@@ -181,7 +181,7 @@ class TemporalFilter:
             scratch = empty((end - begin + BLOCK, columns), FLOAT)
             for plane in range(planes):
                 places = (address(sums[0, plane]), address(sums[1, plane]), address(result[plane]))
-                kernel("weigh_rows", "float32")(*places, begin, end, columns, address(scratch))
+                kernel("weigh_rows", "float32")(*places, 4 * columns, begin, end, columns, address(scratch))
 
         run(weigh, ranges(rows, -(-rows // STRIP)))
         frame.sums[step] = None

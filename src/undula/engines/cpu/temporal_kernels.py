@@ -25,12 +25,10 @@ from ...lowering.temporal import (
     THRESHOLD,
     WINDOW_BITS,
 )
+from .collaborative_instructions import ADDRESS, KEY, function, integers, store_integers
 from .collaborative_kernels import (
     add_cosine,
     add_wavelet,
-    insert16,
-    instructions,
-    lowest,
     threshold16,
     transform_cosine,
     transform_wavelet,
@@ -72,7 +70,6 @@ from .temporal_layout import (
 
 __all__ = ["estimate_motion", "filter_references", "halve_rows"]
 
-ADDRESS, FLOAT, KEY = types.int64, types.float32, types.int32
 BLOCK_BYTES = 4 * BLOCK * BLOCK
 HALF_BLOCK = BLOCK // 2
 LEADING = np.int32(-(1 << NUMBER_BITS))
@@ -128,11 +125,29 @@ def _number_blocks(emit: Emitter, values: list[Any]) -> Any:
     return b.zext(b.bitcast(below, ir.IntType(COLUMNS)), INT)
 
 
+def _insert(emit: Emitter, values: list[Any]) -> Any:
+    """Insert a key into the sorted keys of a group; return the last one."""
+    place, key = values
+    least = ir.Constant(ir.VectorType(INDEX, GROUP_SIZE), [-(2**31)] * GROUP_SIZE)
+    ordered = integers(emit, place, GROUP_SIZE)
+    moved = emit.shuffle(ordered, least, [GROUP_SIZE, *range(GROUP_SIZE - 1)])
+    ordered = emit.call("smin", ordered, emit.call("smax", moved, emit.spread(key, GROUP_SIZE)))
+    store_integers(emit, ordered, place)
+    return emit.b.extract_element(ordered, INDEX(GROUP_SIZE - 1))
+
+
+def _lowest_bit(emit: Emitter, values: list[Any]) -> Any:
+    """Return the place of the lowest bit that is set."""
+    return emit.b.cttz(values[0], ir.Constant(ir.IntType(1), 1))
+
+
 near_distances, other_distances, block_distances = (
-    instructions(f"distances{rows}", [ADDRESS] * 4, types.void, _distances(rows))
+    function(f"distances{rows}", [ADDRESS] * 4, types.void, _distances(rows))
     for rows in (NEAR_ROWS, OTHER_ROWS, 1)
 )
-number_blocks = instructions("number_blocks", [ADDRESS, ADDRESS, KEY], ADDRESS, _number_blocks, inline=True)
+number_blocks = function("number_blocks", [ADDRESS, ADDRESS, KEY], ADDRESS, _number_blocks, inline=True)
+insert_key = function("insert_key", [ADDRESS, KEY], KEY, _insert, inline=True)
+lowest_bit = function("lowest_bit", [ADDRESS], ADDRESS, _lowest_bit, inline=True)
 
 
 @compiled
@@ -154,7 +169,7 @@ def search_window(reference, row_bytes, window, rows, slot, candidates, keys):
         for k in range(COLUMNS * row, COLUMNS * row + COLUMNS):
             best = min(best, fresh[k])
         while below:
-            limit = insert16(keys, fresh[COLUMNS * row + lowest(below)])
+            limit = insert_key(keys, fresh[COLUMNS * row + lowest_bit(below)])
             below &= below - 1
     return best
 

@@ -28,8 +28,12 @@ import numpy as np
 
 from ....lowering.collaborative import (
     BLOCK,
+    COARSEST,
+    FINEST,
     FLOOR,
     LEAST_GAIN,
+    MATCHING_MARGIN,
+    MAX_MATCHED,
     MAX_RANGE,
     STEP,
     WINDOW_TAPS,
@@ -127,11 +131,12 @@ class _Emission:
 
 @lru_cache(maxsize=8)
 def emit_units(dtype: str, noise: str, dialect: Dialect) -> Kernel:
-    """Return the kernel that writes the units of planes, and which of them have groups.
+    """Return the kernel that writes the units of planes, and the scales of those that have groups.
 
     The numbers of a plane are the least sample minus the floor, the inverse of the unit, and the unit, or 0
     for planes that stay as they are. A plane without noise has groups if it is the first channel, in which
-    blocks are matched, and other channels have noise. ``lowest`` has the maxima of negative samples.
+    blocks are matched, and other channels have noise. ``lowest`` has the maxima of negative samples. Samples
+    are matched in units of the noise divided by the scale; see ``matching_scale``.
     """
     number = ELEMENTS[dtype]
     arrays = {"noise": f"const {ELEMENTS[noise]}", "lowest": f"const {number}", "highest": f"const {number}"}
@@ -160,7 +165,11 @@ def emit_units(dtype: str, noise: str, dialect: Dialect) -> Kernel:
             f"units[{UNIT_NUMBERS} * k] = -lowest[k] - {literal(FLOOR, number)} * unit;",
             f"units[{UNIT_NUMBERS} * k + 1] = 1 / unit;",
             f"units[{UNIT_NUMBERS} * k + 2] = noisy ? unit : 0;",
-            "used[k] = noisy || (k < images && largest > 0);",
+            "int scale = 1;",  # for images with too large a range to be matched in integers
+            f"const {number} range = extent / unit;",
+            f"if (range <= {literal(MAX_MATCHED / COARSEST, number)}) scale = {FINEST:.0f};",
+            f"while (scale > 1 && scale * (range + {2 * MATCHING_MARGIN:.0f}) > {MAX_MATCHED}) scale /= 2;",
+            "used[k] = noisy || (k < images && largest > 0) ? scale : 0;",
         )
     return emission.kernel()
 

@@ -16,7 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ....lowering.collaborative import BLOCK, NUMBER_BITS, STEP, displacements
+from ....lowering.collaborative import (
+    BLOCK,
+    FLOOR,
+    MATCHING_MARGIN,
+    MAX_MATCHED,
+    NUMBER_BITS,
+    STEP,
+    displacements,
+)
 from .dialect import Dialect
 from .kernel import Kernel, emit_pointers
 from .text import Text
@@ -125,6 +133,7 @@ def emit_matching(radius: int, size: int, tile: MatchingTile, dialect: Dialect) 
         emit_pointers(text, dialect, ())
         text(*(f"{name} += {name}_start;" for name in arrays))
         text("if (!used[picture]) return;", f"image += ({long})picture * rows * columns;")
+        text("const float scale = used[picture];")
         text(f"const int top = {STEP} * {tile.lines} * tier - {radius};")
         text(f"const int left = {STEP} * {tile.across} * strip_number - {_margin(radius)};")
         with text.block(f"for (int k = item; k < {rows * pieces}; k += {items})"):
@@ -132,10 +141,14 @@ def emit_matching(radius: int, size: int, tile: MatchingTile, dialect: Dialect) 
                 f"const int y = top + k / {pieces}, x = left + k % {pieces} * 4;",
                 "float4 piece;",
                 f"piece.x = piece.y = piece.z = piece.w = {FAR};",
-                "if (y >= 0 && y < rows && x >= 0 && x < columns)",
-                f"    piece = *({memory}const float4 *)(image + y * columns + x);",
-                "strip[k] = piece;",
             )
+            with text.block("if (y >= 0 && y < rows && x >= 0 && x < columns)"):
+                text(f"piece = *({memory}const float4 *)(image + y * columns + x);")
+                with text.block("if (scale > 1)"):
+                    for part in "xyzw":
+                        rounded = f"floor((piece.{part} - {FLOOR - MATCHING_MARGIN}f) * scale + 0.5f)"
+                        text(f"piece.{part} = fmin(fmax({rounded}, 0.0f), {MAX_MATCHED}.0f);")
+            text("strip[k] = piece;")
         text(dialect.barrier)
         _emit_reference(text, radius, pieces, width)
         text(f"unsigned int keys[{size}];")
