@@ -151,7 +151,7 @@ def main(folder: Path) -> None:
     axes[1].plot(before.reshape(4, -1)[0, :64], color="#e8590c", lw=1, label="CDF 5/3")
     axes[1].plot(after.reshape(4, -1)[0, :64], color="#0b7285", lw=1.5, label="learned")
     axes[1].set_title("its details", fontsize=9)
-    axes[1].legend(frameon=False, fontsize=9, loc="upper right")
+    axes[1].legend(frameon=False, fontsize=9, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(labelsize=8)

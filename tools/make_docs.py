@@ -688,9 +688,9 @@ PSNR with `peak` photons at the brightest sample, and the estimated gain, which 
 ## Directions
 
 `method="directional"` shrinks the coefficients of a [dual tree](dual-tree.md), which have six directions, by their parents and the
-coefficients around them. In the mean over images it is better than `fast`, and than all shifts, in
-about the time of `fast`. Mean PSNR over ten
-photographs (dB), least and largest gain over `fast`, and processor time of 512² (`python benchmarks/denoise.py --directional`):
+coefficients around them. On average it is better than `fast` and than all shifts, and takes less time than all shifts. Mean PSNR over
+ten photographs (dB), on which its two constants were chosen, least and largest gain over `fast`, and processor time of 512²
+(`python benchmarks/denoise.py --directional`):
 
 {directional}
 ## Correlated noise
