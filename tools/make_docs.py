@@ -626,7 +626,7 @@ clean = np.add.outer(np.sin(np.arange(96) / 9), np.cos(np.arange(128) / 7))
 noisy = clean + 0.2 * np.random.default_rng(0).standard_normal(clean.shape)
 fast = undula.denoise(noisy)  # wavelets
 better = undula.denoise(noisy, quality="best")  # wavelets, and groups of similar blocks
-photons = np.random.default_rng(1).poisson(4 + 3 * clean)
+photons = np.random.default_rng(1).poisson(4 + 1.5 * clean)
 light = undula.denoise(photons.astype(float), noise="poisson")  # noise of counted photons
 ```
 

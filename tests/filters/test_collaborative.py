@@ -181,6 +181,16 @@ def test_volumes_are_filtered_plane_by_plane() -> None:
     np.testing.assert_array_equal(undula.denoise(volume, 9.0, quality="best"), by_wavelets)
 
 
+@pytest.mark.parametrize("sigma", [1e3, 1e6, 1e30])
+def test_more_noise_than_an_image_has_leaves_its_mean(sigma: float) -> None:
+    image = np.random.default_rng(0).uniform(0, 1, (40, 52)).astype(np.float32)
+    result = undula.denoise(image, sigma, method="collaborative")
+    assert abs(result.mean() - image.mean()) < 1e-3
+    assert result.std() < 0.1
+    together = undula.denoise(np.stack([image, image]), sigma, over_time=2)
+    assert abs(together.mean() - image.mean()) < 1e-3
+
+
 def test_strength_is_a_factor_of_the_noise() -> None:
     noisy = PHOTO + 10 * NOISE
     stronger = undula.denoise(noisy, 10.0, method="collaborative", strength=1.5)

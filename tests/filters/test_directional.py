@@ -36,6 +36,14 @@ def test_directions_are_better_than_separable_wavelets(sigma: float) -> None:
     assert np.mean(gains) > 0.03
 
 
+@pytest.mark.parametrize("scale", [2.0**-40, 2.0**90])
+def test_the_scale_of_an_image_does_not_matter(scale: float) -> None:
+    noisy = (PHOTO + 10 * NOISE)[:64, :64]
+    result = undula.denoise(noisy, 10.0, method="directional")
+    scaled = undula.denoise(np.float32(scale) * noisy, 10 * scale, method="directional")
+    np.testing.assert_allclose(scaled / np.float32(scale), result, rtol=1e-5)
+
+
 def test_engines_and_dtypes_agree() -> None:
     noisy = PHOTO[:61, :75] + 10 * NOISE[:61, :75]
     result = undula.denoise(noisy, 10.0, method="directional")

@@ -23,6 +23,7 @@ FILTERS: dict[str, Callable[[Any], Any]] = {
     "gain": Pipeline("db2", 2, [Gain(2.0)]),
     "unsharp": Pipeline("db2", 2, [Unsharp(sigma=1, amount=0.5, at="last")]),
     "bivariate": lambda x: undula.denoise(x, sigma=0.1),
+    "directional": lambda x: undula.denoise(x, sigma=0.1, method="directional"),
     "universal": lambda x: undula.denoise(x, sigma=0.1, method="universal"),
     "sharpen": undula.sharpen,
     "VisuShrink": lambda x: undula.denoise_wavelet(x, sigma=0.1, method="VisuShrink"),

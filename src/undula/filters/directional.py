@@ -96,8 +96,10 @@ def _shrunk(x: Any, sigma: Any) -> Any:
         targets.append(view._replace(shape=shape, strides=strides))
         bands.append(symbolic(graph, targets[-1]))
     low = tree.decompose(x, targets)
-    variance = OPERATIONS.spread(OPERATIONS.per_item(sigma, x), x) ** 2
-    energies = [band[..., 0] ** 2 + band[..., 1] ** 2 for band in bands]
+    # Energies are in units of that of the noise, so that small and large samples leave no range of floats.
+    unit = OPERATIONS.spread(OPERATIONS.per_item(1 / xp.where(sigma > 0, sigma, 1.0), x), x)
+    variance = OPERATIONS.spread(OPERATIONS.per_item(xp.where(sigma > 0, 1.0, 0.0), x), x)
+    energies = [(band[..., 0] * unit) ** 2 + (band[..., 1] * unit) ** 2 for band in bands]
     materialize(*energies)
     shrunk = []
     for level, (band, energy) in enumerate(zip(bands, energies, strict=True)):

@@ -165,8 +165,8 @@ class Denoising(Verb):
         correlated = self.noise == CORRELATED
         if correlated and (self.quality != "fast" or self.method == COLLABORATIVE):
             raise ArgumentError(
-                f"noise={CORRELATED!r} is estimated for each band of wavelets; omit"
-                f" quality={self.quality!r} and method={self.method!r}"
+                f"noise={CORRELATED!r} is estimated for each band of wavelets, so it needs quality='fast' and"
+                f" a method of wavelets; got quality={self.quality!r} and method={self.method!r}"
             )
         collaborative = Collaborative(self.profile, strength=self.strength)
         if self.method == COLLABORATIVE:

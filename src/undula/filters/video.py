@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..arrays import given_array
 from ..engines.cpu.temporal import TemporalFilter
 from ..errors import ArgumentError, ArgumentTypeError
-from ..lowering.collaborative import FLOOR, MAX_RANGE
+from ..lowering.collaborative import FLOOR, MAX_RANGE, limited_noise
 from ..lowering.temporal import MAX_FRAMES, TemporalProfile
 from .noise import estimate_sigma
 from .planes import AUTO, GivenImage, find_channel_axis
@@ -66,7 +66,7 @@ class TemporalDenoiser:
             raise ArgumentTypeError(f"over_time must be an integer, got {given!r}")
         if not LEAST_NEIGHBOURS <= given <= MOST_NEIGHBOURS:
             raise ArgumentError(
-                f"over_time must be 0, or from {LEAST_NEIGHBOURS} to {MOST_NEIGHBOURS} frames; got {given}"
+                f"over_time must be from {LEAST_NEIGHBOURS} to {MOST_NEIGHBOURS} frames; got {given}"
             )
 
     def __call__(
@@ -125,7 +125,7 @@ class TemporalDenoiser:
             yield _MeasuredFrame(image, sigmas)
 
     def _steady(self, frames: Iterator[_MeasuredFrame], known: bool) -> Iterator[_MeasuredFrame]:
-        """Yield frames with the median of the noise of the frames around them."""
+        """Yield frames with the median of the noise of the frames around them, where it is about the same."""
         if known:
             yield from frames
             return
@@ -135,7 +135,8 @@ class TemporalDenoiser:
 
         def steadied() -> _MeasuredFrame:
             place = len(near) - len(waiting)
-            sigmas = np.median(near[max(0, place - radius) : place + radius + 1], axis=0)
+            around = near[max(0, place - radius) : place + radius + 1]
+            sigmas = np.median([other for other in around if _similar(other, near[place])], axis=0)
             del near[: max(0, place - radius)]
             return waiting.popleft()._replace(sigmas=sigmas)
 
@@ -163,6 +164,11 @@ class TemporalDenoiser:
             yield from clip.finish()
 
 
+def _similar(sigmas: Array, others: Array) -> bool:
+    """Return whether planes have about as much noise as others."""
+    return bool(((sigmas <= NEW_NOISE * others) & (others <= NEW_NOISE * sigmas)).all())
+
+
 class _Clip:
     """Frames with noise of the same standard deviation.
 
@@ -180,6 +186,7 @@ class _Clip:
         planes = layout.to_planes(np, image.array)
         least = planes.min(axis=(1, 2)).astype(float)
         extent = planes.max(axis=(1, 2)) - least
+        sigmas = limited_noise(sigmas, extent)
         noisy = (sigmas > 0) & (extent < MAX_RANGE * sigmas)
         self.waiting: deque[GivenImage] = deque()
         self.results: list[deque[Array]] = []
@@ -204,7 +211,7 @@ class _Clip:
 
     def has_noise(self, sigmas: Array) -> bool:
         """Return whether planes have about as much noise as those of this clip."""
-        return bool(((sigmas <= NEW_NOISE * self.sigmas) & (self.sigmas <= NEW_NOISE * sigmas)).all())
+        return _similar(sigmas, self.sigmas)
 
     def _scaled(self, planes: Array, number: int) -> Array:
         """Return planes of one filter in units of their noise."""
@@ -245,8 +252,8 @@ def denoised_clip(denoiser: TemporalDenoiser, clip: Any, sigma: Any, channel_axi
     array = given_array(clip, "image")
     if len(array.shape) not in (3, 4) or 0 in array.shape:
         raise ArgumentError(
-            "with over_time, frames are along the first axis of an array with 3 axes, or 4 with channels;"
-            f" got shape {tuple(array.shape)}"
+            "with over_time, frames are along the first axis of an array with 3 axes, or 4 with channels,"
+            f" none of them empty; got shape {tuple(array.shape)}"
         )
     video = GivenImage(clip, None, None, "channels")
     axis = channel_axis

@@ -41,6 +41,7 @@ __all__ = [
     "LEAST_SAMPLES",
     "MATCHING_MARGIN",
     "MAX_MATCHED",
+    "MAX_NOISE",
     "MAX_RANGE",
     "NUMBER_BITS",
     "PROFILES",
@@ -52,6 +53,7 @@ __all__ = [
     "displacements",
     "extended_shape",
     "haar_matrix",
+    "limited_noise",
     "matching_scale",
     "wavelet_matrix",
 ]
@@ -64,6 +66,7 @@ LEAST_SAMPLES = 16  # along an axis: then there are enough blocks for a group ar
 NUMBER_BITS = 11  # Distances are compared without so many bits of their mantissa, then by displacement.
 LEAST_GAIN = 1e-3  # of a group, so that weights are finite
 MAX_RANGE = 1e7  # of samples in units of the noise: less noise than rounding would leave is none
+MAX_NOISE = 16.0  # of the range of samples: more leaves their mean as well, but rounding would move it
 FLOOR = 32.0  # The least sample, in units of the noise: means of groups are then far above thresholds.
 MAX_MATCHED = 4095  # Blocks are matched in integers up to this; their distances are then below 2**30.
 FINEST, COARSEST = 128.0, 4.0  # of integers in a unit of the noise; images with fewer are clipped at outliers
@@ -138,6 +141,11 @@ def extended_shape(shape: tuple[int, int]) -> tuple[int, int]:
     """Return the shape to which images are extended, by mirroring: references then cover all samples."""
     rows, columns = (max(LEAST_SAMPLES, -(-n // STEP) * STEP) for n in shape)
     return rows, columns
+
+
+def limited_noise(sigmas: Array, extents: Array) -> Array:
+    """Return the noise of planes, at most a multiple of the range of samples unless that is zero."""
+    return np.where(extents > 0, np.minimum(sigmas, MAX_NOISE * extents), sigmas)
 
 
 def matching_scale(plane: Array) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import ArrayView
-from .collaborative import collaborate
+from .collaborative import collaborate, limited_noise
 from .expressions import evaluate, strided
 from .graph import Collaborate, Move, Pointwise, Reduce, Stencil
 
@@ -98,8 +98,9 @@ def _collaborate(node: Collaborate, buffers: Buffers) -> None:
     images = len(x) // node.channels
     for image in range(images):
         items = slice(image, None, images)
-        noisy = sigmas[items] > 0
-        unit = np.where(noisy, sigmas[items], sigmas[items].max() or 1)[:, None, None].astype(np.float64)
+        noise = limited_noise(sigmas[items], np.ptp(x[items], axis=(1, 2)))
+        noisy = noise > 0
+        unit = np.where(noisy, noise, noise.max() or 1)[:, None, None].astype(np.float64)
         filtered = collaborate(x[items] / unit, node.profile) * unit
         out[items] = np.where(noisy[:, None, None], filtered, x[items])
 

@@ -20,6 +20,7 @@ from ...lowering.collaborative import (
     CollaborativeProfile,
     displacements,
     extended_shape,
+    limited_noise,
     matching_scale,
 )
 from ..memory import empty
@@ -63,6 +64,7 @@ def _filter_image(x: Array, sigmas: Array, profile: CollaborativeProfile, out: A
     """Filter the channels of one image in units of their noise."""
     least = np.array([plane.min() for plane in x], np.float64)
     largest = np.array([plane.max() for plane in x]) - least
+    sigmas = limited_noise(sigmas, largest)
     noisy = (sigmas > 0) & (largest < MAX_RANGE * sigmas)
     out[...] = x
     if not noisy.any():

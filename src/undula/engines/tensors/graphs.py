@@ -74,8 +74,11 @@ def _is_whole(view: ArrayView, buffer: Tensor) -> bool:
 
 def _places(view: ArrayView, buffer: Tensor) -> Tensor:
     """Return the place of each element of a view in its buffer."""
-    places = torch.arange(buffer.numel(), device=buffer.device)
-    return places.as_strided(view.shape, view.strides, view.offset)
+    places = torch.full((1,) * len(view.shape), view.offset, device=buffer.device)
+    for axis, (count, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
+        along = stride * torch.arange(count, device=buffer.device)
+        places = places + along.reshape([-1 if k == axis else 1 for k in range(len(view.shape))])
+    return places
 
 
 def _load(view: ArrayView, buffers: Buffers) -> Tensor:

@@ -34,6 +34,7 @@ from ....lowering.collaborative import (
     LEAST_GAIN,
     MATCHING_MARGIN,
     MAX_MATCHED,
+    MAX_NOISE,
     MAX_RANGE,
     STEP,
     WINDOW_TAPS,
@@ -143,6 +144,8 @@ def emit_units(dtype: str, noise: str, dialect: Dialect) -> Kernel:
     arrays |= {"units": number, "used": "int"}
     emission = _Emission("units_of_planes", FLAT_ITEMS, arrays, ["items", "images", "noise_step"], dialect)
     text, limit = emission.text, literal(MAX_RANGE, number)
+    given, most = f"({number})noise[{{0}} * noise_step]", f"{literal(MAX_NOISE, number)} * extent"
+    limited = f"extent > 0 ? min({given}, {most}) : {given}"
     with text.block(emission.head()):
         emission.emit_pointers()
         text(
@@ -152,13 +155,13 @@ def emit_units(dtype: str, noise: str, dialect: Dialect) -> Kernel:
         )
         with text.block("for (int other = k % images; other < items; other += images)"):
             text(
-                f"const {number} sigma = ({number})noise[other * noise_step];",
                 f"const {number} extent = highest[other] + lowest[other];",
+                f"const {number} sigma = {limited.format('other')};",
                 f"if (sigma > largest && extent < {limit} * sigma) largest = sigma;",
             )
         text(
-            f"const {number} sigma = ({number})noise[k * noise_step];",
             f"const {number} extent = highest[k] + lowest[k];",
+            f"const {number} sigma = {limited.format('k')};",
             f"const int noisy = sigma > 0 && extent < {limit} * sigma;",
             f"{number} unit = noisy ? sigma : max(largest, extent * {literal(1 / MAX_RANGE, number)});",
             "if (!(unit > 0)) unit = 1;",
