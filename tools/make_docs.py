@@ -641,10 +641,10 @@ light = undula.denoise(photons.astype(float), noise="poisson")  # noise of count
 | `best` | the same with wavelets for all shifts, groups of up to 32 blocks, and up to 19 samples |
 
 Groups of similar blocks (Dabov, Foi, Katkovnik and Egiazarian) keep what repeats within an image: edges and texture.
-Wavelets leave less noise where an image is smooth. `balanced` and `best` blend both at each sample: large structures are those of
-wavelets, smooth regions too, and where both results differ by less than the noise, their mean is taken.
+Wavelets leave less noise where an image is smooth. `balanced` and `best` blend both at each sample: large structures and smooth
+regions come from wavelets, and where both results differ by less than the noise, their mean is taken.
 `method="collaborative"` filters groups alone, with the profiles `fast`, `normal` and `best`.
-Colour images have the groups of their luma. Volumes and signals are filtered by wavelets alone. Results do not depend on the
+In colour images, blocks are grouped by their luma. Volumes and signals are filtered by wavelets alone. Results do not depend on the
 number of threads. Dask arrays have `quality="fast"` only.
 
 ![noisy, non-local means, fast and best](images/qualities.png)
@@ -656,10 +656,10 @@ scikit-image {results["skimage"]}; `python benchmarks/denoise.py --peers`):
 Colour images:
 
 {tables["color"]}
-Compared with `fast`, the least gain of an image is {worst["balanced"]:+.2f} dB with `balanced` and {worst["best"]:+.2f} dB with `best`.
+Compared with `fast`, the smallest gain on any image is {worst["balanced"]:+.2f} dB with `balanced` and {worst["best"]:+.2f} dB with `best`.
 
 Mean PSNR of the images that the package `bm3d` was run on, which is closed source and for non-commercial use. The constants of
-the blend were chosen with a view to 16 of the images:
+the blend were tuned on 16 of the images:
 
 {with_bm3d}
 Milliseconds of processor time, the sum over all threads, on a busy machine; the least of several runs in turns:
@@ -668,8 +668,8 @@ Milliseconds of processor time, the sum over all threads, on a busy machine; the
 ## On a GPU
 
 Arrays on a GPU are filtered there, as are NumPy arrays with `backend="cuda"` or `"opencl"`, by the same groups up to rounding.
-Sums of blocks are integers, so results are the same in every run. Batches are filtered in chunks of images that need up to 1 GiB
-of device memory, or that of one image: about 20 bytes for each of its samples.
+Sums of blocks are integers, so results are the same in every run. Batches are filtered in chunks that need up to 1 GiB of device
+memory, but at least one image at a time: about 20 bytes for each of its samples.
 
 Milliseconds of a repeated call with the image in device memory, beside the 16 cores of the same machine, and the PSNR of both; σ is
 25 of 255 ({gpu["machine"]}, {gpu["date"]}; `python benchmarks/filters_gpu.py`):

@@ -122,12 +122,16 @@ class Denoising(Verb):
     takes_sigma: ClassVar[bool] = True
     luma: ClassVar[bool] = False
     quality: str = option(
-        "fast", "More of it takes longer; balanced and best also filter similar blocks together.", QUALITIES
+        "fast",
+        "Higher quality takes longer; balanced and best also filter similar blocks together.",
+        QUALITIES,
     )
     method: str = option(
-        "bivariate", "Method, for quality fast. The best one of wavelets is bivariate.", DENOISING_METHODS
+        "bivariate",
+        "Method, for quality fast; bivariate is the best of those that use wavelets.",
+        DENOISING_METHODS,
     )
-    profile: str = option("normal", "Number of blocks of the method collaborative.", PROFILE_NAMES)
+    profile: str = option("normal", "Search range and group size of the method collaborative.", PROFILE_NAMES)
     strength: float = option(1.0, "Strength of the filter; values above 1 remove more.")
     wavelet: str | Wavelet | None = option(
         None, WAVELET_HELP, auto=f"db2, or {DECIMATED_WAVELET} without shifts"
@@ -140,7 +144,9 @@ class Denoising(Verb):
         "gaussian", "Whether noise is white, or correlated between neighbouring pixels.", WAVELET_NOISE
     )
     over_time: int = option(
-        0, "Follow motion through so many frames around each frame of a video; 0 for none.", video_only=True
+        0,
+        "Number of frames around each frame of a video to filter together, following motion: 2 to 14, or 0.",
+        video_only=True,
     )
 
     def denoiser(self) -> TemporalDenoiser:

@@ -45,8 +45,8 @@ class TensorGraph:
                     "the tensor has requires_grad=True, and this filter has no gradients: it chooses what it"
                     " does by statistics of the image, such as its noise or the energy of its bands; give it"
                     " thresholds (Shrink('given', threshold=…)), or sigma and a method that needs no other"
-                    " statistics ('universal', 'minimax', 'bivariate', 'block'); or pass .detach() of the"
-                    " tensor, or call this within torch.no_grad()"
+                    " statistics ('universal', 'minimax', 'bivariate', 'block', 'directional'); or pass"
+                    " .detach() of the tensor, or call this within torch.no_grad()"
                 )
 
     def run(self, arrays: Mapping[str, Any], seconds: Any = None) -> dict[str, Tensor]:
