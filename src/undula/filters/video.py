@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import given_array
-from ..engines.cpu.temporal import TemporalFilter
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.collaborative import FLOOR, MAX_RANGE, limited_noise
 from ..lowering.temporal import MAX_FRAMES, TemporalProfile
 from .noise import estimate_sigma
 from .planes import AUTO, GivenImage, find_channel_axis
+
+if TYPE_CHECKING:
+    from ..engines.cpu.temporal import TemporalFilter
 
 __all__ = ["LEAST_NEIGHBOURS", "MOST_NEIGHBOURS", "TemporalDenoiser", "denoised_clip"]
 
@@ -182,6 +184,8 @@ class _Clip:
     """
 
     def __init__(self, image: GivenImage, sigmas: Array, profile: TemporalProfile) -> None:
+        from ..engines.cpu.temporal import TemporalFilter  # (imports llvmlite)
+
         layout, self.sigmas = image.layout, sigmas
         planes = layout.to_planes(np, image.array)
         least = planes.min(axis=(1, 2)).astype(float)

@@ -24,7 +24,6 @@ from ...lowering.expressions import strided
 from ...lowering.graph import Collaborate, Graph, Node, Transform
 from ..memory import empty
 from ..threads import get_num_threads, run
-from .collaborative import filter_planes
 from .executable import ERROR, RESULT, KernelCall, address, call_tape, scratch_memory
 from .kernel_layout import COUNTER_BYTES, COUNTER_END, FINISHED, SLEEP, TAKEN
 from .machine_code import LIKE, kernel_address
@@ -159,6 +158,8 @@ class CpuGraph:
             size = max(1, math.prod(buffer.shape)) * np.dtype(buffer.dtype).itemsize
             buffers[view.buffer] = memory[base + place : base + place + size].view(buffer.dtype)
         if isinstance(node, Collaborate):
+            from .collaborative import filter_planes  # (imports llvmlite)
+
             views = node.source, node.noise, *node.results
             x, sigmas, out = (strided(buffers[view.buffer], view) for view in views)
             filter_planes(x, sigmas, node.profile, node.channels, out)

@@ -72,9 +72,10 @@ def as_expressions() -> Iterator[None]:
 
     Examples
     --------
-    >>> import torch
+    >>> import torch, undula.torch
+    >>> layer = undula.torch.DWTForward(1, "haar")
     >>> with as_expressions():
-    ...     program = torch.export.export(DWTForward(1, "haar"), (torch.ones(1, 1, 4, 4),))
+    ...     program = torch.export.export(layer, (torch.ones(1, 1, 4, 4),))
     >>> any("undula" in str(node.target) for node in program.graph.nodes)
     False
     """
