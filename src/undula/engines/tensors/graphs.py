@@ -74,6 +74,8 @@ def _is_whole(view: ArrayView, buffer: Tensor) -> bool:
 
 def _places(view: ArrayView, buffer: Tensor) -> Tensor:
     """Return the place of each element of a view in its buffer."""
+    least = view.offset + sum(min(0, (n - 1) * s) for n, s in zip(view.shape, view.strides, strict=True))
+    assert least >= 0  # PyTorch would count from the end.
     places = torch.full((1,) * len(view.shape), view.offset, device=buffer.device)
     for axis, (count, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
         along = stride * torch.arange(count, device=buffer.device)
@@ -122,8 +124,8 @@ def _transform(node: Transform, buffers: Buffers, backend: str) -> None:
             view = node.samples._replace(offset=node.samples.offset - moved)
             parts.append(list(decompose(_load(view, buffers).contiguous(), spec, levels, backend)))
             continue
-        own = slice(number * nodes, (number + 1) * nodes)
-        x = recompose([_load(view, buffers)[:, own] for view in node.bands], spec, shape, backend)
+        part = slice(number * nodes, (number + 1) * nodes)
+        x = recompose([_load(view, buffers)[:, part] for view in node.bands], spec, shape, backend)
         # Sample i of the image is sample i + 1 of the line that begins one sample earlier.
         for s, axis in zip(shift, axes, strict=True):
             if s:
