@@ -3,6 +3,7 @@
 import io as bytes_io
 import json
 import os
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -607,6 +608,27 @@ def test_encoders_leave_no_real_time_threads(tmp_path: Path) -> None:
         except PermissionError:
             pytest.skip("this user may not change scheduling policies")
     assert os.sched_getscheduler(0) == os.SCHED_OTHER
+
+
+def test_frames_are_not_cut_into_slices(tmp_path: Path) -> None:
+    """Slices for threads make larger files, and use fewer cores than threads for whole frames."""
+    with av.open(str(tmp_path / "x.mp4"), "w") as container:
+        stream = add_video(container)
+        stream.height = 480  # Low frames are never cut.
+        encoded(container, stream, range(4), Fraction(1, 25))
+    assert io.process(tmp_path / "x.mp4", tmp_path / "y.mp4", identity) == 4
+    with av.open(str(tmp_path / "y.mp4")) as container:
+        packets = [bytes(packet) for packet in container.demux(video=0) if packet.size]
+    assert len(packets) == 4
+    assert all(sum(1 <= kind <= 5 for kind in _unit_types(packet)) == 1 for packet in packets)
+
+
+def _unit_types(packet: bytes) -> Iterator[int]:
+    """The types of the units of H.264 in a packet of MP4; 1 to 5 are slices."""
+    while packet:
+        length = int.from_bytes(packet[:4], "big")
+        yield packet[4] & 31
+        packet = packet[4 + length :]
 
 
 def test_tags_in_latin_1_are_read(tmp_path: Path) -> None:

@@ -365,6 +365,8 @@ class VideoWriter:
         except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
             raise FileError(f"no encoder {name!r} for {self.target}: {short_message(error)}") from None
         context = stream.codec_context
+        # PyAV's default cuts frames into slices, which make files larger and keep fewer cores busy.
+        context.thread_type = "AUTO"
         context.width, context.height = self._size
         context.pix_fmt = self._pixels
         base = 1 / self._rate if self._rate else source.time_base
