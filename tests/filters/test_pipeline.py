@@ -1,5 +1,6 @@
 """Pipelines as values, in JSON, on all backends, and traced."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -318,6 +319,25 @@ def test_frames_may_share_one_buffer(workers: int) -> None:
 
     for number, frame in enumerate(pipeline.frames(frames(), workers=workers)):
         np.testing.assert_array_equal(frame, pipeline(np.roll(IMAGE, number, axis=0)))
+
+
+def test_closing_frames_does_not_wait() -> None:
+    """The garbage collector may close the generator, at any time and in any thread."""
+    release = threading.Event()
+
+    class FirstFrameOnly(Pipeline):
+        def __call__(self, x: Any, **options: Any) -> Any:
+            assert x[0, 0] == 0 or release.wait(60)
+            return x
+
+    frames = FirstFrameOnly("db2", 1, []).frames((np.full((8, 8), k) for k in range(4)), workers=2)
+    assert next(frames)[0, 0] == 0
+    timer = threading.Timer(10, release.set)
+    timer.start()
+    frames.close()
+    timer.cancel()
+    assert not release.is_set()
+    release.set()
 
 
 def test_views() -> None:

@@ -3,6 +3,7 @@
 import io as bytes_io
 import json
 import os
+import threading
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import islice
@@ -522,6 +523,8 @@ def test_an_unsuitable_codec_is_named(codec: str, suffix: str, message: str, tmp
     with pytest.raises(undula.FileError, match=message) as raised:
         io.process(source, tmp_path / f"y.{suffix}", identity, codec=codec)
     assert "Invalid argument" not in str(raised.value)
+    # The error still refers to the frames of the call, whose threads have ended nevertheless.
+    assert not any(thread.name.startswith("undula-filter") for thread in threading.enumerate())
 
 
 def test_colours_and_aspect_ratio_are_kept(tmp_path: Path) -> None:

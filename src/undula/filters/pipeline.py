@@ -363,17 +363,18 @@ class Pipeline:
             with share_of_threads(count):
                 return self(frame, **options)
 
-        with ThreadPoolExecutor(count, "undula-frames") as pool:
-            try:
-                for frame in frames:
-                    waiting.append(pool.submit(filtered, _copied(frame)))
-                    if len(waiting) > count:
-                        yield waiting.popleft().result()
-                while waiting:
+        pool = ThreadPoolExecutor(count, "undula-frames")
+        try:
+            for frame in frames:
+                waiting.append(pool.submit(filtered, _copied(frame)))
+                if len(waiting) > count:
                     yield waiting.popleft().result()
-            finally:
-                for task in waiting:
-                    task.cancel()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            # The garbage collector may close this generator. When a thread that is being started calls it,
+            # waiting for other threads is a deadlock.
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def views(
         self,

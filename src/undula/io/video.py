@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Empty, Full, Queue
@@ -219,14 +219,14 @@ def process(
         decoder = _DecodingThread(source, container, main, others, count)
         writer: VideoWriter | None = None
         early: list[Any] = []  # Packets before the first frame.
+        items = decoder.items()
+        if work is None:
+            assert stream is not None
+            filtered = _filter_stream(items, stream)
+        else:
+            filtered = _filter_frames(items, work, over_time, workers)
         try:
             decoder.start()
-            items = decoder.items()
-            if work is None:
-                assert stream is not None
-                filtered = _filter_stream(items, stream)
-            else:
-                filtered = _filter_frames(items, work, over_time, workers)
             for kind, item in filtered:
                 if writer is None and kind == "packet":
                     early.append(item)
@@ -255,13 +255,16 @@ def process(
             advice = "; write .mkv, or the main video stream alone (audio=False, --no-audio)" if muxed else ""
             raise FileError(f"cannot filter {source} into {target}: {short_message(error)}{advice}") from None
         finally:
+            # Otherwise the garbage collector closes it and waits for its threads, which is a deadlock if the
+            # collector was called by a thread that is being started.
+            filtered.close()
             decoder.stopped.set()
             if decoder.ident is not None:
                 decoder.join()
     return written
 
 
-def _filter_frames(items: Iterator[Item], work: Work, over_time: int, workers: int | None) -> Iterator[Item]:
+def _filter_frames(items: Iterator[Item], work: Work, over_time: int, workers: int | None) -> Generator[Item]:
     """Replace the planes of frames by filtered ones; frames and packets stay in their order."""
     from ..engines.threads import frame_workers, share_of_threads
 
@@ -294,7 +297,7 @@ def _filter_frames(items: Iterator[Item], work: Work, over_time: int, workers: i
                     item.cancel()
 
 
-def _filter_stream(items: Iterator[Item], stream: Stream) -> Iterator[Item]:
+def _filter_stream(items: Iterator[Item], stream: Stream) -> Generator[Item]:
     """Pass the planes of frames through a stream; packets between frames come before the next result."""
     frames: deque[Any] = deque()
     packets: list[Item] = []
