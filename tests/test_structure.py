@@ -56,13 +56,17 @@ def test_the_rules_see_what_they_forbid(tmp_path: Path) -> None:
     assert list(structure.repeated_class_names(tmp_path)) == ["Box"]
 
 
-def test_boundary_modes_and_kinds_of_arrays_have_one_home() -> None:
+def test_each_idea_has_one_home() -> None:
     homes = {
         idea: [_name(path) for path in structure.homes(words)] for idea, words in structure.HOMES.items()
     }
-    assert homes["a boundary mode"] == ["lowering/borders.py"]
-    assert homes["the kind of an array"] == ["arrays/libraries.py"]
+    assert homes == {
+        "a boundary mode": ["lowering/borders.py"],
+        "a threshold rule": ["lowering/rules.py"],
+        "the kind of an array": ["arrays/libraries.py"],
+    }
 
 
 def test_a_warm_call_is_short() -> None:
     assert structure.python_calls("wavedec2") <= 80
+    assert structure.python_calls("denoise") <= 300

@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from undula.engines.base import engine
-from undula.engines.cpu import filter_operations as cpu
 from undula.engines.cpu.filter_operations import median_magnitude, rounded
-from undula.engines.gpu.emit import kernel
 from undula.filters.base import Pyramid
 from undula.filters.noise import band_norms
 from undula.filters.operations import OPERATIONS, LocalWindow
@@ -47,11 +45,6 @@ def test_rules_match_pywavelets(rule: str, dtype: str, name: str) -> None:
     (result,) = run(name, lambda x: OPERATIONS.shrink([x], rule, [low], [high]), x)
     assert result.dtype == x.dtype
     np.testing.assert_allclose(result, expected, rtol=1e-5 if dtype == "f4" else 1e-12, atol=1e-6)
-
-
-def test_every_engine_has_the_same_rules() -> None:
-    assert cpu.RULES == (*RULES, "gain")
-    assert tuple(kernel.RULES) == (*RULES, "gain")
 
 
 @pytest.mark.parametrize("name", ENGINES)

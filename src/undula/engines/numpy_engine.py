@@ -10,10 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import ArrayView, result_dtype
+from ..lowering.graph import Graph
+from ..lowering.rules import shrunk
 from ..lowering.spec import BandTree
-from .base import DEFAULT_OPTIONS, Engine, RunCache, TransformOptions, UnfollowableStridesError
+from ..lowering.symbolic import symbolic_input, symbolic_output, xp
+from .base import (
+    DEFAULT_OPTIONS,
+    Engine,
+    GraphExecutable,
+    RunCache,
+    TransformOptions,
+    UnfollowableStridesError,
+)
 from .cpu.executable import FIRST_ARRAY
-from .cpu.filter_operations import shrink
 from .memory import empty
 
 __all__ = ["NumpyEngine", "array_view"]
@@ -48,7 +57,8 @@ class NumpyEngine(Engine):
         samples, *bands = arrays
         assert samples is not None
         if options.rule is not None:
-            bands = [bands[0], *_shrunk(tree, bands[1:-1], options.rule, np.asarray(bands[-1], np.float64))]
+            limits = np.asarray(bands[-1], np.float64)
+            bands = [bands[0], *_shrunk(self, tree, bands[1:-1], options.rule, limits)]
         results: list[tuple[Array, Array]] = []  # Arrays of the caller, and what to copy to them afterwards.
         if samples.shape != tree.sample_shapes[0]:
             padded = np.zeros(tree.sample_shapes[0], samples.dtype)
@@ -102,14 +112,30 @@ def _view(shape: Shape, strides: Shape, dtype: np.dtype[Any]) -> ArrayView | Non
     return view._replace(strides=tuple(step // dtype.itemsize for step in strides))
 
 
-def _shrunk(tree: BandTree, details: Sequence[Array | None], rule: str, limits: Array) -> list[Array | None]:
+@lru_cache(maxsize=64)
+def _rule_graph(engine: Engine, rule: str, shapes: tuple[Shape, ...], dtype: str) -> GraphExecutable:
+    """Return the program that applies a rule to bands, of which each has its own limits."""
+    graph = Graph()
+    limits = symbolic_input(graph, "limits", (2, len(shapes)), dtype)
+    for k, shape in enumerate(shapes):
+        band = symbolic_input(graph, f"band{k}", shape, dtype)
+        symbolic_output(graph, f"result{k}", shrunk(xp, rule, band, limits[0, k], limits[1, k]))
+    return engine.compile_graph(graph)
+
+
+def _shrunk(
+    engine: Engine, tree: BandTree, details: Sequence[Array | None], rule: str, limits: Array
+) -> list[Array | None]:
     """Return details after a rule; in flat order the coarsest level comes first, in limits the finest."""
-    lows, highs = np.moveaxis(limits[: tree.levels][::-1], 1, 0).reshape(2, -1).tolist()  # in flat order
-    present = [(number, band) for number, band in enumerate(details) if band is not None]
-    sources = [np.ascontiguousarray(band) for _, band in present]
-    results = [empty(band.shape, band.dtype) for band in sources]
-    shrink(sources, rule, [lows[k] for k, _ in present], [highs[k] for k, _ in present], results)
-    shrunk = list(details)
-    for (number, _), band in zip(present, results, strict=True):
-        shrunk[number] = band
-    return shrunk
+    by_band = np.moveaxis(limits[: tree.levels][::-1], 1, 0).reshape(2, -1)  # in flat order
+    present = {number: band for number, band in enumerate(details) if band is not None}
+    if not present:
+        return list(details)
+    dtype = next(iter(present.values())).dtype
+    graph = _rule_graph(engine, rule, tuple(band.shape for band in present.values()), str(dtype))
+    inputs = {f"band{k}": band for k, band in enumerate(present.values())}
+    results = graph.run({"limits": by_band[:, list(present)].astype(dtype), **inputs})
+    shrunk_details = list(details)
+    for k, number in enumerate(present):
+        shrunk_details[number] = results[f"result{k}"]
+    return shrunk_details

@@ -13,8 +13,8 @@ import numpy as np
 
 from ..lowering.expressions import WINDOW, Load
 from ..lowering.graph import Stencil
+from ..lowering.rules import shrunk
 from ..lowering.symbolic import SymbolicArray, materialize, reduced, symbolic, xp
-from .rules import apply_rule
 
 __all__ = ["NORMAL_MEDIAN", "OPERATIONS", "ArrayOperations", "LocalWindow", "item_size", "rounding_floor"]
 
@@ -63,12 +63,8 @@ class ArrayOperations:
         return [self._shrink(*band, rule) for band in zip(bands, lows, highs, strict=True)]
 
     def _shrink(self, x: Any, low: Any, high: Any, rule: str) -> Any:
-        low = self.spread(self.per_item(low, x), x)
-        if rule == "gain":
-            return x * low
-        high = self.spread(self.per_item(high, x), x) if rule == "firm" else None
-        values, dropped = apply_rule(xp, rule, x, low, high)
-        return xp.where(dropped, 0.0, values)
+        thresholds = (self.spread(self.per_item(limit, x), x) for limit in (low, high))
+        return shrunk(xp, rule, x, *thresholds)
 
     def energies(self, bands: Sequence[Any]) -> list[Any]:
         """Return the sum of squares of each item, for each band."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..errors import ArgumentError
+from ..lowering.rules import THRESHOLD_RULES
 from .base import (
     BandLimits,
     Details,
@@ -25,7 +26,6 @@ from .base import (
 )
 from .noise import estimate_noise, noise_argument, robust_sigma
 from .operations import LocalWindow
-from .rules import THRESHOLD_RULES
 from .selection import select_thresholds
 
 __all__ = ["BAND_LABELS", "LOCAL_METHODS", "METHODS", "RULES", "Shrink"]

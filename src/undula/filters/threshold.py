@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import library_of, numpy_array, refuse_gradients, traceable_array
 from ..engines.tensors import call_compiled, is_compiled
 from ..errors import ArgumentError, UnknownNameError
-from .rules import THRESHOLD_RULES, apply_rule
+from ..lowering.rules import ALIASES, THRESHOLD_RULES, apply_rule
 
 __all__ = ["threshold", "threshold_firm"]
 
@@ -54,7 +54,7 @@ def threshold(data: ArrayLike, value: ArrayLike, mode: str = "soft", substitute:
     """
     if is_compiled():
         return call_compiled(__name__, "threshold", data, value, mode, substitute)  # type: ignore[no-any-return]
-    mode = "garrote" if mode == "garotte" else mode  # PyWavelets accepts both spellings.
+    mode = ALIASES.get(mode, mode) if isinstance(mode, str) else mode
     if not isinstance(mode, str) or mode not in MODES:
         raise UnknownNameError("threshold mode", mode, MODES)
     x = traceable_array(data)
@@ -71,8 +71,8 @@ def threshold(data: ArrayLike, value: ArrayLike, mode: str = "soft", substitute:
         value = limit = limit.real
     if x.dtype.kind == "c" and not THRESHOLD_RULES[mode].by_magnitude:
         raise ArgumentError(f"mode {mode!r} needs real numbers; pass abs(x)")
-    if mode == "garrote" and np.any(limit < 0):
-        # Its threshold is squared, but only magnitudes below the negative number would be substituted.
+    if THRESHOLD_RULES[mode].squares and np.any(limit < 0):
+        # The threshold is squared, but only magnitudes below the negative number would be substituted.
         fill = np.where(limit < 0, 0, substitute)
         return restore(np.asarray(threshold_in(np, x, np.abs(limit), mode, fill)), data)  # type: ignore[no-any-return]
     # A number takes the precision of the data: a sample of float32 may be equal to it.

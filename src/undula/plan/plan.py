@@ -22,7 +22,6 @@ from numpy.typing import DTypeLike
 from ..arrays import ArrayView, given_array, library_of, refuse_gradients, traceable_array
 from ..engines.base import Engine, Knobs, RunCache, TransformOptions, computes_on_host, engine, split_backend
 from ..engines.ceilings import Ceilings
-from ..engines.cpu.filter_operations import RULES
 from ..engines.dispatch import decompose, engine_for, recompose
 from ..engines.gpu.arrays import RESULTS
 from ..engines.gpu.engine import DeviceEngine, DeviceExecutable, contiguous_views
@@ -32,6 +31,7 @@ from ..engines.gpu.transform import device_levels
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..lowering.axis_arguments import Axes
 from ..lowering.nesting import arrays_of, flat_as, from_keys, keyed_as
+from ..lowering.rules import DETAIL_RULES
 from ..lowering.spec import (
     BandTree,
     LevelOperators,
@@ -286,8 +286,8 @@ class Plan:
             return
         if rule is None or limits is None:
             raise ArgumentError("a rule and its limits belong together")
-        if rule not in RULES:
-            raise UnknownNameError("rule", rule, RULES)
+        if rule not in DETAIL_RULES:
+            raise UnknownNameError("rule", rule, DETAIL_RULES)
         refuse_gradients(limits, "limits")
         if self.dtype.kind == "c":
             raise ArgumentTypeError("rules are for real coefficients")

@@ -1,4 +1,4 @@
-"""Compiled loops on arrays outside of graphs: threshold rules, medians, rounding, convolutions.
+"""Compiled loops on arrays outside of graphs: medians, rounding, convolutions.
 
 Arrays are C-contiguous. No branch depends on a sample, so that the compiler can vectorize the loops.
 Pipelines use kernels that are generated from expressions instead; see :mod:`.graphs`.
@@ -11,67 +11,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .simd import reals
-
-__all__ = ["convolve_rows", "gather", "rounded", "shrink_all", "tally"]
+__all__ = ["convolve_rows", "gather", "rounded", "tally"]
 
 _compiled: Any = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 _exactly: Any = njit(nogil=True, cache=True, error_model="numpy")
-
-PIECE = 2048  # Samples that fit into the first-level cache.
-
-
-@_compiled
-def shrink_all(table, thresholds, rule, like):
-    """Apply a rule to samples at addresses: each row of the table is a source, a target and a count.
-
-    Each row of ``thresholds`` has two thresholds; the second one is for ``firm``.
-    """
-    # Sources may be targets, which would prevent vectorization; the block in between never is.
-    block = np.empty(PIECE, reals(table[0, 0], like).dtype)
-    for row in range(len(table)):
-        x, out = reals(table[row, 0], like), reals(table[row, 1], like)
-        for begin in range(0, table[row, 2], PIECE):
-            count = min(PIECE, table[row, 2] - begin)
-            source = x[begin : begin + count]  # Indices from 0 need no check of their sign.
-            for i in range(count):
-                block[i] = source[i]
-            _shrink(block, out[begin : begin + count], count, rule, thresholds[row, 0], thresholds[row, 1])
-
-
-@_compiled
-def _shrink(x, out, count, rule, low, high):
-    t = x.dtype.type(low)
-    zero = x.dtype.type(0)
-    if rule == 0:  # soft
-        for i in range(count):
-            out[i] = x[i] - min(max(x[i], -t), t)
-    elif rule == 1:  # hard
-        for i in range(count):
-            out[i] = x[i] if abs(x[i]) >= t else zero
-    elif rule == 2:  # garrote
-        square = t * t
-        for i in range(count):
-            v = x[i]
-            out[i] = v - square / v if abs(v) > t else zero
-    elif rule == 3:  # firm
-        top = x.dtype.type(high)
-        slope = x.dtype.type(high / max(high - low, 1e-30))
-        for i in range(count):
-            v = x[i]
-            m = abs(v)
-            spread = max(m - t, zero) * slope
-            size = m if m > top else spread
-            out[i] = size if v >= zero else -size
-    elif rule == 4:  # greater
-        for i in range(count):
-            out[i] = x[i] if x[i] >= t else zero
-    elif rule == 5:  # less
-        for i in range(count):
-            out[i] = x[i] if x[i] <= t else zero
-    else:  # gain
-        for i in range(count):
-            out[i] = x[i] * t
 
 
 @_exactly

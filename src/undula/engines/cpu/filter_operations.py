@@ -10,55 +10,15 @@ from numpy.typing import NDArray
 
 from ..memory import empty
 from ..threads import ranges, run, workers
-from .executable import address
 
-__all__ = ["RULES", "convolve", "median_magnitude", "rounded", "shrink"]
+__all__ = ["convolve", "median_magnitude", "rounded"]
 
 Array = NDArray[Any]
-
-RULES = ("soft", "hard", "garrote", "firm", "greater", "less", "gain")
 
 
 def _flat(x: Array) -> Array:
     """Return an array as one line: a view if it is C-contiguous, a copy otherwise."""
     return np.ascontiguousarray(x).reshape(-1)
-
-
-PIECE = 1 << 17  # Samples that a thread takes at a time.
-
-
-def _pieces(sizes: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Divide arrays of these sizes into pieces: the number of the array, the first sample, the count."""
-    return [
-        (number, begin, min(PIECE, size - begin))
-        for number, size in enumerate(sizes)
-        for begin in range(0, size, PIECE)
-    ]
-
-
-def _share(work: Any, table: Array, *others: Any) -> None:
-    """Share the rows of a table among threads."""
-    parts = ranges(len(table), workers(int(table[:, -1].sum())))
-    cut = [tuple(o[b:e] if isinstance(o, np.ndarray) else o for o in others) for b, e in parts]
-    run(work, [(table[b:e], *other) for (b, e), other in zip(parts, cut, strict=True)])
-
-
-def shrink(
-    bands: Sequence[Array], rule: str, lows: Sequence[float], highs: Sequence[float], out: Sequence[Array]
-) -> None:
-    """Apply one of :data:`RULES` to C-contiguous arrays of one dtype, each with its own thresholds."""
-    from . import filter_kernels
-
-    if not bands:
-        return
-    size = bands[0].itemsize
-    starts = [(address(x), address(target)) for x, target in zip(bands, out, strict=True)]
-    pieces = _pieces([x.size for x in bands])
-    table = np.array(
-        [(starts[k][0] + b * size, starts[k][1] + b * size, count) for k, b, count in pieces], np.int64
-    ).reshape(-1, 3)
-    thresholds = np.array([(lows[k], highs[k]) for k, _, _ in pieces], np.float64).reshape(-1, 2)
-    _share(filter_kernels.shrink_all, table, thresholds, RULES.index(rule), bands[0].dtype.type(0))
 
 
 def median_magnitude(x: Array, least: float = 0.0) -> float:

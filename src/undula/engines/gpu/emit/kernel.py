@@ -7,13 +7,16 @@ expression.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....lowering.axis import AxisOp
 from ....lowering.borders import Border
+from ....lowering.expressions import OPERATIONS, Call, Constant, Expression, Load
 from ....lowering.mixing import Mixing, Unmixing
 from ....lowering.polyphase import Step
+from ....lowering.rules import rule_expression
 from .borders import FOLDS, emit_border
 from .dialect import Dialect
 from .text import Text, literal
@@ -22,7 +25,6 @@ __all__ = [
     "ELEMENTS",
     "INTEGERS",
     "ITEMSIZE_BYTES",
-    "RULES",
     "Kernel",
     "KernelSpec",
     "emit_beyond",
@@ -57,18 +59,6 @@ ITEMSIZE_BYTES = {
 }  # fmt: skip
 INTEGERS = ("int16", "int32")  # dtypes of integer bands
 
-# Rules for a detail coefficient v, given a lower and an upper limit.
-RULES = {
-    "soft": "v - min(max(v, -low), low)",
-    "hard": "fabs(v) >= low ? v : 0",
-    "garrote": "fabs(v) > low ? v - low * low / v : 0",
-    "firm": "fabs(v) > high ? v : fabs(v) > low"
-    " ? (v < 0 ? -high : high) * (fabs(v) - low) / (high - low) : 0",
-    "greater": "v >= low ? v : 0",
-    "less": "v <= low ? v : 0",
-    "gain": "v * low",
-}
-
 
 @dataclass(frozen=True)
 class KernelSpec:
@@ -89,8 +79,9 @@ class KernelSpec:
     unmixing : Unmixing, optional
         Inverse: colour transform applied before the channels are written.
     rule : str, optional
-        Inverse: threshold rule for details as they are read, one of :data:`RULES`. Its limits come from an
-        array ``limits``: the lower limit of each detail band, then the upper limit of each.
+        Inverse: rule for details as they are read, one of :data:`~undula.lowering.rules.DETAIL_RULES`. Its
+        limits come from an array ``limits``: the lower limit of each detail band, then the upper limit of
+        each.
     shifted_nodes : int, default 0
         Forward: if not 0, planes are those of all shifts by one sample, in the order of items, shifts, and so
         many nodes. A shifted line begins one sample earlier, with a sample that is in memory there.
@@ -173,7 +164,7 @@ def emit_prelude(text: Text, dialect: Dialect, spec: KernelSpec, outlined: bool 
             text(f"return (int)min(max(value, ({kind})-{largest} - 1), ({kind}){largest});")
     if spec.rule is not None:
         with text.block(f"{dialect.function} number shrunk(number v, number low, number high)"):
-            text(f"return {RULES[spec.rule]};")
+            text(f"return {_c_expr(rule_expression(spec.rule))};")
     if "float16" in (spec.source, spec.result):
         with text.block(f"{dialect.function} float half_value(ushort bits)"):
             text(*dialect.half_value.split("\n"))
@@ -306,6 +297,17 @@ def _emit_shifted_pointer(text: Text, dialect: Dialect, spec: KernelSpec) -> Non
         f"x += x_start + (plane / {nodes * shifts} * {nodes} + plane % {nodes}) * x_plane"
         f" - {' - '.join(moved)};"
     )
+
+
+def _c_expr(expression: Expression) -> str:
+    """Return an expression of variables, which are named like the buffers that are loaded."""
+    if isinstance(expression, Constant):
+        # The largest number times ten is infinite in any precision.
+        return "(number)1e308 * 10" if math.isinf(expression.value) else f"(number){expression.value!r}"
+    if isinstance(expression, Load):
+        return str(expression.view.buffer)
+    assert isinstance(expression, Call)
+    return OPERATIONS[expression.operation].c.format(*map(_c_expr, expression.arguments))
 
 
 def threshold_expr(spec: KernelSpec, band: str, value: str) -> str:

@@ -1,8 +1,8 @@
 """Threshold rules: which coefficients are kept, and by what they are multiplied.
 
 This table serves arrays of NumPy, of every library with the functions of the array API, and symbolic arrays,
-from which the kernels of pipelines are made on all engines. With the threshold ``t``, a coefficient of
-magnitude ``m ≥ t`` is multiplied by
+from which the kernels of pipelines and plans are made on all engines. With the threshold ``t``, a
+coefficient of magnitude ``m ≥ t`` is multiplied by
 
     soft     1 - t/m
     hard     1
@@ -20,9 +20,22 @@ from typing import Any
 
 import numpy as np
 
-from ..lowering.symbolic import SymbolicArray
+from ..arrays import ArrayView
+from .expressions import Expression, Load
+from .graph import Graph
+from .symbolic import SymbolicArray
+from .symbolic import xp as symbolic_functions
 
-__all__ = ["THRESHOLD_RULES", "ThresholdRule", "apply_rule", "like"]
+__all__ = [
+    "ALIASES",
+    "DETAIL_RULES",
+    "THRESHOLD_RULES",
+    "ThresholdRule",
+    "apply_rule",
+    "like",
+    "rule_expression",
+    "shrunk",
+]
 
 
 @dataclass(frozen=True)
@@ -38,11 +51,14 @@ class ThresholdRule:
     dropped : callable, optional
         Takes values and thresholds; returns where values are dropped. Magnitudes below the threshold are
         dropped if it is None.
+    squares : bool, default False
+        Whether the gain is the same for a threshold and its negative.
     """
 
     label: str
     gain: Callable[[Any, Any, Any, Any], Any] | None = None
     dropped: Callable[[Any, Any], Any] | None = None
+    squares: bool = False
 
     @property
     def by_magnitude(self) -> bool:
@@ -59,11 +75,18 @@ def _firm_gain(xp: Any, magnitude: Any, low: Any, high: Any) -> Any:
 THRESHOLD_RULES = {
     "soft": ThresholdRule("Soft", lambda xp, magnitude, low, high: 1 - low / magnitude),
     "hard": ThresholdRule("Hard"),
-    "garrote": ThresholdRule("Garrote", lambda xp, magnitude, low, high: 1 - (low / magnitude) ** 2),
+    "garrote": ThresholdRule(
+        "Garrote", lambda xp, magnitude, low, high: 1 - (low / magnitude) ** 2, squares=True
+    ),
     "firm": ThresholdRule("Firm", _firm_gain),
     "greater": ThresholdRule("Greater (keeps large values)", dropped=lambda x, low: x < low),
     "less": ThresholdRule("Less (keeps small values)", dropped=lambda x, low: x > low),
 }
+
+
+ALIASES = {"garotte": "garrote"}  # PyWavelets accepts both spellings.
+GAIN = "gain"  # Multiplies by the number that is the threshold of other rules.
+DETAIL_RULES = (*THRESHOLD_RULES, GAIN)  # What can be done to details.
 
 
 def apply_rule(xp: Any, name: str, x: Any, low: Any, high: Any = None) -> tuple[Any, Any]:
@@ -97,6 +120,25 @@ def apply_rule(xp: Any, name: str, x: Any, low: Any, high: Any = None) -> tuple[
     # Ratios to small magnitudes would overflow. They do not matter where coefficients are dropped.
     divisor = xp.where(dropped | (magnitude == 0), xp.ones_like(magnitude), magnitude)
     return x * rule.gain(xp, divisor, low, high), dropped
+
+
+def shrunk(xp: Any, name: str, x: Any, low: Any, high: Any) -> Any:
+    """Apply one of :data:`DETAIL_RULES` to an array; samples that are dropped become 0."""
+    if name == GAIN:
+        return x * low
+    values, dropped = apply_rule(xp, name, x, low, high)
+    return xp.where(dropped, 0.0, values)
+
+
+def rule_expression(name: str) -> Expression:
+    """Return one of :data:`DETAIL_RULES` as an expression of the buffers ``v``, ``low`` and ``high``."""
+    graph = Graph()
+    v, low, high = (
+        SymbolicArray(graph, (), "float64", Load(ArrayView.contiguous(buffer, (), "float64")))
+        for buffer in ("v", "low", "high")
+    )
+    result: SymbolicArray = shrunk(symbolic_functions, name, v, low, high)
+    return result.expression
 
 
 def _magnitude(xp: Any, x: Any) -> Any:
