@@ -78,6 +78,13 @@ def test_default_levels() -> None:
     assert len(undula.mra2(noise(3, 16, 32), "haar")) == 5  # The number of images does not matter.
 
 
+def test_default_levels_of_some_axes() -> None:
+    """PyWavelets looks at the lengths of all axes; where these have no level, it has no answer."""
+    x = np.random.default_rng(0).standard_normal((16, 32))
+    assert len(undula.mran(x, "haar", axes=(1,))) == len(pywt.mran(x, "haar", axes=(1,))) == 5
+    assert len(undula.mran(x[:3], "haar", axes=(1,))) == 6
+
+
 def test_a_wavelet_for_each_axis() -> None:
     wavelets, modes = ("haar", "db3"), ("zero", "reflect")
     check("mra2", noise(20, 21), wavelets, transform="dwt2", mode=modes, level=1)

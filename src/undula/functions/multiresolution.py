@@ -216,7 +216,8 @@ def mran(
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis.
     level : int, optional
-        How often the approximation is decomposed. The default is that of :func:`mra` for all axes.
+        How often the approximation is decomposed. The default is that of :func:`mra`; that of the stationary
+        transform is for all axes of the array, as in PyWavelets.
     axes : int or sequence of int, optional
         Axes to transform. The default is all axes.
     transform : {"swtn", "dwtn"}, default "swtn"
@@ -249,7 +250,9 @@ def mran(
     if _is_stationary(transform, "n", mode):
         from .stationary import iswtn, swtn
 
-        forward, inverse, level = swtn, iswtn, _stationary_level(data, axes, level)
+        # As in PyWavelets, the default is for all axes, unless these have no level.
+        level = _stationary_level(data, None, level) or _stationary_level(data, axes, level)
+        forward, inverse = swtn, iswtn
     return _analysis(data, forward, inverse, transform, {"wavelet": wavelet, "axes": axes}, level, mode)
 
 
@@ -294,7 +297,7 @@ def _is_stationary(transform: object, suffix: str, mode: Any) -> bool:
     return transform == stationary
 
 
-def _stationary_level(data: ArrayLike, axes: Axes, level: int | None) -> int | None:
+def _stationary_level(data: ArrayLike, axes: Axes | None, level: int | None) -> int | None:
     """Return the number of levels of a stationary transform; None for as many as are useful.
 
     By default it is that of PyWavelets, where every level halves the period, unless a length is odd.
