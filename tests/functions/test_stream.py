@@ -77,8 +77,8 @@ def test_memory_does_not_depend_on_the_height() -> None:
 
     undula.keep_memory(0)
     try:
-        peak(1024)
-        assert peak(8192) < 1.1 * peak(2048)
+        peak(512)
+        assert peak(4096) < 1.1 * peak(1024)
     finally:
         undula.keep_memory(None)
 
