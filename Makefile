@@ -30,6 +30,9 @@ lint: $(VENV)/.dev ## check style and formatting with ruff
 types: $(VENV)/.dev ## check types with mypy --strict
 	$(BIN)/mypy
 
+# Each worker would start a thread of OpenBLAS for each core.
+tests thorough: export OPENBLAS_NUM_THREADS := 1
+
 tests: $(VENV)/.dev ## run pytest on all cores
 	$(BIN)/pytest -n $(WORKERS) --max-worker-restart 0
 

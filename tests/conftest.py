@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import settings
 
 import undula
 from cases import THOROUGH, WAVELETS, left_out
-from undula.engines.cpu.machine_code import ADDRESSES, LIKE
+from undula.engines.cpu.machine_code import ADDRESSES, COLLABORATIVE, LIKE, TEMPORAL
 from undula.engines.gpu.emit import Kernel
 from undula.engines.gpu.opencl.runtime import OpenCLDevice
 
@@ -22,6 +23,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or JAX takes 
 if not THOROUGH:
     # Most of the time of these tests is that of a compiler; the thorough ones let it do all it can.
     os.environ.setdefault("PYOPENCL_BUILD_OPTIONS", "-cl-opt-disable")
+    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 settings.register_profile("default", deadline=None, max_examples=25, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=3000)  # make thorough
@@ -79,6 +81,21 @@ def _opencl_functions() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=not THOROUGH)
+def _fast_nvrtc() -> Iterator[None]:
+    """Let NVRTC compile fast where no GPU runs the result: tests without a GPU check that kernels compile."""
+    try:
+        import cuda.core
+    except ImportError:
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        if not HAS_GPU:
+            options = cuda.core.ProgramOptions
+            patch.setattr(cuda.core, "ProgramOptions", partial(options, ofast_compile="max"))
+        yield
+
+
 @pytest.fixture(params=WAVELETS)
 def wavelet(request: pytest.FixtureRequest) -> undula.Wavelet:
     return undula.Wavelet(request.param)
@@ -89,6 +106,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--screenshots", help="a folder for pictures of the Studio, such as docs/images/studio")
 
 
+# Kernels that the library never calls with samples of a type.
+UNUSED = {(name, kind) for name in (*COLLABORATIVE, *TEMPORAL) for kind in LIKE if kind != "float32"}
+UNUSED.add(("mix_planes", "float64"))
 FILTERS = pytest.StashKey["subprocess.Popen[bytes]"]()
 FILTER_ONCE = """
 import numpy as np, undula
@@ -107,7 +127,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Kernels of one direction and type have most functions in common, which a process compiles once.
     groups = []
     for number, kind in enumerate(LIKE):
-        kernels = [(name, kind) for name in ADDRESSES if name != "mix_planes" or kind != "float64"]
+        kernels = [(name, kind) for name in ADDRESSES if (name, kind) not in UNUSED]
         inverse = [each for each in kernels if each[0].startswith("synthesise")]
         forward = [each for each in kernels if each not in inverse]
         groups += [inverse, forward] if number % 2 else [forward, inverse]
@@ -172,29 +192,46 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What needs a GPU is not collected where there is none, so that nothing is skipped in vain."""
     if not HAS_GPU:
         items[:] = [item for item in items if item.get_closest_marker("cuda") is None]
+    items.sort(key=lambda item: FIRST.get(item.nodeid.partition("::")[0], len(FIRST)))
 
 
-# Tests that share what takes long to make, and therefore run in one process: a server and its browser, the
-# site of the documentation, a run of experiments, a cluster.
+# Files that share what takes long to make, and therefore run in one process: a server and its browser, a
+# cluster.
 TOGETHER = {
     "tests/studio/test_browser.py": "studio",
     "tests/studio/test_safety.py": "studio",
-    "tests/test_docs.py": "documentation",
-    "tests/experiments/test_experiments.py": "experiments",
     "tests/engines/test_cluster.py": "cluster",
     "tests/stores/test_clusters.py": "cluster",
 }
+# The files that take longest run first, so that at the end all processes finish at about the same time.
+LONGEST = """
+    tests/engines/test_devices.py tests/test_docs.py tests/test_pywavelets.py
+    tests/engines/test_device_graphs.py tests/cli/test_commands.py tests/filters/test_chunked_filters.py
+    tests/engines/test_emit.py
+    tests/filters/test_functions.py tests/functions/test_dwt.py tests/filters/test_masks.py
+    tests/filters/test_pipeline.py tests/functions/test_adjoints.py tests/test_jax.py
+    tests/engines/test_device_collaborative.py tests/test_gradients.py tests/lowering/test_growth.py
+    tests/test_project.py tests/schemes/test_schemes.py tests/engines/test_chunked.py
+    tests/functions/test_stationary.py tests/functions/test_stream.py tests/studio/test_parts.py
+    tests/engines/test_graphs.py tests/cli/test_zarr.py tests/functions/test_dual_tree.py
+    tests/engines/test_reference.py tests/color/test_color.py tests/io/test_video_differential.py
+    tests/stores/test_stores.py tests/test_xarray.py tests/codecs/test_nd_lift.py
+""".split()
+FIRST = {path: number for number, path in enumerate([*TOGETHER, *LONGEST])}
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Distribute the other tests one by one; the largest groups come first."""
+    """Distribute tests by files: those of one file share modules, fixtures and compiled kernels."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return TOGETHER.get(nodeid.partition("::")[0], nodeid)
+            path = nodeid.partition("::")[0]
+            return TOGETHER.get(path, path)
 
+    assert all((config.rootpath / path).exists() for path in FIRST)
+    config.option.loadscopereorder = False
     return Scheduling(config, log)
 
 

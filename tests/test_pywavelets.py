@@ -6,6 +6,7 @@ The plugin ``undula.pywt.testing`` makes ``pywt`` Undula. A test is left out onl
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import pytest
 
@@ -16,24 +17,31 @@ from undula.pywt.testing import EXCEPTIONS, folder, run
 
 FOLDER = folder() / "tests"
 FILES = sorted(path.name for path in FOLDER.glob("test_*.py"))
-# Tests that take a minute, since they transform tens of thousands of lines of different lengths.
-SLOW = ["test_perfect_reconstruction.py::test_perfect_reconstruction"]
+# Tests that transform thousands of arrays; other tests call the same functions with fewer.
+SLOW = [
+    "test_perfect_reconstruction.py::test_perfect_reconstruction",
+    "test_multilevel.py::test_wavedecn_coeff_reshape_even",
+    "test_swt.py::test_swt2_iswt2_integration",
+]
+SLOW_FILES = ["test_perfect_reconstruction.py"]  # have no other tests
+# One process runs several files, because it takes longer to start than most files.
+PROCESSES = 3
 
 
-def run_file(name: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run a file of PyWavelets' tests with Undula as ``pywt``."""
-    return run(["--tb=short", "--no-header", *options], [name], capture_output=True)
+def run_files(names: Sequence[str], *options: str) -> subprocess.CompletedProcess[str]:
+    """Run files of PyWavelets' tests with Undula as ``pywt``."""
+    return run(["--tb=short", "--no-header", *options], names, capture_output=True)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", [name for name in FILES if name not in EXCEPTIONS])
-def test_tests_of_pywavelets_pass(name: str) -> None:
-    done = run_file(name, *(f"--deselect={test}" for test in (*EXCEPTIONS, *([] if THOROUGH else SLOW))))
-    passed = re.search(r"(\d+) passed", done.stdout)
-    if done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED:
-        pytest.skip("its only test is slow")
+@pytest.mark.parametrize("number", range(PROCESSES))
+def test_tests_of_pywavelets_pass(number: int) -> None:
+    left_out = {*EXCEPTIONS, *([] if THOROUGH else (*SLOW, *SLOW_FILES))}
+    names = [name for name in FILES if name not in left_out][number::PROCESSES]
+    done = run_files(names, "-rp", *(f"--deselect={test}" for test in left_out))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert passed
+    for name in names:
+        assert re.search(rf"^PASSED .*{name}::", done.stdout, re.M), f"no test of {name} has passed"
 
 
 def test_the_exceptions_are_few_and_needed() -> None:
@@ -44,7 +52,7 @@ def test_the_exceptions_are_few_and_needed() -> None:
         for test in re.findall(r"^def (test_\w+)", (FOLDER / name).read_text(encoding="utf-8"), re.M)
     }
     assert {*EXCEPTIONS, *SLOW} <= tests | {*FILES}
-    done = run_file("test__pywt.py", "-k", "test_wavelet_repr")
+    done = run_files(["test__pywt.py"], "-k", "test_wavelet_repr")
     assert "1 failed" in done.stdout
 
 

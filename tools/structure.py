@@ -13,6 +13,7 @@ import pstats
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "undula"
@@ -41,6 +42,7 @@ def modules(folder: Path = SOURCE) -> list[Path]:
     return sorted(folder.rglob("*.py"))
 
 
+@cache
 def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from io import BytesIO, TextIOWrapper
@@ -255,6 +256,18 @@ def test_json_reports(capsys: pytest.CaptureFixture[str]) -> None:
     assert [row["size"] for row in json_of("bench --quick", capsys)] == ["512²", "1024²"]
 
 
+@pytest.fixture(scope="module")
+def some_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with images, an empty file and a text."""
+    folder = tmp_path_factory.mktemp("files")
+    for name in ("noisy", "kept"):
+        assert call(f"example {folder / name}.png") == 0
+    io.write(folder / "small.png", np.zeros((9, 9), "u1"))
+    (folder / "empty.png").touch()
+    (folder / "text.png").write_text("this is a text, not an image\n" * 20)
+    return folder
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -289,12 +302,10 @@ def test_json_reports(capsys: pytest.CaptureFixture[str]) -> None:
         ("denoise text.png x.mp4", "no file format"),
     ],
 )
-def test_errors_are_one_line(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    call("example noisy.png")
-    call("example kept.png")
-    io.write("small.png", np.zeros((9, 9), "u1"))
-    Path("empty.png").touch()
-    Path("text.png").write_text("this is a text, not an image\n" * 20)
+def test_errors_are_one_line(
+    line: str, message: str, some_files: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(some_files, here, dirs_exist_ok=True)
     before = {p.name: p.read_bytes() for p in Path().iterdir()}
     capsys.readouterr()
     assert call(line) == 1

@@ -277,7 +277,7 @@ def test_integers(
     info, rng = np.iinfo(dtype), np.random.default_rng(seed)
     low, high = (info.min, info.max) if info.bits <= 16 else (-4000, 4000)
     axes = data.draw(st.none() | st.permutations(range(len(shape))))
-    for turn in range(10 if THOROUGH else 4):  # Many lengths have kernels of their own.
+    for turn in range(10 if THOROUGH else 2):  # Many lengths have kernels of their own.
         x = rng.integers(low, high, (shape[0] + turn, *shape[1:]), dtype, endpoint=True)
         if turn % 3 == 0:
             x = np.where(x > (low + high) // 2, np.array(high, dtype), np.array(low, dtype))

@@ -13,7 +13,7 @@ from undula.filters import Blur, Contrast, Gain, Laplace, Pipeline, Shrink, Unsh
 dask = pytest.importorskip("dask", reason="Dask is not installed")
 da = pytest.importorskip("dask.array", reason="Dask is not installed")
 
-CASES = 600 if THOROUGH else 30
+CASES = 600 if THOROUGH else 15
 PLACES = "image approximation last details".split()
 DTYPES = "uint8 uint16 float32 float64".split()
 

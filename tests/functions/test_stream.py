@@ -7,32 +7,38 @@ import numpy as np
 import pytest
 
 import undula
+from cases import parametrize_pairwise
 from comparing import assert_identical, noise
 
 MODES = ("zero", "constant", "symmetric", "reflect", "smooth", "antisymmetric", "antireflect")
 pytestmark = pytest.mark.filterwarnings("ignore:Level value")
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", ["haar", "bior2.2", "bior4.4", "db4", "db10"])
-def test_rows_in_and_coefficients_out(name: str, mode: str) -> None:
-    # Reflections need two rows, also at the second level.
-    few = () if mode.endswith("reflect") else ((1, 16), (2, 9))
-    for shape in ((100, 64), (37, 33), (5, 40), *few, (64, 20, 3)):
-        for chunk, dtype in ((1, "f8"), (7, "f4"), (1000, "c16")):
-            x = noise(*shape, dtype=dtype)
-            options: Any = {"level": 3, "mode": mode, "dtype": dtype}
-            forward = undula.ForwardStream(shape[1:], name, **options)
-            parts = []
-            for start in range(0, shape[0], chunk):
-                parts += forward.push(x[start : start + chunk])
-            parts += forward.finish()
-            wanted = undula.wavedec2(x, name, mode, 3, axes=(0, 1))
-            assert_identical(undula.collect_rows(parts), wanted)
-            back = undula.InverseStream(shape[1:], name, height=shape[0], **options)
-            rows = [back.push(part) for part in parts]
-            image = np.concatenate([*rows, back.finish()])
-            assert_identical(image, undula.waverec2(wanted, name, mode, (0, 1), shape=shape))
+@parametrize_pairwise(
+    name=["haar", "bior2.2", "bior4.4", "db4", "db10"],
+    mode=MODES,
+    shape=[(100, 64), (37, 33), (5, 40), (1, 16), (2, 9), (64, 20, 3)],
+    chunk=[1, 7, 1000],
+    dtype=["f8", "f4", "c16"],
+)
+def test_rows_in_and_coefficients_out(
+    name: str, mode: str, shape: tuple[int, ...], chunk: int, dtype: str
+) -> None:
+    if mode.endswith("reflect"):  # needs two rows, also at the second level
+        shape = (max(5, shape[0]), *shape[1:])
+    x = noise(*shape, dtype=dtype)
+    options: Any = {"level": 3, "mode": mode, "dtype": dtype}
+    forward = undula.ForwardStream(shape[1:], name, **options)
+    parts = []
+    for start in range(0, shape[0], chunk):
+        parts += forward.push(x[start : start + chunk])
+    parts += forward.finish()
+    wanted = undula.wavedec2(x, name, mode, 3, axes=(0, 1))
+    assert_identical(undula.collect_rows(parts), wanted)
+    back = undula.InverseStream(shape[1:], name, height=shape[0], **options)
+    rows = [back.push(part) for part in parts]
+    image = np.concatenate([*rows, back.finish()])
+    assert_identical(image, undula.waverec2(wanted, name, mode, (0, 1), shape=shape))
 
 
 def test_rows_in_any_memory_order() -> None:
@@ -77,8 +83,8 @@ def test_memory_does_not_depend_on_the_height() -> None:
 
     undula.keep_memory(0)
     try:
-        peak(1024)
-        assert peak(8192) < 1.1 * peak(2048)
+        peak(512)
+        assert peak(4096) < 1.1 * peak(1024)
     finally:
         undula.keep_memory(None)
 

@@ -185,8 +185,8 @@ def _terms(row: NDArray[Any], lengths: tuple[int, ...], centre: int | None = Non
     """Return the terms of a row of a matrix, counted from a centre or from the nearest end."""
     terms = []
     for sequence, part in enumerate(np.split(row, np.cumsum(lengths)[:-1])):
-        for number in np.flatnonzero(part):
-            factor, place = float(part[number]), int(number)
+        numbers = np.flatnonzero(part)
+        for place, factor in zip(numbers.tolist(), part[numbers].tolist(), strict=True):
             if centre is not None:
                 terms.append(Term(sequence, FROM_CENTRE, place - centre, factor))
             elif place < lengths[sequence] // 2:

@@ -214,7 +214,7 @@ class AxisOp:
 
     def coefficients_beyond(self, band: int, numbers: NDArray[np.int_]) -> NDArray[np.int_]:
         """Return the coefficients that stand for those beyond the ends of a band, -1 for zero."""
-        border = replace(self, back=True).borders[band]
+        border = (self if self.back else replace(self, back=True)).borders[band]
         return border.sources(numbers, self.length if border.folded else self.counts[band])
 
     # --- numbers ----------------------------------------------------------------------------------
