@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import undula
+from cases import THOROUGH
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
 
@@ -30,10 +31,12 @@ def assert_close(results: Any, expected: Any) -> None:
         np.testing.assert_allclose(np.asarray(result), value, atol=1e-11)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", range(len(undula.MODES)))
 def test_images_in_all_modes(number: int) -> None:
     mode, shape = undula.MODES[number], IMAGES[number % 3]
-    wavelet, level = ("haar", "db3", "bior4.4", "sym4")[number % 4], 1 + (number % 3 == 0)
+    wavelet = ("haar", "db3", "bior4.4", "sym4")[number % 4]
+    level = 2 if THOROUGH or number % 3 == 0 else 1
 
     @jax.jit
     def traced(x: Any) -> Any:
