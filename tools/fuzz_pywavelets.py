@@ -777,6 +777,11 @@ def _default_level(name: str, arguments: Arguments, ours: Outcome, theirs: Outco
     return _same_with_a_level(name, arguments, ours)
 
 
+def _negative_level(name: str, arguments: Arguments, ours: Outcome, theirs: Outcome) -> bool:
+    level = arguments[1].get("level")
+    return isinstance(level, int) and level < 0 and isinstance(ours.error, ValueError)
+
+
 def _refused_if_empty(name: str, arguments: Arguments, ours: Outcome, theirs: Outcome) -> bool:
     return name == "cwt" and isinstance(ours.error, ValueError) and 0 in np.shape(arguments[0][0])
 
@@ -816,6 +821,7 @@ DELIBERATE = (
     Deliberate("a continuous transform needs samples", _refused_if_empty),
     Deliberate("bands that are too short for any sample are refused along any axis", _no_samples),
     Deliberate("the default level of swt is smaller after a start_level", _default_level),
+    Deliberate("negative levels are refused", _negative_level),
 )
 
 

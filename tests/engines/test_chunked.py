@@ -17,7 +17,7 @@ da = pytest.importorskip("dask.array", reason="Dask is not installed")
 
 PLANS = ("auto", "fused", "level")
 LONGEST = {1: 300, 2: 40, 3: 14}  # samples along an axis, by the number of axes
-GROUPS, CASES = (100, 100) if THOROUGH else (20, 12)
+GROUPS, CASES = (100, 100) if THOROUGH else (20, 25)
 
 
 def random_chunks(rng: np.random.Generator, length: int) -> tuple[int, ...]:
