@@ -292,11 +292,11 @@ class TorchLibrary(ArrayLibrary):
         return _torch_is_transforming(torch) or self._has_tangent(torch, x)
 
     def has_operators(self, x: Any) -> bool:
-        if self.is_traced(x):
-            return True
         torch = sys.modules["torch"]
-        plain = x.dtype in (torch.float32, torch.float64, torch.complex64, torch.complex128)
-        return plain and x.device.type in ("cpu", "cuda") and x.is_contiguous()
+        if (x.dtype is torch.float32 or x.dtype is torch.float64 or x.dtype.is_complex) and x.is_contiguous():
+            if x.is_cpu or x.is_cuda:
+                return True
+        return self.is_traced(x)
 
     def is_differentiated(self, x: Any) -> bool:
         torch = sys.modules["torch"]
