@@ -19,7 +19,7 @@ from ...lowering.axis import AxisOp
 from ...lowering.mixing import Mixing, Unmixing
 from ...lowering.spec import Task
 from ..base import UnfollowableStridesError
-from .adjoints import AdjointEnds
+from .adjoints import Frame, line_ends
 from .emit import KernelSpec, moves
 from .emit.kernel import INTEGERS
 from .launches import DeviceProgram, Launch, UnfusedError
@@ -264,8 +264,12 @@ class ProgramBuilder:
             arrays = [pair for name, pair in views.items() if name != "x"]
             inputs, outputs = (arrays, [views["x"]]) if back else ([views["x"]], arrays)
             planes, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + len(ops) :])
-            ends = AdjointEnds(self.target.dialect, self.allocate, ops, planes, inner)
-            self.launches += ends.launches(inputs, outputs)
+            dialect = self.target.dialect
+            if len(ops) == 1:
+                self.launches += line_ends(dialect, ops[0], planes, inner, inputs, outputs)
+                return
+            frame = Frame(ops, inner, inputs[0][0].dtype, outputs[0][0].dtype)
+            self.launches += frame.launches(dialect, self.allocate, planes, inputs, outputs)
 
     def _spec(self, back: bool, x: ArrayView, bands: Bands) -> KernelSpec:
         """Return a specification without axes."""
