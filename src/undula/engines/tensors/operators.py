@@ -109,7 +109,7 @@ def recompose(bands: Sequence[Tensor | None], transform: str, shape: Any, backen
         if expressions is not None:
             return expressions[1](bands, transform, shape, backend)
         return recompose_operator(list(bands), transform, shape, backend)
-    if is_grad_enabled() and any([band.requires_grad for band in given]):
+    if is_grad_enabled() and any(band.requires_grad for band in given):
         return _apply_recomposition(recompose_tensors, (transform, tuple(shape), backend), *bands)
     return recompose_tensors(bands, transform, shape, backend)
 

@@ -8,7 +8,7 @@ results at its ends, into a buffer, and from there along the other axis.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -449,19 +449,16 @@ def _emit_frame_rest(text: Text, dialect: Dialect, spec: FrameSpec, suffix: str)
 
 
 def emit_frame_calls(
-    text: Text, dialect: Dialect, spec: FrameSpec, suffix: str, items: int, level: str
+    text: Text, dialect: Dialect, spec: FrameSpec, suffix: str, items: int, words: Mapping[str, Sequence[str]]
 ) -> None:
-    """Append both phases for a plane, which a group of work items computes.
+    """Append both phases for a plane, which a group of so many work items computes.
 
-    Names of arrays and extents, and of the counts of work items, end in ``level``.
+    ``words`` has, for each phase, the number of its work items and the arguments of its function.
     """
     for phase in PHASES:
-        words = ["item", f"frame{level}"]
-        for name in _frame_arrays(spec, phase):
-            words += [f"{name}{level}", f"{name}_row{level}"]
-        words += [f"{name}{level}" for name in FRAME_EXTENTS]
-        with text.block(f"for (int item = {dialect.item}; item < {phase}_items{level}; item += {items})"):
-            text(f"frame_{phase}{suffix}({', '.join(words)});")
+        count, *arguments = words[phase]
+        with text.block(f"for (int item = {dialect.item}; item < {count}; item += {items})"):
+            text(f"frame_{phase}{suffix}(item, {', '.join(arguments)});")
         text(dialect.memory_barrier)
 
 
