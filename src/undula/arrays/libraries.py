@@ -293,10 +293,9 @@ class TorchLibrary(ArrayLibrary):
 
     def has_operators(self, x: Any) -> bool:
         torch = sys.modules["torch"]
-        if (x.dtype is torch.float32 or x.dtype is torch.float64 or x.dtype.is_complex) and x.is_contiguous():
-            if x.is_cpu or x.is_cuda:
-                return True
-        return self.is_traced(x)
+        dtype = x.dtype
+        exact = dtype is torch.float32 or dtype is torch.float64 or dtype.is_complex
+        return (exact and (x.is_cpu or x.is_cuda) and x.is_contiguous()) or self.is_traced(x)
 
     def is_differentiated(self, x: Any) -> bool:
         torch = sys.modules["torch"]

@@ -291,7 +291,7 @@ class Form:
         return tuple(nested)
 
     def flat_nesting(self, keys: Sequence[str], levels: int) -> Callable[[Sequence[Any]], Any]:
-        """Return the function that nests bands in flat order; ``keys`` are those of the details of a level."""
+        """Return a function that nests bands in flat order; ``keys`` are those of the details of a level."""
         if self.multilevel == "wavedec":
             return tuple if self.single else list
         if self.multilevel == "wavedecn":
