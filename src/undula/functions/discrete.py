@@ -194,12 +194,12 @@ def _compiled_forward(
 
     None is returned in place of both if kernels cannot read the array as it is.
     """
-    keys, call = spec.keys[1:], None
+    nest, call = form.flat_nesting(spec.keys[1:], levels), None
     if not isinstance(x, np.ndarray):
-        call = operator_engine(x, backend).forward_call(spec, levels, lambda flat: form.from_flat(flat, keys))
+        call = operator_engine(x, backend).forward_call(spec, levels, nest)
     elif levels and x.size and x.dtype == result_dtype(x.dtype) and x.strides[-1] == x.itemsize:
         tree = BandTree.of_samples(spec, x.shape, levels)
-        call = forward_call(tree, x, lambda flat: form.from_flat(flat, keys))
+        call = forward_call(tree, x, nest)
     if call is None:
         return None
     if form.single or levels <= checked_level(x.shape, spec.wavelets, spec.axes, None):

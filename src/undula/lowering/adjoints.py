@@ -3,7 +3,8 @@
 Far from the ends of a line, the adjoint of an operator is the operator of the dual wavelet in the other
 direction, for which engines have kernels. At the ends, a boundary mode makes coefficients depend on samples
 inside the line, and the adjoint has to fold their numbers back. :class:`BorderRows` lists what those results
-are made of; engines compute them anew.
+are made of, and engines compute them anew. Or engines compute samples beyond the ends as well, and add them
+to others as :class:`Fold` lists it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from .axis import AxisOp
 from .choose import LiftingLimits, axis_op
 
-__all__ = ["BorderRows", "Term", "border_rows", "differs_at_ends", "plain_operator"]
+__all__ = ["BorderRows", "Fold", "Term", "border_rows", "differs_at_ends", "fold_of", "plain_operator"]
 
 FROM_START, FROM_CENTRE, FROM_END = range(3)
 MIN_REGULAR_TAPS = 4  # Lines with fewer samples than so many times the taps are listed completely.
@@ -110,6 +111,43 @@ def differs_at_ends(op: AxisOp) -> bool:
     """Return whether an adjoint differs from its plain operator at the ends of lines."""
     circular = op.family == "swt" and op.periodized
     return not circular and any(rows.changed for rows in border_rows(op))
+
+
+@dataclass(frozen=True)
+class Fold:
+    """How an adjoint of an analysis folds back what the boundary mode extended.
+
+    Parameters
+    ----------
+    before, after : int
+        How many samples the plain operator computes beyond the ends of a line; ``before`` is even.
+    entries : tuple of (int, int, float)
+        The places beyond the ends, the samples of the line to which they are added, and their weights.
+    """
+
+    before: int
+    after: int
+    entries: tuple[tuple[int, int, float], ...]
+
+
+@lru_cache(maxsize=512)
+def fold_of(op: AxisOp) -> Fold | None:
+    """Return how an adjoint folds lines; None if it is no adjoint of an analysis that extends them once."""
+    if not differs_at_ends(op):
+        return Fold(0, 0, ())
+    if op.back or op.family != "dwt" or op.periodized:
+        return None
+    analysis = op.adjoint()
+    ((begin, end),) = analysis.window(0, max(op.counts)).ranges
+    before, after = -(min(0, begin) // 2) * 2, max(0, end - op.length)
+    places = np.concatenate([np.arange(-before, 0), np.arange(op.length, op.length + after)])
+    index, factors = analysis.beyond(places)
+    entries = []
+    for place, samples, weights in zip(places.tolist(), index.tolist(), factors.tolist(), strict=True):
+        # One sample, and differences of pairs of samples.
+        signed = [weights[0], *(part for weight in weights[1:] for part in (weight, -weight))]
+        entries += [(place, n, weight) for n, weight in zip(samples, signed, strict=True) if weight]
+    return Fold(before, after, tuple(entries)) if entries else Fold(0, 0, ())
 
 
 def border_rows(op: AxisOp) -> tuple[BorderRows, ...]:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -289,17 +290,19 @@ class Form:
             return {low: nested[0], **nested[1]}
         return tuple(nested)
 
-    def from_flat(self, flat: list[Any], keys: Sequence[str]) -> Any:
-        """Return bands in flat order in this form; ``keys`` are those of the details of a level."""
+    def flat_nesting(self, keys: Sequence[str], levels: int) -> Callable[[Sequence[Any]], Any]:
+        """Return a function that nests bands in flat order; ``keys`` are those of the details of a level."""
         if self.multilevel == "wavedec":
-            return tuple(flat) if self.single else flat
-        if self.multilevel == "wavedec2":
-            h, v, d = _TUPLE_PLACES
+            return tuple if self.single else list
+        if self.multilevel == "wavedecn":
             if self.single:
-                return flat[0], (flat[h], flat[v], flat[d])
-            return [flat[0], *[(flat[k + h], flat[k + v], flat[k + d]) for k in range(0, len(flat) - 1, 3)]]
-        keyed = keyed_bands(flat, keys)
-        return {"a" * len(keys[0]): keyed[0], **keyed[1]} if self.single else keyed
+                names = "a" * len(keys[0]), *keys
+                return lambda flat: dict(zip(names, flat, strict=True))
+            return lambda flat: keyed_bands(flat, keys)
+        parts = [itemgetter(*(k + place for place in _TUPLE_PLACES)) for k in range(0, 3 * levels, 3)]
+        if self.single:
+            return lambda flat: (flat[0], parts[0](flat))
+        return lambda flat: [flat[0], *[details(flat) for details in parts]]
 
     def listed(self, nested: Any) -> tuple[list[Any], tuple[Any, ...]] | None:
         """Return the bands of several levels in the order of the form, and the keys of each dictionary.

@@ -1,28 +1,33 @@
-"""Adjoints on the CPU: the pass of a plain operator, then the results at the ends of lines once more.
+"""Adjoints on the CPU: the pass of a plain operator, and what differs from it at the ends of lines.
 
-Results at the ends of two axes are computed in two steps: along one axis for those at its ends, as lines of
-a small array, and along the other axis for all of these lines.
+Those of the DWT are a :class:`FoldedPass`. Its kernels compute some samples beyond the ends as well, which
+are added to samples of the line: within rows by the kernels, and rows beyond the ends to other rows
+afterwards.
+
+All others are an :class:`AdjointPass`, which computes the results at the ends of lines once more. Those at
+the ends of two axes take two steps: along one axis for those at its ends, as lines of a small array, and
+along the other axis for all of these lines.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import ArrayView
-from ...lowering.adjoints import border_rows
+from ...lowering.adjoints import Fold, border_rows
 from ...lowering.axis import AxisOp
 from ..base import UnfollowableStridesError
 from ..threads import ranges
-from .executable import CALL_BYTES, SCRATCH_BUFFER, ExecutableStep, KernelCall, address
+from .executable import CALL_BYTES, SCRATCH_BUFFER, AxisPass, ExecutableStep, KernelCall, address
 from .machine_code import source_address
 
-__all__ = ["AdjointPass"]
+__all__ = ["AdjointPass", "FoldedPass"]
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -65,6 +70,62 @@ class _Sums:
         self.items = np.array(items or [(0, 0, 0)], np.int64)
         self.terms = np.array(terms or [(0, 0)], np.int64)
         self.weights = np.array(weights or [0.0], dtype)
+
+
+class FoldedPass:
+    """Adjoints of analyses along one axis across rows, or along two neighbouring axes.
+
+    Parameters
+    ----------
+    plain : AxisPass
+        The pass of the plain operators, which knows how they fold lines.
+    fold : Fold
+        How they fold the first axis.
+    """
+
+    def __init__(self, plain: AxisPass, fold: Fold) -> None:
+        self.plain, end = plain, plain.count + fold.before
+        # The rows beyond both ends, as kernels count them. They begin with an even row, which may be the last
+        # one of the line.
+        self.ranges = [(0, fold.before), (end - end % 2, end + fold.after)] if fold.entries else []
+        starts = np.cumsum([0, *(stop - begin for begin, stop in self.ranges)]).tolist()
+        self.rows = starts[-1]
+
+        def place(row: int) -> int:
+            """Return where a row beyond the ends is in the array of all of them."""
+            number = row + fold.before
+            return number if row < 0 else starts[1] + number - self.ranges[1][0]
+
+        targets: dict[int, list[tuple[int, int, float]]] = {}
+        for row, sample, weight in fold.entries:
+            targets.setdefault(sample, []).append((0, place(row), weight))
+        self._sums = _Sums(targets.items(), plain.dtype)
+
+    def steps(self, x: ArrayView, bands: Views, temporary: Temporary) -> list[ExecutableStep]:
+        """Return the steps that compute the rows beyond the ends, and add them to rows of the samples.
+
+        The arguments are those of :meth:`AdjointPass.steps`.
+        """
+        if not self.rows:
+            return []
+        plain, axis = self.plain, self.plain.axis
+        shape = (*plain.shape[:axis], self.rows, *plain.shape[axis + 1 :])
+        beyond, steps, first = temporary(shape), [], 0
+        for begin, end in self.ranges:
+            rows = beyond._replace(offset=beyond.offset + first * beyond.strides[axis])
+            first += end - begin
+            calls = partial(plain.plane_calls, rows, bands, begin, end)
+            steps.append(ExecutableStep(math.prod(shape), plain.scratch_bytes, calls))
+        target, source = (_line_grid(view, axis, plain.dtype) for view in (x, beyond))
+        line = math.prod(shape[axis + 1 :])
+
+        def add(threads: int) -> list[KernelCall]:
+            parts = ranges(plain.planes, min(threads, plain.planes))
+            return [
+                _call(plain.dtype, part, self._sums, {0: source}, target, 1, line, True) for part in parts
+            ]
+
+        return [*steps, ExecutableStep(math.prod(shape), CALL_BYTES, add)]
 
 
 class AdjointPass:
@@ -199,14 +260,7 @@ class AdjointPass:
         return self._sums[key]
 
     def _grid(self, view: ArrayView) -> _LineGrid:
-        """Return an array as planes of rows; the places of a row are those of the first axis."""
-        strides = view.plane_strides(self.axis, self.axis + 1)
-        if strides is None:
-            raise UnfollowableStridesError(view.buffer)
-        size = self.dtype.itemsize
-        return _LineGrid(
-            view.buffer, view.offset * size, strides[0] * size, strides[1] * size, strides[1] * size
-        )
+        return _line_grid(view, self.axis, self.dtype)
 
     def _step(self, sums: _Sums, sources: Grids, target: _LineGrid, rows: int, count: int) -> ExecutableStep:
         """Return the step that writes sums of lines of ``count`` numbers."""
@@ -218,6 +272,15 @@ class AdjointPass:
         return ExecutableStep(self.planes * rows * sums.count * count, CALL_BYTES, calls)
 
 
+def _line_grid(view: ArrayView, axis: int, dtype: np.dtype[Any]) -> _LineGrid:
+    """Return an array as planes of rows; the places of a row are those of an axis."""
+    strides = view.plane_strides(axis, axis + 1)
+    if strides is None:
+        raise UnfollowableStridesError(view.buffer)
+    size = dtype.itemsize
+    return _LineGrid(view.buffer, view.offset * size, strides[0] * size, strides[1] * size, strides[1] * size)
+
+
 def _call(
     dtype: np.dtype[Any],
     planes: tuple[int, int],
@@ -226,6 +289,7 @@ def _call(
     target: _LineGrid,
     rows: int,
     count: int,
+    added: bool = False,
 ) -> KernelCall:
     lists = address(sums.items), address(sums.terms), address(sums.weights)
     table = [*planes, rows if count else 0, sums.count, *lists, count, *target[1:]]
@@ -235,6 +299,7 @@ def _call(
         if grid is not None:
             relocations.append((1 + len(table), grid.buffer))
         table += [0] * 4 if grid is None else grid[1:]
+    table.append(int(added))
     return KernelCall(_kernel(dtype.name), 1, [8, *table], relocations)
 
 

@@ -12,8 +12,8 @@ def combine_listed(table, like):
 
     Words of the table: the planes ``0 … 1``, the number of rows of a plane, of results, the addresses of
     results (their place, their first and last term), of terms (a source and a place in it) and of weights;
-    the length of a line; address and strides of planes, rows and places of the result; and of each source.
-    A source without an address is zero.
+    the length of a line; address and strides of planes, rows and places of the result; and of each source;
+    and whether sums are added to the results. A source without an address is zero.
     """
     t = words(table)
     items, terms, weights, count = words(t[4]), words(t[5]), reals(t[6], like), t[7]
@@ -23,7 +23,7 @@ def combine_listed(table, like):
                 out = reals(t[8] + plane * t[9] + row * t[10] + items[3 * item] * t[11], like)
                 begin, end = items[3 * item + 1], items[3 * item + 2]
                 if count == 1:
-                    total = converted(0, like)
+                    total = out[0] if t[20] != 0 else converted(0, like)
                     for k in range(begin, end):
                         s = 12 + 4 * terms[2 * k]
                         if t[s] != 0:
@@ -32,8 +32,9 @@ def combine_listed(table, like):
                             total = fused(weights[k], x[0], total)
                     out[0] = total
                 else:
-                    for j in range(count):
-                        out[j] = converted(0, like)
+                    if t[20] == 0:
+                        for j in range(count):
+                            out[j] = converted(0, like)
                     for k in range(begin, end):
                         s = 12 + 4 * terms[2 * k]
                         if t[s] != 0:

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from ...arrays import ArrayView
-from ...lowering.adjoints import differs_at_ends, plain_operator
+from ...lowering.adjoints import differs_at_ends, fold_of, plain_operator
 from ...lowering.axis import AxisOp
 from ...lowering.choose import LiftingLimits
 from ...lowering.mixing import Mixing
 from ...lowering.nesting import details_by_level
 from ...lowering.spec import LevelOperators, Operators, Task
-from .adjoints import AdjointPass
+from .adjoints import AdjointPass, FoldedPass
 from .executable import (
     TEMPORARY_BUFFER,
     AxisPass,
@@ -88,7 +88,12 @@ def _work(
     joined = 2 if neighbours else 1  # axes that are worked on at once
     work = _plain_pass(back, shape, dtype, axis, [task.op for task in operators[:joined]])
     if any(differs_at_ends(adjoint.inverse() if back else adjoint) for adjoint in adjoints[:joined]):
-        work = AdjointPass(work, back, shape, dtype, axis, adjoints[:joined])
+        folds = [fold_of(adjoint.inverse()) for adjoint in adjoints[:joined]] if back else [None]
+        if None in folds or not isinstance(work, AxisPass) or work.kind == "lines":
+            work = AdjointPass(work, back, shape, dtype, axis, adjoints[:joined])
+        else:
+            ops = [task.op for task in operators[:joined]]
+            work = FoldedPass(AxisPass(back, shape, dtype, axis, ops, folds), folds[0])
     if joined == len(operators):
         return work
     shapes = [(*shape[:axis], count, *shape[axis + 1 :]) for count in op.counts]
@@ -172,7 +177,7 @@ class _Builder:
             )
             return
         assert isinstance(x, ArrayView)
-        if isinstance(work, AdjointPass):
+        if isinstance(work, (AdjointPass, FoldedPass)):
             end = self.end
             self.add(work.plain, x, bands)
             self.steps += work.steps(x, bands, self.temporary)

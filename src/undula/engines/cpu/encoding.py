@@ -14,13 +14,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...lowering.adjoints import Fold
 from ...lowering.axis import AxisOp
 from ...lowering.choose import NeighbourStep, neighbour_steps
 from .kernel_layout import DIFFERENCES, FILTERED, INTEGER_FACTORS, LIFTED, TABLE, TERMS
 
-__all__ = ["EncodedOp", "coefficient_ranges", "encode_analysis", "encode_synthesis", "sample_range"]
+__all__ = [
+    "NO_FOLD",
+    "EncodedOp",
+    "coefficient_ranges",
+    "encode_analysis",
+    "encode_synthesis",
+    "sample_range",
+]
 
 UNITS = [1.0, 0.0]
+NO_FOLD = Fold(0, 0, ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,13 +179,15 @@ def encode_analysis(op: AxisOp, dtype: np.dtype[Any]) -> EncodedOp:
 
 
 @lru_cache(maxsize=1024)
-def encode_synthesis(op: AxisOp, dtype: np.dtype[Any]) -> EncodedOp:
-    """Return a synthesis, encoded for kernels on samples of a dtype."""
+def encode_synthesis(op: AxisOp, dtype: np.dtype[Any], fold: Fold = NO_FOLD) -> EncodedOp:
+    """Return a synthesis, encoded for kernels on samples of a dtype; that of an adjoint has a ``fold``."""
     head, numbers = _lifting(op)
     kind, pairs, place, first = head[0], head[1], head[5], head[6]
     low, high = op.synthesis
-    delta, half = 0, (op.length + 1) // 2
-    used = coefficient_ranges(op, op.length)
+    length, moved = op.length + fold.before + fold.after, fold.before // 2  # of a line with what is folded
+    delta, half = 0, (length + 1) // 2
+    head[2], head[5] = length, place + fold.before
+    used = [(begin - moved, end - moved) for begin, end in coefficient_ranges(op, length)]
     if kind == LIFTED:
         delta = (place + 1 - op.places[1 - first]) // 2
     else:
@@ -192,12 +203,14 @@ def encode_synthesis(op: AxisOp, dtype: np.dtype[Any]) -> EncodedOp:
         table += op.coefficients_beyond(band, places).tolist()
     integers = [*head, delta]
     for side in (low, high):
-        integers += [side.start, len(side.even)] if kind == FILTERED else [0, 0]
+        integers += [side.start - moved, len(side.even)] if kind == FILTERED else [0, 0]
     turns = [low.order[0], high.order[0]]
+    places = [n + fold.before for place, sample, _ in fold.entries for n in (place, sample)]
+    folds = [fold.before, op.length, len(fold.entries), TABLE + len(table), len(numbers)]
     return EncodedOp(
-        integers=np.array([*integers, *margins, *turns, *table], dtype=np.int64),
-        numbers=_numbers(op, numbers, dtype),
-        length=op.length,
+        integers=np.array([*integers, *margins, *turns, *folds, *table, *places], dtype=np.int64),
+        numbers=_numbers(op, [*numbers, *(weight for _, _, weight in fold.entries)], dtype),
+        length=length,
         counts=op.counts,
         pairs=pairs,
         taps=len(low.even) + len(high.even),

@@ -16,7 +16,7 @@ import math
 import struct
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -24,12 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import ArrayView
+from ...lowering.adjoints import Fold
 from ...lowering.axis import AxisOp
 from ...lowering.borders import TERMS
 from ..base import UnfollowableStridesError
 from ..memory import empty
 from ..threads import WORTHWHILE, ranges, run, workers
-from .encoding import EncodedOp, encode_analysis, encode_synthesis
+from .encoding import NO_FOLD, EncodedOp, encode_analysis, encode_synthesis
 from .kernel_layout import BANDS, BLOCK, BUFFER, CHUNK, LINE, SCRATCH, STRIP, X
 from .machine_code import LIKE, kernel_address
 
@@ -128,14 +129,23 @@ class AxisPass:
         The axis, or the first of two.
     operators : one or two AxisOps
         Analyses.
+    folds : sequence of Fold, optional
+        How adjoints of analyses, of which the inverses of the operators are the plain ones, fold lines.
     """
 
     def __init__(
-        self, back: bool, shape: Shape, dtype: np.dtype[Any], axis: int, operators: Sequence[AxisOp]
+        self,
+        back: bool,
+        shape: Shape,
+        dtype: np.dtype[Any],
+        axis: int,
+        operators: Sequence[AxisOp],
+        folds: Sequence[Fold] = (NO_FOLD, NO_FOLD),
     ) -> None:
         # Kernels find the arrays of encoded operators by their addresses, so these have to stay.
         if back:
-            self._encoded_ops = [encode_synthesis(op.inverse(), dtype) for op in operators]
+            pairs = zip(operators, folds, strict=False)
+            self._encoded_ops = [encode_synthesis(op.inverse(), dtype, fold) for op, fold in pairs]
         else:
             self._encoded_ops = [encode_analysis(op, dtype) for op in operators]
         self.back, self.size, self.dtype, self.axis = back, dtype.itemsize, dtype, axis
@@ -150,7 +160,8 @@ class AxisPass:
         self.shape = shape
         self.planes, self.samples = math.prod(shape[:axis]), math.prod(shape)
         first = self._encoded_ops[0]
-        self.count, self.unit = (first.length, 2) if back else (max(first.counts), 1)
+        self.count, self.unit = (operators[0].length, 2) if back else (max(first.counts), 1)
+        self.first_row = folds[0].before if back else 0  # of the line, in the order of the kernel
         self.local = all(op.local for op in self._encoded_ops)
         self.lifted = all(op.method == "lifting" for op in operators)
         self.overlap = first.taps + first.reach
@@ -256,15 +267,27 @@ class AxisPass:
         self, x: ArrayView | PlaneStrides, bands: Sequence[ArrayView | None], threads: int, mix: int = 0
     ) -> list[KernelCall]:
         """Return one call for each thread: some of the planes, some of the rows of all, or both."""
-        arrays = self.located([x, *bands])
+        arrays, begin = self.located([x, *bands]), self.first_row
+        arrays[0] = _from_row(arrays[0], begin)
+        end = begin + self.count
         if self.planes >= threads and not mix:
-            return [self.call(arrays, part, (0, self.count)) for part in ranges(self.planes, threads)]
+            return [self.call(arrays, part, (begin, end)) for part in ranges(self.planes, threads)]
         planes = [(0, self.planes)]
         if self.count < threads * MIN_PART_ROWS and not mix:
             planes, threads = ranges(self.planes, self.planes), max(1, threads // self.planes)
         parts = ranges(-(-self.count // self.unit), threads)
-        rows = [(begin * self.unit, min(end * self.unit, self.count)) for begin, end in parts]
+        rows = [(begin + first * self.unit, min(begin + last * self.unit, end)) for first, last in parts]
         return [self.call(arrays, group, part, mix) for group in planes for part in rows]
+
+    def plane_calls(
+        self, x: ArrayView, bands: Sequence[ArrayView | None], begin: int, end: int, threads: int
+    ) -> list[KernelCall]:
+        """Return calls for rows ``begin … end`` of all planes, in an array that begins with the first row."""
+        arrays = self.located([x, *bands])
+        arrays[0] = _from_row(arrays[0], begin)
+        return [
+            self.call(arrays, part, (begin, end)) for part in ranges(self.planes, min(threads, self.planes))
+        ]
 
     def row_calls(
         self, x: ArrayView, bands: Sequence[ArrayView | None], begin: int, end: int, threads: int
@@ -275,13 +298,17 @@ class AxisPass:
         """
         arrays = self.located([x, *bands])
         for k in range(1) if self.back else range(1, 5):
-            a = arrays[k]
-            arrays[k] = PlaneStrides(a.buffer, a.offset - begin * a.row, a.plane, a.row)
+            arrays[k] = _from_row(arrays[k], begin)
         calls = []
         for first, last in ranges(-(-(end - begin) // self.unit), threads):
             part = begin + first * self.unit, min(begin + last * self.unit, end)
             calls.append(self.call(arrays, (0, self.planes), part))
         return calls
+
+
+def _from_row(array: PlaneStrides, row: int) -> PlaneStrides:
+    """Return an array that begins with so many rows that it does not have."""
+    return replace(array, offset=array.offset - row * array.row)
 
 
 NO_SECOND_LEVEL = np.zeros(32, np.int64)  # Arguments of a level without planes.

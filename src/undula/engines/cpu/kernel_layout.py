@@ -14,8 +14,11 @@ KIND, PAIRS, LENGTH, LOW, HIGH, PLACE, FIRST = range(7)
 START, TAPS, LEFT, RIGHT, RIMS, NEAR_END, NEAR_START, TURN, HIGH_BEGIN, HIGH_END = range(7, 17)
 DELTA, LOW_START, LOW_TAPS, HIGH_START, HIGH_TAPS, LOW_LEFT, LOW_RIGHT, HIGH_LEFT, HIGH_RIGHT = range(7, 16)
 LOW_TURN, HIGH_TURN = 16, 17
+# of adjoints: how many samples are computed before those of the line, the length of the line, how many
+# samples are added to others, and where their places and weights are,
+BEFORE, INSIDE, FOLDS, FOLD_PLACES, FOLD_WEIGHTS = range(18, 23)
 # what lies beyond the ends: where the table begins, integers and factors of one of its entries,
-TABLE, ENTRY, FACTORS = 18, TERMS + 1, 1 + DIFFERENCES
+TABLE, ENTRY, FACTORS = 23, TERMS + 1, 1 + DIFFERENCES
 # and numbers: the factors of steps, two scales, 1 and 0, the taps of filters, the factors of the table.
 SCALE, ONE, ZERO, FILTERS = 4, 6, 7, 8
 # (Steps of integers have three integers each, and one more for all, at this byte.)

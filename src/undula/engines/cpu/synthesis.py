@@ -11,6 +11,7 @@ from numba import int64
 from .kernel_layout import (
     BAND_ROW,
     BANDS,
+    BEFORE,
     BEGIN,
     CHANNELS,
     DELTA,
@@ -18,9 +19,13 @@ from .kernel_layout import (
     FILTERED,
     FILTERS,
     FIRST,
+    FOLD_PLACES,
+    FOLD_WEIGHTS,
+    FOLDS,
     HIGH_LEFT,
     HIGH_RIGHT,
     HIGH_TAPS,
+    INSIDE,
     JOIN,
     KIND,
     LENGTH,
@@ -166,7 +171,10 @@ def _stand_in(band, step, op, which, target, begin, end, like):
 
 @compiled
 def _make_row(number, band, down, along, alongs, bands, c, target, place, listed, free, scaled):
-    """Compute a row of the low or high band of the columns, in halves, from its two bands along the rows."""
+    """Compute a row of the low or high band of the columns, in halves, from its two bands along the rows.
+
+    In adjoints, the row is longer, and what is beyond the ends of the line is added to samples of the line.
+    """
     _, _, half, origin, buffer = place
     step = c * alongs.itemsize
     width = along[LENGTH]
@@ -198,6 +206,19 @@ def _make_row(number, band, down, along, alongs, bands, c, target, place, listed
             from_low, from_high, step, along, alongs, target, target + half, begin, end, scaled, buffer,
             listed, free,
         )  # fmt: skip
+    for k in range(along[FOLDS]):
+        source = _in_halves(target, half, step, along[along[FOLD_PLACES] + 2 * k])
+        sample = _in_halves(target, half, step, along[along[FOLD_PLACES] + 2 * k + 1])
+        weight = alongs[along[FOLD_WEIGHTS] + k]
+        for channel in range(0, step, alongs.itemsize):
+            value = peek(source + channel, weight)
+            poke(sample + channel, peek(sample + channel, weight) + weight * value, weight)
+
+
+@compiled
+def _in_halves(row, half, step, place):
+    """Return the address of a sample of a row in halves."""
+    return row + (place % 2) * half + (place // 2) * step
 
 
 @compiled
@@ -208,8 +229,9 @@ def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, 
     x, row = arguments[X], arguments[X_ROW]
     size = downs.itemsize
     unit = downs[ONE]
-    width = along[LENGTH]
+    width = along[INSIDE]
     count, n = width * c, width // 2
+    start = along[BEFORE] // 2 * c * size  # of the line in a row
     free = down[LOW_TAPS] + down[HIGH_TAPS]
     rows = scratch + slot + origin  # (the first slot is for coefficients)
     if down[KIND] == LIFTED:
@@ -233,12 +255,13 @@ def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, 
             )
             if t < k0 - pairs:
                 if c > 1:
-                    join_row(a, a + half, merged + now * slot, width, c, alongs)
+                    join_row(a + start, a + start + half, merged + now * slot, width, c, alongs)
                 continue
             _make_row(t, first, down, along, alongs, arguments, c, b, place, listed, free, c > 1)
             at_b, at_a = 2 * k + down[PLACE], 2 * k + down[PLACE] - 1
             out_b = x + at_b * row if k >= k0 and begin <= at_b < end else nowhere
             out_a = x + at_a * row if k >= k0 and begin <= at_a < end else nowhere + slot
+            a, b, a1 = a + start, b + start, a1 + start
             if c == 1:
                 down_columns(pairs, JOIN, b, a, a1, states, slot, half, out_b, out_a, n, downs, scales)
                 if width % 2:
@@ -272,10 +295,11 @@ def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, 
                     _make_row(
                         number, band, down, along, alongs, arguments, c, parts, place, listed, taps, True
                     )
-                    join_row(parts, parts + half, at, width, c, alongs)
+                    join_row(parts + start, parts + start + half, at, width, c, alongs)
             for tap in range(used):
                 number = m + down[LOW_START + 2 * band] + _turned(down, band, tap)
-                listed[(1 - band) * high_taps + tap] = ring + (band * low_taps + number % used) * slot
+                at = ring + (band * low_taps + number % used) * slot
+                listed[(1 - band) * high_taps + tap] = at + start if c == 1 else at
         even = x + 2 * m * row
         odd = even + row if 2 * m + 1 < end else nowhere
         addresses = whereis(listed)

@@ -1,175 +1,108 @@
-"""Adjoints on devices: launches for the results at the ends of lines.
-
-Results at the ends of two axes are computed in two steps: along one axis for those at its ends, into a small
-array, and from there along the other axis.
-"""
+"""Adjoints on devices: launches for the results at the ends of lines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import NamedTuple
 
 from ...arrays import ArrayView
 from ...lowering.adjoints import border_rows
 from ...lowering.axis import AxisOp
 from .emit import Dialect, adjoints
-from .emit.adjoints import EndsSpec
+from .emit.adjoints import FrameSpec, LineSpec
 from .launches import Launch
 
-__all__ = ["AdjointEnds"]
+__all__ = ["Frame", "line_ends"]
 
 MAX_NARROW_ITEMS = 2**31  # that are counted in 32 bits
-NEVER = 2**31 - 1  # a place before which nothing is moved by a gap
+
+# Arrays in the order of keys, with the strides of planes and rows.
+Arrays = Sequence[tuple[ArrayView, tuple[int, int]]]
 
 
-class _DeviceGrid(NamedTuple):
-    """An array as kernels see it: where it is, and elements between planes, rows and places."""
-
-    buffer: int
-    dtype: str
-    start: int
-    plane: int
-    row: int
-    place: int
-
-    def moved(self, row: int, place: int, start: int = 0) -> _DeviceGrid:
-        """Return the array with other strides."""
-        return self._replace(row=row, place=place, start=self.start + start)
+def _lengths(op: AxisOp) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the lengths of the sequences that an adjoint reads, and of its results."""
+    samples: tuple[int, ...] = (op.length,)
+    return (samples, op.counts) if op.back else (op.counts, samples)
 
 
-class _Gap(NamedTuple):
-    """Results from a place on are so many places later: between both ends of a line lie all others."""
-
-    split: int = NEVER
-    size: int = 0
+def _values(arrays: Arrays) -> list[int]:
+    return [value for view, (plane, row) in arrays for value in (view.offset, plane, row)]
 
 
-NO_GAP = _Gap()
-
-
-class AdjointEnds:
-    """The results of adjoints along one or two axes at the ends of lines.
+def line_ends(
+    dialect: Dialect, op: AxisOp, planes: int, inner: int, sources: Arrays, results: Arrays
+) -> list[Launch]:
+    """Return the launches for the ends of lines along one axis.
 
     Parameters
     ----------
     dialect : Dialect
-    allocate : function
-        Returns a scratch array of a shape and dtype.
-    ops : one or two AxisOps
-        The adjoints, of syntheses or of analyses.
+    op : AxisOp
+        The adjoint, of a synthesis or of an analysis.
     planes, inner : int
-        Elements before and behind their axes.
+        Elements before and behind the axis.
+    sources, results : sequence of (ArrayView, (int, int))
+        The arrays, with strides from plane to plane and along the axis.
+    """
+    launches = []
+    source_lengths, lengths = _lengths(op)
+    for rows, result, length in zip(border_rows(op), results, lengths, strict=True):
+        spec = LineSpec(rows, len(sources), sources[0][0].dtype, result[0].dtype)
+        items = planes * inner * spec.items
+        if not rows.changed or not items:
+            continue
+        kernel = adjoints.emit_line_ends(spec, dialect, items >= MAX_NARROW_ITEMS)
+        arrays = [*sources, result]
+        extents = (planes * inner, inner, length, source_lengths[0], source_lengths[-1])
+        buffers = tuple(view.buffer for view, _ in arrays)
+        groups = -(-items // kernel.items)
+        launches.append(Launch(kernel, groups, buffers, (*_values(arrays), *extents)))
+    return launches
+
+
+class Frame:
+    """The results of adjoints along two axes at the ends of both.
+
+    Parameters
+    ----------
+    ops : (AxisOp, AxisOp)
+        The adjoints, of syntheses or of analyses.
+    inner : int
+        Elements behind the axes.
+    source, result : str
+        Dtypes.
     """
 
-    def __init__(
-        self,
-        dialect: Dialect,
-        allocate: Callable[[tuple[int, ...], str], ArrayView],
-        ops: Sequence[AxisOp],
-        planes: int,
-        inner: int,
-    ) -> None:
-        self.dialect, self.allocate, self.planes, self.inner = dialect, allocate, planes, inner
-        self.rows = [border_rows(op) for op in ops]
-        ends = [((op.length,), op.counts) for op in ops]
-        self.results = [bands if op.back else samples for op, (samples, bands) in zip(ops, ends, strict=True)]
-        self.sources = [samples if op.back else bands for op, (samples, bands) in zip(ops, ends, strict=True)]
+    def __init__(self, ops: Sequence[AxisOp], inner: int, source: str, result: str) -> None:
+        down, along = map(border_rows, ops)
+        lengths = [_lengths(op) for op in ops]
+        counts = lengths[0][1]
+        columns = any(rows.left + rows.right < n for rows, n in zip(down, counts, strict=True))
+        self.spec = FrameSpec(down, along, source, result, columns or not any(rows.changed for rows in down))
+        sequences = [lengths[axis][kind] for kind in (0, 1) for axis in (0, 1)]
+        self.extents = (*(n for part in sequences for n in (part[0], part[-1])), inner)
+        self.ends_items, self.rest_items, self.buffer_size = self.spec.sizes(self.extents)
 
     def launches(
         self,
-        inputs: Sequence[tuple[ArrayView, tuple[int, int]]],
-        outputs: Sequence[tuple[ArrayView, tuple[int, int]]],
+        dialect: Dialect,
+        allocate: Callable[[tuple[int, ...], str], ArrayView],
+        planes: int,
+        sources: Arrays,
+        results: Arrays,
     ) -> list[Launch]:
-        """Return the launches, given arrays with the strides of planes and rows, in the order of keys."""
-        sources, results = ([_grid(*pair) for pair in pairs] for pairs in (inputs, outputs))
-        if len(self.rows) == 2:
-            return [*self._along(sources, results), *self._down(sources, results)]
+        """Return the launches of both phases for all planes; ``allocate`` returns a scratch array."""
+        view = allocate((planes, self.buffer_size), self.spec.number)
+        buffer = (view, (self.buffer_size, 0))
+        phases = (
+            ("ends", self.ends_items, [*sources, buffer]),
+            ("rest", self.rest_items, [buffer, *results]),
+        )
         launches = []
-        for sequence, rows in enumerate(self.rows[0]):
-            if rows.changed:
-                gap = self.results[0][sequence] - rows.left - rows.right
-                launches += self._launch(0, sequence, False, sources, results[sequence], 1, self.inner,
-                                         place_gap=gap)  # fmt: skip
+        for phase, items, arrays in phases:
+            kernel = adjoints.emit_frame_phase(self.spec, phase, dialect)
+            groups = -(-planes * items // kernel.items)
+            buffers = tuple(part.buffer for part, _ in arrays)
+            values = (*_values(arrays), planes, items, *self.extents)
+            launches += [Launch(kernel, groups, buffers, values)] if groups else []
         return launches
-
-    def _along(self, sources: list[_DeviceGrid], results: list[_DeviceGrid]) -> list[Launch]:
-        """Return the launches for the ends of rows."""
-        launches, columns = [], len(self.sources[1])
-        for sequence, rows in enumerate(self.rows[1]):
-            if not rows.changed:
-                continue
-            count = rows.left + rows.right
-            row, parts = count * self.inner, []
-            for number, length in enumerate(self.sources[0]):
-                read = [sources[columns * number + k] for k in range(columns)]
-                read = [grid.moved(grid.row, self.inner) for grid in read]
-                view = self.allocate((self.planes, length, count, self.inner), results[0].dtype)
-                target = _DeviceGrid(view.buffer, view.dtype, view.offset, length * row, row, self.inner)
-                launches += self._launch(1, sequence, False, read, target, length, self.inner)
-                parts.append(target.moved(0, row))
-            gap = (self.results[1][sequence] - count) * self.inner
-            for other in range(len(self.results[0])):
-                target = results[len(self.rows[1]) * other + sequence]
-                target = target.moved(0, target.row)
-                split = _Gap(rows.left * self.inner, gap)
-                launches += self._launch(0, other, True, parts, target, 1, row, inner_gap=split)
-        return launches
-
-    def _down(self, sources: list[_DeviceGrid], results: list[_DeviceGrid]) -> list[Launch]:
-        """Return the launches for the first and the last rows."""
-        launches, columns = [], len(self.sources[1])
-        for sequence, rows in enumerate(self.rows[0]):
-            if not rows.changed:
-                continue
-            count, parts = rows.left + rows.right, []
-            for number, length in enumerate(self.sources[1]):
-                read = [sources[columns * k + number] for k in range(len(self.sources[0]))]
-                read = [grid.moved(0, grid.row) for grid in read]
-                row = length * self.inner
-                view = self.allocate((self.planes, count, length, self.inner), results[0].dtype)
-                target = _DeviceGrid(view.buffer, view.dtype, view.offset, count * row, 0, row)
-                launches += self._launch(0, sequence, False, read, target, 1, row)
-                parts.append(target.moved(row, self.inner))
-            gap = self.results[0][sequence] - count
-            for other in range(len(self.results[1])):
-                target = results[len(self.rows[1]) * sequence + other]
-                target = target.moved(target.row, self.inner)
-                launches += self._launch(1, other, True, parts, target, count, self.inner,
-                                         row_gap=_Gap(rows.left, gap))  # fmt: skip
-        return launches
-
-    def _launch(
-        self,
-        axis: int,
-        sequence: int,
-        everywhere: bool,
-        sources: Sequence[_DeviceGrid],
-        target: _DeviceGrid,
-        rows: int,
-        inner: int,
-        row_gap: _Gap = NO_GAP,
-        place_gap: int = 0,
-        inner_gap: _Gap = NO_GAP,
-    ) -> list[Launch]:
-        """Return the launch that combines lines along an axis; none if there are no results."""
-        listed, length = self.rows[axis][sequence], self.results[axis][sequence]
-        spec = EndsSpec(listed, everywhere, len(sources), sources[0].dtype, target.dtype)
-        items = self.planes * rows * spec.items(length) * inner
-        kernel = adjoints.emit(replace(spec, wide=items >= MAX_NARROW_ITEMS), self.dialect)
-        groups = -(-items // kernel.items)
-        if groups == 0:
-            return []
-        lengths = self.sources[axis]
-        strides = [value for grid in (*sources, target) for value in grid[2:]]
-        extents = [
-            self.planes, rows, length, inner, lengths[0], lengths[-1], *row_gap, place_gap, *inner_gap,
-        ]  # fmt: skip
-        buffers = tuple(grid.buffer for grid in (*sources, target))
-        return [Launch(kernel, groups, buffers, (*strides, *extents))]
-
-
-def _grid(view: ArrayView, strides: tuple[int, int]) -> _DeviceGrid:
-    """Return an array as planes of rows; the places of a row are those of the first axis."""
-    plane, row = strides
-    return _DeviceGrid(view.buffer, view.dtype, view.offset, plane, row, row)

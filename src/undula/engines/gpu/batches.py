@@ -11,11 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...arrays import ArrayView
-from ...lowering.adjoints import differs_at_ends
 from ...lowering.spec import Task
 from .launches import DeviceLevel
 
-__all__ = ["batch_parts"]
+__all__ = ["MAX_SCRATCH_SHARE", "MIN_SAMPLE_BYTES", "batch_parts", "merged_batch"]
 
 MIN_SAMPLE_BYTES = 1 << 27  # of a batch that is divided: parts have to occupy the device
 MAX_SCRATCH_SHARE = 0.09  # of the samples
@@ -24,44 +23,50 @@ Part = tuple[Sequence[DeviceLevel], ArrayView, list[ArrayView | None]]
 
 
 def batch_parts(
-    back: bool, levels: Sequence[DeviceLevel], samples: ArrayView, coefficients: Sequence[ArrayView | None]
+    levels: Sequence[DeviceLevel], samples: ArrayView, coefficients: Sequence[ArrayView | None]
 ) -> Iterator[Part]:
     """Yield the levels, the samples and the coefficients of each part of a batch.
 
     Parameters
     ----------
-    back : bool
-        Whether samples are computed from coefficients.
     levels : sequence of DeviceLevel
         From fine to coarse.
     samples : ArrayView
     coefficients : sequence of ArrayView or None
         In flat order.
     """
-    outer = min(task.axis for task in levels[0].tasks)
-    planes = math.prod(samples.shape[:outer])
-    parts = min(planes, _parts(back, levels, samples))
-    views = [samples, *coefficients]
-    merged = [None if view is None or parts <= 1 else _merged(view, outer) for view in views]
-    if parts <= 1 or any((part is None) != (view is None) for part, view in zip(merged, views, strict=True)):
+    parts = _parts(levels, samples)
+    batch = merged_batch(levels, samples, coefficients) if parts > 1 else None
+    if batch is None:
         yield levels, samples, list(coefficients)
         return
-    size = -(-planes // parts)
+    levels, samples, coefficients = batch
+    planes = samples.shape[0]
+    size = -(-planes // min(planes, parts))
     for start in range(0, planes, size):
         count = min(size, planes - start)
-        part = [None if view is None else _slice(view, start, count) for view in merged]
-        assert part[0] is not None
-        yield [_level(level, outer, count) for level in levels], part[0], part[1:]
+        bands = [None if view is None else _slice(view, start, count) for view in coefficients]
+        yield [_level(level, 1, count) for level in levels], _slice(samples, start, count), bands
 
 
-def _parts(back: bool, levels: Sequence[DeviceLevel], samples: ArrayView) -> int:
+def merged_batch(
+    levels: Sequence[DeviceLevel], samples: ArrayView, coefficients: Sequence[ArrayView | None]
+) -> Part | None:
+    """Return a batch whose planes are along one axis; None if they have no common stride."""
+    outer = min(task.axis for task in levels[0].tasks)
+    views = [samples, *coefficients]
+    merged = [None if view is None else _merged(view, outer) for view in views]
+    if any((part is None) != (view is None) for part, view in zip(merged, views, strict=True)):
+        return None
+    assert merged[0] is not None
+    planes = merged[0].shape[0]
+    return [_level(level, outer, planes) for level in levels], merged[0], merged[1:]
+
+
+def _parts(levels: Sequence[DeviceLevel], samples: ArrayView) -> int:
     """Return the number of parts that keeps scratch arrays small; one for batches that fit the device."""
     size = math.prod(samples.shape)
     if size * samples.itemsize < MIN_SAMPLE_BYTES or samples.shape != levels[0].shape:
-        return 1
-    # The ends of lines take many small launches, which would be as many for each part.
-    adjoints = [op.inverse() if back else op for level in levels for _, op in level.adjoints]
-    if any(map(differs_at_ends, adjoints)):
         return 1
     scratch = sum(math.prod(next(iter(level.shapes.values()))) for level in levels[:-1])
     return math.ceil(scratch / (MAX_SCRATCH_SHARE * size))

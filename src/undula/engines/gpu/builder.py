@@ -19,7 +19,7 @@ from ...lowering.axis import AxisOp
 from ...lowering.mixing import Mixing, Unmixing
 from ...lowering.spec import Task
 from ..base import UnfollowableStridesError
-from .adjoints import AdjointEnds
+from .adjoints import Frame, line_ends
 from .emit import KernelSpec, moves
 from .emit.kernel import INTEGERS
 from .launches import DeviceProgram, Launch, UnfusedError
@@ -236,6 +236,13 @@ class ProgramBuilder:
 
     def _two_axes(self, back: bool, x: ArrayView, tasks: Sequence[Task], bands: Bands) -> None:
         """Append a pass over two neighbouring axes."""
+        strategy = self._common_strategy(tasks)
+        assert strategy is not None
+        self.launches += strategy.launches(self.plane_workload(back, x, tasks, bands), self.target)
+        self._ends(back, x, tasks, bands)
+
+    def plane_workload(self, back: bool, x: ArrayView, tasks: Sequence[Task], bands: Bands) -> Workload:
+        """Return the pass over two neighbouring axes, of which one strategy runs both."""
         axis, strategy = tasks[0].axis, self._common_strategy(tasks)
         assert strategy is not None
         spec = self._spec(back, x, bands)
@@ -248,9 +255,17 @@ class ProgramBuilder:
         row = channels * max(columns, *column_counts)
         views = self._views(back, x, bands, lambda view: self._strides(view, axis, axis + 1), row)
         planes = math.prod(x.shape[:axis]) * (4 if self._shifted_nodes else 1)
-        workload = Workload(spec, views, tuple(tasks), rows, row_counts, columns, column_counts, planes)
-        self.launches += strategy.launches(workload, self.target)
-        self._ends(back, x, tasks, bands)
+        return Workload(spec, views, tuple(tasks), rows, row_counts, columns, column_counts, planes)
+
+    def plane_operators(self, tasks: Sequence[Task]) -> tuple[AxisOp, ...] | None:
+        """Return the operators for any length with which the strategy runs two axes; None if it does not."""
+        if [task.axis for task in tasks] != sorted(task.axis for task in tasks):
+            return None
+        if self._common_strategy(tasks) is not self.strategy or not self.strategy.fits(
+            tasks, "", self.target
+        ):
+            return None
+        return tuple(self.strategy.operator(task.op, self.target.method).any_length for task in tasks)
 
     def _ends(self, back: bool, x: ArrayView, tasks: Sequence[Task], bands: Bands) -> None:
         """Append launches for the results at the ends of lines where adjoints differ from plain operators."""
@@ -264,8 +279,12 @@ class ProgramBuilder:
             arrays = [pair for name, pair in views.items() if name != "x"]
             inputs, outputs = (arrays, [views["x"]]) if back else ([views["x"]], arrays)
             planes, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + len(ops) :])
-            ends = AdjointEnds(self.target.dialect, self.allocate, ops, planes, inner)
-            self.launches += ends.launches(inputs, outputs)
+            dialect = self.target.dialect
+            if len(ops) == 1:
+                self.launches += line_ends(dialect, ops[0], planes, inner, inputs, outputs)
+                return
+            frame = Frame(ops, inner, inputs[0][0].dtype, outputs[0][0].dtype)
+            self.launches += frame.launches(dialect, self.allocate, planes, inputs, outputs)
 
     def _spec(self, back: bool, x: ArrayView, bands: Bands) -> KernelSpec:
         """Return a specification without axes."""

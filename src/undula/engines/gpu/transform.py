@@ -18,6 +18,7 @@ from ...lowering.adjoints import plain_operator
 from ...lowering.nesting import details_by_level
 from ...lowering.spec import BandTree, Task
 from ..base import Knobs, TransformOptions
+from .batched_levels import append_batched_levels
 from .batches import batch_parts
 from .builder import ProgramBuilder
 from .emit import Dialect
@@ -72,7 +73,9 @@ def transform_program(
     builder = ProgramBuilder(*builder_target(dialect, limits, options), buffers)
     plain = options.rule is None and options.mixing is None and options.unmixing is None
     arrays = levels, samples, list(coefficients)
-    for part in batch_parts(back, *arrays) if plain else [arrays]:
+    if plain and append_batched_levels(builder, back, *arrays):
+        return builder.program()
+    for part in batch_parts(*arrays) if plain else [arrays]:
         builder.reuse_scratch()
         append_levels(builder, back, *part, options)
     return builder.program()

@@ -67,16 +67,16 @@ class TensorEngine(NumpyEngine):
         from .operators import decompose
 
         transform, backend, bfloat16 = encoded(spec), self.backend, _torch().bfloat16
+        exact = _exact_dtypes()
 
         def call(x: Any) -> Any:
-            dtype = _computed_dtype(x)
-            converted = x if x.dtype == dtype else x.to(dtype)
+            if levels and x.dtype in exact:
+                return nest(decompose(x, transform, levels, backend))
+            converted = x.to(_computed_dtype(x))
             if not levels:
                 return nest([converted.clone()])
             bands = decompose(converted, transform, levels, backend)
-            if x.dtype == bfloat16:
-                bands = [band.to(bfloat16) for band in bands]
-            return nest(bands)
+            return nest([band.to(bfloat16) for band in bands] if x.dtype == bfloat16 else bands)
 
         return call
 
@@ -161,6 +161,13 @@ def _tensor(band: Any, coeffs: Sequence[Any]) -> Any:
     return _torch().as_tensor(np.asarray(band), device=example.device)
 
 
+@lru_cache(maxsize=1)
+def _exact_dtypes() -> frozenset[Any]:
+    """Return the dtypes in which tensors are transformed on all devices."""
+    torch = _torch()
+    return frozenset((torch.float32, torch.float64, torch.complex64, torch.complex128))
+
+
 def _computed_dtype(*tensors: Any) -> Any:
     """Return the dtype in which tensors are transformed.
 
@@ -172,7 +179,7 @@ def _computed_dtype(*tensors: Any) -> Any:
     for x in tensors[1:]:
         if x.dtype != common:
             common = torch.promote_types(common, x.dtype)
-    if common in (torch.float32, torch.float64, torch.complex64, torch.complex128):
+    if common in _exact_dtypes():
         return common
     on_device = tensors[0].device.type == "cuda"
     if common == torch.float16 and on_device:

@@ -67,13 +67,8 @@ def _inverse_call(transform: str, shape: Shape, given: tuple[bool, ...], dtype: 
 
 
 def _array(x: Tensor) -> Any:
-    """Return a tensor of the host as an array of NumPy that shares its memory."""
-    if x.requires_grad:
-        x = x.detach()
-    try:
-        return x.numpy()
-    except RuntimeError:  # It stands for the conjugate of its memory.
-        return x.resolve_conj().resolve_neg().numpy()
+    """Return a tensor of the host as an array of NumPy, which shares its memory unless that is conjugated."""
+    return x.numpy(force=True)
 
 
 def _flat(coeffs: list[Any]) -> list[Any]:

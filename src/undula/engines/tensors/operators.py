@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, is_grad_enabled
 from torch._C import _are_functorch_transforms_active as are_functorch_transforms_active
 from torch._C import _AutoDispatchBelowAutograd as below_autograd
 from torch._C import _get_tracing_state as tracing_state
@@ -33,7 +33,7 @@ from .kernels import band_tree, decompose_tensor, recompose_tensors
 
 __all__ = ["EXPRESSIONS", "decompose", "decompose_operator", "recompose", "recompose_operator"]
 
-PLAIN_TYPES = (Tensor, torch.nn.Parameter)
+PLAIN_TYPES = frozenset((Tensor, torch.nn.Parameter))
 # What computes transforms in place of the operators, forward and back; None if nothing does.
 EXPRESSIONS: ContextVar[tuple[Callable[..., Any], Callable[..., Any]] | None] = ContextVar(
     "undula_expressions", default=None
@@ -79,38 +79,38 @@ torch.library.register_fake("undula::decompose", _fake_decompose, lib=_library)
 torch.library.register_fake("undula::recompose", _fake_recompose, lib=_library)
 
 
-def _is_plain(x: Tensor) -> bool:
-    """Return whether nobody but autograd looks at a tensor, so that its kernel may be called directly."""
+def _is_observed() -> bool:
+    """Return whether something besides autograd looks at calls, which then go through the dispatcher."""
     return (
-        type(x) in PLAIN_TYPES
-        and not dispatch_modes()
-        and not are_functorch_transforms_active()
-        and tracing_state() is None
+        dispatch_modes()
+        or are_functorch_transforms_active()
+        or tracing_state() is not None
+        or forward_ad_level() >= 0
     )
 
 
 def decompose(x: Tensor, transform: str, levels: int, backend: str = "auto") -> Any:
     """Return what ``undula::decompose`` returns, without PyTorch's dispatcher where it has nothing to do."""
-    if not _is_plain(x) or forward_ad_level() >= 0:
+    if type(x) not in PLAIN_TYPES or _is_observed():
         expressions = EXPRESSIONS.get()
         if expressions is not None:
             return expressions[0](x, transform, levels, backend)
         return decompose_operator(x, transform, levels, backend)
-    if x.requires_grad and torch.is_grad_enabled():
-        return _apply_decomposition(x, transform, levels, backend)
+    if x.requires_grad and is_grad_enabled():
+        return _apply_decomposition(decompose_tensor, x, (transform, levels, backend))
     return decompose_tensor(x, transform, levels, backend)
 
 
 def recompose(bands: Sequence[Tensor | None], transform: str, shape: Any, backend: str = "auto") -> Any:
     """Return what ``undula::recompose`` returns, without PyTorch's dispatcher where it has nothing to do."""
     given = [band for band in bands if band is not None]
-    if not all(map(_is_plain, given)) or forward_ad_level() >= 0:
+    if not PLAIN_TYPES.issuperset(map(type, given)) or _is_observed():
         expressions = EXPRESSIONS.get()
         if expressions is not None:
             return expressions[1](bands, transform, shape, backend)
         return recompose_operator(list(bands), transform, shape, backend)
-    if torch.is_grad_enabled() and any(band.requires_grad for band in given):
-        return _apply_recomposition(transform, tuple(shape), backend, *bands)
+    if is_grad_enabled() and any(band.requires_grad for band in given):
+        return _apply_recomposition(recompose_tensors, (transform, tuple(shape), backend), *bands)
     return recompose_tensors(bands, transform, shape, backend)
 
 
@@ -123,57 +123,49 @@ def _adjoint(transform: str) -> str:
 
 
 class _Decomposition(torch.autograd.Function):
-    """The derivatives of ``decompose``."""
+    """The derivatives of ``decompose``; ``kernel`` computes it without them."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, transform: str, levels: int, backend: str) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, kernel: Any, x: Tensor, arguments: tuple[Any, ...]) -> tuple[Tensor, ...]:
         ctx.set_materialize_grads(False)
-        ctx.arguments, ctx.shape = (transform, levels, backend), tuple(x.shape)
-        if _is_plain(x):
-            return tuple(decompose_tensor(x, transform, levels, backend))
-        with below_autograd():
-            return tuple(decompose_operator(x, transform, levels, backend))
+        ctx.arguments, ctx.shape = arguments, x.shape
+        return tuple(kernel(x, *arguments))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Any, ...]:
         if all(gradient is None for gradient in gradients):
-            return None, None, None, None
+            return None, None, None
         transform, _, backend = ctx.arguments
-        return recompose(gradients, _adjoint(transform), ctx.shape, backend), None, None, None
+        return None, recompose(gradients, _adjoint(transform), ctx.shape, backend), None
 
     @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> tuple[Tensor, ...]:
+    def jvp(ctx: Any, _: Any, tangent: Tensor, *__: Any) -> tuple[Tensor, ...]:
         return tuple(decompose_operator(tangent, *ctx.arguments))
 
 
 class _Recomposition(torch.autograd.Function):
-    """The derivatives of ``recompose``."""
+    """The derivatives of ``recompose``; ``kernel`` computes it without them."""
 
     @staticmethod
-    def forward(ctx: Any, transform: str, shape: Any, backend: str, *bands: Tensor | None) -> Tensor:
+    def forward(ctx: Any, kernel: Any, arguments: tuple[Any, ...], *bands: Tensor | None) -> Tensor:
         ctx.set_materialize_grads(False)
-        ctx.arguments, ctx.count = (transform, shape, backend), len(bands)
-        if all(_is_plain(band) for band in bands if band is not None):
-            return recompose_tensors(bands, transform, shape, backend)
-        with below_autograd():
-            x: Tensor = recompose_operator(list(bands), transform, shape, backend)
-            return x
+        ctx.arguments, ctx.count = arguments, len(bands)
+        x: Tensor = kernel(bands, *arguments)
+        return x
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor | None) -> tuple[Any, ...]:
         if gradient is None:
-            return (None,) * (3 + ctx.count)
+            return (None,) * (2 + ctx.count)
         transform, _, backend = ctx.arguments
         levels = (ctx.count - 1) // (len(decoded(transform).keys) - 1)
         bands = decompose(gradient, _adjoint(transform), levels, backend)
-        needed = zip(bands, ctx.needs_input_grad[3:], strict=True)
-        return None, None, None, *[band if asked else None for band, asked in needed]
+        needed = zip(bands, ctx.needs_input_grad[2:], strict=True)
+        return None, None, *[band if asked else None for band, asked in needed]
 
     @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Tensor | None:
-        bands = list(tangents[3:])
-        transform, shape, backend = ctx.arguments
-        x: Tensor = recompose_operator(bands, transform, shape, backend)
+    def jvp(ctx: Any, _: Any, __: Any, *tangents: Any) -> Tensor | None:
+        x: Tensor = recompose_operator(list(tangents), *ctx.arguments)
         return x
 
 
@@ -190,14 +182,27 @@ def _recorded(apply: Any, *arguments: Any) -> Any:
         return apply(*arguments)
 
 
+def _decompose_below(x: Tensor, *arguments: Any) -> list[Tensor]:
+    with below_autograd():
+        bands: list[Tensor] = decompose_operator(x, *arguments)
+        return bands
+
+
+def _recompose_below(bands: Sequence[Tensor | None], *arguments: Any) -> Tensor:
+    with below_autograd():
+        x: Tensor = recompose_operator(list(bands), *arguments)
+        return x
+
+
 def _differentiable_decompose(x: Tensor, transform: str, levels: int, backend: str = "auto") -> list[Tensor]:
-    return list(_recorded(_apply_decomposition, x, transform, levels, backend))
+    return list(_recorded(_apply_decomposition, _decompose_below, x, (transform, levels, backend)))
 
 
 def _differentiable_recompose(
     bands: list[Tensor | None], transform: str, shape: Any, backend: str = "auto"
 ) -> Tensor:
-    x: Tensor = _recorded(_apply_recomposition, transform, tuple(shape), backend, *bands)
+    arguments = transform, tuple(shape), backend
+    x: Tensor = _recorded(_apply_recomposition, _recompose_below, arguments, *bands)
     return x
 
 

@@ -27,8 +27,9 @@ class Dialect:
         Qualifier of pointers without aliases.
     group, item : str
         The index of the group, and of the work item in the group.
-    barrier, lanes_barrier : str
-        Statements at which all items of a group, or at least all lanes, wait for each other.
+    barrier, lanes_barrier, memory_barrier : str
+        Statements at which all items of a group, or at least all lanes, wait for each other. After the last
+        of them, the items see what others wrote to arrays.
     long : str
         The type of 64-bit integers.
     shuffle : str
@@ -66,6 +67,7 @@ class Dialect:
     item: str
     barrier: str
     lanes_barrier: str
+    memory_barrier: str
     long: str
     shuffle: str
     uniform: str
@@ -96,6 +98,7 @@ CUDA = Dialect(
     item="(int)threadIdx.x",
     barrier="__syncthreads();",
     lanes_barrier="__syncwarp();",
+    memory_barrier="__syncthreads();",
     long="long long",
     shuffle="__shfl_sync(0xffffffffu, {value}, {lane})",
     uniform="__shfl_sync(0xffffffffu, {value}, 0)",
@@ -131,6 +134,7 @@ OPENCL = Dialect(
     item="(int)get_local_id(0)",
     barrier="barrier(CLK_LOCAL_MEM_FENCE);",
     lanes_barrier="barrier(CLK_LOCAL_MEM_FENCE);",
+    memory_barrier="barrier(CLK_GLOBAL_MEM_FENCE);",
     long="long",
     shuffle="",
     uniform="{value}",

@@ -15,7 +15,7 @@ from ..emit.sliding import LaneGeometry
 from ..launches import Launch
 from .base import Strategy, StripLaunch, Target, Workload, view_values
 
-__all__ = ["SLIDING", "Sliding", "Strips"]
+__all__ = ["SLIDING", "Sliding", "Strips", "access_width", "rows_shared", "wide_enough"]
 
 MAX_STRIP_PAIRS = 96  # pairs of rows
 SHORT_STRIP_PAIRS = 16  # For strips that would be shorter, lanes get fewer columns.
@@ -57,7 +57,7 @@ class Sliding(Strategy):
             left=left,
             right=right,
             warps=geometry.warps,
-            overlap=_overlap(spec),
+            overlap=rows_shared(spec),
             # Half the bytes take half the time.
             longest=SHORT_STRIP_PAIRS if spec.band_dtype == "int16" else MAX_STRIP_PAIRS,
             fixed=knobs.strip,
@@ -76,12 +76,12 @@ class Sliding(Strategy):
 
     def _geometry(self, workload: Workload, target: Target) -> LaneGeometry:
         spec, knobs, shuffles = workload.spec, target.knobs, bool(target.dialect.shuffle)
-        pixels = _wide_enough(spec, knobs.pixels or _pixels(workload, target))
+        pixels = wide_enough(spec, knobs.pixels or _pixels(workload, target))
         if spec.along is None:
             pixels = min(pixels, 4)
         # Halves and bytes would be converted too early, and for the inverse many columns leave no registers.
         kinds = ("float32", "float64") if spec.back else ("float32", "float64", "int16", "int32")
-        ahead = shuffles and spec.source in kinds and _overlap(spec) > 0
+        ahead = shuffles and spec.source in kinds and rows_shared(spec) > 0
         ahead = ahead and (not spec.back or pixels <= 10)
         return LaneGeometry(
             pixels=pixels,
@@ -90,17 +90,17 @@ class Sliding(Strategy):
             unroll=knobs.unroll or 1,
             lockstep=knobs.lockstep if knobs.lockstep >= 0 else 4,
             apart=target.limits.gpu,
-            wide_source=min(_access_width(*workload.views[name]) for name in spec.sources),
-            wide_result=min(_access_width(*workload.views[name]) for name in spec.results),
+            wide_source=min(access_width(*workload.views[name]) for name in spec.sources),
+            wide_result=min(access_width(*workload.views[name]) for name in spec.results),
         )
 
 
-def _overlap(spec: KernelSpec) -> int:
+def rows_shared(spec: KernelSpec) -> int:
     """Return the pairs of rows that neighbouring strips share."""
     return 0 if spec.down is None else sum(spec.down.reach)
 
 
-def _wide_enough(spec: KernelSpec, pixels: int) -> int:
+def wide_enough(spec: KernelSpec, pixels: int) -> int:
     """Return ``pixels``, doubled until a group of lanes reaches further than the operator within rows.
 
     The lanes at both ends of a group only provide values for the others. With few columns in each, a long
@@ -152,7 +152,7 @@ def _pixels(workload: Workload, target: Target) -> int:
     return best
 
 
-def _access_width(view: ArrayView, strides: tuple[int, int]) -> int:
+def access_width(view: ArrayView, strides: tuple[int, int]) -> int:
     """Return how many elements, of at most 16 bytes, may be moved at once."""
     size = view.itemsize
     aligned = math.gcd(view.alignment, 16) // size if view.alignment % size == 0 else 1

@@ -15,10 +15,12 @@ module     contents
 `along`    the function that runs the operator within a row
 `march`    the kernel, its loop over rows, and the operator across rows
 `store`    the results of a pair of rows, written to the bands
+`levels`   the kernel that computes all levels of a batch of planes
 ========== =======================================================================
 """
 
 from .geometry import LaneGeometry
+from .levels import LEVEL_EXTENTS, emit_levels
 from .march import EXTENTS, emit
 
-__all__ = ["EXTENTS", "LaneGeometry", "emit"]
+__all__ = ["EXTENTS", "LEVEL_EXTENTS", "LaneGeometry", "emit", "emit_levels"]

@@ -28,6 +28,12 @@ class Exchange:
     slots: int = 0
     rounds: int = 0
 
+    def emit(self, text: Text, lanes: Lanes) -> None:
+        """Append the declaration of the memory."""
+        if lanes.along and not lanes.dialect.shuffle:
+            cells = lanes.row_count * max(1, self.slots) * lanes.geometry.lanes
+            text(f"{lanes.dialect.shared_memory}number exchange[{cells}];")
+
 
 def emit_along(text: Text, lanes: Lanes, op: AxisOp) -> Exchange:
     """Append a function that runs the operator within a row in place; return the exchange that it needs."""

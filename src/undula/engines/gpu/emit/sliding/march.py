@@ -26,7 +26,7 @@ from .geometry import LaneGeometry, Lanes
 from .load import PLACE_ARGUMENTS, emit_borders, emit_loads
 from .store import emit_each_place, emit_stores
 
-__all__ = ["EXTENTS", "emit"]
+__all__ = ["EXTENTS", "emit", "emit_functions", "emit_ranges", "emit_strip"]
 
 EXTENTS = (
     "rows", "columns", "low_rows", "high_rows", "low_columns", "high_columns", "row_pairs", "planes",
@@ -37,33 +37,41 @@ EXTENTS = (
 @lru_cache(maxsize=512)
 def emit(spec: KernelSpec, geometry: LaneGeometry, dialect: Dialect) -> Kernel:
     """Return the kernel of a specification for one geometry."""
-    text, at_ends = Text(), Lanes(spec, geometry, dialect)
-    inside = replace(at_ends, inner=True)
+    text, lanes = Text(), Lanes(spec, geometry, dialect)
     items = geometry.lanes * geometry.warps
     parameters, arrays, integers = parameter_list(spec, dialect, EXTENTS)
     name = f"sliding_{'back' if spec.back else 'forward'}"
-    emit_prelude(text, dialect, spec, at_ends.has_long_borders)
-    emit_borders(text, at_ends)
-    if geometry.apart:
-        emit_loads(text, inside)
-    emit_loads(text, at_ends)
-    exchange = emit_along(text, at_ends, at_ends.along) if at_ends.along else Exchange()
-    text("")
+    exchange = emit_functions(text, lanes)
     with text.block(f"{dialect.kernel.format(items=items)} {name}(\n        {parameters})"):
-        if at_ends.along and not dialect.shuffle:
-            cells = at_ends.row_count * max(1, exchange.slots) * geometry.lanes
-            text(f"{dialect.shared_memory}number exchange[{cells}];")
-        _emit_place(text, at_ends)
+        exchange.emit(text, lanes)
+        _emit_place(text, lanes)
         emit_pointers(text, dialect, arrays, spec)
-        _emit_ranges(text, at_ends)
-        if not geometry.apart:
-            _emit_march(text, at_ends, exchange)
-        else:
-            with text.block("if (at_end)"):
-                _emit_march(text, at_ends, exchange)
-            with text.block("else"):
-                _emit_march(text, inside, exchange)
+        emit_ranges(text, lanes)
+        emit_strip(text, lanes, exchange)
     return Kernel(name, str(text) + "\n", items, arrays, integers)
+
+
+def emit_functions(text: Text, lanes: Lanes) -> Exchange:
+    """Append the functions of a kernel; return the exchange between lanes that they need."""
+    emit_prelude(text, lanes.dialect, lanes.spec, lanes.has_long_borders)
+    emit_borders(text, lanes)
+    if lanes.geometry.apart:
+        emit_loads(text, replace(lanes, inner=True))
+    emit_loads(text, lanes)
+    exchange = emit_along(text, lanes, lanes.along) if lanes.along else Exchange()
+    text("")
+    return exchange
+
+
+def emit_strip(text: Text, lanes: Lanes, exchange: Exchange) -> None:
+    """Append the loops over the rows of a strip, one of which is for groups of lanes that see no end."""
+    if not lanes.geometry.apart:
+        _emit_march(text, lanes, exchange)
+        return
+    with text.block("if (at_end)"):
+        _emit_march(text, lanes, exchange)
+    with text.block("else"):
+        _emit_march(text, replace(lanes, inner=True), exchange)
 
 
 def _emit_place(text: Text, lanes: Lanes) -> None:
@@ -100,7 +108,7 @@ def _emit_place(text: Text, lanes: Lanes) -> None:
         )
 
 
-def _emit_ranges(text: Text, lanes: Lanes) -> None:
+def emit_ranges(text: Text, lanes: Lanes) -> None:
     """Append the strides in bytes, the columns of the lane, and the rows of its strip."""
     spec, geometry = lanes.spec, lanes.geometry
     for array in (*spec.sources, *spec.results):
