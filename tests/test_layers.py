@@ -56,6 +56,7 @@ INNER_LAYERS = {
         {"adjoints", "batches", "collaborative"},
         {"strategies"},
         {"builder"},
+        {"batched_levels"},
         {"transform"},
         {"graphs"},
         {"device_graph"},

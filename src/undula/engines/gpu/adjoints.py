@@ -11,7 +11,7 @@ from .emit import Dialect, adjoints
 from .emit.adjoints import FrameSpec, LineSpec
 from .launches import Launch
 
-__all__ = ["Frame", "line_ends"]
+__all__ = ["BorderFrame", "line_ends"]
 
 MAX_NARROW_ITEMS = 2**31  # that are counted in 32 bits
 
@@ -60,7 +60,7 @@ def line_ends(
     return launches
 
 
-class Frame:
+class BorderFrame:
     """The results of adjoints along two axes at the ends of both.
 
     Parameters

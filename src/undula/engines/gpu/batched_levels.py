@@ -15,7 +15,7 @@ from ...arrays import ArrayView
 from ...lowering.adjoints import differs_at_ends
 from ...lowering.nesting import details_by_level
 from ..base import Knobs
-from .adjoints import Frame
+from .adjoints import BorderFrame
 from .batches import MAX_SCRATCH_SHARE, MIN_SAMPLE_BYTES, merged_batch
 from .emit.kernel import INTEGERS
 from .emit.sliding import LaneGeometry, emit_levels
@@ -75,7 +75,7 @@ def append_batched_levels(
         workloads.append(builder.plane_workload(back, x, level.tasks, bands))
         ops = [op.inverse() if back else op for _, op in level.adjoints]
         needed = any(map(differs_at_ends, ops))
-        frames.append(Frame(ops, channels, samples.dtype, samples.dtype) if needed else None)
+        frames.append(BorderFrame(ops, channels, samples.dtype, samples.dtype) if needed else None)
     builder.launches += _launches(builder, workloads, frames, (pixels, warps), (samples.shape[0], slots))
     return True
 
@@ -122,7 +122,7 @@ def _slots(builder: ProgramBuilder, warps: int, samples: ArrayView, scratch_byte
 def _launches(
     builder: ProgramBuilder,
     workloads: Sequence[Workload],
-    frames: Sequence[Frame | None],
+    frames: Sequence[BorderFrame | None],
     lane_columns: tuple[int, int],
     planes_and_slots: tuple[int, int],
 ) -> list[Launch]:

@@ -19,7 +19,7 @@ from ...lowering.axis import AxisOp
 from ...lowering.mixing import Mixing, Unmixing
 from ...lowering.spec import Task
 from ..base import UnfollowableStridesError
-from .adjoints import Frame, line_ends
+from .adjoints import BorderFrame, line_ends
 from .emit import KernelSpec, moves
 from .emit.kernel import INTEGERS
 from .launches import DeviceProgram, Launch, UnfusedError
@@ -283,7 +283,7 @@ class ProgramBuilder:
             if len(ops) == 1:
                 self.launches += line_ends(dialect, ops[0], planes, inner, inputs, outputs)
                 return
-            frame = Frame(ops, inner, inputs[0][0].dtype, outputs[0][0].dtype)
+            frame = BorderFrame(ops, inner, inputs[0][0].dtype, outputs[0][0].dtype)
             self.launches += frame.launches(dialect, self.allocate, planes, inputs, outputs)
 
     def _spec(self, back: bool, x: ArrayView, bands: Bands) -> KernelSpec:
