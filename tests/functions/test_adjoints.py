@@ -126,6 +126,19 @@ def test_inner_products_on_devices(target: str) -> None:
             _check(family, wavelet, mode, array, dtype, target)
 
 
+@pytest.mark.parametrize("wavelet", ["db3", "rbio2.2"])  # whose duals are filtered, and lifted
+@pytest.mark.parametrize("modes", [("zero", "constant"), ("reflect", "zero"), ("smooth", "periodic")])
+@pytest.mark.parametrize("dtype", ["f4", "c16"])
+def test_lines_are_folded(wavelet: str, modes: tuple[str, str], dtype: str) -> None:
+    shape = (2, 41, 70)
+    y = _like(undula.wavedecn(noise(*shape, dtype=dtype), wavelet, modes, 2, axes=(1, 2)), 1)
+    results = [
+        undula.adjoint("wavedecn", y, wavelet, modes, axes=(1, 2), shape=shape, backend=backend)
+        for backend in ("cpu", "reference")
+    ]
+    np.testing.assert_allclose(*results, rtol=0, atol=1e-5 if dtype == "f4" else 1e-12)
+
+
 @pytest.mark.filterwarnings("ignore:Level value")
 @parametrize_some(
     "wavelet",

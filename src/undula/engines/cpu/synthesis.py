@@ -240,6 +240,10 @@ def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, 
         # Which band stands on even columns?
         which = along[FIRST] if along[PLACE] % 2 == 0 else 1 - along[FIRST]
         on_even, on_odd = alongs[SCALE + which], alongs[SCALE + 1 - which]
+        # Samples of both halves are added to each other if rows are folded, so that they are scaled before.
+        scaled = c > 1 or along[FOLDS] > 0
+        if scaled:
+            on_even, on_odd = unit, unit
         b_even, a_even = times(scale_b, on_even), times(scale_a, on_even)
         scales = (b_even, times(scale_b, on_odd), a_even, times(scale_a, on_odd))
         plain = (b_even, unit, a_even, unit)
@@ -251,13 +255,13 @@ def _synthesise_plane(arguments, down, downs, along, alongs, begin, end, place, 
             now, then = t % 2, 1 - t % 2
             a, b, a1 = computed + now * slot, computed + 2 * slot, computed + then * slot
             _make_row(
-                t + down[DELTA], 1 - first, down, along, alongs, arguments, c, a, place, listed, free, c > 1
+                t + down[DELTA], 1 - first, down, along, alongs, arguments, c, a, place, listed, free, scaled
             )
             if t < k0 - pairs:
                 if c > 1:
                     join_row(a + start, a + start + half, merged + now * slot, width, c, alongs)
                 continue
-            _make_row(t, first, down, along, alongs, arguments, c, b, place, listed, free, c > 1)
+            _make_row(t, first, down, along, alongs, arguments, c, b, place, listed, free, scaled)
             at_b, at_a = 2 * k + down[PLACE], 2 * k + down[PLACE] - 1
             out_b = x + at_b * row if k >= k0 and begin <= at_b < end else nowhere
             out_a = x + at_a * row if k >= k0 and begin <= at_a < end else nowhere + slot
