@@ -10,6 +10,7 @@ import pytest
 import undula
 from cases import THOROUGH, WAVELETS
 from undula.engines.chunked import blocks
+from undula.engines.chunked.blocks import WindowPieces
 from undula.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
@@ -55,9 +56,11 @@ def assert_same(results: list[Any], expected: list[Any]) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_random_transforms_have_the_bits_of_the_whole(group: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    if group % 2:  # Stripes of large windows are made of these small ones, too.
+    if group % 2:  # Small windows are treated like large ones: read in pieces, or joined in stripes.
         monkeypatch.setattr(blocks, "STRIPE_BYTES", 200)
         monkeypatch.setattr(blocks, "STRIPE_TAPS", 1)
+    if group % 4 == 1:
+        monkeypatch.setattr(WindowPieces, "rows", lambda *arguments: None)
     for case in range(CASES):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # about levels
@@ -104,6 +107,48 @@ def check_random_transform(rng: np.random.Generator) -> None:
     assert_same(flat(computed), flat(expected))
     assert [(a.shape, a.dtype) for a in flat(coeffs)] == [(a.shape, a.dtype) for a in flat(expected)]
     assert_same([again], [inverse(expected)])
+
+
+def turned(x: Any) -> Any:
+    """The same numbers, in columns."""
+    return np.asfortranarray(x)
+
+
+def unaligned(x: Any) -> Any:
+    """The same numbers at an odd address, as chunks that come from another worker may be."""
+    memory = np.empty(x.nbytes + 1, np.uint8)
+    result = np.ndarray(x.shape, x.dtype, memory, 1)
+    result[...] = x
+    return result
+
+
+def doubled(x: Any) -> Any:
+    """Another dtype than the array says."""
+    return x.astype(np.float64)
+
+
+def reversed_rows(x: Any) -> Any:
+    """The same numbers from the last row in memory to the first."""
+    return np.ascontiguousarray(x[::-1])[::-1]
+
+
+@pytest.mark.parametrize("layout", [turned, unaligned, doubled, reversed_rows])
+def test_chunks_of_any_layout(layout: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "STRIPE_BYTES", 200)
+    monkeypatch.setattr(blocks, "STRIPE_TAPS", 1)
+    x = np.random.default_rng(0).standard_normal((120, 90)).astype(np.float32)
+    lazy = da.from_array(x, chunks=(60, 30)).map_blocks(layout, dtype=np.float32)
+    results = dask.compute(undula.wavedecn(lazy, "bior4.4", level=2), scheduler="sync")[0]
+    for band, whole in zip(flat(results), flat(undula.wavedecn(x, "bior4.4", level=2)), strict=True):
+        np.testing.assert_allclose(band, whole, rtol=0, atol=1e-5 if layout is doubled else 0)
+
+
+def test_chunks_of_other_shapes_than_the_array_says_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "STRIPE_BYTES", 200)
+    x = da.ones((400, 400), chunks=200).map_blocks(lambda x: x[:, :-2], dtype=float, chunks=(200, 200))
+    coeffs = undula.wavedec2(x, "db2", level=2)
+    with pytest.raises(ValueError, match="could not broadcast"):
+        dask.compute(coeffs, scheduler="sync")
 
 
 def never_computed(shape: tuple[int, ...], dtype: Any = np.float64) -> Any:

@@ -1,6 +1,7 @@
 """Kernels work on addresses: none may touch memory that is not its own."""
 
 from collections.abc import Callable
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,13 @@ from hypothesis import strategies as st
 
 import undula
 from comparing import assert_same, noise, reference
+from undula.engines.chunked.blocks import ChunkPart, WindowPieces
 from undula.engines.cpu import executable
+from undula.engines.cpu.engine import CPU
+from undula.lowering.spec import BandTree, transform_spec
 
 GUARD = 1 << 13
+COPIED_BEYOND = ("symmetric", "reflect", "periodic", "constant", "periodization")  # Samples are copied.
 pytestmark = pytest.mark.filterwarnings("ignore:Level value")
 
 
@@ -120,6 +125,58 @@ def test_kernels_of_integers_stay_where_they_belong(
     for stands in (*walls, wall):
         stands()
     np.testing.assert_array_equal(back, x)
+
+
+@settings(max_examples=200)
+@given(
+    st.sampled_from(["haar", "db2", "db7", "bior2.2", "bior4.4", "dmey"]),
+    st.sampled_from(COPIED_BEYOND),
+    st.tuples(st.integers(1, 3), st.integers(8, 70), st.integers(8, 70), st.integers(1, 3)),
+    st.sampled_from(["f4", "f8", "c8"]),
+    st.integers(1, 3),
+    st.integers(1, 4),
+    st.integers(0, 2**32),
+)
+def test_rows_in_pieces_have_the_numbers_of_whole_rows(
+    name: str, mode: str, shape: tuple[int, ...], dtype: str, level: int, threads: int, seed: int
+) -> None:
+    rng, axes = np.random.default_rng(seed), (1, 2)
+    x = noise(*shape, dtype=dtype)
+    window, arguments, walls = cut_window(rng, x)
+    spec = transform_spec(4, name, mode, axes)
+    tree = BandTree.of_samples(spec, shape, level)
+    assert CPU.reads_pieces(tree, x.dtype)
+    rows = window.rows(arguments, 1, x.dtype)
+    assert rows is not None
+    addresses, pieces, _arrays = rows
+    made = [walled(part, dtype) for part in tree.flat_shapes]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(executable, "workers", lambda samples: threads)
+        CPU.run_on_pieces(tree, addresses, pieces, [band for band, _ in made], x.dtype)
+    for stands in (*walls, *(wall for _, wall in made)):
+        stands()
+    low, *details = undula.wavedecn(x, name, mode, level, axes)
+    expected = [low, *(band for part in details for band in part.values())]
+    for (band, _), whole in zip(made, expected, strict=True):
+        np.testing.assert_array_equal(band, whole)
+
+
+def cut_window(rng: np.random.Generator, x: Any) -> tuple[WindowPieces, list[Any], list[Callable[[], None]]]:
+    """Pieces of an array that begin at even places along the third axis, each between walls of its own."""
+    places = []
+    for axis, length in enumerate(x.shape[:3]):
+        unit = 2 if axis == 2 else 1
+        inner = {unit * int(place) for place in rng.integers(0, length, 3)}
+        places.append([0, *sorted(place for place in inner if 0 < place < length), length])
+    pieces, arguments, walls = [], [], []
+    for target in product(*([slice(*ends) for ends in pairwise(cuts)] for cuts in places)):
+        target = (*target, slice(0, x.shape[3]))
+        array, wall = walled(x[target].shape, x.dtype)
+        array[...] = x[target]
+        pieces.append(ChunkPart(len(arguments), None, None, target))
+        arguments.append(array)
+        walls.append(wall)
+    return WindowPieces(x.shape, tuple(pieces)), arguments, walls
 
 
 @given(st.integers(1, 90), st.integers(1, 90), st.sampled_from([3, 4]), st.integers(1, 3), st.integers(1, 4))

@@ -1,10 +1,10 @@
-"""Planes that are sums of channels, and channels that are sums of planes: colours, as kernels see them."""
+"""Samples that are made of others: planes that are sums of channels, and the inverse; rows in pieces."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Mixing", "Unmixing"]
+__all__ = ["Mixing", "RowPieces", "Unmixing"]
 
 
 class Mixing(NamedTuple):
@@ -28,6 +28,18 @@ class Mixing(NamedTuple):
     def planes(self) -> int:
         """How many there are."""
         return len(self.weights)
+
+
+class RowPieces(NamedTuple):
+    """Rows that are in pieces at different places in memory.
+
+    Parameters
+    ----------
+    counts : tuple of int
+        The number of samples of each piece.
+    """
+
+    counts: tuple[int, ...]
 
 
 class Unmixing(NamedTuple):

@@ -1,26 +1,32 @@
 """Blocks: the tasks of a chunked transform, as workers run them.
 
-A task gets chunks, or rims of them, puts the window of its block together, transforms that, and returns the
-results that are free of the cuts. A large window is never in memory as a whole: it is put together in
-stripes, of which the first level is computed while they are in the cache. A block is described completely by
-itself, so that any worker can run it.
+A task gets chunks, or rims of them, which are the pieces of the window of its block, transforms the window,
+and returns the results that are free of the cuts. A large window is never in memory as a whole. Kernels for
+images read the pieces of each row where they are. Other windows are put together in stripes, of which the
+first level is computed while they are in the cache. A block is described completely by itself, so that any
+worker can run it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ...arrays import result_dtype
 from ...errors import ArgumentError
+from ...lowering.mixing import RowPieces
 from ...lowering.nesting import flat_bands, keyed_bands
 from ...lowering.spec import BandTree, TransformSpec
 from ...lowering.windows import Interval
 from .. import cpu
 from ..base import Engine
+from ..cpu import address
 from ..cpu.engine import CPU
 from ..dispatch import decompose, engine_for, grown, recompose, surely_fit
 from ..memory import empty
@@ -77,7 +83,9 @@ class WindowPieces:
         """Return the window as one array."""
         first = self.pieces[0].of(arguments)
         if len(self.pieces) == 1:
-            return first
+            # Axes in another order in memory would be transformed in that order, and rounded differently.
+            in_rows = not isinstance(first, np.ndarray) or first.strides[-1:] == (first.itemsize,)
+            return first if in_rows else np.ascontiguousarray(first)
         if isinstance(first, np.ndarray):
             window = _window_memory(self.shape, first.dtype)
         else:
@@ -86,6 +94,37 @@ class WindowPieces:
         for piece in self.pieces[1:]:
             window[piece.target] = piece.of(arguments)
         return window
+
+    def rows(
+        self, arguments: Sequence[Any], axis: int, dtype: np.dtype[Any]
+    ) -> tuple[NDArray[np.int64], RowPieces, list[Any]] | None:
+        """Return the addresses of the pieces of all rows, the lengths of these pieces, and their arrays.
+
+        A row has the samples along all axes after this one. Addresses have shape ``(planes, rows, pieces)``.
+        Arrays that kernels cannot read are copied, such as those that come from another worker and are not
+        aligned. None is returned if pieces begin at odd places, or have another dtype or shape than expected.
+        """
+        starts = sorted({piece.target[axis + 1].start for piece in self.pieces})
+        if any(start % 2 for start in starts):
+            return None
+        addresses, arrays = np.empty((*self.shape[: axis + 1], len(starts)), np.int64), []
+        for piece in self.pieces:
+            array, shape = piece.of(arguments), tuple(part.stop - part.start for part in piece.target)
+            expected = type(array) is np.ndarray and (array.dtype, array.shape) == (dtype, shape)
+            if not expected or shape[axis + 2 :] != self.shape[axis + 2 :]:
+                return None
+            if not (array.flags.aligned and array[(0,) * (axis + 1)].flags.c_contiguous):
+                array = array.copy()
+            arrays.append(array)
+            places: Any = address(array)
+            for length, stride in zip(shape[: axis + 1], array.strides[: axis + 1], strict=True):
+                places = np.add.outer(places, stride * np.arange(length))
+            column = addresses[..., starts.index(piece.target[axis + 1].start)]
+            column[piece.target[: axis + 1]] = places
+        lengths = (stop - start for start, stop in pairwise([*starts, self.shape[axis + 1]]))
+        numbers = prod(self.shape[axis + 2 :]) * (2 if dtype.kind == "c" else 1)
+        pieces = RowPieces(tuple(n * numbers for n in lengths))
+        return addresses.reshape(-1, *addresses.shape[-2:]), pieces, arrays
 
     def stripe(self, axis: int, segments: Sequence[Interval]) -> WindowPieces:
         """Return the parts of the window between these places along an axis, as a window of their own."""
@@ -140,7 +179,16 @@ class Rims:
     def __call__(self, chunks: Sequence[Any]) -> tuple[Any, ...]:
         """Return the copies."""
         arrays = chunks if self.item is None else [chunk[self.item] for chunk in chunks]
-        return tuple(arrays[argument][part].copy() for argument, part in self.parts)
+        return tuple(_copied(arrays[argument][part]) for argument, part in self.parts)
+
+
+def _copied(x: Any) -> Any:
+    """Return a copy, for NumPy in memory that is kept for the next one."""
+    if type(x) is not np.ndarray:
+        return x.copy()
+    copy = empty(x.shape, x.dtype)
+    copy[...] = x
+    return copy
 
 
 @dataclass(frozen=True)
@@ -178,6 +226,9 @@ class ForwardBlock:
             axis, places = self._stripes(first.itemsize) if engine is CPU else (0, [])
             if not places:
                 return self._parts(engine, self.window.joined(arguments), self.levels, self.results)
+            bands = self._bands_of_pieces(arguments, first.dtype)
+            if bands is not None:
+                return bands
             low, *details = self._first_level(arguments, axis, places)
             if self.levels == 1:
                 return (low, *details)
@@ -190,6 +241,19 @@ class ForwardBlock:
         coeffs = decompose(engine, self.spec, x, levels, integers=self.integers)
         flat = flat_bands(coeffs, self.spec.keys[1:])
         return tuple(band[part] for band, part in zip(flat, parts, strict=True))
+
+    def _bands_of_pieces(self, arguments: Sequence[Any], dtype: np.dtype[Any]) -> tuple[Any, ...] | None:
+        """Return the bands of a window that is not put together, or None if kernels need it as one array."""
+        tree = BandTree.of_samples(self.spec, self.window.shape, self.levels)
+        if self.integers is not None or result_dtype(dtype) != dtype or not CPU.reads_pieces(tree, dtype):
+            return None
+        rows = self.window.rows(arguments, min(self.spec.axes), dtype)
+        if rows is None:
+            return None
+        addresses, pieces, _arrays = rows
+        bands = [empty(shape, dtype) for shape in tree.flat_shapes]
+        CPU.run_on_pieces(tree, addresses, pieces, bands, dtype)
+        return tuple(band[part] for band, part in zip(bands, self.results, strict=True))
 
     def _stripes(self, itemsize: int) -> tuple[int, list[int]]:
         """Return the axis along which the window is divided into stripes, where they begin, and its end.

@@ -37,7 +37,7 @@ BLOCK_BYTES = 1 << 27  # Chunks that are smaller are transformed several at a ti
 MIN_BLOCKS = 8  # there are so many blocks, so that no worker is idle.
 
 # Rough figures of one worker, to compare plans by.
-TRANSFORM_RATE = 2e9  # bytes of samples and coefficients per second
+TRANSFORM_RATE = 6e9  # bytes of samples and coefficients per second
 TRANSFER_RATE = 5e8  # bytes per second between workers
 TASK_SECONDS = 1e-3  # time of the scheduler and of a worker for a task
 

@@ -94,7 +94,7 @@ def forward_stage(
     along = [axis_blocks(line, places, False) for line, places in zip(lines, boundaries, strict=True)]
     flat = _flat_keys(spec, levels)
     letters = [_letters(spec, key, ndim) for _, key in flat]
-    reader, blocks = ChunkReader(source, name, boundaries), {}
+    reader, blocks = ChunkReader(source, name, boundaries), dict[Key, tuple[Any, list[Key]]]()
     for numbers in product(*(range(len(axis)) for axis in along)):
         block = [axis[number] for axis, number in zip(along, numbers, strict=True)]
         keys: dict[Key, int] = {}
@@ -108,6 +108,12 @@ def forward_stage(
         )
         task = ForwardBlock(spec, levels, backend, integers, extent, window, results)
         blocks[(name, *numbers)] = (task, list(keys))
+    for rims in reader.rim_tasks:
+        # A worker cuts the rims out of the chunks of a block before it transforms the block, as others may
+        # wait for them.
+        _, arguments = blocks[(name, *rims[1:])]
+        if rims not in arguments:
+            arguments.append(rims)
     tasks.add(name, blocks, tasks.add_rims(reader))
     bands = []
     for item, ((level, _), of_band) in enumerate(zip(flat, letters, strict=True)):

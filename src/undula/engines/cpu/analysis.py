@@ -36,12 +36,15 @@ from .kernel_layout import (
     LINE,
     LOW,
     MIX,
+    MIX_CHANNELS,
     MIX_PLANE,
     MIX_TABLE,
     NEAR_END,
     NEAR_START,
     ONE,
     PAIRS,
+    PIECE_TOTAL,
+    PIECES,
     PLACE,
     PLAIN,
     PLANES,
@@ -275,8 +278,8 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
 
     ``down`` and ``along`` are operators, ``downs`` and ``alongs`` their numbers; ``bands`` has the arguments,
     with the addresses of the bands; ``place`` says where scratch is. What ``goes_on`` where the last call
-    ended finds there what has to be remembered. Where there is a ``table``, samples of lifted planes are made
-    of interleaved channels by it, row by row.
+    ended finds there what has to be remembered. Where there is a ``table``, rows are in pieces, whose
+    addresses are at ``x``, or samples of lifted planes are made of interleaved channels by it, row by row.
     """
     scratch, slot, half, origin, buffer = place
     size = downs.itemsize
@@ -284,7 +287,7 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
     ones = (unit, unit, unit, unit)
     step = c * size
     width, pairs, taps = along[LENGTH], down[PAIRS], down[TAPS]
-    count, n = width * c, width // 2
+    count = width * c
     lifted = down[KIND] == LIFTED
     states = scratch + origin  # rows remembered
     finished = states + (2 * pairs * slot if lifted else 0)  # finished rows
@@ -293,6 +296,7 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
     _make_rims(down, downs, x, row, rims, slot, count, low, high, listed, taps)
     ring = rims + down[RIMS] * slot
     how = words(bands[MIX])
+    pieces = how[PIECE_TOTAL] if table and how[MIX_CHANNELS] == 0 else 0
     addresses = whereis(listed)
     moves = taps + along[TAPS] + TERMS
     beyond = along[LEFT] + along[RIGHT]
@@ -311,7 +315,7 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
             b = _row_at(at, down, x, row, rims, slot)
             a = _row_at(at + 1, down, x, row, rims, slot)
             a1 = _row_at(at - 1, down, x, row, rims, slot)
-            if table:
+            if table and not pieces:
                 # (Rows that are a step apart have slots of their own; the last one is still in its.)
                 if t == start:
                     mix_row(how, table, a1, ring + ((at - 1) & 3) * slot, width, unit)
@@ -321,30 +325,52 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
             row_b, row_a = finished, finished + slot
             if c == 1:
                 row_b, row_a = states + (2 * pairs - 2) * slot, states + (2 * pairs - 1) * slot
-                down_columns(pairs, SPLIT, b, a, a1, states, slot, half, 0, 0, n, downs, ones)
-                if width % 2:
-                    o, e = 2 * n * size, n * size
+            o = int64(0)  # bytes before the piece, in a row whose layout is that of the results
+            for piece in range(max(1, pieces)):
+                samples, b_piece, a_piece, a1_piece = count, b, a, a1
+                if pieces:
+                    samples = how[PIECES + piece]
+                    b_piece, a_piece, a1_piece = words(b)[piece], words(a)[piece], words(a1)[piece]
+                if c > 1:
                     down_columns(
-                        pairs, PLAIN, b + o, a + o, a1 + o, states + e, slot, 0,
-                        row_b + e, row_a + e, 1, downs, ones,
+                        pairs, PLAIN, b_piece, a_piece, a1_piece, states + o, slot, 0,
+                        row_b + o, row_a + o, samples, downs, ones,
                     )  # fmt: skip
-            else:
-                down_columns(pairs, PLAIN, b, a, a1, states, slot, 0, row_b, row_a, count, downs, ones)
+                    o += samples * size
+                    continue
+                n = samples // 2
+                down_columns(
+                    pairs, SPLIT, b_piece, a_piece, a1_piece, states + o, slot, half, 0, 0, n, downs, ones
+                )
+                o += n * size
+                if samples % 2:  # only of the last piece
+                    last = 2 * n * size
+                    down_columns(
+                        pairs, PLAIN, b_piece + last, a_piece + last, a1_piece + last, states + o, slot, 0,
+                        row_b + o, row_a + o, 1, downs, ones,
+                    )  # fmt: skip
             if k < begin:
                 continue
             low_row, high_row = (row_a, row_b) if down[FIRST] else (row_b, row_a)
             low_scale, high_scale = downs[SCALE], downs[SCALE + 1]
         else:
-            for tap in range(taps):
-                listed[tap] = _row_at(2 * t + _turned(down, tap), down, x, row, rims, slot)
-            if c == 1:
-                _filter_halves(addresses, down, downs, low_row, high_row, n, half)
-                if width % 2:
+            o = int64(0)
+            for piece in range(max(1, pieces)):
+                samples = how[PIECES + piece] if pieces else count
+                for tap in range(taps):
+                    at = _row_at(2 * t + _turned(down, tap), down, x, row, rims, slot)
+                    listed[tap] = words(at)[piece] if pieces else at
+                if c > 1:
+                    _filter(addresses, down, downs, low_row + o, high_row + o, samples)
+                    o += samples * size
+                    continue
+                n = samples // 2
+                _filter_halves(addresses, down, downs, low_row + o, high_row + o, n, half)
+                o += n * size
+                if samples % 2:
                     for tap in range(taps):
                         listed[tap] += 2 * n * size
-                    _filter(addresses, down, downs, low_row + n * size, high_row + n * size, 1)
-            else:
-                _filter(addresses, down, downs, low_row, high_row, count)
+                    _filter(addresses, down, downs, low_row + o, high_row + o, 1)
         for band in range(2):
             if k >= down[LOW + band]:
                 continue

@@ -19,7 +19,7 @@ from ...arrays import ArrayView
 from ...lowering.adjoints import differs_at_ends, fold_of, plain_operator
 from ...lowering.axis import AxisOp
 from ...lowering.choose import LiftingLimits
-from ...lowering.mixing import Mixing
+from ...lowering.mixing import Mixing, RowPieces
 from ...lowering.nesting import details_by_level
 from ...lowering.spec import LevelOperators, Operators, Task
 from .adjoints import AdjointPass, FoldedPass
@@ -34,7 +34,7 @@ from .executable import (
     fused_scratch,
     fusible,
 )
-from .mixing import mixing_table
+from .mixing import mixing_table, pieces_table
 from .undecimated import UndecimatedPass
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "level_passes",
     "mixes",
     "ordered_bands",
+    "reads_pieces",
 ]
 
 # Kernels take up to two pairs of steps between neighbours; longer liftings do as much work as filters.
@@ -244,7 +245,7 @@ def compile_transform(
     dtype: np.dtype[Any],
     levels: Sequence[LevelOperators],
     arrays: Sequence[ArrayView | None],
-    mixing: Mixing | None = None,
+    mixing: Mixing | RowPieces | None = None,
     start: int = 0,
 ) -> CpuExecutable:
     """Compile some levels of a transform.
@@ -260,9 +261,10 @@ def compile_transform(
     arrays : sequence of ArrayView or None
         The samples, the approximation, and the details, coarsest level first, in the order of their keys;
         None for details, or an approximation, that are zero.
-    mixing : Mixing, optional
+    mixing : Mixing or RowPieces, optional
         Forward: the first array is an image ``(H, W, C)``, and its channels are mixed to planes ``(P, H, W)``
-        row by row, as the first level needs them.
+        row by row, as the first level needs them. Or it has the addresses ``(P, H, pieces)`` of the pieces of
+        all rows of planes.
     start : int, default 0
         The first byte for intermediate results.
     """
@@ -282,11 +284,24 @@ def compile_transform(
     source: Source = x
     mix = 0
     if mixing is not None:
-        table = mixing_table(mixing, x.itemsize, dtype.kind == "f")
+        if isinstance(mixing, RowPieces):
+            table = pieces_table(mixing)
+            source = PlaneStrides(x.buffer, 0, *x.byte_strides[:2])
+        else:
+            table = mixing_table(mixing, x.itemsize, dtype.kind == "f")
+            source = PlaneStrides(x.buffer, 0, 0, x.byte_strides[0])
         builder.tables.append(table)
-        source, mix = PlaneStrides(x.buffer, 0, 0, x.byte_strides[0]), address(table)
+        mix = address(table)
     _add_levels(builder, source, approximation, of_level, levels, passes, mix)
     return builder.executable(len(arrays))
+
+
+def reads_pieces(dtype: np.dtype[Any], shape: Shape, operators: Operators) -> bool:
+    """Return whether the first level can read rows in pieces."""
+    if dtype.kind == "c":
+        dtype, shape = np.empty(0, dtype).real.dtype, (*shape, 2)
+    work = level_passes(False, shape, dtype, operators).work
+    return isinstance(work, AxisPass) and work.reads_pieces
 
 
 def mixes(dtype: np.dtype[Any], shape: Shape, operators: Operators) -> bool:

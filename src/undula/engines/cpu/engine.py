@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...arrays import ArrayView
 from ...lowering.graph import Graph
-from ...lowering.mixing import Mixing
+from ...lowering.mixing import Mixing, RowPieces
 from ...lowering.spec import BandTree, LevelOperators
 from ..base import (
     DEFAULT_OPTIONS,
@@ -25,7 +25,7 @@ from ..memory import allocator
 from ..numpy_engine import NumpyEngine, array_view
 from ..threads import get_num_threads
 from .builtin import array_function
-from .compile import LIFTING, compile_transform, kernel_operators
+from .compile import LIFTING, compile_transform, kernel_operators, reads_pieces
 from .executable import FIRST_ARRAY, CpuExecutable
 
 __all__ = ["CPU", "CpuEngine", "ForwardCall", "InverseCall", "flat_views", "forward_call"]
@@ -39,7 +39,7 @@ def cached_executable(
     tree: BandTree,
     dtype: np.dtype[Any],
     layouts: tuple[tuple[Any, ...] | None, ...],
-    mixing: Mixing | None,
+    mixing: Mixing | RowPieces | None,
 ) -> CpuExecutable | int:
     """Return an executable for arrays of these shapes, strides and dtypes, in flat order.
 
@@ -124,6 +124,34 @@ class CpuEngine(NumpyEngine):
             if function(*arrays):
                 return
         super().run(back, tree, arrays, dtype, options)
+
+    def reads_pieces(self, tree: BandTree, dtype: np.dtype[Any]) -> bool:
+        """Return whether :meth:`run_on_pieces` can decompose samples of a dtype."""
+        return reads_pieces(dtype, *self.operators(tree, dtype)[0])
+
+    def run_on_pieces(
+        self, tree: BandTree, rows: Array, pieces: RowPieces, bands: Sequence[Array], dtype: np.dtype[Any]
+    ) -> None:
+        """Decompose planes whose rows are in pieces at different places in memory.
+
+        Parameters
+        ----------
+        tree : BandTree
+        rows : array of int64
+            Addresses of the pieces of each row, of shape ``(planes, rows, pieces)``.
+        pieces : RowPieces
+            The lengths of the pieces, in real numbers; even, except that of the last one, unless there are
+            several samples at each place.
+        bands : sequence of array
+            Results in flat order, C-contiguous.
+        dtype : dtype
+            Dtype of samples and results.
+        """
+        views = [ArrayView.contiguous(0, rows.shape, "int64"), *flat_views(tree, dtype)[1:]]
+        layouts = tuple(view[1:4] for view in views)
+        executable = cached_executable(False, tree, dtype, layouts, pieces)
+        assert not isinstance(executable, int)
+        executable.run([rows, *bands])
 
     def memory_order(self, arrays: Sequence[Array | None]) -> list[int] | None:
         """Return the axes by falling strides, if samples are beside each other in that order only."""

@@ -196,6 +196,11 @@ class AxisPass:
         return ScratchLayout(width, 0, 4 * down.pairs + 4 + down.rims, self.size, down.taps, self.size)
 
     @property
+    def reads_pieces(self) -> bool:
+        """Whether rows of samples may be in pieces: what lies beyond the ends is copies of rows."""
+        return self.kind == "planes" and not self.back and not self._encoded_ops[0].rims
+
+    @property
     def scratch_bytes(self) -> int:
         """Bytes of scratch that a call needs."""
         return CALL_BYTES + self.scratch.bytes + self.scratch.listed
