@@ -70,6 +70,16 @@ def test_axes_of_time_and_channels_are_not_filtered() -> None:
     np.testing.assert_array_equal(zarr.open_array("out.zarr", mode="r")[...], expected)
 
 
+def test_pyramid_of_nans(capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.ones((32, 32), np.float32)
+    x[4, 4] = np.nan
+    zarr.create_array("nan.zarr", data=x, chunks=(16, 16))
+    assert call("pyramid nan.zarr p.zarr -l 1") == 0
+    captured = capsys.readouterr()
+    assert captured.out == "p.zarr\n"
+    assert captured.err.startswith("undula: warning: 1 sample of nan.zarr is NaN or infinite; so are")
+
+
 def test_pyramid(capsys: pytest.CaptureFixture[str]) -> None:
     x = write("volume.zarr", (96, 120))
     report = json_of(

@@ -7,7 +7,7 @@ import pytest
 
 import undula
 from cases import THOROUGH
-from undula.errors import ArgumentError
+from undula.errors import ArgumentError, ArgumentTypeError
 from undula.filters import Blur, Contrast, Gain, Laplace, Pipeline, Shrink, Unsharp
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
@@ -179,3 +179,23 @@ def test_large_images_are_read_again_for_each_pass() -> None:
     np.testing.assert_array_equal(again.compute(scheduler="sync"), kept)
     # The rounding floor, two digits of the median, and the result.
     assert len(reads) == 4 + 4 * 4
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        undula.estimate_poisson,
+        lambda x: undula.calibrate(x, 0.1),
+        lambda x: undula.denoise(x, over_time=4),
+        undula.color.forward,
+        lambda x: undula.dtcwt2(x[..., 0]),
+    ],
+    ids=["poisson", "calibrate", "over_time", "color", "dtcwt2"],
+)
+def test_functions_for_arrays_in_memory_say_so(function: Any) -> None:
+    def fail() -> Any:
+        raise AssertionError("a chunk was computed")
+
+    x = da.from_delayed(dask.delayed(fail)(), (32, 32, 3), np.uint8)
+    with pytest.raises(ArgumentTypeError, match=r"is a Dask array, and .* call its compute\(\) first"):
+        function(x)

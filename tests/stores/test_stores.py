@@ -209,6 +209,39 @@ def test_pyramids_with_details_are_refined_to_the_image() -> None:
     np.testing.assert_array_equal(zarr.open_array("back.zarr", mode="r")[...], x)
 
 
+def test_pyramids_say_how_many_samples_are_not_finite() -> None:
+    x = ramp((70, 90), "f4")
+    x[3, 5], x[40:42, 60] = np.inf, np.nan
+    write("x.zarr", x, (16, 16))
+    with pytest.warns(RuntimeWarning, match=r"^3 samples of x\.zarr are NaN or infinite; so are"):
+        stores.pyramid("x.zarr", "p.zarr", "cdf53", 2)
+    group = zarr.open_group("p.zarr", mode="r")
+    np.testing.assert_array_equal(group["0"][...], x)
+    for level in (1, 2):
+        expected = undula.lwtn(x, "cdf53", level)[0] / 2**level
+        np.testing.assert_allclose(group[str(level)][...], expected, rtol=1e-6)
+    # The low-pass filter of cdf53 has five taps: each hole spreads to three rows and columns of level 1.
+    assert 3 < np.count_nonzero(~np.isfinite(group["1"][...])) <= 2 * 9
+    with pytest.raises(FileError, match=r"x\.zarr has samples that are NaN .* omit the details"):
+        stores.pyramid("x.zarr", "q.zarr", "cdf53", 2, details=True)
+    assert not Path("q.zarr").exists()
+
+
+def test_resumed_pyramids_count_samples_of_all_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = ramp((64, 64), "f4")
+    x[::16, ::16] = np.nan
+    write("x.zarr", x, (16, 16))
+
+    def stop(done: int, total: int) -> None:
+        if done == total - 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stores.pyramid("x.zarr", "p.zarr", "cdf53", 1, progress=stop)
+    with pytest.warns(RuntimeWarning, match=r"^16 samples"):
+        stores.pyramid("x.zarr", "p.zarr", "cdf53", 1)
+
+
 def test_pyramids_open_in_other_software() -> None:
     models = pytest.importorskip("ome_zarr_models.v05.image", reason="ome-zarr-models is not installed")
     reader = pytest.importorskip("ome_zarr.reader", reason="ome-zarr is not installed")

@@ -5,6 +5,7 @@ third. Nothing here imports an array library or calls a driver.
 """
 
 from .inputs import (
+    array_in_memory,
     as_shape,
     check_out,
     differentiable_array,
@@ -29,6 +30,7 @@ __all__ = [
     "ArrayLibrary",
     "ArrayView",
     "DeviceKey",
+    "array_in_memory",
     "as_shape",
     "check_out",
     "contiguous",

@@ -19,6 +19,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from .libraries import CHUNKED, library_of
 
 __all__ = [
+    "array_in_memory",
     "as_shape",
     "check_out",
     "differentiable_array",
@@ -52,6 +53,20 @@ def given_array(data: Any, what: str = "data") -> Any:
     return numpy_array(data, what) if library.device(data).on_host else library.wrap(data)
 
 
+def array_in_memory(data: Any, what: str = "data") -> Any:
+    """Return an array of numbers as :func:`given_array` does, and raise an error for Dask arrays."""
+    x = given_array(data, what)
+    _refuse_chunks(x, what)
+    return x
+
+
+def _refuse_chunks(data: Any, what: str) -> None:
+    if library_of(data).device(data) == CHUNKED:
+        raise ArgumentTypeError(
+            f"{what} is a Dask array, and this works on arrays in memory; call its compute() first"
+        )
+
+
 def traceable_array(data: Any, what: str = "data") -> Any:
     """Return an array of numbers as :func:`given_array` does, and a tensor that PyTorch traces as it is."""
     if type(data) is not np.ndarray and library_of(data).is_traced(data):
@@ -83,11 +98,8 @@ def numpy_array(data: ArrayLike, what: str = "data") -> Array:
     if type(data) is np.ndarray and data.dtype.kind in "biufc":
         return data
     refuse_gradients(data, what)
+    _refuse_chunks(data, what)
     library = library_of(data)
-    if library.device(data) == CHUNKED:
-        raise ArgumentTypeError(
-            f"{what} is a Dask array, and this works on arrays in memory; call its compute() first"
-        )
     if not library.device(data).on_host:
         raise ArgumentTypeError(
             f"{what} is an array of {library.name} on a device, and this works on the host; bring arrays of a"

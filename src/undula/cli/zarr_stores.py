@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from ..stores.opening import open_source, spatial_axes
 from ..stores.partial import is_incomplete, is_store, partial_path
 from ..stores.running import TaskRunner
 from .common import WAVELET_HELP, Axes, Backend, Json, Overwrite, Quiet, Resume, Scheduler, Workers, app
-from .screen import print_output, progress_bar
+from .screen import print_error, print_output, progress_bar
 
 SUFFIX = ".zarr"
 
@@ -147,7 +148,8 @@ def pyramid(
     Example: `undula example volume.zarr && undula pyramid volume.zarr image.zarr --levels 2`
     """
     check_zarr_target(source, target)
-    with store_work(target, quiet or json_) as progress:
+    with store_work(target, quiet or json_) as progress, warnings.catch_warnings(record=True) as caught:
+        warnings.filterwarnings("always", ".* NaN or infinite")
         stores.pyramid(
             source,
             target,
@@ -164,6 +166,8 @@ def pyramid(
             resume=resume,
             progress=progress,
         )
+    for warning in caught:
+        print_error(f"warning: {warning.message}")
     if json_ or not quiet:
         print_output(target, json_, levels=stores.level_shapes(target))
 

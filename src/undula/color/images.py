@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ..arrays import given_array, library_of, numpy_array
+from ..arrays import array_in_memory, library_of, numpy_array
 from ..engines import cpu
 from ..engines.dispatch import engine_for
 from ..engines.gpu.engine import DeviceEngine
@@ -186,7 +186,7 @@ def forward(
     >>> coeffs[0].shape, bool((inverse(coeffs) == image).all())
     ((3, 5, 7), True)
     """
-    target, engine = space(color), engine_for([given_array(image, "image")], backend)
+    target, engine = space(color), engine_for([array_in_memory(image, "image")], backend)
     array: Any
     if engine.takes_numpy:
         array, dtype = channels_last(image, channel_axis), str(np.asarray(image).dtype)
@@ -246,7 +246,7 @@ def inverse(
             )
         dtype = np.uint8
     arrays = [coeffs[0], *(band for part in coeffs[1:] for band in part)]
-    engine = engine_for([given_array(array, "coefficients") for array in arrays], backend)
+    engine = engine_for([array_in_memory(array, "coefficients") for array in arrays], backend)
     if isinstance(engine, DeviceEngine) and len(coeffs) > 1:
         image: Array = channels_of_lwt2(
             coeffs, source.unmixing, name, mode, engine, str(_channel_dtype(dtype))

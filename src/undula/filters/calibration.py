@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import given_array, library_of
+from ..arrays import array_in_memory, library_of
 from ..errors import ArgumentError
 from .functions import denoise
 from .noise import estimate_sigma
@@ -95,7 +95,7 @@ def calibrate(
     for name in UNUSED:
         if name in options:
             raise ArgumentError(f"calibrate is for Gaussian noise of images, and takes no {name}")
-    image = given_array(image, "image")
+    image = array_in_memory(image, "image")
     image = library_of(image).to_numpy(image)
     given = GivenImage(image, channel_axis, options.get("axes"), options.get("color", "ycbcr"), mask)
     layout, valid = given.layout, given.mask

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import given_array
+from ..arrays import array_in_memory
 from ..engines.cpu.filter_operations import convolve
 from ..errors import ArgumentError, ArgumentTypeError
 from ..functions import dwt2
@@ -120,7 +120,7 @@ def estimate_poisson(image: ArrayLike, sigma: float | None = None) -> PoissonNoi
     >>> bool(abs(noise.gain - 3) < 0.15), bool(2 < noise.sigma < 6)
     (True, True)
     """
-    x = native_samples(np.asarray(given_array(image, "image")))
+    x = native_samples(np.asarray(array_in_memory(image, "image")))
     if x.dtype.kind not in "iuf" or x.ndim < 2 or min(x.shape[-2:]) < 16:
         raise ArgumentTypeError(
             f"images of real numbers with at least 16 by 16 samples are needed, got {x.dtype} and shape"

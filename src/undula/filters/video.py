@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import given_array
+from ..arrays import array_in_memory, given_array
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.collaborative import FLOOR, MAX_RANGE, limited_noise
 from ..lowering.temporal import MAX_FRAMES, TemporalProfile
@@ -253,7 +253,7 @@ class _Clip:
 
 def denoised_clip(denoiser: TemporalDenoiser, clip: Any, sigma: Any, channel_axis: Any, backend: str) -> Any:
     """Filter a clip that is one array, with its frames along the first axis."""
-    array = given_array(clip, "image")
+    array = array_in_memory(clip, "image")
     if len(array.shape) not in (3, 4) or 0 in array.shape:
         raise ArgumentError(
             "with over_time, frames are along the first axis of an array with 3 axes, or 4 with channels,"

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import DASK, as_shape, given_array, library_of
+from ..arrays import array_in_memory, as_shape, library_of
 from ..engines.base import Engine
 from ..engines.dispatch import engine_for
 from ..errors import ArgumentError, ArgumentTypeError, MismatchedBandsError
@@ -361,7 +361,7 @@ def _inverse(coeffs: Any, wavelet: Name, axes: Axes, shape: Any, first: Name, ba
     for name, band in zip(names, coeffs, strict=True):
         if band is not None:
             what = "the low-pass band" if name == "lowpass" else f"the details of level {name[5:]}"
-            arrays[name] = (_real_array if name == "lowpass" else _array)(band, what)
+            arrays[name] = (_real_array if name == "lowpass" else array_in_memory)(band, what)
     if not arrays:
         raise ArgumentError(NO_COEFFICIENTS)
     numbers, padded = _sample_shape(arrays, levels, axes)
@@ -393,17 +393,8 @@ def _inverse_program(tree: DualTree, missing: frozenset[str], engine: Engine) ->
     return engine.compile_graph(tree.inverse(missing))
 
 
-def _array(data: Any, what: str) -> Any:
-    x = given_array(data, what)
-    if DASK.owns(x):
-        raise ArgumentTypeError(
-            f"{what} is a Dask array, and this works on arrays in memory; call its compute() first"
-        )
-    return x
-
-
 def _real_array(data: Any, what: str) -> Any:
-    x = _array(data, what)
+    x = array_in_memory(data, what)
     if "complex" in library_of(x).dtype(x):
         raise ArgumentTypeError(
             f"{what} must be real, got {library_of(x).dtype(x)}; transform its real and its imaginary part"

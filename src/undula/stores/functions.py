@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -344,6 +345,12 @@ def pyramid(
         Name of the image. By default that of the file.
     backend, scheduler, workers, overwrite, resume, progress, runner
         As for :func:`transform`.
+
+    Warns
+    -----
+    RuntimeWarning
+        If samples are NaN or infinite, with their number. Samples of smaller levels that are computed from
+        them are NaN or infinite as well. With ``details``, such samples are an error.
     """
     given = open_source(source)
     path = _target(target, given.location)
@@ -389,9 +396,20 @@ def pyramid(
                     create_bands(inner, header, dtype, output.scratch)
                 else:
                     _create_lows(output, header, transforms, dtype)
-        stages = _pyramid_stages(output, given, header, transforms, factor, dtype, details, backend)
+        stages = _pyramid_stages(
+            output, given, header, transforms, factor, dtype, details, backend, str(source)
+        )
         with _runner(runner, scheduler, workers) as running:
             run_stages(running, output, stages, progress)
+    if output.non_finite:
+        subject = f"{output.non_finite} samples of {source} are"
+        if output.non_finite == 1:
+            subject = f"1 sample of {source} is"
+        warnings.warn(
+            f"{subject} NaN or infinite; so are the samples of smaller levels that are computed from them",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def _sizes(source: SourceArray, scale: Sequence[float] | None) -> tuple[float, ...]:
@@ -467,8 +485,9 @@ def _pyramid_stages(
     dtype: np.dtype[Any],
     details: bool,
     backend: str,
+    name: str,
 ) -> list[Any]:
-    """Return the stages that write all levels of a pyramid."""
+    """Return the stages that write all levels of a pyramid; ``name`` is what errors call the source."""
     token, root = uuid4().hex, str(output.path)
     bands = f"{root}/{COEFFICIENTS}"
     stages: list[Any] = []
@@ -505,6 +524,7 @@ def _pyramid_stages(
                 dtype.name,
                 header.dtype,
                 backend,
+                None if place else name,
             )
         )
         location, level = low, level + transform.depth

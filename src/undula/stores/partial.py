@@ -1,7 +1,8 @@
 """Outputs that are complete or marked: a store is written under another name, and renamed at the end.
 
 ``out.zarr`` is written as ``out.zarr.partial``. A journal in it lists what is done: first a description of
-the work, then one line for each finished region. The same work resumes from there; other work is refused.
+the work, then one line for each finished region, with the number of its samples that are NaN or infinite if
+there are any. The same work resumes from there; other work is refused.
 Zarr writes each chunk to a temporary file and renames it, and a region is listed after all its chunks are
 written, so a process that is killed leaves no region that is listed and not whole.
 """
@@ -69,13 +70,15 @@ class PartialStore:
         Whether all arrays were created.
     done : set of (int, int)
         Stages and numbers of the regions that are written.
+    non_finite : int
+        Samples of these regions that are NaN or infinite, as far as they were counted.
     """
 
     def __init__(self, target: Path, work: Mapping[str, Any], overwrite: bool, resume: bool) -> None:
         self.target, self.work = target, json.loads(json.dumps(work))
         self.path = partial_path(target).absolute()
         self.overwrite, self.resume = overwrite, resume
-        self.prepared, self.done = False, set[tuple[int, int]]()
+        self.prepared, self.done, self.non_finite = False, set[tuple[int, int]](), 0
         self._file: int | None = None
 
     @property
@@ -112,8 +115,11 @@ class PartialStore:
             earlier = json.loads(first)
             if earlier == self.work:
                 self.prepared = True
-                numbers = (line.split() for line in lines if line not in (PREPARED, COMPLETE))
-                self.done = {(int(stage), int(number)) for stage, number in numbers}
+                for line in lines:
+                    if line not in (PREPARED, COMPLETE):
+                        stage, number, *counted = map(int, line.split())
+                        self.done.add((stage, number))
+                        self.non_finite += sum(counted)
                 assert self._file is not None
                 os.ftruncate(self._file, len(text[: text.rindex("\n") + 1].encode()))
                 return
@@ -151,10 +157,11 @@ class PartialStore:
         self._write(PREPARED)
         self.prepared = True
 
-    def record(self, stage: int, number: int) -> None:
-        """Record that a region is written."""
-        self._write(f"{stage} {number}")
+    def record(self, stage: int, number: int, non_finite: int = 0) -> None:
+        """Record that a region is written, and how many of its samples are NaN or infinite."""
+        self._write(f"{stage} {number} {non_finite}" if non_finite else f"{stage} {number}")
         self.done.add((stage, number))
+        self.non_finite += non_finite
 
     def _close(self) -> None:
         if self._file is not None:

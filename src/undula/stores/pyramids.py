@@ -24,7 +24,7 @@ import numpy as np
 
 from ..engines.chunked.workers import worker_resources
 from ..engines.dispatch import decompose, engine_for
-from ..errors import ArgumentError
+from ..errors import ArgumentError, FileError
 from ..functions import lwt
 from .blocks import BlockGrid, BlockWindow, StageTransform
 from .opening import OME_NAMES, SPACE, SourceArray, open_array, read_window
@@ -94,6 +94,8 @@ class PyramidStage:
     dtype, result : str
         Dtypes of approximations and of the image.
     backend : str
+    name : str or None
+        What errors call the source; None if its samples are those of an earlier stage.
     """
 
     token: str
@@ -108,6 +110,7 @@ class PyramidStage:
     dtype: str
     result: str
     backend: str
+    name: str | None
 
     def __len__(self) -> int:
         return len(self.grid)
@@ -117,13 +120,22 @@ class PyramidStage:
         """The blocks."""
         return BlockGrid(self.transform.shape, self.lengths)
 
-    def run(self, number: int) -> None:
-        """Write a block of all levels."""
+    def run(self, number: int) -> int:
+        """Write a block of all levels, and return how many samples of the source are NaN or infinite."""
         block = self.grid.block(number)
         window = BlockWindow.of(self.transform, block)
         low = read_window(open_array(self.source, self.token), window.segments)
         if self.copy is not None:
             self._write(self.copy, tuple(slice(*part) for part in block), low[window.samples()])
+        non_finite = 0
+        if self.name is not None and low.dtype.kind == "f":
+            if self.details and not np.isfinite(low).all():
+                raise FileError(
+                    f"{self.name} has samples that are NaN or infinite, which details cannot restore; replace"
+                    " them first, or omit the details"
+                )
+            inner = low[window.samples()]
+            non_finite = inner.size - int(np.count_nonzero(np.isfinite(inner)))
         samples = WORKSPACE.array("samples", low.shape, self.dtype)
         np.copyto(samples, low, casting="unsafe")
         low = samples
@@ -146,6 +158,7 @@ class PyramidStage:
             ):
                 band = details[name][window.results(depth, name)]
                 self._write(target, window.coefficients(depth, name), band)
+        return non_finite
 
     def _write(self, location: str, region: tuple[slice, ...], values: Any) -> None:
         if values.size:

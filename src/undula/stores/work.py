@@ -36,8 +36,8 @@ class RegionStage(Protocol):
     def __len__(self) -> int:
         """Return the number of regions."""
 
-    def run(self, number: int) -> None:
-        """Read, compute and write a region."""
+    def run(self, number: int) -> int | None:
+        """Read, compute and write a region; return how many samples are NaN or infinite, if counted."""
 
 
 def run_stages(
@@ -75,7 +75,7 @@ def finisher(
     def finished(item: int, result: Any) -> None:
         if isinstance(result, BaseException):
             raise result
-        output.record(place, numbers[item])
+        output.record(place, numbers[item], result if isinstance(result, int) else 0)
         if progress is not None:
             progress(len(output.done), total)
 
