@@ -82,6 +82,34 @@ def test_derivatives_of_both_modes_and_orders() -> None:
     check_grads(jax.jit(lambda x: undula.dwt(x, "db2", "smooth")[0] ** 2), (x,), order=2)
 
 
+@pytest.mark.parametrize("samples", [0, 1 << 40], ids=["kernels", "expressions"])
+@pytest.mark.parametrize(("wavelet", "mode"), [("db2", "symmetric"), ("bior2.2", "periodization")])
+def test_operators(monkeypatch: pytest.MonkeyPatch, samples: int, wavelet: str, mode: str) -> None:
+    """By kernels and by expressions, the transformations of JAX give the same."""
+    from jax.test_util import check_grads
+
+    from undula.engines.tensors import jax_operators
+
+    monkeypatch.setattr(jax_operators, "MIN_KERNEL_SAMPLES", samples)
+    jax.clear_caches()
+    x, batch = noise(10, 12), noise(3, 10, 12)
+    text = str(jax.jit(lambda x: undula.wavedec2(x, wavelet, mode, 1)).lower(x).as_text())
+    assert ("callback" in text) == (samples == 0)
+
+    def energy(x: Any) -> Any:
+        low, *details = undula.wavedec2(x, wavelet, mode, 2)
+        back = undula.waverec2([2 * low, *details], wavelet, mode, shape=x.shape)
+        return (back**3).sum()
+
+    check_grads(jax.jit(energy), (x,), order=2)
+    expected = np.stack([jax.grad(energy)(image) for image in batch])
+    assert_close(jax.jit(jax.vmap(jax.grad(energy)))(batch), expected)
+    assert_close(jax.grad(lambda x: jax.vmap(energy)(x).sum())(batch), expected)
+    energies = np.array([energy(image) for image in batch])
+    assert_close(jax.vmap(energy, in_axes=1)(batch.swapaxes(0, 1)), energies)
+    jax.clear_caches()
+
+
 def test_missing_bands_and_other_dtypes() -> None:
     low = noise(6)
     traced = jax.jit(lambda low: undula.idwt(low, None, "db2"))(low)

@@ -160,6 +160,9 @@ def _take(band, step, op, which, target, begin, end, like):
 def _stand_in(band, step, op, which, target, begin, end, like):
     """Copy what stands for coefficients beyond the ends of a band."""
     size = like.itemsize
+    if op[FOLDS] > 0:  # There are no coefficients beyond the ends of a line that is folded.
+        zero_row(target + begin * step, (end - begin) * (step // size), like)
+        return
     for number in range(begin, end):
         source = _coefficient(op, which, number)
         for k in range(step // size):
@@ -206,10 +209,11 @@ def _make_row(number, band, down, along, alongs, bands, c, target, place, listed
             from_low, from_high, step, along, alongs, target, target + half, begin, end, scaled, buffer,
             listed, free,
         )  # fmt: skip
+    places, weights = along[FOLD_PLACES], along[FOLD_WEIGHTS]
     for k in range(along[FOLDS]):
-        source = _in_halves(target, half, step, along[along[FOLD_PLACES] + 2 * k])
-        sample = _in_halves(target, half, step, along[along[FOLD_PLACES] + 2 * k + 1])
-        weight = alongs[along[FOLD_WEIGHTS] + k]
+        source = _in_halves(target, half, step, along[places + 2 * k])
+        sample = _in_halves(target, half, step, along[places + 2 * k + 1])
+        weight = alongs[weights + k]
         for channel in range(0, step, alongs.itemsize):
             value = peek(source + channel, weight)
             poke(sample + channel, peek(sample + channel, weight) + weight * value, weight)
@@ -218,7 +222,7 @@ def _make_row(number, band, down, along, alongs, bands, c, target, place, listed
 @compiled
 def _in_halves(row, half, step, place):
     """Return the address of a sample of a row in halves."""
-    return row + (place % 2) * half + (place // 2) * step
+    return row + (place & 1) * half + (place >> 1) * step
 
 
 @compiled

@@ -6,6 +6,7 @@ The text holds everything, so that compiled and exported programs can be run by 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -14,7 +15,7 @@ from ...algebra import Number, Surd
 from ...lowering.spec import TransformSpec
 from ...wavelets import Wavelet
 
-__all__ = ["decoded", "encoded"]
+__all__ = ["adjoint_of", "decoded", "encoded", "moved"]
 
 
 @lru_cache(maxsize=512)
@@ -44,6 +45,19 @@ def decoded(text: str) -> TransformSpec:
     family, axes, wavelets, modes, *numbers = json.loads(text)
     banks = tuple(map(_wavelet, wavelets))
     return TransformSpec(family, tuple(axes), banks, tuple(modes), *numbers)
+
+
+@lru_cache(maxsize=512)
+def adjoint_of(transform: str) -> str:
+    """Return the transform of the adjoints of a transform."""
+    return encoded(decoded(transform).adjoint())
+
+
+@lru_cache(maxsize=512)
+def moved(transform: str, place: int) -> str:
+    """Return a transform for arrays with another axis at a place."""
+    spec = decoded(transform)
+    return encoded(replace(spec, axes=tuple(axis + (axis >= place) for axis in spec.axes)))
 
 
 def _entry(wavelet: Wavelet) -> Any:

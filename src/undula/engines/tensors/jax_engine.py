@@ -1,4 +1,4 @@
-"""The engine of values that JAX traces: transforms are expressions, which JAX differentiates and compiles."""
+"""The engine of values that JAX traces: it calls operators that JAX differentiates, batches and compiles."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ...arrays import JAX
 from ...errors import ArgumentError, ArgumentTypeError
 from ...lowering.nesting import flat_bands, keyed_bands, shapes_of
 from ...lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec
+from .encoding import encoded
 from .engine import TensorEngine
-from .expressions import decompose_expression, recompose_expression
 
 __all__ = ["JaxEngine", "jax_engine"]
 
@@ -40,14 +40,15 @@ class JaxEngine(TensorEngine):
         self, spec: TransformSpec, levels: int, nest: Callable[[list[Any]], Any]
     ) -> Callable[[Any], Any]:
         """Return a function of samples that nests their bands, given in flat order, by ``nest``."""
+        from .jax_operators import decompose
+
         _check_forward(spec)
 
         def call(x: Any) -> Any:
             x = _inexact(x)
             if not levels:
                 return nest([x])
-            tree = BandTree.of_samples(spec, tuple(x.shape), levels)
-            return nest(decompose_expression(_functions(), tree, x))
+            return nest(decompose(x, encoded(spec), levels))
 
         return call
 
@@ -55,6 +56,8 @@ class JaxEngine(TensorEngine):
         self, tree: BandTree, dtype: np.dtype[Any] | None = None
     ) -> Callable[[Sequence[Any]], Any]:
         """Return a function of bands in flat order, None for zeros, that returns their samples."""
+        from .jax_operators import recompose
+
         _check_forward(tree.spec)
 
         def call(bands: Sequence[Any]) -> Any:
@@ -64,7 +67,7 @@ class JaxEngine(TensorEngine):
                 xp.zeros(shape, common) if band is None else band.astype(common)
                 for band, shape in zip(bands, tree.flat_shapes, strict=True)
             ]
-            return recompose_expression(xp, tree, ready)
+            return recompose(ready, encoded(tree.spec), tree.sample_shapes[0])
 
         return call
 

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -28,7 +26,7 @@ from torch._C import _len_torch_dispatch_stack as dispatch_modes
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 
-from .encoding import decoded, encoded
+from .encoding import adjoint_of, decoded, moved
 from .kernels import band_tree, decompose_tensor, recompose_tensors
 
 __all__ = ["EXPRESSIONS", "decompose", "decompose_operator", "recompose", "recompose_operator"]
@@ -117,11 +115,6 @@ def recompose(bands: Sequence[Tensor | None], transform: str, shape: Any, backen
 # --- derivatives ----------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=512)
-def _adjoint(transform: str) -> str:
-    return encoded(decoded(transform).adjoint())
-
-
 class _Decomposition(torch.autograd.Function):
     """The derivatives of ``decompose``; ``kernel`` computes it without them."""
 
@@ -136,7 +129,7 @@ class _Decomposition(torch.autograd.Function):
         if all(gradient is None for gradient in gradients):
             return None, None, None
         transform, _, backend = ctx.arguments
-        return None, recompose(gradients, _adjoint(transform), ctx.shape, backend), None
+        return None, recompose(gradients, adjoint_of(transform), ctx.shape, backend), None
 
     @staticmethod
     def jvp(ctx: Any, _: Any, tangent: Tensor, *__: Any) -> tuple[Tensor, ...]:
@@ -159,7 +152,7 @@ class _Recomposition(torch.autograd.Function):
             return (None,) * (2 + ctx.count)
         transform, _, backend = ctx.arguments
         levels = (ctx.count - 1) // (len(decoded(transform).keys) - 1)
-        bands = decompose(gradient, _adjoint(transform), levels, backend)
+        bands = decompose(gradient, adjoint_of(transform), levels, backend)
         needed = zip(bands, ctx.needs_input_grad[2:], strict=True)
         return None, None, *[band if asked else None for band, asked in needed]
 
@@ -213,18 +206,11 @@ _library.impl("recompose", _differentiable_recompose, "Autograd")
 # --- batches --------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=512)
-def _moved(transform: str, place: int) -> str:
-    """Return a transform for arrays with another axis at a place."""
-    spec = decoded(transform)
-    return encoded(replace(spec, axes=tuple(axis + (axis >= place) for axis in spec.axes)))
-
-
 def _batched_decompose(
     info: Any, in_dims: Any, x: Tensor, transform: str, levels: int, backend: str = "auto"
 ) -> tuple[list[Tensor], list[int]]:
     place = in_dims[0]
-    bands = decompose_operator(x, _moved(transform, place), levels, backend)
+    bands = decompose_operator(x, moved(transform, place), levels, backend)
     return bands, [place] * len(bands)
 
 
@@ -237,7 +223,7 @@ def _batched_recompose(
         for band, place in zip(bands, in_dims[0], strict=True)
     ]  # fmt: skip
     shape = (info.batch_size, *shape)
-    return recompose_operator(together, _moved(transform, 0), shape, backend), 0
+    return recompose_operator(together, moved(transform, 0), shape, backend), 0
 
 
 torch.library.register_vmap("undula::decompose", _batched_decompose, lib=_library)
