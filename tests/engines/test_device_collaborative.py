@@ -111,6 +111,17 @@ def test_devices_that_are_too_small_are_named() -> None:
         lower_graph(graph, {}, CUDA, DeviceLimits(8, 8192, 256), TransformOptions())
 
 
+def test_volumes_are_left_to_the_cpu(target: str) -> None:
+    volume = np.random.default_rng(0).standard_normal((8, 20, 24)).astype(np.float32)
+    with pytest.raises(undula.ArgumentError, match=r"backend='cpu'.* axes=\(-2, -1\)"):
+        undula.denoise(volume, 1.0, method="collaborative", backend=target)
+    with pytest.raises(undula.ArgumentError, match="volumes are filtered on the CPU"):
+        undula.denoise(volume, 1.0, quality="best", backend=target)
+    assert (
+        undula.denoise(volume, 1.0, quality="balanced", backend=target, axes=(-2, -1)).shape == volume.shape
+    )
+
+
 def test_denoise(target: str) -> None:
     color = np.stack([PHOTO, 0.5 * PHOTO + 60, 255 - PHOTO], axis=-1)[:44, :52]
     noisy = color + 12 * np.random.default_rng(3).standard_normal(color.shape)

@@ -16,7 +16,13 @@ from numpy.typing import NDArray
 import undula
 from undula.engines.cpu.collaborative import filter_planes
 from undula.filters import Collaborative, Pipeline, Shrink
-from undula.lowering.collaborative import PROFILES, CollaborativeProfile, collaborate, wavelet_matrix
+from undula.lowering.collaborative import (
+    PROFILES,
+    VOLUME_PROFILES,
+    CollaborativeProfile,
+    collaborate,
+    wavelet_matrix,
+)
 from undula.measures import psnr
 
 Array = NDArray[Any]
@@ -172,20 +178,78 @@ class TestAwkwardImages:
         assert np.abs((scaled + 3) * 1e6 - expected).mean() < 0.01  # A group may differ.
 
 
-def test_volumes_are_filtered_plane_by_plane() -> None:
-    volume = np.stack([PHOTO[:40, :50] + 9 * NOISE[:40, :50], PHOTO[60:100, :50] - 9 * NOISE[:40, :50]] * 4)
-    result = undula.denoise(volume, 9.0, method="collaborative")
-    planes = undula.denoise(volume, 9.0, method="collaborative", axes=(1, 2))
-    np.testing.assert_array_equal(result, planes)
-    by_wavelets = undula.denoise(volume, 9.0, invariant=True)
-    np.testing.assert_array_equal(undula.denoise(volume, 9.0, quality="best"), by_wavelets)
+def noisy_volume(shape: tuple[int, int, int], sigma: float) -> tuple[Array, Array]:
+    """Return a volume whose planes are similar, with noise; integers, so that distances are exact."""
+    planes, rows, columns = shape
+    clean = np.stack([np.roll(PHOTO, (k, 2 * k), (0, 1))[:rows, :columns] for k in range(planes)])
+    noise = np.random.default_rng(4).standard_normal(shape).astype(np.float32)
+    return clean, np.rint(clean + np.float32(sigma) * noise)
+
+
+@pytest.mark.parametrize("name", ["fast", "best"])
+def test_kernels_of_volumes_compute_what_numpy_does(name: str) -> None:
+    profile = replace(VOLUME_PROFILES[name], radius=3)
+    _, volume = noisy_volume((9, 15, 21), 8)
+    expected = collaborate(volume[None] / 8.0, profile) * 8
+    result = filtered(volume[None], [8.0], profile)
+    assert np.abs(result - expected).mean() < 0.01
+    assert np.abs(result - volume).mean() > 3
+
+
+def test_groups_of_volumes_are_better_than_planes_and_wavelets() -> None:
+    clean, volume = noisy_volume((24, 60, 70), 25)
+    options: dict[str, dict[str, Any]] = {
+        "groups": {"method": "collaborative"},
+        "planes": {"method": "collaborative", "axes": (1, 2)},
+        "fast": {},
+        "best": {"quality": "best"},
+    }
+    results = {name: psnr(clean, undula.denoise(volume, 25.0, **each), 255) for name, each in options.items()}
+    assert results["groups"] > max(results["planes"], results["fast"]) + 0.5
+    assert results["best"] > results["groups"]
+
+
+def test_volumes_do_not_depend_on_threads() -> None:
+    _, volume = noisy_volume((30, 90, 100), 20)  # Several bands, layers at the same time, and tiles.
+    volume = np.tile(volume, (1, 1, 2))[..., :140]
+    results = []
+    try:
+        for threads in (1, 2, 5):
+            undula.set_num_threads(threads)
+            results.append(undula.denoise(volume, 20.0, method="collaborative", profile="best"))
+    finally:
+        undula.set_num_threads(None)
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 2), (1, 9, 12), (3, 5, 40), (9, 8, 7)])
+def test_small_volumes(shape: tuple[int, int, int]) -> None:
+    noisy = 50 + 5 * np.random.default_rng(2).standard_normal(shape)
+    result = undula.denoise(noisy, 5.0, method="collaborative")
+    assert result.shape == shape
+    assert np.std(result) < np.std(noisy)
+
+
+def test_volumes_with_colours_nans_and_more_axes() -> None:
+    clean, volume = noisy_volume((12, 24, 28), 10)
+    color = np.stack([volume, 255 - volume, 0.5 * volume], axis=-1)
+    better = undula.denoise(color, 10.0, method="collaborative", channel_axis=-1)
+    assert psnr(clean, better[..., 0], 255) > psnr(clean, volume, 255) + 2
+    volume[3, 4, 5:9] = np.nan
+    result = undula.denoise(volume, 10.0, method="collaborative")
+    assert np.isnan(result).sum() == 4
+    several = np.stack([volume, volume])
+    np.testing.assert_array_equal(
+        undula.denoise(several, 10.0, method="collaborative", axes=(1, 2, 3))[1], result
+    )
 
 
 @pytest.mark.parametrize("sigma", [1e3, 1e6, 1e30])
 def test_more_noise_than_an_image_has_leaves_its_mean(sigma: float) -> None:
     image = np.random.default_rng(0).uniform(0, 1, (40, 52)).astype(np.float32)
     result = undula.denoise(image, sigma, method="collaborative")
-    assert abs(result.mean() - image.mean()) < 1e-3
+    assert abs(result.mean() - image.mean()) < 2e-3  # Blocks have different weights.
     assert result.std() < 0.1
     together = undula.denoise(np.stack([image, image]), sigma, over_time=2)
     assert abs(together.mean() - image.mean()) < 1e-3

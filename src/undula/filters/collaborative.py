@@ -16,7 +16,7 @@ from functools import reduce
 from typing import Any, ClassVar
 
 from ..errors import ArgumentError
-from ..lowering.collaborative import PROFILES
+from ..lowering.collaborative import PROFILES, VOLUME_PROFILES
 from ..lowering.graph import Collaborate
 from ..lowering.symbolic import materialize, symbolic, xp
 from .base import FilteredImage, FilterStage, Word, argument, check_choice, check_number
@@ -38,14 +38,14 @@ class Collaborative(FilterStage):
     """Filter groups of similar blocks together, which removes noise and keeps texture.
 
     If other stages have filtered the details, both results are blended: groups of blocks are better where
-    structures repeat, wavelets where the image is smooth. Images only: volumes are filtered plane by plane,
-    or by the other stages alone if there are some.
+    structures repeat, wavelets where the image is smooth. Volumes, which are filtered on the CPU only, have
+    groups of blocks of 4×4×4 samples.
 
     Parameters
     ----------
     profile : {"fast", "normal", "best"}, default "normal"
-        How far similar blocks are looked for, and how many: up to 8, 12 or 19 samples, and 16, or
-        with ``best`` 32 in the second of two steps.
+        How far similar blocks are looked for, and how many: up to 8, 12 or 16 samples away, or 3, 4 or 5 in
+        volumes; 16 blocks, and with ``best`` 32 in the second of two steps.
     sigma : float, optional
         Standard deviation of the noise; estimated if None.
     strength : float, default 1.0
@@ -78,34 +78,35 @@ class Collaborative(FilterStage):
                 "collaborative filtering needs images with at least two axes of more than one sample; use"
                 " another method, such as 'bivariate'"
             )
-        if blended and image.ndim != 2:
+        if image.ndim < 2:
             return x
         sigma = image.noise() if self.sigma is None else OPERATIONS.per_item(self.sigma, image.samples)
         sigma = sigma * self.strength
         grouped = self._grouped(image, sigma)
-        return _blended(grouped, x, sigma, image.channels) if blended else grouped
+        return _blended(grouped, x, sigma, image) if blended else grouped
 
     def _grouped(self, image: FilteredImage, sigma: Any) -> Any:
-        """Filter groups of blocks of planes."""
-        x = image.samples
-        planes = xp.reshape(x, (-1, *x.shape[-2:]))
-        count = planes.shape[0] // x.shape[0]  # planes of a volume
+        """Filter groups of blocks of images or volumes."""
+        x, ndim = image.samples, min(image.ndim, 3)
+        planes = xp.reshape(x, (-1, *x.shape[-ndim:]))
+        count = planes.shape[0] // x.shape[0]  # volumes of an array with more axes
         noise = xp.reshape(xp.broadcast_to(xp.reshape(sigma, (-1, 1)), (x.shape[0], count)), (-1,))
         source, sigmas = materialize(planes, noise)
         result = x.graph.allocate(planes.shape, x.dtype)
-        x.graph.append(Collaborate(PROFILES[self.profile], image.channels, source, sigmas, (result,)))
+        profile = (PROFILES if ndim == 2 else VOLUME_PROFILES)[self.profile]
+        x.graph.append(Collaborate(profile, image.channels, source, sigmas, (result,)))
         return xp.reshape(symbolic(x.graph, result), x.shape)
 
 
-def _blended(grouped: Any, x: Any, sigma: Any, channels: int) -> Any:
+def _blended(grouped: Any, x: Any, sigma: Any, image: FilteredImage) -> Any:
     """Blend the results of groups and of wavelets; channels of an image have the same weights."""
-    taps = gaussian(BLUR)
-    large = grouped + OPERATIONS.convolve(x - grouped, taps, 2)
+    taps, ndim, channels = gaussian(BLUR), image.ndim, image.channels
+    large = grouped + OPERATIONS.convolve(x - grouped, taps, ndim)
     unit = OPERATIONS.spread(OPERATIONS.per_item(1 / xp.where(sigma > 0, sigma, 1.0), x), x)
     difference = x - large
-    details = x - OPERATIONS.convolve(x, gaussian(NARROW_BLUR), 2)
+    details = x - OPERATIONS.convolve(x, gaussian(NARROW_BLUR), ndim)
     materialize(large, difference)
-    energies = [OPERATIONS.convolve((part * unit) ** 2, taps, 2) for part in (difference, details)]
+    energies = [OPERATIONS.convolve((part * unit) ** 2, taps, ndim) for part in (difference, details)]
     if channels > 1:
         energies = [_largest(energy, channels) for energy in energies]
     similar = 0.5 / (1 + energies[0] / DIFFERENCE)

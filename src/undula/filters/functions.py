@@ -68,14 +68,14 @@ def denoise(
         sample. Estimated if None; 0 stands for no noise.
     quality : {"fast", "balanced", "best"}, default "fast"
         ``fast`` filters wavelet coefficients. ``balanced`` and ``best`` also filter groups of similar blocks,
-        and blend both results; they take about 12 and 22 times as long. They are for images: volumes and
-        signals are filtered by wavelets alone, and with ``best`` for all shifts.
+        and blend both results; they take about 10 and 15 times as long. Signals are filtered by wavelets
+        alone, and with ``best`` for all shifts.
     method : str, default "bivariate"
         One of ``bivariate``, ``block``, ``bayes``, ``sure``, ``hybrid``, ``minimax``, ``universal``,
         ``directional`` and ``collaborative``. ``bivariate`` is followed closely by ``block``; those after it
         select thresholds. ``directional`` shrinks the coefficients of a dual tree (:func:`undula.dtcwt2`): it
-        is better than ``bivariate`` in the mean. ``collaborative`` filters groups of similar blocks alone.
-        The last two filter volumes plane by plane.
+        is better than ``bivariate`` in the mean, and filters volumes plane by plane. ``collaborative``
+        filters groups of similar blocks alone; those of volumes have three axes, and are for the CPU.
     profile : {"fast", "normal", "best"}, default "normal"
         How many similar blocks ``collaborative`` looks for, and how far away.
     strength : float, default 1.0

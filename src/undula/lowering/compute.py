@@ -98,11 +98,12 @@ def _collaborate(node: Collaborate, buffers: Buffers) -> None:
     images = len(x) // node.channels
     for image in range(images):
         items = slice(image, None, images)
-        noise = limited_noise(sigmas[items], np.ptp(x[items], axis=(1, 2)))
-        noisy = noise > 0
-        unit = np.where(noisy, noise, noise.max() or 1)[:, None, None].astype(np.float64)
+        spatial = tuple(range(1, x.ndim))
+        noise = limited_noise(sigmas[items], np.ptp(x[items], axis=spatial))
+        noise = np.expand_dims(noise, spatial)
+        unit = np.where(noise > 0, noise, noise.max() or 1).astype(np.float64)
         filtered = collaborate(x[items] / unit, node.profile) * unit
-        out[items] = np.where(noisy[:, None, None], filtered, x[items])
+        out[items] = np.where(noise > 0, filtered, x[items])
 
 
 _RUNNERS: dict[type, Callable[[Any, Buffers], None]] = {

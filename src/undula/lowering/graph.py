@@ -222,7 +222,7 @@ class Move:
 
 @dataclass(frozen=True, eq=False)
 class Collaborate:
-    """Images whose similar blocks are filtered together; see :mod:`.collaborative`.
+    """Images or volumes whose similar blocks are filtered together; see :mod:`.collaborative`.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ class Collaborate:
         Number of channels of an image, whose blocks are matched in the first one: items are the first
         channel of all images, then the second one, and so on.
     source : ArrayView
-        Of shape ``(items, rows, columns)``.
+        Of shape ``(items, rows, columns)``, or ``(items, layers, rows, columns)`` for volumes.
     noise : ArrayView
         Standard deviation of the noise of each item. Items without noise stay as they are.
     results : tuple of ArrayView

@@ -40,6 +40,7 @@ from .collaborative import (
 __all__ = [
     "COARSE_WINDOWS",
     "COLUMNS",
+    "GAIN_NOISE",
     "GROUP_SIZE",
     "MAX_FRAMES",
     "NEAR_ROWS",
@@ -61,6 +62,7 @@ NEAR_ROWS, OTHER_ROWS = 9, 5  # of the windows in the frame of the reference, an
 REACH = 28  # rows from a reference to the blocks of its group, at most
 SPREAD = 2  # frames
 THRESHOLD = 2.9
+GAIN_NOISE = 1.0  # as in the profiles of images
 WINDOW_BITS = 7  # of the number of a block within a window
 MAX_FRAMES = (1 << NUMBER_BITS - WINDOW_BITS) - 1  # frames around that of the reference
 COARSE_WINDOWS = tuple((down, right) for down in (-9, 0) for right in (-12, -4, 4))  # first places of windows
@@ -136,7 +138,7 @@ def _filtered(
                         weight = 1 / max(1.0, gains.sum())
                     else:
                         energy = coefficients(pilot, k, group) ** 2
-                        gains = energy / (energy + 1)
+                        gains = energy / (energy + GAIN_NOISE)
                         weight = 1 / max(LEAST_GAIN, (gains**2).sum())
                     blocks = inverse @ np.einsum("gn,nij->gij", haar.T, values * gains) @ inverse.T
                     for (frame, y, x), block in zip(group, blocks, strict=True):

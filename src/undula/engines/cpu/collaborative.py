@@ -1,19 +1,23 @@
 """Collaborative filtering on the CPU: tiles of images, which threads filter, and what they add up to.
 
 Tiles are the same for any number of threads, and are added up in their order, so results are the same, too.
+Volumes are those of ``collaborative_volumes``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from itertools import product
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...lowering.collaborative import (
     BLOCK,
+    BLOCK_SAMPLES,
+    CUBE,
     FLOOR,
     MAX_RANGE,
     STEP,
@@ -29,7 +33,7 @@ from .collaborative_layout import LANES, QUEUE, TABLE_WORDS
 from .executable import address
 from .machine_code import kernel
 
-__all__ = ["collaborate", "filter_planes", "mirror"]
+__all__ = ["FilterStep", "FilterTile", "empty_planes", "filter_planes", "mirror"]
 
 Array = NDArray[Any]
 
@@ -42,7 +46,7 @@ LINE = 16  # floats of a line of a cache
 
 
 def filter_planes(x: Array, sigmas: Array, profile: CollaborativeProfile, matched: int, out: Array) -> None:
-    """Filter planes of shape ``(items, rows, columns)``.
+    """Filter images of shape ``(items, rows, columns)``, or volumes of ``(items, layers, rows, columns)``.
 
     Parameters
     ----------
@@ -61,7 +65,7 @@ def filter_planes(x: Array, sigmas: Array, profile: CollaborativeProfile, matche
 
 
 def _filter_image(x: Array, sigmas: Array, profile: CollaborativeProfile, out: Array) -> None:
-    """Filter the channels of one image in units of their noise."""
+    """Filter the channels of one image or volume in units of their noise."""
     least = np.array([plane.min() for plane in x], np.float64)
     largest = np.array([plane.max() for plane in x]) - least
     sigmas = limited_noise(sigmas, largest)
@@ -74,81 +78,141 @@ def _filter_image(x: Array, sigmas: Array, profile: CollaborativeProfile, out: A
     used = noisy.copy()
     used[0] = True
     floors = (least - FLOOR * unit).astype(x.dtype)
-    rows, columns = x.shape[1:]
-    extended = (int(used.sum()), *extended_shape((rows, columns)))
-    planes = _empty_planes(*extended)
-    kept = np.flatnonzero(used)
+    kept, shape = np.flatnonzero(used), x.shape[1:]
+    inside = tuple(slice(n) for n in shape[1:])
+    planes = empty_planes(len(kept), *extended_shape(shape, profile.layer_step))
 
     def scale(begin: int, end: int) -> None:
         for plane, k in zip(planes, kept, strict=True):
-            np.multiply(x[k, begin:end] - floors[k], 1 / unit[k], out=plane[begin:end, :columns])
+            np.multiply(x[k, begin:end] - floors[k], 1 / unit[k], out=plane[(slice(begin, end), *inside)])
 
-    run(scale, _strips(rows))
-    mirror(planes, rows, columns)
-    filtered = collaborate(planes, profile)
+    run(scale, _strips(shape))
+    mirror(planes, shape)
+    filtered = _filtered(planes, profile)
 
     def restore(begin: int, end: int) -> None:
+        part = (slice(begin, end), *inside)
         for number, k in enumerate(kept):
             if noisy[k]:  # Only differences are rounded to single precision.
-                change = filtered[number, begin:end, :columns] - planes[number, begin:end, :columns]
+                change = filtered[number][part] - planes[number][part]
                 out[k, begin:end] += change * x.dtype.type(unit[k])
 
-    run(restore, _strips(rows))
+    run(restore, _strips(shape))
 
 
-def _strips(rows: int) -> list[tuple[int, int]]:
-    return [(begin, min(begin + STRIP, rows)) for begin in range(0, rows, STRIP)]
+def _strips(shape: tuple[int, ...]) -> list[tuple[int, int]]:
+    height = STRIP if len(shape) == 2 else 1
+    return [(begin, min(begin + height, shape[0])) for begin in range(0, shape[0], height)]
 
 
-def _empty_planes(count: int, rows: int, columns: int) -> Array:
+def empty_planes(*shape: int) -> Array:
     """Return planes whose rows begin an odd number of lines apart: a cache then holds blocks of many rows."""
-    stride = (-(-columns // LINE) | 1) * LINE
-    return empty((count, rows, stride), FLOAT)[:, :, :columns]
+    stride = (-(-shape[-1] // LINE) | 1) * LINE
+    return empty((*shape[:-1], stride), FLOAT)[..., : shape[-1]]
 
 
-def mirror(planes: Array, rows: int, columns: int) -> None:
-    """Fill the rows and columns by which planes were extended."""
-    for axis, count in ((1, rows), (2, columns)):
+def mirror(planes: Array, shape: tuple[int, ...]) -> None:
+    """Fill the rows, columns and layers by which planes were extended."""
+    inside = [slice(None), *(slice(n) for n in shape)]
+    for axis, count in enumerate(shape, 1):
         places = np.arange(count, planes.shape[axis]) % (2 * count)
         source = np.minimum(places, 2 * count - 1 - places)
-        if axis == 1:
-            planes[:, count:, :columns] = planes[:, source, :columns]
-        else:
-            planes[:, :, count:] = planes[:, :, source]
+        target = list(inside)
+        inside[axis] = slice(None)
+        target[axis] = slice(count, None)
+        planes[tuple(target)] = np.take(planes, source, axis)[
+            (*target[:axis], slice(None), *target[axis + 1 :])
+        ]
 
 
-def collaborate(planes: Array, profile: CollaborativeProfile) -> Array:
+def _filtered(planes: Array, profile: CollaborativeProfile) -> Array:
     """Filter planes of floats with noise of standard deviation 1, whose shape is extended already."""
+    from .collaborative_volumes import VolumeStep
+
+    step = ImageStep if planes.ndim == 3 else VolumeStep
     scale = matching_scale(planes[0])
-    pilot = _FilterStep(planes, planes, profile, scale, False).run()
-    return _FilterStep(planes, pilot, profile, scale, True).run()
+    pilot = step(planes, planes, profile, scale, False).run()
+    return step(planes, pilot, profile, scale, True).run()
+
+
+class _Search(NamedTuple):
+    """The displacements that are compared.
+
+    Parameters
+    ----------
+    moves : array
+        By number.
+    others : array
+        Displacements along all axes but the last one, in the order of loops.
+    rights : array
+        Displacements along the last axis, in the order of loops.
+    numbers : array
+        The number of each pair of them.
+    """
+
+    moves: Array
+    others: Array
+    rights: Array
+    numbers: Array
 
 
 @cache
-def _search(radius: int) -> tuple[Array, Array, Array]:
-    """Return all displacements by number, their numbers in the order of loops, and those of one axis."""
-    moves = displacements(radius)
-    numbers = {(int(down), int(right)): k for k, (down, right) in enumerate(moves)}
-    axis = sorted(range(-radius, radius + 1), key=abs)
-    table = [numbers[down, right] for down in axis for right in axis]
-    return moves, np.array(table + axis, np.int64), np.array(axis, np.int64)
+def _search(radius: int, ndim: int) -> _Search:
+    """Return the displacements, nearest first."""
+    moves = displacements(radius, ndim)
+    numbers = {tuple(move): k for k, move in enumerate(moves.tolist())}
+    rights = sorted(range(-radius, radius + 1), key=abs)
+    others = sorted(product(rights, repeat=ndim - 1), key=lambda move: sum(n * n for n in move))
+    table = [[numbers[(*move, right)] for right in rights] for move in others]
+    return _Search(moves, np.array(others, WORD), np.array(rights, WORD), np.array(table, WORD))
 
 
 @dataclass(frozen=True)
-class _Tile:
-    """References that are filtered together, and their weighted sums of blocks."""
+class FilterTile:
+    """References that are filtered together.
 
-    begin: int  # rows of references
+    Parameters
+    ----------
+    begin, end : int
+        Rows of references.
+    columns : int
+        Number of references of a row.
+    place : tuple of int
+        First sample of the first reference.
+    totals : array
+        Weighted sums of blocks of all planes, then their weights.
+    origin : tuple of int
+        Place of the first reference in the sums.
+    """
+
+    begin: int
     end: int
-    left: int  # first reference of a row
     columns: int
-    totals: Array  # of all planes, then the weights
-    top: int  # place of the sums in the image
-    first: int
+    place: tuple[int, ...]
+    totals: Array
+    origin: tuple[int, ...]
 
 
-class _FilterStep:
-    """One of the two steps of the filter."""
+class FilterStep:
+    """One of the two steps of the filter.
+
+    Parameters
+    ----------
+    noisy, pilot : array
+        All planes, and the result of the first step.
+    profile : CollaborativeProfile
+    scale : tuple of float
+        The sample that is matched as 0, and the factor of samples.
+    weighted : bool
+        Whether this is the second step.
+    """
+
+    kernel_name: ClassVar[str]
+    layers: ClassVar[int]  # of a block
+    cell_rows: ClassVar[int]
+    cells: ClassVar[int]  # of a block
+    order: ClassVar[tuple[int, ...]]  # of the axes of coefficients
+    cleared: ClassVar[bool]  # Whether each tile has its own sums.
 
     def __init__(
         self,
@@ -158,22 +222,112 @@ class _FilterStep:
         scale: tuple[float, float],
         weighted: bool,
     ) -> None:
-        self.noisy, self.pilot, self.weighted, self.radius = noisy, pilot, weighted, profile.radius
+        self.noisy, self.pilot, self.weighted, self.profile = noisy, pilot, weighted, profile
         self.size = profile.weighted if weighted else profile.thresholded
-        self.threshold = np.array([profile.threshold], FLOAT)
-        self.moves, self.numbers, self.axis = _search(profile.radius)
+        self.search = _search(profile.radius, noisy.ndim - 1)
         self.scale = np.array(scale, FLOAT)
+        side = round(BLOCK_SAMPLES ** (1 / len(self.order)))
+        variances, penalties = np.ones((side,) * len(self.order)), np.zeros(len(self.search.moves), WORD)
+        if profile.noise is not None:
+            variances = profile.noise.variances(weighted).reshape(variances.shape)
+            penalties = penalties if weighted else profile.noise.penalties(scale[1])
+        variances = variances.transpose(self.order).reshape(-1)
+        noise, thresholds = profile.gain_noise * variances, profile.threshold * np.sqrt(variances)
+        self.shrinkage = np.array([noise if weighted else thresholds, variances], FLOAT)
+        self.penalties = (penalties[self.search.numbers] // self.cells).astype(INTEGER)
+        self.source_moves = self.search.moves @ np.array(noisy.strides[1:], WORD)
+
+    def filter(self, tile: FilterTile) -> None:
+        """Filter the groups of a tile, and add them to its sums."""
+        planes, *depth, height, width = self.noisy.shape
+        plane_bytes, *layer_bytes, row_bytes, _ = self.noisy.strides
+        total_bytes, *total_layer, total_row, _ = tile.totals[0].strides
+        radius, side = self.profile.radius, len(self.search.rights)
+        lines = tile.end - tile.begin
+        vectors = -(-(tile.columns + 1) // LANES)
+        margin = (radius + STEP - 1) // STEP
+        phase = LANES * vectors + 2 * margin + 2  # samples of a row of a phase
+        cell = LANES * vectors  # distances of a row of cells
+        layers = self.layers + 2 * radius if depth else 1
+        rows = self.cell_rows * (lines + 1) + 2 * radius
+        phases = empty((layers, rows, STEP, phase), INTEGER)
+        first_cell = (radius * rows if depth else 0) + radius
+        samples = empty((STEP * (phase + 1),), SHORT)
+        offsets = np.array(
+            [
+                4 * (((c + right) % STEP) * phase + (c + right) // STEP)
+                for right in self.search.rights.tolist()
+                for c in range(0, STEP, 2)
+            ],
+            WORD,
+        )
+        moves = self._moves(tile, rows, 4 * STEP * phase)
+        cells = empty((side, cell), INTEGER)
+        sums = empty((side, cell + LANES), INTEGER)
+        limits = empty((lines, cell), INTEGER)
+        keys = empty((lines, vectors, self.size, LANES), INTEGER)
+        queues = empty((lines, vectors, QUEUE, LANES), INTEGER)
+        counts = empty((lines, vectors), WORD)
+        groups = empty((2, self.size, BLOCK_SAMPLES), FLOAT)
+        match = self.pilot if self.weighted else self.noisy
+        total_strides = np.array(tile.totals[0, 0].strides, WORD)
+        total_moves = self.search.moves @ total_strides
+        source_strides = np.array(self.noisy.strides[1:], WORD)
+        table = [
+            *(address(match), address(self.scale), address(self.scale) + self.scale.itemsize),
+            *(address(self.noisy), address(self.pilot), planes, plane_bytes, *(layer_bytes or [0])),
+            *(row_bytes, *(depth or [1]), height, width, side, self.size, self.weighted),
+            *(address(self.shrinkage[0]), address(self.shrinkage[1]), address(self.source_moves)),
+            *(address(self.search.numbers), address(self.penalties), address(self.search.rights)),
+            *(tile.begin, tile.end, tile.place[-1], tile.columns, vectors, address(moves), len(moves)),
+            *(int(source_strides @ tile.place), self.cell_rows * row_bytes),
+            *(address(tile.totals[0]), address(tile.totals[1]), planes * total_bytes * self.cleared),
+            *(address(total_moves), int(total_strides @ tile.origin), self.cell_rows * total_row),
+            *(total_bytes, *(total_layer or [0]), total_row),
+            *(address(samples), address(phases), 4 * phase),
+            *(tile.place[0] - radius if depth else 0, tile.place[-2] - radius, layers, rows),
+            *(address(phases) + 4 * (STEP * phase * first_cell + margin), address(offsets)),
+            *(address(cells), 4 * cell, address(sums), address(limits)),
+            *(address(keys), address(queues), address(counts), address(groups[0]), address(groups[1])),
+        ]
+        assert len(table) == TABLE_WORDS
+        described = np.array(table, WORD)
+        kernel(self.kernel_name, "float32")(address(described))
+
+    def _moves(self, tile: FilterTile, rows: int, row_bytes: int) -> Array:
+        """Return rows of cells that stay inside when they are moved, from and to, and the move in bytes."""
+        *_, height, _ = self.noisy.shape
+        downs, step = self.search.others[:, -1], self.cell_rows
+        first = np.maximum(tile.begin, (step - 1 - downs) // step)
+        last = np.minimum(tile.end, (height - step - downs) // step)
+        moved = downs * row_bytes
+        if self.search.others.shape[1] > 1:
+            layers = self.search.others[:, 0]
+            places = tile.place[0] + layers
+            outside = (places < 0) | (places > self.noisy.shape[1] - CUBE)
+            last = np.where(outside, first - 1, last)
+            moved = moved + layers * (rows * row_bytes)
+        return np.ascontiguousarray(np.stack([first, last, moved], axis=1))
+
+
+class ImageStep(FilterStep):
+    """A step of the filter of images: each tile has its own sums, which are added up in the end."""
+
+    kernel_name = "filter_tile"
+    layers, cell_rows, cells = 1, STEP, 4
+    order = (1, 0)
+    cleared = True
 
     def run(self) -> Array:
         """Return the filtered planes."""
         tiles = self._tiles()
         threads = get_num_threads()
-        run(self._filter, [(tile,) for tile in tiles])
+        run(self.filter, [(tile,) for tile in tiles])
         planes, rows, columns = self.noisy.shape
         sums = empty((2, planes, rows, columns), FLOAT)
-        result = _empty_planes(*self.noisy.shape)
+        result = empty_planes(*self.noisy.shape)
         strips = ranges(rows, max(threads, -(-rows // STRIP)))
-        run(lambda begin, end: _add_up(tiles, sums, begin, end), strips)
+        run(lambda begin, end: self._add_up(tiles, sums, begin, end), strips)
 
         def weigh(begin: int, end: int) -> None:
             scratch = empty((end - begin + BLOCK, columns), FLOAT)
@@ -186,72 +340,29 @@ class _FilterStep:
         run(weigh, strips)
         return result
 
-    def _tiles(self) -> list[_Tile]:
+    def _tiles(self) -> list[FilterTile]:
         planes, rows, columns = self.noisy.shape
         down, across = rows // STEP - 1, columns // STEP - 1
-        pieces = ranges(across, -(-across // MAX_COLUMNS))
+        radius = self.profile.radius
         tiles = []
         for begin in range(0, down, BAND):
             end = min(begin + BAND, down)
-            for left, right in pieces:
-                shape = tuple(STEP * (n + 1) + 2 * self.radius for n in (end - begin, right - left))
+            for left, right in ranges(across, -(-across // MAX_COLUMNS)):
+                shape = tuple(STEP * (n + 1) + 2 * radius for n in (end - begin, right - left))
                 totals = empty((2, planes, *shape), FLOAT)
-                place = STEP * begin - self.radius, STEP * left - self.radius
-                tiles.append(_Tile(begin, end, STEP * left, right - left, totals, *place))
+                place = STEP * begin, STEP * left
+                tiles.append(FilterTile(begin, end, right - left, place, totals, (radius, radius)))
         return tiles
 
-    def _filter(self, tile: _Tile) -> None:
-        planes, rows, columns = self.noisy.shape
-        side = len(self.axis)
-        vectors = -(-(tile.columns + 1) // LANES)
-        margin = (self.radius + 3) // 4
-        phase = LANES * vectors + 2 * margin + 2  # samples of a row of a phase
-        cell = LANES * vectors  # distances of a row of cells
-        lines = tile.end - tile.begin
-        phases = empty((STEP * (lines + 1) + 2 * self.radius, STEP, phase), INTEGER)
-        samples = empty((STEP * (phase + 1),), SHORT)
-        offsets = np.array(
-            [
-                4 * (((c + right) % STEP) * phase + (c + right) // STEP)
-                for right in self.axis.tolist()
-                for c in range(0, STEP, 2)
-            ],
-            np.int64,
-        )
-        cells = empty((side, cell), INTEGER)
-        sums = empty((side, cell + LANES), INTEGER)
-        limits = empty((lines, cell), INTEGER)
-        keys = empty((lines, vectors, self.size, LANES), INTEGER)
-        queues = empty((lines, vectors, QUEUE, LANES), INTEGER)
-        counts = empty((lines, vectors), WORD)
-        groups = empty((2, self.size, BLOCK, BLOCK), FLOAT)
-        match = self.pilot if self.weighted else self.noisy
-        plane_bytes, row_bytes = match.strides[:2]
-        table = [
-            *(address(match), address(self.scale), address(self.scale) + self.scale.itemsize),
-            *(address(self.noisy), address(self.pilot), planes, plane_bytes, row_bytes),
-            *(rows, columns, self.radius, side, self.size, self.weighted, address(self.threshold)),
-            *(address(self.moves), address(self.numbers)),
-            *(tile.begin, tile.end, tile.left, tile.columns, vectors),
-            *(address(tile.totals[0]), address(tile.totals[1])),
-            *(tile.totals[0, 0].nbytes, 4 * tile.totals.shape[-1]),
-            *(address(samples), address(phases), 4 * phase, address(offsets)),
-            *(address(cells), 4 * cell, address(sums), address(limits)),
-            *(address(keys), address(queues), address(counts), address(groups[0]), address(groups[1])),
-        ]
-        assert len(table) == TABLE_WORDS
-        described = np.array(table, np.int64)
-        kernel("filter_tile", "float32")(address(described))
-
-
-def _add_up(tiles: list[_Tile], sums: Array, begin: int, end: int) -> None:
-    """Add up rows of all tiles, in the order of tiles."""
-    sums[:, :, begin:end] = 0
-    columns = sums.shape[3]
-    for tile in tiles:
-        rows, width = tile.totals.shape[2:]
-        low, high = max(begin, tile.top), min(end, tile.top + rows)
-        left, right = max(0, tile.first), min(columns, tile.first + width)
-        if low < high:
-            part = tile.totals[:, :, low - tile.top : high - tile.top, left - tile.first : right - tile.first]
-            sums[:, :, low:high, left:right] += part
+    def _add_up(self, tiles: list[FilterTile], sums: Array, begin: int, end: int) -> None:
+        """Add up rows of all tiles, in the order of tiles."""
+        sums[:, :, begin:end] = 0
+        columns, radius = sums.shape[3], self.profile.radius
+        for tile in tiles:
+            rows, width = tile.totals.shape[2:]
+            top, first = (n - radius for n in tile.place)
+            low, high = max(begin, top), min(end, top + rows)
+            left, right = max(0, first), min(columns, first + width)
+            if low < high:
+                part = tile.totals[:, :, low - top : high - top, left - first : right - first]
+                sums[:, :, low:high, left:right] += part

@@ -30,7 +30,7 @@ SOURCES = (
 )  # fmt: skip
 COLLABORATIVE_SOURCES = (
     "emitter.py", "simd.py", "rows.py", "collaborative_layout.py", "collaborative_instructions.py",
-    "collaborative_matching.py", "collaborative_kernels.py",
+    "collaborative_matching.py", "collaborative_blocks.py", "collaborative_kernels.py",
     "../../lowering/collaborative.py", "machine_code.py",
 )  # fmt: skip
 TEMPORAL_SOURCES = (
@@ -72,12 +72,14 @@ ADDRESSES = {
     "play_arrays": 3,
     "play_steps": 3,
     "filter_tile": 1,
+    "filter_cubes": 1,
     "filter_references": 1,
     "estimate_motion": 1,
     "halve_rows": 6,
     "weigh_rows": 8,
+    "weigh_layers": 10,
 }
-COLLABORATIVE = ("filter_tile", "weigh_rows")
+COLLABORATIVE = ("filter_tile", "filter_cubes", "weigh_rows", "weigh_layers")
 TEMPORAL = ("filter_references", "estimate_motion", "halve_rows")
 
 

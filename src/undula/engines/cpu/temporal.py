@@ -20,8 +20,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...lowering.collaborative import BLOCK, extended_shape
-from ...lowering.temporal import GROUP_SIZE, NEAR_ROWS, REACH, SPREAD, TemporalProfile, pyramid_shapes
+from ...lowering.collaborative import BLOCK, BLOCK_SAMPLES, extended_shape
+from ...lowering.temporal import (
+    GAIN_NOISE,
+    GROUP_SIZE,
+    NEAR_ROWS,
+    REACH,
+    SPREAD,
+    THRESHOLD,
+    TemporalProfile,
+    pyramid_shapes,
+)
 from ..memory import empty
 from ..threads import ranges, run
 from .collaborative import mirror
@@ -72,13 +81,15 @@ class TemporalFilter:
         self.steps = [0, 0]  # frames whose groups are done
         self.results = [0, 0]  # frames that are complete, of pilots and of the result
         self.ended = False
+        self.shrinkage = np.repeat(np.array([[THRESHOLD], [GAIN_NOISE]], FLOAT), BLOCK_SAMPLES, axis=1)
+        self.variances = np.ones(BLOCK_SAMPLES, FLOAT)
 
     def push(self, planes: Array) -> Iterator[Array]:
         """Take the next frame, of shape ``(planes, rows, columns)``; yield filtered ones."""
         noisy = empty(self.extended, FLOAT)
         rows, columns = self.shape
         noisy[:, :rows, :columns] = planes
-        mirror(noisy, rows, columns)
+        mirror(noisy, self.shape)
         frame = _Frame(noisy, self._pyramid(noisy[0]))
         before = self.frames.get(self.count - 1)
         if before is not None:
@@ -165,7 +176,7 @@ class TemporalFilter:
         table = [
             *(rows, width, 0, 0, planes, 4 * rows * width, self.profile.step, step),
             *(len(frames), len(after), *(address(column) for column in listed)),
-            *(rows // BLOCK, width // BLOCK),
+            *(rows // BLOCK, width // BLOCK, address(self.shrinkage[step]), address(self.variances)),
         ]
         described = np.zeros(TABLE_WORDS, np.int64)
         described[: len(table)] = table

@@ -22,18 +22,11 @@ from ...lowering.temporal import (
     NEAR_ROWS,
     OTHER_ROWS,
     REACH,
-    THRESHOLD,
     WINDOW_BITS,
 )
+from .collaborative_blocks import BLOCK_BYTES, BLOCK_TRANSFORMS
 from .collaborative_instructions import ADDRESS, KEY, function, integers, store_integers
-from .collaborative_kernels import (
-    add_cosine,
-    add_wavelet,
-    threshold16,
-    transform_cosine,
-    transform_wavelet,
-    weight16,
-)
+from .collaborative_kernels import threshold16, weight16
 from .emitter import INDEX, INT, Emitter
 from .rows import compiled
 from .simd import reals, words
@@ -59,10 +52,12 @@ from .temporal_layout import (
     PILOTS,
     PLANE_BYTES,
     PLANES,
+    SHRINKAGE,
     SOURCE,
     STEP,
     TARGET,
     TOTALS,
+    VARIANCES,
     WEIGHTED,
     WEIGHTS,
     WIDTH,
@@ -70,14 +65,13 @@ from .temporal_layout import (
 
 __all__ = ["estimate_motion", "filter_references", "halve_rows"]
 
-BLOCK_BYTES = 4 * BLOCK * BLOCK
+transform_wavelet, add_wavelet, transform_cosine, add_cosine = BLOCK_TRANSFORMS
 HALF_BLOCK = BLOCK // 2
 LEADING = np.int32(-(1 << NUMBER_BITS))
 NUMBERS = np.int32((1 << NUMBER_BITS) - 1)
 PLACES = (1 << WINDOW_BITS) - 1
 MOST = np.int32(0x7FFFFFFF)
 LEAST, UNIT = np.float32(LEAST_GAIN), np.float32(1)
-LIMIT = np.float32(THRESHOLD)
 HALVED = np.float32(0.5)
 KEY_LIKE = np.int32(0)
 WINDOWS = tuple(place for window in COARSE_WINDOWS for place in window)
@@ -215,38 +209,55 @@ def find_group(table, y, x, like):
 
 
 @compiled
+def block_place(key, origins, row_bytes):
+    """Return the frame of a block, and the bytes to its first sample."""
+    number = np.int64(key & NUMBERS)
+    slot, place = number >> WINDOW_BITS, number & PLACES
+    down, right = origins[2 * slot] + place // COLUMNS, origins[2 * slot + 1] + place % COLUMNS
+    return slot, down * row_bytes + 4 * right
+
+
+@compiled
 def filter_group(table, plane, like):
     """Filter a plane of a group, and add its blocks to the sums of their frames."""
     t = words(table)
     row_bytes, plane_bytes = 4 * t[WIDTH], plane * t[PLANE_BYTES]
     noisy, pilots, totals, weights = words(t[NOISY]), words(t[PILOTS]), words(t[TOTALS]), words(t[WEIGHTS])
     origins, keys = words(t[ORIGINS]), reals(t[KEYS], KEY_LIKE)
-    for k in range(GROUP_SIZE):
-        number = np.int64(keys[k] & NUMBERS)
-        slot, place = number >> WINDOW_BITS, number & PLACES
-        down, right = origins[2 * slot] + place // COLUMNS, origins[2 * slot + 1] + place % COLUMNS
-        moved = plane_bytes + down * row_bytes + 4 * right
+    group, more = t[GROUP], t[PILOT_GROUP]
+    for k in range(0, GROUP_SIZE, 2):
+        slot, first = block_place(keys[k], origins, row_bytes)
+        other_slot, second = block_place(keys[k + 1], origins, row_bytes)
+        first, second, moved = first + plane_bytes, second + plane_bytes, BLOCK_BYTES * k
+        x, y = noisy[slot] + first, noisy[other_slot] + second
+        target = group + moved
         if t[WEIGHTED]:
-            transform_cosine(noisy[slot] + moved, row_bytes, t[GROUP] + BLOCK_BYTES * k)
-            transform_cosine(pilots[slot] + moved, row_bytes, t[PILOT_GROUP] + BLOCK_BYTES * k)
+            transform_cosine(x, y, row_bytes, 0, target, target + BLOCK_BYTES)
+            x, y = pilots[slot] + first, pilots[other_slot] + second
+            target = more + moved
+            transform_cosine(x, y, row_bytes, 0, target, target + BLOCK_BYTES)
         else:
-            transform_wavelet(noisy[slot] + moved, row_bytes, t[GROUP] + BLOCK_BYTES * k)
+            transform_wavelet(x, y, row_bytes, 0, target, target + BLOCK_BYTES)
     if t[WEIGHTED]:
-        weight = UNIT / max(weight16(t[GROUP], t[PILOT_GROUP]), LEAST)
+        weight = UNIT / max(weight16(group, more, t[SHRINKAGE], t[VARIANCES]), LEAST)
     else:
-        weight = UNIT / max(threshold16(t[GROUP], LIMIT), UNIT)
-    for k in range(GROUP_SIZE):
-        number = np.int64(keys[k] & NUMBERS)
-        slot, place = number >> WINDOW_BITS, number & PLACES
-        if totals[slot] == 0:
-            continue
-        down, right = origins[2 * slot] + place // COLUMNS, origins[2 * slot + 1] + place % COLUMNS
-        moved = plane_bytes + down * row_bytes + 4 * right
-        reals(weights[slot] + moved, like)[0] += weight
+        weight = UNIT / max(threshold16(group, t[SHRINKAGE], t[VARIANCES]), UNIT)
+    for k in range(0, GROUP_SIZE, 2):
+        slot, first = block_place(keys[k], origins, row_bytes)
+        other_slot, second = block_place(keys[k + 1], origins, row_bytes)
+        first, second = first + plane_bytes, second + plane_bytes
+        x, y = group + BLOCK_BYTES * k, group + BLOCK_BYTES * (k + 1)
+        target, other_target = np.int64(0), np.int64(0)  # Blocks of frames that are far away are not added.
+        if totals[slot]:
+            target = totals[slot] + first
+            reals(weights[slot] + first, like)[0] += weight
+        if totals[other_slot]:
+            other_target = totals[other_slot] + second
+            reals(weights[other_slot] + second, like)[0] += weight
         if t[WEIGHTED]:
-            add_cosine(t[GROUP] + BLOCK_BYTES * k, totals[slot] + moved, row_bytes, weight)
+            add_cosine(x, y, target, other_target, row_bytes, 0, weight)
         else:
-            add_wavelet(t[GROUP] + BLOCK_BYTES * k, totals[slot] + moved, row_bytes, weight)
+            add_wavelet(x, y, target, other_target, row_bytes, 0, weight)
 
 
 @compiled

@@ -25,11 +25,13 @@ __all__ = [
     "PILOT_GROUP",
     "PLANES",
     "PLANE_BYTES",
+    "SHRINKAGE",
     "SOURCE",
     "STEP",
     "TABLE_WORDS",
     "TARGET",
     "TOTALS",
+    "VARIANCES",
     "WEIGHTED",
     "WEIGHTS",
     "WIDTH",
@@ -58,13 +60,15 @@ __all__ = [
     FIELDS,  # table of the motion to each frame from the one between it and the references
     FIELD_ROWS,
     FIELD_COLUMNS,
+    SHRINKAGE,  # address of the thresholds of coefficients, or of the noise in their gains
+    VARIANCES,  # address of the variances of the noise of coefficients
     KEYS,  # memory for the keys of a group
     CANDIDATES,  # for the distances, then the keys, of the blocks of a window
     ORIGINS,  # for the row and the column of the window in each frame
     GROUP,  # for coefficients
     PILOT_GROUP,
-) = range(4, 22)
-TABLE_WORDS = 22
+) = range(4, 24)
+TABLE_WORDS = 24
 # Estimation of motion between two images.
 (
     SOURCE,  # address of the image with the references
@@ -74,4 +78,4 @@ TABLE_WORDS = 22
     COARSE_ROWS,
     COARSE_COLUMNS,
 ) = range(4, 10)
-MOTION_WORDS = 22  # as above: the memory is the same
+MOTION_WORDS = 24  # as above: the memory is the same

@@ -143,8 +143,8 @@ class CollaborativeLowering:
             launches.append(
                 _launch(emit_clear(dialect), -(-numbers["count_step"] // CLEARED), arrays, numbers)
             )
-            threshold = None if weighted else profile.threshold
-            groups = emit_groups(profile.radius, size, threshold, self.limits.gpu, dialect)
+            shrinkage = profile.gain_noise if weighted else profile.threshold
+            groups = emit_groups(profile.radius, size, bool(weighted), shrinkage, self.limits.gpu, dialect)
             launches.append(tiled(groups, (REFERENCES, REFERENCES), (down, across), planes))
             weighed = emit_weighed(dtype if weighted else None, dialect)
             extent = (high, wide) if weighted else (rows, columns)

@@ -381,6 +381,11 @@ class _GraphLowering:
     def _collaborate(self, node: Collaborate) -> None:
         """Append launches for the extremes of planes, and for their groups."""
         source, items = self.resolve(node.source), node.source.shape[0]
+        if len(source.shape) != 3:
+            raise ArgumentError(
+                "groups of blocks of volumes are filtered on the CPU; copy the volume to the host or pass"
+                " backend='cpu', or filter its planes as images with axes=(-2, -1)"
+            )
         load = Load(node.source)
         extremes = []
         for value in (Call("negative", (load,)), load):

@@ -269,20 +269,24 @@ def _product_lines(matrix: Any) -> list[str]:
 
 
 @lru_cache(maxsize=16)
-def emit_groups(radius: int, size: int, threshold: float | None, gpu: bool, dialect: Dialect) -> Kernel:
+def emit_groups(
+    radius: int, size: int, weighted: bool, shrinkage: float, gpu: bool, dialect: Dialect
+) -> Kernel:
     """Return the kernel that adds up what groups change.
 
     Parameters
     ----------
     radius, size : int
         Largest displacement, and number of blocks of a group.
-    threshold : float, optional
-        Of the first step; None for the second one, in which a pilot determines gains.
+    weighted : bool
+        Whether this is the second step, in which a pilot determines gains.
+    shrinkage : float
+        Threshold of the first step, or the variance of the noise in the gains of the second one.
     gpu : bool
         Whether work items have registers. For other devices, short kernels are compiled in less time.
     dialect : Dialect
     """
-    weighted, blocks, items = threshold is None, size // 4, LANES * WARPS
+    blocks, items, limit = size // 4, LANES * WARPS, literal(shrinkage, "float")
     side = STEP * (REFERENCES - 1) + BLOCK + 2 * radius
     arrays = {"noisy": "const float", "places": "const ushort", "used": "const int", "sums": "int"}
     if weighted:
@@ -347,10 +351,10 @@ def emit_groups(radius: int, size: int, threshold: float | None, gpu: bool, dial
                 with emission.over_blocks(blocks), text.unrolled("i", BLOCK):
                     text(
                         "const float energy = gains[b][i] * gains[b][i];",
-                        f"const float rest = {dialect.reciprocal.format('1.0f + energy')};",
+                        f"const float rest = {dialect.reciprocal.format(f'{limit} + energy')};",
                         "const float gain = energy * rest;",
                         "total += gain * gain;",
-                        "gains[b][i] = -rest;",
+                        f"gains[b][i] = -{limit} * rest;",
                     )
                 _emit_coefficients(emission, "noisy", "group", blocks, rows, columns)
                 with emission.over_blocks(blocks), text.unrolled("i", BLOCK):
@@ -360,7 +364,7 @@ def emit_groups(radius: int, size: int, threshold: float | None, gpu: bool, dial
                 text("float total = 0;")
                 with emission.over_blocks(blocks), text.unrolled("i", BLOCK):
                     text(
-                        f"const int large = fabs(group[b][i]) > {literal(threshold or 0, 'float')};",
+                        f"const int large = fabs(group[b][i]) > {limit};",
                         "total += large ? 1.0f : 0.0f;",
                         "group[b][i] = large ? 0.0f : -group[b][i];",
                     )
@@ -385,8 +389,8 @@ def emit_groups(radius: int, size: int, threshold: float | None, gpu: bool, dial
                         shared = dialect.atomic_add.format(
                             address=f"&totals[moved[b] + i * {side}]", value="(int)change"
                         )
-                        limit = literal(MAX_TOTAL / (REFERENCES**2 * size), "float")
-                        text(f"if (fabs(change) < {limit}) {shared}")
+                        most = literal(MAX_TOTAL / (REFERENCES**2 * size), "float")
+                        text(f"if (fabs(change) < {most}) {shared}")
                         with text.block("else"):
                             text("const float leading = floor(change * (1.0f / 65536));")
                             place = "at[b] + i * columns"
