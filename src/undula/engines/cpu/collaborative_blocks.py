@@ -159,7 +159,7 @@ def _add_blocks(matrix: Any) -> Body:
             )
             along = b.fmul(emit.spread(weight, lanes), taps)
             rows = [
-                b.fmul(row, b.fmul(along, constant(tap, lanes)))
+                b.fmul(row, b.fmul(along, constant(float(tap), lanes)))
                 for row, tap in zip(rows, WINDOW_TAPS, strict=True)
             ]
             for number, target in enumerate(targets):

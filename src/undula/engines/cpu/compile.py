@@ -89,12 +89,13 @@ def _work(
     joined = 2 if neighbours else 1  # axes that are worked on at once
     work = _plain_pass(back, shape, dtype, axis, [task.op for task in operators[:joined]])
     if any(differs_at_ends(adjoint.inverse() if back else adjoint) for adjoint in adjoints[:joined]):
-        folds = [fold_of(adjoint.inverse()) for adjoint in adjoints[:joined]] if back else [None]
-        if None in folds or not isinstance(work, AxisPass) or work.kind == "lines":
+        folds = [fold_of(adjoint.inverse()) for adjoint in adjoints[:joined]] if back else []
+        known = [fold for fold in folds if fold is not None]
+        if len(known) < joined or not isinstance(work, AxisPass) or work.kind == "lines":
             work = AdjointPass(work, back, shape, dtype, axis, adjoints[:joined])
         else:
             ops = [task.op for task in operators[:joined]]
-            work = FoldedPass(AxisPass(back, shape, dtype, axis, ops, folds), folds[0])
+            work = FoldedPass(AxisPass(back, shape, dtype, axis, ops, known), known[0])
     if joined == len(operators):
         return work
     shapes = [(*shape[:axis], count, *shape[axis + 1 :]) for count in op.counts]

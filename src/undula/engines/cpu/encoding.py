@@ -205,10 +205,10 @@ def encode_synthesis(op: AxisOp, dtype: np.dtype[Any], fold: Fold = NO_FOLD) -> 
     for side in (low, high):
         integers += [side.start - moved, len(side.even)] if kind == FILTERED else [0, 0]
     turns = [low.order[0], high.order[0]]
-    places = [n + fold.before for place, sample, _ in fold.entries for n in (place, sample)]
+    folded = [n + fold.before for place, sample, _ in fold.entries for n in (place, sample)]
     folds = [fold.before, op.length, len(fold.entries), TABLE + len(table), len(numbers)]
     return EncodedOp(
-        integers=np.array([*integers, *margins, *turns, *folds, *table, *places], dtype=np.int64),
+        integers=np.array([*integers, *margins, *turns, *folds, *table, *folded], dtype=np.int64),
         numbers=_numbers(op, [*numbers, *(weight for _, _, weight in fold.entries)], dtype),
         length=length,
         counts=op.counts,

@@ -203,7 +203,8 @@ class TemporalFilter:
     def _pyramid(self, plane: Array) -> list[Array]:
         """Return an image and its halves."""
         images = [plane]
-        for rows, columns in pyramid_shapes(self.extended[1:])[1:]:
+        _, height, width = self.extended
+        for rows, columns in pyramid_shapes((height, width))[1:]:
             source, half = images[-1], empty((rows, columns), FLOAT)
             width = source.shape[1]
 
