@@ -120,6 +120,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "idtcwt2": lambda x: undula.idtcwt2([x, None]),
     "idtcwtn": lambda x: undula.idtcwtn([x, None]),
     "estimate_poisson": lambda x: undula.estimate_poisson(x),
+    "estimate_spectrum": lambda x: undula.estimate_spectrum(x),
     "modwt": lambda x: undula.modwt(x, "haar", 1),
     "imodwt": lambda x: undula.imodwt([x, ROWS], "haar"),
     "modwt_mra": lambda x: undula.modwt_mra(x, "haar", 1),

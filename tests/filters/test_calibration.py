@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import pywt
-import scipy.ndimage
 
 import undula
 from undula.measures import psnr
@@ -57,16 +56,3 @@ def test_channels_and_masks_of_calibrated_images() -> None:
 def test_mistakes_of_calibration(options: dict[str, Any], message: str) -> None:
     with pytest.raises(undula.UndulaError, match=message):
         undula.calibrate(CAMERA, **options)
-
-
-def test_correlated_noise_is_estimated_by_band() -> None:
-    blurred = scipy.ndimage.gaussian_filter(NOISE, 1.0)
-    noisy = CAMERA + 20 * blurred / blurred.std()
-    white = max(psnr(CAMERA, undula.denoise(noisy, sigma), 255) for sigma in (None, 20.0))
-    assert psnr(CAMERA, undula.denoise(noisy, noise="correlated"), 255) > white + 1
-
-
-@pytest.mark.parametrize("options", [{"sigma": 2.0}, {"quality": "best"}, {"method": "collaborative"}])
-def test_correlated_noise_is_for_wavelets(options: dict[str, Any]) -> None:
-    with pytest.raises(undula.UndulaError, match="correlated"):
-        undula.denoise(CAMERA, noise="correlated", **options)

@@ -248,7 +248,7 @@ def verb_command(name: str, verb: type[Verb]) -> None:
         for is_video in (False, True):  # An error in an option is raised before any file is read.
             make(is_video)
         if sigma is not None and options.get("noise") == CORRELATED:
-            raise ArgumentError(f"--noise {CORRELATED} is estimated for each band; omit --sigma")
+            raise ArgumentError(f"--noise {CORRELATED} is estimated from the image; omit --sigma")
         if sigma is None:
             sigma = verb(**{k: v for k, v in options.items() if v is not None}).noise_sigma
         return CommandFilter(make, luma=verb.luma, over_time=over_time, sigma=sigma)

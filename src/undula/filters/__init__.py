@@ -15,6 +15,7 @@ from .pipeline import Pipeline, Views
 from .poisson import PoissonNoise, estimate_poisson
 from .scikit_image import denoise_wavelet
 from .shifts import cycle_spin
+from .spectrum import estimate_spectrum
 from .stages import *  # noqa: F403
 from .threshold import threshold, threshold_firm
 from .trace import Trace
@@ -34,6 +35,7 @@ __all__ = [
     "enhance",
     "estimate_poisson",
     "estimate_sigma",
+    "estimate_spectrum",
     "picture",
     "sharpen",
     "threshold",

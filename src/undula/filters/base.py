@@ -145,12 +145,15 @@ class FilteredImage(NamedTuple):
         Number of spatial axes.
     channels : int
         Number of channels that belong together: luma and chroma, or 1. Those of all images follow each other.
+    spectrum : NoiseSpectrum, optional
+        That of noise that is not white.
     """
 
     samples: Any
     noise: Callable[[], Any]
     ndim: int
     channels: int
+    spectrum: Any = None
 
 
 @dataclass(frozen=True)

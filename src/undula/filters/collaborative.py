@@ -94,6 +94,10 @@ class Collaborative(FilterStage):
         source, sigmas = materialize(planes, noise)
         result = x.graph.allocate(planes.shape, x.dtype)
         profile = (PROFILES if ndim == 2 else VOLUME_PROFILES)[self.profile]
+        if image.spectrum is not None:
+            if image.ndim != ndim:
+                raise ArgumentError("noise with a spectrum needs images or volumes; name their axes by axes")
+            profile = image.spectrum.colored_profile(profile)
         x.graph.append(Collaborate(profile, image.channels, source, sigmas, (result,)))
         return xp.reshape(symbolic(x.graph, result), x.shape)
 

@@ -17,20 +17,18 @@ from ..functions import dwtn
 from ..lowering.graph import Graph
 from ..lowering.symbolic import symbolic_input, symbolic_output
 from ..wavelets import Wavelet, as_wavelet
-from .base import check_choice, check_number
 from .deprecation import accept_former_names
-from .holes import fill_holes
+from .holes import central_places, fill_holes
 from .operations import NORMAL_MEDIAN
-from .pipeline import Pipeline, central_places
+from .pipeline import Pipeline
 from .planes import AUTO, GivenImage
-from .poisson import PoissonNoise, estimate_poisson
-from .verbs import CORRELATED, WAVELET_NOISE, Denoising, Despeckling, Enhancing, Sharpening
+from .spectrum import as_spectrum
+from .verbs import CORRELATED, Denoising, Despeckling, Enhancing, Sharpening
 from .video import denoised_clip
 
 __all__ = ["denoise", "denoise_frames", "despeckle", "enhance", "sharpen"]
 
 MIN_REGION_SAMPLES = 8
-NOISE_KINDS = (*WAVELET_NOISE, "poisson", "poisson-gaussian")
 MAX_NOISE_STEPS = 9
 
 
@@ -46,8 +44,8 @@ def denoise(
     level: int | None = Denoising.level,
     rule: str = Denoising.rule,
     invariant: bool | int = Denoising.invariant,
-    noise: str = Denoising.noise,
-    gain: float | None = None,
+    noise: Any = Denoising.noise,
+    gain: float | None = Denoising.gain,
     regions: int | None = None,
     color: str = Denoising.color,
     over_time: int = Denoising.over_time,
@@ -85,17 +83,20 @@ def denoise(
     level : int, optional
         Number of levels; up to 4, depending on the size of the image, if None.
     rule : {"soft", "hard", "garrote", "firm", "greater", "less"}, default "soft"
-        Threshold rule; see :func:`undula.threshold`. It has no effect with ``bivariate`` and ``block``.
+        Threshold rule of methods that select thresholds; see :func:`undula.threshold`.
     invariant : bool or int, default 2
         Number of the finest levels that are computed for all shifts; True stands for all levels. False or 0
         is several times faster, but leaves artefacts at edges.
-    noise : {"gaussian", "correlated", "poisson", "poisson-gaussian"}, default "gaussian"
+    noise : {"gaussian", "correlated", "poisson", "poisson-gaussian"} or array, default "gaussian"
         ``gaussian`` noise is white: that of neighbouring samples is independent. ``correlated`` noise, as in
-        images that were scaled, demosaiced or compressed, is estimated for each band of wavelets, with three
-        levels unless ``level`` is given; omit ``sigma`` and ``quality``.
+        images that were scaled, demosaiced or compressed, is estimated from the image: for each band of
+        wavelets, with up to three levels unless ``level`` is given; or for each frequency, where groups of
+        blocks are filtered (see :func:`undula.estimate_spectrum`). Omit ``sigma``.
         ``poisson`` is the noise of counted photons, whose variance grows with the brightness; samples without
         light have to be 0. ``poisson-gaussian`` adds the read noise of a sensor, whose standard deviation is
         ``sigma``. For arrays of NumPy; see :func:`undula.estimate_poisson`.
+        An array is the power spectrum of correlated noise, in the order of ``numpy.fft.fftn`` and of any
+        size. Its mean is the variance of the noise, unless ``sigma`` is given.
     gain : float, optional
         What one photon adds to a sample, for ``poisson`` and ``poisson-gaussian``; estimated if None.
     regions : int, optional
@@ -142,27 +143,23 @@ def denoise(
         rule=rule,
         invariant=invariant,
         color=color,
-        noise=noise if noise in WAVELET_NOISE else Denoising.noise,
+        noise=noise if isinstance(noise, str) else as_spectrum(noise),
+        gain=gain,
         over_time=over_time,
     )
-    check_choice(noise, "noise", NOISE_KINDS)
     if over_time:
-        unused = {"gain": gain, "regions": regions, "axes": axes, "mask": mask}
-        unused |= {"noise": None if noise == "gaussian" else noise}
-        for name, value in unused.items():
+        for name, value in {"regions": regions, "axes": axes, "mask": mask}.items():
             if value is not None:
                 raise ArgumentError(f"{name} does not apply to over_time={over_time!r}; omit one of them")
         return denoised_clip(verb.denoiser(), image, sigma, channel_axis, backend)
     pipeline = verb.pipeline()
     options = {"channel_axis": channel_axis, "axes": axes, "mask": mask, "backend": backend}
-    if noise == CORRELATED and (sigma is not None or regions is not None):
-        raise ArgumentError(f"noise={CORRELATED!r} is estimated for each band; omit sigma and regions")
-    if noise not in WAVELET_NOISE:
-        if regions is not None:
-            raise ArgumentError(f"regions are for noise='gaussian', got noise={noise!r}")
-        return _denoise_photons(pipeline, image, noise, sigma, gain, options)
-    if gain is not None:
-        raise ArgumentError(f"gain is for noise='poisson' and 'poisson-gaussian', got gain={gain!r}")
+    if verb.noise == CORRELATED and sigma is not None:
+        raise ArgumentError(f"noise={CORRELATED!r} is estimated from the image; omit sigma")
+    if verb.noise != Denoising.noise and regions is not None:
+        raise ArgumentError(f"regions are for noise='gaussian', got noise={noise!r}; omit one of them")
+    if pipeline.photons is not None:
+        return pipeline(image, sigma=sigma, **options)
     per_sample = np.ndim(sigma) > 1 or (np.ndim(sigma) == 1 and np.shape(sigma) == np.shape(image))
     if regions is not None or per_sample:
         if DASK.owns(image):
@@ -232,41 +229,6 @@ def denoise_frames(
     """
     verb = Denoising(over_time=over_time, quality=quality, strength=strength, color=color)
     return verb.denoiser()(frames, sigma=sigma, channel_axis=channel_axis, backend=backend)
-
-
-def _denoise_photons(
-    pipeline: Pipeline, image: Any, kind: str, sigma: Any, gain: float | None, options: dict[str, Any]
-) -> Any:
-    """Denoise an image of counted photons: stabilize its noise, filter it, and restore the means."""
-    if sigma is not None:
-        check_number(sigma, "sigma")
-    if kind == "poisson":
-        if sigma:
-            raise ArgumentError(f"noise='poisson' has no read noise; pass 'poisson-gaussian' with {sigma=}")
-        sigma = 0.0
-    given = GivenImage(image, options["channel_axis"], options["axes"], pipeline.colors, options["mask"])
-    layout, mask = given.layout, given.mask
-    if not given.on_host or not isinstance(given.array, np.ndarray):
-        raise ArgumentError(f"noise={kind!r} is for arrays of NumPy; convert the image first")
-    x = given.array.astype(layout.working_dtype)
-    if gain is not None:
-        check_number(gain, "gain", exclusive=True)
-    if gain is None or sigma is None:
-        if mask is not None:
-            raise ArgumentError(
-                "the gain of images with a mask or NaNs is not estimated; pass gain and sigma"
-            )
-        channels = x if layout.channels < 4 or not layout.mixed else np.take(x, range(3), layout.channel)
-        images = np.moveaxis(channels, layout.axes[-2:], (-2, -1)) if layout.ndim > 1 else channels
-        estimated = estimate_poisson(images, sigma)
-        gain, sigma = gain or estimated.gain, estimated.sigma if sigma is None else sigma
-    photons = PoissonNoise(float(gain), float(sigma))
-    stable = photons.stabilized(x).astype(layout.working_dtype)
-    restored = photons.restored(pipeline(stable, sigma=1.0, **{**options, "mask": mask}))
-    if layout.mixed and layout.channels == 4:
-        alpha = (*[slice(None)] * (layout.channel or 0), slice(3, None))
-        restored[alpha] = x[alpha]
-    return given.as_given(layout.restore(np, restored, given.array, mask))
 
 
 def _denoise_by_map(pipeline: Pipeline, image: Any, noise_map: NDArray[Any], options: dict[str, Any]) -> Any:

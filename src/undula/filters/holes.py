@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..lowering.symbolic import xp
+import numpy as np
+
+from ..lowering.symbolic import materialize, xp
+from ..wavelets import Wavelet
+from .base import Details
 from .operations import OPERATIONS
 from .spatial import gaussian
 
-__all__ = ["fill_holes", "valid_counts"]
+__all__ = ["central_places", "fill_holes", "valid_coefficients", "valid_counts"]
 
 
 def valid_counts(planes: Any, valid: Any) -> Any:
@@ -44,3 +48,38 @@ def fill_holes(planes: Any, valid: Any, ndim: int, counts: Any = None) -> Any:
         local_mean = blurred / xp.where(covered, coverage, xp.ones_like(coverage))
         surface = xp.where(covered, local_mean, surface)
     return xp.where(valid, planes, surface)
+
+
+def valid_coefficients(
+    valid: Any,
+    details: Details,
+    ndim: int,
+    wavelet: Wavelet,
+    invariant: bool | int,
+) -> list[Any]:
+    """Return for each level where the two samples at the centre of each coefficient are valid.
+
+    A coefficient also depends on other samples. Those that are not valid are filled in from their neighbours,
+    so that they hardly matter. The list is empty if all samples are valid.
+    """
+    if valid is None:
+        return []
+    masks = []
+    for bands in details:
+        band = next(iter(bands.values()))
+        for axis in range(1, 1 + ndim):
+            count, size = valid.shape[axis], band.shape[len(band.shape) - ndim + axis - 1]
+            even, odd = (
+                xp.take(valid, np.clip(places, 0, count - 1), axis)
+                for places in central_places(wavelet, size)
+            )
+            valid = even & odd
+        materialize(valid)  # Statistics read it several times.
+        masks.append(valid[:, None] if invariant else valid)
+    return masks
+
+
+def central_places(wavelet: Wavelet, size: int) -> list[np.ndarray[Any, Any]]:
+    """Return the places of the two samples at the centre of each of ``size`` coefficients of a line."""
+    first = 2 * np.arange(size) - (wavelet.dec_len - 2) // 2
+    return [first, first + 1]

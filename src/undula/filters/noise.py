@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,17 +24,26 @@ from ..lowering.graph import Graph
 from ..lowering.symbolic import symbolic_input, symbolic_output, xp
 from ..wavelets import Wavelet, as_wavelet
 from .base import Details, Pyramid, argument
+from .holes import valid_coefficients
 from .operations import NORMAL_MEDIAN, OPERATIONS, rounding_floor
+from .spectrum import NoiseSpectrum
 from .transforms import PipelineTransform
 
-__all__ = ["band_norms", "estimate_noise", "estimate_sigma", "noise_argument", "robust_sigma"]
+__all__ = [
+    "band_norms",
+    "estimate_noise",
+    "estimate_sigma",
+    "estimated_noise",
+    "noise_argument",
+    "robust_sigma",
+]
 
 
 @lru_cache(maxsize=256)
-def band_norms(wavelet: Wavelet, levels: int) -> tuple[tuple[float, float], ...]:
-    """Return the norms of the cascaded low-pass and high-pass filters along an axis, finest level first."""
+def _band_filters(wavelet: Wavelet, levels: int) -> list[tuple[Any, Any]]:
+    """Return the cascaded low-pass and high-pass filters along an axis, finest level first."""
     lowpass = np.ones(1)
-    norms = []
+    filters = []
     for level in range(levels):
         cascaded = []
         for taps in (wavelet.dec_lo, wavelet.dec_hi):
@@ -41,8 +51,31 @@ def band_norms(wavelet: Wavelet, levels: int) -> tuple[tuple[float, float], ...]
             dilated[:: 2**level] = taps
             cascaded.append(np.convolve(lowpass, dilated))
         lowpass = cascaded[0]
-        norms.append((float(np.linalg.norm(cascaded[0])), float(np.linalg.norm(cascaded[1]))))
-    return tuple(norms)
+        filters.append((cascaded[0], cascaded[1]))
+    return filters
+
+
+def band_norms(
+    wavelet: Wavelet, levels: int, ndim: int, spectrum: NoiseSpectrum | None = None
+) -> list[dict[str, float]]:
+    """Return what noise of standard deviation 1 has in each band, by key, for each level.
+
+    For white noise, these are the norms of the cascaded filters.
+    """
+    norms = []
+    for filters in _band_filters(wavelet, levels):
+        deviations = {}
+        if spectrum is not None:
+            variances = spectrum.variances([filters] * ndim)
+        for band in product((0, 1), repeat=ndim):
+            if any(band):
+                key = "".join("ad"[high] for high in band)
+                if spectrum is None:
+                    deviations[key] = math.prod(float(np.linalg.norm(filters[high])) for high in band)
+                else:
+                    deviations[key] = math.sqrt(variances[band])
+        norms.append(deviations)
+    return norms
 
 
 def noise_argument() -> Any:
@@ -142,3 +175,19 @@ def _sigma_program(shape: tuple[int, ...], dtype: str, axes: tuple[int, ...], en
     floor = rounding_floor(xp.where(magnitudes < math.inf, magnitudes, 0.0), 1, ndim)
     symbolic_output(graph, "sigma", robust_sigma(bands["d" * ndim], 1.0, floor))
     return engine.compile_graph(graph)
+
+
+def estimated_noise(x: Any, valid: Any, ndim: int) -> Any:
+    """Estimate the noise of each item from the finest diagonal band."""
+    wavelet = as_wavelet("db2")
+    low, details = PipelineTransform(wavelet).decompose(x, 1, range(1, 1 + ndim))
+    pyramid = Pyramid(
+        operations=OPERATIONS,
+        norms=band_norms(wavelet, 1, ndim),
+        samples=math.prod(x.shape[1:]),
+        ndim=ndim,
+        offset=0,
+        valid=valid_coefficients(valid, details, ndim, wavelet, False),
+        floor=rounding_floor(low, 1, ndim),
+    )
+    return estimate_noise(details, pyramid)

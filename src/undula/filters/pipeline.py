@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,23 +24,25 @@ from ..functions import dwtn_max_level
 from ..lowering.borders import MODES, check_mode
 from ..lowering.graph import Graph
 from ..lowering.spec import BandTree, transform_spec
-from ..lowering.symbolic import materialize, symbolic_input, symbolic_output, xp
+from ..lowering.symbolic import symbolic_input, symbolic_output, xp
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet, as_wavelet, is_discrete
 from . import shifts
 from .background import scan_masks
-from .base import Details, FilteredImage, Pyramid, plain_number
-from .holes import fill_holes
-from .noise import band_norms, estimate_noise
+from .base import Details, FilteredImage, Pyramid, check_choice, check_number, plain_number
+from .holes import fill_holes, valid_coefficients
+from .noise import band_norms, estimated_noise
 from .operations import OPERATIONS, rounding_floor
 from .pictures import picture
 from .planes import AUTO, COLORS, GivenImage, ImageLayout
+from .poisson import PHOTON_NOISE, filter_photons
 from .speckle import KINDS, MULTIPLICATIVE, Logarithm, check_intensities, check_looks
+from .spectrum import ESTIMATED, NoiseSpectrum, as_spectrum, estimate_spectrum
 from .stages import FilterStage, Shrink, as_stage
 from .trace import RunOptions, Trace, keep_coefficients, keep_limits
 from .transforms import MAX_LEVELS, PipelineTransform
 
-__all__ = ["ImageRecipe", "Pipeline", "Views", "WindowProgram", "central_places", "window_program"]
+__all__ = ["ImageRecipe", "Pipeline", "Views", "WindowProgram", "window_program"]
 
 Shape = tuple[int, ...]
 DEFAULT_LEVELS = 4
@@ -81,6 +82,15 @@ class Pipeline:
         on a device, where it is not detected.
     looks : float, optional
         Number of independent looks that were averaged in an image with speckle; estimated if None.
+    photons : {"poisson", "poisson-gaussian"}, optional
+        The noise of counted photons, which is made equal everywhere before filtering; for arrays of NumPy.
+    gain : float, optional
+        What one photon adds to a sample; estimated if None.
+    spectrum : array or "estimated", optional
+        Power spectrum of noise that is not white, in the order of ``numpy.fft.fftn``. Its mean is the
+        variance of the noise, unless ``sigma`` is given.
+    max_level : int, default 4
+        The largest number of levels if ``level`` is None.
 
     Examples
     --------
@@ -101,13 +111,17 @@ class Pipeline:
     color: str = field(default="ycbcr", kw_only=True)
     speckle: str | None = field(default=None, kw_only=True)
     looks: float | None = field(default=None, kw_only=True)
+    photons: str | None = field(default=None, kw_only=True)
+    gain: float | None = field(default=None, kw_only=True)
+    spectrum: Any = field(default=None, kw_only=True)
+    max_level: int = field(default=DEFAULT_LEVELS, kw_only=True)
 
     def __post_init__(self) -> None:
         wavelet = as_wavelet(self.wavelet)
         if not isinstance(self.wavelet, str) and _has_known_name(wavelet):
             object.__setattr__(self, "wavelet", wavelet.name)  # As JSON has it.
         object.__setattr__(self, "mode", check_mode(self.mode, MODES))
-        for name in ("level", "invariant", "looks"):
+        for name in ("level", "invariant", "looks", "gain", "max_level"):
             object.__setattr__(self, name, plain_number(getattr(self, name)))
         if isinstance(self.stages, (str, FilterStage, dict)):
             object.__setattr__(self, "stages", (self.stages,))
@@ -129,10 +143,29 @@ class Pipeline:
             check_looks(self.looks)
             if self.speckle not in MULTIPLICATIVE:
                 raise ArgumentError("looks need speckle='intensity' or speckle='amplitude'")
+        self._check_noise()
         if not isinstance(self.invariant, (bool, int)) or self.invariant < 0:
             raise ArgumentTypeError(
                 f"invariant must be True, False or a number of levels, got {self.invariant!r}"
             )
+
+    def _check_noise(self) -> None:
+        """Raise an error for wrong kinds of noise."""
+        if self.photons is not None:
+            check_choice(self.photons, "photons", PHOTON_NOISE)
+            if self.speckle is not None or self.spectrum is not None:
+                raise ArgumentError("photons have neither speckle nor a spectrum; pass one of the three")
+        if self.gain is not None:
+            check_number(self.gain, "gain", exclusive=True)
+            if self.photons is None:
+                raise ArgumentError(f"gain is for noise='poisson' and 'poisson-gaussian', got {self.gain!r}")
+        if self.spectrum is not None and not isinstance(self.spectrum, str):
+            object.__setattr__(self, "spectrum", as_spectrum(self.spectrum))
+        elif self.spectrum not in (None, ESTIMATED):
+            raise UnknownNameError("spectrum", self.spectrum, (ESTIMATED,))
+        limit = self.max_level
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LEVELS:
+            raise ArgumentError(f"max_level must be an integer from 1 to {MAX_LEVELS}, got {limit!r}")
 
     @property
     def colors(self) -> str:
@@ -152,6 +185,10 @@ class Pipeline:
             head += ", logarithmic scan" if self.speckle == "log" else f", logarithms of {self.speckle}"
         if self.looks is not None:
             head += f", {self.looks:g} look(s)"
+        if self.photons is not None:
+            head += f", {self.photons} noise" + ("" if self.gain is None else f" with gain {self.gain:g}")
+        if self.spectrum is not None:
+            head += ", noise with a spectrum"
         if self.color != Pipeline.color:
             head += ", each channel separately"
         lines = [f"  {number}. {stage!r}" for number, stage in enumerate(self.stages, 1)]
@@ -173,6 +210,8 @@ class Pipeline:
             for option in options
             if getattr(self, option.name) != option.default
         }
+        if isinstance(self.spectrum, NoiseSpectrum):
+            values["spectrum"] = self.spectrum.power.tolist()
         values["stages"] = [stage.to_dict() for stage in self.stages]
         return json.dumps(values, indent=2)
 
@@ -269,6 +308,14 @@ class Pipeline:
         """
         if trace is not None and not isinstance(trace, Trace):
             raise ArgumentTypeError(f"trace must be an undula.filters.Trace, got {trace!r}")
+        if self.photons is not None or self.spectrum == ESTIMATED:
+            options = {"channel_axis": channel_axis, "axes": axes, "mask": mask, "backend": backend}
+            options |= {"strategy": strategy, "scheme": scheme, "counted": counted, "trace": trace}
+            if self.photons is not None:
+                return filter_photons(self, x, sigma, options)
+            return self._with_spectrum(x, channel_axis, axes, mask)(x, sigma=sigma, **options)
+        if isinstance(self.spectrum, NoiseSpectrum) and sigma is None:
+            sigma = self.spectrum.sigma
         if DASK.owns(x):
             from .chunked import filter_chunks
 
@@ -282,6 +329,29 @@ class Pipeline:
         options = {"backend": backend, "strategy": strategy, "scheme": scheme, "counted": counted}
         options |= {"sigma": sigma, "channel_axis": channel_axis, "axes": axes, "mask": mask}
         return image.join(result, replace(self, color="channels")(x, **options))
+
+    def _with_spectrum(
+        self, x: Any, channel_axis: int | str | None, axes: Sequence[int] | None, mask: Any
+    ) -> Pipeline:
+        """Return the pipeline with the spectrum of the noise of an image."""
+        if DASK.owns(x):
+            raise ArgumentError(
+                "the spectrum of noise is estimated from images in memory; call compute() first, or pass it"
+            )
+        given = GivenImage(x, channel_axis, axes, self.colors, mask)
+        layout, samples = given.layout, library_of(given.array).to_numpy(given.array)
+        if layout.ndim != 2:
+            raise ArgumentError(
+                f"the spectrum of noise is estimated from images with two axes, got {layout.ndim}; pass a"
+                " spectrum, or the two axes of images by axes"
+            )
+        planes = layout.to_planes(np, samples).astype(float)
+        if given.mask is not None:
+            valid = library_of(given.mask).to_numpy(given.mask)
+            planes = np.where(layout.mask_planes(np, valid), planes, np.nan)
+        if layout.mixed:  # Chroma has the same noise, but less.
+            planes = planes[: len(planes) // 3] / math.sqrt((layout.weights[0] ** 2).sum())
+        return replace(self, spectrum=estimate_spectrum(planes, channel_axis=0))
 
     def _given(
         self, x: Any, channel_axis: int | str | None, axes: Sequence[int] | None, mask: Any, counted: Any
@@ -422,7 +492,7 @@ class Pipeline:
         wavelet = as_wavelet(self.wavelet)
         useful = max(1, dwtn_max_level(tuple(shape), wavelet))
         if self.level is None:
-            return min(DEFAULT_LEVELS, useful)
+            return min(self.max_level, useful)
         deepest = max(1, math.ceil(math.log2(max(2, *shape))))
         if self.level > deepest:
             raise ArgumentError(
@@ -434,6 +504,11 @@ class Pipeline:
     def graph(self, recipe: ImageRecipe) -> Graph:
         """Return the program of the pipeline."""
         graph, layout = Graph(), recipe.layout
+        if isinstance(self.spectrum, NoiseSpectrum) and len(self.spectrum.shape) != layout.ndim:
+            raise ArgumentError(
+                f"the spectrum of the noise must have {layout.ndim} axes, as the image has; got"
+                f" {self.spectrum.shape}"
+            )
         if recipe.image_shape:
             graph.extents = self._extents(layout.planes_shape[1:], recipe.image_shape)
         image = symbolic_input(graph, "image", layout.shape, layout.dtype)
@@ -482,9 +557,9 @@ class Pipeline:
         result = self._filter_pyramid(x, recipe, sigma, valid)
 
         def noise() -> Any:
-            return sigma if sigma is not None else _estimated_noise(x, valid, layout.ndim)
+            return sigma if sigma is not None else estimated_noise(x, valid, layout.ndim)
 
-        image = FilteredImage(x, noise, layout.ndim, 3 if layout.mixed else 1)
+        image = FilteredImage(x, noise, layout.ndim, 3 if layout.mixed else 1, self.spectrum)
         for stage in self.stages:
             if "result" in stage.places():
                 result = stage.on_result(result, image)
@@ -505,7 +580,7 @@ class Pipeline:
             keep_coefficients(x.graph, "before", low, details)
         pyramid = Pyramid(
             operations=OPERATIONS,
-            norms=_band_norms(wavelet, levels, ndim),
+            norms=band_norms(wavelet, levels, ndim, self.spectrum),
             samples=math.prod(shape),
             ndim=ndim,
             offset=max(0, (wavelet.dec_len - 3) // 2),
@@ -550,22 +625,6 @@ class Pipeline:
             if level < levels:
                 low = on_approximation(low, level)
         return low, details, []
-
-
-def _estimated_noise(x: Any, valid: Any, ndim: int) -> Any:
-    """Estimate the noise of each item from the finest diagonal band."""
-    wavelet = as_wavelet("db2")
-    low, details = PipelineTransform(wavelet).decompose(x, 1, range(1, 1 + ndim))
-    pyramid = Pyramid(
-        operations=OPERATIONS,
-        norms=_band_norms(wavelet, 1, ndim),
-        samples=math.prod(x.shape[1:]),
-        ndim=ndim,
-        offset=0,
-        valid=valid_coefficients(valid, details, ndim, wavelet, False),
-        floor=rounding_floor(low, 1, ndim),
-    )
-    return estimate_noise(details, pyramid)
 
 
 def _checked_counted(counted: Any, shape: Shape) -> Any:
@@ -650,47 +709,3 @@ def window_program(
 def _has_known_name(wavelet: Wavelet) -> bool:
     """Return whether the name of a wavelet stands for it."""
     return is_discrete(wavelet.name) and as_wavelet(wavelet.name) == wavelet
-
-
-def _band_norms(wavelet: Wavelet, levels: int, ndim: int) -> list[dict[str, float]]:
-    """Return the norms of the bands by key, for each level."""
-    keys = ["".join(letters) for letters in product("ad", repeat=ndim)][1:]
-    return [
-        {key: math.prod(high if letter == "d" else low for letter in key) for key in keys}
-        for low, high in band_norms(wavelet, levels)
-    ]
-
-
-def valid_coefficients(
-    valid: Any,
-    details: Details,
-    ndim: int,
-    wavelet: Wavelet,
-    invariant: bool | int,
-) -> list[Any]:
-    """Return for each level where the two samples at the centre of each coefficient are valid.
-
-    A coefficient also depends on other samples. Those that are not valid are filled in from their neighbours,
-    so that they hardly matter. The list is empty if all samples are valid.
-    """
-    if valid is None:
-        return []
-    masks = []
-    for bands in details:
-        band = next(iter(bands.values()))
-        for axis in range(1, 1 + ndim):
-            count, size = valid.shape[axis], band.shape[len(band.shape) - ndim + axis - 1]
-            even, odd = (
-                xp.take(valid, np.clip(places, 0, count - 1), axis)
-                for places in central_places(wavelet, size)
-            )
-            valid = even & odd
-        materialize(valid)  # Statistics read it several times.
-        masks.append(valid[:, None] if invariant else valid)
-    return masks
-
-
-def central_places(wavelet: Wavelet, size: int) -> list[np.ndarray[Any, Any]]:
-    """Return the places of the two samples at the centre of each of ``size`` coefficients of a line."""
-    first = 2 * np.arange(size) - (wavelet.dec_len - 2) // 2
-    return [first, first + 1]

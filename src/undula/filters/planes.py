@@ -215,8 +215,8 @@ class ImageLayout:
         if not self.dtype.startswith("float"):
             info = np.iinfo(self.dtype)
             # The largest integers may not be floats; the next smaller float is the limit.
-            largest = float(info.max)
-            if np.dtype(self.working_dtype).type(largest) > info.max:
+            largest = float(np.dtype(self.working_dtype).type(info.max))
+            if int(largest) > info.max:
                 largest = float(np.nextafter(np.dtype(self.working_dtype).type(largest), 0))
             x = xp.round(xp.clip(x, float(info.min), largest))
         elif self.dtype == "float16":

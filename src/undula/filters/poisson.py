@@ -18,25 +18,27 @@ beyond the table, ``λ = (f/2)² - 1/8 - s²``.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import array_in_memory
+from ..arrays import DASK, array_in_memory
 from ..engines.cpu.filter_operations import convolve
 from ..errors import ArgumentError, ArgumentTypeError
 from ..functions import dwt2
 from .base import check_number
 from .operations import NORMAL_MEDIAN
-from .planes import native_samples
+from .planes import GivenImage, native_samples
 from .spatial import gaussian
 
-__all__ = ["PoissonNoise", "estimate_poisson"]
+__all__ = ["PHOTON_NOISE", "PoissonNoise", "estimate_poisson", "filter_photons"]
 
 Array = NDArray[Any]
 
+PHOTON_NOISE = ("poisson", "poisson-gaussian")
 LARGEST = 200.0  # mean number of photons of the table
 NODES = 64  # of the integral over the read noise
 BINS = 24  # of means, for the fit of gain and read noise
@@ -142,6 +144,59 @@ def estimate_poisson(image: ArrayLike, sigma: float | None = None) -> PoissonNoi
             "the noise of the image does not grow with its brightness; pass gain, or no noise"
         )
     return PoissonNoise(float(gain), float(np.sqrt(max(variance, 0.0))))
+
+
+def filter_photons(pipeline: Any, image: Any, sigma: Any, options: dict[str, Any]) -> Any:
+    """Filter an image of counted photons: stabilize its noise, filter it, and restore the means.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        With ``photons``.
+    image : array
+    sigma : float, optional
+        Standard deviation of the read noise; estimated if None, and 0 for pure Poisson noise.
+    options : dict
+        Other arguments of a call of the pipeline.
+    """
+    kind, gain = pipeline.photons, pipeline.gain
+    if DASK.owns(image):
+        raise ArgumentError(f"noise={kind!r} is for arrays in memory; call compute() of the Dask array first")
+    if sigma is not None:
+        check_number(sigma, "sigma")
+    if kind == "poisson":
+        if sigma:
+            raise ArgumentError(f"noise='poisson' has no read noise; pass 'poisson-gaussian' with {sigma=}")
+        sigma = 0.0
+    given = GivenImage(image, options["channel_axis"], options["axes"], pipeline.colors, options["mask"])
+    layout, mask = given.layout, given.mask
+    if not given.on_host or not isinstance(given.array, np.ndarray):
+        raise ArgumentError(f"noise={kind!r} is for arrays of NumPy; convert the image first")
+    x = given.array.astype(layout.working_dtype)
+    least = float(x.min() if mask is None else x[mask].min())
+    if kind == "poisson" and least < 0:
+        raise ArgumentError(
+            f"noise='poisson' is for counts of photons, but the least sample is {least:g}; subtract the black"
+            " level so that samples without light are 0, or pass noise='poisson-gaussian' if read noise makes"
+            " them negative"
+        )
+    if gain is None or sigma is None:
+        if mask is not None:
+            raise ArgumentError(
+                "the gain of images with a mask or NaNs is not estimated; pass gain and sigma"
+            )
+        channels = x if layout.channels < 4 or not layout.mixed else np.take(x, range(3), layout.channel)
+        images = np.moveaxis(channels, layout.axes[-2:], (-2, -1)) if layout.ndim > 1 else channels
+        estimated = estimate_poisson(images, sigma)
+        gain, sigma = gain or estimated.gain, estimated.sigma if sigma is None else sigma
+    photons = PoissonNoise(float(gain), float(sigma))
+    stable = photons.stabilized(x).astype(layout.working_dtype)
+    plain = replace(pipeline, photons=None, gain=None)
+    restored = photons.restored(plain(stable, sigma=1.0, **{**options, "mask": mask}))
+    if layout.mixed and layout.channels == 4:
+        alpha = (*[slice(None)] * (layout.channel or 0), slice(3, None))
+        restored[alpha] = x[alpha]
+    return given.as_given(layout.restore(np, restored, given.array, mask))
 
 
 def _flat_places(planes: Array) -> tuple[Array, Array]:

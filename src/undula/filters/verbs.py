@@ -21,8 +21,10 @@ from .collaborative import PROFILE_NAMES, Collaborative
 from .directional import Directional
 from .pipeline import Pipeline
 from .planes import COLORS
-from .shrinkage import METHODS, RULES
+from .poisson import PHOTON_NOISE
+from .shrinkage import LOCAL_METHODS, METHODS, RULES
 from .speckle import KINDS, check_looks, trigamma
+from .spectrum import ESTIMATED, NoiseSpectrum
 from .stages import Contrast, FilterStage, Gain, Laplace, Shrink, Unsharp
 from .video import TemporalDenoiser
 
@@ -35,7 +37,15 @@ DENOISING_METHODS = (*NAMED_METHODS, DIRECTIONAL, COLLABORATIVE)
 QUALITIES = ("fast", "balanced", "best")
 TEMPORAL_STEPS = {"fast": 6, "balanced": 4, "best": 3}  # samples from one reference to the next
 CORRELATED = "correlated"
-WAVELET_NOISE = ("gaussian", CORRELATED)
+NOISE_KINDS = ("gaussian", CORRELATED, *PHOTON_NOISE)
+# The options that a method uses, besides those that all of them do.
+WAVELET_OPTIONS = ("wavelet", "level", "invariant")
+METHOD_OPTIONS = {
+    **dict.fromkeys(NAMED_METHODS, (*WAVELET_OPTIONS, "rule", "noise")),
+    **dict.fromkeys(LOCAL_METHODS, (*WAVELET_OPTIONS, "noise")),
+    DIRECTIONAL: (),
+    COLLABORATIVE: ("profile", "noise"),
+}
 CORRELATED_LEVELS = 3  # In coarser bands, there is more of the image than of the noise.
 SHARPENING_METHODS = ("unsharp", "laplace", "diagonal", "wavelet")
 DECIMATED_WAVELET = "bior4.4"  # The default for denoising without shifts.
@@ -140,8 +150,14 @@ class Denoising(Verb):
     rule: str = option(Shrink.rule, "Threshold rule, for methods that select thresholds.", RULES)
     invariant: bool | int = option(2, SHIFTS_HELP, for_video=0)
     color: str = option(Pipeline.color, "Whether to filter luma and chroma, or each channel.", COLORS)
-    noise: str = option(
-        "gaussian", "Whether noise is white, or correlated between neighbouring pixels.", WAVELET_NOISE
+    noise: str | NoiseSpectrum = option(
+        "gaussian",
+        "White noise, noise that is correlated between neighbouring pixels, or noise of counted photons;"
+        " poisson-gaussian adds read noise, --sigma.",
+        NOISE_KINDS,
+    )
+    gain: float | None = option(
+        None, "What one photon adds to a pixel, for noise poisson and poisson-gaussian.", auto="estimated"
     )
     over_time: int = option(
         0,
@@ -154,52 +170,60 @@ class Denoising(Verb):
         check_choice(self.quality, "quality", QUALITIES)
         check_number(self.strength, "strength")
         check_choice(self.color, "color", COLORS)
-        for name in ("method", "profile", "wavelet", "level", "rule", "invariant", "noise"):
-            given = getattr(self, name)
-            if given != getattr(Denoising, name):
-                raise ArgumentError(
-                    f"over_time={self.over_time} filters groups of similar blocks along their motion, which"
-                    f" {name}={given!r} does not apply to; omit one of them"
-                )
+        unused = ("method", "profile", "wavelet", "level", "rule", "invariant", "noise", "gain")
+        self._refuse(
+            unused, f"over_time={self.over_time}, which filters groups of similar blocks along their motion"
+        )
         return TemporalDenoiser(self.over_time, TEMPORAL_STEPS[self.quality], self.strength, self.color)
 
     def pipeline(self) -> Pipeline:
         """Return the pipeline that denoises single images with these options."""
         _check_method(self.method, "denoise", DENOISING_METHODS)
         check_choice(self.quality, "quality", QUALITIES)
-        check_choice(self.noise, "noise", WAVELET_NOISE)
+        if not isinstance(self.noise, NoiseSpectrum):
+            check_choice(self.noise, "noise", NOISE_KINDS)
+        check_choice(self.profile, "profile", PROFILE_NAMES)
+        check_choice(self.rule, "threshold rule", RULES)
+        if self.quality != "fast":
+            if self.method in (COLLABORATIVE, DIRECTIONAL):
+                raise ArgumentError(
+                    f"quality={self.quality!r} selects the method; omit method={self.method!r} or quality"
+                )
+            self._refuse(["profile"], f"quality={self.quality!r}, which selects it")
+        used = METHOD_OPTIONS[self.method]
+        unused = [name for name in ("profile", *WAVELET_OPTIONS, "rule", "noise") if name not in used]
+        self._refuse(unused, f"method={self.method!r}")
         correlated = self.noise == CORRELATED
-        if correlated and (self.quality != "fast" or self.method == COLLABORATIVE):
-            raise ArgumentError(
-                f"noise={CORRELATED!r} is estimated for each band of wavelets, so it needs quality='fast' and"
-                f" a method of wavelets; got quality={self.quality!r} and method={self.method!r}"
-            )
+        grouped = self.quality != "fast" or self.method == COLLABORATIVE
+        options: dict[str, Any] = {"color": self.color, "gain": self.gain}
+        if self.noise in PHOTON_NOISE:
+            options["photons"] = self.noise
+        elif isinstance(self.noise, NoiseSpectrum) or (correlated and grouped):
+            options["spectrum"] = ESTIMATED if correlated else self.noise
         collaborative = Collaborative(self.profile, strength=self.strength)
         if self.method == COLLABORATIVE:
-            if self.quality != "fast":
-                raise ArgumentError(
-                    f"quality={self.quality!r} selects the method; omit method={COLLABORATIVE!r}, or pass"
-                    " its profile"
-                )
-            return Pipeline(self.wavelet or "db2", 0, [collaborative], color=self.color)
-        estimated = "bands" if correlated else "white"
+            return Pipeline("db2", 0, [collaborative], **options)
         if self.method == DIRECTIONAL:
-            if self.quality != "fast" or correlated:
-                raise ArgumentError(
-                    f"method={DIRECTIONAL!r} is for quality='fast' and noise='gaussian'; got"
-                    f" quality={self.quality!r} and noise={self.noise!r}"
-                )
-            return Pipeline("db2", 0, [Directional(strength=self.strength)], color=self.color)
+            return Pipeline("db2", 0, [Directional(strength=self.strength)], **options)
+        estimated = "bands" if correlated and not grouped else "white"
         stages: list[FilterStage] = [Shrink(self.method, self.rule, strength=self.strength, noise=estimated)]
         invariant = self.invariant
-        level = CORRELATED_LEVELS if correlated and self.level is None else self.level
+        if correlated:
+            options["max_level"] = CORRELATED_LEVELS
         if self.quality == "balanced":
             stages.append(replace(collaborative, profile="normal"))
         elif self.quality == "best":
             stages.append(replace(collaborative, profile="best"))
             invariant = True if invariant == Denoising.invariant else invariant
         wavelet = self.wavelet or ("db2" if invariant else DECIMATED_WAVELET)
-        return Pipeline(wavelet, level, stages, invariant=invariant, color=self.color)
+        return Pipeline(wavelet, self.level, stages, invariant=invariant, **options)
+
+    def _refuse(self, names: Sequence[str], reason: str) -> None:
+        """Raise an error for options that were given, although they do not apply."""
+        for name in names:
+            given = getattr(self, name)
+            if given != getattr(Denoising, name):
+                raise ArgumentError(f"{name}={given!r} does not apply to {reason}; omit one of them")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -116,7 +116,8 @@ class BlockNoise:
         constant image are expected at the same distance. ``scale`` is the number of integers in a unit of the
         noise.
         """
-        penalties = np.rint(2 * BLOCK_SAMPLES * scale**2 * np.maximum(self.common, 0))
+        # Multiples of the number of cells of a block, each of which adds its part.
+        penalties = 4 * np.rint(BLOCK_SAMPLES / 2 * scale**2 * np.maximum(self.common, 0))
         penalties[0] = 0  # The reference belongs to its group.
         return np.asarray(penalties, np.int64)
 

@@ -386,6 +386,11 @@ class _GraphLowering:
                 "groups of blocks of volumes are filtered on the CPU; copy the volume to the host or pass"
                 " backend='cpu', or filter its planes as images with axes=(-2, -1)"
             )
+        if node.profile.noise is not None:
+            raise ArgumentError(
+                "groups of blocks whose noise has a spectrum are filtered on the CPU; copy the image to the"
+                " host or pass backend='cpu', or use quality='fast'"
+            )
         load = Load(node.source)
         extremes = []
         for value in (Call("negative", (load,)), load):
