@@ -102,14 +102,14 @@ class NoiseSpectrum:
         """Return the noise of the coefficients of blocks, and of their displacements."""
         ndim = len(self.shape)
         side = BLOCK if ndim == 2 else CUBE
-        variances = [
+        thresholded, weighted = (
             tuple(self.variances([list(matrix)] * ndim).reshape(-1).tolist())
             for matrix in (wavelet_matrix(side), cosine_matrix(side))
-        ]
+        )
         moves, shape = displacements(radius, ndim), np.array(self.shape)
         common = _covariances(self)[tuple((moves % shape).T)]
         common = np.where((2 * np.abs(moves) <= shape).all(axis=1), common, 0.0)
-        return BlockNoise(*variances, tuple(common.tolist()))
+        return BlockNoise(thresholded, weighted, tuple(common.tolist()))
 
 
 @lru_cache(maxsize=16)
@@ -143,9 +143,9 @@ def as_spectrum(power: ArrayLike) -> NoiseSpectrum:
         if count > MAX_FREQUENCIES:  # The mean over neighbouring frequencies.
             lags = np.fft.fftfreq(count, 1 / count).round().astype(int)
             covariances = np.moveaxis(covariances, axis, -1) * np.sinc(lags / MAX_FREQUENCIES)
-            folded = np.zeros((*covariances.shape[:-1], MAX_FREQUENCIES))
-            np.add.at(folded, (..., lags % MAX_FREQUENCIES), covariances)
-            covariances = np.moveaxis(folded, -1, axis)
+            folded = np.zeros((MAX_FREQUENCIES, *covariances.shape[:-1]))
+            np.add.at(folded, lags % MAX_FREQUENCIES, np.moveaxis(covariances, -1, 0))
+            covariances = np.moveaxis(folded, 0, axis)
     values = np.maximum(np.fft.fftn(covariances).real, 0)
     values /= values.mean()
     return NoiseSpectrum(float(np.sqrt(variance)), values.shape, tuple(values.reshape(-1).tolist()))
@@ -228,4 +228,4 @@ def _flat_spectrum(powers: Array) -> Array:
     level = np.mean([grid[place] for place in near])
     for place in ((0, 0), (0, 1), (1, 0), (0, -1), (-1, 0)):
         grid[place] = max(grid[place], level)
-    return grid
+    return np.asarray(grid)
