@@ -247,6 +247,20 @@ def test_integers_are_not_lifted_by_operators() -> None:
         torch.func.vmap(lambda x: undula.lwt(x, "cdf53")[0])(torch.ones(2, 8, dtype=torch.int32))
 
 
+def test_sparse_tensors_are_refused() -> None:
+    sparse = torch.eye(8).to_sparse()
+    for tensor in (sparse, sparse.clone().requires_grad_()):
+        with pytest.raises(undula.ArgumentTypeError, match="to_dense"):
+            undula.dwt2(tensor, "haar")
+
+
+def test_nesting_does_not_depend_on_gradients() -> None:
+    plain = torch.randn(32)
+    for x in (plain, plain.clone().requires_grad_()):
+        assert type(undula.wavedec(x, "db2", level=2)) is list
+        assert type(undula.dwt(x, "db2")) is tuple
+
+
 @pytest.mark.parametrize("backend", ["reference", "opencl"])
 def test_other_engines(backend: str) -> None:
     x = torch.randn(6, 8, dtype=torch.float64, requires_grad=True)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ...arrays import TORCH, ArrayView
-from ...errors import ArgumentError
+from ...errors import ArgumentError, ArgumentTypeError
 from ...lowering.nesting import keyed_bands
 from ...lowering.spec import BandTree, TransformSpec
 from ..base import UnfollowableStridesError
@@ -68,7 +68,10 @@ def _inverse_call(transform: str, shape: Shape, given: tuple[bool, ...], dtype: 
 
 def _array(x: Tensor) -> Any:
     """Return a tensor of the host as an array of NumPy, which shares its memory unless that is conjugated."""
-    return x.numpy(force=True)
+    try:
+        return x.numpy(force=True)
+    except TypeError as error:
+        raise ArgumentTypeError(f"tensors must be dense; {error}") from None
 
 
 def _flat(coeffs: list[Any]) -> list[Any]:
