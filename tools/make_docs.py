@@ -364,9 +364,9 @@ One level of CDF 9/7, mode `symmetric`, compared with the PyTorch packages, in m
 
 The current limits of `sliding`: strips of rows that run concurrently are far apart in memory, and short strips read more
 rows twice. Haar shares no rows between strips, uses strips of two rows and runs at the speed of a copy; CDF 9/7 has to
-compromise. Levels are not fused: five levels of an image move a third more bytes than one level, and eight levels of a
-signal move twice as many. Rows of a few hundred columns leave some lanes idle, which limits batches of small images and
-the planes of volumes.
+compromise. Levels of single images are not fused: five levels move a third more bytes than one level, and eight levels of a
+signal move twice as many. For a batch with enough images to occupy a CUDA device, one launch computes all levels. Rows of
+a few hundred columns leave some lanes idle, which limits batches of small images and the planes of volumes.
 """
 
 
@@ -638,14 +638,15 @@ light = undula.denoise(photons.astype(float), noise="poisson")  # noise of count
 |---|---|
 | `fast` | shrinks wavelet coefficients by their neighbours and parents; two levels are computed for all shifts |
 | `balanced` | the same, and filters groups of 16 similar blocks, which are looked for up to 12 samples away |
-| `best` | the same with wavelets for all shifts, groups of up to 32 blocks, and up to 19 samples |
+| `best` | the same with wavelets for all shifts, groups of up to 32 blocks, and up to 16 samples |
 
 Groups of similar blocks (Dabov, Foi, Katkovnik and Egiazarian) keep what repeats within an image: edges and texture.
 Wavelets leave less noise where an image is smooth. `balanced` and `best` blend both at each sample: large structures and smooth
 regions come from wavelets, and where both results differ by less than the noise, their mean is taken.
 `method="collaborative"` filters groups alone, with the profiles `fast`, `normal` and `best`.
-In colour images, blocks are grouped by their luma. Volumes and signals are filtered by wavelets alone. Results do not depend on the
-number of threads. Dask arrays have `quality="fast"` only.
+In colour images, blocks are grouped by their luma. Blocks of volumes have 4×4×4 samples, so that groups have four axes (Maggioni,
+Katkovnik, Egiazarian and Foi); they are filtered on the CPU only. Signals are filtered by wavelets alone. Results do not depend on
+the number of threads. Dask arrays have `quality="fast"` only.
 
 ![noisy, non-local means, fast and best](images/qualities.png)
 
@@ -698,8 +699,18 @@ ten photographs (dB), on which its two constants were chosen, least and largest 
 The noise of photographs that were scaled, demosaiced or compressed is not white: neighbouring pixels share it. In the finest band
 there is then little of it, and filters that expect white noise leave most of it. `noise="correlated"` estimates it in each band of
 wavelets, by the median of its coefficients, with three levels. With much texture the estimates are too high: where the noise
-is white, `noise="gaussian"` is better. `undula denoise --noise correlated` does the same to files. Groups of similar blocks, and
-so `quality="balanced"` and `"best"`, expect white noise.
+is white, `noise="gaussian"` is better. `undula denoise --noise correlated` does the same to files.
+
+With `quality="balanced"` and `"best"`, and with `method="collaborative"`, the power spectrum of the noise is estimated instead, from
+the windows of the image with the least structure ([`undula.estimate_spectrum`](api/filters.md)). If the spectrum is known, for
+example from a dark frame, pass it in place of the name; all methods but `directional` take it:
+
+```python
+dark = np.random.default_rng(2).standard_normal((64, 64))
+dark = 0.1 * (dark + np.roll(dark, 1, axis=1))  # a measured image of noise alone
+spectrum = np.abs(np.fft.fft2(dark - dark.mean())) ** 2 / dark.size  # its mean is the variance
+less_noise = undula.denoise(noisy, noise=spectrum, quality="balanced")
+```
 
 ## Strength without ground truth
 
