@@ -131,6 +131,8 @@ def test_existing_stores_are_replaced_only_with_overwrite(
         ("denoise missing.zarr out.zarr", "cannot read missing.zarr: no such file"),
         ("transform empty.zarr out.zarr", "empty.zarr is not a Zarr store"),
         ("pyramid folder out.zarr", "folder is not a Zarr store"),
+        ("info in.zarr", "cannot read in.zarr: it is a folder, and an image file is needed"),
+        ("denoise in.zarr out.zarr --scheduler nowhere", "cannot reach the scheduler nowhere: missing port"),
         ("denoise in.png out.zarr", "in.png is not a Zarr store and cannot be written as one"),
         ("denoise in.zarr out.png", "name one that ends in .zarr"),
         ("transform in.zarr out.npz", "name one that ends in .zarr"),

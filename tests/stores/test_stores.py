@@ -429,7 +429,15 @@ BAD = {
     ),
     "a damaged chunk": (
         {".zarray": zarray(compressor={"id": "zlib", "level": 1}), "0.0": "garbage"},
-        "out.zarr|bad.zarr",
+        r"cannot read .*bad\.zarr",
+    ),
+    "coefficients": (
+        {
+            "zarr.json": json.dumps(
+                {"zarr_format": 3, "node_type": "group", "attributes": {"undula": {"kind": "coefficients"}}}
+            )
+        },
+        "bad.zarr holds wavelet coefficients; run `undula inverse` first",
     ),
 }
 

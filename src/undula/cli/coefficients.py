@@ -95,7 +95,7 @@ def transform(
     refuse_store_options(source, scheduler, workers, axes)
     check_outputs(target, show, overwrite=overwrite, inputs=[source])
     if target.suffix.lower() != ".npz":
-        raise FileError(f"coefficients are written as .npz, got {target.name!r}")
+        raise FileError(f"coefficients of an image file are written as .npz, got {target.name!r}")
     # The file of coefficients has no field for the orientation.
     image = read_image(source, max_pixels, single_page=True).upright()
     check_finite(image.pixels, source)

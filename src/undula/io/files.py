@@ -70,6 +70,8 @@ def detect_kind(path: Path) -> str | None:
         with path.open("rb") as file:
             head = file.read(512)
     except OSError as error:
+        if path.is_dir():
+            raise FileError(f"cannot read {path}: it is a folder, and an image file is needed") from None
         raise FileError(f"cannot read {path}: {error.strerror or error}") from None
     if not head:
         raise FileError(f"{path} is empty")

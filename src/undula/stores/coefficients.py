@@ -21,7 +21,7 @@ from ..errors import FileError
 from ..io.files import short_message
 from ..lowering.spec import BandTree, transform_spec
 from .blocks import BlockGrid, BlockWindow, StageTransform, block_lengths, stage_transforms
-from .opening import open_array, open_group, read_window
+from .opening import COEFFICIENTS_KIND, open_array, open_group, read_window
 from .partial import PartialStore
 from .work import to_dtype
 
@@ -41,7 +41,6 @@ __all__ = [
 
 Shape = tuple[int, ...]
 APPROXIMATION = "approximation"
-KIND = "coefficients"
 
 
 def work_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -74,7 +73,7 @@ class CoefficientHeader:
     def to_json(self) -> dict[str, Any]:
         """Return the header as the attribute of a group."""
         return {
-            "kind": KIND,
+            "kind": COEFFICIENTS_KIND,
             "version": self.version,
             "transform": "lwt" if self.lifted else "dwt",
             "wavelet": self.wavelet,
@@ -131,7 +130,7 @@ def read_header(path: str | Path) -> tuple[Any, CoefficientHeader]:
     """Open a group of coefficients, and check that it has all its bands."""
     group = open_group(path)
     attribute = group.attrs.get("undula")
-    if not isinstance(attribute, Mapping) or attribute.get("kind") != KIND:
+    if not isinstance(attribute, Mapping) or attribute.get("kind") != COEFFICIENTS_KIND:
         raise FileError(f"{path} has no coefficients; write them with `undula transform`")
     try:
         header = CoefficientHeader.from_json(attribute)

@@ -32,7 +32,7 @@ from .coefficients import (
     read_header,
     work_dtype,
 )
-from .opening import SourceArray, multiscale, open_array, open_group, open_source, spatial_axes
+from .opening import NamedArray, SourceArray, multiscale, open_array, open_group, open_source, spatial_axes
 from .partial import PartialStore
 from .pyramids import (
     ChunkCopyStage,
@@ -574,7 +574,13 @@ def apply(
     path = _target(target, given.location)
     lengths = block_lengths(given.shape, given.chunks, range(len(given.shape)), 0)[0]
     token = uuid4().hex
-    x = da.from_array(given.array, chunks=lengths, name=f"undula-store-{token}", inline_array=True)
+    x = da.from_array(
+        NamedArray(given.array),
+        chunks=lengths,
+        name=f"undula-store-{token}",
+        inline_array=True,
+        meta=np.empty((0,) * len(lengths), given.array.dtype),
+    )
     if given.array.dtype != given.dtype:
         x = x.astype(given.dtype)
     try:

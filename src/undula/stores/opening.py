@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from ..engines.threads import get_num_threads
-from ..errors import ArgumentError, FileError
+from ..errors import ArgumentError, FileError, UndulaError
 from ..io.files import import_optional, short_message
 from .partial import is_incomplete, is_store
 
 __all__ = [
+    "NamedArray",
     "SourceArray",
     "multiscale",
     "open_array",
@@ -32,6 +33,7 @@ __all__ = [
 Interval = tuple[int, int]
 OME_NAMES = "tczyx"
 SPACE = "zyx"
+COEFFICIENTS_KIND = "coefficients"  # The kind of a group of coefficients, in its attribute ``undula``.
 
 
 def _location(path: str | Path) -> str:
@@ -95,14 +97,40 @@ def open_group(path: str | Path) -> Any:
 def read_window(array: Any, segments: Sequence[Sequence[Interval]]) -> np.ndarray[Any, Any]:
     """Return the parts of an array that segments along each axis select, as one array."""
     if all(len(parts) == 1 for parts in segments):
-        window = array[tuple(slice(*parts[0]) for parts in segments)]
+        window = _read(array, tuple(slice(*parts[0]) for parts in segments))
     else:
         shape = tuple(sum(stop - start for start, stop in parts) for parts in segments)
         window = np.empty(shape, array.dtype)
         for pieces in product(*map(_placed, segments)):
-            window[tuple(place for _, place in pieces)] = array[tuple(source for source, _ in pieces)]
+            window[tuple(place for _, place in pieces)] = _read(array, tuple(source for source, _ in pieces))
     window = np.asarray(window)
     return window.astype(window.dtype.newbyteorder("="), copy=False)
+
+
+def _read(array: Any, index: Any) -> Any:
+    """Read a part of an array; an error names the array."""
+    try:
+        return array[index]
+    except (MemoryError, UndulaError):
+        raise
+    except Exception as error:  # Codecs and stores raise errors of many kinds.
+        path = str(array.store_path).removeprefix("file://")
+        raise FileError(f"cannot read {path}: {type(error).__name__}: {short_message(error)}") from None
+
+
+class NamedArray:
+    """An array of a store as Dask reads it: errors name the array.
+
+    Parameters
+    ----------
+    array : zarr.Array
+    """
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.shape, self.dtype, self.ndim = array, array.shape, array.dtype, array.ndim
+
+    def __getitem__(self, index: Any) -> Any:
+        return _read(self.array, index)
 
 
 def _placed(parts: Sequence[Interval]) -> list[tuple[slice, slice]]:
@@ -174,6 +202,12 @@ def open_source(path: str | Path) -> SourceArray:
     units: tuple[str | None, ...] | None = None
     location = _location(path)
     if isinstance(node, zarr.Group):
+        header = dict(node.attrs).get("undula")
+        if isinstance(header, Mapping) and header.get("kind") == COEFFICIENTS_KIND:
+            raise FileError(
+                f"{path} holds wavelet coefficients; run `undula inverse` first, or name an array such as"
+                f" {path}/approximation"
+            )
         image = multiscale(node)
         try:
             if image is not None:

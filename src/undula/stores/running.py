@@ -207,6 +207,9 @@ def task_runner(scheduler: str | None = None, workers: int | None = None) -> Ite
             yield ClusterRunner(client, "of this machine")
         return
     try:
+        # A client that gets such an address waits for it again when it is deleted.
+        if not str(scheduler).startswith("inproc://"):
+            distributed.comm.get_address_host_port(scheduler)
         client = distributed.Client(scheduler, timeout=CONNECT_TIMEOUT_S, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         reason = short_message(error)
