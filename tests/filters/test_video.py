@@ -186,7 +186,7 @@ def with_nan() -> Array:
         (CLEAN, {"over_time": 2.5}, "over_time must be an integer"),
         (CLEAN, {"over_time": 4, "method": "bayes"}, "method='bayes' does not apply"),
         (CLEAN, {"over_time": 4, "mask": CLEAN > 0}, "mask does not apply"),
-        (CLEAN, {"over_time": 4, "noise": "poisson"}, "noise does not apply"),
+        (CLEAN, {"over_time": 4, "noise": "poisson"}, "noise='poisson' does not apply"),
         (CLEAN, {"over_time": 4, "backend": "cuda"}, "runs on the CPU"),
         (CLEAN, {"over_time": 4, "channel_axis": 0}, "first axis is that of the frames"),
         (CLEAN[0], {"over_time": 4}, "frames are along the first axis"),
