@@ -201,3 +201,9 @@ def test_mistakes(clip: Array, options: dict[str, Any], message: str) -> None:
 def test_frames_have_one_shape() -> None:
     with pytest.raises(undula.UndulaError, match="frame 1"):
         list(undula.denoise_frames([CLEAN[0], CLEAN[1, :20]], 8.0))
+
+
+def test_dask_arrays_are_told_what_to_do() -> None:
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(undula.ArgumentError, match=r"compute\(\).* undula.denoise_frames"):
+        undula.denoise(da.from_array(CLEAN), over_time=4)
