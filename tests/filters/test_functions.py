@@ -570,3 +570,13 @@ MORE_BAD: list[tuple[Callable[[], Any], str]] = [
 def test_more_errors_name_invalid_arguments(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(undula.UndulaError, match=message):
         call()
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "int32"])
+@pytest.mark.parametrize("sigma", [None, 1.0])
+def test_the_largest_integers_do_not_wrap(dtype: str, sigma: float | None) -> None:
+    info = np.iinfo(dtype)
+    for limit in (info.max, info.min):
+        result = undula.denoise(np.full((12, 14), limit, dtype), sigma)
+        assert abs(int(result.astype(object).min()) - limit) <= 2**11
+        assert abs(int(result.astype(object).max()) - limit) <= 2**11

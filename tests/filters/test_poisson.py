@@ -89,3 +89,13 @@ def test_mistakes_are_explained() -> None:
         undula.denoise(0 * image, noise="poisson")
     with pytest.raises(undula.ArgumentTypeError, match="16 by 16"):
         undula.estimate_poisson(image[:4])
+
+
+def test_negative_samples_are_no_counts() -> None:
+    counts = np.random.default_rng(0).poisson(5, (40, 40)).astype(float)
+    counts[3, 4] = -2
+    with pytest.raises(undula.ArgumentError, match="least sample is -2; subtract the black level"):
+        undula.denoise(counts, noise="poisson")
+    assert undula.denoise(counts, 1.0, noise="poisson-gaussian", gain=1.0).shape == counts.shape
+    mask = counts >= 0  # Samples that are not valid do not matter.
+    assert undula.denoise(counts, noise="poisson", gain=1.0, mask=mask)[3, 4] == -2

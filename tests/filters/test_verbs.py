@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,3 +52,68 @@ def test_options_of_commands_reach_the_pipeline(tmp_path: Path) -> None:
     assert call(f"denoise {source} {target} {options}") == 0
     expected = undula.denoise(IMAGE, 20.0, method="bayes", rule="hard", invariant=0, level=2, strength=0.7)
     np.testing.assert_array_equal(io.read(target).pixels, expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"profile": "best"}, "profile='best' does not apply to method='bivariate'"),
+        (
+            {"method": "collaborative", "wavelet": "db4"},
+            "wavelet='db4' does not apply to method='collaborative'",
+        ),
+        ({"method": "collaborative", "level": 2}, "method='collaborative'"),
+        ({"method": "directional", "invariant": True}, "method='directional'"),
+        ({"method": "directional", "noise": "poisson"}, "method='directional'"),
+        ({"method": "block", "rule": "hard"}, "rule='hard' does not apply to method='block'"),
+        ({"quality": "best", "profile": "fast"}, "quality='best'"),
+        ({"quality": "best", "method": "collaborative"}, "omit method"),
+        ({"gain": 2.0}, "gain is for noise='poisson'"),
+    ],
+)
+def test_options_that_do_not_apply_are_errors(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(undula.ArgumentError, match=message):
+        undula.denoise(IMAGE, **options)
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ("--noise poisson", {"noise": "poisson"}),
+        (
+            "--noise poisson-gaussian --sigma 3 --gain 2",
+            {"noise": "poisson-gaussian", "sigma": 3.0, "gain": 2.0},
+        ),
+        ("--noise correlated --method collaborative", {"noise": "correlated", "method": "collaborative"}),
+        (
+            "--noise poisson --quality balanced --gain 1.5",
+            {"noise": "poisson", "quality": "balanced", "gain": 1.5},
+        ),
+    ],
+)
+def test_commands_take_all_kinds_of_noise(words: str, options: dict[str, Any], tmp_path: Path) -> None:
+    source, target = tmp_path / "in.png", tmp_path / "out.png"
+    image = np.random.default_rng(0).poisson(np.add.outer(np.arange(40), np.arange(52)) + 2).astype("uint8")
+    io.write(source, image)
+    assert call(f"denoise {source} {target} {words}") == 0
+    np.testing.assert_array_equal(io.read(target).pixels, undula.denoise(image, **options))
+
+
+def test_the_strength_is_calibrated(tmp_path: Path) -> None:
+    source, target = tmp_path / "in.png", tmp_path / "out.png"
+    rows, columns = np.mgrid[:48, :56]
+    clean = 128 + 60 * np.sin(rows / 5) * np.cos(columns / 7)
+    image = np.clip(clean + 20 * np.random.default_rng(1).standard_normal(clean.shape), 0, 255).astype(
+        "uint8"
+    )
+    io.write(source, image)
+    assert call(f"denoise {source} {target} --calibrate --sigma 20 --method universal") == 0
+    strength = undula.calibrate(image, 20.0, method="universal").strength
+    expected = undula.denoise(image, 20.0, method="universal", strength=strength)
+    np.testing.assert_array_equal(io.read(target).pixels, expected)
+    calibrated = undula.denoise(image, 20.0, method="universal", calibrate=True)
+    np.testing.assert_array_equal(calibrated, expected)
+    assert np.std(expected - clean) < np.std(undula.denoise(image, 20.0, method="universal") - clean)
+    for options in ({"strength": 2.0}, {"noise": "poisson"}, {"regions": 16}, {"over_time": 4}):
+        with pytest.raises(undula.ArgumentError, match="calibrate"):
+            undula.denoise(image, calibrate=True, **options)

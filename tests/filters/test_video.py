@@ -186,7 +186,7 @@ def with_nan() -> Array:
         (CLEAN, {"over_time": 2.5}, "over_time must be an integer"),
         (CLEAN, {"over_time": 4, "method": "bayes"}, "method='bayes' does not apply"),
         (CLEAN, {"over_time": 4, "mask": CLEAN > 0}, "mask does not apply"),
-        (CLEAN, {"over_time": 4, "noise": "poisson"}, "noise does not apply"),
+        (CLEAN, {"over_time": 4, "noise": "poisson"}, "noise='poisson' does not apply"),
         (CLEAN, {"over_time": 4, "backend": "cuda"}, "runs on the CPU"),
         (CLEAN, {"over_time": 4, "channel_axis": 0}, "first axis is that of the frames"),
         (CLEAN[0], {"over_time": 4}, "frames are along the first axis"),
@@ -201,3 +201,9 @@ def test_mistakes(clip: Array, options: dict[str, Any], message: str) -> None:
 def test_frames_have_one_shape() -> None:
     with pytest.raises(undula.UndulaError, match="frame 1"):
         list(undula.denoise_frames([CLEAN[0], CLEAN[1, :20]], 8.0))
+
+
+def test_dask_arrays_are_told_what_to_do() -> None:
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(undula.ArgumentError, match=r"compute\(\).* undula.denoise_frames"):
+        undula.denoise(da.from_array(CLEAN), over_time=4)

@@ -21,6 +21,8 @@ from typer import Argument, Option
 
 from ..errors import ArgumentError
 from ..filters import Pipeline
+from ..filters.calibration import CalibratedPipeline
+from ..filters.poisson import PHOTON_NOISE
 from ..filters.verbs import CORRELATED, SHIFTS_HELP, VERBS, Denoising, Verb, VerbOption
 from ..filters.words import parse_stage
 from ..io.files import atomic_write, check_writable
@@ -204,6 +206,7 @@ def filter_command(function: Callable[..., CommandFilter]) -> Callable[..., Comm
 
 FLAGS = {
     "amount": ("--amount", "-a"),
+    "calibrate": ("--calibrate",),
     "denoise": ("--denoise/--no-denoise",),
     "invariant": ("--shifts",),
     "kind": ("--kind", "-k"),
@@ -240,8 +243,12 @@ def verb_command(name: str, verb: type[Verb]) -> None:
                 return Denoising(**chosen, over_time=over_time).denoiser()
             for key, description in verb.options().items():
                 if key in given and given[key] is None and description.for_video is not None:
-                    given[key] = description.for_video if is_video else getattr(verb, key)
+                    given[key] = getattr(verb, key)
+                    if is_video and verb(**given).uses(key):
+                        given[key] = description.for_video
             pipeline = verb(**given).pipeline()
+            if given.get("calibrate"):
+                return CalibratedPipeline(pipeline)
             default = given.get("wavelet") == getattr(verb, "wavelet", None)
             return _for_windows(pipeline, over_time) if is_video and over_time and default else pipeline
 
@@ -251,7 +258,9 @@ def verb_command(name: str, verb: type[Verb]) -> None:
             raise ArgumentError(f"--noise {CORRELATED} is estimated from the image; omit --sigma")
         if sigma is None:
             sigma = verb(**{k: v for k, v in options.items() if v is not None}).noise_sigma
-        return CommandFilter(make, luma=verb.luma, over_time=over_time, sigma=sigma)
+        # The chroma of a video is no count of photons.
+        luma = verb.luma or options.get("noise") in PHOTON_NOISE
+        return CommandFilter(make, luma=luma, over_time=over_time, sigma=sigma)
 
     command.__name__ = name
     command.__doc__ = f"{verb.summary}.\n\nExample: {EXAMPLES[name]}"

@@ -14,21 +14,24 @@ with random signs b [1]_. It holds for any filter that changes little with small
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arrays import array_in_memory, library_of
 from ..errors import ArgumentError
-from .functions import denoise
 from .noise import estimate_sigma
+from .pipeline import Pipeline
 from .planes import AUTO, GivenImage
+from .verbs import Denoising
 
-__all__ = ["Calibration", "calibrate"]
+__all__ = ["CalibratedPipeline", "Calibration", "calibrate"]
 
 STRENGTHS = tuple(2.0 ** (k / 2) for k in range(-4, 4))  # from 0.25 to 2.83
 PROBE = 0.1  # ε, in units of the noise: small, and far above rounding
-UNUSED = ("noise", "gain", "regions", "over_time", "strength")
+UNUSED = ("noise", "gain", "regions", "over_time", "strength", "calibrate")
 
 
 class Calibration(NamedTuple):
@@ -88,6 +91,7 @@ def calibrate(
     >>> clean = np.add.outer(np.sin(np.arange(96) / 7), np.cos(np.arange(96) / 9))
     >>> noisy = clean + 0.2 * rng.standard_normal(clean.shape)
     >>> calibration = calibrate(noisy, 0.2, method="universal")
+    >>> from undula import denoise
     >>> better = denoise(noisy, 0.2, method="universal", strength=calibration.strength)
     >>> bool(np.mean((better - clean) ** 2) < np.mean((denoise(noisy, 0.2, method="universal") - clean) ** 2))
     True
@@ -95,39 +99,102 @@ def calibrate(
     for name in UNUSED:
         if name in options:
             raise ArgumentError(f"calibrate is for Gaussian noise of images, and takes no {name}")
-    image = array_in_memory(image, "image")
-    image = library_of(image).to_numpy(image)
-    given = GivenImage(image, channel_axis, options.get("axes"), options.get("color", "ycbcr"), mask)
-    layout, valid = given.layout, given.mask
-    x = given.array.astype(layout.working_dtype)
-    if sigma is None:
-        masked = x if valid is None else np.where(valid, x, np.nan)
-        sigma = estimate_sigma(masked, channel_axis=layout.channel)
-    if np.ndim(sigma) > 1 or (np.ndim(sigma) == 1 and np.shape(sigma) != (layout.channels,)):
-        raise ArgumentError("calibrate needs one sigma, or one for each channel; noise per sample has none")
-    sigmas = np.asarray(sigma, float)
-    if not np.isfinite(sigmas).all() or (sigmas < 0).any() or not sigmas.any():
-        raise ArgumentError(f"calibrate needs noise: sigma must be finite and above 0, got {sigma!r}")
-    deviation = sigmas
-    if sigmas.ndim:
-        deviation = sigmas.reshape([-1 if axis == layout.channel else 1 for axis in range(x.ndim)])
-    signs = np.random.default_rng(seed).integers(0, 2, x.shape) * 2 - 1
-    probe = (PROBE * deviation * signs).astype(x.dtype)
-    options |= {"channel_axis": layout.channel, "mask": mask}
+    given = {name: options.pop(name) for name in ("axes", "backend") if name in options}
+    pipeline = CalibratedPipeline(Denoising(**options).pipeline(), seed)
+    return pipeline.calibration(image, sigma, channel_axis=channel_axis, mask=mask, **given)
 
-    def error(strength: float) -> float:
-        filtered, moved = (denoise(y, sigma, strength=strength, **options) for y in (x, x + probe))
-        # The noise of the probe is σ as well: σ² b Δ/ε is probe·Δ/PROBE².
-        divergence = probe * (moved - filtered) / PROBE**2
-        with np.errstate(invalid="ignore"):
-            samples = (filtered - x) ** 2 - deviation**2 + 2 * divergence
-        return float(np.mean(samples, dtype=float, where=True if valid is None else valid))
 
-    errors = {strength: error(strength) for strength in STRENGTHS}
-    best = min(errors, key=errors.__getitem__)
-    for finer in (2**-0.25, 2**0.25):
-        errors[best * finer] = error(best * finer)
-    return _least(errors)
+@dataclass(frozen=True)
+class CalibratedPipeline:
+    """A pipeline whose strength is found for each image.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        With stages that have a strength, which is multiplied by the one that is found.
+    seed : int, default 0
+        Seed of the random signs.
+    """
+
+    pipeline: Pipeline
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.pipeline.photons is not None or self.pipeline.spectrum is not None or self.pipeline.speckle:
+            raise ArgumentError("the strength is calibrated for white Gaussian noise only; omit one of them")
+        if not any(_has_strength(stage) for stage in self.pipeline.stages):
+            raise ArgumentError("no stage of the pipeline has a strength that could be calibrated")
+
+    def to_json(self) -> str:
+        """Raise an error: the strength depends on the image."""
+        raise ArgumentError(
+            "the strength is calibrated for images in memory, not for Zarr stores; pass strength"
+        )
+
+    def with_strength(self, strength: float) -> Pipeline:
+        """Return the pipeline with the strengths of its stages multiplied by a factor."""
+        stages: list[Any] = [
+            replace(stage, strength=strength * stage.strength) if _has_strength(stage) else stage
+            for stage in self.pipeline.stages
+        ]
+        return replace(self.pipeline, stages=stages)
+
+    def __call__(self, x: Any, *, sigma: Any = None, **options: Any) -> Any:
+        """Filter an image with the strength that is best for it; arguments are those of a pipeline."""
+        strength = self.calibration(x, sigma, **options).strength
+        return self.with_strength(strength)(x, sigma=sigma, **options)
+
+    def calibration(
+        self,
+        image: Any,
+        sigma: Any = None,
+        *,
+        channel_axis: int | str | None = AUTO,
+        axes: Sequence[int] | None = None,
+        mask: Any = None,
+        backend: str = "auto",
+    ) -> Calibration:
+        """Return the strength with the least error for an image, and the errors of others."""
+        image = array_in_memory(image, "image")
+        image = library_of(image).to_numpy(image)
+        given = GivenImage(image, channel_axis, axes, self.pipeline.colors, mask)
+        layout, valid = given.layout, given.mask
+        x = given.array.astype(layout.working_dtype)
+        if sigma is None:
+            masked = x if valid is None else np.where(valid, x, np.nan)
+            sigma = estimate_sigma(masked, channel_axis=layout.channel)
+        if np.ndim(sigma) > 1 or (np.ndim(sigma) == 1 and np.shape(sigma) != (layout.channels,)):
+            raise ArgumentError(
+                "calibrate needs one sigma, or one for each channel; noise per sample has none"
+            )
+        sigmas = np.asarray(sigma, float)
+        if not np.isfinite(sigmas).all() or (sigmas < 0).any() or not sigmas.any():
+            raise ArgumentError(f"calibrate needs noise: sigma must be finite and above 0, got {sigma!r}")
+        deviation = sigmas
+        if sigmas.ndim:
+            deviation = sigmas.reshape([-1 if axis == layout.channel else 1 for axis in range(x.ndim)])
+        signs = np.random.default_rng(self.seed).integers(0, 2, x.shape) * 2 - 1
+        probe = (PROBE * deviation * signs).astype(x.dtype)
+        options = {"channel_axis": layout.channel, "axes": axes, "mask": mask, "backend": backend}
+
+        def error(strength: float) -> float:
+            pipeline = self.with_strength(strength)
+            filtered, moved = (pipeline(y, sigma=sigma, **options) for y in (x, x + probe))
+            # The noise of the probe is σ as well: σ² b Δ/ε is probe·Δ/PROBE².
+            divergence = probe * (moved - filtered) / PROBE**2
+            with np.errstate(invalid="ignore"):
+                samples = (filtered - x) ** 2 - deviation**2 + 2 * divergence
+            return float(np.mean(samples, dtype=float, where=True if valid is None else valid))
+
+        errors = {strength: error(strength) for strength in STRENGTHS}
+        best = min(errors, key=errors.__getitem__)
+        for finer in (2**-0.25, 2**0.25):
+            errors[best * finer] = error(best * finer)
+        return _least(errors)
+
+
+def _has_strength(stage: Any) -> bool:
+    return "strength" in {each.name for each in fields(stage)}
 
 
 def _least(errors: dict[float, float]) -> Calibration:

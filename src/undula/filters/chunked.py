@@ -82,8 +82,8 @@ def filter_chunks(
         )
     if any("result" in stage.places() for stage in pipeline.stages):
         raise ArgumentError(
-            "collaborative and directional filtering need the image in memory; call compute() first, or"
-            " filter a Dask array with quality='fast' and another method"
+            "collaborative and directional filtering need the image or volume in memory; call compute()"
+            " first, or filter a Dask array with quality='fast' and another method, such as 'bivariate'"
         )
     engine(backend)  # An error for unknown ones.
     if not x.dtype.isnative:

@@ -17,6 +17,7 @@ from ..functions import dwtn
 from ..lowering.graph import Graph
 from ..lowering.symbolic import symbolic_input, symbolic_output
 from ..wavelets import Wavelet, as_wavelet
+from .calibration import CalibratedPipeline
 from .deprecation import accept_former_names
 from .holes import central_places, fill_holes
 from .operations import NORMAL_MEDIAN
@@ -48,6 +49,7 @@ def denoise(
     gain: float | None = Denoising.gain,
     regions: int | None = None,
     color: str = Denoising.color,
+    calibrate: bool = Denoising.calibrate,
     over_time: int = Denoising.over_time,
     channel_axis: int | str | None = AUTO,
     axes: Sequence[int] | None = None,
@@ -105,6 +107,9 @@ def denoise(
         one.
     color : {"ycbcr", "channels"}, default "ycbcr"
         Whether to filter luma and chroma, or each channel separately.
+    calibrate : bool, default False
+        Whether to find the strength with the least estimated error, by :func:`undula.calibrate`. That takes
+        about twenty times as long.
     over_time : int, default 0
         For a video, an array with frames along the first axis: the number of frames around each frame, from 2
         to 14, in which motion is followed. 8 is a good choice. See :func:`undula.denoise_frames`, which takes
@@ -145,6 +150,7 @@ def denoise(
         color=color,
         noise=noise if isinstance(noise, str) else as_spectrum(noise),
         gain=gain,
+        calibrate=calibrate,
         over_time=over_time,
     )
     if over_time:
@@ -167,8 +173,12 @@ def denoise(
                 "regions, and noise per sample, are for arrays in memory; pass one sigma for a Dask array, or"
                 " call its compute() first"
             )
+        if calibrate:
+            raise ArgumentError("calibrate needs one sigma; omit regions, and noise per sample")
         noise_map = _noise_map(image, sigma, regions, channel_axis, axes, mask)
         return _denoise_by_map(pipeline, image, noise_map, options)
+    if calibrate:
+        return CalibratedPipeline(pipeline)(image, sigma=sigma, **options)
     return pipeline(image, sigma=sigma, **options)
 
 

@@ -107,6 +107,10 @@ class Verb(ABC):
         """The noise that follows from the options; None if it does not."""
         return None
 
+    def uses(self, name: str) -> bool:
+        """Return whether an option applies to the others."""
+        return True
+
     @abstractmethod
     def pipeline(self) -> Pipeline:
         """Return the pipeline of these options."""
@@ -159,18 +163,25 @@ class Denoising(Verb):
     gain: float | None = option(
         None, "What one photon adds to a pixel, for noise poisson and poisson-gaussian.", auto="estimated"
     )
+    calibrate: bool = option(
+        False, "Find the strength with the least estimated error; takes about twenty times as long."
+    )
     over_time: int = option(
         0,
         "Number of frames around each frame of a video to filter together, following motion: 2 to 14, or 0.",
         video_only=True,
     )
 
+    def uses(self, name: str) -> bool:
+        """Return whether the method has a use for an option."""
+        return name not in WAVELET_OPTIONS or name in METHOD_OPTIONS.get(self.method, WAVELET_OPTIONS)
+
     def denoiser(self) -> TemporalDenoiser:
         """Return the filter over time with these options."""
         check_choice(self.quality, "quality", QUALITIES)
         check_number(self.strength, "strength")
         check_choice(self.color, "color", COLORS)
-        unused = ("method", "profile", "wavelet", "level", "rule", "invariant", "noise", "gain")
+        unused = ("method", "profile", "wavelet", "level", "rule", "invariant", "noise", "gain", "calibrate")
         self._refuse(
             unused, f"over_time={self.over_time}, which filters groups of similar blocks along their motion"
         )
@@ -190,6 +201,8 @@ class Denoising(Verb):
                     f"quality={self.quality!r} selects the method; omit method={self.method!r} or quality"
                 )
             self._refuse(["profile"], f"quality={self.quality!r}, which selects it")
+        if self.calibrate:
+            self._refuse(["strength", "noise"], "calibrate=True, which finds the strength for Gaussian noise")
         used = METHOD_OPTIONS[self.method]
         unused = [name for name in ("profile", *WAVELET_OPTIONS, "rule", "noise") if name not in used]
         self._refuse(unused, f"method={self.method!r}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import array_in_memory, given_array
+from ..arrays import DASK, given_array
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.collaborative import FLOOR, MAX_RANGE, limited_noise
 from ..lowering.temporal import MAX_FRAMES, TemporalProfile
@@ -253,7 +253,12 @@ class _Clip:
 
 def denoised_clip(denoiser: TemporalDenoiser, clip: Any, sigma: Any, channel_axis: Any, backend: str) -> Any:
     """Filter a clip that is one array, with its frames along the first axis."""
-    array = array_in_memory(clip, "image")
+    if DASK.owns(clip):
+        raise ArgumentError(
+            "denoising over time is for clips in memory; call compute() of the Dask array first, or pass its"
+            " frames one by one to undula.denoise_frames"
+        )
+    array = given_array(clip, "image")
     if len(array.shape) not in (3, 4) or 0 in array.shape:
         raise ArgumentError(
             "with over_time, frames are along the first axis of an array with 3 axes, or 4 with channels,"
@@ -266,6 +271,9 @@ def denoised_clip(denoiser: TemporalDenoiser, clip: Any, sigma: Any, channel_axi
             raise ArgumentError("with over_time, the first axis is that of the frames, not of channels")
         axis = int(axis) - (axis > 0)
     if not video.on_host:
-        raise ArgumentError("denoising over time is for arrays in the memory of the host; copy the clip")
+        raise ArgumentError(
+            "denoising over time runs on the CPU; copy the clip to the host first, or pass its frames one by"
+            " one, as arrays of the host, to undula.denoise_frames"
+        )
     frames = denoiser(video.array, sigma=sigma, channel_axis=axis, backend=backend)
     return video.as_given(np.stack(list(frames)))
