@@ -682,6 +682,8 @@ Images of few photons have noise that grows with the light. `noise="poisson"` ma
 transform, filters, and inverts the transform without bias: the mean brightness stays what it was. With
 `noise="poisson-gaussian"` there is also read noise, `sigma`. What a photon adds to a sample, `gain`, is estimated from the image,
 and read noise as well, for which the image needs dark and bright regions: see [`undula.estimate_poisson`](api/filters.md).
+Samples without light have to be 0, so subtract the black level of a sensor first; negative samples are an error with `"poisson"`.
+`undula denoise --noise poisson` does the same to files, and of a video filters the luma only.
 
 PSNR with `peak` photons at the brightest sample, and the estimated gain, which is 1:
 
@@ -723,7 +725,8 @@ calibration = undula.calibrate(noisy, 0.2, method="universal")
 clearer = undula.denoise(noisy, 0.2, method="universal", strength=calibration.strength)
 ```
 
-The estimate is only as good as `sigma`. The default method gains little, because its strength of 1 is close to the best one.
+`undula.denoise(noisy, calibrate=True)` and `undula denoise --calibrate` do both. The estimate is only as good as `sigma`. The
+default method gains little, because its strength of 1 is close to the best one.
 
 ## Video
 
