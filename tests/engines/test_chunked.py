@@ -321,6 +321,7 @@ def test_explanations_of_stationary_transforms_count_what_is_built(mode: str) ->
 def test_workers_use_one_thread_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
     from undula.engines import threads
 
+    undula.set_num_threads(None)
     threads._threads_of_environment.cache_clear()
     monkeypatch.delenv("UNDULA_NUM_THREADS", raising=False)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)

@@ -205,5 +205,5 @@ def test_frames_have_one_shape() -> None:
 
 def test_dask_arrays_are_told_what_to_do() -> None:
     da = pytest.importorskip("dask.array")
-    with pytest.raises(undula.ArgumentError, match=r"compute\(\).* undula.denoise_frames"):
+    with pytest.raises(undula.ArgumentTypeError, match=r"compute\(\).* undula.denoise_frames"):
         undula.denoise(da.from_array(CLEAN), over_time=4)

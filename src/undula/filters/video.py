@@ -254,9 +254,9 @@ class _Clip:
 def denoised_clip(denoiser: TemporalDenoiser, clip: Any, sigma: Any, channel_axis: Any, backend: str) -> Any:
     """Filter a clip that is one array, with its frames along the first axis."""
     if DASK.owns(clip):
-        raise ArgumentError(
-            "denoising over time is for clips in memory; call compute() of the Dask array first, or pass its"
-            " frames one by one to undula.denoise_frames"
+        raise ArgumentTypeError(
+            "the clip is a Dask array, and denoising over time works on arrays in memory; call its compute()"
+            " first, or pass its frames one by one to undula.denoise_frames"
         )
     array = given_array(clip, "image")
     if len(array.shape) not in (3, 4) or 0 in array.shape:
