@@ -336,7 +336,7 @@ def _run_job(
             if options.encoding.over_time:
                 raise ArgumentError(f"--over-time applies to video only; {source} is an image")
             target.parent.mkdir(parents=True, exist_ok=True)
-            shape, frames = filter_picture(source, target, make_filter(False), begin=start_progress, **common)
+            shape, frames, _ = filter_picture(source, target, make_filter(False), begin=start_progress, **common)
     return {"shape": list(shape), "frames": frames}
 
 
