@@ -161,7 +161,7 @@ def _encode_exif(directories: dict[int, Any]) -> bytes | None:
 
 
 def exif_block(picture: Picture, kind: str) -> bytes | None:
-    """Return the EXIF data with the orientation and, for formats without a place of its own, the resolution."""
+    """Return the EXIF data with the orientation and, where the format has no other place, the resolution."""
     exif = picture.exif
     main = _parse_exif(exif)[0]
     changes: dict[int, Any] = {}

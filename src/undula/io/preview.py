@@ -80,7 +80,7 @@ def write_preview(path: Path, before: Picture, after: Picture) -> None:
             part.resize((shown_width, shown_height), image_module.Resampling.NEAREST), (left, LABEL_PIXELS)
         )
         draw.text((left, LABEL_PIXELS // 2), label, INK, font_module.load_default(18), anchor="lm")
-    note = f"{width} × {height} of {full_width} × {full_height} pixels, from column {column} and row {row}"
+    note = f"{width} x {height} of {full_width} x {full_height} pixels, from column {column} and row {row}"
     draw.text(
         (MARGIN_PIXELS, size[1] - NOTE_PIXELS // 2), note, INK, font_module.load_default(12), anchor="lm"
     )
@@ -93,9 +93,14 @@ def _screen_pages(before: Picture, after: Picture) -> list[Array]:
     if "dataset" in before.about:
         pictures = [each.with_pixels(window(each)) for each in pictures]
     pages = [np.atleast_3d(each.for_screen().all_pages[0]) for each in pictures]
-    low, high = 0.0, 255.0
-    if pages[0].dtype != np.uint8:
-        low, high = (float(value) for value in np.nanquantile(pages[0][..., :3], (0.001, 0.999)))
+    dtype = pages[0].dtype
+    low, high = 0.0, float(np.iinfo(dtype).max) if dtype.kind == "u" else 1.0
+    if (
+        dtype != np.uint8
+    ):  # Scans use a part of 16 bits, and floats have any range; photographs use all of it.
+        least, most = (float(value) for value in np.nanquantile(pages[0][..., :3], (0.001, 0.999)))
+        if dtype.kind != "u" or most < high / 4:
+            low, high = least, most
     shown = []
     for page in pages:
         levels = np.clip((page[..., :3].astype(np.float64) - low) / (high - low or 1.0), 0, 1)
