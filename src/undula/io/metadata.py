@@ -71,7 +71,8 @@ def lost_metadata(picture: Picture, kind: str) -> tuple[str, ...]:
     """Name what a file of some kind does not keep of a picture, including what was not read."""
     stored = STORED.get(kind, ())
     parts = {
-        "EXIF": picture.exif,
+        # Formats without EXIF data have upright pixels, which need no orientation.
+        "EXIF": picture.exif if set(_parse_exif(picture.exif)[0]) != {ORIENTATION_TAG} else None,
         "XMP": picture.xmp,
         "IPTC": picture.iptc,
         "colour profile": picture.profile and not _is_srgb(picture.profile),  # Without one, sRGB is assumed.
@@ -126,7 +127,9 @@ def _parse_exif(exif: bytes | None) -> dict[int, Any]:
     """Read the directories of EXIF data; nothing is known of data that cannot be read."""
     block = (exif or b"").removeprefix(EXIF_PREFIX)
     try:
-        (offset,) = struct.unpack_from("<I" if block[:2] == b"II" else ">I", block, 4)
+        order = "<" if block[:2] == b"II" else ">"
+        (offset,) = struct.unpack_from(f"{order}I", block, 4)
+        struct.unpack_from(f"{order}H", block, offset)  # Pillow would warn of a directory beyond the end.
         return _directories(io.BytesIO(block), block[:8], offset)
     except (SyntaxError, ValueError, TypeError, OSError, struct.error):
         return {0: {}}
@@ -389,9 +392,11 @@ def tiff_metadata(path: Path, page: Any) -> dict[str, Any]:
     def raw(code: int) -> bytes | None:
         if code not in page.tags:
             return None
-        tag = page.tags[code]  # IPTC data are often declared as integers.
+        tag = page.tags[code]
         page.parent.filehandle.seek(tag.valueoffset)
-        return page.parent.filehandle.read(tag.valuebytecount) or None
+        data: bytes = page.parent.filehandle.read(tag.valuebytecount)
+        # IPTC data are often declared as integers of 4 bytes, and padded.
+        return data[:-3] + data[-3:].rstrip(b"\0") or None
 
     exif, has_maker_notes = tiff_exif(path, page)
     lost = ["layers"] if LAYERS_TAG in page.tags else []
