@@ -34,7 +34,7 @@ def environment(folder: Path, *packages: str | Path) -> Path:
 
 
 def build() -> None:
-    """Build both distributions in ``dist``, the wheel from the sdist, and check their metadata and contents."""
+    """Build both distributions in ``dist``, the wheel from the sdist, and check metadata and contents."""
     shutil.rmtree(DIST, ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:
         commands = environment(Path(folder), "build", "twine", "check-wheel-contents")
@@ -51,14 +51,16 @@ def install() -> None:
     for distribution in distributions:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            # Only the test and the README are copied, so that nothing but the installed package can be imported.
+            # Only the test and the README are copied: nothing but the installed package can be imported.
             (folder / "tests").mkdir()
             shutil.copy(ROOT / "tests" / "test_project.py", folder / "tests")
             shutil.copy(ROOT / "README.md", folder)
             commands = environment(folder / "venv", f"{distribution}[app]", "pytest")
             run(commands / "undula", "--version")
             run(commands / "undula", "info")
-            run(commands / "pytest", "-q", "-k", "readme", "tests/test_project.py", folder=folder)
+            run(
+                commands / "pytest", "-q", "tests/test_project.py::test_examples_in_the_readme", folder=folder
+            )
 
 
 if __name__ == "__main__":
