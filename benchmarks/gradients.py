@@ -141,7 +141,8 @@ def main() -> None:
         packages = {"torch": torch.__version__, "undula": undula.__version__}
         result = {
             "shape": shape, "wavelet": WAVELET, "levels": LEVELS, "machine": machine,
-            "date": date.today().isoformat(), "threads": torch.get_num_threads(), "packages": packages, "figures": figures,
+            "date": date.today().isoformat(), "threads": torch.get_num_threads(), "packages": packages,
+            "figures": figures,
         }  # fmt: skip
         path = Path(__file__).parent / "results" / f"gradients-{device}.json"
         path.parent.mkdir(exist_ok=True)
