@@ -136,7 +136,7 @@ FIGURES = (
     Figure(
         "GPU",
         "filters_gpu",
-        "`denoise(quality='balanced')` of 1920×1080",
+        "`denoise`, balanced, of 1920×1080",
         ("qualities", {"shape": [1080, 1920], "quality": "balanced"}, "ms"),
         "ms",
     ),
@@ -154,14 +154,14 @@ FIGURES = (
     Figure(
         "Filters",
         "denoise_peers",
-        "`denoise(quality='balanced')` of 1920×1080",
+        "`denoise`, balanced, of 1920×1080",
         ("times", "1080×1920", "undula balanced", "clock"),
         "s",
     ),
     Figure(
         "Filters",
         "denoise_peers",
-        "`denoise(quality='best')` of 1920×1080",
+        "`denoise`, best, of 1920×1080",
         ("times", "1080×1920", "undula best", "clock"),
         "s",
     ),
@@ -242,7 +242,7 @@ def machine(document: Any) -> str:
     """The processor and its threads, or the GPU."""
     found = document.get("machine")
     description = found if isinstance(found, dict) else document | {"processor": found}
-    name = str(description["processor"])
+    name = str(description["processor"]).replace("(R)", "").replace(" Processor", "")
     count = description.get("threads", description.get("cores"))
     if count is None or name.startswith("NVIDIA"):
         return name
@@ -279,15 +279,17 @@ def series(figure: Figure) -> dict[str, list[tuple[str, float]]]:
 
 def drawing(points: list[tuple[str, float]], unit: str) -> str:
     """A small chart from zero to the largest value, in the colours of the page."""
+    width, step = 96, 16  # Pixels: the chart, and the most from one run to the next.
+    step = min(step, (width - 8) // max(1, len(points) - 1))
     top = max(value for _, value in points)
-    places = [(6 + 12 * number, 22 - 18 * value / top) for number, (_, value) in enumerate(points)]
+    places = [(4 + step * number, 27 - 22 * value / top) for number, (_, value) in enumerate(points)]
     line = " ".join(f"{x},{y:.1f}" for x, y in places)
     label = "; ".join(f"{date}: {formatted(value)} {unit}" for date, value in points)
     dots = "".join(f'<circle cx="{x}" cy="{y:.1f}" r="2"/>' for x, y in places)
-    width = 12 * len(points)
     return (
-        f'<svg viewBox="0 0 {width} 24" width="{width}" height="24" role="img" aria-label="{label}">'
-        f'<title>{label}</title><path d="M0 23.5H{width}" stroke="currentColor" opacity=".3"/>'
+        f'<svg viewBox="0 0 {width} 28" width="{width}" height="28" role="img" style="min-width: {width}px"'
+        f' aria-label="{label}">'
+        f'<title>{label}</title><path d="M0 27.5H{width}" stroke="currentColor" opacity=".3"/>'
         f'<g style="fill: var(--md-accent-fg-color); stroke: var(--md-accent-fg-color)">'
         f'<polyline points="{line}" fill="none"/>{dots}</g></svg>'
     )
@@ -315,8 +317,13 @@ def row(figure: Figure, name: str, points: list[tuple[str, float]]) -> str:
     else:
         verdict = f"**{difference:.0%} worse**"
     date, latest = points[-1]
-    cells = [figure.title, f"`{figure.file}`", name, drawing(points, figure.unit)]
-    return "| " + " | ".join([*cells, f"{formatted(latest)} {figure.unit}", date, verdict]) + " |"
+    # Numbers and dates are not broken into lines.
+    facts = [
+        f"{formatted(latest)}\N{NO-BREAK SPACE}{figure.unit}",
+        date.replace("-", "\N{NON-BREAKING HYPHEN}"),
+    ]
+    cells = [figure.title, name, drawing(points, figure.unit), *facts, verdict, figure.file]
+    return "| " + " | ".join(cells) + " |"
 
 
 def page() -> str:
@@ -330,7 +337,7 @@ def page() -> str:
     for area, figures in groupby(FIGURES, lambda figure: figure.area):
         lines += [
             f"\n## {area}\n",
-            "| figure | results | machine | history | latest | date | to the best before |",
+            "| figure | machine | runs | latest | date | change | results |",
         ]
         lines.append("| --- | --- | --- | --- | --- | --- | --- |")
         for figure in figures:
@@ -345,7 +352,8 @@ def page() -> str:
     return f"""# History of the benchmarks
 
 The most important figures of all benchmarks, on every machine that they were run on. Each point of a chart is a run; charts start
-at zero, and show date and value under the pointer. Compare rows only where the machine is the same. A machine named only by its
+at zero, and show date and value under the pointer. *Change* compares the latest run with the best one before it. Compare rows only
+where the machine is the same. A machine named only by its
 architecture may have been another one of its kind from run to run.
 
 The latest runs are the files of `benchmarks/results`, which also hold the figures of other packages, measured at the same time, and the
