@@ -79,15 +79,6 @@ def test_the_drawing_of_the_layers_is_current() -> None:
     subprocess.run([sys.executable, str(ROOT / "tools" / "diagrams.py"), "--check"], check=True)
 
 
-def test_the_history_of_benchmarks_is_current() -> None:
-    shallow = subprocess.run(
-        ["git", "rev-parse", "--is-shallow-repository"], cwd=ROOT, capture_output=True, text=True
-    )
-    if shallow.stdout.strip() != "false":
-        pytest.skip("the earlier runs are in the history of a full clone")
-    subprocess.run([sys.executable, str(ROOT / "tools" / "history.py"), "--check"], check=True)
-
-
 def test_versions_agree() -> None:
     sections = re.findall(r"^## (.*)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
     assert sections[0] == "[Unreleased]"
