@@ -25,7 +25,7 @@ from .limits import MAX_METADATA_BYTES, codestream_size, inflates_beyond
 from .picture import Picture
 from .stored import StoredRange
 
-__all__ = ["get_element", "read_dicom", "window", "write_dicom"]
+__all__ = ["get_element", "has_image", "read_dicom", "read_header", "write_dicom"]
 
 Array = NDArray[Any]
 PIXEL_DATA_TAG = 0x7FE00010
@@ -54,17 +54,40 @@ def read_dicom(path: Path, kind: str, max_pixels: int | None = None) -> Picture:
     return Picture(np.ascontiguousarray(pixels), kind, pages, about=about, stored=stored)
 
 
+def read_header(path: Path) -> Any:
+    """Read the elements of a dataset before its pixels."""
+    return _header(path, _deflated_part(path))
+
+
+def has_image(path: Path) -> bool:
+    """Return whether a DICOM file has an image, unlike reports, presentation states and directories.
+
+    Files whose header cannot be read count as images, so that their error is reported.
+    """
+    try:
+        header = read_header(path)
+    except MissingExtraError:
+        raise
+    except Exception:  # pydicom raises all kinds of errors for damaged files.
+        return True
+    return "Rows" in header or not ("SOPClassUID" in header or "DirectoryRecordSequence" in header)
+
+
+def _header(path: Path, deflated: bytes | None) -> Any:
+    """Read the elements before the pixels; ``deflated`` are the bytes that contain them, if not the file."""
+    if deflated is None:
+        return import_optional("pydicom").dcmread(path, stop_before_pixels=True, force=True)
+    start = zlib.decompressobj(-zlib.MAX_WBITS).decompress(deflated, MAX_METADATA_BYTES)
+    return import_optional("pydicom.filereader").read_dataset(
+        io.BytesIO(start), False, True, stop_when=lambda tag, vr, length: tag >= PIXEL_DATA_TAG
+    )
+
+
 def _dataset(path: Path, max_pixels: int | None) -> Any:
     """Read a dataset after its header has been checked."""
     pydicom = import_optional("pydicom")
     deflated = _deflated_part(path)
-    if deflated is None:
-        header = pydicom.dcmread(path, stop_before_pixels=True, force=True)
-    else:
-        start = zlib.decompressobj(-zlib.MAX_WBITS).decompress(deflated, MAX_METADATA_BYTES)
-        header = import_optional("pydicom.filereader").read_dataset(
-            io.BytesIO(start), False, True, stop_when=lambda tag, vr, length: tag >= PIXEL_DATA_TAG
-        )
+    header = _header(path, deflated)
     nbytes = _check_header(path, header, max_pixels)
     if deflated is not None and inflates_beyond(deflated, nbytes + MAX_METADATA_BYTES, -zlib.MAX_WBITS):
         raise FileError(
@@ -230,117 +253,6 @@ def _padding(dataset: Any, bits: _SampleBits) -> tuple[int, int] | None:
         elif name == "PixelPaddingValue":
             return None
     return min(values), max(values)
-
-
-def window(
-    picture: Picture, center: float | None = None, width: float | None = None
-) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Convert the pixels of a picture to 8 bits for display.
-
-    Parameters
-    ----------
-    picture : Picture
-        DICOM images are shown in the window that their dataset declares; others, and those without a window,
-        from their smallest to their largest value. Images of 8 bits that are not DICOM are unchanged.
-    center, width : float, optional
-        The window of a grey image instead, in the units of the modality, such as Hounsfield units. The smallest
-        values of the window become black, and the largest white.
-
-    Returns
-    -------
-    ndarray of uint8
-        Of the same shape; padding is black.
-
-    Examples
-    --------
-    >>> from undula import io
-    >>> ct = io.read(io.sample("ct"))
-    >>> lung = window(ct, -600, 1500)
-    >>> lung.dtype, lung.shape
-    (dtype('uint8'), (128, 128))
-    """
-    pixels, dataset = picture.pixels, picture.about.get("dataset")
-    if (center is None) != (width is None) or (width is not None and not width > 0):
-        raise ArgumentError(f"a window has a center and a positive width; got {center} and {width}")
-    if picture.channel_axis is not None or dataset is None:
-        if center is not None and picture.channel_axis is not None:
-            raise ArgumentError(f"a window is for grey images; these pixels have shape {pixels.shape}")
-        if center is None and pixels.dtype == np.uint8:
-            return pixels
-    pages = []
-    for number, page in enumerate(picture.all_pages):
-        elements = _display_elements(dataset, number)
-        try:
-            pages.append(_windowed(page, elements, center, width))
-        except Exception as error:  # Malformed elements raise all kinds of errors.
-            raise FileError(
-                f"cannot apply the window of {dataset.filename}: {short_message(error)}"
-            ) from None
-    shown = np.stack(pages) if picture.pages else pages[0]
-    valid = picture.stored.valid(pixels) if picture.stored is not None else None
-    if center is None and not _has_window(_display_elements(dataset, 0)):
-        measured = shown if valid is None or not valid.any() else shown[valid]
-        low, high = float(measured.min()), float(measured.max())
-        shown = (shown - low) / max(high - low, 1e-12)
-    if get_element(dataset, "PhotometricInterpretation") == "MONOCHROME1":
-        shown = 1 - shown
-    if valid is not None:
-        shown = np.where(valid, shown, 0)
-    return np.asarray(np.clip(255 * shown + 0.5, 0, 255), np.uint8)
-
-
-def _display_elements(dataset: Any, frame: int) -> Any:
-    """Return a dataset with the elements for the display of a frame.
-
-    Enhanced images have them in functional groups, of all frames or of each.
-    """
-    elements = import_optional("pydicom").Dataset()
-    if dataset is None:
-        return elements
-    groups = [dataset, *get_element(dataset, "SharedFunctionalGroupsSequence", ())[:1]]
-    groups += get_element(dataset, "PerFrameFunctionalGroupsSequence", ())[frame : frame + 1]
-    names = ("PixelValueTransformationSequence", "FrameVOILUTSequence")
-    items = [item for group in groups for name in names for item in get_element(group, name, ())[:1]]
-    for source in (dataset, *items):
-        for name in _DISPLAY_ELEMENTS:
-            if name in source:
-                elements[name] = source[name]
-    return elements
-
-
-_DISPLAY_ELEMENTS = (
-    "BitsStored PixelRepresentation RescaleIntercept RescaleSlope ModalityLUTSequence WindowCenter WindowWidth"
-    " VOILUTFunction VOILUTSequence"
-).split()
-
-
-def _has_window(elements: Any) -> bool:
-    return ("WindowCenter" in elements and "WindowWidth" in elements) or "VOILUTSequence" in elements
-
-
-def _windowed(page: Array, elements: Any, center: float | None, width: float | None) -> Array:
-    """Return values from 0 to 1 by a window; without any, the values of the modality."""
-    pixel_tools = import_optional("pydicom.pixels")
-    values = np.asarray(pixel_tools.apply_modality_lut(page, elements))
-    function = "LINEAR" if center is not None else str(get_element(elements, "VOILUTFunction", "LINEAR"))
-    if center is None and "WindowCenter" in elements and "WindowWidth" in elements:
-        center, width = (float(_first(elements[name].value)) for name in ("WindowCenter", "WindowWidth"))
-    if center is None or width is None:
-        if "VOILUTSequence" not in elements:
-            return values.astype(np.float64)
-        bits = int(elements.VOILUTSequence[0].LUTDescriptor[2])
-        return np.asarray(pixel_tools.apply_voi(values, elements) / ((1 << bits) - 1))
-    x = values.astype(np.float64)
-    # The three functions of part 3 of the standard, C.11.2.1.
-    if function == "SIGMOID":
-        return np.asarray(1 / (1 + np.exp(-4 * (x - center) / width)))
-    if function == "LINEAR_EXACT":
-        return np.clip((x - center) / width + 0.5, 0, 1)
-    return np.clip((x - (center - 0.5)) / max(width - 1, 1e-6) + 0.5, 0, 1)
-
-
-def _first(value: Any) -> Any:
-    return value if isinstance(value, str) or not hasattr(value, "__len__") else value[0]
 
 
 def write_dicom(

@@ -7,7 +7,6 @@ together, alpha is kept, and every other channel is filtered independently.
 from __future__ import annotations
 
 import io
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -119,12 +118,7 @@ class Picture:
         return replace(self, pixels=pixels, channels=self.channels if same else ())
 
     def filtered(
-        self,
-        work: Callable[..., Any],
-        progress: Callable[[int], None] | None = None,
-        *,
-        mask: Array | None = None,
-        **options: Any,
+        self, work: Callable[..., Any], progress: Callable[[int], None] | None = None, **options: Any
     ) -> Picture:
         """Filter every page.
 
@@ -137,9 +131,6 @@ class Picture:
             A :class:`undula.Pipeline` or a function such as :func:`undula.denoise`.
         progress : callable, optional
             Called with the number of pages done.
-        mask : array of bool, optional
-            True where pixels are filtered, for all pages or with an axis of pages in front. Others are kept and
-            left out of all statistics.
         **options
             Passed to ``work``, together with ``channel_axis``.
 
@@ -157,25 +148,20 @@ class Picture:
         (True, False)
         """
         pages = []
-        for page in self.filtered_pages(work, mask=mask, **options):
+        for page in self.filtered_pages(work, **options):
             pages.append(page)
             if progress is not None:
                 progress(len(pages))
         return self.with_pixels(np.stack(pages) if self.pages else pages[0])
 
-    def filtered_pages(
-        self, work: Callable[..., Any], *, mask: Array | None = None, **options: Any
-    ) -> Iterator[Array]:
+    def filtered_pages(self, work: Callable[..., Any], **options: Any) -> Iterator[Array]:
         """Filter one page after the other, as :meth:`filtered` does."""
-        masks = itertools.repeat(mask) if mask is None or mask.ndim == 2 else iter(mask)
         function = work if self.stored is None else partial(self.stored.filtered, work)
 
         def filtered(x: Array, channel_axis: int | None) -> Array:
             return np.asarray(function(x, **{"channel_axis": channel_axis, **options}))
 
-        for page, page_mask in zip(self.all_pages, masks, strict=False):
-            if page_mask is not None:
-                options["mask"] = page_mask
+        for page in self.all_pages:
             if self.channel_axis is None:
                 yield filtered(page, None)
             elif self.channels == RGB:

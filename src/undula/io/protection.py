@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import FileError
-from .dicom import get_element, window
-from .files import import_optional
+from .derivation import get_element
+from .display import window
 from .picture import RGB, Picture
 
-__all__ = ["find_protected", "show_protected"]
+__all__ = ["find_protected", "is_grey_outside", "show_protected"]
 
 Mask = NDArray[np.bool_]
 
@@ -134,8 +133,19 @@ def _strokes(bright: Any) -> Mask:
 
 def _colored(pages: Any, content: Mask) -> Mask | None:
     """Return a mask of coloured pixels; None if most of the image has colours."""
-    colored = pages.max(axis=-1) - pages.min(axis=-1) > COLOR_LEVEL
+    colored = _chroma(pages) > COLOR_LEVEL
     return colored if _is_minority(colored, content) else None
+
+
+def _chroma(pages: Any) -> Any:
+    return pages.max(axis=-1) - pages.min(axis=-1)
+
+
+def is_grey_outside(picture: Picture, protected: Mask) -> bool:
+    """Return whether an RGB image of 8 bits has hardly any colours but those that are protected."""
+    if picture.channels != RGB or picture.pixels.dtype != np.uint8:
+        return False
+    return bool(((_chroma(picture.all_pages) <= COLOR_LEVEL) | protected).all())
 
 
 def show_protected(picture: Picture, protected: Mask | None) -> NDArray[np.uint8]:

@@ -74,13 +74,9 @@ class StoredRange:
         fitted[padded] = before[padded]
         return fitted
 
-    def filtered(
-        self, work: Callable[..., Any], x: Array, mask: NDArray[np.bool_] | None = None, **options: Any
-    ) -> Array:
-        """Filter samples and fit the result; padding and what ``mask`` excludes stay as they are."""
+    def filtered(self, work: Callable[..., Any], x: Array, **options: Any) -> Array:
+        """Filter samples and fit the result; padding is masked and stays as it is."""
         valid = self.valid(x)
-        if mask is not None:
-            valid = mask if valid is None else valid & mask
         if valid is None:
             return self.fitted(work(x, **options), x)
         return self.fitted(work(x, mask=valid, **options), x) if valid.any() else x
