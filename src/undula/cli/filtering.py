@@ -57,8 +57,8 @@ OverTime = Annotated[
     VideoOption(
         "--over-time",
         min=0,
-        help="Filter this many frames, or slices of a DICOM series, as a volume, by default with Haar wavelets;"
-        " 0 for one by one.",
+        help="Filter this many frames, or slices of a DICOM series, as a volume, by default with Haar"
+        " wavelets; 0 for one by one.",
     ),
 ]
 Sigma = Annotated[
@@ -128,8 +128,8 @@ def filter_files(
         str,
         DicomOption(
             "--mask",
-            help="What to leave unchanged: auto finds burned-in text and colour Doppler, none filters everything;"
-            " or a picture of the same size whose black pixels are filtered.",
+            help="What to leave unchanged: auto finds burned-in text and colour Doppler, none filters"
+            " everything; or a picture of the same size whose black pixels are filtered.",
         ),
     ] = AUTOMATIC,
     show_mask: Annotated[
@@ -242,7 +242,9 @@ def _describe(function: Callable[..., CommandFilter], options: dict[str, Any]) -
             continue
         declared = get_args(parameter.annotation)[1]
         # Within Annotated, Typer takes the first name of an option for its default.
-        flags = next(name for name in (declared.default, *declared.param_decls) if name[:2] == "--").split("/")
+        flags = next(name for name in (declared.default, *declared.param_decls) if name[:2] == "--").split(
+            "/"
+        )
         if isinstance(value, bool):
             words.append(flags[0] if value else flags[-1])
             continue

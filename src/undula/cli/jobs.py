@@ -221,7 +221,7 @@ def refuse_video_options(jobs: Sequence[FileJob], encoding: Encoding) -> None:
 
 
 def refuse_mask_options(jobs: Sequence[FileJob], mask: str, shown_mask: Path | None) -> None:
-    """Raise an error for options of masks if no input is DICOM, or if one picture would show several masks."""
+    """Raise an error for options of masks if no input is DICOM, or if one picture would show several."""
     if shown_mask is not None and len(jobs) > 1:
         raise ArgumentError(f"--show-mask shows the mask of one file; got {len(jobs)} inputs")
     if mask == AUTOMATIC and shown_mask is None:

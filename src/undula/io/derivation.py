@@ -1,7 +1,7 @@
 """The elements that make a copy of a DICOM dataset a derived image, in a series of its own.
 
-Study, patient, geometry and acquisition stay as they are. What is new are the UIDs, the number and the description
-of the series, and the elements that say which images were filtered, how, and by what program.
+Study, patient, geometry and acquisition stay as they are. The UIDs, the number and the description of the
+series are new, and so are the elements that say which images were filtered, how, and by what program.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Derivation:
     Parameters
     ----------
     description : str, default "filter"
-        The filter and its options, such as ``"despeckle --kind log"``. It becomes part of SeriesDescription and
-        of DerivationDescription.
+        The filter and its options, such as ``"despeckle --kind log"``. It becomes part of SeriesDescription
+        and of DerivationDescription.
     note : str, default ""
         What else DerivationDescription should say.
     neighbors : tuple of datasets, optional

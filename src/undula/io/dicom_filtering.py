@@ -50,8 +50,8 @@ class FilteredDicom:
 class _Frame:
     """A frame of a clip or series, and where it is protected.
 
-    With ``is_grey``, RGB pixels have hardly any colours where they are not protected. Then their brightness is
-    filtered, and its change is added to each channel.
+    With ``is_grey``, RGB pixels have hardly any colours where they are not protected. Then their brightness
+    is filtered, and its change is added to each channel.
     """
 
     picture: Picture  # that the frame is from, with its metadata
@@ -70,7 +70,7 @@ class _Frame:
         if not self.is_grey:
             return self.pixels
         red, green, blue = np.moveaxis(self.pixels.astype(np.uint16), -1, 0)
-        return ((red + 2 * green + blue + 2) >> 2).astype(self.pixels.dtype)
+        return np.asarray((red + 2 * green + blue + 2) >> 2, self.pixels.dtype)
 
     def valid(self) -> Mask:
         """Return a mask of the pixels that are filtered."""
@@ -125,8 +125,8 @@ class DicomFilter:
     ) -> FilteredDicom:
         """Filter an image or a clip.
 
-        ``begin`` is called with the number of frames, and returns a function that is called with the number of
-        frames done.
+        ``begin`` is called with the number of frames, and returns a function that is called with the number
+        of frames done.
         """
         picture = read(source, self.max_pixels)
         if self.over_time and not picture.pages:
@@ -200,7 +200,11 @@ class DicomFilter:
         frames = iter(frames)
         first = next(frames)
         frames = itertools.chain([first], frames)
-        options = {"sigma": self.sigma, "channel_axis": first.channel_axis, "backend": self.backend}
+        options: dict[str, Any] = {
+            "sigma": self.sigma,
+            "channel_axis": first.channel_axis,
+            "backend": self.backend,
+        }
         if not self.over_time:
             for frame in frames:
                 yield frame.fitted(self._apply(frame.samples, frame.valid(), options))
@@ -217,7 +221,7 @@ class DicomFilter:
             results = self.work((pixels for pixels, _ in planes()), **options)
         else:
             check_window(self.over_time)
-            windows = filter_windows(planes(), lambda x: [self._apply(*x, options)], self.over_time)
+            windows = filter_windows(planes(), lambda x: [self._apply(x[0], x[1], options)], self.over_time)
             results = (pixels for (pixels,) in windows)
         for result in results:
             yield waiting.popleft().fitted(result)
@@ -245,8 +249,8 @@ def _frames(picture: Picture, protected: Mask | None) -> Iterator[_Frame]:
     """Yield the frames of a clip, or the only one of an image."""
     is_grey = protected is not None and is_grey_outside(picture, protected)
     for number, page in enumerate(picture.all_pages):
-        is_moving = protected is not None and protected.ndim == 3
-        yield _Frame(picture, page, protected[number] if is_moving else protected, is_grey)
+        mask = protected[number] if protected is not None and protected.ndim == 3 else protected
+        yield _Frame(picture, page, mask, is_grey)
 
 
 def _share(protected: Mask | None) -> float:
@@ -256,12 +260,13 @@ def _share(protected: Mask | None) -> float:
 def _read_mask(path: Path, picture: Picture) -> Mask:
     """Read a mask of protected pixels from a picture, where they are not black."""
     given = read(path).upright()
-    mask: Mask = given.all_pages[0] > 0
+    mask: Mask = np.asarray(given.all_pages[0] > 0)
     if given.channel_axis is not None:
-        mask = mask[..., : 3 if given.space == "rgb" else 1].any(axis=-1)
+        mask = np.asarray(mask[..., : 3 if given.space == "rgb" else 1].any(axis=-1))
     size = tuple(picture.pixels.shape[axis] for axis in picture.axes)
     if mask.shape != size:
         raise ArgumentError(
-            f"the mask {path} has {mask.shape[1]} × {mask.shape[0]} pixels, and the image {size[1]} × {size[0]}"
+            f"the mask {path} has {mask.shape[1]} × {mask.shape[0]} pixels, and the image"
+            f" {size[1]} × {size[0]}"
         )
     return mask

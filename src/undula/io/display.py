@@ -12,7 +12,7 @@ from .derivation import get_element
 from .files import import_optional, short_message
 from .picture import Picture
 
-__all__ = ["frame_rate", "window"]
+__all__ = ["declared_window", "frame_rate", "value_range", "window"]
 
 Array = NDArray[Any]
 
@@ -28,8 +28,8 @@ def window(
         DICOM images are shown in the window that their dataset declares; others, and those without a window,
         from their smallest to their largest value. Images of 8 bits that are not DICOM are unchanged.
     center, width : float, optional
-        The window of a grey image instead, in the units of the modality, such as Hounsfield units. The smallest
-        values of the window become black, and the largest white.
+        The window of a grey image instead, in the units of the modality, such as Hounsfield units: its
+        smallest values become black, and its largest white.
 
     Returns
     -------
@@ -58,9 +58,8 @@ def window(
         try:
             pages.append(_windowed(page, elements, center, width))
         except Exception as error:  # Malformed elements raise all kinds of errors.
-            raise FileError(
-                f"cannot apply the window of {dataset.filename}: {short_message(error)}"
-            ) from None
+            name = getattr(dataset, "filename", "the image")
+            raise FileError(f"cannot apply the window of {name}: {short_message(error)}") from None
     shown = np.stack(pages) if picture.pages else pages[0]
     valid = picture.stored.valid(pixels) if picture.stored is not None else None
     if center is None and not _has_window(_display_elements(dataset, 0)):
@@ -94,8 +93,8 @@ def _display_elements(dataset: Any, frame: int) -> Any:
 
 
 _DISPLAY_ELEMENTS = (
-    "BitsStored PixelRepresentation RescaleIntercept RescaleSlope ModalityLUTSequence WindowCenter WindowWidth"
-    " VOILUTFunction VOILUTSequence"
+    "BitsStored PixelRepresentation RescaleIntercept RescaleSlope ModalityLUTSequence WindowCenter"
+    " WindowWidth VOILUTFunction VOILUTSequence"
 ).split()
 
 
@@ -109,7 +108,7 @@ def _windowed(page: Array, elements: Any, center: float | None, width: float | N
     values = np.asarray(pixel_tools.apply_modality_lut(page, elements))
     function = "LINEAR" if center is not None else str(get_element(elements, "VOILUTFunction", "LINEAR"))
     if center is None and "WindowCenter" in elements and "WindowWidth" in elements:
-        center, width = (float(_first(elements[name].value)) for name in ("WindowCenter", "WindowWidth"))
+        center, width = _window_of(elements)
     if center is None or width is None:
         if "VOILUTSequence" not in elements:
             return values.astype(np.float64)
@@ -124,8 +123,29 @@ def _windowed(page: Array, elements: Any, center: float | None, width: float | N
     return np.clip((x - (center - 0.5)) / max(width - 1, 1e-6) + 0.5, 0, 1)
 
 
-def _first(value: Any) -> Any:
-    return value if isinstance(value, str) or not hasattr(value, "__len__") else value[0]
+def _window_of(elements: Any) -> tuple[float, float]:
+    """Return the center and the width of the first window; there may be several."""
+    values = [elements[name].value for name in ("WindowCenter", "WindowWidth")]
+    firsts = [v if isinstance(v, str) or not hasattr(v, "__len__") else v[0] for v in values]
+    return float(firsts[0]), float(firsts[1])
+
+
+def declared_window(dataset: Any) -> tuple[float, float] | None:
+    """Return the center and the width of the window that a dataset declares; None if it declares none."""
+    elements = _display_elements(dataset, 0)
+    try:
+        return _window_of(elements)
+    except (KeyError, TypeError, ValueError, IndexError):
+        return None
+
+
+def value_range(picture: Picture) -> tuple[float, float]:
+    """Return the smallest and the largest value of a grey image in the units of its modality."""
+    pixels, dataset = picture.pixels, picture.about.get("dataset")
+    valid = picture.stored.valid(pixels) if picture.stored is not None else None
+    values = import_optional("pydicom.pixels").apply_modality_lut(pixels, _display_elements(dataset, 0))
+    measured = values if valid is None or not valid.any() else values[valid]
+    return float(measured.min()), float(measured.max())
 
 
 def frame_rate(dataset: Any) -> float:

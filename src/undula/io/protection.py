@@ -1,8 +1,8 @@
 """Find the parts of a DICOM image that filters should leave alone: burned-in text and colour Doppler.
 
-Four signs are combined. Pixels outside of the regions of tissue that an ultrasound file declares are annotations;
-so are pixels of a clip that never change although the rest does, and thin bright strokes on a black ground.
-Coloured pixels of an image that is otherwise grey show flow.
+Four signs are combined. Pixels outside of the regions of tissue that an ultrasound file declares are
+annotations; so are pixels of a clip that never change although the rest does, and thin bright strokes on
+black. Coloured pixels of an image that is otherwise grey show flow.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def find_protected(picture: Picture) -> Mask | None:
     Returns
     -------
     ndarray of bool or None
-        True at protected pixels: of shape ``(H, W)``, or ``(frames, H, W)`` if frames differ. None if nothing is
-        protected, as always for images of more than 8 bits and for those that are not DICOM.
+        True at protected pixels: of shape ``(H, W)``, or ``(frames, H, W)`` if frames differ. None if nothing
+        is protected, as always for images of more than 8 bits and for those that are not DICOM.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def _static(bright: Any, content: Mask) -> Mask | None:
     """Return a mask of what is bright and constant in a clip; None if nearly all of it is, as if frozen."""
     least, most = bright.min(axis=0, keepdims=True), bright.max(axis=0, keepdims=True)
     static = (most - least <= STATIC_TOLERANCE) & (most >= STATIC_LEVEL)
-    return static if _is_minority(static, content.any(axis=0, keepdims=True)) else None
+    return static if _is_minority(static, np.asarray(content.any(axis=0, keepdims=True))) else None
 
 
 def _strokes(bright: Any) -> Mask:
@@ -128,7 +128,7 @@ def _strokes(bright: Any) -> Mask:
         & _spread(black, STROKE_PIXELS, axis, after=False, before=True)
         for axis in (1, 2)
     ]
-    return (bright >= STROKE_LEVEL) & (sides[0] | sides[1])
+    return np.asarray((bright >= STROKE_LEVEL) & (sides[0] | sides[1]))
 
 
 def _colored(pages: Any, content: Mask) -> Mask | None:

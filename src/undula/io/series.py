@@ -14,8 +14,8 @@ __all__ = ["group_series"]
 
 # Images of a series that differ in one of these do not show the same thing a little later.
 SEPARATING_ELEMENTS = (
-    "SeriesInstanceUID Rows Columns SamplesPerPixel PhotometricInterpretation BitsAllocated PixelRepresentation"
-    " ImageType EchoNumbers DiffusionBValue"
+    "SeriesInstanceUID Rows Columns SamplesPerPixel PhotometricInterpretation BitsAllocated"
+    " PixelRepresentation ImageType EchoNumbers DiffusionBValue"
 ).split()
 # The order in time of images at the same position.
 TIME_ELEMENTS = ("TemporalPositionIdentifier", "AcquisitionNumber", "TriggerTime", "InstanceNumber")
@@ -33,8 +33,8 @@ def group_series(headers: Mapping[Path, Any]) -> list[list[Path]]:
     Returns
     -------
     list of list of path
-        One list for each series, or several if its images differ in size, orientation or kind. If a series has
-        several images at the same position, there is one list for each position, in the order of time.
+        One list for each series, or several if its images differ in size, orientation or kind. If a series
+        has several images at the same position, there is one list for each position, in the order of time.
     """
     series: dict[Any, list[tuple[Path, Any]]] = {}
     for path, header in headers.items():
