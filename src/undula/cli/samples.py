@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -10,13 +11,16 @@ from typer import Argument
 
 from .. import io
 from ..errors import FileError
-from ..io.files import IMAGES, VIDEOS, import_optional
+from ..io.files import IMAGES, VIDEOS, atomic_write, import_optional
 from ..io.samples import scene, write_clip
 from ..stores.partial import PartialStore
 from .common import Json, Overwrite, app
 from .outputs import check_outputs
 from .screen import print_output
 from .zarr_stores import SUFFIX
+
+# Samples of DICOM, and a word in the name of the file that asks for each.
+SCANS = {"ultrasound-clip": "clip", "ct": "ct", "ultrasound": ""}
 
 
 @app.command(rich_help_panel="Studio and samples")
@@ -25,13 +29,14 @@ def example(
         Path,
         Argument(
             metavar="OUTPUT",
-            help="An image, a video or a Zarr array, such as photo.png; noisy if its name contains noisy.",
+            help="An image, a video or a Zarr array, such as photo.png, noisy if its name contains noisy;"
+            " or DICOM: a scan, or ct.dcm or clip.dcm.",
         ),
     ],
     overwrite: Overwrite = False,
     json_: Json = False,
 ) -> None:
-    """Write a sample image, video or Zarr array to try the other commands with.
+    """Write a sample image, video, DICOM file or Zarr array to try the other commands with.
 
     Example: `undula example noisy.png`
     """
@@ -45,10 +50,14 @@ def example(
         write_clip(target, sigma)
     elif IMAGES.get(target.suffix.lower(), "dicom") != "dicom":
         io.write(target, scene(240, 320, 0.0, sigma))
+    elif target.suffix.lower() in IMAGES:
+        names = [name for name, word in SCANS.items() if word in target.stem.lower()]
+        with atomic_write(target) as temporary:
+            shutil.copyfile(io.sample(names[0]), temporary)
     else:
         raise FileError(
-            f"cannot write {target.name!r}: an example is an image, a video or a Zarr array, such as"
-            " noisy.png, noisy.mp4 or noisy.zarr"
+            f"cannot write {target.name!r}: an example is an image, a video, a DICOM file or a Zarr array,"
+            " such as noisy.png, noisy.mp4, scan.dcm or noisy.zarr"
         )
     print_output(target, json_)
 

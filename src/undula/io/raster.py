@@ -146,7 +146,7 @@ def save(path: str | Path, picture: Picture | Array, **options: Any) -> tuple[st
     if not isinstance(picture, Picture):
         picture = picture_from_array(np.asarray(picture))
     kind = output_kind(path, picture.kind, picture.about.get("suffix", ""))
-    writers = {
+    writers: dict[str, Any] = {
         "tiff": write_tiff,
         "heif": write_heif,
         "npy": _write_npy,
