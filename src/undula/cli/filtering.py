@@ -256,8 +256,8 @@ def filter_files(
         **{status: counts[status] for status in (WRITTEN, SKIPPED, PLANNED, FAILED)},
     }
     if as_json:
-        files = {} if json_lines else {"files": results, "errors": errors}
-        print_json({**files, **summary}, None if json_lines else 1)
+        lists = {} if json_lines else {"files": results, "errors": errors}
+        print_json({**lists, **summary}, None if json_lines else 1)
     elif not (quiet or json_ or json_lines or to_pipe):
         _print_results(results, len(jobs), summary)
     if not quiet:

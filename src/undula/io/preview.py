@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .dicom import window
+from .display import window
 from .files import import_optional
 from .picture import Picture
 from .raster import save
