@@ -21,6 +21,7 @@ from cases import some
 from undula import io
 from undula.cli import main
 from undula.filters import METHODS, STAGES, Blur, FilterStage, Gain, Pipeline, Shrink, Trace, Unsharp
+from undula.filters.verbs import VERBS
 from undula.studio.budget import ServerBudget
 from undula.studio.chain import PRESETS, FilterChain, History
 from undula.studio.code import command_line, python_code
@@ -47,6 +48,7 @@ from undula.studio.rendering import (
     view_layers,
 )
 from undula.studio.session import Session
+from undula.studio.tasks import change_option, shown_options
 
 PHOTOGRAPH = io.read(io.sample("noisy")).pixels
 stages = st.sampled_from(
@@ -98,14 +100,14 @@ def test_new_levels_get_values() -> None:
 def test_history() -> None:
     history = History(FilterChain())
     for level in (4, 5, 6):
-        history.record(FilterChain(level=level), "drag")
+        history.record(FilterChain(Pipeline(level=level)), "drag")
     history.end_gesture()
-    history.record(FilterChain(level=7), "drag")
+    history.record(FilterChain(Pipeline(level=7)), "drag")
     assert history.undo().level == 6
     assert history.undo().level == 3
     assert not history.can_undo
     assert history.redo().level == 6
-    history.record(FilterChain(level=1))
+    history.record(FilterChain(Pipeline(level=1)))
     assert not history.can_redo
     assert history.redo().level == 1
 
@@ -167,6 +169,8 @@ def test_only_applicable_controls() -> None:
         Pipeline("db3", 2, [Shrink("bayes", levels=[1])], mode="reflect"),
         Pipeline("db2", None, [Gain((1.5, 1.2))], invariant=1, color="channels"),
         Pipeline("haar", 1, []),
+        Pipeline("db2", None, ["collaborative"], photons="poisson", gain=2.0, max_level=3),
+        Pipeline("db2", 0, ["collaborative"], spectrum="estimated"),
     ],
     ids=str,
 )
@@ -184,6 +188,22 @@ def test_code_and_commands_make_the_same_picture(
     assert words == shlex.split(command)
     assert main(words[1:]) == 0
     np.testing.assert_array_equal(io.read("two.png").pixels, pipeline(x))
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_tasks_offer_options_that_work(name: str) -> None:
+    verb = VERBS[name]()
+    for each, description in shown_options(verb):
+        for value in description.choices or ((*description.bounds[:2],) if description.bounds else ()):
+            changed = change_option(verb, each.name, value)
+            assert getattr(changed, each.name) == value
+            chain = FilterChain.from_pipeline(changed.pipeline())
+            assert chain == FilterChain.from_pipeline(chain.pipeline())
+    if name == "denoise":
+        shown = {each.name for each, _ in shown_options(verb)}
+        assert {"quality", "noise", "strength"} <= shown
+        assert "gain" not in shown
+        assert "gain" in {each.name for each, _ in shown_options(change_option(verb, "noise", "poisson"))}
 
 
 def run_async(work: Any) -> None:

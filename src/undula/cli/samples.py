@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from typer import Argument
+from typer import Argument, Option
 
 from .. import io
 from ..errors import FileError
-from ..io.files import IMAGES, VIDEOS, import_optional
+from ..io.files import IMAGES, VIDEOS, atomic_write, import_optional
 from ..io.samples import scene, write_clip
 from ..stores.partial import PartialStore
 from .common import Json, Overwrite, app
@@ -28,6 +29,10 @@ def example(
             help="An image, a video or a Zarr array, such as photo.png; noisy if its name contains noisy.",
         ),
     ],
+    sample: Annotated[
+        str | None,
+        Option("--sample", help="A sample of the Studio instead, such as noisy, volume or clip."),
+    ] = None,
     overwrite: Overwrite = False,
     json_: Json = False,
 ) -> None:
@@ -36,12 +41,14 @@ def example(
     Example: `undula example noisy.png`
     """
     sigma = 12.0 if "noisy" in target.stem else 2.0
-    if target.suffix.lower() == SUFFIX:
+    if target.suffix.lower() == SUFFIX and sample is None:
         _write_stack(target, sigma, overwrite)
         print_output(target, json_)
         return
     check_outputs(target, overwrite=overwrite)
-    if target.suffix.lower() in VIDEOS:
+    if sample is not None:
+        _copy_sample(sample, target)
+    elif target.suffix.lower() in VIDEOS:
         write_clip(target, sigma)
     elif IMAGES.get(target.suffix.lower(), "dicom") != "dicom":
         io.write(target, scene(240, 320, 0.0, sigma))
@@ -51,6 +58,15 @@ def example(
             " noisy.png, noisy.mp4 or noisy.zarr"
         )
     print_output(target, json_)
+
+
+def _copy_sample(name: str, target: Path) -> None:
+    """Copy a sample, which keeps its format."""
+    source = io.sample(name)
+    if target.suffix.lower() != source.suffix:
+        raise FileError(f"the sample {name!r} is a {source.suffix} file, got {target.name!r}")
+    with atomic_write(target) as temporary:
+        shutil.copyfile(source, temporary)
 
 
 def _write_stack(target: Path, sigma: float, overwrite: bool) -> None:

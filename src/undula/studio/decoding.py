@@ -29,7 +29,7 @@ from ..io.decoder import VideoReader
 from ..io.dicom import get_element
 from ..io.files import detect_kind
 
-__all__ = ["FileDecoder", "StudioLimits", "installed_memory", "limit_memory"]
+__all__ = ["FileDecoder", "StudioLimits", "describe_file", "installed_memory", "limit_memory"]
 
 Array = NDArray[Any]
 Admit = Callable[[dict[str, Any]], None]
@@ -82,6 +82,8 @@ class FileDecoder:
     limits : StudioLimits, optional
     admit : callable, optional
         Called with the description of the file before its pixels are received; it may raise an error.
+    on_start : callable, optional
+        Called with the decoder, which another thread can then close to cancel the decoding.
 
     Attributes
     ----------
@@ -91,7 +93,13 @@ class FileDecoder:
         All pixels of a picture, or the first frame of a video.
     """
 
-    def __init__(self, path: Path, limits: StudioLimits | None = None, admit: Admit | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        limits: StudioLimits | None = None,
+        admit: Admit | None = None,
+        on_start: Callable[[FileDecoder], None] | None = None,
+    ) -> None:
         self._limits = limits or StudioLimits()
         self._lock = threading.Lock()
         self._requested: int | None = None  # the frame that the worker is decoding ahead
@@ -102,7 +110,10 @@ class FileDecoder:
             stderr=subprocess.DEVNULL,
             pipesize=1 << 20,
         )
+        self._closed = False
         try:
+            if on_start is not None:
+                on_start(self)
             self._request(path=str(path), pixels=self._limits.pixels, memory=self._limits.memory)
             self.about, self.pixels = self._answer(admit)
         except BaseException:
@@ -130,7 +141,7 @@ class FileDecoder:
 
     def close(self) -> None:
         """End the worker process."""
-        process = self._process
+        process, self._closed = self._process, True
         if process.poll() is None:
             process.kill()
         process.wait()
@@ -173,6 +184,8 @@ class FileDecoder:
             answer = {}
         finally:
             timer.cancel()
+        if self._closed:
+            raise FileError("opening it was cancelled")
         if timed_out.is_set():
             raise FileError(f"decoding this file takes more than {self._limits.seconds:g} seconds")
         if not answer:
@@ -247,6 +260,16 @@ def _dicom_window(dataset: Any, low: float, high: float) -> tuple[float, float]:
     return low, high
 
 
+def describe_file(path: Path, limit: int) -> tuple[dict[str, Any], Array, VideoReader | None]:
+    """Return the description of a file, its pixels or its first frame, and the reader of a video."""
+    if detect_kind(path) != "video":
+        return *_read_picture(path, limit), None
+    reader = VideoReader(path, limit)
+    known = reader.video
+    about = {"kind": "video", "pages": max(1, known.frames), "rate": known.rate or 25.0, "color": True}
+    return about | {"low": 0.0, "high": 255.0, "format": known.codec}, reader.frame(0), reader
+
+
 def _read_picture(path: Path, limit: int) -> tuple[dict[str, Any], Array]:
     picture = read(path, limit).for_screen()
     pixels = picture.pixels
@@ -313,14 +336,10 @@ def _main() -> None:
     try:
         limit_worker(request["memory"])
         _use_one_heap()
-        if detect_kind(path) != "video":
-            _reply(*_read_picture(path, request["pixels"]))
+        about, pixels, reader = describe_file(path, request["pixels"])
+        _reply(about, pixels)
+        if reader is None:
             return
-        reader = VideoReader(path, request["pixels"])
-        known = reader.video
-        first = reader.frame(0)
-        about = {"kind": "video", "pages": max(1, known.frames), "rate": known.rate or 25.0, "color": True}
-        _reply(about | {"low": 0.0, "high": 255.0, "format": known.codec}, first)
     except Exception as error:  # Decoders raise all kinds of errors for damaged files.
         _reply_error(error, path)
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -14,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FileError
+from ..io import DEFAULT_MAX_PIXELS
 from ..io.files import import_optional
 from ..io.stored import StoredRange
 from .budget import MemoryBudget
-from .decoding import FileDecoder, StudioLimits
+from .decoding import FileDecoder, StudioLimits, describe_file
 
-__all__ = ["Camera", "DisplayRange", "Input", "open_input"]
+__all__ = ["Camera", "DisplayRange", "Input", "jpeg_thumbnail", "open_input", "sample_thumbnail"]
 
 Array = NDArray[Any]
 VIDEO_DECODER_BYTES = 160 << 20  # memory of a video decoder, besides its frames
@@ -132,14 +134,9 @@ class Input:
     @cached_property
     def thumbnail(self) -> str:
         """A small preview, as a data URL."""
-        step = max(1, min(self.first_frame.shape[:2]) // 256)
-        image = import_optional("PIL.Image").fromarray(
-            self.display.to_uint8(self.first_frame[::step, ::step])
-        )
-        image.thumbnail((96, 96))
-        out = io.BytesIO()
-        image.convert("RGB").save(out, "JPEG", quality=85)
-        return "data:image/jpeg;base64," + base64.b64encode(out.getvalue()).decode()
+        frame = self.frame(self.pages // 2) if self.kind == "volume" else self.first_frame
+        data = jpeg_thumbnail(frame, self.display, 96)
+        return "data:image/jpeg;base64," + base64.b64encode(data).decode()
 
     def close(self) -> None:
         """End the decoder process and release the memory."""
@@ -179,6 +176,24 @@ class Camera(Input):
         """Do nothing: there is no decoder process."""
 
 
+def jpeg_thumbnail(frame: Array, display: DisplayRange, size: int) -> bytes:
+    """Return a small preview of a frame as JPEG, with at most ``size`` rows and columns."""
+    step = max(1, min(frame.shape[:2]) // (3 * size))
+    image = import_optional("PIL.Image").fromarray(display.to_uint8(frame[::step, ::step]))
+    image.thumbnail((size, size))
+    out = io.BytesIO()
+    image.convert("RGB").save(out, "JPEG", quality=85)
+    return out.getvalue()
+
+
+def sample_thumbnail(path: Path, size: int = 160) -> bytes:
+    """Return a small preview of a sample as JPEG; samples are trusted, so that no process is started."""
+    about, pixels, _ = describe_file(path, DEFAULT_MAX_PIXELS)
+    pages = 0 if about["kind"] == "video" else about["pages"]
+    frame = pixels[0 if about.get("rate") else pages // 2] if pages else pixels
+    return jpeg_thumbnail(frame, DisplayRange(about["low"], about["high"], bool(about.get("invert"))), size)
+
+
 def _stored_range(parts: Any) -> StoredRange | None:
     """Return the range of values that the file format can store, as the decoder describes it."""
     if parts is None:
@@ -198,9 +213,17 @@ def memory_while_open(about: dict[str, Any]) -> int:
 
 
 def open_input(
-    path: Path, name: str, limits: StudioLimits, source: str | None = None, memory: MemoryBudget | None = None
+    path: Path,
+    name: str,
+    limits: StudioLimits,
+    source: str | None = None,
+    memory: MemoryBudget | None = None,
+    on_start: Callable[[FileDecoder], None] | None = None,
 ) -> Input:
-    """Decode a file in a worker process, if its size fits into the memory budget."""
+    """Decode a file in a worker process, if its size fits into the memory budget.
+
+    ``on_start`` is called with the decoder, which can be closed to cancel the decoding.
+    """
     held = 0
 
     def admit(about: dict[str, Any]) -> None:
@@ -210,7 +233,7 @@ def open_input(
             held = memory_while_open(about)
 
     try:
-        opened = Input(name, FileDecoder(path, limits, admit), source or name, path)
+        opened = Input(name, FileDecoder(path, limits, admit, on_start), source or name, path)
     except BaseException:
         if memory is not None:
             memory.release(held)

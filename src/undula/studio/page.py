@@ -21,6 +21,7 @@ from .inputs import Camera, Input
 from .panels import ChainPanel, FiguresPanel, WaveletPanel, identify
 from .rendering import VIEWS
 from .session import Session
+from .tasks import TaskPanel
 from .viewer import Viewer
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ LOGO = (
     ' stroke-linecap="round" stroke-linejoin="round">'
     '<path d="M2 22c5 0 7-2 9-8s4-9 7-9 4 30 9 30 6-33 9-33 4 26 8 26 5-7 14-7"/></svg>'
 )
-SAMPLE_ICONS = {"volume": "view_in_ar", "clip": "movie", "bunny": "movie", "ultrasound-clip": "movie"}
 MAX_STAGES = 40
+BUSY_SECONDS = 0.4  # before the page says that something takes long
 SPEEDS = {0.25: "¼ ×", 0.5: "½ ×", 1.0: "1 ×", 2.0: "2 ×", 0.0: "max"}
 
 
@@ -46,6 +47,7 @@ class Page:
         self.session, self.options = session, options
         self.client = ui.context.client
         self.devices = devices
+        self.task_panel = TaskPanel(self)
         self.wavelet_panel = WaveletPanel(self)
         self.chain_panel = ChainPanel(self)
         self.figures_panel = FiguresPanel(self)
@@ -99,6 +101,7 @@ class Page:
 
     def rebuild_panels(self) -> None:
         """Rebuild the panels after a change that was not made with their controls."""
+        self.task_panel.build.refresh()
         self.chain_panel.build.refresh()
         self.wavelet_panel.build.refresh()
         self.figures_panel.choices.refresh()
@@ -109,7 +112,7 @@ class Page:
     def build(self) -> None:
         """Build the page."""
         ui.add_css(STATIC / "studio.css")
-        ui.colors(primary="#0d9488", dark="#1c2227", dark_page="#14181c")
+        ui.colors(primary="#0f766e", dark="#1c2227", dark_page="#14181c")
         self.dark = ui.dark_mode(value=None)
         with ui.header().classes("studio-header row").props("role=banner"):
             self._build_header()
@@ -117,6 +120,7 @@ class Page:
             "width=300 bordered breakpoint=1023 aria-label='Filters'"
         ) as self.left:
             with ui.column().classes("panel"):
+                self.task_panel.build()
                 self.wavelet_panel.build()
                 self.chain_panel.build()
         with ui.right_drawer(value=None).props(
@@ -124,7 +128,7 @@ class Page:
         ) as self.right:
             with ui.column().classes("panel"):
                 self.figures_panel.build()
-        with ui.element("div").classes("stage").props("role=main"):
+        with ui.element("div").classes("stage"):
             with ui.row().classes("toolbar"):
                 self._build_toolbar()
             with ui.element("div").classes("stage-box"):
@@ -136,8 +140,9 @@ class Page:
                 self._error = ui.label("").classes("filter-error").props('role="alert" data-testid="error"')
                 self._error.set_visibility(False)
                 self._build_welcome()
+                self._build_busy()
             self._build_player()
-            self._inputs_row = ui.row().classes("strip").props('role="list" aria-label="Inputs"')
+            self._inputs_row = ui.row().classes("strip")
         self._keys = keys_dialog()
         self._update_inputs()
         self._update_undo()
@@ -149,14 +154,18 @@ class Page:
 
     def _build_header(self) -> None:
         self._button("tune", "Filters panel", "toggle-left", lambda: self.left.toggle())
-        ui.html(f'<span class="brand">{LOGO}Undula <em>Studio</em></span>', sanitize=False)
+        ui.html(f'<h1 class="brand">{LOGO}Undula <em>Studio</em></h1>', sanitize=False)
         self._button("folder_open", "Open files (O)", "open", lambda: self.viewer.run_method("pick"), "Open")
         with ui.button("Samples", icon="collections").props("flat dense").classes("middling") as samples:
             identify(samples, "Samples", "samples")
             with ui.menu().props("auto-close"):
                 for name, title in io.samples().items():
-                    item = ui.menu_item(title, on_click=lambda name=name: self.open_sample(name))
-                    item.props(f'data-testid="menu-sample-{name}"')
+                    item = ui.menu_item(on_click=lambda name=name: self.open_sample(name))
+                    with item.props(f'data-testid="menu-sample-{name}"'):
+                        with ui.item_section().props("avatar"):
+                            _sample_image(name)
+                        with ui.item_section():
+                            ui.label(title)
         self._button("videocam", "Camera", "camera", lambda: self.viewer.run_method("startCamera"))
         ui.space()
         self._undo = self._button("undo", "Undo (Ctrl+Z)", "undo", self.undo)
@@ -178,7 +187,8 @@ class Page:
                 ):
                     ui.menu_item(text, on_click=action).props(f'data-testid="{test_id}"')
         self._button("code", "Show code (C)", "code", lambda: code_dialog(self))
-        self._button("download", "Export (E)", "export", lambda: export_dialog(self))
+        with self._button("download", "Export (E)", "export", lambda: export_dialog(self)):
+            self._running = ui.badge("").props("floating").props('data-testid="exports-running"')
         self._button("dark_mode", "Light or dark theme (D)", "dark", self._toggle_dark)
         self._button("help_outline", "Keyboard shortcuts (?)", "help", lambda: self._keys.open())
         self._button("analytics", "Figures panel", "toggle-right", lambda: self.right.toggle())
@@ -203,7 +213,7 @@ class Page:
 
     def _build_welcome(self) -> None:
         with ui.element("div").classes("welcome").props('data-testid="welcome"') as self._welcome:
-            ui.html("<h1>Drop an image, a volume or a video here</h1>", sanitize=False)
+            ui.html("<h2>Drop an image, a volume or a video here</h2>", sanitize=False)
             with ui.row().classes("justify-center"):
                 ui.button("Open files", icon="folder_open", on_click=lambda: self.viewer.run_method("pick"))
                 ui.button(
@@ -218,8 +228,16 @@ class Page:
                         .props(f'data-testid="sample-{name}" type="button"')
                         .on("click", lambda name=name: self.open_sample(name))
                     ):
-                        ui.icon(SAMPLE_ICONS.get(name, "image"), size="20px").style("color:var(--accent)")
+                        _sample_image(name)
                         ui.label(title)
+
+    def _build_busy(self) -> None:
+        with ui.row().classes("busy").props('role="status" data-testid="busy"') as self._busy:
+            ui.spinner(size="20px").props('aria-hidden="true"')
+            self._busy_text = ui.label("")
+            cancel = ui.button("Cancel", on_click=self.cancel).props("flat dense size=sm")
+            identify(cancel, "Cancel", "cancel")
+        self._busy.set_visibility(False)
 
     def _build_player(self) -> None:
         session = self.session
@@ -251,8 +269,9 @@ class Page:
         self._inputs_row.set_visibility(bool(session.inputs))
         self._inputs_row.clear()
         with self._inputs_row:
-            for each in session.inputs:
-                self._build_thumbnail(each)
+            with ui.element("div").classes("inputs").props('role="list" aria-label="Inputs"'):
+                for each in session.inputs:
+                    self._build_thumbnail(each)
             add = ui.button(icon="add", on_click=lambda: self.viewer.run_method("pick")).props("flat")
             identify(add.classes("add"), "Open more files", "add-input")
         self.rebuild_panels()
@@ -260,8 +279,10 @@ class Page:
         if not isinstance(session.current, Camera):
             self.viewer.run_method("stopCamera")
         if session.current is None:
+            ui.page_title("Undula Studio")
             self.viewer.run_method("clear")
         else:
+            ui.page_title(f"{session.current.name} – Undula Studio")
             self.viewer.set_label(
                 f"{session.current.name}, {session.current.size_text}."
                 " Plus and minus zoom, arrow keys step, question mark lists all keys"
@@ -285,7 +306,7 @@ class Page:
                     ui.html(f'<span class="kind">{shown.kind}</span>', sanitize=False)
                 ui.tooltip(f"{shown.name}: {shown.size_text}")
             close = ui.button(icon="close", on_click=lambda: self.close(shown)).props(
-                "round dense size=6px color=grey-8"
+                "round dense size=7px color=grey-8"
             )
             identify(close.classes("shut"), f"Close {shown.name}", f"close-{shown.id}")
 
@@ -303,6 +324,12 @@ class Page:
         shown = session.current
         self._error.set_text(session.error_message)
         self._error.set_visibility(bool(session.error_message))
+        self._running.set_text(str(session.exports.running))
+        self._running.set_visibility(session.exports.running > 0)
+        busy = session.activities[-1] if session.activities else None
+        self._busy.set_visibility(busy is not None and busy.seconds > BUSY_SECONDS)
+        if busy is not None:
+            self._busy_text.set_text(f"{busy.title} … {busy.seconds:.0f} s")
         several = shown is not None and shown.frame_count > 1
         self._player.set_visibility(several)
         if shown is not None and several:
@@ -320,7 +347,19 @@ class Page:
         self._undo.set_enabled(self.history.can_undo)
         self._redo.set_enabled(self.history.can_redo)
 
+    def restore(self) -> None:
+        """Show the chain and the view of the session, after the session has changed them."""
+        if not self.client.is_deleted:
+            with self.client:
+                self._views.set_value(self.session.view)
+                self.rebuild_panels()
+
     # --- actions ----------------------------------------------------------------------------------
+
+    def cancel(self) -> None:
+        """Cancel what the visitor waits for."""
+        for activity in self.session.activities[-1:]:
+            activity.cancel()
 
     async def open_files(self, paths: Sequence[Path]) -> None:
         """Open the files that the Studio was started with."""
@@ -371,6 +410,7 @@ class Page:
 
     def load_pipeline(self, pipeline: Pipeline) -> None:
         """Replace the chain by a pipeline."""
+        self.session.verb = None
         self.set_chain(FilterChain.from_pipeline(pipeline))
         self.history.end_gesture()
         self.rebuild_panels()
@@ -482,3 +522,8 @@ class Page:
         self.set_chain(self.chain.enable_all(not enabled))
         self.history.end_gesture()
         self.chain_panel.build.refresh()
+
+
+def _sample_image(name: str) -> None:
+    """Add the thumbnail of a sample."""
+    ui.element("img").props(f'src="/studio/sample/{name}" alt="" width="64" height="48" loading="lazy"')

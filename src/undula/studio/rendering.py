@@ -191,24 +191,22 @@ def render_difference(result: FilteredFrame, display: DisplayRange) -> tuple[Bit
 
 
 def quality_figures(result: FilteredFrame, reference: Array | None, source: Input) -> dict[str, float]:
-    """Return noise levels, and PSNR and SSIM against the original or a reference."""
+    """Return noise levels, the change by the filter, and PSNR and SSIM against a reference."""
     before, after = result.before, result.after
     figures: dict[str, float] = {}
     if min(before.shape[:2]) > 4:
         valid = source.stored.valid(before) if source.stored is not None else None
         figures["noise before"], figures["noise after"] = (_noise(x, valid) for x in (before, after))
-    expected = before if reference is None else reference
-    if expected.shape != after.shape:
-        return figures
     span, axis = source.display.span, source.channel_axis
-    figures["psnr"] = _psnr(expected, after, span)
-    if min(after.shape[:2]) >= 7:
-        # Windows are 7 rows high: strips with a margin of 3 rows contain each of them once.
-        strips = _strips(expected, 3)
-        parts = [(s.stop - s.start - 6) * ssim(expected[s], after[s], span, axis) for s in strips]
-        figures["ssim"] = sum(parts) / (len(expected) - 6)
-    if reference is not None:
-        figures["psnr before"] = _psnr(expected, before, span)
+    figures["change"] = span * 10 ** (-_psnr(before, after, span) / 20)
+    if reference is not None and reference.shape == after.shape:
+        figures |= {"psnr": _psnr(reference, after, span), "psnr before": _psnr(reference, before, span)}
+        if min(after.shape[:2]) >= 7:
+            # Windows are 7 rows high: strips with a margin of 3 rows contain each of them once.
+            strips = _strips(reference, 3)
+            for name, x in (("ssim", after), ("ssim before", before)):
+                parts = [(s.stop - s.start - 6) * ssim(reference[s], x[s], span, axis) for s in strips]
+                figures[name] = sum(parts) / (len(reference) - 6)
     return {name: value for name, value in figures.items() if not math.isnan(value)}
 
 

@@ -13,20 +13,27 @@ import asyncio
 import secrets
 import shutil
 import tempfile
+import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..engines.threads import WorkCancelledError, cancellable
 from ..errors import ArgumentError, UndulaError
 from ..filters import Pipeline, Trace
+from ..filters.calibration import CalibratedPipeline
+from ..filters.verbs import Verb
 from .budget import BYTES_PER_SAMPLE, ServerBudget, working_memory
 from .chain import PRESETS, FilterChain, History
+from .decoding import FileDecoder
 from .encoding import encode_layers, pack_message
+from .exports import ExportList
 from .inputs import Camera, Input, open_input
 from .rendering import (
     PYRAMID_VIEWS,
@@ -60,6 +67,27 @@ class SentPicture:
 
     version: int
     milliseconds: dict[str, float]
+
+
+@dataclass
+class Activity:
+    """Work that the visitor waits for, and can cancel."""
+
+    title: str
+    started: float = field(default_factory=time.monotonic)
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    process: FileDecoder | None = None
+
+    def cancel(self) -> None:
+        """Stop the work as soon as possible."""
+        self.cancelled.set()
+        if self.process is not None:
+            self.process.close()
+
+    @property
+    def seconds(self) -> float:
+        """How long the work has taken so far."""
+        return time.monotonic() - self.started
 
 
 @dataclass
@@ -108,6 +136,7 @@ class Session:
     view: str = "divider"
     settings: Settings = field(default_factory=Settings)
     reference: Input | None = None
+    verb: Verb | None = None  # the task that the chain was made for
     band: tuple[int, str] = (1, "dd")
     playback: Playback = field(default_factory=Playback)
     draw_times: deque[float] = field(default_factory=lambda: deque(maxlen=100))
@@ -124,7 +153,7 @@ class Session:
         self.last_sent: SentPicture | None = None
         self.sync_mark = ""  # the newest one that the page has sent
         self.page: Any = None
-        self.exports: dict[int, Path] = {}
+        self.exports = ExportList(self)
         self._reserved_slots = 0
         self._send: Send | None = None
         self._change_event = asyncio.Event()
@@ -136,6 +165,8 @@ class Session:
         self._preview_shown = False
         self._measured_state: Any = None
         self._camera_frames = 0
+        self.activities: list[Activity] = []
+        self._drawn_state = (self.chain.enable_all(False), self.view, self.settings)
         self._loop = asyncio.create_task(self._paint_loop())
 
     # --- actions ----------------------------------------------------------------------------------
@@ -155,6 +186,34 @@ class Session:
         self.history.record(chain, gesture)
         self.invalidate()
 
+    async def calibrate(self) -> float:
+        """Multiply the strengths of the chain by the factor with the least estimated error, and return it."""
+        shown, chain = self.current, self.fitted_chain
+        if shown is None:
+            raise ArgumentError("open an image first: the strength is found for it")
+        calibrated, frame = CalibratedPipeline(chain.pipeline()), shown.frame(self.number)
+        mask = shown.stored.valid(frame) if shown.stored is not None else None
+
+        def search(cancelled: threading.Event) -> float:
+            with cancellable(cancelled):
+                return calibrated.calibration(frame, channel_axis=shown.channel_axis, mask=mask).strength
+
+        with self.working("Calibrating the strength") as activity:
+            async with self.budget.memory.lend(2 * working_memory(frame, calibrated.pipeline)):
+                run = asyncio.get_running_loop().run_in_executor
+                factor = await run(self.pool, search, activity.cancelled)
+        verb = self.verb
+        if verb is not None and self.chain == FilterChain.from_pipeline(verb.pipeline()):
+            self.verb = replace(verb, strength=factor * verb.strength)  # type: ignore
+        for link, stage in zip(
+            (link for link in chain.links if link.enabled),
+            calibrated.with_strength(factor).stages,
+            strict=True,
+        ):
+            chain = chain.replace_stage(link.key, stage)
+        self.set_chain(chain)
+        return factor
+
     def notify_page(self) -> None:
         """Refresh the page, if it is open."""
         if self.page is not None:
@@ -164,6 +223,16 @@ class Session:
         """Render again, because something about the picture changed."""
         self.version += 1
         self._change_event.set()
+
+    @contextmanager
+    def working(self, title: str) -> Iterator[Activity]:
+        """Tell the visitor that something is being done, and let them cancel it."""
+        activity = Activity(title)
+        self.activities.append(activity)
+        try:
+            yield activity
+        finally:
+            self.activities.remove(activity)
 
     @contextmanager
     def reserve_slot(self) -> Iterator[None]:
@@ -185,8 +254,11 @@ class Session:
         """Open a file in a slot that is already reserved, and show it."""
         memory = self.budget.memory
         limits = replace(self.budget.limits, memory=min(self.budget.limits.memory, memory.total // 2))
-        async with memory.lend(limits.memory):
-            new_input = await asyncio.to_thread(open_input, path, name, limits, source, memory)
+        with self.working(f"Opening {name}") as activity:
+            async with memory.lend(limits.memory):
+                new_input = await asyncio.to_thread(
+                    open_input, path, name, limits, source, memory, partial(setattr, activity, "process")
+                )
         if self.closed:
             new_input.close()
             raise ArgumentError("this session has expired; reload the page")
@@ -306,6 +378,12 @@ class Session:
                 await self._paint(exact)
             except asyncio.CancelledError:
                 raise
+            except WorkCancelledError:
+                chain, self.view, self.settings = self._drawn_state
+                self.playback.on = False
+                self.set_chain(chain)
+                if self.page is not None:
+                    self.page.restore()
             except Exception as error:  # The session survives any failure of a filter.
                 text = str(error) if isinstance(error, UndulaError) else f"{type(error).__name__}: {error}"
                 self.error_message = " ".join(text.split())[:400] or type(error).__name__
@@ -379,10 +457,14 @@ class Session:
         nbytes = working_memory(shown.first_frame, pipeline)
         if view in PYRAMID_VIEWS:
             nbytes = max(nbytes, working_memory(shown.first_frame, pipeline, True))
+        state = (self.chain, view, settings)
         async with self.budget.memory.lend(nbytes):
-            key, result, layers, note = await run(
-                self.pool, lambda: self._render(shown, number, ahead, pipeline, settings, view)
-            )
+            with self.working("Filtering") as activity:
+                key, result, layers, note = await run(
+                    self.pool,
+                    lambda: self._render(shown, number, ahead, pipeline, settings, view, activity.cancelled),
+                )
+            self._drawn_state = state
             if self.error_message:
                 self.error_message = ""
                 self.notify_page()
@@ -433,6 +515,7 @@ class Session:
         pipeline: Pipeline,
         settings: Settings,
         view: str,
+        cancelled: threading.Event,
     ) -> tuple[Any, FilteredFrame, dict[str, Bitmap], str]:
         """Return a key of the state, the filtered frame, the layers of the view and a note."""
         frame_key = (shown.id, number, self._camera_frames if isinstance(shown, Camera) else 0)
@@ -440,7 +523,8 @@ class Session:
         cache = self._result_cache
         if cache is None or cache[0] != key:
             frame = shown.frame(number, ahead)
-            result = filter_frame(frame, shown.channel_axis, pipeline, settings, shown.stored)
+            with cancellable(cancelled):
+                result = filter_frame(frame, shown.channel_axis, pipeline, settings, shown.stored)
             self._result_cache = cache = (key, result)
         result = cache[1]
         if view == "difference":
@@ -506,6 +590,7 @@ class Session:
         """Close all inputs and remove all files of the session."""
         self.closed = True
         self._loop.cancel()
+        self.exports.close()
         self._send = None
         for each in [*self.inputs]:
             self.close_input(each)

@@ -31,6 +31,7 @@ export default {
         </div>
       </div>
       <input ref="files" type="file" multiple hidden aria-hidden="true" data-testid="file-input" @change="picked">
+      <input ref="batch" type="file" multiple hidden aria-hidden="true" data-testid="batch-input" @change="pickedBatch">
       <input ref="json" type="file" accept=".json,application/json" hidden aria-hidden="true" data-testid="json-input"
              @change="pickedJson">
     </div>`,
@@ -67,6 +68,9 @@ export default {
     ];
     for (const [target, name, listener] of this.listeners) target.addEventListener(name, listener);
     window.undulaStudio = this;
+    document.documentElement.lang = "en";
+    document.querySelector(".q-drawer--left")?.setAttribute("aria-label", "Filters");
+    document.querySelector(".q-drawer--right")?.setAttribute("aria-label", "Figures");
     this.measure();
     this.connect();
   },
@@ -368,7 +372,14 @@ export default {
 
     pick() { this.$refs.files.click(); },
     pickJson() { this.$refs.json.click(); },
+    pickBatch() { this.$refs.batch.click(); },
     picked(e) { this.send(e.target.files); e.target.value = ""; },
+
+    async pickedBatch(e) {
+      const files = [...e.target.files];
+      e.target.value = "";
+      for (const file of files) await this.upload(file, "&batch=true");
+    },
 
     async pickedJson(e) {
       const [file] = e.target.files;
@@ -388,12 +399,12 @@ export default {
       }
     },
 
-    upload(file) {
+    upload(file, more = "") {
       this.uploads.push({ id: Math.random(), name: file.name, share: 0, error: "" });
       const upload = this.uploads.at(-1);
       return new Promise((done) => {
         const request = new XMLHttpRequest();
-        request.open("POST", `/studio/upload/${this.path}?name=${encodeURIComponent(file.name)}`);
+        request.open("POST", `/studio/upload/${this.path}?name=${encodeURIComponent(file.name)}${more}`);
         request.upload.onprogress = (e) => { upload.share = e.total ? e.loaded / e.total : 0; };
         const finish = (error) => {
           if (error) upload.error = error;
