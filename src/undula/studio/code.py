@@ -45,7 +45,13 @@ def command_line(pipeline: Pipeline, source: str, target: str, sample_suffix: st
 
 
 def python_code(
-    pipeline: Pipeline, source: str, target: str, *, page: int | None = None, video: bool = False
+    pipeline: Pipeline,
+    source: str,
+    target: str,
+    *,
+    page: int | None = None,
+    plane: int = 0,
+    video: bool = False,
 ) -> str:
     """Return a Python program that filters a file.
 
@@ -56,6 +62,8 @@ def python_code(
         Names of files; ``sample:camera`` stands for ``undula.io.sample("camera")``.
     page : int, optional
         Index of the page or frame to filter, for files with several.
+    plane : int, default 0
+        The axis of a volume across which pages are taken.
     video : bool, default False
         Whether the source is a video.
     """
@@ -83,6 +91,6 @@ def python_code(
         lines += [
             f"picture = undula.io.read({source_code}).for_screen()",
             "channels = None if picture.channel_axis is None else -1",
-            f"result = pipeline(picture.pixels[{page}], channel_axis=channels)",
+            f"result = pipeline(picture.pixels[{':, ' * plane}{page}], channel_axis=channels)",
         ]
     return "\n".join([*lines, f"undula.io.write({target!r}, result)"]) + "\n"

@@ -28,6 +28,7 @@ from ..io import DEFAULT_MAX_PIXELS, read
 from ..io.decoder import VideoReader
 from ..io.dicom import get_element
 from ..io.files import detect_kind
+from .dicom import dicom_facts
 
 __all__ = ["FileDecoder", "StudioLimits", "describe_file", "installed_memory", "limit_memory"]
 
@@ -243,23 +244,6 @@ def _display_range(pixels: Array) -> tuple[float, float]:
     return (low, high) if high - low > max(1e-30, 1e-12 * magnitude) else (low, low + max(1.0, abs(low)))
 
 
-def _dicom_window(dataset: Any, low: float, high: float) -> tuple[float, float]:
-    """Return the display window of a DICOM file, in stored values; ``low`` and ``high`` if it has none."""
-    with suppress(TypeError, ValueError, IndexError, ArithmeticError):
-        center, width = get_element(dataset, "WindowCenter"), get_element(dataset, "WindowWidth")
-        if center is None or width is None:
-            return low, high
-        center, width = (
-            float(v[0] if hasattr(v, "__len__") and not isinstance(v, str) else v) for v in (center, width)
-        )
-        slope = float(get_element(dataset, "RescaleSlope", 1) or 1)
-        intercept = float(get_element(dataset, "RescaleIntercept", 0))
-        ends = sorted(((center + side * width / 2) - intercept) / slope for side in (-1, 1))
-        if ends[1] > ends[0]:
-            return ends[0], ends[1]
-    return low, high
-
-
 def describe_file(path: Path, limit: int) -> tuple[dict[str, Any], Array, VideoReader | None]:
     """Return the description of a file, its pixels or its first frame, and the reader of a video."""
     if detect_kind(path) != "video":
@@ -286,10 +270,12 @@ def _read_picture(path: Path, limit: int) -> tuple[dict[str, Any], Array]:
     }
     dataset = picture.about.get("dataset")
     if dataset is not None:
+        facts = dicom_facts(dataset)
         if picture.channel_axis is None:
-            low, high = _dicom_window(dataset, low, high)
+            low, high = facts.stored_window or (low, high)
             about["invert"] = get_element(dataset, "PhotometricInterpretation") == "MONOCHROME1"
         about["rate"] = _dicom_rate(dataset)
+        about["dicom"] = facts.to_dict()
     if picture.stored is not None:
         about["stored"] = [picture.stored.low, picture.stored.high, picture.stored.padding]
     durations = [duration for duration in picture.about.get("durations", []) if duration]

@@ -31,15 +31,23 @@ KEYS = {
     "C": "show code",
     "Ctrl+S": "save the pipeline",
     "X": "all filters on or off",
+    "A": "version A or B of the chain",
+    "B": "compare A with B",
+    "W R": "drag for window and level, or for a region",
     "H": "hide or show the side panels",
     "D": "light or dark theme",
     "?": "this list",
 }
 
 
+def _named(title: str, shown: bool = False) -> Any:
+    """Return a dialog with a name for screen readers."""
+    return identify(ui.dialog(value=shown), title)
+
+
 def keys_dialog() -> Any:
     """Build the list of keyboard shortcuts."""
-    with ui.dialog() as dialog, ui.card().classes("q-pa-md").props('data-testid="keys"'):
+    with _named("Keyboard shortcuts") as dialog, ui.card().classes("q-pa-md").props('data-testid="keys"'):
         ui.html("<h2 class='text-h6'>Keyboard shortcuts</h2>", sanitize=False)
         rows = "".join(
             "<div>"
@@ -48,7 +56,10 @@ def keys_dialog() -> Any:
             for keys, action in KEYS.items()
         )
         ui.html(f'<div class="keys">{rows}</div>', sanitize=False)
-        ui.label("Drag to pan, scroll or pinch to zoom, double-click to fit.").classes("hint")
+        ui.label(
+            "Drag to pan, scroll or pinch to zoom, double-click to fit. Drag with the right button for window"
+            " and level, with Shift for a region."
+        ).classes("hint")
         with ui.row().classes("full-width justify-end"):
             ui.button("Close", on_click=dialog.close).props("flat")
     return dialog
@@ -60,18 +71,21 @@ def code_dialog(page: Page) -> Any:
     pipeline = session.fitted_chain.pipeline()
     source, sample_suffix = "picture.png", ""
     suffix = whole_suffix = ".png"
-    stem, number, video = "picture", None, False
+    stem, number, plane, video = "picture", None, 0, False
     if shown is not None:
         if shown.path is not None:
             source, sample_suffix = shown.source, shown.path.suffix
         stem = file_stem(shown) if source == shown.source else stem
         suffix = ".png" if shown.first_frame.dtype.name in ("uint8", "uint16") else ".npy"
         whole_suffix = file_suffix(shown)
-        number, video = (session.number if shown.pages else None), shown.video
+        number, plane, video = (session.number if shown.pages else None), shown.plane, shown.video
     target = f"{stem}-filtered".replace(" ", "-")
-    code = python_code(pipeline, source, target + suffix, page=number, video=video)
+    code = python_code(pipeline, source, target + suffix, page=number, plane=plane, video=video)
     command = command_line(pipeline, source, target + whole_suffix, sample_suffix)
-    with ui.dialog(value=True) as dialog, ui.card().style("width:min(820px,94vw);max-width:none"):
+    with (
+        _named("Code for this result", True) as dialog,
+        ui.card().style("width:min(820px,94vw);max-width:none"),
+    ):
         ui.html("<h2 class='text-h6'>Code for this result</h2>", sanitize=False)
         for title, text, test_id in (("Command line", command, "command"), ("Python", code, "python")):
             with ui.row().classes("full-width items-center justify-between"):
@@ -96,7 +110,7 @@ def export_dialog(page: Page, kind: str | None = None) -> Any:
     exports, folder = page.session.exports, page.options.exports
     kinds = exports.kinds()
     first = kind if kind in kinds else next(iter(kinds))
-    with ui.dialog(value=True) as dialog, ui.card().style("width:min(520px,94vw)"):
+    with _named("Export", True) as dialog, ui.card().style("width:min(520px,94vw)"):
         ui.html("<h2 class='text-h6'>Export</h2>", sanitize=False)
         what = ui.select({key: each.title for key, each in kinds.items()}, value=first, label="What")
         identify(what.props("outlined dense").classes("full-width"), "What to export", "export-what")

@@ -20,6 +20,7 @@ from ..io.files import import_optional
 from ..io.stored import StoredRange
 from .budget import MemoryBudget
 from .decoding import FileDecoder, StudioLimits, describe_file
+from .dicom import DicomFacts
 
 __all__ = ["Camera", "DisplayRange", "Input", "jpeg_thumbnail", "open_input", "sample_thumbnail"]
 
@@ -89,11 +90,20 @@ class Input:
         self.pages = int(about["pages"])
         self.rate = float(about.get("rate") or 0.0) if self.pages > 1 else 0.0
         self.display = DisplayRange(about["low"], about["high"], bool(about.get("invert")))
+        self.window = self.display
         self.stored = _stored_range(about.get("stored"))
+        self.dicom = DicomFacts.from_dict(about["dicom"]) if "dicom" in about else None
         assert decoder.pixels is not None
         self._pixels = decoder.pixels
-        self.first_frame = self._pixels if self.video or not self.pages else self._pixels[0]
         self.color = bool(about["color"])
+        self.plane = 0
+        self.first_frame = self._pixels if self.video or not self.pages else self._pixels[0]
+
+    def set_plane(self, axis: int) -> None:
+        """Show the slices of a volume across another axis."""
+        assert self.kind == "volume"
+        self.plane, self.pages = axis, self._pixels.shape[axis]
+        self.first_frame = self.frame(0)
 
     @property
     def kind(self) -> str:
@@ -129,7 +139,57 @@ class Input:
         """Return a frame; ``ahead`` is the number of the frame that will be needed next."""
         if self.video:
             return self._decoder.frame(number, ahead)
-        return self._pixels[number] if self.pages else self._pixels
+        if not self.pages:
+            return self._pixels
+        return (
+            np.ascontiguousarray(self._pixels.take(number, self.plane))
+            if self.plane
+            else self._pixels[number]
+        )
+
+    @property
+    def facts(self) -> DicomFacts:
+        """Units, spacing and windows; defaults for files other than DICOM."""
+        return self.dicom or DicomFacts()
+
+    @property
+    def windows(self) -> dict[str, DisplayRange]:
+        """Windows to choose from: the one that is shown first, those of the modality, and all values."""
+        facts = self.facts
+        named = {
+            name: self._range(*(facts.to_stored(center + side * width / 2) for side in (-1, 1)))
+            for name, center, width in facts.windows
+        }
+        return {"As opened": self.display, **named}
+
+    def _range(self, low: float, high: float) -> DisplayRange:
+        low, high = min(low, high), max(low, high)
+        return DisplayRange(low, max(high, low + 1e-6 * self.display.span), self.display.invert)
+
+    def shift_window(self, right: float, down: float) -> None:
+        """Widen the window and move its centre by shares of the span of the file."""
+        span = self.display.span
+        center = (self.window.low + self.window.high) / 2 + down * span
+        width = max(self.window.span + right * span, span / 1000)
+        self.window = self._range(center - width / 2, center + width / 2)
+
+    @property
+    def window_text(self) -> str:
+        """Centre and width of the window, in units of the modality; empty for the one shown first."""
+        if self.window == self.display and not self.facts.windows:
+            return ""
+        low, high = (self.facts.to_modality(value) for value in (self.window.low, self.window.high))
+        return f"C {(low + high) / 2:.4g}  W {abs(high - low):.4g} {self.facts.unit}".rstrip()
+
+    def value_text(self, values: Any) -> str:
+        """Return samples of one pixel for display: stored values, and those of the modality."""
+        texts = []
+        for value in np.atleast_1d(values)[:4].tolist():
+            text = f"{value}" if isinstance(value, int) else f"{value:.5g}"
+            if self.facts.unit or (self.facts.slope, self.facts.intercept) != (1.0, 0.0):
+                text += f" ({self.facts.to_modality(value):.5g} {self.facts.unit}".rstrip() + ")"
+            texts.append(text)
+        return " ".join(texts)
 
     @cached_property
     def thumbnail(self) -> str:
@@ -154,7 +214,8 @@ class Camera(Input):
         self.name = self.source = "Camera"
         self.path = None
         self.format, self.video, self.pages, self.rate = "camera", False, 0, 0.0
-        self.display, self.color, self.stored = DisplayRange(), True, None
+        self.display = self.window = DisplayRange()
+        self.color, self.stored, self.dicom, self.plane = True, None, None, 0
         self.first_frame = np.zeros((480, 640, 3), np.uint8)
 
     kind = "camera"

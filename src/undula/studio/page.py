@@ -37,6 +37,7 @@ LOGO = (
 )
 MAX_STAGES = 40
 BUSY_SECONDS = 0.4  # before the page says that something takes long
+PLANES = {0: "XY", 1: "XZ", 2: "YZ"}
 SPEEDS = {0.25: "¼ ×", 0.5: "½ ×", 1.0: "1 ×", 2.0: "2 ×", 0.0: "max"}
 
 
@@ -105,6 +106,7 @@ class Page:
         self.chain_panel.build.refresh()
         self.wavelet_panel.build.refresh()
         self.figures_panel.choices.refresh()
+        self.figures_panel.dicom.refresh()
         self._update_undo()
 
     # --- building ---------------------------------------------------------------------------------
@@ -136,11 +138,13 @@ class Page:
                 self.viewer.on("shortcut", lambda event: self._shortcut(event.args["key"]))
                 self.viewer.on("pipeline", lambda event: self._load_json(event.args))
                 self.viewer.on("sync", lambda event: self._sync(event.args))
+                self.viewer.on("tool", lambda event: self.use_tool(str(event.args["tool"])))
                 self.viewer.on("camera", lambda event: self._camera_started(event.args))
                 self._error = ui.label("").classes("filter-error").props('role="alert" data-testid="error"')
                 self._error.set_visibility(False)
                 self._build_welcome()
                 self._build_busy()
+                self._build_zoom()
             self._build_player()
             self._inputs_row = ui.row().classes("strip")
         self._keys = keys_dialog()
@@ -199,13 +203,20 @@ class Page:
         )
         identify(self._views.props("flat dense no-caps toggle-color=primary"), "View", "views")
         ui.space()
-        for icon, label, test_id, method in (
-            ("zoom_out", "Zoom out (−)", "zoom-out", ("zoom", 0.8)),
-            ("zoom_in", "Zoom in (+)", "zoom-in", ("zoom", 1.25)),
-            ("fit_screen", "Fit (0)", "fit", ("fit",)),
-            ("crop_free", "Actual size (9)", "actual", ("actual",)),
-        ):
-            self._button(icon, label, test_id, lambda method=method: self.viewer.run_method(*method))
+        with ui.row().classes("slots no-wrap items-center").props('role="group" aria-label="Versions"'):
+            self._slots = ui.toggle(
+                ["A", "B"], value=self.session.slot, on_change=lambda e: self.use_slot(e.value)
+            )
+            self._slots.props("flat dense no-caps toggle-color=primary")
+            identify(self._slots, "Version of the chain", "slots").tooltip("Two versions of the chain (A)")
+            self._compare = self._button("compare", "Compare A with B (B)", "compare", self.compare)
+        self._tools = {
+            tool: self._button(icon, label, f"tool-{tool}", lambda tool=tool: self.use_tool(tool))
+            for tool, icon, label in (
+                ("window", "contrast", "Window: drag for width and centre (W, or the right button)"),
+                ("region", "highlight_alt", "Region: drag for mean and deviation (R, or Shift)"),
+            )
+        }
         # Browsers enter full screen only in response to a click, not to a message of the server.
         full = ui.button(icon="fullscreen").props("flat dense").classes("q-px-xs")
         full.on("click", js_handler="() => window.undulaStudio.fullscreen()")
@@ -231,6 +242,16 @@ class Page:
                         _sample_image(name)
                         ui.label(title)
 
+    def _build_zoom(self) -> None:
+        with ui.row().classes("zoom-buttons no-wrap").props('role="group" aria-label="Zoom"') as self._zoom:
+            for icon, label, test_id, method in (
+                ("zoom_out", "Zoom out (−)", "zoom-out", ("zoom", 0.8)),
+                ("zoom_in", "Zoom in (+)", "zoom-in", ("zoom", 1.25)),
+                ("fit_screen", "Fit (0)", "fit", ("fit",)),
+                ("crop_free", "Actual size (9)", "actual", ("actual",)),
+            ):
+                self._button(icon, label, test_id, lambda method=method: self.viewer.run_method(*method))
+
     def _build_busy(self) -> None:
         with ui.row().classes("busy").props('role="status" data-testid="busy"') as self._busy:
             ui.spinner(size="20px").props('aria-hidden="true"')
@@ -253,6 +274,9 @@ class Page:
             identify(self._scrub.props("dense"), "Frame or slice", "scrub")
             self._scrub.on("pan", lambda event: self._hold(event.args))
             self._position = ui.label("").classes("where").props('data-testid="where"')
+            self._plane = ui.select(PLANES, value=0, on_change=lambda event: self.set_plane(event.value))
+            self._plane.props("dense borderless options-dense").style("width:58px")
+            identify(self._plane, "Plane of the slices", "plane")
             speed = ui.select(
                 SPEEDS, value=session.playback.speed, on_change=lambda e: self._set_speed(e.value)
             )
@@ -266,6 +290,7 @@ class Page:
             return
         self._listed_inputs = listed
         self._welcome.set_visibility(session.current is None)
+        self._zoom.set_visibility(session.current is not None)
         self._inputs_row.set_visibility(bool(session.inputs))
         self._inputs_row.clear()
         with self._inputs_row:
@@ -337,6 +362,8 @@ class Page:
             if self._scrub.value != session.number and not self._holding:
                 self._own_scrub_value = session.number
                 self._scrub.set_value(session.number)
+            self._plane.set_visibility(shown.kind == "volume" and not shown.color)
+            self._plane.set_value(shown.plane)
             unit = "slice" if shown.kind == "volume" else "frame"
             self._position.set_text(f"{unit} {session.number + 1} / {shown.frame_count}")
             self._play.props(f"icon={'pause' if session.playback.on else 'play_arrow'}")
@@ -407,6 +434,38 @@ class Page:
         self.session.view = view
         self._views.set_value(view)
         self.session.invalidate()
+
+    def use_slot(self, slot: str) -> None:
+        """Go on with version A or B of the chain."""
+        if slot != self.session.slot:
+            self.session.switch_slot()
+            self._slots.set_value(self.session.slot)
+            self.rebuild_panels()
+
+    def compare(self) -> None:
+        """Compare the result with that of the other version, or with the original again."""
+        self.session.comparing = not self.session.comparing
+        self._compare.props(f"color={'orange-9' if self.session.comparing else 'primary'}")
+        self._compare.props(f"aria-pressed={str(self.session.comparing).lower()}")
+        self.session.invalidate()
+
+    _tool = "pan"
+
+    def use_tool(self, tool: str) -> None:
+        """Choose what dragging does; choosing a tool again returns to panning."""
+        self._tool = "pan" if tool == self._tool or tool not in self._tools else tool
+        for name, button in self._tools.items():
+            button.props(f"color={'orange-9' if name == self._tool else 'primary'}")
+            button.props(f"aria-pressed={str(name == self._tool).lower()}")
+        self.viewer.run_method("setTool", self._tool)
+
+    def set_plane(self, axis: int) -> None:
+        """Show the slices of a volume across another axis, beginning in the middle."""
+        shown = self.session.current
+        if shown is not None and shown.kind == "volume" and axis != shown.plane:
+            shown.set_plane(axis)
+            self.session.seek(shown.frame_count // 2)
+            self._update()
 
     def load_pipeline(self, pipeline: Pipeline) -> None:
         """Replace the chain by a pipeline."""
@@ -509,6 +568,8 @@ class Page:
             "ctrl+z": self.undo,
             "ctrl+y": self.redo,
             "x": self._toggle_filters,
+            "a": lambda: self.use_slot(session.other_slot),
+            "b": self.compare,
             "h": lambda: (self.left.toggle(), self.right.toggle()),
         }
         if key in actions:

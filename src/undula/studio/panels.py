@@ -18,7 +18,7 @@ from ..filters.speckle import KINDS
 from ..lowering.borders import MODES
 from ..schemes import SCHEMES, scheme
 from ..wavelets import families, wavelist
-from .chain import FilterChain, Link
+from .chain import PRESETS, FilterChain, Link
 from .controls import (
     Choice,
     Control,
@@ -30,6 +30,7 @@ from .controls import (
     controls,
     reset_stage,
 )
+from .inputs import DisplayRange
 from .plots import PHASE_COLORS, histogram, time_bar, wavelet_functions
 
 if TYPE_CHECKING:
@@ -411,6 +412,7 @@ class FiguresPanel:
 
     def __init__(self, page: Page) -> None:
         self.page = page
+        self._listed_window: DisplayRange | None = None  # the window that the card of DICOM files shows
 
     def build(self) -> None:
         """Build the cards."""
@@ -425,11 +427,57 @@ class FiguresPanel:
                 self._fps = ui.label("").classes("fps").props('data-testid="fps" aria-live="off"')
             self._facts = ui.html("", sanitize=False).classes("full-width").props('data-testid="facts"')
             self.references()
+        self.dicom()
         with ui.element("section").classes("card column").props('aria-label="Histogram"'):
             ui.html("<h2>Histogram of a band</h2>", sanitize=False)
             self.choices()
             self._plot = ui.html("", sanitize=False).classes("full-width").props('data-testid="histogram"')
             ui.label("Grey: before; line: after; dashed: threshold. Logarithmic scale.").classes("hint")
+
+    @ui.refreshable_method
+    def dicom(self) -> None:
+        """Build the card of patient, modality and window."""
+        self._listed_window = None
+        page, shown = self.page, self.page.session.current
+        if (
+            shown is None
+            or (shown.color and shown.dicom is None)
+            or (shown.first_frame.dtype == "uint8" and not shown.dicom)
+        ):
+            return
+
+        def choose(name: str) -> None:
+            assert shown is not None
+            shown.window = shown.windows.get(name, shown.window)
+            page.session.invalidate()
+
+        facts = shown.facts
+        title = "DICOM" if shown.dicom else "Window"
+        with ui.element("section").classes("card column").props(f'aria-label="{title}" data-testid="dicom"'):
+            ui.html(f"<h2>{title}</h2>", sanitize=False)
+            spacing = "" if facts.spacing is None else " × ".join(f"{n:.4g}" for n in facts.spacing) + " mm"
+            rows = [
+                ("Patient", facts.patient),
+                ("Modality", facts.modality),
+                ("Series", facts.description),
+                ("Spacing", spacing),
+            ]
+            cells = [f"<tr><td>{name}</td><td>{html.escape(text)}</td></tr>" for name, text in rows if text]
+            ui.html(f'<table class="facts">{"".join(cells)}</table>', sanitize=False).classes("full-width")
+            if not shown.color:
+                chosen = next((name for name, each in shown.windows.items() if each == shown.window), "")
+                names = ({} if chosen else {"": "custom"}) | {name: name for name in shown.windows}
+                select_box(names, chosen, "Window", choose, "window")
+            self._listed_window = shown.window
+            ultrasound = PRESETS["Ultrasound"][1]
+            if facts.modality == "US" and page.chain != FilterChain.from_pipeline(ultrasound):
+                offer = ui.button(
+                    "Use the ultrasound preset", on_click=lambda: page.load_pipeline(ultrasound)
+                )
+                offer.props("outline dense size=sm").classes("full-width q-mt-xs")
+                identify(offer, "Use the ultrasound preset", "offer-ultrasound")
+            if shown.dicom:
+                ui.label("Not for diagnosis.").classes("hint")
 
     @ui.refreshable_method
     def references(self) -> None:
@@ -480,6 +528,8 @@ class FiguresPanel:
     def update(self) -> None:
         """Show the newest figures."""
         session = self.page.session
+        if session.current is not None and self._listed_window not in (None, session.current.window):
+            self.dicom.refresh()  # The window was dragged.
         fps = session.fps if session.moving else 0.0
         self._fps.set_text(f"{fps:.1f} fps" if fps else "")
         if session.current is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -17,6 +18,7 @@ from ..filters import Pipeline, Trace, estimate_sigma, picture
 from ..filters.planes import GivenImage
 from ..io.stored import StoredRange
 from ..measures import psnr, ssim
+from .dicom import DicomFacts
 from .inputs import DisplayRange, Input
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "Settings",
     "filter_frame",
     "quality_figures",
+    "region_text",
     "render_difference",
     "render_pyramids",
     "view_layers",
@@ -188,6 +191,20 @@ def render_difference(result: FilteredFrame, display: DisplayRange) -> tuple[Bit
     spread = 2.5 * float(np.sqrt(np.mean(scaled * scaled, dtype=np.float64)))
     gain = 2.0 ** min(5, max(0, math.floor(math.log2(128 / spread)))) if 0 < spread < math.inf else 1.0
     return np.asarray(np.clip(gain * scaled + 128, 0, 255), np.uint8), gain
+
+
+def region_text(parts: Sequence[Array], facts: DicomFacts) -> str:
+    """Return mean, standard deviation and size of a region before and after filtering, in real units."""
+    scaled = [facts.slope * part.astype(np.float64) + facts.intercept for part in parts]
+    texts = [
+        f"{name} " + " → ".join(f"{float(measure(part)):.4g}" for part in scaled)
+        for name, measure in (("mean", np.nanmean), ("SD", np.nanstd))
+    ]
+    height, width = parts[0].shape[:2]
+    size = f"{width} × {height} px"
+    if facts.spacing is not None:
+        size = f"{width * facts.spacing[1]:.4g} × {height * facts.spacing[0]:.4g} mm"
+    return "\n".join([*texts, f"{facts.unit}  {size}".strip()])
 
 
 def quality_figures(result: FilteredFrame, reference: Array | None, source: Input) -> dict[str, float]:

@@ -24,6 +24,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..engines.threads import WorkCancelledError, cancellable
 from ..errors import ArgumentError, UndulaError
 from ..filters import Pipeline, Trace
@@ -43,6 +45,7 @@ from .rendering import (
     Settings,
     filter_frame,
     quality_figures,
+    region_text,
     render_difference,
     render_pyramids,
     view_layers,
@@ -137,6 +140,9 @@ class Session:
     settings: Settings = field(default_factory=Settings)
     reference: Input | None = None
     verb: Verb | None = None  # the task that the chain was made for
+    slot: str = "A"
+    slots: dict[str, FilterChain] = field(default_factory=dict)
+    comparing: bool = False  # with the chain of the other slot, instead of the original
     band: tuple[int, str] = (1, "dd")
     playback: Playback = field(default_factory=Playback)
     draw_times: deque[float] = field(default_factory=lambda: deque(maxlen=100))
@@ -160,6 +166,7 @@ class Session:
         self._drawn_event = asyncio.Event()
         self._sent_id = self._drawn_id = 0
         self._result_cache: tuple[Any, FilteredFrame] | None = None
+        self._other_cache: tuple[Any, FilteredFrame] | None = None
         self._pyramid_cache: tuple[Any, tuple[Bitmap, Bitmap, Trace]] | None = None
         self._sent_before: Any = None  # the frame whose original the page has
         self._preview_shown = False
@@ -282,6 +289,25 @@ class Session:
         self.figures, self.histogram, self.error_message = {}, None, ""
         self._result_cache = self._pyramid_cache = self._measured_state = self.last_sent = None
         self.draw_times.clear()
+        self.invalidate()
+
+    @property
+    def other_slot(self) -> str:
+        """The slot, A or B, whose chain is not the current one."""
+        return "B" if self.slot == "A" else "A"
+
+    @property
+    def other_chain(self) -> FilterChain:
+        """The chain of the other slot; the current one until that is used."""
+        return self.slots.get(self.other_slot, self.chain)
+
+    def switch_slot(self) -> None:
+        """Keep the current chain in its slot, and go on with that of the other one."""
+        chain = self.other_chain
+        self.slots[self.slot] = self.chain
+        self.slot = self.other_slot
+        self.history.record(chain)
+        self.history.end_gesture()
         self.invalidate()
 
     def close_input(self, closed: Input) -> None:
@@ -458,17 +484,21 @@ class Session:
         if view in PYRAMID_VIEWS:
             nbytes = max(nbytes, working_memory(shown.first_frame, pipeline, True))
         state = (self.chain, view, settings)
+        other = self.other_chain.fit_shape(shown.first_frame.shape).pipeline() if self.comparing else None
         async with self.budget.memory.lend(nbytes):
             with self.working("Filtering") as activity:
                 key, result, layers, note = await run(
                     self.pool,
-                    lambda: self._render(shown, number, ahead, pipeline, settings, view, activity.cancelled),
+                    lambda: self._render(
+                        shown, number, ahead, pipeline, settings, view, other, activity.cancelled
+                    ),
                 )
             self._drawn_state = state
             if self.error_message:
                 self.error_message = ""
                 self.notify_page()
-            if "before" in layers and self._sent_before == key[0]:
+            before_key = (key[0], shown.window, other)
+            if "before" in layers and self._sent_before == before_key:
                 del layers["before"]  # The page has it already.
             preview = moving or (
                 not exact and sum(bitmap.nbytes for bitmap in layers.values()) > MAX_EXACT_BYTES
@@ -478,16 +508,20 @@ class Session:
         if self.current is not shown:
             return
         if "before" in layers:
-            self._sent_before = None if preview else key[0]
+            self._sent_before = None if preview else before_key
         self._sent_id += 1
         head = {
             "id": self._sent_id,
             "version": version,
             "view": view,
-            "number": key[0][2] if isinstance(shown, Camera) else number,
+            "number": key[0][3] if isinstance(shown, Camera) else number,
             "input": shown.id,
             "exact": not preview,
-            "note": note,
+            "note": note or (shown.window_text if view not in PYRAMID_VIEWS else ""),
+            "labels": [self.other_slot, self.slot] if self.comparing else ["Before", "After"],
+            "spacing": shown.facts.spacing if shown.plane == 0 and view not in PYRAMID_VIEWS else None,
+            "probe": view not in PYRAMID_VIEWS
+            and (result.before.dtype != np.uint8 or shown.dicom is not None),
         }
         if self._send is not None:
             await self._send(pack_message(head, parts))
@@ -498,6 +532,30 @@ class Session:
             await self._measure(shown, key, result, pipeline)
         if not moving:
             self.notify_page()
+
+    async def describe(self, request: dict[str, Any]) -> None:
+        """Tell the page the values at a place, or in a region, before and after the filter."""
+        shown, cache = self.current, self._result_cache
+        if shown is None or cache is None or cache[0][0][0] != shown.id or self._send is None:
+            return
+        pictures = (cache[1].before, cache[1].after)
+        rows, columns = pictures[0].shape[:2]
+        if "probe" in request:
+            x, y = (int(n) for n in request["probe"])
+            if not (0 <= x < columns and 0 <= y < rows):
+                return
+            values = [shown.value_text(picture[y, x]) for picture in pictures]
+            head = {"probe": [x, y], "text": "  →  ".join(values)}
+        else:
+            left, top, right, bottom = (int(n) for n in request["region"])
+            left, right = sorted(min(max(n, 0), columns) for n in (left, right))
+            top, bottom = sorted(min(max(n, 0), rows) for n in (top, bottom))
+            if left == right or top == bottom:
+                return
+            parts = [picture[top:bottom, left:right] for picture in pictures]
+            text = await asyncio.to_thread(region_text, parts, shown.facts)
+            head = {"region": request["region"], "text": text}
+        await self._send(pack_message(head, []))
 
     async def _send_empty(self) -> None:
         """Clear the page, rather than show the picture of an earlier state."""
@@ -515,10 +573,12 @@ class Session:
         pipeline: Pipeline,
         settings: Settings,
         view: str,
+        other: Pipeline | None,
         cancelled: threading.Event,
     ) -> tuple[Any, FilteredFrame, dict[str, Bitmap], str]:
         """Return a key of the state, the filtered frame, the layers of the view and a note."""
-        frame_key = (shown.id, number, self._camera_frames if isinstance(shown, Camera) else 0)
+        camera_frames = self._camera_frames if isinstance(shown, Camera) else 0
+        frame_key = (shown.id, shown.plane, number, camera_frames)
         key = (frame_key, pipeline, settings)
         cache = self._result_cache
         if cache is None or cache[0] != key:
@@ -527,11 +587,19 @@ class Session:
                 result = filter_frame(frame, shown.channel_axis, pipeline, settings, shown.stored)
             self._result_cache = cache = (key, result)
         result = cache[1]
+        compared = result
+        if other is not None and view not in PYRAMID_VIEWS:
+            other_key = (frame_key, other, settings)
+            if self._other_cache is None or self._other_cache[0] != other_key:
+                with cancellable(cancelled):
+                    version = filter_frame(result.before, shown.channel_axis, other, settings, shown.stored)
+                self._other_cache = (other_key, version)
+            compared = FilteredFrame(self._other_cache[1].after, result.after)
         if view == "difference":
-            bitmap, gain = render_difference(result, shown.display)
+            bitmap, gain = render_difference(compared, shown.window)
             return key, result, {view: bitmap}, f"difference × {gain:g}, around mid-grey"
         pyramids = self._pyramids(key, result, shown, pipeline)[:2] if view in PYRAMID_VIEWS else None
-        return key, result, view_layers(view, result, shown.display, pyramids), ""
+        return key, result, view_layers(view, compared, shown.window, pyramids), ""
 
     def _pyramids(
         self, key: Any, result: FilteredFrame, shown: Input, pipeline: Pipeline
@@ -594,5 +662,5 @@ class Session:
         self._send = None
         for each in [*self.inputs]:
             self.close_input(each)
-        self._result_cache = self._pyramid_cache = None
+        self._result_cache = self._other_cache = self._pyramid_cache = None
         shutil.rmtree(self.folder, ignore_errors=True)

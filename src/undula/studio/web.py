@@ -54,7 +54,7 @@ def application(options: ServerOptions, sessions: SessionRegistry) -> Any:
         session.attach(send)
         try:
             while True:
-                _handle_message(session, await websocket.receive())
+                await _handle_message(session, await websocket.receive())
         except (WebSocketDisconnect, RuntimeError):
             pass
         finally:
@@ -163,8 +163,8 @@ def _suffix(name: str) -> str:
     return match[0].lower() if match else ""
 
 
-def _handle_message(session: Session, message: Any) -> None:
-    """Handle a message of the page: a picture was drawn, the zoom changed, or the camera has a new frame."""
+async def _handle_message(session: Session, message: Any) -> None:
+    """Handle a message of the page: a picture was drawn, a value is asked for, and others."""
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message.get("code", 1000))
     with suppress(ValueError, KeyError, TypeError, struct.error, UndulaError):
@@ -174,6 +174,11 @@ def _handle_message(session: Session, message: Any) -> None:
                 session.acknowledge(int(content["ack"]))
             if "scale" in content:
                 session.set_scale(float(content["scale"]))
+            if "window" in content and session.current is not None:
+                session.current.shift_window(*(min(10.0, max(-10.0, float(n))) for n in content["window"]))
+                session.invalidate()
+            if "probe" in content or "region" in content:
+                await session.describe(content)
         elif message.get("bytes"):
             data = message["bytes"]
             (length,) = struct.unpack_from("<I", data)
