@@ -144,7 +144,11 @@ def export_dialog(page: Page, kind: str | None = None) -> Any:
 
         @ui.refreshable
         def listed() -> None:
-            with ui.column().classes("exports full-width").props('aria-label="Exports"'):
+            with (
+                ui.column()
+                .classes("exports full-width")
+                .props('role="group" aria-label="Exports" tabindex="0"')
+            ):
                 for export in reversed(exports.exports):
                     _build_export(page, export)
 
