@@ -145,7 +145,7 @@ def test_sliders_take_typed_values_and_keys(noisy_tab: Tab) -> None:
     tab.until("document.querySelector('[data-testid=strength-0-value]').value === '3.00'")
 
 
-def test_tasks_are_those_of_the_command_line(noisy_tab: Tab) -> None:
+def test_tasks_are_those_of_the_command_line(noisy_tab: Tab, pictures: Path) -> None:
     tab = noisy_tab
 
     def shows(**options: Any) -> None:
@@ -155,6 +155,7 @@ def test_tasks_are_those_of_the_command_line(noisy_tab: Tab) -> None:
     shows()
     tab.change(lambda: tab.choose("task-quality", "balanced"))
     shows(quality="balanced")
+    tab.page.screenshot(path=pictures / "task.png", animations="disabled")
     tab.change(lambda: tab.choose("task-quality", "fast"))
     tab.change(lambda: tab.choose("task-noise", "poisson"))
     shows(noise="poisson")
@@ -401,7 +402,7 @@ def test_planes_of_a_volume_and_versions_of_the_chain(tab: Tab) -> None:
     np.testing.assert_array_equal(tab.grey("after"), DEFAULT(volume[:, 96]))
 
 
-def test_scans_have_windows_values_and_regions(tab: Tab) -> None:
+def test_scans_have_windows_values_and_regions(tab: Tab, pictures: Path) -> None:
     if "ct" not in io.samples():
         pytest.skip("pydicom's samples are not installed")
     stored = io.read(io.sample("ct")).pixels
@@ -434,6 +435,7 @@ def test_scans_have_windows_values_and_regions(tab: Tab) -> None:
     tab.page.mouse.up()
     tab.page.keyboard.up("Shift")
     tab.until("document.querySelector('[data-testid=region]').innerText.includes('SD')")
+    tab.page.screenshot(path=pictures / "ct.png", animations="disabled")
     left, top, right, bottom = tab.js("undulaStudio.region")
     parts = [x[top:bottom, left:right].astype(float) - 1024 for x in (stored, result)]
     mean, deviation, size = tab.at("region").inner_text().split("\n")
@@ -478,7 +480,7 @@ def test_there_are_no_serious_barriers(noisy_tab: Tab, width: int, scheme: str) 
         ]
         assert not serious
 
-    tab.page.emulate_media(color_scheme=scheme)
+    tab.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     tab.page.set_viewport_size({"width": width, "height": 844})
     tab.until(f"innerWidth === {width} && undulaStudio.width === undulaStudio.$el.clientWidth")
     tab.until(f"document.body.classList.contains('body--dark') === {str(scheme == 'dark').lower()}")
@@ -498,7 +500,7 @@ def test_there_are_no_serious_barriers(noisy_tab: Tab, width: int, scheme: str) 
         tab.until(STILL)
         check(side)
         tab.at(f"toggle-{side}").click()
-    tab.page.emulate_media(color_scheme="light")
+    tab.page.emulate_media(color_scheme="light", reduced_motion="no-preference")
     tab.page.set_viewport_size(SIZE)
     tab.until("innerWidth === 1280 && undulaStudio.width === undulaStudio.$el.clientWidth")
     tab.at("wavelet").wait_for(state="visible")

@@ -144,11 +144,8 @@ def export_dialog(page: Page, kind: str | None = None) -> Any:
 
         @ui.refreshable
         def listed() -> None:
-            with (
-                ui.column()
-                .classes("exports full-width")
-                .props('role="group" aria-label="Exports" tabindex="0"')
-            ):
+            box = ui.column().classes("exports full-width").props('role="group" tabindex="0"')
+            with identify(box, "Exports"):
                 for export in reversed(exports.exports):
                     _build_export(page, export)
 

@@ -1,7 +1,7 @@
 """The widgets: one for each verb of Undula, made from the table of its options, and one for pyramids.
 
-Results are computed by a thread. While it works, changes are collected, and the newest state is computed next,
-so that sliders never wait for a queue.
+Results are computed by a thread. While it works, changes are collected, and the newest state is computed
+next, so that sliders never wait for a queue.
 """
 
 from __future__ import annotations
