@@ -36,6 +36,7 @@ from undula.studio.controls import (
     reset_stage,
 )
 from undula.studio.decoding import FileDecoder, StudioLimits
+from undula.studio.dicom import CT_WINDOWS, DicomFacts, dicom_facts
 from undula.studio.exporting import ExportJob, ExportProcess, export_path, run_job
 from undula.studio.inputs import Camera, DisplayRange, open_input
 from undula.studio.plots import histogram, wavelet_functions
@@ -204,6 +205,46 @@ def test_tasks_offer_options_that_work(name: str) -> None:
         assert {"quality", "noise", "strength"} <= shown
         assert "gain" not in shown
         assert "gain" in {each.name for each, _ in shown_options(change_option(verb, "noise", "poisson"))}
+
+
+def test_facts_of_dicom_files() -> None:
+    pydicom = pytest.importorskip("pydicom")
+    dataset = pydicom.Dataset()
+    assert dicom_facts(dataset) == DicomFacts()
+    dataset.PatientName, dataset.Modality = "Doe^Jane", "CT"
+    dataset.PixelSpacing = [0.5, 0.25]
+    dataset.RescaleSlope, dataset.RescaleIntercept = 2, -1000
+    dataset.WindowCenter, dataset.WindowWidth = [50, 300], [400, 1000]
+    dataset.WindowCenterWidthExplanation = ["WINDOW1", "WINDOW2"]
+    facts = dicom_facts(dataset)
+    assert (facts.patient, facts.spacing, facts.unit) == ("Doe Jane", (0.5, 0.25), "HU")
+    assert facts.windows[:2] == (("WINDOW1", 50.0, 400.0), ("WINDOW2", 300.0, 1000.0))
+    assert [name for name, *_ in facts.windows[2:]] == list(CT_WINDOWS)
+    assert facts.stored_window == (425.0, 625.0)  # -150 to 250 HU
+    assert facts.to_stored(facts.to_modality(7.0)) == 7.0
+    assert DicomFacts.from_dict(json.loads(json.dumps(facts.to_dict()))) == facts
+    ultrasound = pydicom.Dataset()
+    ultrasound.Modality, region = "US", pydicom.Dataset()
+    region.PhysicalUnitsXDirection = region.PhysicalUnitsYDirection = 3
+    region.PhysicalDeltaX, region.PhysicalDeltaY = 0.02, 0.03
+    ultrasound.SequenceOfUltrasoundRegions = [region]
+    ultrasound.WindowCenter, ultrasound.WindowWidth = 128, 0
+    facts = dicom_facts(ultrasound)
+    assert facts.spacing == pytest.approx((0.3, 0.2))
+    assert facts.windows == ()
+    region.PhysicalUnitsXDirection = 4  # seconds
+    assert dicom_facts(ultrasound).spacing is None
+
+
+def test_code_takes_slices_of_any_plane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    volume = io.read(io.sample("volume")).pixels[:20, :40, :50]
+    io.write("x.npy", volume)
+    pipeline = Pipeline("db2", 2, ["shrink"])
+    for plane, number in enumerate((3, 30, 41)):
+        exec(python_code(pipeline, "x.npy", "y.png", page=number, plane=plane), {})
+        expected = pipeline(np.ascontiguousarray(volume.take(number, plane)))
+        np.testing.assert_array_equal(io.read("y.png").pixels, expected)
 
 
 def run_async(work: Any) -> None:
