@@ -27,6 +27,7 @@ from ..errors import FileError, UndulaError
 from ..io import DEFAULT_MAX_PIXELS, read
 from ..io.decoder import VideoReader
 from ..io.dicom import get_element
+from ..io.display import frame_rate
 from ..io.files import detect_kind
 from .dicom import dicom_facts
 
@@ -274,7 +275,7 @@ def _read_picture(path: Path, limit: int) -> tuple[dict[str, Any], Array]:
         if picture.channel_axis is None:
             low, high = facts.stored_window or (low, high)
             about["invert"] = get_element(dataset, "PhotometricInterpretation") == "MONOCHROME1"
-        about["rate"] = _dicom_rate(dataset)
+        about["rate"] = frame_rate(dataset) or (25.0 if get_element(dataset, "Modality") == "US" else 0.0)
         about["dicom"] = facts.to_dict()
     if picture.stored is not None:
         about["stored"] = [picture.stored.low, picture.stored.high, picture.stored.padding]
@@ -282,20 +283,6 @@ def _read_picture(path: Path, limit: int) -> tuple[dict[str, Any], Array]:
     if durations:
         about["rate"] = 1000 / (sum(durations) / len(durations))
     return about | {"low": low, "high": high}, pixels
-
-
-def _dicom_rate(dataset: Any) -> float:
-    """Return the frames per second of a DICOM clip; 0 for other DICOM files."""
-    for name, convert in (
-        ("RecommendedDisplayFrameRate", float),
-        ("CineRate", float),
-        ("FrameTime", lambda value: 1000 / float(value)),
-    ):
-        with suppress(TypeError, ValueError, ZeroDivisionError):
-            value = get_element(dataset, name)
-            if value is not None:
-                return convert(value)
-    return 25.0 if get_element(dataset, "Modality") == "US" else 0.0
 
 
 def _reply(answer: dict[str, Any], pixels: Array | None = None) -> None:
@@ -311,7 +298,7 @@ def _reply(answer: dict[str, Any], pixels: Array | None = None) -> None:
 def _reply_error(error: Exception, path: Path) -> None:
     """Report an error without revealing the path of the file."""
     known = isinstance(error, UndulaError)
-    text = str(error) if known else f"cannot read it: {error or type(error).__name__}"
+    text = str(error) if known else f"cannot read it: {str(error) or type(error).__name__}"
     _reply({"error": " ".join(text.replace(str(path), "the file").split())[:300]})
 
 
