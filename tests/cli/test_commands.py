@@ -303,7 +303,7 @@ def some_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("info empty.png", "empty"),
         ("info text.png", "no file format"),
         ("accept none.mp4", "such file"),
-        ("example x.dcm", "an image, a video or a Zarr array"),
+        ("example x.txt", "an image, a video, a DICOM file or a Zarr array"),
         ("filter noisy.png x.png -S soft:20 --save noisy.png", "is an input"),
         ("transform noisy.png x.npz --picture noisy.png", "is an input"),
         ("compare noisy.png kept.png --difference kept.png", "is an input"),
