@@ -411,7 +411,7 @@ def verb_command(name: str, verb: type[Verb]) -> None:
         if sigma is None:
             sigma = verb(**{k: v for k, v in options.items() if v is not None}).noise_sigma
         # The chroma of a video is no count of photons.
-        luma = verb.luma or options.get("noise") in PHOTON_NOISE
+        luma = verb.luma_only or options.get("noise") in PHOTON_NOISE
         return CommandFilter(make, luma=luma, over_time=over_time, sigma=sigma)
 
     command.__name__ = name

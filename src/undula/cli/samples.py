@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from typer import Argument
+from typer import Argument, Option
 
 from .. import io
 from ..errors import FileError
@@ -33,6 +33,10 @@ def example(
             " or DICOM: a scan, or ct.dcm or clip.dcm.",
         ),
     ],
+    sample: Annotated[
+        str | None,
+        Option("--sample", help="A sample of the Studio instead, such as noisy, volume or clip."),
+    ] = None,
     overwrite: Overwrite = False,
     json_: Json = False,
 ) -> None:
@@ -41,25 +45,35 @@ def example(
     Example: `undula example noisy.png`
     """
     sigma = 12.0 if "noisy" in target.stem else 2.0
-    if target.suffix.lower() == SUFFIX:
+    if target.suffix.lower() == SUFFIX and sample is None:
         _write_stack(target, sigma, overwrite)
         print_output(target, json_)
         return
     check_outputs(target, overwrite=overwrite)
-    if target.suffix.lower() in VIDEOS:
+    if sample is not None:
+        _copy_sample(sample, target)
+    elif target.suffix.lower() in VIDEOS:
         write_clip(target, sigma)
     elif IMAGES.get(target.suffix.lower(), "dicom") != "dicom":
         io.write(target, scene(240, 320, 0.0, sigma))
     elif target.suffix.lower() in IMAGES:
         names = [name for name, word in SCANS.items() if word in target.stem.lower()]
-        with atomic_write(target) as temporary:
-            shutil.copyfile(io.sample(names[0]), temporary)
+        _copy_sample(names[0], target)
     else:
         raise FileError(
             f"cannot write {target.name!r}: an example is an image, a video, a DICOM file or a Zarr array,"
             " such as noisy.png, noisy.mp4, scan.dcm or noisy.zarr"
         )
     print_output(target, json_)
+
+
+def _copy_sample(name: str, target: Path) -> None:
+    """Copy a sample, which keeps its format."""
+    source, formats = io.sample(name), IMAGES | VIDEOS
+    if formats.get(target.suffix.lower()) != formats[source.suffix]:
+        raise FileError(f"the sample {name!r} is a {source.suffix} file, got {target.name!r}")
+    with atomic_write(target) as temporary:
+        shutil.copyfile(source, temporary)
 
 
 def _write_stack(target: Path, sigma: float, overwrite: bool) -> None:
