@@ -31,12 +31,14 @@ from .common import (
     LEVEL_HELP,
     WAVELET_HELP,
     Backend,
+    FilterOver,
     Json,
     MaxPixels,
     Overwrite,
     Quiet,
     Resume,
     Scheduler,
+    StackNames,
     Workers,
     app,
 )
@@ -119,6 +121,8 @@ def filter_files(
         ),
     ] = False,
     frames: Annotated[int | None, VideoOption("--frames", min=1, help="Stop after this many frames.")] = None,
+    axes: StackNames = None,
+    filter_over: FilterOver = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
     resume: Resume = True,
@@ -148,6 +152,8 @@ def filter_files(
         scheduler,
         workers,
         resume,
+        axes,
+        filter_over,
     )
     to_pipe = any(str(job.target) == PIPE for job in jobs)
     results, errors = run_jobs(jobs, command_filter.make, options, collect=json_ and not to_pipe)

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from .. import io
-from ..errors import ArgumentError, FileError, SchedulerError, UndulaError
-from ..io.files import IMAGES, VIDEOS, detect_kind, output_kind
+from ..errors import ArgumentError, FileError, MissingExtraError, SchedulerError, UndulaError
+from ..io.files import IMAGES, VIDEOS, detect_kind, output_kind, pixel_limit
 from ..io.filtering import Encoding, Filter, filter_picture, filter_video
-from ..stores.partial import is_store
-from ..stores.running import TaskRunner, task_runner
+from ..stores.partial import check_store, is_store
+from ..stores.pictures import BLOCKS_AT_ONCE, filter_in_blocks, imported_image, large_picture
+from ..stores.running import TaskRunner, ThreadRunner, task_runner
 from .outputs import PIPE, check_outputs, identity
 from .screen import error_text, progress_bar
 from .zarr_stores import InterruptedWorkError, filter_store, is_zarr
@@ -47,6 +48,8 @@ class FilterOptions:
     scheduler: str | None = None
     workers: int | None = None
     resume: bool = True
+    axes: str | None = None
+    filter_over: str | None = None
 
     @property
     def is_distributed(self) -> bool:
@@ -308,7 +311,7 @@ def _run_job(
     if is_zarr(job.source):
         return _run_store_job(job, make_filter(False), options, runner)
     if is_zarr(job.target):
-        raise FileError(f"{job.source} is not a Zarr store and cannot be written as one, {job.target.name}")
+        return _run_import_job(job, make_filter(False), options)
     suffix = job.source.suffix.lower()
     shape: Sequence[int]
     common: Any = {"sigma": options.sigma, "backend": options.backend, "max_pixels": options.max_pixels}
@@ -321,14 +324,17 @@ def _run_job(
         def start_progress(total: int) -> Any:
             return stack.enter_context(progress_bar(source.name, total, options.quiet))
 
+        stack_options: Any = {"axes": options.axes, "over": options.filter_over}
         if kind == "video":
+            refuse_stack_options(source, "a video", options)
             if str(job.target) == PIPE:
                 raise FileError("a video cannot be written to standard output; name a file")
             target.parent.mkdir(parents=True, exist_ok=True)
             video, count = io.probe(source, options.max_pixels), options.encoding.frames
             progress = start_progress(min(video.frames, count) if count else video.frames)
-            pipeline = make_filter(True)
-            frames = filter_video(source, target, pipeline, options.encoding, progress=progress, **common)
+            frames = filter_video(
+                source, target, make_filter(True), options.encoding, progress=progress, **common
+            )
             shape = (video.height, video.width)
         else:
             if kind is not None and output_kind(target, kind, suffix) == "video":
@@ -336,8 +342,70 @@ def _run_job(
             if options.encoding.over_time:
                 raise ArgumentError(f"--over-time applies to video only; {source} is an image")
             target.parent.mkdir(parents=True, exist_ok=True)
-            shape, frames = filter_picture(source, target, make_filter(False), begin=start_progress, **common)
+            if kind == "dicom":
+                refuse_stack_options(source, "a DICOM file", options)
+            pipeline = make_filter(False)
+            header = large_picture(source, **stack_options)
+            if header is not None and _filters_in_blocks(
+                source, target, header, pipeline, options, common, start_progress
+            ):
+                return {"shape": list(header.pixels.shape), "frames": len(header.all_pages)}
+            shape, frames = filter_picture(
+                source, target, pipeline, begin=start_progress, **stack_options, **common
+            )
     return {"shape": list(shape), "frames": frames}
+
+
+def refuse_stack_options(source: Path, kind: str, options: FilterOptions) -> None:
+    """Raise an error for options of stacks if the input has no axes with names."""
+    given = {"--axes": options.axes, "--filter-over": options.filter_over}
+    for flag, value in given.items():
+        if value is not None:
+            raise ArgumentError(f"{flag} applies to stacks of images; {source} is {kind}")
+
+
+def _filters_in_blocks(
+    source: Path,
+    target: Path,
+    header: io.Picture,
+    pipeline: Filter,
+    options: FilterOptions,
+    common: dict[str, Any],
+    begin: Callable[[int], Any],
+) -> bool:
+    """Filter a large image in blocks; return False if it has to be filtered as a whole, and may be."""
+    bars: list[Any] = []
+
+    def progress(done: int, total: int) -> None:
+        if not bars:
+            bars.append(begin(total))
+        bars[0](done)
+
+    try:
+        filter_in_blocks(
+            source, target, header, pipeline, over=options.filter_over, progress=progress, **common
+        )
+    except (ArgumentError, MissingExtraError):
+        pixels = header.pixels.size // len(header.channels)
+        if pixels > pixel_limit(options.max_pixels):
+            raise
+        return False
+    return True
+
+
+def _run_import_job(job: FileJob, pipeline: Filter, options: FilterOptions) -> dict[str, Any]:
+    """Filter a file into an image of OME-Zarr, and return its entry in the report."""
+    with input_path(str(job.source)) as source:
+        if input_kind(source) == "video":
+            raise FileError(
+                f"{job.source} is a video and cannot be written as a Zarr store, {job.target.name}"
+            )
+        check_store(job.target, options.overwrite)
+        job.target.parent.mkdir(parents=True, exist_ok=True)
+        over = options.filter_over or "YX"
+        with imported_image(source, job.target, options.axes, over, options.max_pixels) as stored:
+            again = replace(options, axes=None, filter_over=over, resume=False)
+            return _run_store_job(FileJob(stored, job.target), pipeline, again, ThreadRunner(BLOCKS_AT_ONCE))
 
 
 def _run_store_job(
@@ -356,5 +424,7 @@ def _run_store_job(
         options.resume,
         options.quiet,
         runner,
+        options.axes,
+        options.filter_over,
     )
     return {"shape": list(shape), "frames": 1}

@@ -11,7 +11,8 @@ import ctypes
 import math
 import os
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
 from typing import Any
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from ..errors import ArgumentError
 from .threads import get_num_threads, ranges, run
 
-__all__ = ["allocator", "copy_bytes", "empty", "keep_memory", "kept_memory"]
+__all__ = ["allocator", "copy_bytes", "empty", "keep_at_most", "keep_memory", "kept_memory"]
 
 Array = NDArray[Any]
 
@@ -76,6 +77,17 @@ def keep_memory(limit: int | None) -> None:
     with _lock:
         _limit = int(limit)
         _settle()
+
+
+@contextmanager
+def keep_at_most(limit: int) -> Iterator[None]:
+    """Keep no more than so many bytes, for work whose memory must not grow."""
+    before = _limit
+    keep_memory(min(limit, before))
+    try:
+        yield
+    finally:
+        keep_memory(before)
 
 
 def kept_memory() -> int:

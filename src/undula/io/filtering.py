@@ -12,6 +12,7 @@ import numpy as np
 
 from ..filters.video import TemporalDenoiser
 from .raster import read, write
+from .stack import StackLayout
 from .video import Planes, probe, process
 
 __all__ = ["Encoding", "filter_picture", "filter_video"]
@@ -71,18 +72,23 @@ def filter_picture(
     sigma: float | None = None,
     backend: str = "auto",
     max_pixels: int | None = None,
+    axes: str | None = None,
+    over: str | None = None,
     begin: Callable[[int], Progress] | None = None,
 ) -> tuple[tuple[int, ...], int]:
     """Filter every page of an image; return the shape of its pixels and the number of pages.
 
-    ``begin`` is called with the number of pages, and returns a function that is called with the number of
-    pages done.
+    ``axes`` names the axes of a stack, and ``over`` those that are filtered together, see
+    :meth:`Picture.filtered`. ``begin`` is called with the number of pages or volumes, and returns a function
+    that is called with the number of those done.
     """
     picture = read(source, max_pixels)
-    pages = len(picture.all_pages)
-    progress = begin(pages) if begin is not None else None
-    write(target, picture.filtered(work, progress, sigma=sigma, backend=backend))
-    return picture.pixels.shape, pages
+    if axes is not None:
+        picture = picture.with_axes(axes)
+    items = len(StackLayout.of(picture.stack_axes, over or "YX"))
+    progress = begin(items) if begin is not None else None
+    write(target, picture.filtered(work, progress, over=over, sigma=sigma, backend=backend))
+    return picture.pixels.shape, len(picture.all_pages)
 
 
 def filter_video(

@@ -14,7 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPo
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ..engines.threads import get_num_threads
+from ..engines.threads import MAX_THREADS, get_num_threads
 from ..errors import ArgumentError, SchedulerError
 from ..io.files import import_optional, short_message
 
@@ -46,11 +46,25 @@ class TaskRunner(ABC):
 
 
 class ThreadRunner(TaskRunner):
-    """Threads of this process, as many as :func:`undula.get_num_threads` returns."""
+    """Threads of this process, as many as :func:`undula.get_num_threads` returns.
+
+    Parameters
+    ----------
+    limit : int, optional
+        The largest number of threads, each of which needs memory for the block that it works on.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = limit
+
+    @property
+    def threads(self) -> int:
+        """The number of threads."""
+        return min(get_num_threads(), self.limit or MAX_THREADS)
 
     def run(self, function: Callable[[Any], Any], items: Sequence[Any], finished: Finished) -> None:
         """Call a function with each item."""
-        threads = get_num_threads()
+        threads = self.threads
         numbers = iter(range(len(items)))
         pending: dict[Future[Any], int] = {}
         with ThreadPoolExecutor(threads, "undula-stores") as pool:
@@ -81,7 +95,7 @@ class ThreadRunner(TaskRunner):
                 finished(numbers[key], result)
 
         with Callback(posttask=posttask):
-            compute(*values, scheduler="threads", num_workers=get_num_threads(), traverse=False)
+            compute(*values, scheduler="threads", num_workers=self.threads, traverse=False)
 
 
 class ClusterRunner(TaskRunner):
