@@ -33,7 +33,6 @@ from ..io.picture import RGB, Picture
 from ..io.raster import png_bands, read, read_header, write
 from ..io.stack import OME_AXES, StackLayout
 from ..io.tiff import read_tiff_bands, write_tiff_bands
-from .blocks import BLOCK_SAMPLES
 from .functions import apply
 from .opening import import_zarr
 from .pyramids import image_attributes
@@ -49,7 +48,8 @@ Bands = Iterator[tuple[int, int, Array]]
 LARGE_ITEM_SAMPLES = 1 << 25  # Filtering takes about a hundred bytes for each sample of a page or volume.
 LARGE_BYTES = 1 << 30  # All pages together.
 PIXELS_PER_BYTE = 16  # A file that has fewer pixels for each of its bytes is no decompression bomb.
-BLOCKS_AT_ONCE = 4
+BLOCK_SAMPLES = 1 << 20  # With windows around them, blocks take about 150 MB each while they are filtered.
+BLOCKS_AT_ONCE = 3
 KEPT_BYTES = 1 << 28  # Memory that is kept from one block to the next, and by Dask from one pass to the next.
 LENGTH_UNIT = 64  # Lengths of blocks are multiples of it.
 ARRAY_NAME = "0"  # The array of an image of OME-Zarr.

@@ -24,6 +24,7 @@ __all__ = ["ClusterRunner", "Finished", "TaskRunner", "ThreadRunner", "task_runn
 Finished = Callable[[int, Any], None]
 
 CONNECT_TIMEOUT_S = 10
+MAX_JOINED = 16
 POLL_S = 1.0
 POLL_GRAPH_S = 0.05
 RESULT_TIMEOUT_S = 30
@@ -43,6 +44,10 @@ class TaskRunner(ABC):
     @abstractmethod
     def compute(self, values: Sequence[Any], finished: Finished) -> None:
         """Compute delayed values of Dask, and call ``finished`` in this thread as results come in."""
+
+
+def _nothing(parts: Any) -> None:
+    """Depend on parts, and return nothing."""
 
 
 class ThreadRunner(TaskRunner):
@@ -84,9 +89,14 @@ class ThreadRunner(TaskRunner):
                 raise
 
     def compute(self, values: Sequence[Any], finished: Finished) -> None:
-        """Compute delayed values on Dask's scheduler of threads."""
+        """Compute delayed values on Dask's scheduler of threads.
+
+        They are joined by a tree of tasks that return nothing. Without it, Dask reads most of what neighbouring
+        values share before it computes any of them.
+        """
         from dask.base import compute
         from dask.callbacks import Callback
+        from dask.delayed import delayed
 
         numbers = {value.key: number for number, value in enumerate(values)}
 
@@ -94,8 +104,11 @@ class ThreadRunner(TaskRunner):
             if key in numbers:
                 finished(numbers[key], result)
 
+        join, joined = delayed(_nothing, pure=False), list(values)
+        while len(joined) > 1:
+            joined = [join(joined[k : k + MAX_JOINED]) for k in range(0, len(joined), MAX_JOINED)]
         with Callback(posttask=posttask):
-            compute(*values, scheduler="threads", num_workers=self.threads, traverse=False)
+            compute(*joined, scheduler="threads", num_workers=self.threads, traverse=False)
 
 
 class ClusterRunner(TaskRunner):
