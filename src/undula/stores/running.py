@@ -91,8 +91,8 @@ class ThreadRunner(TaskRunner):
     def compute(self, values: Sequence[Any], finished: Finished) -> None:
         """Compute delayed values on Dask's scheduler of threads.
 
-        They are joined by a tree of tasks that return nothing. Without it, Dask reads most of what neighbouring
-        values share before it computes any of them.
+        They are joined by a tree of tasks that return nothing. Without it, Dask reads most of what
+        neighbouring values share before it computes any of them.
         """
         from dask.base import compute
         from dask.callbacks import Callback
