@@ -18,6 +18,7 @@ from cases import parametrize_some
 from commands import call, json_of
 from undula import io
 from undula.cli.app import app
+from undula.cli.filtering import SOME_FAILED
 from undula.filters import Blur, Contrast, Gain, Laplace, Shrink, Unsharp
 from undula.filters.words import format_stage, parse_stage
 
@@ -27,6 +28,16 @@ COMMANDS = sorted(typer.main.get_command(app).commands)  # type: ignore[attr-def
 def examples_of(name: str) -> list[str]:
     text = typer.main.get_command(app).commands[name].help or ""  # type: ignore[attr-defined]
     return [code for code in re.findall(r"`([^`]*)`", text) if code.startswith("undula ")]
+
+
+def test_samples_are_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("example volume.npy --sample volume") == 0
+    assert Path("volume.npy").read_bytes() == io.sample("volume").read_bytes()
+    assert call("example volume.npy --sample volume") != 0  # It exists.
+    assert call("example volume.tif --sample volume") != 0
+    assert "the sample 'volume' is a .npy file, got 'volume.tif'" in capsys.readouterr().err
+    assert call("example x.png --sample nothing") != 0
+    assert sorted(path.name for path in Path().iterdir()) == ["volume.npy"]
 
 
 # The Studio runs until it is stopped; tests/studio covers it.
@@ -161,7 +172,7 @@ def test_several_files_and_folders() -> None:
     assert call("denoise in/a.png in/b.tif --output two") == 0
     assert len(list(Path("two").iterdir())) == 2
     Path("in/broken.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-    assert call("denoise in -o some") == 1
+    assert call("denoise in -o some") == SOME_FAILED
     assert sorted(p.name for p in Path("some").iterdir()) == ["a.png", "b.tif"]
 
 
@@ -235,6 +246,7 @@ def test_pipelines_of_stages() -> None:
     assert call("filter noisy.png c.png -p none.json") == 1
 
 
+@pytest.mark.usefixtures("opencl")
 def test_json_reports(capsys: pytest.CaptureFixture[str]) -> None:
     assert json_of("info", capsys)["undula"] == undula.__version__
     assert "cdf97" in json_of("info --wavelets", capsys)
@@ -292,7 +304,7 @@ def some_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("info empty.png", "empty"),
         ("info text.png", "no file format"),
         ("accept none.mp4", "such file"),
-        ("example x.dcm", "an image, a video or a Zarr array"),
+        ("example x.txt", "an image, a video, a DICOM file or a Zarr array"),
         ("filter noisy.png x.png -S soft:20 --save noisy.png", "is an input"),
         ("transform noisy.png x.npz --picture noisy.png", "is an input"),
         ("compare noisy.png kept.png --difference kept.png", "is an input"),

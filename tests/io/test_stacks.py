@@ -182,7 +182,15 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("layout", FILES)
+@pytest.mark.parametrize(
+    "layout",
+    [
+        name
+        if name in ("packed strips", "tiles", "pages")
+        else pytest.param(name, marks=pytest.mark.thorough)
+        for name in FILES
+    ],
+)
 def test_blocks_have_the_numbers_of_the_whole_image(layout: str, tmp_path: Path) -> None:
     pixels, options = FILES[layout]
     source, target = tmp_path / "in.tif", tmp_path / "out.tif"
@@ -249,7 +257,7 @@ def test_pyramids_stay_pyramids(in_blocks: bool, tmp_path: Path) -> None:
         options: dict[str, Any] = {"tile": (64, 64), "photometric": "minisblack"}
         writer.write(PAGE, subifds=2, **options)
         writer.write(PAGE[::2, ::2], subfiletype=1, **options)
-        writer.write(PAGE[::8, ::8], subfiletype=1, **options)
+        writer.write(PAGE[::4, ::4], subfiletype=1, **options)
     if in_blocks:
         header = large_picture(source)
         assert header is not None
@@ -258,7 +266,7 @@ def test_pyramids_stay_pyramids(in_blocks: bool, tmp_path: Path) -> None:
         io.write(target, io.read(source).filtered(undula.denoise))
     with tifffile.TiffFile(target) as file:
         levels = file.series[0].levels
-        assert [level.shape for level in levels] == [(210, 330), (105, 165), (27, 42)]
+        assert [level.shape for level in levels] == [(210, 330), (105, 165), (53, 83)]
         assert all(level.keyframe.is_tiled for level in levels)
         base = levels[0].asarray()
         np.testing.assert_array_equal(base, undula.denoise(PAGE))

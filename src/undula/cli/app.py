@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from ..errors import UndulaError
-from . import coefficients, experiments, filtering, inspection, samples, speed, studio, zarr_stores
+from . import coefficients, experiments, export, filtering, inspection, samples, speed, studio, zarr_stores
 from .common import PANELS, app
 from .screen import error_text, print_error, print_json
 
@@ -20,6 +20,7 @@ __all__ = [
     "app",
     "coefficients",
     "experiments",
+    "export",
     "filtering",
     "inspection",
     "run",
@@ -69,7 +70,8 @@ def run(arguments: list[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     except (UndulaError, MemoryError, OSError) as error:
-        if "--json" in (sys.argv[1:] if arguments is None else arguments):
-            print_json({"error": error_text(error)})
+        given = sys.argv[1:] if arguments is None else arguments
+        if "--json" in given or "--json-lines" in given:
+            print_json({"error": error_text(error)}, 1 if "--json" in given else None)
         print_error(error_text(error))
         return 1

@@ -59,6 +59,12 @@ class Picture:
         How to turn the pixels upright, 1 to 8 as in EXIF and TIFF; 1 if they are upright.
     stack : StackAxes, optional
         What the pages are: the slices, channels or times of a stack, with the distances of samples.
+    xmp, iptc : bytes, optional
+        The XMP packet and the IPTC data.
+    texts : dict, optional
+        Texts by their keywords, such as those of PNG; the comment of a JPEG or GIF is ``Comment``.
+    lost : tuple of str, optional
+        Parts of the file that were not read, such as layers.
     """
 
     pixels: Array
@@ -71,6 +77,10 @@ class Picture:
     channels: tuple[str, ...] = ()
     orientation: int = 1
     stack: StackAxes | None = None
+    xmp: bytes | None = None
+    iptc: bytes | None = None
+    texts: dict[str, str] = field(default_factory=dict)
+    lost: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         count = 1 if self.channel_axis is None else int(self.pixels.shape[-1])

@@ -20,6 +20,7 @@ from ..errors import FileError
 from .bands import ArrayBands, PixelBands, ReducedBands, encoded_strips, series_bands, tiles
 from .files import import_optional
 from .limits import check_tiff
+from .metadata import STRUCTURED, caption, tiff_metadata, tiff_tags, write_tiff_directories
 from .picture import ALPHA, CMYK, LAB, ORIENTATION_TAG, RGB, Picture
 from .stack import OME_AXES, SAMPLES, StackAxes, unit_symbol
 
@@ -37,9 +38,8 @@ _COLORS = {
     "ICCLAB": LAB,
 }
 _EXTRA_SAMPLES = {0: "other", 1: ALPHA[1], 2: ALPHA[0]}
-_STRUCTURED = ("<?xml", "ImageJ=", "{")  # Starts of descriptions that contain the shape.
-# Make, model, date, artist and copyright, then the tags of GeoTIFF.
-_COPIED_TAGS = (271, 272, 306, 315, 33432, 33550, 33922, 34264, 34735, 34736, 34737, 42112, 42113)
+# The tags of GeoTIFF.
+_COPIED_TAGS = (33550, 33922, 34264, 34735, 34736, 34737, 42112, 42113)
 _SAMPLE_BITS = (1, 8, 16, 32, 64)  # Samples of other sizes are left to Pillow.
 IMAGEJ_TAG = 50839
 MAX_CLASSIC_BYTES = (1 << 32) - (1 << 25)  # Larger files need BigTIFF.
@@ -57,6 +57,7 @@ class _TiffHeader(NamedTuple):
     profile: bytes | None
     orientation: int
     channels: tuple[str, ...] | None  # None if tifffile does not decode the pixels.
+    metadata: dict[str, Any]
 
 
 @contextmanager
@@ -80,6 +81,7 @@ def _opened(path: Path) -> Iterator[_TiffHeader]:
             about["levels"] = [(shape[-3:-1] if "S" in series.axes else shape[-2:]) for shape in smaller]
         about["bigtiff"] = bool(file.is_bigtiff)
         orientation = _tag(page, "Orientation", 1)
+        metadata = tiff_metadata(path, page)
         channels = None
         if (photometric := _name(page.photometric)) in _COLORS and page.bitspersample in _SAMPLE_BITS:
             channels = _channels(path, page, photometric)
@@ -90,6 +92,7 @@ def _opened(path: Path) -> Iterator[_TiffHeader]:
             _tag(page, "InterColorProfile"),
             int(orientation) if orientation in range(1, 9) else 1,
             channels,
+            metadata,
         )
 
 
@@ -165,6 +168,7 @@ def _picture(
         channels=channels or (),
         orientation=header.orientation,
         stack=stack,
+        **header.metadata,
     )
 
 
@@ -336,12 +340,12 @@ def write_tiff(path: Path, picture: Picture, kind: str, **options: Any) -> None:
     levels = [] if pixels.dtype == np.bool_ or about.get("planar") else _levels(picture)
     bands = ArrayBands(pixels if picture.pages else pixels[np.newaxis])
     stacked = np.ascontiguousarray(_stacked(picture, pixels, arguments))
-    _write_levels(path, stacked, bands, levels, arguments, about)
+    _write_levels(path, stacked, bands, levels, arguments, picture)
 
 
 def write_tiff_bands(path: Path, picture: Picture, bands: PixelBands, **options: Any) -> None:
     """Write an image that is read in bands of rows, with the metadata of a picture of the same shape."""
-    _write_levels(path, None, bands, _levels(picture), _arguments(path, picture, **options), picture.about)
+    _write_levels(path, None, bands, _levels(picture), _arguments(path, picture, **options), picture)
 
 
 def _arguments(path: Path, picture: Picture, **options: Any) -> dict[str, Any]:
@@ -361,16 +365,18 @@ def _arguments(path: Path, picture: Picture, **options: Any) -> dict[str, Any]:
         kinds = {name: number for number, name in _EXTRA_SAMPLES.items()}
         arguments["extrasamples"] = [kinds.get(name, 0) for name in picture.extra_channels] or None
         arguments["planarconfig"] = "separate" if about.get("planar") else "contig"
+    text = about.get("description") or caption(picture)
     described = _ome_description(path, picture, unchanged)
     if described is not None:
         arguments["metadata"] = described
-    elif text and (unchanged or not text.startswith(_STRUCTURED)):
+    elif text and (unchanged or not text.startswith(STRUCTURED)):
         arguments["description"] = text if text.isascii() else text.encode()
     if picture.profile:
         arguments["iccprofile"] = picture.profile
     tags = list(about.get("tags", ())) if unchanged else []
     if unchanged and described is None and "imagej" in about:
         tags += tifffile.imagej_metadata_tag(about["imagej"], "<")
+    tags += tiff_tags(picture)
     if picture.orientation != 1:
         tags.append((ORIENTATION_TAG, "H", 1, picture.orientation, False))
     arguments["extratags"] = tags
@@ -433,13 +439,13 @@ def _write_levels(
     bands: PixelBands,
     levels: list[tuple[int, int]],
     arguments: dict[str, Any],
-    about: dict[str, Any],
+    picture: Picture,
 ) -> None:
     """Write pages, and smaller copies of them as the file had."""
     tifffile = import_optional("tifffile")
     imagej = any(tag[0] == IMAGEJ_TAG for tag in arguments["extratags"])
     nbytes = math.prod(bands.shape) * np.dtype(bands.dtype).itemsize
-    options: dict[str, Any] = {"bigtiff": bool(about.get("bigtiff")) or nbytes > MAX_CLASSIC_BYTES}
+    options: dict[str, Any] = {"bigtiff": bool(picture.about.get("bigtiff")) or nbytes > MAX_CLASSIC_BYTES}
     if imagej:
         options["byteorder"] = "<"
     ome = path.name.lower().endswith(OME_SUFFIXES) and arguments["metadata"] is not None
@@ -453,6 +459,7 @@ def _write_levels(
             smaller = {**arguments, "extratags": [], "metadata": None, "subfiletype": 1}
             smaller.pop("description", None)
             writer.write(**_in_parts(bands, smaller), **smaller)
+    write_tiff_directories(path, picture)
 
 
 def _in_parts(bands: PixelBands, arguments: dict[str, Any]) -> dict[str, Any]:
