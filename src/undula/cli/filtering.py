@@ -34,12 +34,14 @@ from .common import (
     LEVEL_HELP,
     WAVELET_HELP,
     Backend,
+    FilterOver,
     Json,
     MaxPixels,
     Overwrite,
     Quiet,
     Resume,
     Scheduler,
+    StackNames,
     Workers,
     app,
 )
@@ -183,6 +185,8 @@ def filter_files(
         ),
     ] = False,
     frames: Annotated[int | None, VideoOption("--frames", min=1, help="Stop after this many frames.")] = None,
+    axes: StackNames = None,
+    filter_over: FilterOver = None,
     mask: Annotated[
         str,
         DicomOption(
@@ -239,6 +243,8 @@ def filter_files(
         jobs=jobs_,
         image_quality=image_quality,
         preview=preview,
+        axes=axes,
+        filter_over=filter_over,
     )
     refuse_image_options(jobs, options)
     to_pipe = any(str(job.target) == PIPE for job in jobs)

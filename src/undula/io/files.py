@@ -216,7 +216,9 @@ def atomic_write(path: Path, keep_existing: bool = False) -> Iterator[Path]:
     With ``keep_existing``, a file that another process has written to ``path`` in the meantime is kept.
     """
     try:
-        handle, name = tempfile.mkstemp(suffix=path.suffix, prefix=f".{path.stem[:40]}-", dir=path.parent)
+        # Both suffixes of .ome.tif, as writers look at them.
+        suffix = "".join(path.suffixes[-2:]) if path.suffix.lower() in (".tif", ".tiff") else path.suffix
+        handle, name = tempfile.mkstemp(suffix=suffix, prefix=f".{path.stem[:40]}-", dir=path.parent)
     except OSError as error:
         raise FileError(f"cannot write {path}: {error.strerror or error}") from None
     os.close(handle)

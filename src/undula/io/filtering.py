@@ -14,6 +14,7 @@ from ..filters.pipeline import Pipeline
 from ..filters.video import TemporalDenoiser
 from .preview import write_preview
 from .raster import read, save
+from .stack import StackLayout
 from .video import Planes, probe, process
 
 __all__ = ["Encoding", "FilteredPicture", "filter_picture", "filter_video"]
@@ -85,24 +86,29 @@ def filter_picture(
     sigma: float | None = None,
     backend: str = "auto",
     max_pixels: int | None = None,
+    axes: str | None = None,
+    over: str | None = None,
     begin: Callable[[int], Progress] | None = None,
     preview: Path | None = None,
     **options: Any,
 ) -> FilteredPicture:
     """Filter every page of an image.
 
-    ``begin`` is called with the number of pages, and returns a function that is called with the number of
-    pages done. ``preview`` is a file for a picture of a part before and after. Other options are those of
-    :func:`undula.io.write`.
+    ``axes`` names the axes of a stack, and ``over`` those that are filtered together, see
+    :meth:`Picture.filtered`. ``begin`` is called with the number of pages or volumes, and returns a function
+    that is called with the number of those done. ``preview`` is a file for a picture of a part before and
+    after. Other options are those of :func:`undula.io.write`.
     """
     picture = read(source, max_pixels)
-    pages = len(picture.all_pages)
-    progress = begin(pages) if begin is not None else None
-    result = picture.filtered(work, progress, sigma=sigma, backend=backend)
+    if axes is not None:
+        picture = picture.with_axes(axes)
+    items = len(StackLayout.of(picture.stack_axes, over or "YX"))
+    progress = begin(items) if begin is not None else None
+    result = picture.filtered(work, progress, over=over, sigma=sigma, backend=backend)
     lost = save(target, result, **options)
     if preview is not None:
         write_preview(preview, picture, result)
-    return FilteredPicture(picture.pixels.shape, pages, lost)
+    return FilteredPicture(picture.pixels.shape, len(picture.all_pages), lost)
 
 
 def filter_video(

@@ -384,6 +384,8 @@ def pyramid(
     )
     title = name or Path(str(source)).name.partition(".")[0]
     ome = multiscales(title, names, units, sizes, numbers, count, wavelet, centre, header.version)
+    if given.omero is not None:
+        ome["omero"] = dict(given.omero)
     work = _work("pyramid", given, header.to_json(), details=details, ome=ome)
     with PartialStore(path, work, overwrite, resume) as output:
         transforms = header.stages()
@@ -537,6 +539,7 @@ def apply(
     work: Callable[[Any], Any],
     *,
     description: Any = None,
+    blocks: Sequence[int] | None = None,
     scheduler: str | None = None,
     workers: int | None = None,
     overwrite: bool = False,
@@ -551,12 +554,16 @@ def apply(
     source : path
         An array of Zarr, a group with a single array, or an image of OME-Zarr.
     target : path
-        The folder to write: an array with chunks, codecs, names of axes and attributes of the source.
+        The folder to write: an array with chunks, codecs, names of axes and attributes of the source. Of an
+        image of OME-Zarr, it is an image with its axes, channels and distances, without smaller levels.
     work : callable
         Takes a Dask array and returns one of the same shape, such as :func:`undula.denoise` or a
         :class:`undula.Pipeline`.
     description : optional
         Options of ``work`` in JSON's types. A call resumes another one if they are equal.
+    blocks : sequence of int, optional
+        Lengths of the chunks of the Dask array, multiples of those in the store. By default, chunks are
+        joined up to two million samples.
     scheduler, workers, overwrite, resume, progress, runner
         As for :func:`transform`.
 
@@ -573,6 +580,8 @@ def apply(
     given = open_source(source)
     path = _target(target, given.location)
     lengths = block_lengths(given.shape, given.chunks, range(len(given.shape)), 0)[0]
+    if blocks is not None:
+        lengths = tuple(blocks)
     token = uuid4().hex
     x = da.from_array(
         NamedArray(given.array),
@@ -596,7 +605,8 @@ def apply(
         if not output.prepared:
             with _prepared(output):
                 _create_like(output, given, dtype)
-        _store_blocks(result, output, token, progress, runner, scheduler, workers)
+        location = str(output.path / given.component)
+        _store_blocks(result, output, location, token, progress, runner, scheduler, workers)
 
 
 def _create_like(output: PartialStore, source: SourceArray, dtype: np.dtype[Any]) -> None:
@@ -604,9 +614,12 @@ def _create_like(output: PartialStore, source: SourceArray, dtype: np.dtype[Any]
     import zarr
 
     names = source.names if source.array.metadata.zarr_format == 3 else None
+    if source.component:
+        _create_group(output, source.array.metadata.zarr_format, source.filtered_attributes())
+    location = str(output.path / source.component)
     if dtype == source.dtype:
         zarr.from_array(
-            str(output.path),
+            location,
             data=source.array,
             write_data=False,
             fill_value=source.array.fill_value,
@@ -615,7 +628,7 @@ def _create_like(output: PartialStore, source: SourceArray, dtype: np.dtype[Any]
         )
         return
     zarr.create_array(
-        str(output.path),
+        location,
         shape=source.shape,
         chunks=source.chunks,
         dtype=dtype,
@@ -633,6 +646,7 @@ def _write_block(values: Any, location: str, token: str, region: tuple[slice, ..
 def _store_blocks(
     result: Any,
     output: PartialStore,
+    location: str,
     token: str,
     progress: Progress | None,
     runner: TaskRunner | None,
@@ -648,7 +662,6 @@ def _store_blocks(
     places = list(product(*map(range, blocks.shape)))
     regions = slices_from_chunks(result.chunks)
     numbers = [number for number in range(len(places)) if (0, number) not in output.done]
-    location = str(output.path)
     tasks = [write(blocks[places[number]], location, token, regions[number]) for number in numbers]
     if progress is not None:
         progress(len(output.done), len(places))
