@@ -69,6 +69,8 @@ class VerbOption:
     for_video : optional
         Another default for video.
     video_only : bool
+    bounds : tuple of float, optional
+        Lowest value, highest value and step of a slider.
     """
 
     help: str
@@ -76,6 +78,7 @@ class VerbOption:
     auto: str = ""
     for_video: Any = None
     video_only: bool = False
+    bounds: tuple[float, float, float] | None = None
 
 
 def option(default: Any, *description: Any, **more: Any) -> Any:
@@ -146,9 +149,15 @@ class Denoising(Verb):
         DENOISING_METHODS,
     )
     profile: str = option("normal", "Search range and group size of the method collaborative.", PROFILE_NAMES)
-    strength: float = option(1.0, "Strength of the filter; values above 1 remove more.")
-    luma: float = option(1.0, "Factor of the strength for luma, the brightness of colours.")
-    chroma: float = option(1.0, "Factor of the strength for chroma, in which the noise of cameras is coarse.")
+    strength: float = option(1.0, "Strength of the filter; values above 1 remove more.", bounds=(0, 3, 0.01))
+    luma: float = option(
+        1.0, "Factor of the strength for luma, the brightness of colours.", bounds=(0, 3, 0.01)
+    )
+    chroma: float = option(
+        1.0,
+        "Factor of the strength for chroma, in which the noise of cameras is coarse.",
+        bounds=(0, 3, 0.01),
+    )
     wavelet: str | Wavelet | None = option(
         None, WAVELET_HELP, auto=f"db2, or {DECIMATED_WAVELET} without shifts"
     )
@@ -265,7 +274,7 @@ class Despeckling(Verb):
     windows: ClassVar[bool] = True
     kind: str = option("intensity", "What the pixels are; log is compressed for display.", KINDS)
     looks: float | None = option(None, "Number of looks that were averaged.", auto="estimated")
-    strength: float = option(1.0, "Strength of the filter; values above 1 remove more.")
+    strength: float = option(1.0, "Strength of the filter; values above 1 remove more.", bounds=(0, 3, 0.01))
     method: str = option("bivariate", METHOD_HELP, NAMED_METHODS)
     wavelet: str | Wavelet = option("db2", WAVELET_HELP)
     level: int | None = option(None, LEVEL_HELP, auto=f"2 for kind log, otherwise {LEVEL_AUTO}")
@@ -315,7 +324,7 @@ class Sharpening(Verb):
     """The options of :func:`undula.sharpen`."""
 
     summary: ClassVar[str] = "Sharpen images and video"
-    amount: float = option(1.0, "Strength of the sharpening; 0 changes nothing.")
+    amount: float = option(1.0, "Strength of the sharpening; 0 changes nothing.", bounds=(0, 3, 0.01))
     method: str = option(
         "unsharp", "Unsharp mask, Laplacian of 4 or 8 neighbours, or gain of details.", SHARPENING_METHODS
     )
@@ -342,7 +351,9 @@ class Enhancing(Verb):
 
     summary: ClassVar[str] = "Enhance weak structures at all scales of images and video"
     amount: float = option(
-        0.4, "From 0, which changes nothing, to 1, which makes all details equally strong."
+        0.4,
+        "From 0, which changes nothing, to 1, which makes all details equally strong.",
+        bounds=(0, 1, 0.01),
     )
     denoise: bool = option(True, "Whether to remove noise first.")
     wavelet: str | Wavelet = option("bior4.4", WAVELET_HELP)

@@ -287,7 +287,8 @@ class Emitter:
 
         The work is done by several vectors at a time, then by one. What is left is one more vector that ends
         with the row; or single samples, if the row is shorter than a vector or nothing may be done twice.
-        ``wide`` work, which is limited by arithmetic, begins with vectors of 64 bytes if the processor has them.
+        ``wide`` work, which is limited by arithmetic, begins with vectors of 64 bytes where the processor
+        has them.
         """
         start = INT(0)
         if wide and _has("avx512f"):
