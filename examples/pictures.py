@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -290,6 +291,24 @@ def video_gallery(folder: Path) -> None:
         ):
             tiles.append((frame[cut], f"{text}, {undula.measures.psnr(clean[12], frame, 255):.1f} dB"))
     labelled(tiles, 2, 4).save(folder / "over-time.png")
+
+
+def camera_gallery(folder: Path) -> None:
+    """Generate the image of a photograph with the noise of a camera."""
+    benchmark = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "camera.py"))
+    clean = benchmark["develop"]("coffee", None)
+    noisy = benchmark["as_jpeg"](benchmark["develop"]("coffee", benchmark["PHOTONS"][25600]))
+    tiles = [(clean, "without noise")]
+    for image, text in (
+        (noisy, "ISO 25600, JPEG 4:2:0"),
+        (benchmark["nl_means"](noisy, benchmark["RECOMMENDED"]), "scikit-image, non-local means"),
+        (undula.denoise(noisy, noise="gaussian"), "undula, noise='gaussian'"),
+        (undula.denoise(noisy), "undula.denoise"),
+        (undula.denoise(noisy, luma=0.5, chroma=2), "luma=0.5, chroma=2"),
+    ):
+        tiles.append((image, f"{text}, {undula.measures.psnr(clean, image, 255):.1f} dB"))
+    cut = (slice(90, 250), slice(180, 400))
+    labelled([(picture[cut], text) for picture, text in tiles], 1.5, 3).save(folder / "camera.png")
 
 
 def filter_gallery(folder: Path) -> None:

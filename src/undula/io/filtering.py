@@ -48,9 +48,14 @@ class FilteredPicture(NamedTuple):
     lost: tuple[str, ...]
 
 
+def _for_chroma(work: Filter) -> Filter:
+    """Return a filter for planes of chroma; they are filtered like grey images, whose strength is luma."""
+    return replace(work, luma=work.chroma) if isinstance(work, (Pipeline, TemporalDenoiser)) else work
+
+
 def denoise_planes(
-    denoiser: TemporalDenoiser,
-    chroma_denoiser: TemporalDenoiser,
+    denoiser: Filter,
+    chroma_denoiser: Filter,
     frames: Iterator[Planes],
     sigma: Any = None,
     backend: str = "auto",
@@ -124,12 +129,9 @@ def filter_video(
 ) -> int:
     """Filter every frame of a video, plane by plane; return the number of frames."""
     options = asdict(encoding or Encoding())
-    luma, chroma_work = options.pop("luma"), work
-    apart = isinstance(work, (Pipeline, TemporalDenoiser)) and work.luma != work.chroma
-    if (luma or apart) and probe(source, max_pixels).is_rgb:  # RGB frames have no luma plane.
-        luma = apart = False
-    if apart:  # A plane of chroma is filtered like a grey image.
-        chroma_work = replace(work, luma=work.chroma)
+    luma, chroma_work = options.pop("luma"), _for_chroma(work)
+    if (luma or chroma_work != work) and probe(source, max_pixels).is_rgb:  # RGB frames have no luma plane.
+        luma, chroma_work = False, work
     options["count"] = options.pop("frames")
 
     def filter_plane(x: np.ndarray[Any, Any], plane_work: Filter) -> Any:
@@ -137,10 +139,9 @@ def filter_video(
 
     if isinstance(work, TemporalDenoiser):
         del options["over_time"]
-        denoisers = work, chroma_work
 
         def filter_stream(frames: Iterator[Planes]) -> Iterator[Planes]:
-            return denoise_planes(*denoisers, frames, sigma, backend)
+            return denoise_planes(work, chroma_work, frames, sigma, backend)
 
         return process(
             source, target, stream=filter_stream, progress=progress, max_pixels=max_pixels, **options
