@@ -94,6 +94,14 @@ def test_versions_agree() -> None:
     assert f"\ndate-released: {released[0][2]}\n" in citation
 
 
+def test_entries_of_released_versions_are_short() -> None:
+    """A merge that puts the long entries of an old list back into a released version is noticed, too."""
+    released = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("\n## [Unreleased]\n")[2]
+    entries = re.findall(r"^- .*(?:\n  .*)*", released.partition("\n## [")[2], re.M)
+    assert entries
+    assert [entry for entry in entries if entry.count("\n") > 1] == []
+
+
 def test_workflows_test_the_versions_of_python_that_are_supported() -> None:
     yaml = pytest.importorskip("yaml")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

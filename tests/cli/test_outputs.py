@@ -11,10 +11,11 @@ import typer
 from commands import call
 from undula import io
 from undula.cli.app import app
+from undula.cli.filtering import SOME_FAILED
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 # Parameters that name files to write.
-OUTPUTS = {"paths", "target", "output", "difference", "show", "histogram", "save"}
+OUTPUTS = {"paths", "target", "output", "difference", "show", "histogram", "save", "show_mask"}
 # Commands that replace no files. The Studio exports under new names.
 READ_ONLY = {"verify", "scheme", "info", "bench", "studio"}
 # Commands that write folders, which test_zarr.py tests.
@@ -37,6 +38,8 @@ LINES = {
     "approximate in.png out.png --share 0.1": "out.png",
     "compare in.png other.png --difference out.png": "out.png",
     "accept --frames 1 --rate 0.001 --histogram out.png clip.mp4": "out.png",
+    "denoise scan.dcm new.dcm --show-mask out.png": "out.png",
+    "export in.png out.png": "out.png",
     "example out.png": "out.png",
     "experiments schemes/table-2 --quick --device cpu --output folder": "folder/report.html",
 }
@@ -62,8 +65,9 @@ def test_existing_files_are_replaced_only_with_overwrite(
     assert call("transform in.png coeffs.npz") == 0
     Path("chain.json").write_text("some text")
     Path("folder/report.html").write_text("some text")
-    if "clip.mp4" in line:
-        call("example clip.mp4")
+    for name in ("clip.mp4", "scan.dcm"):
+        if name in line:
+            call(f"example {name}")
     before = contents()
     capsys.readouterr()
     assert call(line) == 1
@@ -108,7 +112,7 @@ def test_batch_skips_existing_outputs(capsys: pytest.CaptureFixture[str]) -> Non
         picture(f"in/{number}.png", number)
     picture("out/1.png", 7)
     kept = Path("out/1.png").read_bytes()
-    assert call("denoise in -o out --json") == 1
+    assert call("denoise in -o out --json") == SOME_FAILED
     report = json.loads(capsys.readouterr().out)
     assert [file["output"] for file in report["files"]] == ["out/0.png", "out/2.png"]
     assert [error["input"] for error in report["errors"]] == ["in/1.png"]
@@ -153,7 +157,7 @@ def test_batch_does_not_replace_its_inputs(capsys: pytest.CaptureFixture[str]) -
     picture("in/deep/b.png", 2)
     picture("in/b.png", 3)
     before = contents()
-    assert call("denoise in/deep/b.png in/a.png -o in -y") == 1
+    assert call("denoise in/deep/b.png in/a.png -o in -y") == SOME_FAILED
     assert "is an input" in capsys.readouterr().err
     assert {name: contents()[name] for name in ("in/a.png", "in/deep/b.png")} == {
         name: before[name] for name in ("in/a.png", "in/deep/b.png")

@@ -26,7 +26,7 @@ def window(
     ----------
     picture : Picture
         DICOM images are shown in the window that their dataset declares; others, and those without a window,
-        from their smallest to their largest value. Images of 8 bits that are not DICOM are unchanged.
+        from their smallest to their largest value, or unchanged if they have 8 bits.
     center, width : float, optional
         The window of a grey image instead, in the units of the modality, such as Hounsfield units: its
         smallest values become black, and its largest white.
@@ -63,8 +63,10 @@ def window(
     shown = np.stack(pages) if picture.pages else pages[0]
     valid = picture.stored.valid(pixels) if picture.stored is not None else None
     if center is None and not _has_window(_display_elements(dataset, 0)):
-        measured = shown if valid is None or not valid.any() else shown[valid]
-        low, high = float(measured.min()), float(measured.max())
+        low, high = 0.0, 255.0
+        if pixels.dtype != np.uint8:
+            measured = shown if valid is None or not valid.any() else shown[valid]
+            low, high = float(measured.min()), float(measured.max())
         shown = (shown - low) / max(high - low, 1e-12)
     if get_element(dataset, "PhotometricInterpretation") == "MONOCHROME1":
         shown = 1 - shown

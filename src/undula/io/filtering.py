@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..filters.pipeline import Pipeline
 from ..filters.video import TemporalDenoiser
-from .raster import read, write
+from .preview import write_preview
+from .raster import read, save
 from .video import Planes, probe, process
 
-__all__ = ["Encoding", "filter_picture", "filter_video"]
+__all__ = ["Encoding", "FilteredPicture", "filter_picture", "filter_video"]
 
 Filter = Callable[..., Any]  # Takes an image and the keywords of a Pipeline.
 Progress = Callable[[int], None]
@@ -37,8 +39,20 @@ class Encoding:
     luma: bool = False
 
 
+class FilteredPicture(NamedTuple):
+    """The shape of the pixels of a filtered image, the number of pages, and what the result does not keep."""
+
+    shape: tuple[int, ...]
+    pages: int
+    lost: tuple[str, ...]
+
+
 def denoise_planes(
-    denoiser: TemporalDenoiser, frames: Iterator[Planes], sigma: Any = None, backend: str = "auto"
+    denoiser: TemporalDenoiser,
+    chroma_denoiser: TemporalDenoiser,
+    frames: Iterator[Planes],
+    sigma: Any = None,
+    backend: str = "auto",
 ) -> Iterator[Planes]:
     """Denoise frames over time, plane by plane, because chroma may have another size than luma."""
     waiting: list[deque[Any]] = []
@@ -59,7 +73,7 @@ def denoise_planes(
         return
     waiting += [deque([plane]) for plane in first]
     options = {"sigma": sigma, "channel_axis": None, "backend": backend}
-    results = [denoiser(of_plane(k), **options) for k in range(len(first))]
+    results = [(chroma_denoiser if k else denoiser)(of_plane(k), **options) for k in range(len(first))]
     yield from map(list, zip(*results, strict=True))
 
 
@@ -72,17 +86,23 @@ def filter_picture(
     backend: str = "auto",
     max_pixels: int | None = None,
     begin: Callable[[int], Progress] | None = None,
-) -> tuple[tuple[int, ...], int]:
-    """Filter every page of an image; return the shape of its pixels and the number of pages.
+    preview: Path | None = None,
+    **options: Any,
+) -> FilteredPicture:
+    """Filter every page of an image.
 
     ``begin`` is called with the number of pages, and returns a function that is called with the number of
-    pages done.
+    pages done. ``preview`` is a file for a picture of a part before and after. Other options are those of
+    :func:`undula.io.write`.
     """
     picture = read(source, max_pixels)
     pages = len(picture.all_pages)
     progress = begin(pages) if begin is not None else None
-    write(target, picture.filtered(work, progress, sigma=sigma, backend=backend))
-    return picture.pixels.shape, pages
+    result = picture.filtered(work, progress, sigma=sigma, backend=backend)
+    lost = save(target, result, **options)
+    if preview is not None:
+        write_preview(preview, picture, result)
+    return FilteredPicture(picture.pixels.shape, pages, lost)
 
 
 def filter_video(
@@ -98,24 +118,30 @@ def filter_video(
 ) -> int:
     """Filter every frame of a video, plane by plane; return the number of frames."""
     options = asdict(encoding or Encoding())
-    luma = options.pop("luma") and not probe(source, max_pixels).is_rgb  # RGB frames have no luma plane.
+    luma, chroma_work = options.pop("luma"), work
+    apart = isinstance(work, (Pipeline, TemporalDenoiser)) and work.luma != work.chroma
+    if (luma or apart) and probe(source, max_pixels).is_rgb:  # RGB frames have no luma plane.
+        luma = apart = False
+    if apart:  # A plane of chroma is filtered like a grey image.
+        chroma_work = replace(work, luma=work.chroma)
     options["count"] = options.pop("frames")
 
-    def filter_plane(x: np.ndarray[Any, Any]) -> Any:
-        return work(x, sigma=sigma, channel_axis=None, backend=backend)
+    def filter_plane(x: np.ndarray[Any, Any], plane_work: Filter) -> Any:
+        return plane_work(x, sigma=sigma, channel_axis=None, backend=backend)
 
     if isinstance(work, TemporalDenoiser):
         del options["over_time"]
-        denoiser = work
+        denoisers = work, chroma_work
 
         def filter_stream(frames: Iterator[Planes]) -> Iterator[Planes]:
-            return denoise_planes(denoiser, frames, sigma, backend)
+            return denoise_planes(*denoisers, frames, sigma, backend)
 
         return process(
             source, target, stream=filter_stream, progress=progress, max_pixels=max_pixels, **options
         )
 
     def filter_planes(planes: Planes) -> Planes:
-        return [filter_plane(planes[0]), *(planes[1:] if luma else map(filter_plane, planes[1:]))]
+        chroma = planes[1:] if luma else [filter_plane(plane, chroma_work) for plane in planes[1:]]
+        return [filter_plane(planes[0], work), *chroma]
 
     return process(source, target, filter_planes, progress=progress, max_pixels=max_pixels, **options)

@@ -211,7 +211,7 @@ class Session:
                 factor = await run(self.pool, search, activity.cancelled)
         verb = self.verb
         if verb is not None and self.chain == FilterChain.from_pipeline(verb.pipeline()):
-            self.verb = replace(verb, strength=factor * verb.strength)  # type: ignore[attr-defined,type-var]
+            self.verb = replace(verb, strength=factor * verb.strength)  # type: ignore[type-var, attr-defined]
         for link, stage in zip(
             (link for link in chain.links if link.enabled),
             calibrated.with_strength(factor).stages,
