@@ -10,6 +10,7 @@ import inspect
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import Field, dataclass, fields, replace
 from functools import partial, wraps
@@ -19,12 +20,13 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 from typer import Argument, Option
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, FormatWarning
 from ..filters import Pipeline
 from ..filters.calibration import CalibratedPipeline
 from ..filters.poisson import PHOTON_NOISE
 from ..filters.verbs import CORRELATED, SHIFTS_HELP, VERBS, Denoising, Verb, VerbOption
 from ..filters.words import parse_stage
+from ..io.cutting import parse_seconds
 from ..io.files import atomic_write, check_writable
 from ..io.filtering import Encoding
 from .common import (
@@ -105,7 +107,8 @@ def filter_files(
         str | None,
         VideoOption(
             "--codec",
-            help="Name of an FFmpeg encoder, such as libx265, prores_ks or ffv1.",
+            help="Name of an FFmpeg encoder, such as libx265, prores_ks or ffv1, or copy-like for the codec,"
+            " pixel format and depth of the source.",
             show_default="depends on the container",
         ),
     ] = None,
@@ -119,12 +122,21 @@ def filter_files(
         ),
     ] = False,
     frames: Annotated[int | None, VideoOption("--frames", min=1, help="Stop after this many frames.")] = None,
+    start: Annotated[
+        str, VideoOption("--start", help="Time of the first frame, in seconds or as hh:mm:ss.")
+    ] = "0",
+    duration: Annotated[
+        str | None,
+        VideoOption(
+            "--duration", help="Duration of the result, in seconds or as hh:mm:ss.", show_default="to the end"
+        ),
+    ] = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
     resume: Resume = True,
 ) -> None:
     """Filter files, and print a report."""
-    start = time.perf_counter()
+    started = time.perf_counter()
     jobs = find_jobs(paths, output, recursive)
     save_path = command_filter.save_path
     if save_path is not None:
@@ -135,7 +147,15 @@ def filter_files(
         command_filter.make(False).to_json()  # Not every pipeline can be written.
         check_writable(save_path)
     encoding = Encoding(
-        command_filter.over_time, crf, codec, preset, not no_audio, frames, luma=command_filter.luma
+        command_filter.over_time,
+        crf,
+        codec,
+        preset,
+        not no_audio,
+        frames,
+        luma=command_filter.luma,
+        start=parse_seconds(start),
+        duration=parse_seconds(duration) if duration is not None else None,
     )
     refuse_video_options(jobs, encoding)
     options = FilterOptions(
@@ -149,12 +169,14 @@ def filter_files(
         workers,
         resume,
     )
+    if quiet:
+        warnings.simplefilter("ignore", FormatWarning)
     to_pipe = any(str(job.target) == PIPE for job in jobs)
     results, errors = run_jobs(jobs, command_filter.make, options, collect=json_ and not to_pipe)
     if save_path is not None and results:
         with atomic_write(save_path) as temporary:
             command_filter.make(False).save(temporary)
-    seconds = time.perf_counter() - start
+    seconds = time.perf_counter() - started
     count = sum(result["frames"] for result in results)
     if json_ and not to_pipe:
         print_json({"files": results, "errors": errors, "seconds": seconds, "frames": count})

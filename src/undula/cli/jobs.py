@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,7 +14,8 @@ from typing import Any
 
 from .. import io
 from ..errors import ArgumentError, FileError, SchedulerError, UndulaError
-from ..io.files import IMAGES, VIDEOS, detect_kind, output_kind
+from ..io.decoder import Y4MReader
+from ..io.files import IMAGES, VIDEOS, Y4M_SIGNATURE, detect_kind, output_kind
 from ..io.filtering import Encoding, Filter, filter_picture, filter_video
 from ..stores.partial import is_store
 from ..stores.running import TaskRunner, task_runner
@@ -29,6 +31,8 @@ VIDEO_FLAGS = {
     "--crf": "quality",
     "--preset": "preset",
     "--no-audio": "audio",
+    "--start": "start",
+    "--duration": "duration",
 }
 
 DICOMDIR = "DICOMDIR"  # The index of a DICOM medium, whose images are in folders next to it.
@@ -68,14 +72,19 @@ def input_kind(path: Path) -> str | None:
 
 
 @contextmanager
-def input_path(source: str) -> Iterator[Path]:
-    """Yield the path of an input; for standard input, that of a temporary file with its content."""
+def input_path(source: str, head: bytes = b"") -> Iterator[Path]:
+    """Yield the path of an input; for standard input, that of a temporary file with its content.
+
+    ``head`` is what has been read from standard input already.
+    """
     if source != PIPE:
         yield Path(source)
         return
     with tempfile.TemporaryDirectory(prefix="undula-") as folder:
         path = Path(folder) / "input"
-        path.write_bytes(sys.stdin.buffer.read())
+        with path.open("wb") as file:
+            file.write(head)
+            shutil.copyfileobj(sys.stdin.buffer, file)
         try:
             yield path
         except UndulaError as error:
@@ -312,32 +321,44 @@ def _run_job(
     suffix = job.source.suffix.lower()
     shape: Sequence[int]
     common: Any = {"sigma": options.sigma, "backend": options.backend, "max_pixels": options.max_pixels}
+    head = sys.stdin.buffer.read(len(Y4M_SIGNATURE)) if str(job.source) == PIPE else b""
+    if head == Y4M_SIGNATURE:
+        return _run_video_job(Y4MReader(sys.stdin.buffer, head), job.target, make_filter, options, common)
     with ExitStack() as stack:
-        source = stack.enter_context(input_path(str(job.source)))
+        source = stack.enter_context(input_path(str(job.source), head))
         kind = input_kind(source)
+        if kind == "video":
+            return _run_video_job(source, job.target, make_filter, options, common)
         pipe_suffix = suffix if suffix in IMAGES else ".dcm" if kind == "dicom" else ".png"
         target = stack.enter_context(output_path(str(job.target), pipe_suffix))
 
         def start_progress(total: int) -> Any:
             return stack.enter_context(progress_bar(source.name, total, options.quiet))
 
-        if kind == "video":
-            if str(job.target) == PIPE:
-                raise FileError("a video cannot be written to standard output; name a file")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            video, count = io.probe(source, options.max_pixels), options.encoding.frames
-            progress = start_progress(min(video.frames, count) if count else video.frames)
-            pipeline = make_filter(True)
-            frames = filter_video(source, target, pipeline, options.encoding, progress=progress, **common)
-            shape = (video.height, video.width)
-        else:
-            if kind is not None and output_kind(target, kind, suffix) == "video":
-                raise FileError(f"{source} is an image and cannot be written as a video, {target.name}")
-            if options.encoding.over_time:
-                raise ArgumentError(f"--over-time applies to video only; {source} is an image")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shape, frames = filter_picture(source, target, make_filter(False), begin=start_progress, **common)
+        if kind is not None and output_kind(target, kind, suffix) == "video":
+            raise FileError(f"{source} is an image and cannot be written as a video, {target.name}")
+        if options.encoding.over_time:
+            raise ArgumentError(f"--over-time applies to video only; {source} is an image")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shape, frames = filter_picture(source, target, make_filter(False), begin=start_progress, **common)
     return {"shape": list(shape), "frames": frames}
+
+
+def _run_video_job(
+    source: Any, target: Path, make_filter: Callable[[bool], Filter], options: FilterOptions, common: Any
+) -> dict[str, Any]:
+    """Filter a video and return its entry in the report; to standard output, it is written as Y4M."""
+    destination = sys.stdout.buffer if str(target) == PIPE else target
+    if destination is target:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    video, encoding = io.probe(source, options.max_pixels), options.encoding
+    seconds = max(0.0, video.seconds - encoding.start)
+    seconds = min(seconds, encoding.duration) if encoding.duration is not None else seconds
+    total = min(round(seconds * video.rate), encoding.frames or video.frames)
+    with progress_bar(Path(str(source)).name, total, options.quiet) as progress:
+        frames = filter_video(source, destination, make_filter(True), encoding, progress=progress, **common)
+    sys.stdout.flush()
+    return {"shape": [video.height, video.width], "frames": frames}
 
 
 def _run_store_job(

@@ -30,6 +30,12 @@ def print_error(text: str) -> None:
     err.print("undula:", " ".join(text.split()), style="red", highlight=False, soft_wrap=True, markup=False)
 
 
+def print_warning(text: str) -> None:
+    """Print a warning as one line to standard error."""
+    line = f"undula: warning: {' '.join(text.split())}"
+    err.print(line, style="yellow", highlight=False, soft_wrap=True, markup=False)
+
+
 def error_text(error: Exception) -> str:
     """Describe an exception of any type in one line."""
     if isinstance(error, UndulaError):

@@ -17,6 +17,7 @@ __all__ = [
     "DEFAULT_MAX_PIXELS",
     "IMAGES",
     "VIDEOS",
+    "Y4M_SIGNATURE",
     "atomic_write",
     "check_size",
     "check_writable",
@@ -49,7 +50,22 @@ IMAGES = {
     ".dicom": "dicom",
     ".ima": "dicom",
 }
-VIDEOS = {".mp4": "mp4", ".m4v": "mp4", ".mkv": "matroska", ".mov": "mov", ".avi": "avi", ".webm": "webm"}
+VIDEOS = {
+    ".mp4": "mp4",
+    ".m4v": "mp4",
+    ".mkv": "matroska",
+    ".mov": "mov",
+    ".avi": "avi",
+    ".webm": "webm",
+    ".ts": "mpegts",
+    ".mts": "mpegts",
+    ".m2ts": "mpegts",
+    ".mpg": "vob",  # MPEG-2; FFmpeg's muxer "mpeg" writes MPEG-1.
+    ".mpeg": "vob",
+    ".mxf": "mxf",
+    ".y4m": "yuv4mpegpipe",
+}
+Y4M_SIGNATURE = b"YUV4MPEG2"
 _UMASK_LOCK = threading.Lock()
 
 
@@ -86,7 +102,14 @@ def detect_kind(path: Path) -> str | None:
         "jpeg2000": (b"\0\0\0\x0cjP  ", b"\xff\x4f\xff\x51"),
         "npy": (b"\x93NUMPY",),
         "npz": (b"PK\x03\x04",),
-        "video": (b"\x1aE\xdf\xa3",),
+        # Matroska, Y4M, MPEG program and video streams, and MXF.
+        "video": (
+            b"\x1aE\xdf\xa3",
+            Y4M_SIGNATURE,
+            b"\0\0\x01\xba",
+            b"\0\0\x01\xb3",
+            b"\x06\x0e+4\x02\x05\x01\x01\r\x01\x02",
+        ),
     }
     for kind, starts in signatures.items():
         if head.startswith(starts):
@@ -95,7 +118,14 @@ def detect_kind(path: Path) -> str | None:
         return {b"WEBP": "webp", b"AVI ": "video"}.get(head[8:12])
     if head[4:8] in (b"ftyp", b"moov", b"mdat", b"wide", b"free"):
         return "video"
+    if _is_transport_stream(head):
+        return "video"
     return "dicom" if _is_bare_dicom(head) else None
+
+
+def _is_transport_stream(head: bytes) -> bool:
+    """Return whether packets of 188 bytes, or of 192 with a time in front, begin with their sync byte."""
+    return any(head[start::size][:3] == b"GGG" for start, size in ((0, 188), (4, 192)))
 
 
 def _is_bare_dicom(head: bytes) -> bool:

@@ -24,7 +24,8 @@ Progress = Callable[[int], None]
 class Encoding:
     """How a video is filtered and encoded; see :func:`undula.io.process`.
 
-    ``frames`` is the maximum number of frames. With ``luma``, only the luma plane is filtered.
+    ``frames`` is the maximum number of frames; ``start`` and ``duration`` are in seconds. With ``luma``, only
+    the luma plane is filtered.
     """
 
     over_time: int = 0
@@ -35,6 +36,8 @@ class Encoding:
     frames: int | None = None
     workers: int | None = None
     luma: bool = False
+    start: float = 0.0
+    duration: float | None = None
 
 
 def denoise_planes(
@@ -86,8 +89,8 @@ def filter_picture(
 
 
 def filter_video(
-    source: Path,
-    target: Path,
+    source: Any,
+    target: Any,
     work: Filter,
     encoding: Encoding | None = None,
     *,
@@ -96,7 +99,10 @@ def filter_video(
     max_pixels: int | None = None,
     progress: Progress | None = None,
 ) -> int:
-    """Filter every frame of a video, plane by plane; return the number of frames."""
+    """Filter every frame of a video, plane by plane; return the number of frames.
+
+    ``source`` and ``target`` are those of :func:`undula.io.process`.
+    """
     options = asdict(encoding or Encoding())
     luma = options.pop("luma") and not probe(source, max_pixels).is_rgb  # RGB frames have no luma plane.
     options["count"] = options.pop("frames")

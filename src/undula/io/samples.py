@@ -43,10 +43,11 @@ def scene(height: int, width: int, phase: float, noise: float) -> Array:
 def write_clip(target: Path, noise: float, frames: int = 50) -> None:
     """Write a video of the moving scene."""
     av = import_optional("av")
-    from .encoder import DEFAULT_ENCODERS, repeatable_options
+    from .containers import CONTAINERS
+    from .encoder_choice import repeatable_options
 
     kind, width, height = VIDEOS[target.suffix.lower()], 320, 240
-    encoder = DEFAULT_ENCODERS[kind][0]
+    encoder = CONTAINERS[kind].encoders[0]
     with atomic_write(target) as temporary, av.open(str(temporary), "w", format=kind) as container:
         stream = container.add_stream(encoder, rate=25, options=repeatable_options(encoder, width))
         stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
