@@ -82,9 +82,10 @@ def _similarity(x: Planes, y: Planes, peak: float) -> tuple[float, float]:
         for p, q in zip(x, y, strict=True)
     ]
     error = sum(errors) / sum(plane.size for plane in x)
-    psnr = math.inf if error == 0 else 10 * math.log10(peak**2 / error)
-    ssim = measures.ssim(x[0], y[0], peak) if min(x[0].shape) >= MIN_SSIM_SIDE else math.nan
-    return psnr, ssim
+    is_small = min(x[0].shape) < MIN_SSIM_SIDE
+    if error == 0:
+        return math.inf, math.nan if is_small else 1.0
+    return 10 * math.log10(peak**2 / error), math.nan if is_small else measures.ssim(x[0], y[0], peak)
 
 
 def compare_videos(

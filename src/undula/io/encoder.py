@@ -63,7 +63,7 @@ def _real_time_threads() -> set[int]:
     return threads
 
 
-def _constant_rate(path: Any, stream: Any, target: Path, name: str) -> Fraction:
+def _constant_rate(path: Any, stream: Any, target: str, name: str) -> Fraction:
     """Return a rate at which each frame has a slot of its own near its time; ``name`` requires one."""
     guesses = (stream.average_rate, stream.guessed_rate, stream.base_rate)
     rates = [Fraction(rate) for rate in guesses if rate] or [Fraction(25)]
@@ -105,6 +105,8 @@ class VideoWriter:
 
     Attributes
     ----------
+    name, encoder : str
+        The target, for messages, and the encoder that is used.
     notes : list of str
         What was done otherwise than asked for, and conversions.
     dropped : list of str
@@ -127,14 +129,15 @@ class VideoWriter:
     ) -> None:
         av = import_optional("av")
         self.target, self.kind = target, VIDEOS[target.suffix.lower()]
+        self.name = "standard output" if hasattr(path, "write") else str(target)
         self.notes: list[str] = []
         self.dropped: list[str] = []
         self._description = CONTAINERS[self.kind]
         pixels = str(first.format.name)
         full_range = first.color_range == FULL_RANGE or "yuvj" in pixels
         odd_size = bool(first.width % 2 or first.height % 2)
-        choice = choose_encoder(target, self.kind, codec, stream, pixels, full_range, odd_size)
-        name = self._encoder = choice.name
+        choice = choose_encoder(self.name, self.kind, codec, stream, pixels, full_range, odd_size)
+        name = self.encoder = choice.name
         self._pixels = choice.pixels
         if choice.note:
             self.notes.append(choice.note)
@@ -151,7 +154,7 @@ class VideoWriter:
         self._first_time: Fraction | None = None
         if self._description.constant_rate or name in CONSTANT_RATE:
             needs_rate = target.suffix if self._description.constant_rate else name
-            self._rate = _constant_rate(source, stream, target, needs_rate)
+            self._rate = _constant_rate(source, stream, self.name, needs_rate)
         try:
             self._container = av.open(
                 path if hasattr(path, "write") else str(path),
@@ -160,7 +163,7 @@ class VideoWriter:
                 options=muxer_options(target),
             )
         except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
-            raise FileError(f"cannot write {target}: {short_message(error)}") from None
+            raise FileError(f"cannot write {self.name}: {short_message(error)}") from None
         try:
             options = encoder_options(choice, self.kind, quality, preset, stream, first)
             self._add_encoded_stream(stream, first, full_range, options)
@@ -184,10 +187,10 @@ class VideoWriter:
 
     def _resize_to_square_pixels(self) -> None:
         """Enlarge the frames, if neither stream nor container can store an aspect ratio of pixels."""
-        encoder = import_optional("av").Codec(self._encoder, "w")
+        encoder = import_optional("av").Codec(self.encoder, "w")
         if encoder.lossless and not encoder.lossy:
             raise FileError(
-                f"cannot write {self.target}: {self._encoder} in {self.target.suffix} cannot store the pixel"
+                f"cannot write {self.name}: {self.encoder} in {self.target.suffix} cannot store the pixel"
                 f" aspect ratio {self._aspect.numerator}:{self._aspect.denominator}; write .mkv with --codec"
                 " ffv1"
             )
@@ -205,17 +208,17 @@ class VideoWriter:
         if matrix[:5] == IDENTITY_MATRIX[:5] or stored:
             return matrix
         raise FileError(
-            f"cannot write {self.target}: the video is displayed rotated or mirrored, which"
+            f"cannot write {self.name}: the video is displayed rotated or mirrored, which"
             f" {self.target.suffix} cannot store; write .mp4 or .mov"
         )
 
     def _add_encoded_stream(self, source: Any, first: Any, full_range: bool, options: dict[str, str]) -> None:
-        av, name = import_optional("av"), self._encoder
+        av, name = import_optional("av"), self.encoder
         rate = self._rate or source.average_rate or source.guessed_rate or Fraction(25)
         try:
             stream = self._container.add_stream(name, rate=rate, options=options)
         except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
-            raise FileError(f"no encoder {name!r} for {self.target}: {short_message(error)}") from None
+            raise FileError(f"no encoder {name!r} for {self.name}: {short_message(error)}") from None
         context = stream.codec_context
         # PyAV's default cuts frames into slices, which make files larger and keep fewer cores busy.
         context.thread_type = "AUTO"
@@ -292,7 +295,7 @@ class VideoWriter:
             self.dropped.append(name)
             return
         raise FileError(
-            f"cannot write {self.target}: {self.target.suffix} cannot store {name} ({short_message(error)});"
+            f"cannot write {self.name}: {self.target.suffix} cannot store {name} ({short_message(error)});"
             f" write {self._advised_suffix}, or the main video stream alone (audio=False, --no-audio)"
         ) from None
 
@@ -317,7 +320,7 @@ class VideoWriter:
             width, height = self._size
             rate = f" at {float(self._rate):g} frames per second" if self._rate else ""
             raise FileError(
-                f"cannot write {self.target}: {self._encoder} for {self.target.suffix} does not take"
+                f"cannot write {self.name}: {self.encoder} for {self.target.suffix} does not take"
                 f" {self._pixels} of {width} × {height}{rate}; choose another suffix or --codec"
             ) from None
         for packet in packets:
@@ -391,7 +394,7 @@ class VideoWriter:
         except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
             name = getattr(source.codec_context, "name", "an unknown codec")
             raise FileError(
-                f"cannot write {self.target}: stream {source.index} ({name}) cannot be copied:"
+                f"cannot write {self.name}: stream {source.index} ({name}) cannot be copied:"
                 f" {short_message(error)}; --no-audio (audio=False) leaves it out"
             ) from None
 
@@ -413,7 +416,7 @@ class VideoWriter:
         with container:
             first = next(container.decode(stream), None)
             if first is None:
-                raise FileError(f"cannot write {self.target}: its frames cannot be read again; write .mkv")
+                raise FileError(f"cannot write {self.name}: its frames cannot be read again; write .mkv")
             written = Contents.of(container, container.streams, first, len(container.chapters()))
             self.dropped += losses(self._expected, written)
 

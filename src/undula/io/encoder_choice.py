@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from ..errors import ArgumentError, FileError
@@ -136,13 +135,13 @@ def _encoder_pixels(name: str, kind: str, pixels: str, full_range: bool, odd_siz
 
 
 def choose_encoder(
-    target: Path, kind: str, codec: str | None, stream: Any, pixels: str, full_range: bool, odd_size: bool
+    target: str, kind: str, codec: str | None, stream: Any, pixels: str, full_range: bool, odd_size: bool
 ) -> EncoderChoice:
     """Return an encoder that keeps frames as they are.
 
     Parameters
     ----------
-    target : Path
+    target : str
         The file that errors refer to.
     kind : str
         FFmpeg's name of the container.

@@ -189,6 +189,11 @@ class _DecodingThread(threading.Thread):
             if is_late or (packet.stream is not self.stream and not self._put_packet(packet)):
                 return
 
+    def describe_end(self) -> str:
+        """Say when the last decoded frame is shown, in seconds from the first one."""
+        origin = self.stream.start_time or 0
+        return f"the last one is at {float(((self.last or 0) - origin) * self.stream.time_base):.2f} s"
+
     def items(self) -> Iterator[Item]:
         """Iterate over frames and packets in the order of the file."""
         while True:
@@ -294,7 +299,7 @@ def process(
         raise ArgumentError(f"over_time must be 0, or {MIN_WINDOW_FRAMES} or more; got {over_time}")
     check_options(quality, preset)
     to_file = not hasattr(target, "write")
-    path = Path(target) if to_file else Path("standard output.y4m")
+    path = Path(target) if to_file else Path("output.y4m")
     if hasattr(source, "read") and not isinstance(source, Y4MReader):
         source = Y4MReader(source)
     if path.suffix.lower() not in VIDEOS:
@@ -323,7 +328,9 @@ def process(
             decoder.start()
             writer, written = _write_items(filtered, open_writer, progress)
             if writer is None and cut is not None and decoder.number:
-                raise FileError(f"{source} has no frames {_describe_part(start, duration)}")
+                raise FileError(
+                    f"{source} has no frames {_describe_part(start, duration)}; {decoder.describe_end()}"
+                )
             if writer is None:
                 raise FileError(f"no frame of {source} can be decoded")
             writer.check(None if isinstance(destination, _OnlyWritable) else destination)
@@ -332,7 +339,8 @@ def process(
                 raise
             muxed = isinstance(error, import_optional("av").error.FFmpegError)  # Not an error of the filter.
             advice = "; write .mkv, or the main video stream alone (audio=False, --no-audio)" if muxed else ""
-            raise FileError(f"cannot filter {source} into {path}: {short_message(error)}{advice}") from None
+            name = path if to_file else "standard output"
+            raise FileError(f"cannot filter {source} into {name}: {short_message(error)}{advice}") from None
         finally:
             # Otherwise the garbage collector closes it and waits for its threads, which is a deadlock if the
             # collector was called by a thread that is being started.
@@ -340,7 +348,7 @@ def process(
             decoder.stopped.set()
             if decoder.ident is not None:
                 decoder.join()
-    _warn_of_losses(writer, path, source)
+    _warn_of_losses(writer)
     return written
 
 
@@ -392,14 +400,15 @@ def _write_items(
     return writer, written
 
 
-def _warn_of_losses(writer: VideoWriter, target: Path, source: Any) -> None:
+def _warn_of_losses(writer: VideoWriter) -> None:
     """Name in one warning what was converted, and what is missing from the result."""
     messages = list(writer.notes)
     if writer.dropped:
-        advice = "" if writer.kind == "matroska" else " (.mkv stores more)"
-        messages.append(f"it cannot store {', '.join(dict.fromkeys(writer.dropped))} of {source}{advice}")
+        names = ", ".join(dict.fromkeys(writer.dropped))
+        format_name = f"{writer.target.suffix} with {writer.encoder}"
+        messages.append(f"written without {names}, which {format_name} cannot store")
     if messages:
-        warnings.warn(f"{target}: {'; '.join(messages)}", FormatWarning, stacklevel=3)
+        warnings.warn(f"{writer.name}: {'; '.join(messages)}", FormatWarning, stacklevel=3)
 
 
 def _filter_frames(items: Iterator[Item], work: Work, over_time: int, workers: int | None) -> Generator[Item]:
