@@ -14,7 +14,7 @@ from ..io.comparison import VideoComparison, compare_videos
 from .screen import print_json, print_table, print_text, progress_bar
 
 WIDTH, PANEL_HEIGHT = 960, 300
-LEFT, RIGHT, TOP, BOTTOM = 70, 30, 46, 44  # Margins of a panel, in pixels.
+LEFT, RIGHT, TOP, BOTTOM = 70, 30, 58, 44  # Margins of a panel, in pixels.
 INK, GRID, CURVE, WORST = "#1d2733", "#dee2e6", "#1971c2", "#c92a2a"
 
 

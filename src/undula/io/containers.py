@@ -36,8 +36,8 @@ class WrittenContainer:
         ratio of pixels.
     rotation, mirroring : bool
         Whether frames can be displayed rotated, or mirrored as well.
-    constant_rate : bool
-        Whether frames have no times of their own.
+    constant_rate, gaps : bool
+        Whether frames have no times of their own, and whether frames can be missing in between.
     options : dict
         Options of FFmpeg's muxer.
     """
@@ -55,6 +55,7 @@ class WrittenContainer:
     rotation: bool = False
     mirroring: bool = False
     constant_rate: bool = False
+    gaps: bool = True
     options: dict[str, str] = field(default_factory=dict)
 
 
@@ -64,7 +65,7 @@ CONTAINERS = {
         ("libx264",), text_encoder="mov_text", cover="stream", aspect=True, rotation=True, mirroring=True
     ),
     "mov": WrittenContainer(
-        ("libx264",), text_encoder="mov_text", aspect=True, rotation=True, mirroring=True
+        ("libx264", "prores_ks"), text_encoder="mov_text", aspect=True, rotation=True, mirroring=True
     ),
     "matroska": WrittenContainer(
         ("libx264",),
@@ -94,6 +95,7 @@ CONTAINERS = {
         audio=(*MPEG_AUDIO, "pcm_dvd"),
         subtitles=("dvd_subtitle",),
         audio_encoder="ac3",
+        gaps=False,
     ),
     "mxf": WrittenContainer(
         ("mpeg2video", "prores_ks", "ffv1"),
@@ -102,6 +104,7 @@ CONTAINERS = {
         subtitles=(),
         audio_encoder="pcm_s24le",
         constant_rate=True,
+        gaps=False,
     ),
     "yuv4mpegpipe": WrittenContainer(
         ("rawvideo",),
@@ -112,6 +115,7 @@ CONTAINERS = {
         full_range=True,
         aspect=True,
         constant_rate=True,
+        gaps=False,
         options={"strict": "unofficial"},  # Needed for more than 8 bits.
     ),
 }

@@ -116,7 +116,6 @@ class Contents:
             name: [each[name] for each in tags if each.get(name, "und") not in ("", "und")]
             for name in STREAM_TAGS
         }
-        values["language"] = [quicktime_language(code) for code in values["language"]]
         colors = {name: getattr(frame, name) for name in COLOR_ATTRIBUTES}
         colors = {name: value for name, value in colors.items() if value not in UNSPECIFIED_COLORS}
         colors |= {name: data for name, data in _side_data(frame).items() if name in HDR_NAMES}
@@ -135,9 +134,10 @@ def losses(expected: Contents, copy: Contents) -> list[str]:
     if copy.chapters < expected.chapters:
         missing.append("chapters")
     for name, title in (("title", "titles of streams"), ("language", "languages")):
-        absent = Counter(expected.streams[name]) - Counter(copy.streams[name])
+        before, after = (Counter(map(quicktime_language, each.streams[name])) for each in (expected, copy))
+        absent = [value for value in expected.streams[name] if quicktime_language(value) in before - after]
         if absent:
-            missing.append(f"{title} ({', '.join(absent)})")
+            missing.append(f"{title} ({', '.join(dict.fromkeys(absent))})")
     for name, title in (COLOR_ATTRIBUTES | HDR_NAMES).items():
         if name in expected.colors and name not in copy.colors:
             missing.append(title)

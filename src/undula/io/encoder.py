@@ -63,8 +63,11 @@ def _real_time_threads() -> set[int]:
     return threads
 
 
-def _constant_rate(path: Any, stream: Any, target: str, name: str) -> Fraction:
-    """Return a rate at which each frame has a slot of its own near its time; ``name`` requires one."""
+def _constant_rate(path: Any, stream: Any, target: str, name: str, gaps: bool) -> Fraction:
+    """Return a rate at which each frame has a slot of its own near its time; ``name`` requires one.
+
+    Without ``gaps``, every slot must have a frame.
+    """
     guesses = (stream.average_rate, stream.guessed_rate, stream.base_rate)
     rates = [Fraction(rate) for rate in guesses if rate] or [Fraction(25)]
     times = None if is_live(path) else frame_times(path, stream.index)
@@ -73,7 +76,8 @@ def _constant_rate(path: Any, stream: Any, target: str, name: str) -> Fraction:
     for rate in rates:
         slots = [(time - times[0]) * stream.time_base * rate for time in times]
         near = all(abs(slot - round(slot)) <= GRID_TOLERANCE for slot in slots)
-        if near and len(set(map(round, slots))) == len(slots):
+        last = round(slots[-1])
+        if near and len(set(map(round, slots))) == len(slots) and (gaps or last == len(slots) - 1):
             return rate
     raise FileError(
         f"cannot write {target}: {name} needs a constant rate, which the frames of {path} do not have; write"
@@ -154,7 +158,7 @@ class VideoWriter:
         self._first_time: Fraction | None = None
         if self._description.constant_rate or name in CONSTANT_RATE:
             needs_rate = target.suffix if self._description.constant_rate else name
-            self._rate = _constant_rate(source, stream, self.name, needs_rate)
+            self._rate = _constant_rate(source, stream, self.name, needs_rate, self._description.gaps)
         try:
             self._container = av.open(
                 path if hasattr(path, "write") else str(path),
@@ -267,8 +271,7 @@ class VideoWriter:
             stream = self._container.add_stream_from_template(source, opaque=True)
         except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
             if not self._convert(source, codec):
-                kind = "cover art" if cover else source.type
-                self._drop(source, f"{kind} encoded as {codec}", error)
+                self._drop(source, "cover art" if cover else source.type, codec, error)
             return
         self._describe_stream(stream, source)
         self._copied[source.index] = stream
@@ -289,14 +292,15 @@ class VideoWriter:
             self.notes.append(note)
         return True
 
-    def _drop(self, source: Any, name: str, error: Exception) -> None:
+    def _drop(self, source: Any, kind: str, codec: str, error: Exception) -> None:
         """Leave out a stream; this is an error for audio and video, unless the container never has any."""
         if source.type == "subtitle" or self._description.audio == ():
-            self.dropped.append(name)
+            self.dropped.append(f"{'subtitles' if kind == 'subtitle' else kind} ({codec})")
             return
         raise FileError(
-            f"cannot write {self.name}: {self.target.suffix} cannot store {name} ({short_message(error)});"
-            f" write {self._advised_suffix}, or the main video stream alone (audio=False, --no-audio)"
+            f"cannot write {self.name}: {self.target.suffix} cannot store {kind} encoded as {codec}"
+            f" ({short_message(error)}); write {self._advised_suffix}, or the main video stream alone"
+            " (audio=False, --no-audio)"
         ) from None
 
     def _describe_stream(self, stream: Any, source: Any) -> None:

@@ -187,8 +187,9 @@ def _copy_like(kind: str, stream: Any, pixels: str, full_range: bool, odd_size: 
         raise ValueError(f"this FFmpeg has no encoder for {codec}")
     name = "prores_ks" if codec == "prores" else str(av.Codec(codec, "w").name)
     with av.open(os.devnull, "w", format=kind) as container:
-        if codec not in container.supported_codecs:
-            raise ValueError(f"this container cannot store {codec}")
+        codecs = CONTAINERS[kind].video or container.supported_codecs
+    if codec not in codecs:
+        raise ValueError(f"this container cannot store {codec}")
     choice = EncoderChoice(name, _encoder_pixels(name, kind, pixels, full_range, odd_size))
     if pixels in PRORES_DECODED and name == "prores_ks":
         return EncoderChoice(name, choice.pixels, "prores_ks stores 10 of 12 bits")

@@ -71,11 +71,12 @@ class _DecodingThread(threading.Thread):
         stream: Any,
         others: Sequence[Any],
         count: int | None,
-        cut: Cut | None,
+        start: float,
+        duration: float | None,
         max_pixels: int | None,
     ) -> None:
         super().__init__(name="undula-decode", daemon=True)
-        self.path, self.container, self.stream, self.count, self.cut = path, container, stream, count, cut
+        self.path, self.container, self.stream, self.count = path, container, stream, count
         self.decoder = frame_decoder(stream, max_pixels)
         self.streams = [stream, *others]
         self.times = frame_times(path, stream.index) if times_are_guessed(container, stream) else None
@@ -87,9 +88,10 @@ class _DecodingThread(threading.Thread):
         self.first: tuple[int, int, str] | None = None  # The size and format of the first frame.
         self.started: set[int] = set()  # Streams of which packets were passed on.
         self.packets_until_key = 0  # Packets of the main stream that need not be decoded, and one.
-        if cut is not None and self.times is None and not is_live(path):
-            assert not isinstance(path, Y4MReader)
-            self.packets_until_key = key_packet(path, stream.index, cut.start) + 1
+        first_time = self.times[0] if self.times else stream.start_time or 0
+        self.cut = Cut.of(start, duration, first_time * Fraction(stream.time_base or 1))
+        if self.cut is not None and self.times is None and not is_live(path):
+            self.packets_until_key = key_packet(path, stream.index, self.cut.start) + 1
 
     def _put(self, item: Item) -> bool:
         while not self.stopped.is_set():
@@ -310,8 +312,7 @@ def process(
     container, main = open_video(source, max_pixels)
     with container, atomic_write(path) if to_file else nullcontext(_OnlyWritable(target)) as destination:
         others = [s for s in container.streams if audio and s is not main and s.type in COPIED_STREAM_TYPES]
-        cut = Cut.of(start, duration, Fraction(main.start_time or 0) * (main.time_base or 1))
-        decoder = _DecodingThread(source, container, main, others, count, cut, max_pixels)
+        decoder = _DecodingThread(source, container, main, others, count, start, duration, max_pixels)
         items = decoder.items()
         if work is None:
             assert stream is not None
@@ -320,14 +321,13 @@ def process(
             filtered = _filter_frames(items, work, over_time, workers)
 
         def open_writer(first: Any) -> VideoWriter:
-            return VideoWriter(
-                destination, path, source, container, main, first, others, codec, quality, preset, cut
-            )
+            options = codec, quality, preset, decoder.cut
+            return VideoWriter(destination, path, source, container, main, first, others, *options)
 
         try:
             decoder.start()
             writer, written = _write_items(filtered, open_writer, progress)
-            if writer is None and cut is not None and decoder.number:
+            if writer is None and decoder.cut is not None and decoder.number:
                 raise FileError(
                     f"{source} has no frames {_describe_part(start, duration)}; {decoder.describe_end()}"
                 )
