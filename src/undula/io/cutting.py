@@ -13,10 +13,11 @@ from typing import Any
 
 from ..errors import ArgumentError
 
-__all__ = ["Cut", "parse_seconds"]
+__all__ = ["Cut", "later_timecode", "parse_seconds"]
 
 # Containers such as Matroska round times to milliseconds, and so do people.
 TOLERANCE = Fraction(1, 1000)
+_TIMECODE = re.compile(r"(\d\d):(\d\d):(\d\d)([:;.])(\d\d)")
 _CLOCK = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+(?:\.\d*)?|\.\d+)")
 
 
@@ -37,6 +38,32 @@ def parse_seconds(text: str) -> float:
     return 3600 * parts[0] + 60 * parts[1] + parts[2]
 
 
+def later_timecode(text: str, frames: int, rate: Fraction) -> str:
+    """Return the timecode of a later frame.
+
+    Drop-frame timecodes, which have a semicolon, leave out the first numbers of each minute except every
+    tenth one, so that 29.97 frames per second keep up with the clock.
+
+    Examples
+    --------
+    >>> later_timecode("00:00:59;29", 1, Fraction(30000, 1001))
+    '00:01:00;02'
+    """
+    match = _TIMECODE.fullmatch(text.strip())
+    nominal = round(rate)
+    if match is None or not frames or not nominal:
+        return text
+    hours, minutes, seconds, number = (int(match[k]) for k in (1, 2, 3, 5))
+    dropped = round(nominal / 15) if match[4] in ";." else 0
+    minutes += 60 * hours
+    total = (60 * minutes + seconds) * nominal + number - dropped * (minutes - minutes // 10) + frames
+    if dropped:
+        tens, rest = divmod(total, 600 * nominal - 9 * dropped)
+        total += 9 * dropped * tens + dropped * max(0, (rest - dropped) // (60 * nominal - dropped))
+    seconds, number = divmod(total, nominal)
+    return f"{seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{match[4]}{number:02}"
+
+
 @dataclass(frozen=True)
 class Cut:
     """A part of a video, in the times of its file.
@@ -49,11 +76,14 @@ class Cut:
         Frames from here on are left out; by default none.
     shift : Fraction
         What is subtracted from all times, so that the part starts at 0.
+    skipped : Fraction
+        How long after the beginning of the video the part starts.
     """
 
     start: Fraction
     end: Fraction | None
     shift: Fraction
+    skipped: Fraction
 
     @classmethod
     def of(cls, start: float, duration: float | None, origin: Fraction) -> Cut | None:
@@ -67,7 +97,7 @@ class Cut:
             return None
         first = origin + Fraction(start)
         end = first + Fraction(duration) if duration is not None else None
-        return cls(first, end, first if start else Fraction(0))
+        return cls(first, end, first if start else Fraction(0), Fraction(start))
 
     def is_before(self, time: Fraction) -> bool:
         """Return whether a frame at this time comes before the part."""

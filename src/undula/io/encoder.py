@@ -16,9 +16,9 @@ from typing import Any
 
 from ..errors import FileError
 from .containers import CONTAINERS, muxer_options
-from .contents import Contents, decoded_tags, losses, quicktime_language, valid_tags
+from .contents import Contents, decoded_tags, losses, quicktime_language, timecode, valid_tags
 from .conversion import TEXT_SUBTITLES, AudioConverter, SubtitleConverter, codec_name
-from .cutting import Cut
+from .cutting import Cut, later_timecode
 from .decoder import IDENTITY_MATRIX, display_matrix, frame_times, is_live, open_video
 from .encoder_choice import CONSTANT_RATE, choose_encoder, encoder_options, keeps_aspect, keeps_range
 from .files import VIDEOS, import_optional, short_message
@@ -177,6 +177,7 @@ class VideoWriter:
             for other in others:
                 self._add_other_stream(other)
             self._container.metadata.update(valid_tags(container.metadata))
+            self._add_timecode(timecode(container, [stream]), cut)
             chapters = cut.chapters(container.chapters()) if cut is not None else container.chapters()
             self._container.set_chapters(
                 [{**chapter, "metadata": decoded_tags(chapter["metadata"])} for chapter in chapters]
@@ -248,6 +249,14 @@ class VideoWriter:
             stream.set_display_matrix(self._matrix)
         self._describe_stream(stream, source)
         self._stream = stream
+
+    def _add_timecode(self, text: str, cut: Cut | None) -> None:
+        """Store the timecode of the first frame; the muxer of MP4 and MOV makes a track of it."""
+        if cut is not None:
+            rate = self._stream.codec_context.framerate
+            text = later_timecode(text, round(cut.skipped * rate), rate)
+        if text:
+            self._container.metadata["timecode"] = text
 
     def _stores(self, source: Any) -> bool:
         return source.index in self._copied or source.index in self._converters
