@@ -10,7 +10,7 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup lint types tests thorough docs pages pictures table clean
+.PHONY: help demo test setup lint types tests thorough docs pages pictures table dist clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -47,6 +47,7 @@ pages: $(VENV)/.dev ## regenerate the pages and images of docs/ that are compute
 	$(BIN)/python tools/make_docs.py
 	$(BIN)/python tools/make_experiments.py
 	$(BIN)/python tools/make_gallery.py
+	$(BIN)/python tools/history.py
 	$(BIN)/python tools/dataflow.py
 	$(BIN)/python tools/diagrams.py
 
@@ -56,8 +57,11 @@ pictures: $(VENV)/.dev ## take the screenshots of Studio for docs/ in Chromium
 table: $(VENV)/.dev ## regenerate the table of wavelets
 	$(BIN)/python tools/make_table.py
 
+dist: ## build the sdist and the wheel, check them, and run the README's examples from both
+	$(PYTHON) tools/release.py build install
+
 clean: ## remove the environment and all generated files
-	rm -rf $(VENV) demo site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -235,6 +235,7 @@ def test_pipelines_of_stages() -> None:
     assert call("filter noisy.png c.png -p none.json") == 1
 
 
+@pytest.mark.usefixtures("opencl")
 def test_json_reports(capsys: pytest.CaptureFixture[str]) -> None:
     assert json_of("info", capsys)["undula"] == undula.__version__
     assert "cdf97" in json_of("info --wavelets", capsys)

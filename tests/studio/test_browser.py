@@ -562,6 +562,7 @@ def test_reloading_keeps_the_session(noisy_tab: Tab) -> None:
     assert not tab.at("undo").is_disabled()
 
 
+@pytest.mark.usefixtures("opencl")
 def test_devices(noisy_tab: Tab) -> None:
     tab = noisy_tab
     tab.change(lambda: tab.choose("device", "opencl:0"))

@@ -94,7 +94,6 @@ class TemporalDenoiser:
         self, frames: Iterable[Any], sigma: Any, channel_axis: int | str | None
     ) -> Iterator[_MeasuredFrame]:
         """Yield frames with their noise, after checks."""
-        first = None
         for number, frame in enumerate(frames):
             shape = tuple(int(n) for n in given_array(frame, "frame").shape)
             channel = find_channel_axis(shape, channel_axis, None)
@@ -111,7 +110,9 @@ class TemporalDenoiser:
                 raise ArgumentError(
                     f"frame {number} has NaNs, infinities or masked samples; fill them before denoising"
                 )
-            if layout != (first := first or layout):
+            if number == 0:
+                first = layout
+            elif layout != first:
                 raise ArgumentError(
                     f"frames must have one shape and dtype: frame 0 has {first.shape} and {first.dtype},"
                     f" frame {number} {layout.shape} and {layout.dtype}"

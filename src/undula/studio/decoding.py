@@ -302,7 +302,7 @@ def _reply(answer: dict[str, Any], pixels: Array | None = None) -> None:
 def _reply_error(error: Exception, path: Path) -> None:
     """Report an error without revealing the path of the file."""
     known = isinstance(error, UndulaError)
-    text = str(error) if known else f"cannot read it: {error or type(error).__name__}"
+    text = str(error) if known else f"cannot read it: {str(error) or type(error).__name__}"
     _reply({"error": " ".join(text.replace(str(path), "the file").split())[:300]})
 
 
