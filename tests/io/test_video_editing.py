@@ -100,6 +100,18 @@ def test_a_part_begins_and_ends_at_exact_frames(
 
 
 @pytest.mark.parametrize(
+    ("name", "suffix"), [("mpeg2", "mxf"), ("h264", "mp4"), ("h264", "avi"), ("raw", "y4m")]
+)
+def test_a_part_may_begin_between_two_frames(name: str, suffix: str, tmp_path: Path) -> None:
+    source = write_test_clip(tmp_path / f"x.{suffix}", name)
+    expected = plain_decode(source)
+    io.process(source, tmp_path / "y.mkv", identity, codec="ffv1", start=0.3, duration=0.2)  # Frame 7.5.
+    assert same_frames(plain_decode(tmp_path / "y.mkv"), expected[8:13])
+    with av.open(str(tmp_path / "y.mkv")) as container:
+        assert [round(25 * frame.time, 1) for frame in container.decode(video=0)] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
     "options", ["keyint=6:intra-refresh=1:bframes=0", "keyint=6:open-gop=1:bframes=3:b-adapt=0"]
 )
 @pytest.mark.parametrize("first", [9, 16])

@@ -99,6 +99,14 @@ class Cut:
         end = first + Fraction(duration) if duration is not None else None
         return cls(first, end, first if start else Fraction(0), Fraction(start))
 
+    def beginning(self, first: Fraction) -> Cut:
+        """Return the part with the time of its first frame, to which all times are relative."""
+        return Cut(first, self.end, first, self.skipped + first - self.start)
+
+    def rounded_up(self, base: Fraction) -> Fraction:
+        """Return the first multiple of a time base that belongs to the part."""
+        return math.ceil((self.start - TOLERANCE) / base) * base
+
     def is_before(self, time: Fraction) -> bool:
         """Return whether a frame at this time comes before the part."""
         return time < self.start - TOLERANCE
@@ -109,7 +117,7 @@ class Cut:
 
     def shifted(self, time: int, base: Fraction) -> int:
         """Return a time of the file, in units of ``base``, as a time of the part."""
-        return max(0, round(time - self.shift / base))
+        return max(0, time - round(self.shift / base))
 
     def take(self, packet: Any) -> bool:
         """Shift the times of a packet of a copied stream; return whether it belongs to the part.

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, FileError, UndulaError
+from .cutting import Cut
 from .files import Y4M_SIGNATURE, check_size, import_optional, pixel_limit, short_message
 
 __all__ = [
@@ -37,11 +38,11 @@ __all__ = [
     "decode_error",
     "display_matrix",
     "filterable_format",
+    "find_frame",
     "frame_decoder",
     "frame_times",
     "is_filterable",
     "is_live",
-    "key_packet",
     "open_video",
     "probe",
     "read_frames",
@@ -217,10 +218,15 @@ def _damage_error(path: VideoSource, number: int) -> FileError:
     return FileError(f"frame {number} of {path} is damaged; fetch the file again{advice}")
 
 
+def _decoder_limit(max_pixels: int | None) -> str:
+    """Return the limit on pixels as an option of FFmpeg, which refuses larger numbers than 31 bits."""
+    return str(min(pixel_limit(max_pixels), (1 << 31) - 1))
+
+
 def _open_container(path: VideoSource, max_pixels: int | None, **options: str) -> Any:
     """Open a local file or a camera; decoders refuse frames that are too large."""
     av = import_optional("av")
-    limit = {"max_pixels": str(pixel_limit(max_pixels))}
+    limit = {"max_pixels": _decoder_limit(max_pixels)}
     if isinstance(path, Y4MReader):
         try:
             return av.open(path, format="yuv4mpegpipe", options=limit)
@@ -269,7 +275,7 @@ def open_video(path: VideoSource, max_pixels: int | None = None) -> tuple[Any, A
         bits = context.format.padded_bits_per_pixel if context.format else 0
         check_size(Path(str(path)), pixels, max_pixels, pixels * bits // 8)
         # Frames may be larger than the container declares, which only the decoder sees.
-        context.options = {"max_pixels": str(limit)}
+        context.options = {"max_pixels": _decoder_limit(max_pixels)}
         stream.thread_type = "AUTO"
     except BaseException:
         container.close()
@@ -323,24 +329,30 @@ def frame_decoder(stream: Any, max_pixels: int | None = None) -> Any:
     if stream.metadata.get("alpha_mode") != "1" or decoder not in av.codecs_available:
         return stream.codec_context
     context = av.CodecContext.create(decoder, "r")
-    context.options = {"max_pixels": str(pixel_limit(max_pixels))}
+    context.options = {"max_pixels": _decoder_limit(max_pixels)}
     return context
 
 
-def key_packet(path: VideoSource, index: int, time: Fraction) -> int:
-    """Return the number of the packet of a stream to start decoding at, for the frames from ``time`` on.
+def find_frame(path: VideoSource, index: int, cut: Cut) -> tuple[int, Fraction | None]:
+    """Return the number of the packet of a stream to start decoding at for a part, and its first time.
 
-    It is the last but one key frame before: after a recovery point, which FFmpeg takes for a key frame, some
-    frames are incomplete.
+    The packet is that of the last but one key frame before the part: after a recovery point, which FFmpeg
+    takes for a key frame, some frames are incomplete. The time is None if the part has no frames.
     """
-    numbers = [0, 0]
+    numbers, first = [0, 0], None
     with _open_container(path, sys.maxsize) as container:  # Nothing is decoded.
         for number, packet in enumerate(container.demux(container.streams[index])):
-            if packet.dts is not None and packet.dts * packet.time_base > time:
+            # Frames are decoded before they are shown, so that no earlier one follows.
+            if first is not None and packet.dts is not None and packet.dts * packet.time_base > first:
                 break
-            if packet.is_keyframe and packet.pts is not None and packet.pts * packet.time_base <= time:
+            if packet.pts is None:
+                continue
+            time = packet.pts * packet.time_base
+            if not cut.is_before(time):
+                first = time if first is None else min(time, first)
+            elif packet.is_keyframe:
                 numbers = [numbers[1], number]
-    return numbers[0]
+    return numbers[0], first
 
 
 def times_are_guessed(container: Any, stream: Any) -> bool:

@@ -8,6 +8,7 @@ converted; what is lost is listed in ``VideoWriter.losses``.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fractions import Fraction
@@ -29,7 +30,6 @@ MAX_MPEG4_TIMESCALE = 65535
 MAX_REORDERED_PACKETS = 64  # Packets of a stream that may come before its first decoding time.
 LIMITED_RANGE, FULL_RANGE = 1, 2  # AVCOL_RANGE_MPEG and AVCOL_RANGE_JPEG
 UNSPECIFIED = 2  # of AVColorSpace, AVColorPrimaries and AVColorTransferCharacteristic
-LARGEST_FRAME = (1 << 31) - 1  # In pixels; the limit of the user was checked for the source.
 COVER_ART = 1 << 10  # AV_DISPOSITION_ATTACHED_PIC
 GRID_TOLERANCE = Fraction(1, 4)  # In frame intervals of a constant rate.
 
@@ -425,7 +425,7 @@ class VideoWriter:
         if path is None:
             self.dropped += losses(self._expected, Contents({}, 0, {"title": [], "language": []}, {}))
             return
-        container, stream = open_video(path, LARGEST_FRAME)
+        container, stream = open_video(path, sys.maxsize)  # The limit was checked for the source.
         with container:
             first = next(container.decode(stream), None)
             if first is None:

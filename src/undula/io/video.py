@@ -32,10 +32,10 @@ from .decoder import (
     copy_planes,
     decode_error,
     filterable_format,
+    find_frame,
     frame_decoder,
     frame_times,
     is_live,
-    key_packet,
     open_video,
     probe,
     read_frames,
@@ -88,10 +88,23 @@ class _DecodingThread(threading.Thread):
         self.first: tuple[int, int, str] | None = None  # The size and format of the first frame.
         self.started: set[int] = set()  # Streams of which packets were passed on.
         self.packets_until_key = 0  # Packets of the main stream that need not be decoded, and one.
-        first_time = self.times[0] if self.times else stream.start_time or 0
-        self.cut = Cut.of(start, duration, first_time * Fraction(stream.time_base or 1))
-        if self.cut is not None and self.times is None and not is_live(path):
-            self.packets_until_key = key_packet(path, stream.index, self.cut.start) + 1
+        self.cut = self._exact_cut(start, duration)
+
+    def _exact_cut(self, start: float, duration: float | None) -> Cut | None:
+        """Return the part that begins with a frame, and find out which packets need not be decoded."""
+        base = Fraction(self.stream.time_base or 1)
+        cut = Cut.of(start, duration, base * (self.times[0] if self.times else self.stream.start_time or 0))
+        if cut is None or not start:
+            return cut
+        first: Fraction | None
+        if self.times:
+            first = next((time * base for time in self.times if not cut.is_before(time * base)), None)
+        elif is_live(self.path):
+            first = cut.rounded_up(base)
+        else:
+            number, first = find_frame(self.path, self.stream.index, cut)
+            self.packets_until_key = number + 1
+        return cut.beginning(first) if first is not None else cut
 
     def _put(self, item: Item) -> bool:
         while not self.stopped.is_set():
