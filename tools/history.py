@@ -2,14 +2,12 @@
 
 Each file of ``benchmarks/results`` holds the latest run of a benchmark, and Git the runs before it. Run a benchmark, then
 ``make pages``; there is nothing else to do. A new benchmark needs an entry in ``FIGURES``, or a reason in ``NOT_SHOWN``.
-``--check`` fails if the page is not current.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -368,10 +366,6 @@ Figures whose latest run is more than {TOLERANCE:.0%} worse than the best run be
 
 
 def main() -> None:
-    if "--check" in sys.argv:
-        if PAGE.read_text(encoding="utf-8") != page():
-            raise SystemExit(f"{PAGE.relative_to(ROOT)} is out of date; run: make pages")
-        return
     PAGE.write_text(page(), encoding="utf-8")
 
 
