@@ -19,6 +19,8 @@
         ├── OutOfMemoryError (MemoryError)  a device with too little memory left
         └── KernelError                     a kernel that does not compile; has its text and the log
 
+    FormatWarning (UserWarning)             what a file format could not store
+
 Each message repeats what was passed, says what is allowed and, where there is one, what to do.
 """
 
@@ -32,6 +34,7 @@ __all__ = [
     "ArgumentTypeError",
     "DeviceError",
     "FileError",
+    "FormatWarning",
     "KernelError",
     "MismatchedBandsError",
     "MissingDeviceError",
@@ -73,6 +76,10 @@ class ArgumentTypeError(UndulaError, TypeError):
 
 class FileError(UndulaError, OSError):
     """A file that cannot be read or written."""
+
+
+class FormatWarning(UserWarning):
+    """Something that a file format cannot store, and that is missing from the file written."""
 
 
 class MissingExtraError(UndulaError, ImportError):

@@ -27,7 +27,8 @@ Progress = Callable[[int], None]
 class Encoding:
     """How a video is filtered and encoded; see :func:`undula.io.process`.
 
-    ``frames`` is the maximum number of frames. With ``luma``, only the luma plane is filtered.
+    ``frames`` is the maximum number of frames; ``start`` and ``duration`` are in seconds. With ``luma``, only
+    the luma plane is filtered.
     """
 
     over_time: int = 0
@@ -38,6 +39,8 @@ class Encoding:
     frames: int | None = None
     workers: int | None = None
     luma: bool = False
+    start: float = 0.0
+    duration: float | None = None
 
 
 class FilteredPicture(NamedTuple):
@@ -117,8 +120,8 @@ def filter_picture(
 
 
 def filter_video(
-    source: Path,
-    target: Path,
+    source: Any,
+    target: Any,
     work: Filter,
     encoding: Encoding | None = None,
     *,
@@ -127,7 +130,10 @@ def filter_video(
     max_pixels: int | None = None,
     progress: Progress | None = None,
 ) -> int:
-    """Filter every frame of a video, plane by plane; return the number of frames."""
+    """Filter every frame of a video, plane by plane; return the number of frames.
+
+    ``source`` and ``target`` are those of :func:`undula.io.process`.
+    """
     options = asdict(encoding or Encoding())
     luma, chroma_work = options.pop("luma"), _for_chroma(work)
     if (luma or chroma_work != work) and probe(source, max_pixels).is_rgb:  # RGB frames have no luma plane.
