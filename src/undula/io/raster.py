@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentTypeError, FileError, UndulaError
+from ..errors import ArgumentTypeError, FileError, FormatWarning, UndulaError
 from .dicom import read_dicom, write_dicom
 from .files import (
     IMAGES,
@@ -180,12 +180,12 @@ def write(path: str | Path, picture: Picture | Array, **options: Any) -> None:
 
     Warns
     -----
-    UserWarning
+    FormatWarning
         If parts of the picture or of the file that it was read from are lost, such as EXIF data or layers.
     """
     lost = save(path, picture, **options)
     if lost:
-        warnings.warn(f"{Path(path).name} does not keep {', '.join(lost)}", UserWarning, stacklevel=2)
+        warnings.warn(f"{Path(path).name} does not keep {', '.join(lost)}", FormatWarning, stacklevel=2)
 
 
 def save(path: str | Path, picture: Picture | Array, **options: Any) -> tuple[str, ...]:
