@@ -50,6 +50,14 @@ class Collaborative(FilterStage):
         Standard deviation of the noise; estimated if None.
     strength : float, default 1.0
         Factor of the noise; higher values remove more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undula.filters import Pipeline
+    >>> noisy = 100 + np.random.default_rng(0).standard_normal((64, 64))
+    >>> bool(Pipeline(stages=[Collaborative("fast")])(noisy).std() < 0.3)
+    True
     """
 
     kind: ClassVar[str] = "collaborative"

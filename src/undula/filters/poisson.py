@@ -56,6 +56,11 @@ class PoissonNoise(NamedTuple):
         What one photon adds to a sample.
     sigma : float
         Standard deviation of the read noise, in units of the image.
+
+    Examples
+    --------
+    >>> PoissonNoise(gain=2.0, sigma=3.0)
+    PoissonNoise(gain=2.0, sigma=3.0)
     """
 
     gain: float

@@ -240,6 +240,12 @@ def window(picture: Picture) -> np.ndarray[Any, np.dtype[np.uint8]]:
     -------
     ndarray of uint8
         Of the same shape; padding is black.
+
+    Examples
+    --------
+    >>> from undula.io import Picture
+    >>> window(Picture(np.array([[0.0, 0.5, 1.0]])))
+    array([[  0, 128, 255]], dtype=uint8)
     """
     pixels = picture.pixels
     dataset = picture.about.get("dataset")

@@ -55,6 +55,12 @@ class Picture:
         ``other``. By default, 3 channels are RGB, 4 are RGBA, and others are grey and ``other``.
     orientation : int, default 1
         How to turn the pixels upright, 1 to 8 as in EXIF and TIFF; 1 if they are upright.
+
+    Examples
+    --------
+    >>> picture = Picture(np.zeros((4, 6, 3), "uint8"))
+    >>> picture.pixels.shape, picture.channels
+    ((4, 6, 3), ('red', 'green', 'blue'))
     """
 
     pixels: Array

@@ -154,7 +154,8 @@ def process(
 
     Parameters
     ----------
-    source : path, or ``camera:0``
+    source : path
+        The file, or ``camera:0`` for a camera.
     target : path
         The suffix determines the container: mp4, m4v, mkv, mov, avi or webm.
     work : callable, optional
@@ -199,6 +200,14 @@ def process(
     Notes
     -----
     If there are several video streams, the default one of those with more than one frame is filtered.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from undula import io
+    >>> target = f"{tempfile.mkdtemp()}/inverted.mp4"
+    >>> io.process(io.sample("clip"), target, lambda planes: [255 - planes[0], *planes[1:]], count=3)
+    3
     """
     target = Path(target)
     if target.suffix.lower() not in VIDEOS:
