@@ -21,6 +21,7 @@ NAMES = (
     "index",
     "install",
     "start",
+    "overview",
     "why",
     "gallery",
     "continuous",
