@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: pages from files outside of docs/, inline SVG that follows the theme, formulas as MathML, menus."""
+"""Hooks of mkdocs: pages from other folders, inline SVG that follows the theme, formulas as MathML, menus."""
 
 from __future__ import annotations
 

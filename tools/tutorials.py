@@ -1,12 +1,12 @@
 """Tutorials: scripts in the percent format, from which pages of the site and notebooks are made.
 
-A script in ``examples/tutorials`` consists of cells. ``# %% [markdown]`` begins a cell of comments, which is text in
-Markdown, and ``# %%`` a cell of code; Jupyter (with jupytext), VS Code, PyCharm and Spyder read this format as well.
-What a cell prints, and the figures that it shows, follow it on the page.
+A script in ``examples/tutorials`` consists of cells. ``# %% [markdown]`` begins a cell of comments, which is
+text in Markdown, and ``# %%`` a cell of code; Jupyter (with jupytext), VS Code, PyCharm and Spyder read this
+format as well. What a cell prints, and the figures that it shows, follow it on the page.
 
 python tools/tutorials.py                       run all scripts, write docs/tutorials and its pictures
 python tools/tutorials.py NAME ...              only these
-python tools/tutorials.py --check               fail if a page does not have the text and the code of its script
+python tools/tutorials.py --check               fail if a page has not the text and the code of its script
 python tools/tutorials.py --notebooks FOLDER    write notebooks
 """
 
@@ -97,6 +97,7 @@ def run(script: Path) -> list[str]:
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
+
     from undula.experiments.charts import COLORS, INK, STYLE, themed
 
     name, names, outputs = page_name(script), {"__name__": "__main__"}, []

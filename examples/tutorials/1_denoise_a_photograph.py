@@ -1,14 +1,15 @@
 # %% [markdown]
 # # Denoise a photograph
-# A photograph taken in low light is noisy. In this tutorial you see why wavelets can tell noise from structure, remove
-# the noise by hand in five lines, find out what those five lines get wrong, and let `undula.denoise` do better.
+# A photograph taken in low light is noisy. In this tutorial you see why wavelets can tell noise from
+# structure, remove the noise by hand in five lines, find out what those five lines get wrong, and let
+# `undula.denoise` do better.
 #
 # You need the [extra](../install.md) `demo`, which has the photograph and the plots.
 
 # %% [markdown]
 # ## A noisy photograph
-# To know how good a result is, we need the truth. So we take a clean photograph and add the noise ourselves: Gaussian
-# noise with a standard deviation of 25, on a scale from 0 to 255.
+# To know how good a result is, we need the truth. So we take a clean photograph and add the noise
+# ourselves: Gaussian noise with a standard deviation of 25, on a scale from 0 to 255.
 
 # %%
 import matplotlib.pyplot as plt
@@ -24,7 +25,7 @@ noisy = np.clip(photo + noise, 0, 255).astype("uint8")
 
 def show(label, pictures, gray=True):
     """Show pictures beside each other, each with its title."""
-    figure, axes = plt.subplots(
+    _, axes = plt.subplots(
         1, len(pictures), figsize=(3.4 * len(pictures), 3.7), num=label, layout="constrained"
     )
     for axis, (title, picture) in zip(axes, pictures.items(), strict=True):
@@ -38,9 +39,10 @@ show("a photograph, and the same with noise", {"photograph": photo, "with noise"
 
 # %% [markdown]
 # ## What a wavelet transform sees
-# One level of a transform divides an image into an approximation of half the size, and three bands of details: horizontal
-# edges, vertical edges, and diagonals. Compare the details of the two images. Those of the photograph are zero nearly
-# everywhere, and large at edges. Those of the noise are small, and the same everywhere.
+# One level of a transform divides an image into an approximation of half the size, and three bands of
+# details: horizontal edges, vertical edges, and diagonals. Compare the details of the two images. Those of
+# the photograph are zero nearly everywhere, and large at edges. Those of the noise are small, and the same
+# everywhere.
 
 # %%
 grey, grey_noisy = photo.mean(axis=-1), noisy.mean(axis=-1)
@@ -54,9 +56,9 @@ for title, band in magnitudes.items():
 
 # %% [markdown]
 # ## Five lines that remove noise
-# So the recipe is: transform, set small details to zero, and transform back. How small is small? Noise with the standard
-# deviation σ hardly ever exceeds σ√(2 ln n) among n coefficients, the *universal threshold*. The median of the finest
-# details tells σ, because most of them are noise.
+# So the recipe is: transform, set small details to zero, and transform back. How small is small? Noise with
+# the standard deviation σ hardly ever exceeds σ√(2 ln n) among n coefficients, the *universal threshold*.
+# The median of the finest details tells σ, because most of them are noise.
 
 # %%
 coeffs = undula.wavedec2(grey_noisy, "db2", level=4)
@@ -72,15 +74,16 @@ for title, image in {"noisy": grey_noisy, "by hand": by_hand}.items():
     print(f"{title}: {measures.psnr(grey, image, 255):.1f} dB")
 
 # %% [markdown]
-# The estimate is good: the mean of three channels has noise of 25/√3 ≈ 14.4. The noise is gone, but so is texture, and so
-# much of it that the error is larger than before. Three things went wrong. One threshold for all bands is too high for most. A
-# coefficient is judged alone, although edges continue: a coefficient beside large ones is probably structure. And the
-# result depends on where the grid of the transform happens to lie, which shows as ripples along edges.
+# The estimate is good: the mean of three channels has noise of 25/√3 ≈ 14.4. The noise is gone, but so is
+# texture, and so much of it that the error is larger than before. Three things went wrong. One threshold
+# for all bands is too high for most. A coefficient is judged alone, although edges continue: a coefficient
+# beside large ones is probably structure. And the result depends on where the grid of the transform happens
+# to lie, which shows as ripples along edges.
 #
 # ## Let Undula do it
-# `undula.denoise` mends all three: it judges each coefficient by its neighbours and by its parent at the next coarser
-# level, and it averages over shifts of the grid. It estimates the noise by itself, and it filters luma and chroma of a
-# colour image. There is nothing to tune.
+# `undula.denoise` mends all three: it judges each coefficient by its neighbours and by its parent at the
+# next coarser level, and it averages over shifts of the grid. It estimates the noise by itself, and it
+# filters luma and chroma of a colour image. There is nothing to tune.
 
 # %%
 clean = undula.denoise(noisy)
@@ -101,7 +104,9 @@ assert measures.psnr(photo, best) > measures.psnr(photo, clean)
 # `quality="best"` also filters groups of similar blocks together, which takes about 15 times as long.
 #
 # ## From here
-# - The same on the command line, with colour profile and metadata kept: `undula denoise photo.jpg clean.png`.
+# - The same on the command line, with colour profile and metadata kept: `undula denoise photo.jpg
+#   clean.png`.
 # - If you know the noise, pass it: `undula.denoise(noisy, sigma=25)`. For raw data of a sensor, use
 #   `noise="poisson-gaussian"`.
-# - [Denoising](../denoising.md) compares methods with other packages, and [Filters](../filters.md) has all options.
+# - [Denoising](../denoising.md) compares methods with other packages, and [Filters](../filters.md) has all
+#   options.

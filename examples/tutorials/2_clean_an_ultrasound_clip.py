@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Clean an ultrasound clip
-# Ultrasound images are grainy. The grain is *speckle*: echoes of many small scatterers that interfere. It is not
-# additive noise, so filters for additive noise remove too much in dark regions and too little in bright ones. In this
-# tutorial you clean a clip in the format DICOM, and keep what must not change: the text, the black background, and the
-# data of the patient.
+# Ultrasound images are grainy. The grain is *speckle*: echoes of many small scatterers that interfere. It
+# is not additive noise, so filters for additive noise remove too much in dark regions and too little in
+# bright ones. In this tutorial you clean a clip in the format DICOM, and keep what must not change: the
+# text, the black background, and the data of the patient.
 #
 # You need the [extra](../install.md) `demo`.
 
@@ -24,7 +24,7 @@ frames = clip.pixels[:8]  # the first eight frames, to be quick
 
 def show(label, pictures):
     """Show pictures beside each other, each with its title."""
-    figure, axes = plt.subplots(
+    _, axes = plt.subplots(
         1, len(pictures), figsize=(4.6 * len(pictures), 3.8), num=label, layout="constrained"
     )
     for axis, (title, picture) in zip(axes, pictures.items(), strict=True):
@@ -36,9 +36,10 @@ def show(label, pictures):
 
 # %% [markdown]
 # ## Despeckle a frame
-# Machines display the *logarithm* of the echo, because the echo varies by a factor of thousands. The logarithm turns
-# multiplicative speckle into additive noise, and `kind="log"` says that this has happened already. The speckle of a scan
-# is larger than one pixel; with this kind, Undula therefore measures its strength in each band of the transform.
+# Machines display the *logarithm* of the echo, because the echo varies by a factor of thousands. The
+# logarithm turns multiplicative speckle into additive noise, and `kind="log"` says that this has happened
+# already. The speckle of a scan is larger than one pixel; with this kind, Undula therefore measures its
+# strength in each band of the transform.
 
 # %%
 strong = undula.despeckle(frames[0], kind="log")
@@ -48,8 +49,8 @@ shown = {"as recorded": frames[0], "strength 1": strong, "strength 0.5": gentle}
 show("the heart, and two strengths", {title: frame[heart] for title, frame in shown.items()})
 
 # %% [markdown]
-# At full strength the tissue looks smooth. Speckle is also what a physician reads the texture of tissue from, so
-# half the strength is a good beginning.
+# At full strength the tissue looks smooth. Speckle is also what a physician reads the texture of tissue
+# from, so half the strength is a good beginning.
 #
 # The background stays black: `kind="log"` leaves dark samples out of all statistics.
 
@@ -61,8 +62,8 @@ assert gentle[background].max() <= 2
 
 # %% [markdown]
 # ## All frames
-# A clip is a stack of images: the axis of time is neither space nor channels, so name the axes of space. Frames are
-# then filtered one by one, on all cores.
+# A clip is a stack of images: the axis of time is neither space nor channels, so name the axes of space.
+# Frames are then filtered one by one, on all cores.
 
 # %%
 cleaned = undula.despeckle(frames, kind="log", strength=0.5, axes=(1, 2), channel_axis=-1)
@@ -79,7 +80,7 @@ for number in (0, 4):
 assert roughness(cleaned[4]) < roughness(frames[4])
 
 columns = np.arange(90, 250)
-figure, axis = plt.subplots(figsize=(8, 3), num="a line through the tissue", layout="constrained")
+_, axis = plt.subplots(figsize=(8, 3), num="a line through the tissue", layout="constrained")
 axis.plot(columns, frames[0, 75, columns].mean(axis=-1), linewidth=0.8, label="as recorded")
 axis.plot(columns, cleaned[0, 75, columns].mean(axis=-1), linewidth=1.8, label="despeckled")
 axis.set_xlabel("column of row 75")
@@ -91,8 +92,8 @@ plt.show()
 # The line shows what happened: the grain is smaller, and borders of tissue are as steep as before.
 #
 # ## Write a DICOM file
-# The command `undula despeckle` filters the pixels of a file and keeps the rest: patient, study, calibration, the time of
-# each frame. It takes whole folders, too. Here it is called from Python.
+# The command `undula despeckle` filters the pixels of a file and keeps the rest: patient, study,
+# calibration, the time of each frame. It takes whole folders, too. Here it is called from Python.
 
 # %%
 io.write("clip.dcm", clip)
