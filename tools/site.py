@@ -56,8 +56,16 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Fill in the citation."""
-    return markdown.replace("<!-- citation -->", citation()) if page.file.src_uri == "cite.md" else markdown
+    """Let links to files of the repository lead to their pages, and fill in the citation."""
+    for uri, name in INCLUDED.items():
+        markdown = re.sub(rf"\]\(((?:\.\./)*)\.\./{re.escape(name)}", rf"](\1{uri}", markdown)
+    script = re.compile(r"\[script\]\((?:\.\./)*examples/tutorials/\d+_(\w+)\.py\)")
+    found = script.search(markdown)
+    if found:
+        name = found[1].replace("_", "-")
+        links = f"[notebook]({name}.ipynb) or as a [script]({name}.py)"
+        markdown = markdown.replace(found[0], links)
+    return markdown.replace("<!-- citation -->", citation())
 
 
 def citation() -> str:

@@ -73,10 +73,10 @@ def notebook(script: Path) -> dict[str, Any]:
 
 
 def head(script: Path, title: str) -> str:
-    """Return what stands above the text of a page."""
-    name = page_name(script)
+    """Return what stands above the text of a page; the site offers a notebook, too."""
+    place = f"../../examples/tutorials/{script.name}"
     return (
-        f"# {title}\n\n*Download this tutorial as a [notebook]({name}.ipynb) or as a [script]({name}.py).*"
+        f"# {title}\n\n*Download this tutorial as a [script]({place}).*"
         " *This page is generated from the script by `tools/tutorials.py`.*\n\n"
     )
 
