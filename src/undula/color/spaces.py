@@ -20,6 +20,7 @@ from ..lowering.mixing import Mixing, Unmixing
 __all__ = ["SPACES", "Space", "space"]
 
 SPACES = ("rct", "apple", "ict", "bt601", "bt709")
+"""Names of the colour spaces."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ __all__ = ["PROFILE_NAMES", "Collaborative"]
 
 PROFILE_LABELS = {"fast": "fast", "normal": "normal", "best": "best"}
 PROFILE_NAMES = tuple(PROFILE_LABELS)
+"""Profiles of :class:`Collaborative`."""
 BLUR, NARROW_BLUR = 6.0, 2.0  # samples
 DIFFERENCE = 0.006  # v: the mean square, in units of the noise, at which the weight of wavelets is a quarter
 DETAIL = 0.003  # u: that of details at which it is a half

@@ -31,6 +31,7 @@ from .selection import select_thresholds
 __all__ = ["BAND_LABELS", "LOCAL_METHODS", "METHODS", "RULES", "Shrink"]
 
 RULES = tuple(THRESHOLD_RULES)
+"""Threshold rules of :class:`Shrink`."""
 LOCAL_METHODS = ("bivariate", "block")
 METHOD_LABELS = {
     "bayes": "Bayes, per band",
@@ -43,6 +44,7 @@ METHOD_LABELS = {
     "given": "Manual threshold",
 }
 METHODS = tuple(METHOD_LABELS)
+"""Methods of :class:`Shrink`."""
 RULE_LABELS = {name: rule.label for name, rule in THRESHOLD_RULES.items()}
 NOISE_LABELS = {"white": "equal in all bands", "bands": "different in each band"}
 BAND_LABELS = {"ad": "vertical edges", "da": "horizontal edges", "dd": "diagonals"}

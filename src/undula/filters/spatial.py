@@ -20,6 +20,7 @@ PLACE_LABELS = {
     "details": "Details",
 }
 PLACES = tuple(PLACE_LABELS)
+"""Places at which stages on samples can act."""
 PLACES_WITHOUT_LEVELS = ("image", "last")
 KERNEL_LABELS = {"cross": "4 neighbours", "diagonal": "8 neighbours"}
 MAX_SIGMA = 1000  # samples

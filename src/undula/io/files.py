@@ -29,9 +29,9 @@ __all__ = [
 ]
 
 DEFAULT_MAX_PIXELS = 100_000_000
+"""How many pixels a file may declare unless ``max_pixels`` is given."""
 BYTES_PER_PIXEL = 8  # Allowed on average: RGBA with 16 bits per channel, or one double.
 
-# Suffixes and the format that each stands for.
 IMAGES = {
     ".png": "png",
     ".jpg": "jpeg",
@@ -49,7 +49,9 @@ IMAGES = {
     ".dicom": "dicom",
     ".ima": "dicom",
 }
+"""The formats of images by suffix."""
 VIDEOS = {".mp4": "mp4", ".m4v": "mp4", ".mkv": "matroska", ".mov": "mov", ".avi": "avi", ".webm": "webm"}
+"""The containers of video by suffix."""
 _UMASK_LOCK = threading.Lock()
 
 
