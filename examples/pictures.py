@@ -91,7 +91,7 @@ def wavelet_gallery(names: Sequence[str], path: Path) -> None:
     """Plot the scaling functions and wavelets of several families, one panel each."""
     columns = 4
     rows = -(-len(names) // columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(3.1 * columns, 2.1 * rows), layout="constrained")
+    figure, axes = plt.subplots(rows, columns, figsize=(2.15 * columns, 1.7 * rows), layout="constrained")
     for axis, name in zip(axes.flat, names, strict=True):
         *curves, x = undula.Wavelet(name).wavefun(9)
         phi, psi = curves[-2:]  # Those of the reconstruction, for biorthogonal wavelets.
@@ -115,7 +115,7 @@ def boundary_chart(path: Path, wavelet: str = "db4", length: int = 40) -> None:
     methods = [undula.Decay(0.5), undula.Polynomial(2), undula.Taper(), undula.BoundaryFilters()]
     places = np.arange(length)
     signals = {"step": (places >= length // 2).astype(float) + 0.5, "ramp": 0.5 + places / length}
-    figure, axes = plt.subplots(5, 6, figsize=(12.4, 8.6), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(7, 4, figsize=(8.6, 10.4), sharey=True, layout="constrained")
     for axis in axes.flat[2 * (len(undula.MODES) + len(methods)) :]:
         axis.set_visible(False)
     cells = [(mode, name) for mode in (*undula.MODES, *methods) for name in signals]
@@ -138,7 +138,7 @@ def boundary_chart(path: Path, wavelet: str = "db4", length: int = 40) -> None:
 def direction_chart(path: Path, level: int = 4, size: int = 128) -> None:
     """Draw the wavelets of the six directions of images, and the real wavelets of the DWT."""
     shape, band = (size, size), size >> level
-    figure, axes = plt.subplots(3, 6, figsize=(12.4, 6.6), layout="constrained")
+    figure, axes = plt.subplots(3, 6, figsize=(8.6, 4.9), layout="constrained")
     for axis in axes.flat:
         axis.set_axis_off()
     for row, (unit, label) in enumerate(((1, "real part"), (1j, "imaginary part"))):
@@ -156,20 +156,20 @@ def direction_chart(path: Path, level: int = 4, size: int = 128) -> None:
         keyed[1][key][band // 2, band // 2] = 1
         wave = undula.waverecn(keyed, "bior4.4", "periodization")
         _draw_wavelet(axes[2, 2 * number], wave, f"DWT, {label}")
-    figure.savefig(path, dpi=110, transparent=True)
+    figure.savefig(path, dpi=160, transparent=True)
     plt.close(figure)
 
 
 def _draw_wavelet(axis: Any, wave: Array, title: str) -> None:
     peak = np.abs(wave).max()
     axis.imshow(wave, cmap="RdBu_r", vmin=-peak, vmax=peak)
-    axis.set_title(title, fontsize=9, color=GREY, loc="left")
+    axis.set_title(title, fontsize=8.5, color=GREY, loc="left")
 
 
 @mpl.rc_context(STYLE)
 def shift_chart(path: Path, length: int = 256, level: int = 4, shifts: int = 16) -> None:
     """Plot what one level contributes to steps at several places, and the energy of that level."""
-    figure, axes = plt.subplots(1, 3, figsize=(12.4, 4.2), layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(9.4, 4.2), layout="constrained")
     energies: dict[str, list[float]] = {"dual tree": [], "DWT": []}
     for shift in range(shifts):
         x = (np.arange(length) >= length // 2 - shifts // 2 + shift).astype(float)
@@ -183,12 +183,12 @@ def shift_chart(path: Path, length: int = 256, level: int = 4, shifts: int = 16)
         for axis, line in zip(axes, lines, strict=False):
             axis.plot(line - 0.25 * shift, color=ACCENT, lw=0.9)
     for axis, name in zip(axes, energies, strict=False):
-        axis.set_title(f"level {level} of shifted steps: {name}", fontsize=10, color=INK, loc="left")
+        axis.set_title(f"level {level} of steps: {name}", fontsize=9.5, color=INK, loc="left")
         axis.set_yticks([])
         axis.set_xlim(length // 4, 3 * length // 4)
     for color, (name, values) in zip((ACCENT, MUTED), energies.items(), strict=True):
         axes[2].plot(np.array(values) / np.mean(values), color=color, label=name, marker="o", ms=3)
-    axes[2].set_title("energy of that level, relative to its mean", fontsize=10, color=INK, loc="left")
+    axes[2].set_title("energy of that level / mean", fontsize=9.5, color=INK, loc="left")
     axes[2].set_xlabel("shift, in samples", fontsize=9)
     axes[2].set_ylim(0)
     axes[2].legend(frameon=False)
@@ -201,7 +201,7 @@ def shift_chart(path: Path, length: int = 256, level: int = 4, shifts: int = 16)
 def scheme_chart(path: Path, wavelets: Sequence[str] = ("cdf53", "cdf97", "dd137")) -> None:
     """Draw the operations of the ten schemes as bars, labelled with their barriers."""
     names = list(reversed(undula.SCHEMES))
-    figure, axes = plt.subplots(1, len(wavelets), figsize=(12.4, 4.2), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, len(wavelets), figsize=(9.4, 4.2), sharey=True, layout="constrained")
     for axis, wavelet in zip(axes, wavelets, strict=True):
         schemes = [undula.scheme(wavelet, name) for name in names]
         widest = max(s.operations for s in schemes)
@@ -217,7 +217,7 @@ def scheme_chart(path: Path, wavelets: Sequence[str] = ("cdf53", "cdf97", "dd137
                 fontsize=8.5,
             )
         axis.set_title(wavelet, loc="left", fontsize=11, color=INK)
-        axis.set_xlim(0, 1.42 * widest)
+        axis.set_xlim(0, 1.75 * widest)
         axis.set_xticks([])
         axis.tick_params(length=0)
         axis.spines[:].set_visible(False)
@@ -230,7 +230,7 @@ def strategy_chart(rows: Sequence[dict[str, Any]], machine: str, path: Path) -> 
     """Draw the times of strategies and schemes on a GPU as bars, with a line for the copy."""
     wavelets = list(dict.fromkeys(row["wavelet"] for row in rows))
     ways = list(dict.fromkeys(row["way"] for row in rows))[::-1]
-    figure, axes = plt.subplots(1, len(wavelets), figsize=(12.4, 4.8), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, len(wavelets), figsize=(9.4, 4.8), sharey=True, layout="constrained")
     for axis, wavelet in zip(axes, wavelets, strict=True):
         measured = {row["way"]: row["forward"] for row in rows if row["wavelet"] == wavelet}
         times = [measured.get(way, 0.0) for way in ways]
@@ -281,11 +281,12 @@ def peer_chart(benchmark: dict[str, Any], path: Path, side: int = 2048) -> None:
     """Draw the times of packages for one level of an image as bars, beside a copy of its bytes."""
     times = next(row["times"] for row in _square_images(benchmark) if row["shape"][0] == side)
     shown = [(times[name], *PACKAGES[name]) for name in sorted(PACKAGES, key=times.__getitem__, reverse=True)]
-    figure, axes = plt.subplots(figsize=(8, 2.3), layout="constrained")
+    figure, axes = plt.subplots(figsize=(6.4, 2.2), layout="constrained")
+    axes.tick_params(labelsize=12)
     axes.barh([text for *_, text in shown], [time for time, *_ in shown], color=[row[1] for row in shown])
     for place, (time, *_) in enumerate(shown):
-        axes.text(time + 0.01 * shown[0][0], place, f"{time:.3g} ms", va="center")
-    axes.set_xlim(0, 1.12 * shown[0][0])
+        axes.text(time + 0.01 * shown[0][0], place, f"{time:.3g} ms", va="center", fontsize=12)
+    axes.set_xlim(0, 1.16 * shown[0][0])
     axes.set_xticks([])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)

@@ -13,11 +13,8 @@ from typing import Any
 
 import pytest
 
-MODULES = """
-    undula undula.codecs undula.color undula.dask undula.data undula.errors undula.experiments undula.filters
-    undula.fixedpoint undula.io undula.measures undula.operators undula.stores undula.xarray
-    undula.torch undula.compat.ptwt undula.codecs.zarr2 undula.codecs.zarr3
-""".split()
+from documented import MODULES, WITH_TORCH
+
 DEFERRED = re.compile(r"^(As (for|in|of) )|\bsee :(func|class|meth):|^See ", re.M)
 
 
@@ -26,9 +23,8 @@ def public(module: str) -> Iterator[tuple[str, Any]]:
     found = importlib.import_module(module)
     for name in found.__all__:
         value = getattr(found, name)
-        if inspect.ismodule(value) or not callable(value):
-            continue
-        yield f"{module}.{name}", value
+        if callable(value) and not inspect.ismodule(value):
+            yield f"{module}.{name}", value
 
 
 def sections(value: Any) -> dict[str, str]:
@@ -90,7 +86,7 @@ def _same(stated: str, default: Any) -> bool:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_public_names_are_documented_in_full(module: str) -> None:
-    if module in ("undula.torch", "undula.compat.ptwt"):
+    if module in WITH_TORCH:
         pytest.importorskip("torch", reason="the layers of PyTorch need torch")
     wanting = [f"{name} {problem}" for name, value in public(module) for problem in problems(name, value)]
     assert not wanting, "\n".join(wanting)

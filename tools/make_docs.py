@@ -1037,8 +1037,8 @@ def with_peers(path: Path) -> str:
     names = ["PyWavelets", "ndwt", "ptwt", "pytorch_wavelets", "scikit-image"]
 
     def line(label: str, ours: float, others: dict[str, float]) -> list[object]:
-        ratios = [f"{others[name] / ours:.0f} ×" if name in others else "" for name in names]
-        return [label, f"{ours:.3g} ms", *ratios]
+        ratios = [f"{others[name] / ours:.0f}\N{NO-BREAK SPACE}×" if name in others else "" for name in names]
+        return [label, f"{ours:.3g}\N{NO-BREAK SPACE}ms", *ratios]
 
     def measured(shape: list[int], levels: int, back: bool = False) -> dict[str, float]:
         transform = {"shape": shape, "wavelet": "CDF 9/7", "levels": levels}
