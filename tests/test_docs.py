@@ -144,7 +144,8 @@ def test_reference_has_all_public_names(site: Path) -> None:
     for module in documented_modules():
         for name in module.__all__:
             value = getattr(module, name)
-            places = {f"{module.__name__}.{name}", f"{getattr(value, '__module__', '')}.{name}"}
+            homes = ("undula", module.__name__, getattr(value, "__module__", ""))
+            places = {f"{home}.{name}" for home in homes}
             if not inspect.ismodule(value) and not name.startswith("_") and not places & anchors:
                 missing.append(f"{module.__name__}.{name}")
     assert not missing

@@ -105,7 +105,7 @@ assert max(abs(a - b) for a, b in zip(found, peaks, strict=True)) <= 4
 # All beats, none too many, and each within four samples of its place.
 #
 # ## From here
-# - [Transforms](../transforms.md#stationary-transforms) explains the conventions of `swt` and `modwt`.
+# - [Transforms](../transforms.md) explains the conventions of `swt` and `modwt`.
 # - Both take batches: `undula.modwt(signals, "sym4", axis=-1)` transforms all rows, on all cores or on a
 #   GPU.
 # - For rhythms rather than events, use [continuous transforms](../continuous.md).
