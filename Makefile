@@ -10,7 +10,7 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup lint types tests thorough docs pages pictures table clean
+.PHONY: help demo test setup lint types tests thorough napari docs pages pictures table dist clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,9 @@ tests: $(VENV)/.dev ## run pytest on all cores
 thorough: $(VENV)/.dev ## run all combinations and thousands of random arrays where make test runs some; about an hour
 	UNDULA_TESTS=thorough $(BIN)/pytest -n $(WORKERS) --max-worker-restart 0 -m thorough
 
+napari: plugins/napari/.venv/.test ## test the napari plugin without a screen, in an environment of its own
+	cd plugins/napari && QT_QPA_PLATFORM=offscreen .venv/bin/python -m pytest
+
 docs: $(VENV)/.dev ## build the documentation site in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
@@ -48,17 +51,21 @@ pages: $(VENV)/.dev ## regenerate the pages and images of docs/ that are compute
 	$(BIN)/python tools/make_experiments.py
 	$(BIN)/python tools/make_gallery.py
 	$(BIN)/python tools/tutorials.py
+	$(BIN)/python tools/history.py
 	$(BIN)/python tools/dataflow.py
 	$(BIN)/python tools/diagrams.py
 
 pictures: $(VENV)/.dev ## take the screenshots of Studio for docs/ in Chromium
-	$(BIN)/pytest tests/studio/test_browser.py -k "views or dialogs or fits" --screenshots docs/images/studio
+	$(BIN)/pytest tests/studio/test_browser.py -k "views or dialogs or fits or tasks or scans" --screenshots docs/images/studio
 
 table: $(VENV)/.dev ## regenerate the table of wavelets
 	$(BIN)/python tools/make_table.py
 
+dist: ## build the sdist and the wheel, check them, and run the README's examples from both
+	$(PYTHON) tools/release.py build install
+
 clean: ## remove the environment and all generated files
-	rm -rf $(VENV) demo site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) plugins/napari/.venv demo dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -71,6 +78,11 @@ define install
 		$(BIN)/uv pip install --quiet --python $(BIN)/python -e '.[$(1)]' || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[$(1)]'
 endef
+
+plugins/napari/.venv/.test: pyproject.toml plugins/napari/pyproject.toml
+	$(PYTHON) -m venv plugins/napari/.venv
+	plugins/napari/.venv/bin/python -m pip install --quiet --disable-pip-version-check -e . -e 'plugins/napari[test]'
+	@touch $@
 
 $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
 	$(call install,demo)

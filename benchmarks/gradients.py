@@ -14,6 +14,7 @@ import sys
 import time
 import types
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,8 @@ def main() -> None:
         packages = {"torch": torch.__version__, "undula": undula.__version__}
         result = {
             "shape": shape, "wavelet": WAVELET, "levels": LEVELS, "machine": machine,
-            "threads": torch.get_num_threads(), "packages": packages, "figures": figures,
+            "date": date.today().isoformat(), "threads": torch.get_num_threads(), "packages": packages,
+            "figures": figures,
         }  # fmt: skip
         path = Path(__file__).parent / "results" / f"gradients-{device}.json"
         path.parent.mkdir(exist_ok=True)

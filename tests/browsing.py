@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["OpenTab", "Serve", "Served", "Tab"]
+__all__ = ["CHAIN", "OpenTab", "Serve", "Served", "Tab"]
 
 # Generous, because a first start compiles kernels: tests wait for conditions, never for a fixed time.
-TIMEOUT_SECONDS = 240
+TIMEOUT_SECONDS = 40
 SIZE = {"width": 1280, "height": 720}
 DEFAULT_PRESET = "Plain shrinkage"
 
@@ -57,9 +57,8 @@ class Served:
 
 Serve = Callable[..., Served]
 
-CHAIN = """() => [document.querySelector('[data-testid=wavelet]').value,
-    ...[...document.querySelectorAll('section[aria-label=Wavelet], [data-testid^=stage-]')]
-    .map((card) => card.innerText)].join()"""
+CHAIN = """() => [...document.querySelectorAll('section[aria-label=Wavelet], [data-testid^=stage-]')]
+    .map((card) => [card.innerText, ...[...card.querySelectorAll('input')].map((box) => box.value)]).join()"""
 
 # Sliders report their last value at most 50 ms late, and the server handles events in the order in which they
 # were sent: all were handled once the state of the session has a mark that was sent after that time.

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -79,6 +79,32 @@ def _opencl_functions() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(OpenCLDevice, "function", function)
         yield
+
+
+def _skip_missing_devices() -> Generator[None]:
+    """Skip tests of a device that is missing, or whose driver does not know the processor."""
+    try:
+        return (yield)
+    except Exception as error:
+        if isinstance(error, undula.MissingDeviceError) or "unknown target CPU" in str(error):
+            pytest.skip(str(error))
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None]:
+    return (yield from _skip_missing_devices())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None]:
+    return (yield from _skip_missing_devices())
+
+
+@pytest.fixture(scope="session")
+def opencl() -> None:
+    """A driver of OpenCL, for tests that use it through commands."""
+    undula.wavedec([1.0, 2.0], "haar", backend="opencl")
 
 
 @pytest.fixture(scope="session", autouse=not THOROUGH)

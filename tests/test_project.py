@@ -4,6 +4,8 @@ import doctest
 import re
 import subprocess
 import sys
+import tomllib
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -76,3 +78,39 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_the_drawing_of_the_layers_is_current() -> None:
     subprocess.run([sys.executable, str(ROOT / "tools" / "diagrams.py"), "--check"], check=True)
+
+
+def test_versions_agree() -> None:
+    sections = re.findall(r"^## (.*)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+    assert sections[0] == "[Unreleased]"
+    released = [re.fullmatch(r"\[(\d+\.\d+\.\d+)\] - (\S+)", section) for section in sections[1:]]
+    assert all(released), sections
+    versions = [
+        (tuple(map(int, found[1].split("."))), date.fromisoformat(found[2])) for found in released if found
+    ]
+    assert versions == sorted(versions, reverse=True)
+    assert undula.__version__ == released[0][1]
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {released[0][1]}\n" in citation
+    assert f"\ndate-released: {released[0][2]}\n" in citation
+
+
+def test_entries_of_released_versions_are_short() -> None:
+    """A merge that puts the long entries of an old list back into a released version is noticed, too."""
+    released = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("\n## [Unreleased]\n")[2]
+    entries = re.findall(r"^- .*(?:\n  .*)*", released.partition("\n## [")[2], re.M)
+    assert entries
+    assert [entry for entry in entries if entry.count("\n") > 1] == []
+
+
+def test_workflows_test_the_versions_of_python_that_are_supported() -> None:
+    yaml = pytest.importorskip("yaml")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    supported = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
+    assert project["requires-python"] == f">={supported[0]}"
+    workflows = ROOT / ".github" / "workflows"
+    jobs = yaml.safe_load((workflows / "tests.yml").read_text(encoding="utf-8"))["jobs"]
+    assert jobs["tests"]["strategy"]["matrix"]["python"] == supported
+    assert set(jobs["passed"]["needs"]) == jobs.keys() - {"passed"}
+    release = yaml.safe_load((workflows / "release.yml").read_text(encoding="utf-8"))["jobs"]
+    assert release["install"]["strategy"]["matrix"]["python"] == [supported[0], supported[-1]]

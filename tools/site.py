@@ -17,7 +17,12 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 # Files of the repository that are pages of the site.
-INCLUDED = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
+INCLUDED = {
+    "changelog.md": "CHANGELOG.md",
+    "code-of-conduct.md": "CODE_OF_CONDUCT.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "security.md": "SECURITY.md",
+}
 
 
 def on_config(config: Any) -> Any:
@@ -44,7 +49,8 @@ def on_files(files: Any, config: Any) -> Any:
     """Add pages from files of the repository, and the tutorials as scripts and notebooks."""
     for uri, name in INCLUDED.items():
         text = (ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](")
-        text = re.sub(r"\]\((\w+\.md)", lambda match: f"]({match[1].lower()}", text)
+        for other, place in INCLUDED.items():
+            text = text.replace(f"]({place}", f"]({other}")
         files.append(File.generated(config, uri, content=text))
     tutorials = runpy.run_path(str(ROOT / "tools" / "tutorials.py"))
     for script in tutorials["scripts"]():

@@ -155,7 +155,7 @@ from .wavelets import (
     wavelist,
 )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "LWT_MODES",

@@ -29,6 +29,16 @@ def examples_of(name: str) -> list[str]:
     return [code for code in re.findall(r"`([^`]*)`", text) if code.startswith("undula ")]
 
 
+def test_samples_are_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("example volume.npy --sample volume") == 0
+    assert Path("volume.npy").read_bytes() == io.sample("volume").read_bytes()
+    assert call("example volume.npy --sample volume") != 0  # It exists.
+    assert call("example volume.tif --sample volume") != 0
+    assert "the sample 'volume' is a .npy file, got 'volume.tif'" in capsys.readouterr().err
+    assert call("example x.png --sample nothing") != 0
+    assert sorted(path.name for path in Path().iterdir()) == ["volume.npy"]
+
+
 # The Studio runs until it is stopped; tests/studio covers it.
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "studio"])
 def test_examples_in_the_help_work(name: str) -> None:
@@ -235,6 +245,7 @@ def test_pipelines_of_stages() -> None:
     assert call("filter noisy.png c.png -p none.json") == 1
 
 
+@pytest.mark.usefixtures("opencl")
 def test_json_reports(capsys: pytest.CaptureFixture[str]) -> None:
     assert json_of("info", capsys)["undula"] == undula.__version__
     assert "cdf97" in json_of("info --wavelets", capsys)
@@ -292,7 +303,7 @@ def some_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("info empty.png", "empty"),
         ("info text.png", "no file format"),
         ("accept none.mp4", "such file"),
-        ("example x.dcm", "an image, a video or a Zarr array"),
+        ("example x.txt", "an image, a video, a DICOM file or a Zarr array"),
         ("filter noisy.png x.png -S soft:20 --save noisy.png", "is an input"),
         ("transform noisy.png x.npz --picture noisy.png", "is an input"),
         ("compare noisy.png kept.png --difference kept.png", "is an input"),

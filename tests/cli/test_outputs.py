@@ -14,7 +14,7 @@ from undula.cli.app import app
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 # Parameters that name files to write.
-OUTPUTS = {"paths", "target", "output", "difference", "show", "histogram", "save"}
+OUTPUTS = {"paths", "target", "output", "difference", "show", "histogram", "save", "show_mask"}
 # Commands that replace no files. The Studio exports under new names.
 READ_ONLY = {"verify", "scheme", "info", "bench", "studio"}
 # Commands that write folders, which test_zarr.py tests.
@@ -37,6 +37,8 @@ LINES = {
     "approximate in.png out.png --share 0.1": "out.png",
     "compare in.png other.png --difference out.png": "out.png",
     "accept --frames 1 --rate 0.001 --histogram out.png clip.mp4": "out.png",
+    "denoise scan.dcm new.dcm --show-mask out.png": "out.png",
+    "export in.png out.png": "out.png",
     "example out.png": "out.png",
     "experiments schemes/table-2 --quick --device cpu --output folder": "folder/report.html",
 }
@@ -62,8 +64,9 @@ def test_existing_files_are_replaced_only_with_overwrite(
     assert call("transform in.png coeffs.npz") == 0
     Path("chain.json").write_text("some text")
     Path("folder/report.html").write_text("some text")
-    if "clip.mp4" in line:
-        call("example clip.mp4")
+    for name in ("clip.mp4", "scan.dcm"):
+        if name in line:
+            call(f"example {name}")
     before = contents()
     capsys.readouterr()
     assert call(line) == 1

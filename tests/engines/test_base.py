@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from threading import Event
 from types import ModuleType
 from typing import Any
 
@@ -14,6 +15,7 @@ from undula.arrays import ArrayView
 from undula.engines import base
 from undula.engines.base import ENGINES, EngineEntry, TransformOptions, engine
 from undula.engines.reference import ReferenceEngine
+from undula.engines.threads import WorkCancelledError, cancellable, run
 from undula.lowering.spec import BandTree, transform_spec
 
 TREE = BandTree.of_samples(transform_spec(2, "cdf97", "symmetric", None), (21, 34), 2)
@@ -87,3 +89,32 @@ def test_an_engine_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_same(undula.dwt2(x, "db2", backend="twice")[0], 2 * expected[0], 10)
     assert_same(undula.Plan(x.shape, "db2", level=1, backend="twice").forward(x)[0], 2 * expected[0], 10)
     base._engine.cache_clear()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_work_is_cancelled_between_its_pieces(threads: int) -> None:
+    cancelled, done = Event(), []
+
+    def work(number: int) -> None:
+        done.append(number)
+        if number == 5:
+            cancelled.set()
+
+    before = undula.get_num_threads()
+    undula.set_num_threads(threads)
+    try:
+        with pytest.raises(WorkCancelledError), cancellable(cancelled):
+            run(work, [(number,) for number in range(10_000)])
+        assert 5 in done
+        assert len(done) < 10_000
+        run(work, [(number,) for number in range(10)])  # Outside of the block, nothing is cancelled.
+        assert done[-1] == 9 or threads > 1
+    finally:
+        undula.set_num_threads(before)
+
+
+def test_a_filter_can_be_cancelled() -> None:
+    cancelled = Event()
+    cancelled.set()
+    with pytest.raises(WorkCancelledError, match="was cancelled"), cancellable(cancelled):
+        undula.denoise(np.zeros((40, 40)), method="collaborative")

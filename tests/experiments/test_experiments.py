@@ -68,7 +68,7 @@ def test_counts_are_equal_to_the_printed_ones(name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def results(opencl: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small run on two devices, kept as the command line keeps it."""
     path = tmp_path_factory.mktemp("run") / "results.json"
     quick = [*chosen(["schemes/table-2", "ultrasound/table-4.11", "ultrasound/figure-4.5"])]

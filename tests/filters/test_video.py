@@ -151,6 +151,15 @@ def test_frames_without_noise_stay_as_they_are() -> None:
     assert np.abs(result[..., 0] - colour[..., 0]).mean() > 3
 
 
+@pytest.mark.parametrize("channels", [(), (3,)])
+def test_flat_regions_stay_as_they_are(channels: tuple[int, ...]) -> None:
+    noise = np.random.default_rng(0).normal(100, 5, (6, 48, 96, *channels))
+    clip = np.clip(noise, 0, 255).astype(np.uint8)
+    clip[:, :, 48:] = 200
+    result = undula.denoise(clip, over_time=4, channel_axis=-1 if channels else None)
+    np.testing.assert_array_equal(result[:, :, 64:], 200)
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (5, 40), (17, 3)])
 def test_small_frames(shape: tuple[int, int]) -> None:
     clip = np.random.default_rng(0).standard_normal((4, *shape))

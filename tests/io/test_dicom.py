@@ -6,48 +6,12 @@ from typing import Any
 import numpy as np
 import pydicom
 import pytest
-from pydicom.uid import (
-    CTImageStorage,
-    ExplicitVRBigEndian,
-    ExplicitVRLittleEndian,
-    ImplicitVRLittleEndian,
-    RLELossless,
-    generate_uid,
-)
+from pydicom.uid import ExplicitVRBigEndian, ImplicitVRLittleEndian, RLELossless
+from scans import save
 
 import undula
 from undula import io
 from undula.cli import main
-
-
-def save(path: Path, cells: Any, stored: int, signed: bool = False, **elements: Any) -> Path:
-    """Write a DICOM file with these cells."""
-    dataset = pydicom.Dataset()
-    dataset.file_meta = pydicom.dataset.FileMetaDataset()
-    syntax = elements.pop("syntax", ExplicitVRLittleEndian)
-    dataset.file_meta.TransferSyntaxUID = syntax if not syntax.is_compressed else ExplicitVRLittleEndian
-    dataset.file_meta.MediaStorageSOPClassUID = dataset.SOPClassUID = CTImageStorage
-    dataset.file_meta.MediaStorageSOPInstanceUID = dataset.SOPInstanceUID = generate_uid()
-    color = cells.shape[-1] == 3
-    frames = cells.ndim - color == 3
-    if frames:
-        dataset.NumberOfFrames = len(cells)
-    dataset.Rows, dataset.Columns = cells.shape[int(frames) : int(frames) + 2]
-    dataset.SamplesPerPixel = 3 if color else 1
-    if color:
-        dataset.PlanarConfiguration = 0
-    dataset.PhotometricInterpretation = "RGB" if color else "MONOCHROME2"
-    dataset.PixelRepresentation = int(signed)
-    dataset.BitsAllocated, dataset.BitsStored, dataset.HighBit = 8 * cells.itemsize, stored, stored - 1
-    for name, value in elements.items():
-        setattr(dataset, name, value)
-    order = ">" if syntax == ExplicitVRBigEndian else "<"
-    dataset.PixelData = cells.astype(cells.dtype.newbyteorder(order)).tobytes()
-    dataset["PixelData"].VR = "OW" if cells.itemsize > 1 else "OB"
-    if syntax.is_compressed:
-        dataset.compress(syntax)
-    dataset.save_as(path, enforce_file_format=True)
-    return path
 
 
 def cells_of(path: Path) -> Any:

@@ -21,6 +21,7 @@ from cases import some
 from undula import io
 from undula.cli import main
 from undula.filters import METHODS, STAGES, Blur, FilterStage, Gain, Pipeline, Shrink, Trace, Unsharp
+from undula.filters.verbs import VERBS
 from undula.studio.budget import ServerBudget
 from undula.studio.chain import PRESETS, FilterChain, History
 from undula.studio.code import command_line, python_code
@@ -35,6 +36,7 @@ from undula.studio.controls import (
     reset_stage,
 )
 from undula.studio.decoding import FileDecoder, StudioLimits
+from undula.studio.dicom import CT_WINDOWS, DicomFacts, dicom_facts
 from undula.studio.exporting import ExportJob, ExportProcess, export_path, run_job
 from undula.studio.inputs import Camera, DisplayRange, open_input
 from undula.studio.plots import histogram, wavelet_functions
@@ -47,6 +49,7 @@ from undula.studio.rendering import (
     view_layers,
 )
 from undula.studio.session import Session
+from undula.studio.tasks import change_option, shown_options
 
 PHOTOGRAPH = io.read(io.sample("noisy")).pixels
 stages = st.sampled_from(
@@ -98,14 +101,14 @@ def test_new_levels_get_values() -> None:
 def test_history() -> None:
     history = History(FilterChain())
     for level in (4, 5, 6):
-        history.record(FilterChain(level=level), "drag")
+        history.record(FilterChain(Pipeline(level=level)), "drag")
     history.end_gesture()
-    history.record(FilterChain(level=7), "drag")
+    history.record(FilterChain(Pipeline(level=7)), "drag")
     assert history.undo().level == 6
     assert history.undo().level == 3
     assert not history.can_undo
     assert history.redo().level == 6
-    history.record(FilterChain(level=1))
+    history.record(FilterChain(Pipeline(level=1)))
     assert not history.can_redo
     assert history.redo().level == 1
 
@@ -167,6 +170,8 @@ def test_only_applicable_controls() -> None:
         Pipeline("db3", 2, [Shrink("bayes", levels=[1])], mode="reflect"),
         Pipeline("db2", None, [Gain((1.5, 1.2))], invariant=1, color="channels"),
         Pipeline("haar", 1, []),
+        Pipeline("db2", None, ["collaborative"], photons="poisson", gain=2.0, max_level=3),
+        Pipeline("db2", 0, ["collaborative"], spectrum="estimated"),
     ],
     ids=str,
 )
@@ -184,6 +189,62 @@ def test_code_and_commands_make_the_same_picture(
     assert words == shlex.split(command)
     assert main(words[1:]) == 0
     np.testing.assert_array_equal(io.read("two.png").pixels, pipeline(x))
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_tasks_offer_options_that_work(name: str) -> None:
+    verb = VERBS[name]()
+    for each, description in shown_options(verb):
+        for value in description.choices or ((*description.bounds[:2],) if description.bounds else ()):
+            changed = change_option(verb, each.name, value)
+            assert getattr(changed, each.name) == value
+            chain = FilterChain.from_pipeline(changed.pipeline())
+            assert chain == FilterChain.from_pipeline(chain.pipeline())
+    if name == "denoise":
+        shown = {each.name for each, _ in shown_options(verb)}
+        assert {"quality", "noise", "strength"} <= shown
+        assert "gain" not in shown
+        assert "gain" in {each.name for each, _ in shown_options(change_option(verb, "noise", "poisson"))}
+
+
+def test_facts_of_dicom_files() -> None:
+    pydicom = pytest.importorskip("pydicom")
+    dataset = pydicom.Dataset()
+    assert dicom_facts(dataset) == DicomFacts()
+    dataset.PatientName, dataset.Modality = "Doe^Jane", "CT"
+    dataset.PixelSpacing = [0.5, 0.25]
+    dataset.RescaleSlope, dataset.RescaleIntercept = 2, -1000
+    dataset.WindowCenter, dataset.WindowWidth = [50, 300], [400, 1000]
+    dataset.WindowCenterWidthExplanation = ["WINDOW1", "WINDOW2"]
+    facts = dicom_facts(dataset)
+    assert (facts.patient, facts.spacing, facts.unit) == ("Doe Jane", (0.5, 0.25), "HU")
+    assert facts.windows[:2] == (("WINDOW1", 50.0, 400.0), ("WINDOW2", 300.0, 1000.0))
+    assert [name for name, *_ in facts.windows[2:]] == list(CT_WINDOWS)
+    assert facts.stored_window == (425.0, 625.0)  # -150 to 250 HU
+    assert facts.to_stored(facts.to_modality(7.0)) == 7.0
+    assert DicomFacts.from_dict(json.loads(json.dumps(facts.to_dict()))) == facts
+    ultrasound = pydicom.Dataset()
+    ultrasound.Modality, region = "US", pydicom.Dataset()
+    region.PhysicalUnitsXDirection = region.PhysicalUnitsYDirection = 3
+    region.PhysicalDeltaX, region.PhysicalDeltaY = 0.02, 0.03
+    ultrasound.SequenceOfUltrasoundRegions = [region]
+    ultrasound.WindowCenter, ultrasound.WindowWidth = 128, 0
+    facts = dicom_facts(ultrasound)
+    assert facts.spacing == pytest.approx((0.3, 0.2))
+    assert facts.windows == ()
+    region.PhysicalUnitsXDirection = 4  # seconds
+    assert dicom_facts(ultrasound).spacing is None
+
+
+def test_code_takes_slices_of_any_plane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    volume = io.read(io.sample("volume")).pixels[:20, :40, :50]
+    io.write("x.npy", volume)
+    pipeline = Pipeline("db2", 2, ["shrink"])
+    for plane, number in enumerate((3, 30, 41)):
+        exec(python_code(pipeline, "x.npy", "y.png", page=number, plane=plane), {})
+        expected = pipeline(np.ascontiguousarray(volume.take(number, plane)))
+        np.testing.assert_array_equal(io.read("y.png").pixels, expected)
 
 
 def run_async(work: Any) -> None:

@@ -515,9 +515,16 @@ def test_a_small_file_with_a_large_picture_is_refused(tmp_path: Path) -> None:
     assert memory.held == 0
 
 
-@pytest.mark.parametrize("shifts", [0, 2])
-def test_filters_take_no_more_memory_than_declared(shifts: int) -> None:
-    pipeline = Pipeline("db2", 4, [Shrink("bivariate")], invariant=shifts)
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        Pipeline("db2", 4, [Shrink("bivariate")]),
+        Pipeline("db2", 4, [Shrink("bivariate")], invariant=2),
+        Pipeline("db2", 4, [Shrink("bivariate"), "collaborative"], photons="poisson"),
+    ],
+    ids=["plain", "shifts", "photons"],
+)
+def test_filters_take_no_more_memory_than_declared(pipeline: Pipeline) -> None:
     frame = np.zeros((1200, 1200, 3), np.uint8)
     code = f"""
 import resource, numpy as np

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from ..errors import UndulaError
-from . import coefficients, experiments, filtering, inspection, samples, speed, studio, zarr_stores
+from . import coefficients, experiments, export, filtering, inspection, samples, speed, studio, zarr_stores
 from .common import PANELS, app
 from .screen import error_text, print_error, print_json
 
@@ -20,6 +20,7 @@ __all__ = [
     "app",
     "coefficients",
     "experiments",
+    "export",
     "filtering",
     "inspection",
     "run",

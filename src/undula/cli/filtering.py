@@ -25,6 +25,8 @@ from ..filters.calibration import CalibratedPipeline
 from ..filters.poisson import PHOTON_NOISE
 from ..filters.verbs import CORRELATED, SHIFTS_HELP, VERBS, Denoising, Verb, VerbOption
 from ..filters.words import parse_stage
+from ..io.derivation import Derivation
+from ..io.dicom_filtering import AUTOMATIC
 from ..io.files import atomic_write, check_writable
 from ..io.filtering import Encoding
 from .common import (
@@ -40,7 +42,7 @@ from .common import (
     Workers,
     app,
 )
-from .jobs import FilterOptions, find_jobs, refuse_video_options, run_jobs
+from .jobs import FilterOptions, find_jobs, refuse_mask_options, refuse_video_options, run_jobs
 from .outputs import PIPE, check_outputs
 from .screen import print_error, print_json, print_text
 
@@ -48,13 +50,15 @@ MAX_ERROR_LINES = 20
 MAX_OUTPUT_LINES = 5
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 VideoOption = partial(Option, rich_help_panel="Video options")
+DicomOption = partial(Option, rich_help_panel="DICOM options")
 
 OverTime = Annotated[
     int,
     VideoOption(
         "--over-time",
         min=0,
-        help="Filter this many frames as a volume, by default with Haar wavelets; 0 for one by one.",
+        help="Filter this many frames, or slices of a DICOM series, as a volume, by default with Haar"
+        " wavelets; 0 for one by one.",
     ),
 ]
 Sigma = Annotated[
@@ -77,6 +81,7 @@ class CommandFilter:
     sigma: float | None = None
     save_path: Path | None = None  # File that the pipeline is written to.
     load_path: Path | None = None  # File that the pipeline was read from.
+    description: str = ""  # The command with its options, for the description of DICOM series.
 
 
 def filter_files(
@@ -119,6 +124,18 @@ def filter_files(
         ),
     ] = False,
     frames: Annotated[int | None, VideoOption("--frames", min=1, help="Stop after this many frames.")] = None,
+    mask: Annotated[
+        str,
+        DicomOption(
+            "--mask",
+            help="What to leave unchanged: auto finds burned-in text and colour Doppler, none filters"
+            " everything; or a picture of the same size whose black pixels are filtered.",
+        ),
+    ] = AUTOMATIC,
+    show_mask: Annotated[
+        Path | None,
+        DicomOption("--show-mask", help="Write a picture that shows what is left unchanged, in green."),
+    ] = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
     resume: Resume = True,
@@ -138,6 +155,9 @@ def filter_files(
         command_filter.over_time, crf, codec, preset, not no_audio, frames, luma=command_filter.luma
     )
     refuse_video_options(jobs, encoding)
+    refuse_mask_options(jobs, mask, show_mask)
+    files = [path for job in jobs for path in (job.source, job.target)]
+    check_outputs(show_mask, overwrite=overwrite, inputs=files if show_mask is not None else ())
     options = FilterOptions(
         backend,
         max_pixels,
@@ -148,6 +168,9 @@ def filter_files(
         scheduler,
         workers,
         resume,
+        mask,
+        show_mask,
+        Derivation(command_filter.description),
     )
     to_pipe = any(str(job.target) == PIPE for job in jobs)
     results, errors = run_jobs(jobs, command_filter.make, options, collect=json_ and not to_pipe)
@@ -163,6 +186,11 @@ def filter_files(
             print_text(result["output"])
         if len(results) > MAX_OUTPUT_LINES:
             print_text(f"… and {len(results) - MAX_OUTPUT_LINES} more")
+        if len(results) == 1 and results[0].get("protected"):
+            print_text(
+                f"{results[0]['protected']:.1%} of the pixels are unchanged, as text or colours: --show-mask"
+                " FILE.png shows them, --mask none filters them"
+            )
         if count > 1:
             print_text(f"{count} frames in {seconds:.1f} s, {count / seconds:.1f} per second")
     if errors:
@@ -191,7 +219,8 @@ def filter_command(function: Callable[..., CommandFilter]) -> Callable[..., Comm
     @wraps(function)
     def command(**options: Any) -> None:
         own_options = {name: options.pop(name) for name in names}
-        filter_files(function(**own_options), **options)
+        description = _describe(function, own_options)
+        filter_files(replace(function(**own_options), description=description), **options)
 
     shared = list(inspect.signature(filter_files, eval_str=True).parameters.values())[1:]
     parameters = [*shared[:2], *inspect.signature(function, eval_str=True).parameters.values(), *shared[2:]]
@@ -202,6 +231,26 @@ def filter_command(function: Callable[..., CommandFilter]) -> Callable[..., Comm
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     app.command(function.__name__.rstrip("_"), rich_help_panel="Filters")(command)
     return function
+
+
+def _describe(function: Callable[..., CommandFilter], options: dict[str, Any]) -> str:
+    """Return a command with the options that differ from their defaults, as one would type it."""
+    words = [function.__name__.rstrip("_")]
+    for parameter in inspect.signature(function, eval_str=True).parameters.values():
+        value = options[parameter.name]
+        if value == parameter.default or parameter.name == "save":
+            continue
+        declared = get_args(parameter.annotation)[1]
+        # Within Annotated, Typer takes the first name of an option for its default.
+        flags = next(name for name in (declared.default, *declared.param_decls) if name[:2] == "--").split(
+            "/"
+        )
+        if isinstance(value, bool):
+            words.append(flags[0] if value else flags[-1])
+            continue
+        for each in value if isinstance(value, list) else [value]:
+            words += [flags[0], Path(each).name if parameter.name == "pipeline_text" else f"{each}"]
+    return " ".join(words)
 
 
 FLAGS = {
@@ -259,7 +308,7 @@ def verb_command(name: str, verb: type[Verb]) -> None:
         if sigma is None:
             sigma = verb(**{k: v for k, v in options.items() if v is not None}).noise_sigma
         # The chroma of a video is no count of photons.
-        luma = verb.luma or options.get("noise") in PHOTON_NOISE
+        luma = verb.luma_only or options.get("noise") in PHOTON_NOISE
         return CommandFilter(make, luma=luma, over_time=over_time, sigma=sigma)
 
     command.__name__ = name

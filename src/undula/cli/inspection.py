@@ -16,6 +16,7 @@ from .. import io, measures
 from ..errors import ArgumentError, FileError, UndulaError, install_hint
 from ..filters import estimate_sigma
 from ..io.dicom import get_element
+from ..io.display import declared_window, frame_rate
 from .common import (
     AutoLevel,
     Image,
@@ -235,6 +236,8 @@ def _combine_rows(report: dict[str, Any]) -> dict[str, Any]:
     if "channel names" in shown:
         names = ", ".join(shown.pop("channel names"))
         shown["channels"] = f"{shown['channels']} ({names})"
+    if "window" in shown:
+        shown["window"] = "center {:g}, width {:g}".format(*shown["window"])
     if "least" in shown:
         shown["range"] = f"{shown.pop('least')} to {shown.pop('most')}"
     return shown
@@ -288,6 +291,13 @@ def _describe_file(source: str, max_pixels: int | None) -> dict[str, Any]:
     if dataset is not None:
         report["modality"] = str(get_element(dataset, "Modality", "?"))
         report["photometric"] = str(get_element(dataset, "PhotometricInterpretation", "?"))
+        report["series"] = str(get_element(dataset, "SeriesDescription", "?"))
+        report["encoding"] = dataset.file_meta.TransferSyntaxUID.name
+        if image.pages and frame_rate(dataset):
+            report["rate"] = round(frame_rate(dataset), 3)
+        center_and_width = declared_window(dataset)
+        if center_and_width is not None:
+            report["window"] = list(center_and_width)
     return report
 
 

@@ -13,8 +13,12 @@ from typing import Any
 
 from .. import io
 from ..errors import ArgumentError, FileError, SchedulerError, UndulaError
+from ..io.derivation import Derivation, get_element
+from ..io.dicom import has_image, read_header
+from ..io.dicom_filtering import AUTOMATIC, DicomFilter, FilteredDicom
 from ..io.files import IMAGES, VIDEOS, detect_kind, output_kind
 from ..io.filtering import Encoding, Filter, filter_picture, filter_video
+from ..io.series import group_series
 from ..stores.partial import is_store
 from ..stores.running import TaskRunner, task_runner
 from .outputs import PIPE, check_outputs, identity
@@ -47,11 +51,28 @@ class FilterOptions:
     scheduler: str | None = None
     workers: int | None = None
     resume: bool = True
+    mask: str = AUTOMATIC
+    shown_mask: Path | None = None
+    derivation: Derivation | None = None
 
     @property
     def is_distributed(self) -> bool:
         """Whether files are filtered by other processes."""
         return self.scheduler is not None or self.workers is not None
+
+    def dicom_filter(self, make_filter: Callable[[bool], Filter]) -> DicomFilter:
+        """Return the filter for DICOM files."""
+        over_time = self.encoding.over_time
+        return DicomFilter(
+            make_filter(over_time > 0),
+            over_time,
+            self.mask,
+            self.shown_mask,
+            self.derivation,
+            self.sigma,
+            self.backend,
+            self.max_pixels,
+        )
 
 
 @dataclass(frozen=True)
@@ -127,7 +148,8 @@ def find_jobs(paths: Sequence[str], output: str | None, recursive: bool = False)
         is_folder = Path(output).is_dir() and not is_zarr(output)
     else:
         is_folder = output != "-" and not _is_file_name(Path(output))
-    if len(paths) > 1 or is_folder or (Path(paths[0]).is_dir() and not is_zarr(paths[0])):
+    is_study = Path(paths[0]).is_dir() or Path(paths[0]).name == DICOMDIR
+    if len(paths) > 1 or is_folder or (is_study and not is_zarr(paths[0])):
         return _jobs_into_folder(paths, Path(output), recursive)
     return [FileJob(Path(paths[0]), Path(output))]
 
@@ -177,11 +199,13 @@ def _entries(folder: Path, is_deep: bool) -> Iterator[Path]:
 
 
 def _can_filter(path: Path) -> bool:
-    """Return whether a file is an image or a video by its suffix, or a DICOM file by its content."""
-    if path.suffix.lower() in {**IMAGES, **VIDEOS}:
+    """Return whether a file is an image or a video by its suffix, or a DICOM image by its content."""
+    suffix = path.suffix.lower()
+    if suffix in {**IMAGES, **VIDEOS} and IMAGES.get(suffix) != "dicom":
         return True
     try:
-        return path.name != DICOMDIR and detect_kind(path) == "dicom"
+        # Studies have reports and other files without images besides.
+        return has_image(path) if detect_kind(path) == "dicom" else suffix in IMAGES
     except FileError:  # The file is empty or cannot be read.
         return False
 
@@ -194,6 +218,25 @@ def refuse_video_options(jobs: Sequence[FileJob], encoding: Encoding) -> None:
         kind = "a Zarr store" if is_zarr(jobs[0].source) else "an image"
         inputs = f"{jobs[0].source} is {kind}" if len(jobs) == 1 else f"none of {len(jobs)} inputs is a video"
         raise ArgumentError(f"{given[0]} applies to video only; {inputs}")
+
+
+def refuse_mask_options(jobs: Sequence[FileJob], mask: str, shown_mask: Path | None) -> None:
+    """Raise an error for options of masks if no input is DICOM, or if one picture would show several."""
+    if shown_mask is not None and len(jobs) > 1:
+        raise ArgumentError(f"--show-mask shows the mask of one file; got {len(jobs)} inputs")
+    if mask == AUTOMATIC and shown_mask is None:
+        return
+    if not any(str(job.source) == PIPE or _is_dicom(job.source) for job in jobs):
+        flag = "--mask" if shown_mask is None else "--show-mask"
+        inputs = f"{jobs[0].source} is not" if len(jobs) == 1 else f"none of {len(jobs)} inputs is"
+        raise ArgumentError(f"{flag} applies to DICOM files only; {inputs}")
+
+
+def _is_dicom(source: Path) -> bool:
+    try:
+        return not is_zarr(source) and input_kind(source) == "dicom"
+    except FileError:
+        return False
 
 
 def _may_be_video(source: Path) -> bool:
@@ -250,6 +293,8 @@ def run_jobs(
                 for number in remote:
                     if entries[number] is None:
                         finished(number, error)
+        if options.encoding.over_time and len(jobs) > 1:
+            checked = _run_stacks(jobs, list(checked), make_filter, options, finished)
         for number in checked:
             try:
                 entry = _run_job(jobs[number], make_filter, options, runner)
@@ -279,6 +324,55 @@ def _checked_jobs(
             finished(number, error)
         else:
             yield number
+
+
+def _run_stacks(
+    jobs: Sequence[FileJob],
+    numbers: Sequence[int],
+    make_filter: Callable[[bool], Filter],
+    options: FilterOptions,
+    finished: Callable[[int, Any], None],
+) -> Iterator[int]:
+    """Filter DICOM images that belong together as stacks, and yield the numbers of the other jobs.
+
+    An image that belongs to no others is filtered alone.
+    """
+    headers: dict[Path, Any] = {}
+    slices: dict[Path, int] = {}
+    for number in numbers:
+        source = jobs[number].source
+        try:
+            header = read_header(source) if _is_dicom(source) else None
+        except Exception:  # Reading the file again reports its error.
+            header = None
+        if header is None or int(get_element(header, "NumberOfFrames", 1)) > 1:
+            yield number
+        else:
+            headers[source], slices[source] = header, number
+    alone = replace(options, encoding=replace(options.encoding, over_time=0))
+    for stack in group_series(headers):
+        members = [slices[source] for source in stack]
+        targets = [jobs[number].target for number in members]
+        reports: Sequence[Any]
+        try:
+            if len(stack) == 1:
+                reports = [_run_job(jobs[members[0]], make_filter, alone)]
+            else:
+                filtered = options.dicom_filter(make_filter).filter_series(stack, targets)
+                reports = [_dicom_entry(each) for each in filtered]
+        except Exception as error:  # Decoders, filters and encoders may raise anything.
+            reports = [error] * len(members)
+        for number, report in zip(members, reports, strict=True):
+            finished(number, report)
+
+
+def _dicom_entry(filtered: FilteredDicom) -> dict[str, Any]:
+    """Return the entry of a DICOM file in the report."""
+    return {
+        "shape": list(filtered.shape),
+        "frames": filtered.frames,
+        "protected": round(filtered.protected, 4),
+    }
 
 
 def _absolute(job: FileJob) -> FileJob:
@@ -332,7 +426,15 @@ def _run_job(
             shape = (video.height, video.width)
         else:
             if kind is not None and output_kind(target, kind, suffix) == "video":
-                raise FileError(f"{source} is an image and cannot be written as a video, {target.name}")
+                advice = "; write DICOM, and export it with undula export" if kind == "dicom" else ""
+                raise FileError(
+                    f"{source} is an image and cannot be written as a video, {target.name}{advice}"
+                )
+            if kind == "dicom":
+                target.parent.mkdir(parents=True, exist_ok=True)
+                return _dicom_entry(
+                    options.dicom_filter(make_filter).filter_file(source, target, start_progress)
+                )
             if options.encoding.over_time:
                 raise ArgumentError(f"--over-time applies to video only; {source} is an image")
             target.parent.mkdir(parents=True, exist_ok=True)

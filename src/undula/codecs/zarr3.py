@@ -193,7 +193,7 @@ class CoefficientBytesCodec(BytesCodec):
     Zarr 3.1 removes the byte order of such arrays, whose coefficients have 32 bits nevertheless. Other
     implementations and later versions of Zarr need it. Arrays are stored with the usual codec ``bytes``.
 
-    Parameters
+    Attributes
     ----------
     endian : {"little", "big"}, default "little"
         The byte order.

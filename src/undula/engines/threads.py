@@ -20,9 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, UndulaError
 
 __all__ = [
+    "WorkCancelledError",
+    "cancellable",
     "frame_workers",
     "get_num_threads",
     "ranges",
@@ -46,9 +48,30 @@ _requested_threads: int | None = None
 
 class _ThreadLimit(threading.local):
     limit: int | None = None
+    cancelled: threading.Event | None = None
 
 
 _local = _ThreadLimit()
+
+
+class WorkCancelledError(UndulaError):
+    """Work was cancelled before it was finished."""
+
+
+@contextmanager
+def cancellable(cancelled: threading.Event) -> Iterator[None]:
+    """Raise an error between pieces of work of this thread as soon as the event is set."""
+    before, _local.cancelled = _local.cancelled, cancelled
+    try:
+        yield
+        _check_cancelled()
+    finally:
+        _local.cancelled = before
+
+
+def _check_cancelled() -> None:
+    if _local.cancelled is not None and _local.cancelled.is_set():
+        raise WorkCancelledError("the computation was cancelled")
 
 
 @cache
@@ -216,6 +239,7 @@ def run(work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> None:
     others = min(len(pieces), get_num_threads()) - 1
     if not others:
         for piece in pieces:
+            _check_cancelled()
             work(*piece)
         return
     if _started < others:
@@ -229,6 +253,7 @@ def run(work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> None:
     done_here = 0
     try:
         while job.pieces:
+            _check_cancelled()
             try:
                 piece = job.pieces.popleft()
             except IndexError:  # Another thread took the last piece.

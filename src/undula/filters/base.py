@@ -91,6 +91,10 @@ class Pyramid:
     floor : array
         For each item, the magnitude up to which a coefficient of the finest level counts as zero because of
         rounding.
+    channels : int
+        Number of channels that belong together: luma and chroma, or 1. Those of all images follow each other.
+    strength : float or array
+        Factor of the strength of all stages, or one for each item.
     """
 
     operations: ArrayOperations
@@ -101,6 +105,8 @@ class Pyramid:
     sigma: Any = None
     valid: Sequence[Any] = ()
     floor: Any = 0.0
+    channels: int = 1
+    strength: Any = 1.0
 
     def rounding_floor(self, index: int) -> Any:
         """Return the magnitude up to which a coefficient counts as zero, index 0 being the finest level.
@@ -147,6 +153,10 @@ class FilteredImage(NamedTuple):
         Number of channels that belong together: luma and chroma, or 1. Those of all images follow each other.
     spectrum : NoiseSpectrum, optional
         That of noise that is not white.
+    strength : float or array
+        Factor of the strength of the stage, or one for each item.
+    camera_share : callable
+        Returns the share of noise, from 0 to 1, that is recognised as that of a camera, for each item or all.
     """
 
     samples: Any
@@ -154,6 +164,8 @@ class FilteredImage(NamedTuple):
     ndim: int
     channels: int
     spectrum: Any = None
+    strength: Any = 1.0
+    camera_share: Callable[[], Any] = float
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from ..errors import ArgumentError
 from ..lowering.collaborative import PROFILES, VOLUME_PROFILES
 from ..lowering.graph import Collaborate
-from ..lowering.symbolic import materialize, symbolic, xp
+from ..lowering.symbolic import SymbolicArray, materialize, symbolic, xp
 from .base import FilteredImage, FilterStage, Word, argument, check_choice, check_number
 from .noise import noise_argument
 from .operations import OPERATIONS
@@ -29,6 +29,7 @@ __all__ = ["PROFILE_NAMES", "Collaborative"]
 PROFILE_LABELS = {"fast": "fast", "normal": "normal", "best": "best"}
 PROFILE_NAMES = tuple(PROFILE_LABELS)
 """Profiles of :class:`Collaborative`."""
+NOISE_LABELS = {"white": "white", "auto": "recognised"}
 BLUR, NARROW_BLUR = 6.0, 2.0  # samples
 DIFFERENCE = 0.006  # v: the mean square, in units of the noise, at which the weight of wavelets is a quarter
 DETAIL = 0.003  # u: that of details at which it is a half
@@ -51,6 +52,8 @@ class Collaborative(FilterStage):
         Standard deviation of the noise; estimated if None.
     strength : float, default 1.0
         Factor of the noise; higher values remove more.
+    noise : {"white", "auto"}, default "white"
+        ``auto`` recognises the correlated noise of cameras in colour images, which is left to other stages.
 
     Examples
     --------
@@ -68,9 +71,11 @@ class Collaborative(FilterStage):
     profile: str = argument("normal", "Profile", options=PROFILE_LABELS)
     sigma: float | None = noise_argument()
     strength: float = argument(1.0, "Strength", 0, 3, 0.01)
+    noise: str = argument("white", "Noise", options=NOISE_LABELS, advanced=True)
 
     def _check(self) -> None:
         check_choice(self.profile, "profile", PROFILE_NAMES)
+        check_choice(self.noise, "kind of noise", tuple(NOISE_LABELS))
         check_number(self.strength, "strength")
         if self.sigma is not None:
             check_number(self.sigma, "sigma")
@@ -90,9 +95,15 @@ class Collaborative(FilterStage):
         if image.ndim < 2:
             return x
         sigma = image.noise() if self.sigma is None else OPERATIONS.per_item(self.sigma, image.samples)
-        sigma = sigma * self.strength
+        sigma = sigma * (self.strength * image.strength)
         grouped = self._grouped(image, sigma)
-        return _blended(grouped, x, sigma, image) if blended else grouped
+        if not blended:
+            return grouped
+        result = _blended(grouped, x, sigma, image)
+        share = image.camera_share() if self.noise == "auto" and self.sigma is None else 0.0
+        if isinstance(share, SymbolicArray):
+            result = result + OPERATIONS.spread(share, x) * (x - result)
+        return result
 
     def _grouped(self, image: FilteredImage, sigma: Any) -> Any:
         """Filter groups of blocks of images or volumes."""

@@ -83,9 +83,8 @@ class Directional(FilterStage):
         sigma = image.noise() if self.sigma is None else OPERATIONS.per_item(self.sigma, image.samples)
         planes = xp.reshape(x, (-1, *x.shape[-2:]))
         count = planes.shape[0] // x.shape[0]  # planes of a volume
-        noise = xp.reshape(
-            xp.broadcast_to(xp.reshape(sigma * self.strength, (-1, 1)), (x.shape[0], count)), (-1,)
-        )
+        sigma = sigma * (self.strength * image.strength)
+        noise = xp.reshape(xp.broadcast_to(xp.reshape(sigma, (-1, 1)), (x.shape[0], count)), (-1,))
         return xp.reshape(_shrunk(planes, noise), x.shape)
 
 

@@ -24,7 +24,7 @@ from .operations import NORMAL_MEDIAN
 from .pipeline import Pipeline
 from .planes import AUTO, GivenImage
 from .spectrum import as_spectrum
-from .verbs import CORRELATED, Denoising, Despeckling, Enhancing, Sharpening
+from .verbs import CORRELATED, GAUSSIAN, Denoising, Despeckling, Enhancing, Sharpening
 from .video import denoised_clip
 
 __all__ = ["denoise", "denoise_frames", "despeckle", "enhance", "sharpen"]
@@ -41,6 +41,8 @@ def denoise(
     method: str = Denoising.method,
     profile: str = Denoising.profile,
     strength: float = Denoising.strength,
+    luma: float = Denoising.luma,
+    chroma: float = Denoising.chroma,
     wavelet: str | Wavelet | None = Denoising.wavelet,
     level: int | None = Denoising.level,
     rule: str = Denoising.rule,
@@ -80,6 +82,9 @@ def denoise(
         How many similar blocks ``collaborative`` looks for, and how far away.
     strength : float, default 1.0
         Higher values remove more.
+    luma, chroma : float, default 1.0
+        Factors of the strength for the luma and the chroma of colour images. ``luma`` also applies to grey
+        images. ``chroma=2`` removes coarse spots of colour that a camera left.
     wavelet : str or Wavelet, optional
         ``db2`` if None, or ``bior4.4`` without shifts.
     level : int, optional
@@ -91,11 +96,15 @@ def denoise(
     invariant : bool or int, default 2
         Number of the finest levels that are computed for all shifts; True stands for all levels. False or 0
         is several times faster, but leaves artefacts at edges.
-    noise : {"gaussian", "correlated", "poisson", "poisson-gaussian"} or array, default "gaussian"
+    noise : {"gaussian", "correlated", "poisson", "poisson-gaussian"} or array, optional
         ``gaussian`` noise is white: that of neighbouring samples is independent. ``correlated`` noise, as in
-        images that were scaled, demosaiced or compressed, is estimated from the image: for each band of
-        wavelets, with up to three levels unless ``level`` is given; or for each frequency, where groups of
-        blocks are filtered, by :func:`undula.estimate_spectrum`. Omit ``sigma``.
+        images that were scaled, demosaiced or compressed, is estimated from the image, for luma and chroma:
+        for each band of wavelets; or for each frequency, where groups of blocks are filtered, by
+        :func:`undula.estimate_spectrum`. Omit ``sigma``.
+        If None, the correlated noise of cameras is recognised in colour images by their chroma, and any other
+        noise is taken for white. So is that of grey images, volumes and separate channels, and that of the
+        methods ``directional`` and ``collaborative``. Where it is recognised, ``balanced`` and ``best`` leave
+        out groups of blocks.
         ``poisson`` is the noise of counted photons, whose variance grows with the brightness; samples without
         light have to be 0. ``poisson-gaussian`` adds the read noise of a sensor, whose standard deviation is
         ``sigma``; :func:`undula.estimate_poisson` estimates both. For arrays of NumPy.
@@ -153,12 +162,14 @@ def denoise(
         method=method,
         profile=profile,
         strength=strength,
+        luma=luma,
+        chroma=chroma,
         wavelet=wavelet,
         level=level,
         rule=rule,
         invariant=invariant,
         color=color,
-        noise=noise if isinstance(noise, str) else as_spectrum(noise),
+        noise=noise if noise is None or isinstance(noise, str) else as_spectrum(noise),
         gain=gain,
         calibrate=calibrate,
         over_time=over_time,
@@ -172,7 +183,7 @@ def denoise(
     options = {"channel_axis": channel_axis, "axes": axes, "mask": mask, "backend": backend}
     if verb.noise == CORRELATED and sigma is not None:
         raise ArgumentError(f"noise={CORRELATED!r} is estimated from the image; omit sigma")
-    if verb.noise != Denoising.noise and regions is not None:
+    if verb.noise not in (Denoising.noise, GAUSSIAN) and regions is not None:
         raise ArgumentError(f"regions are for noise='gaussian', got noise={noise!r}; omit one of them")
     if pipeline.photons is not None:
         return pipeline(image, sigma=sigma, **options)

@@ -35,6 +35,7 @@ __all__ = [
     "estimate_sigma",
     "estimated_noise",
     "noise_argument",
+    "noise_pyramid",
     "robust_sigma",
 ]
 
@@ -179,15 +180,21 @@ def _sigma_program(shape: tuple[int, ...], dtype: str, axes: tuple[int, ...], en
 
 def estimated_noise(x: Any, valid: Any, ndim: int) -> Any:
     """Estimate the noise of each item from the finest diagonal band."""
+    return estimate_noise(*noise_pyramid(x, valid, ndim, 1))
+
+
+def noise_pyramid(x: Any, valid: Any, ndim: int, levels: int, channels: int = 1) -> tuple[Details, Pyramid]:
+    """Return the details of planes, from which their noise is estimated, and the properties of these."""
     wavelet = as_wavelet("db2")
-    low, details = PipelineTransform(wavelet).decompose(x, 1, range(1, 1 + ndim))
+    low, details = PipelineTransform(wavelet).decompose(x, levels, range(1, 1 + ndim))
     pyramid = Pyramid(
         operations=OPERATIONS,
-        norms=band_norms(wavelet, 1, ndim),
+        norms=band_norms(wavelet, levels, ndim),
         samples=math.prod(x.shape[1:]),
         ndim=ndim,
         offset=0,
         valid=valid_coefficients(valid, details, ndim, wavelet, False),
-        floor=rounding_floor(low, 1, ndim),
+        floor=rounding_floor(low, levels, ndim),
+        channels=channels,
     )
-    return estimate_noise(details, pyramid)
+    return details, pyramid

@@ -33,8 +33,8 @@ class LocalWindow(NamedTuple):
     ----------
     radius : int
         Radius of the window around the coefficient.
-    factor : float
-        Strength of the shrinkage, k.
+    factor : float or array
+        Strength of the shrinkage, k, or one for each item.
     weight : float
         Weight of the square of the parent, q.
     offset : int
@@ -44,7 +44,7 @@ class LocalWindow(NamedTuple):
     """
 
     radius: int
-    factor: float
+    factor: Any
     weight: float = 1.0
     offset: int = 0
     bivariate: bool = True
@@ -86,6 +86,9 @@ class ArrayOperations:
         # Coefficients are measured in units of the noise. Without noise they stay unchanged.
         noiseless = sigma <= 0
         unit = 1 / xp.where(noiseless, 1.0, sigma)
+        factor = window.factor
+        if isinstance(factor, SymbolicArray):
+            factor = self.spread(factor, x)
         scaled = x * unit
         energy = SymbolicArray(x.graph, x.shape, x.dtype, WINDOW)
         if window.bivariate:
@@ -95,9 +98,9 @@ class ArrayOperations:
                 finer = Load(view, x.shape[len(x.shape) - ndim :], window.offset)
                 coarser = SymbolicArray(x.graph, x.shape, x.dtype, finer) * unit
                 size = size + window.weight * coarser * coarser
-            gain = 1 - window.factor / xp.sqrt(xp.maximum(energy - 1, TINY) * size)
+            gain = 1 - factor / xp.sqrt(xp.maximum(energy - 1, TINY) * size)
         else:
-            gain = 1 - window.factor / (energy + TINY)
+            gain = 1 - factor / (energy + TINY)
         shrunk = xp.where(noiseless, x, x * xp.maximum(gain, 0.0))
         width = 2 * window.radius + 1
         return self._stencil(scaled * scaled, ((1 / width,) * width,) * ndim, shrunk)

@@ -30,6 +30,7 @@ from ..wavelets import Wavelet, as_wavelet, is_discrete
 from . import shifts
 from .background import scan_masks
 from .base import Details, FilteredImage, Pyramid, check_choice, check_number, plain_number
+from .camera import camera_share
 from .holes import fill_holes, valid_coefficients
 from .noise import band_norms, estimated_noise
 from .operations import OPERATIONS, rounding_floor
@@ -108,6 +109,9 @@ class Pipeline:
         variance of the noise, unless ``sigma`` is given.
     max_level : int, default 4
         The largest number of levels if ``level`` is None.
+    luma, chroma : float, default 1.0
+        Factors of the strengths of stages that remove noise, for the luma and the chroma of colours. ``luma``
+        also applies to grey images, and to channels that are filtered separately.
 
     Examples
     --------
@@ -132,13 +136,15 @@ class Pipeline:
     gain: float | None = field(default=None, kw_only=True)
     spectrum: Any = field(default=None, kw_only=True)
     max_level: int = field(default=DEFAULT_LEVELS, kw_only=True)
+    luma: float = field(default=1.0, kw_only=True)
+    chroma: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self) -> None:
         wavelet = as_wavelet(self.wavelet)
         if not isinstance(self.wavelet, str) and _has_known_name(wavelet):
             object.__setattr__(self, "wavelet", wavelet.name)  # As JSON has it.
         object.__setattr__(self, "mode", check_mode(self.mode, MODES))
-        for name in ("level", "invariant", "looks", "gain", "max_level"):
+        for name in ("level", "invariant", "looks", "gain", "max_level", "luma", "chroma"):
             object.__setattr__(self, name, plain_number(getattr(self, name)))
         if isinstance(self.stages, (str, FilterStage, dict)):
             object.__setattr__(self, "stages", (self.stages,))
@@ -161,6 +167,8 @@ class Pipeline:
             if self.speckle not in MULTIPLICATIVE:
                 raise ArgumentError("looks need speckle='intensity' or speckle='amplitude'")
         self._check_noise()
+        check_number(self.luma, "luma")
+        check_number(self.chroma, "chroma")
         if not isinstance(self.invariant, (bool, int)) or self.invariant < 0:
             raise ArgumentTypeError(
                 f"invariant must be True, False or a number of levels, got {self.invariant!r}"
@@ -208,6 +216,8 @@ class Pipeline:
             head += ", noise with a spectrum"
         if self.color != Pipeline.color:
             head += ", each channel separately"
+        if self.luma != 1 or self.chroma != 1:
+            head += f", luma × {self.luma:g}, chroma × {self.chroma:g}"
         lines = [f"  {number}. {stage!r}" for number, stage in enumerate(self.stages, 1)]
         return "\n".join([head, *lines])
 
@@ -576,7 +586,13 @@ class Pipeline:
         def noise() -> Any:
             return sigma if sigma is not None else estimated_noise(x, valid, layout.ndim)
 
-        image = FilteredImage(x, noise, layout.ndim, 3 if layout.mixed else 1, self.spectrum)
+        channels = 3 if layout.mixed else 1
+
+        def share() -> Any:
+            return 0.0 if sigma is not None else camera_share(x, valid, layout.ndim, channels)
+
+        strengths = self._strengths(x, channels)
+        image = FilteredImage(x, noise, layout.ndim, channels, self.spectrum, strengths, share)
         for stage in self.stages:
             if "result" in stage.places():
                 result = stage.on_result(result, image)
@@ -595,6 +611,7 @@ class Pipeline:
         low, details, shapes = self._decompose(x, ndim, levels, transform)
         if recipe.keep:
             keep_coefficients(x.graph, "before", low, details)
+        channels = 3 if recipe.layout.mixed else 1
         pyramid = Pyramid(
             operations=OPERATIONS,
             norms=band_norms(wavelet, levels, ndim, self.spectrum),
@@ -604,6 +621,8 @@ class Pipeline:
             sigma=sigma,
             valid=valid_coefficients(valid, details, ndim, wavelet, self.invariant),
             floor=rounding_floor(low, levels, ndim),
+            channels=channels,
+            strength=self._strengths(x, channels),
         )
         for k, stage in stages:
             if "last" in stage.places():
@@ -617,6 +636,15 @@ class Pipeline:
         if self.invariant:
             return shifts.inverse(low, details, shapes, transform, ndim, self._shifted_levels)
         return transform.recompose(low, details, x.shape, range(1, 1 + ndim))
+
+    def _strengths(self, x: Any, channels: int) -> Any:
+        """Return the factor of the strengths of stages, or that of each item if they differ."""
+        if channels == 1 or self.luma == self.chroma:
+            return self.luma
+        images = x.shape[0] // channels
+        item = x[:images, *[0] * (len(x.shape) - 1)]
+        factors = [self.luma] + [self.chroma] * (channels - 1)
+        return xp.concat([xp.full_like(item, factor) for factor in factors])
 
     def _decompose(
         self, x: Any, ndim: int, levels: int, transform: PipelineTransform

@@ -50,7 +50,7 @@ CLIPPED = 5.0  # standard deviations beyond which a difference is structure
 class PoissonNoise(NamedTuple):
     """The noise of counted photons.
 
-    Parameters
+    Attributes
     ----------
     gain : float
         What one photon adds to a sample.

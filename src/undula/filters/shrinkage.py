@@ -24,6 +24,7 @@ from .base import (
     replace_bands,
     round_down,
 )
+from .camera import correlated_noise, recognizes
 from .noise import estimate_noise, noise_argument, robust_sigma
 from .operations import LocalWindow
 from .selection import select_thresholds
@@ -46,7 +47,12 @@ METHOD_LABELS = {
 METHODS = tuple(METHOD_LABELS)
 """Methods of :class:`Shrink`."""
 RULE_LABELS = {name: rule.label for name, rule in THRESHOLD_RULES.items()}
-NOISE_LABELS = {"white": "equal in all bands", "bands": "different in each band"}
+NOISE_LABELS = {
+    "auto": "recognised",
+    "white": "equal in all bands",
+    "correlated": "correlated",
+    "bands": "different in each band",
+}
 BAND_LABELS = {"ad": "vertical edges", "da": "horizontal edges", "dd": "diagonals"}
 MAX_RADIUS = 32  # coefficients
 
@@ -72,8 +78,10 @@ class Shrink(FilterStage):
         Standard deviation of the noise; estimated if None.
     strength : float, default 1.0
         Factor of all thresholds; higher values remove more.
-    noise : {"white", "bands"}, default "white"
-        ``white`` noise is spread over all bands. ``bands`` estimates it for each band, as speckle needs.
+    noise : {"white", "bands", "correlated", "auto"}, default "white"
+        ``white`` noise is spread over all bands. ``bands`` estimates it for each band, as speckle needs;
+        ``correlated`` for the bands of two levels, from which that of coarser ones follows. ``auto``
+        recognises the correlated noise of cameras in colour images, and takes any other for white.
     levels : sequence of int, optional
         Levels to shrink, 1 being the finest; all if None.
     bands : sequence of str, optional
@@ -185,11 +193,11 @@ class Shrink(FilterStage):
             return None
         selected = self._selected_bands(details)
         if self.method == "given":
-            lows: list[Any] = [self.strength * self._given(index, key) for index, key in selected]
+            lows: list[Any] = [self._given(index, key) for index, key in selected]
         else:
             bands, sigmas, shares = self._noise(details, selected, pyramid)
-            thresholds = select_thresholds(self.method, bands, sigmas, pyramid.samples, shares)
-            lows = [self.strength * low for low in thresholds]
+            lows = select_thresholds(self.method, bands, sigmas, pyramid.samples, shares)
+        lows = [self.strength * pyramid.strength * low for low in lows]
         return BandLimits(self.rule, selected, lows, [self.second * low for low in lows])
 
     def _selected_bands(self, details: Details) -> list[tuple[int, str]]:
@@ -208,8 +216,13 @@ class Shrink(FilterStage):
         """Return the valid part of some bands, the noise of their items, and their valid shares."""
         masked = [pyramid.masked(details[index][key], index) for index, key in selected]
         bands = [band for band, _ in masked]
-        known = self.sigma is not None or pyramid.sigma is not None
-        if self.noise == "bands" and not known:
+        kind = "white" if self.sigma is not None or pyramid.sigma is not None else self.noise
+        if kind == "auto" and not recognizes(details, pyramid):
+            kind = "white"
+        if kind in ("auto", "correlated"):
+            noise = correlated_noise(details, pyramid, kind == "correlated")
+            sigmas = [noise[index][key] for index, key in selected]
+        elif kind == "bands":
             # Coefficients that are zero up to rounding would count on one engine and not on another.
             floors = [pyramid.rounding_floor(index) for index, _ in selected]
             sigmas = [robust_sigma(band, 1.0, floor) for band, floor in zip(bands, floors, strict=True)]
@@ -235,7 +248,7 @@ class Shrink(FilterStage):
         band = details[index][key]
         parents, weight = self._parents(details, index, key, pyramid)
         bivariate = self.method == "bivariate"
-        factor = self.strength
+        factor = self.strength * pyramid.strength
         if bivariate:  # √3 is for a pair of child and parent, √2 for a coefficient without a parent.
             factor *= math.sqrt(2 if parents is None else 3)
         window = LocalWindow(self.radius, factor, weight, pyramid.offset, bivariate)

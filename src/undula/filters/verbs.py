@@ -37,7 +37,8 @@ DENOISING_METHODS = (*NAMED_METHODS, DIRECTIONAL, COLLABORATIVE)
 QUALITIES = ("fast", "balanced", "best")
 TEMPORAL_STEPS = {"fast": 6, "balanced": 4, "best": 3}  # samples from one reference to the next
 CORRELATED = "correlated"
-NOISE_KINDS = ("gaussian", CORRELATED, *PHOTON_NOISE)
+GAUSSIAN = "gaussian"
+NOISE_KINDS = (GAUSSIAN, CORRELATED, *PHOTON_NOISE)
 # The options that a method uses, besides those that all of them do.
 WAVELET_OPTIONS = ("wavelet", "level", "invariant")
 METHOD_OPTIONS = {
@@ -46,7 +47,6 @@ METHOD_OPTIONS = {
     DIRECTIONAL: (),
     COLLABORATIVE: ("profile", "noise"),
 }
-CORRELATED_LEVELS = 3  # In coarser bands, there is more of the image than of the noise.
 SHARPENING_METHODS = ("unsharp", "laplace", "diagonal", "wavelet")
 DECIMATED_WAVELET = "bior4.4"  # The default for denoising without shifts.
 METHOD_HELP = "Method of shrinkage. The best one is bivariate, closely followed by block."
@@ -69,6 +69,8 @@ class VerbOption:
     for_video : optional
         Another default for video.
     video_only : bool
+    bounds : tuple of float, optional
+        Lowest value, highest value and step of a slider.
     """
 
     help: str
@@ -76,6 +78,7 @@ class VerbOption:
     auto: str = ""
     for_video: Any = None
     video_only: bool = False
+    bounds: tuple[float, float, float] | None = None
 
 
 def option(default: Any, *description: Any, **more: Any) -> Any:
@@ -93,14 +96,14 @@ class Verb(ABC):
         Whether the noise can be given.
     windows : bool
         Whether windows of frames of a video can be filtered as volumes.
-    luma : bool
+    luma_only : bool
         Whether only the luma of a video is filtered.
     """
 
     summary: ClassVar[str]
     takes_sigma: ClassVar[bool] = False
     windows: ClassVar[bool] = False
-    luma: ClassVar[bool] = True
+    luma_only: ClassVar[bool] = True
 
     @property
     def noise_sigma(self) -> float | None:
@@ -134,7 +137,7 @@ class Denoising(Verb):
 
     summary: ClassVar[str] = "Remove noise from images, DICOM files and video"
     takes_sigma: ClassVar[bool] = True
-    luma: ClassVar[bool] = False
+    luma_only: ClassVar[bool] = False
     quality: str = option(
         "fast",
         "Higher quality takes longer; balanced and best also filter similar blocks together.",
@@ -146,7 +149,15 @@ class Denoising(Verb):
         DENOISING_METHODS,
     )
     profile: str = option("normal", "Search range and group size of the method collaborative.", PROFILE_NAMES)
-    strength: float = option(1.0, "Strength of the filter; values above 1 remove more.")
+    strength: float = option(1.0, "Strength of the filter; values above 1 remove more.", bounds=(0, 3, 0.01))
+    luma: float = option(
+        1.0, "Factor of the strength for luma, the brightness of colours.", bounds=(0, 3, 0.01)
+    )
+    chroma: float = option(
+        1.0,
+        "Factor of the strength for chroma, in which the noise of cameras is coarse.",
+        bounds=(0, 3, 0.01),
+    )
     wavelet: str | Wavelet | None = option(
         None, WAVELET_HELP, auto=f"db2, or {DECIMATED_WAVELET} without shifts"
     )
@@ -154,11 +165,12 @@ class Denoising(Verb):
     rule: str = option(Shrink.rule, "Threshold rule, for methods that select thresholds.", RULES)
     invariant: bool | int = option(2, SHIFTS_HELP, for_video=0)
     color: str = option(Pipeline.color, "Whether to filter luma and chroma, or each channel.", COLORS)
-    noise: str | NoiseSpectrum = option(
-        "gaussian",
+    noise: str | NoiseSpectrum | None = option(
+        None,
         "White noise, noise that is correlated between neighbouring pixels, or noise of counted photons;"
         " poisson-gaussian adds read noise, --sigma.",
         NOISE_KINDS,
+        auto="correlated where the noise of a camera is recognised in colours, otherwise gaussian",
     )
     gain: float | None = option(
         None, "What one photon adds to a pixel, for noise poisson and poisson-gaussian.", auto="estimated"
@@ -185,13 +197,16 @@ class Denoising(Verb):
         self._refuse(
             unused, f"over_time={self.over_time}, which filters groups of similar blocks along their motion"
         )
-        return TemporalDenoiser(self.over_time, TEMPORAL_STEPS[self.quality], self.strength, self.color)
+        self._check_strengths()
+        return TemporalDenoiser(
+            self.over_time, TEMPORAL_STEPS[self.quality], self.strength, self.color, self.luma, self.chroma
+        )
 
     def pipeline(self) -> Pipeline:
         """Return the pipeline that denoises single images with these options."""
         _check_method(self.method, "denoise", DENOISING_METHODS)
         check_choice(self.quality, "quality", QUALITIES)
-        if not isinstance(self.noise, NoiseSpectrum):
+        if self.noise is not None and not isinstance(self.noise, NoiseSpectrum):
             check_choice(self.noise, "noise", NOISE_KINDS)
         check_choice(self.profile, "profile", PROFILE_NAMES)
         check_choice(self.rule, "threshold rule", RULES)
@@ -208,25 +223,26 @@ class Denoising(Verb):
         self._refuse(unused, f"method={self.method!r}")
         correlated = self.noise == CORRELATED
         grouped = self.quality != "fast" or self.method == COLLABORATIVE
+        self._check_strengths()
         options: dict[str, Any] = {"color": self.color, "gain": self.gain}
+        options |= {"luma": self.luma, "chroma": self.chroma}
         if self.noise in PHOTON_NOISE:
             options["photons"] = self.noise
         elif isinstance(self.noise, NoiseSpectrum) or (correlated and grouped):
             options["spectrum"] = ESTIMATED if correlated else self.noise
+        recognized = "white" if self.noise is not None else "auto"
         collaborative = Collaborative(self.profile, strength=self.strength)
         if self.method == COLLABORATIVE:
             return Pipeline("db2", 0, [collaborative], **options)
         if self.method == DIRECTIONAL:
             return Pipeline("db2", 0, [Directional(strength=self.strength)], **options)
-        estimated = "bands" if correlated and not grouped else "white"
+        estimated = {None: "auto", CORRELATED: "correlated"}.get(self.noise, "white")
         stages: list[FilterStage] = [Shrink(self.method, self.rule, strength=self.strength, noise=estimated)]
         invariant = self.invariant
-        if correlated:
-            options["max_level"] = CORRELATED_LEVELS
         if self.quality == "balanced":
-            stages.append(replace(collaborative, profile="normal"))
+            stages.append(replace(collaborative, profile="normal", noise=recognized))
         elif self.quality == "best":
-            stages.append(replace(collaborative, profile="best"))
+            stages.append(replace(collaborative, profile="best", noise=recognized))
             invariant = True if invariant == Denoising.invariant else invariant
         wavelet = self.wavelet or ("db2" if invariant else DECIMATED_WAVELET)
         return Pipeline(wavelet, self.level, stages, invariant=invariant, **options)
@@ -235,8 +251,15 @@ class Denoising(Verb):
         """Raise an error for options that were given, although they do not apply."""
         for name in names:
             given = getattr(self, name)
-            if given != getattr(Denoising, name):
+            if given not in (getattr(Denoising, name), GAUSSIAN):
                 raise ArgumentError(f"{name}={given!r} does not apply to {reason}; omit one of them")
+
+    def _check_strengths(self) -> None:
+        """Raise an error for strengths of luma and chroma that there are not, or that are no strengths."""
+        for name in ("luma", "chroma"):
+            check_number(getattr(self, name), name)
+        if self.color != Denoising.color:
+            self._refuse(["luma", "chroma"], f"color={self.color!r}; pass strength instead")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,7 +274,7 @@ class Despeckling(Verb):
     windows: ClassVar[bool] = True
     kind: str = option("intensity", "What the pixels are; log is compressed for display.", KINDS)
     looks: float | None = option(None, "Number of looks that were averaged.", auto="estimated")
-    strength: float = option(1.0, "Strength of the filter; values above 1 remove more.")
+    strength: float = option(1.0, "Strength of the filter; values above 1 remove more.", bounds=(0, 3, 0.01))
     method: str = option("bivariate", METHOD_HELP, NAMED_METHODS)
     wavelet: str | Wavelet = option("db2", WAVELET_HELP)
     level: int | None = option(None, LEVEL_HELP, auto=f"2 for kind log, otherwise {LEVEL_AUTO}")
@@ -301,7 +324,7 @@ class Sharpening(Verb):
     """The options of :func:`undula.sharpen`."""
 
     summary: ClassVar[str] = "Sharpen images and video"
-    amount: float = option(1.0, "Strength of the sharpening; 0 changes nothing.")
+    amount: float = option(1.0, "Strength of the sharpening; 0 changes nothing.", bounds=(0, 3, 0.01))
     method: str = option(
         "unsharp", "Unsharp mask, Laplacian of 4 or 8 neighbours, or gain of details.", SHARPENING_METHODS
     )
@@ -328,7 +351,9 @@ class Enhancing(Verb):
 
     summary: ClassVar[str] = "Enhance weak structures at all scales of images and video"
     amount: float = option(
-        0.4, "From 0, which changes nothing, to 1, which makes all details equally strong."
+        0.4,
+        "From 0, which changes nothing, to 1, which makes all details equally strong.",
+        bounds=(0, 1, 0.01),
     )
     denoise: bool = option(True, "Whether to remove noise first.")
     wavelet: str | Wavelet = option("bior4.4", WAVELET_HELP)

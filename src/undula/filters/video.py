@@ -55,12 +55,16 @@ class TemporalDenoiser:
         Factor of the noise.
     color : {"ycbcr", "channels"}, default "ycbcr"
         Whether colours have the groups of their luma, or each channel has its own.
+    luma, chroma : float, default 1.0
+        Factors of the strength for luma and chroma; ``luma`` also applies to grey frames.
     """
 
     over_time: int
     step: int
     strength: float = 1.0
     color: str = "ycbcr"
+    luma: float = 1.0
+    chroma: float = 1.0
 
     def __post_init__(self) -> None:
         given = self.over_time
@@ -94,7 +98,6 @@ class TemporalDenoiser:
         self, frames: Iterable[Any], sigma: Any, channel_axis: int | str | None
     ) -> Iterator[_MeasuredFrame]:
         """Yield frames with their noise, after checks."""
-        first = None
         for number, frame in enumerate(frames):
             shape = tuple(int(n) for n in given_array(frame, "frame").shape)
             channel = find_channel_axis(shape, channel_axis, None)
@@ -111,7 +114,9 @@ class TemporalDenoiser:
                 raise ArgumentError(
                     f"frame {number} has NaNs, infinities or masked samples; fill them before denoising"
                 )
-            if layout != (first := first or layout):
+            if number == 0:
+                first = layout
+            elif layout != first:
                 raise ArgumentError(
                     f"frames must have one shape and dtype: frame 0 has {first.shape} and {first.dtype},"
                     f" frame {number} {layout.shape} and {layout.dtype}"
@@ -154,7 +159,8 @@ class TemporalDenoiser:
         """Filter frames; begin anew where the noise changes."""
         clip: _Clip | None = None
         for image, measured in frames:
-            sigmas = measured * self.strength
+            factors = [self.luma, self.chroma, self.chroma] if image.layout.mixed else self.luma
+            sigmas = measured * self.strength * factors
             if clip is not None and not clip.has_noise(sigmas):
                 yield from clip.finish()
                 clip = None

@@ -7,9 +7,11 @@ written atomically: a target is either complete or untouched.
 import warnings
 from typing import Any
 
-from .dicom import window
+from .derivation import Derivation
+from .display import window
 from .files import DEFAULT_MAX_PIXELS, IMAGES, VIDEOS
 from .picture import Picture
+from .protection import find_protected
 from .raster import read, write
 from .samples import sample, samples
 from .video import Video, probe, process, read_frames
@@ -18,8 +20,10 @@ __all__ = [
     "DEFAULT_MAX_PIXELS",
     "IMAGES",
     "VIDEOS",
+    "Derivation",
     "Picture",
     "Video",
+    "find_protected",
     "probe",
     "process",
     "read",

@@ -18,25 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentError, FileError
+from ..errors import ArgumentError, FileError, MissingExtraError, install_hint
+from .derivation import Derivation, get_element
 from .files import check_size, import_optional, short_message
 from .limits import MAX_METADATA_BYTES, codestream_size, inflates_beyond
 from .picture import Picture
 from .stored import StoredRange
 
-__all__ = ["get_element", "read_dicom", "window", "write_dicom"]
+__all__ = ["get_element", "has_image", "read_dicom", "read_header", "write_dicom"]
 
 Array = NDArray[Any]
 PIXEL_DATA_TAG = 0x7FE00010
-
-
-def get_element(dataset: Any, name: str, default: Any = None) -> Any:
-    """Return the value of an element; the default if it is missing, empty or malformed."""
-    try:
-        value = dataset.get(name)
-    except Exception:  # pydicom converts values lazily, and malformed ones raise all kinds of errors.
-        return default
-    return default if value is None or value == "" else value
 
 
 def read_dicom(path: Path, kind: str, max_pixels: int | None = None) -> Picture:
@@ -62,17 +54,40 @@ def read_dicom(path: Path, kind: str, max_pixels: int | None = None) -> Picture:
     return Picture(np.ascontiguousarray(pixels), kind, pages, about=about, stored=stored)
 
 
+def read_header(path: Path) -> Any:
+    """Read the elements of a dataset before its pixels."""
+    return _header(path, _deflated_part(path))
+
+
+def has_image(path: Path) -> bool:
+    """Return whether a DICOM file has an image, unlike reports, presentation states and directories.
+
+    Files whose header cannot be read count as images, so that their error is reported.
+    """
+    try:
+        header = read_header(path)
+    except MissingExtraError:
+        raise
+    except Exception:  # pydicom raises all kinds of errors for damaged files.
+        return True
+    return "Rows" in header or not ("SOPClassUID" in header or "DirectoryRecordSequence" in header)
+
+
+def _header(path: Path, deflated: bytes | None) -> Any:
+    """Read the elements before the pixels; ``deflated`` are the bytes that contain them, if not the file."""
+    if deflated is None:
+        return import_optional("pydicom").dcmread(path, stop_before_pixels=True, force=True)
+    start = zlib.decompressobj(-zlib.MAX_WBITS).decompress(deflated, MAX_METADATA_BYTES)
+    return import_optional("pydicom.filereader").read_dataset(
+        io.BytesIO(start), False, True, stop_when=lambda tag, vr, length: tag >= PIXEL_DATA_TAG
+    )
+
+
 def _dataset(path: Path, max_pixels: int | None) -> Any:
     """Read a dataset after its header has been checked."""
     pydicom = import_optional("pydicom")
     deflated = _deflated_part(path)
-    if deflated is None:
-        header = pydicom.dcmread(path, stop_before_pixels=True, force=True)
-    else:
-        start = zlib.decompressobj(-zlib.MAX_WBITS).decompress(deflated, MAX_METADATA_BYTES)
-        header = import_optional("pydicom.filereader").read_dataset(
-            io.BytesIO(start), False, True, stop_when=lambda tag, vr, length: tag >= PIXEL_DATA_TAG
-        )
+    header = _header(path, deflated)
     nbytes = _check_header(path, header, max_pixels)
     if deflated is not None and inflates_beyond(deflated, nbytes + MAX_METADATA_BYTES, -zlib.MAX_WBITS):
         raise FileError(
@@ -87,8 +102,21 @@ def _dataset(path: Path, max_pixels: int | None) -> Any:
             raise FileError(f"{path} does not declare how its pixels are encoded (no TransferSyntaxUID)")
         dataset.file_meta.TransferSyntaxUID = _uncompressed_syntax(dataset)
     if dataset.file_meta.TransferSyntaxUID.is_encapsulated:
+        _check_decoder(path, dataset.file_meta.TransferSyntaxUID)
         _check_frames(path, dataset)
     return dataset
+
+
+def _check_decoder(path: Path, syntax: Any) -> None:
+    """Raise an error if pixels of a transfer syntax cannot be decoded."""
+    try:
+        is_available = import_optional("pydicom.pixels").get_decoder(syntax).is_available
+    except NotImplementedError:
+        raise FileError(f"{path} is compressed as {syntax.name}, which pydicom cannot decode") from None
+    if not is_available:
+        raise MissingExtraError(
+            f"{path} is compressed as {syntax.name}, whose decoder is not installed: {install_hint('dicom')}"
+        )
 
 
 def _uncompressed_syntax(dataset: Any) -> Any:
@@ -227,54 +255,13 @@ def _padding(dataset: Any, bits: _SampleBits) -> tuple[int, int] | None:
     return min(values), max(values)
 
 
-def window(picture: Picture) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Convert the pixels of a picture to 8 bits for display.
+def write_dicom(
+    path: Path, picture: Picture, kind: str, *, derivation: Derivation | None = None, **options: Any
+) -> None:
+    """Write a copy of the dataset that a picture was read from, with these pixels.
 
-    Parameters
-    ----------
-    picture : Picture
-        DICOM images are shown in the window that their dataset declares; others, and those without a window,
-        from their smallest to their largest value. Images of 8 bits that are not DICOM are unchanged.
-
-    Returns
-    -------
-    ndarray of uint8
-        Of the same shape; padding is black.
-
-    Examples
-    --------
-    >>> from undula.io import Picture
-    >>> window(Picture(np.array([[0.0, 0.5, 1.0]])))
-    array([[  0, 128, 255]], dtype=uint8)
+    Pixels that were compressed are compressed again, without loss.
     """
-    pixels = picture.pixels
-    dataset = picture.about.get("dataset")
-    if pixels.dtype == np.uint8 and (dataset is None or picture.channel_axis is not None):
-        return pixels
-    shown = pixels
-    if dataset is not None and picture.channel_axis is None:
-        pixel_tools = import_optional("pydicom.pixels")
-        try:
-            shown = pixel_tools.apply_modality_lut(pixels, dataset)
-            if "WindowCenter" in dataset and "WindowWidth" in dataset:
-                shown = pixel_tools.apply_voi_lut(shown, dataset)
-        except Exception as error:  # Malformed elements raise all kinds of errors.
-            raise FileError(
-                f"cannot apply the window of {dataset.filename}: {short_message(error)}"
-            ) from None
-        if get_element(dataset, "PhotometricInterpretation") == "MONOCHROME1":
-            shown = -shown.astype(np.float64)
-    valid = picture.stored.valid(pixels) if picture.stored is not None else None
-    measured = shown if valid is None or not valid.any() else shown[valid]
-    low, high = float(measured.min()), float(measured.max())
-    scaled = (shown.astype(np.float64) - low) * (255 / max(high - low, 1e-12)) + 0.5
-    if valid is not None:
-        scaled[~valid] = 0
-    return np.asarray(np.clip(scaled, 0, 255), np.uint8)
-
-
-def write_dicom(path: Path, picture: Picture, kind: str, **options: Any) -> None:
-    """Write a copy of the dataset that a picture was read from, with these pixels."""
     pydicom = import_optional("pydicom")
     source = picture.about.get("dataset")
     if source is None:
@@ -295,7 +282,9 @@ def write_dicom(path: Path, picture: Picture, kind: str, **options: Any) -> None
         _set_colors(dataset, picture)
     else:
         _set_monochrome(dataset, picture)
-    _record_derivation(dataset, source)
+    dataset.file_meta.TransferSyntaxUID = import_optional("pydicom.uid").ExplicitVRLittleEndian
+    (derivation or Derivation()).apply(dataset, source)
+    _keep_compression(dataset, source)
     try:
         pydicom.dcmwrite(path, dataset, enforce_file_format=True)
     except OSError:
@@ -384,24 +373,50 @@ def _set_pixel_data(dataset: Any, cells: Array, stored: StoredRange | None) -> N
     _delete(dataset, (*_OTHER_EXTREMA, "ExtendedOffsetTable", "ExtendedOffsetTableLengths"))
 
 
-def _record_derivation(dataset: Any, source: Any) -> None:
-    """Give the dataset a new UID, and record its source and the filtering."""
-    from .. import __version__
+def _keep_compression(dataset: Any, source: Any) -> None:
+    """Compress the pixels without loss if those of the source are compressed and an encoder is installed."""
+    uid, pixel_tools = import_optional("pydicom.uid"), import_optional("pydicom.pixels")
+    before = source.file_meta.TransferSyntaxUID
+    if before == uid.DeflatedExplicitVRLittleEndian:
+        dataset.file_meta.TransferSyntaxUID = before
+    if not before.is_encapsulated:
+        return
+    _declare_loss(dataset, source)
+    if "RLE" in before.name:
+        syntax = uid.RLELossless
+    else:  # DCMTK and others decode JPEG-LS, but not JPEG 2000.
+        syntax = uid.JPEG2000Lossless if "JPEG 2000" in before.name else uid.JPEGLSLossless
+        bits = _SampleBits.from_dataset(dataset)
+        cells = np.frombuffer(dataset.PixelData, bits.dtype)
+        # These encoders drop unused bits, which may contain overlays or padding.
+        if cells.min() < bits.range.low or cells.max() > bits.range.high:
+            return
+    if not pixel_tools.get_encoder(syntax).is_available:
+        return
+    color = dataset.PhotometricInterpretation
+    if syntax == uid.JPEG2000Lossless and color == "RGB":
+        dataset.PhotometricInterpretation = "YBR_RCT"  # The encoder converts to it.
+    try:
+        pixel_tools.compress(dataset, syntax, generate_instance_uid=False)
+    except (ValueError, RuntimeError):  # Encoders cannot store all depths, and nothing has been changed.
+        dataset.PhotometricInterpretation = color
 
-    pydicom, uid = import_optional("pydicom"), import_optional("pydicom.uid")
-    if "SOPInstanceUID" in source and "SOPClassUID" in source:
-        origin = pydicom.Dataset()
-        origin.ReferencedSOPClassUID = source.SOPClassUID
-        origin.ReferencedSOPInstanceUID = source.SOPInstanceUID
-        dataset.SourceImageSequence = pydicom.Sequence([origin])
-    dataset.SOPInstanceUID = uid.generate_uid()
-    image_type = get_element(dataset, "ImageType", [])
-    values = [] if isinstance(image_type, str) else list(image_type)
-    dataset.ImageType = ["DERIVED", *(values[1:] or ["SECONDARY"])]
-    note = f"filtered with undula {__version__}"
-    before = str(get_element(dataset, "DerivationDescription", "")).strip()
-    dataset.DerivationDescription = (f"{before}; {note}" if before else note)[-1024:]
-    dataset.file_meta.MediaStorageSOPInstanceUID = dataset.SOPInstanceUID
-    dataset.file_meta.TransferSyntaxUID = uid.ExplicitVRLittleEndian
-    if "MediaStorageSOPClassUID" not in dataset.file_meta and "SOPClassUID" in dataset:
-        dataset.file_meta.MediaStorageSOPClassUID = dataset.SOPClassUID
+
+# Methods of lossy compression by the names of transfer syntaxes.
+_LOSSY_METHODS = {
+    "JPEG Baseline (Process 1)": "ISO_10918_1",
+    "JPEG Extended (Process 2 and 4)": "ISO_10918_1",
+    "JPEG-LS Lossy (Near-Lossless) Image Compression": "ISO_14495_1",
+    "JPEG 2000 Image Compression": "ISO_15444_1",
+    "High-Throughput JPEG 2000 Image Compression": "ISO_15444_15",
+}
+
+
+def _declare_loss(dataset: Any, source: Any) -> None:
+    """Declare that the pixels were compressed with loss, unless the source says whether they were."""
+    method = _LOSSY_METHODS.get(source.file_meta.TransferSyntaxUID.name)
+    if "LossyImageCompression" in source or method is None:
+        return
+    dataset.LossyImageCompression = "01"
+    dataset.LossyImageCompressionMethod = method
+    dataset.LossyImageCompressionRatio = round(len(dataset.PixelData) / len(source.PixelData), 2)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..filters.pipeline import Pipeline
 from ..filters.video import TemporalDenoiser
 from .raster import read, write
 from .video import Planes, probe, process
@@ -38,7 +39,11 @@ class Encoding:
 
 
 def denoise_planes(
-    denoiser: TemporalDenoiser, frames: Iterator[Planes], sigma: Any = None, backend: str = "auto"
+    denoiser: TemporalDenoiser,
+    chroma_denoiser: TemporalDenoiser,
+    frames: Iterator[Planes],
+    sigma: Any = None,
+    backend: str = "auto",
 ) -> Iterator[Planes]:
     """Denoise frames over time, plane by plane, because chroma may have another size than luma."""
     waiting: list[deque[Any]] = []
@@ -59,7 +64,7 @@ def denoise_planes(
         return
     waiting += [deque([plane]) for plane in first]
     options = {"sigma": sigma, "channel_axis": None, "backend": backend}
-    results = [denoiser(of_plane(k), **options) for k in range(len(first))]
+    results = [(chroma_denoiser if k else denoiser)(of_plane(k), **options) for k in range(len(first))]
     yield from map(list, zip(*results, strict=True))
 
 
@@ -98,24 +103,30 @@ def filter_video(
 ) -> int:
     """Filter every frame of a video, plane by plane; return the number of frames."""
     options = asdict(encoding or Encoding())
-    luma = options.pop("luma") and not probe(source, max_pixels).is_rgb  # RGB frames have no luma plane.
+    luma, chroma_work = options.pop("luma"), work
+    apart = isinstance(work, (Pipeline, TemporalDenoiser)) and work.luma != work.chroma
+    if (luma or apart) and probe(source, max_pixels).is_rgb:  # RGB frames have no luma plane.
+        luma = apart = False
+    if apart:  # A plane of chroma is filtered like a grey image.
+        chroma_work = replace(work, luma=work.chroma)
     options["count"] = options.pop("frames")
 
-    def filter_plane(x: np.ndarray[Any, Any]) -> Any:
-        return work(x, sigma=sigma, channel_axis=None, backend=backend)
+    def filter_plane(x: np.ndarray[Any, Any], plane_work: Filter) -> Any:
+        return plane_work(x, sigma=sigma, channel_axis=None, backend=backend)
 
     if isinstance(work, TemporalDenoiser):
         del options["over_time"]
-        denoiser = work
+        denoisers = work, chroma_work
 
         def filter_stream(frames: Iterator[Planes]) -> Iterator[Planes]:
-            return denoise_planes(denoiser, frames, sigma, backend)
+            return denoise_planes(*denoisers, frames, sigma, backend)
 
         return process(
             source, target, stream=filter_stream, progress=progress, max_pixels=max_pixels, **options
         )
 
     def filter_planes(planes: Planes) -> Planes:
-        return [filter_plane(planes[0]), *(planes[1:] if luma else map(filter_plane, planes[1:]))]
+        chroma = planes[1:] if luma else [filter_plane(plane, chroma_work) for plane in planes[1:]]
+        return [filter_plane(planes[0], work), *chroma]
 
     return process(source, target, filter_planes, progress=progress, max_pixels=max_pixels, **options)

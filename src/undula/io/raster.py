@@ -129,7 +129,7 @@ def write(path: str | Path, picture: Picture | Array, **options: Any) -> None:
     if not isinstance(picture, Picture):
         picture = picture_from_array(np.asarray(picture))
     kind = output_kind(path, picture.kind, picture.about.get("suffix", ""))
-    writers = {"tiff": write_tiff, "npy": _write_npy, "npz": _write_npz, "dicom": write_dicom}
+    writers: dict[str, Any] = {"tiff": write_tiff, "npy": _write_npy, "npz": _write_npz, "dicom": write_dicom}
     if kind == "video":
         raise FileError(f"an image cannot be written to {path}, which has the suffix of a video")
     if kind not in _WITH_ORIENTATION:

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnknownNameError
-from .files import VIDEOS, atomic_write, import_optional
+from .export import write_frames
+from .files import atomic_write
 from .raster import read, write
 
 __all__ = ["sample", "samples", "scene", "write_clip"]
@@ -42,18 +43,8 @@ def scene(height: int, width: int, phase: float, noise: float) -> Array:
 
 def write_clip(target: Path, noise: float, frames: int = 50) -> None:
     """Write a video of the moving scene."""
-    av = import_optional("av")
-    from .encoder import DEFAULT_ENCODERS, repeatable_options
-
-    kind, width, height = VIDEOS[target.suffix.lower()], 320, 240
-    encoder = DEFAULT_ENCODERS[kind][0]
-    with atomic_write(target) as temporary, av.open(str(temporary), "w", format=kind) as container:
-        stream = container.add_stream(encoder, rate=25, options=repeatable_options(encoder, width))
-        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
-        for number in range(frames):
-            frame = av.VideoFrame.from_ndarray(scene(height, width, number / 8, noise), format="rgb24")
-            container.mux(stream.encode(frame.reformat(format="yuv420p")))
-        container.mux(stream.encode(None))
+    pictures = (scene(240, 320, number / 8, noise) for number in range(frames))
+    write_frames(target, pictures, 25)
 
 
 def _noisy(x: Any, noise: float, rng: Any = None) -> Array:

@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from queue import Empty, Full, Queue
 from typing import Any
@@ -218,8 +219,7 @@ def process(
         raise ArgumentError("expected either work, for single frames or windows of them, or stream")
     if stream is not None and over_time:
         raise ArgumentError("over_time is for work; a stream reads as many frames as it needs")
-    if over_time and over_time < MIN_WINDOW_FRAMES:
-        raise ArgumentError(f"over_time must be 0, or {MIN_WINDOW_FRAMES} or more; got {over_time}")
+    check_window(over_time)
     check_options(quality, preset)
     container, main = open_video(source, max_pixels)
     written = 0
@@ -229,11 +229,13 @@ def process(
         writer: VideoWriter | None = None
         early: list[Any] = []  # Packets before the first frame.
         items = decoder.items()
-        if work is None:
-            assert stream is not None
+        if over_time and work is not None:
+            stream = partial(filter_windows, work=work, length=over_time)
+        if stream is not None:
             filtered = _filter_stream(items, stream)
         else:
-            filtered = _filter_frames(items, work, over_time, workers)
+            assert work is not None
+            filtered = _filter_frames(items, work, workers)
         try:
             decoder.start()
             for kind, item in filtered:
@@ -273,13 +275,9 @@ def process(
     return written
 
 
-def _filter_frames(items: Iterator[Item], work: Work, over_time: int, workers: int | None) -> Generator[Item]:
+def _filter_frames(items: Iterator[Item], work: Work, workers: int | None) -> Generator[Item]:
     """Replace the planes of frames by filtered ones; frames and packets stay in their order."""
     from ..engines.threads import frame_workers, share_of_threads
-
-    if over_time:
-        yield from _filter_windows(items, work, over_time)
-        return
 
     def filter_frame(frame: Any) -> Any:
         with share_of_threads(count):
@@ -328,15 +326,14 @@ def _filter_stream(items: Iterator[Item], stream: Stream) -> Generator[Item]:
         raise ArgumentError(f"the stream ended {len(frames)} frames before the video")
 
 
-def _filter_windows(items: Iterator[Item], work: Work, length: int) -> Iterator[Item]:
-    """Filter frames in windows that overlap by half, each fading into the next."""
+def filter_windows(frames: Iterator[Planes], work: Work, length: int) -> Iterator[Planes]:
+    """Filter frames in windows of some length that overlap by half, each fading into the next."""
     hop = length // 2
-    frames: list[Any] = []
     originals: list[Planes] = []
     overlap: list[Planes] = []  # Results of the last window for the first half of this one.
 
-    def filter_window(final: bool) -> Iterator[Item]:
-        nonlocal frames, originals, overlap
+    def filter_window(final: bool) -> Iterator[Planes]:
+        nonlocal originals, overlap
         stacks = work([np.stack(planes) for planes in zip(*originals, strict=True)])
         results = [[stack[t] for stack in stacks] for t in range(len(originals))]
         for t, before in enumerate(overlap):
@@ -345,18 +342,19 @@ def _filter_windows(items: Iterator[Item], work: Work, length: int) -> Iterator[
                 mixed = before[k] + (plane.astype(np.float32) - before[k]) * weight
                 results[t][k] = np.round(mixed).astype(plane.dtype)
         count = len(originals) if final else hop
-        for frame, planes in zip(frames[:count], results[:count], strict=True):
-            yield "frame", replace_planes(frame, planes)
+        yield from results[:count]
         overlap = [] if final else results[hop:]
-        frames, originals = frames[count:], originals[count:]
+        originals = originals[count:]
 
-    for kind, item in items:
-        if kind == "packet":
-            yield kind, item
-            continue
-        frames.append(item)
-        originals.append(copy_planes(item))
+    for planes in frames:
+        originals.append(planes)
         if len(originals) == length:
             yield from filter_window(final=False)
     if originals:
         yield from filter_window(final=True)
+
+
+def check_window(over_time: int) -> None:
+    """Raise an error if windows of so many frames are too short."""
+    if over_time and over_time < MIN_WINDOW_FRAMES:
+        raise ArgumentError(f"over_time must be 0, or {MIN_WINDOW_FRAMES} or more; got {over_time}")

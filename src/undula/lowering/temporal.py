@@ -145,7 +145,8 @@ def _filtered(
                         if abs(frame - t) <= SPREAD:
                             total[frame, k, y : y + BLOCK, x : x + BLOCK] += weight * window * block
                             weights[frame, k, y : y + BLOCK, x : x + BLOCK] += weight * window
-    return total / weights
+    # Where many blocks are equal, none of a group may cover its reference.
+    return np.where(weights > 0, total / np.where(weights > 0, weights, 1), noisy)
 
 
 def references(count: int, step: int) -> list[int]:

@@ -54,9 +54,9 @@ COEFFICIENTS = "coefficients"  # The group of a pyramid that has details.
 
 
 def _version() -> str:
-    from importlib.metadata import version
+    from .. import __version__
 
-    return version("undula")
+    return __version__
 
 
 def _wavelet_name(wavelet: Any) -> str:

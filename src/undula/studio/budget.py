@@ -26,6 +26,8 @@ __all__ = ["BYTES_PER_SAMPLE", "MemoryBudget", "ServerBudget", "working_memory"]
 SMALL_WORK_BYTES = 32 << 20  # work that never waits
 BYTES_PER_SAMPLE = 24  # working memory of a filter for each sample, measured
 SHIFT_BYTES_PER_SAMPLE = 40  # additional bytes for each translation-invariant level
+RESULT_BYTES_PER_SAMPLE = 32  # additional bytes for stages on the result, such as groups of blocks
+PHOTON_BYTES_PER_SAMPLE = 64  # additional bytes for the noise of photons
 PYRAMID_BYTES_PER_PIXEL = 48
 
 
@@ -37,7 +39,10 @@ def working_memory(frame: Any, pipeline: Pipeline, pyramid: bool = False) -> int
     shifts = min(int(pipeline.invariant), 64 if pipeline.level is None else pipeline.level)
     if pipeline.invariant is True or shifts > 10:
         shifts = 10
-    return int(precision * frame.size * (BYTES_PER_SAMPLE + SHIFT_BYTES_PER_SAMPLE * shifts))
+    nbytes = BYTES_PER_SAMPLE + SHIFT_BYTES_PER_SAMPLE * shifts
+    nbytes += RESULT_BYTES_PER_SAMPLE * any("result" in stage.places() for stage in pipeline.stages)
+    nbytes += PHOTON_BYTES_PER_SAMPLE * (pipeline.photons is not None)
+    return int(precision * frame.size * nbytes)
 
 
 class MemoryBudget:

@@ -14,6 +14,7 @@ from ..filters.verbs import Despeckling
 __all__ = ["PRESETS", "FilterChain", "History", "Link"]
 
 _next_key = count(1)
+PLAIN = Pipeline("cdf97", 3)
 
 
 @dataclass(frozen=True)
@@ -27,48 +28,44 @@ class Link:
 
 @dataclass(frozen=True)
 class FilterChain:
-    """An immutable filter chain: every edit returns a new one."""
+    """An immutable filter chain: every edit returns a new one.
 
-    wavelet: str = "cdf97"
-    level: int | None = 3
-    mode: str = "symmetric"
-    invariant: int = 0
-    color: str = "ycbcr"
-    speckle: str | None = None
-    looks: float | None = None
+    Parameters
+    ----------
+    base : Pipeline
+        The settings of the chain: a pipeline without stages.
+    links : tuple of Link
+        The stages.
+    """
+
+    base: Pipeline = PLAIN
     links: tuple[Link, ...] = ()
 
     @classmethod
     def from_pipeline(cls, pipeline: Pipeline) -> FilterChain:
         """Return the chain equivalent to a pipeline."""
         wavelet = pipeline.wavelet if isinstance(pipeline.wavelet, str) else pipeline.wavelet.name
-        return cls(
-            wavelet,
-            None if pipeline.level is None else int(pipeline.level),
-            pipeline.mode,
-            64 if pipeline.invariant is True else int(pipeline.invariant),
-            pipeline.color,
-            pipeline.speckle,
-            pipeline.looks,
-            tuple(Link(stage) for stage in pipeline.stages),
-        )
+        invariant = 64 if pipeline.invariant is True else int(pipeline.invariant)
+        base = replace(pipeline, wavelet=wavelet, invariant=invariant, stages=())
+        return cls(base, tuple(Link(stage) for stage in pipeline.stages))
+
+    @property
+    def wavelet(self) -> str:
+        """The name of the wavelet."""
+        return str(self.base.wavelet)
+
+    @property
+    def level(self) -> int | None:
+        """Number of levels; None if it depends on the size of the image."""
+        return self.base.level
 
     def pipeline(self) -> Pipeline:
         """Return the pipeline of the enabled stages."""
-        return Pipeline(
-            self.wavelet,
-            self.level,
-            [link.stage for link in self.links if link.enabled],
-            mode=self.mode,
-            invariant=self.invariant,
-            color=self.color,
-            speckle=self.speckle,
-            looks=self.looks if self.speckle else None,
-        )
+        return replace(self.base, stages=[link.stage for link in self.links if link.enabled])
 
     def configure(self, **settings: Any) -> FilterChain:
         """Change settings other than the stages; stages are adapted to a new number of levels."""
-        chain = replace(self, **settings)
+        chain = replace(self, base=replace(self.base, **settings))
         if chain.level is None:
             return chain
         level = max(1, chain.level)
@@ -137,8 +134,8 @@ class History:
 
     Examples
     --------
-    >>> history = History(FilterChain(level=3))
-    >>> history.record(FilterChain(level=4))
+    >>> history = History(FilterChain(Pipeline(level=3)))
+    >>> history.record(FilterChain(Pipeline(level=4)))
     >>> history.undo().level, history.redo().level
     (3, 4)
     """

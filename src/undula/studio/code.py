@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import fields
+from typing import Any
 
 from ..filters import Pipeline
+from ..filters.spectrum import NoiseSpectrum
 from ..filters.words import format_stage
 
 __all__ = ["command_line", "python_code"]
 
 
-def command_line(pipeline: Pipeline, source: str, target: str) -> str:
+def _options(pipeline: Pipeline) -> dict[str, Any]:
+    """Return the options of a pipeline that differ from their defaults."""
+    options = [each for each in fields(Pipeline) if each.kw_only]
+    return {e.name: getattr(pipeline, e.name) for e in options if getattr(pipeline, e.name) != e.default}
+
+
+def command_line(pipeline: Pipeline, source: str, target: str, sample_suffix: str = "") -> str:
     """Return the ``undula filter`` command for a file.
 
-    Stages are written with ``-S`` if all of them have such a form, and as JSON otherwise.
+    Stages are written with ``-S`` if all of them have such a form, and as JSON otherwise. A sample, such as
+    ``sample:camera``, is first written to a file with ``sample_suffix``.
     """
+    scheme, _, sample = source.partition(":")
+    if scheme == "sample":
+        source = f"{sample}{sample_suffix}"
+        first = shlex.join(["undula", "example", source, "--sample", sample])
+        return f"{first} && {command_line(pipeline, source, target)}"
     words = [format_stage(stage) for stage in pipeline.stages]
-    plain = pipeline.mode == "symmetric" and pipeline.color == "ycbcr" and pipeline.speckle is None
+    plain = _options(pipeline).keys() <= {"invariant"}
     files = [source, target]
     parts = ["undula", "filter"] + ([] if any(name.startswith("-") for name in files) else files)
     if words and None not in words and plain and pipeline.level is not None:
@@ -30,7 +45,13 @@ def command_line(pipeline: Pipeline, source: str, target: str) -> str:
 
 
 def python_code(
-    pipeline: Pipeline, source: str, target: str, *, page: int | None = None, video: bool = False
+    pipeline: Pipeline,
+    source: str,
+    target: str,
+    *,
+    page: int | None = None,
+    plane: int = 0,
+    video: bool = False,
 ) -> str:
     """Return a Python program that filters a file.
 
@@ -41,6 +62,8 @@ def python_code(
         Names of files; ``sample:camera`` stands for ``undula.io.sample("camera")``.
     page : int, optional
         Index of the page or frame to filter, for files with several.
+    plane : int, default 0
+        The axis of a volume across which pages are taken.
     video : bool, default False
         Whether the source is a video.
     """
@@ -52,12 +75,9 @@ def python_code(
     lines += [f"from undula.filters import {', '.join(kinds)}"] * bool(kinds)
     stages = "".join(f"\n        {stage!r}," for stage in pipeline.stages)
     arguments = [f"{pipeline.wavelet!r}", f"{pipeline.level!r}", f"[{stages}\n    ]" if stages else "[]"]
-    default = Pipeline()
-    arguments += [
-        f"{key}={getattr(pipeline, key)!r}"
-        for key in ("mode", "invariant", "color", "speckle", "looks")
-        if getattr(pipeline, key) != getattr(default, key)
-    ]
+    for name, value in _options(pipeline).items():
+        array = value.power.tolist() if isinstance(value, NoiseSpectrum) else value
+        arguments.append(f"{name}={array!r}")
     lines += ["", "pipeline = undula.Pipeline(", *(f"    {argument}," for argument in arguments), ")"]
     if video:
         lines += [
@@ -71,6 +91,6 @@ def python_code(
         lines += [
             f"picture = undula.io.read({source_code}).for_screen()",
             "channels = None if picture.channel_axis is None else -1",
-            f"result = pipeline(picture.pixels[{page}], channel_axis=channels)",
+            f"result = pipeline(picture.pixels[{':, ' * plane}{page}], channel_axis=channels)",
         ]
     return "\n".join([*lines, f"undula.io.write({target!r}, result)"]) + "\n"

@@ -27,9 +27,11 @@ from ..errors import FileError, UndulaError
 from ..io import DEFAULT_MAX_PIXELS, read
 from ..io.decoder import VideoReader
 from ..io.dicom import get_element
+from ..io.display import frame_rate
 from ..io.files import detect_kind
+from .dicom import dicom_facts
 
-__all__ = ["FileDecoder", "StudioLimits", "installed_memory", "limit_memory"]
+__all__ = ["FileDecoder", "StudioLimits", "describe_file", "installed_memory", "limit_memory"]
 
 Array = NDArray[Any]
 Admit = Callable[[dict[str, Any]], None]
@@ -82,6 +84,8 @@ class FileDecoder:
     limits : StudioLimits, optional
     admit : callable, optional
         Called with the description of the file before its pixels are received; it may raise an error.
+    on_start : callable, optional
+        Called with the decoder, which another thread can then close to cancel the decoding.
 
     Attributes
     ----------
@@ -91,7 +95,13 @@ class FileDecoder:
         All pixels of a picture, or the first frame of a video.
     """
 
-    def __init__(self, path: Path, limits: StudioLimits | None = None, admit: Admit | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        limits: StudioLimits | None = None,
+        admit: Admit | None = None,
+        on_start: Callable[[FileDecoder], None] | None = None,
+    ) -> None:
         self._limits = limits or StudioLimits()
         self._lock = threading.Lock()
         self._requested: int | None = None  # the frame that the worker is decoding ahead
@@ -102,7 +112,10 @@ class FileDecoder:
             stderr=subprocess.DEVNULL,
             pipesize=1 << 20,
         )
+        self._closed = False
         try:
+            if on_start is not None:
+                on_start(self)
             self._request(path=str(path), pixels=self._limits.pixels, memory=self._limits.memory)
             self.about, self.pixels = self._answer(admit)
         except BaseException:
@@ -130,7 +143,7 @@ class FileDecoder:
 
     def close(self) -> None:
         """End the worker process."""
-        process = self._process
+        process, self._closed = self._process, True
         if process.poll() is None:
             process.kill()
         process.wait()
@@ -173,6 +186,8 @@ class FileDecoder:
             answer = {}
         finally:
             timer.cancel()
+        if self._closed:
+            raise FileError("opening it was cancelled")
         if timed_out.is_set():
             raise FileError(f"decoding this file takes more than {self._limits.seconds:g} seconds")
         if not answer:
@@ -230,21 +245,14 @@ def _display_range(pixels: Array) -> tuple[float, float]:
     return (low, high) if high - low > max(1e-30, 1e-12 * magnitude) else (low, low + max(1.0, abs(low)))
 
 
-def _dicom_window(dataset: Any, low: float, high: float) -> tuple[float, float]:
-    """Return the display window of a DICOM file, in stored values; ``low`` and ``high`` if it has none."""
-    with suppress(TypeError, ValueError, IndexError, ArithmeticError):
-        center, width = get_element(dataset, "WindowCenter"), get_element(dataset, "WindowWidth")
-        if center is None or width is None:
-            return low, high
-        center, width = (
-            float(v[0] if hasattr(v, "__len__") and not isinstance(v, str) else v) for v in (center, width)
-        )
-        slope = float(get_element(dataset, "RescaleSlope", 1) or 1)
-        intercept = float(get_element(dataset, "RescaleIntercept", 0))
-        ends = sorted(((center + side * width / 2) - intercept) / slope for side in (-1, 1))
-        if ends[1] > ends[0]:
-            return ends[0], ends[1]
-    return low, high
+def describe_file(path: Path, limit: int) -> tuple[dict[str, Any], Array, VideoReader | None]:
+    """Return the description of a file, its pixels or its first frame, and the reader of a video."""
+    if detect_kind(path) != "video":
+        return *_read_picture(path, limit), None
+    reader = VideoReader(path, limit)
+    known = reader.video
+    about = {"kind": "video", "pages": max(1, known.frames), "rate": known.rate or 25.0, "color": True}
+    return about | {"low": 0.0, "high": 255.0, "format": known.codec}, reader.frame(0), reader
 
 
 def _read_picture(path: Path, limit: int) -> tuple[dict[str, Any], Array]:
@@ -263,30 +271,18 @@ def _read_picture(path: Path, limit: int) -> tuple[dict[str, Any], Array]:
     }
     dataset = picture.about.get("dataset")
     if dataset is not None:
+        facts = dicom_facts(dataset)
         if picture.channel_axis is None:
-            low, high = _dicom_window(dataset, low, high)
+            low, high = facts.stored_window or (low, high)
             about["invert"] = get_element(dataset, "PhotometricInterpretation") == "MONOCHROME1"
-        about["rate"] = _dicom_rate(dataset)
+        about["rate"] = frame_rate(dataset) or (25.0 if get_element(dataset, "Modality") == "US" else 0.0)
+        about["dicom"] = facts.to_dict()
     if picture.stored is not None:
         about["stored"] = [picture.stored.low, picture.stored.high, picture.stored.padding]
     durations = [duration for duration in picture.about.get("durations", []) if duration]
     if durations:
         about["rate"] = 1000 / (sum(durations) / len(durations))
     return about | {"low": low, "high": high}, pixels
-
-
-def _dicom_rate(dataset: Any) -> float:
-    """Return the frames per second of a DICOM clip; 0 for other DICOM files."""
-    for name, convert in (
-        ("RecommendedDisplayFrameRate", float),
-        ("CineRate", float),
-        ("FrameTime", lambda value: 1000 / float(value)),
-    ):
-        with suppress(TypeError, ValueError, ZeroDivisionError):
-            value = get_element(dataset, name)
-            if value is not None:
-                return convert(value)
-    return 25.0 if get_element(dataset, "Modality") == "US" else 0.0
 
 
 def _reply(answer: dict[str, Any], pixels: Array | None = None) -> None:
@@ -302,7 +298,7 @@ def _reply(answer: dict[str, Any], pixels: Array | None = None) -> None:
 def _reply_error(error: Exception, path: Path) -> None:
     """Report an error without revealing the path of the file."""
     known = isinstance(error, UndulaError)
-    text = str(error) if known else f"cannot read it: {error or type(error).__name__}"
+    text = str(error) if known else f"cannot read it: {str(error) or type(error).__name__}"
     _reply({"error": " ".join(text.replace(str(path), "the file").split())[:300]})
 
 
@@ -313,14 +309,10 @@ def _main() -> None:
     try:
         limit_worker(request["memory"])
         _use_one_heap()
-        if detect_kind(path) != "video":
-            _reply(*_read_picture(path, request["pixels"]))
+        about, pixels, reader = describe_file(path, request["pixels"])
+        _reply(about, pixels)
+        if reader is None:
             return
-        reader = VideoReader(path, request["pixels"])
-        known = reader.video
-        first = reader.frame(0)
-        about = {"kind": "video", "pages": max(1, known.frames), "rate": known.rate or 25.0, "color": True}
-        _reply(about | {"low": 0.0, "high": 255.0, "format": known.codec}, first)
     except Exception as error:  # Decoders raise all kinds of errors for damaged files.
         _reply_error(error, path)
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -14,12 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FileError
+from ..io import DEFAULT_MAX_PIXELS
 from ..io.files import import_optional
 from ..io.stored import StoredRange
 from .budget import MemoryBudget
-from .decoding import FileDecoder, StudioLimits
+from .decoding import FileDecoder, StudioLimits, describe_file
+from .dicom import DicomFacts
 
-__all__ = ["Camera", "DisplayRange", "Input", "open_input"]
+__all__ = ["Camera", "DisplayRange", "Input", "jpeg_thumbnail", "open_input", "sample_thumbnail"]
 
 Array = NDArray[Any]
 VIDEO_DECODER_BYTES = 160 << 20  # memory of a video decoder, besides its frames
@@ -87,11 +90,20 @@ class Input:
         self.pages = int(about["pages"])
         self.rate = float(about.get("rate") or 0.0) if self.pages > 1 else 0.0
         self.display = DisplayRange(about["low"], about["high"], bool(about.get("invert")))
+        self.window = self.display
         self.stored = _stored_range(about.get("stored"))
+        self.dicom = DicomFacts.from_dict(about["dicom"]) if "dicom" in about else None
         assert decoder.pixels is not None
         self._pixels = decoder.pixels
-        self.first_frame = self._pixels if self.video or not self.pages else self._pixels[0]
         self.color = bool(about["color"])
+        self.plane = 0
+        self.first_frame = self._pixels if self.video or not self.pages else self._pixels[0]
+
+    def set_plane(self, axis: int) -> None:
+        """Show the slices of a volume across another axis."""
+        assert self.kind == "volume"
+        self.plane, self.pages = axis, self._pixels.shape[axis]
+        self.first_frame = self.frame(0)
 
     @property
     def kind(self) -> str:
@@ -127,19 +139,64 @@ class Input:
         """Return a frame; ``ahead`` is the number of the frame that will be needed next."""
         if self.video:
             return self._decoder.frame(number, ahead)
-        return self._pixels[number] if self.pages else self._pixels
+        if not self.pages:
+            return self._pixels
+        return (
+            np.ascontiguousarray(self._pixels.take(number, self.plane))
+            if self.plane
+            else self._pixels[number]
+        )
+
+    @property
+    def facts(self) -> DicomFacts:
+        """Units, spacing and windows; defaults for files other than DICOM."""
+        return self.dicom or DicomFacts()
+
+    @property
+    def windows(self) -> dict[str, DisplayRange]:
+        """Windows to choose from: the one that is shown first, those of the modality, and all values."""
+        facts = self.facts
+        named = {
+            name: self._range(*(facts.to_stored(center + side * width / 2) for side in (-1, 1)))
+            for name, center, width in facts.windows
+        }
+        return {"As opened": self.display, **named}
+
+    def _range(self, low: float, high: float) -> DisplayRange:
+        low, high = min(low, high), max(low, high)
+        return DisplayRange(low, max(high, low + 1e-6 * self.display.span), self.display.invert)
+
+    def shift_window(self, right: float, down: float) -> None:
+        """Widen the window and move its centre by shares of the span of the file."""
+        span = self.display.span
+        center = (self.window.low + self.window.high) / 2 + down * span
+        width = max(self.window.span + right * span, span / 1000)
+        self.window = self._range(center - width / 2, center + width / 2)
+
+    @property
+    def window_text(self) -> str:
+        """Centre and width of the window, in units of the modality; empty for the one shown first."""
+        if self.window == self.display and not self.facts.windows:
+            return ""
+        low, high = (self.facts.to_modality(value) for value in (self.window.low, self.window.high))
+        return f"C {(low + high) / 2:.4g}  W {abs(high - low):.4g} {self.facts.unit}".rstrip()
+
+    def value_text(self, values: Any) -> str:
+        """Return samples of one pixel for display: stored values, and those of the modality."""
+        texts = []
+        for value in np.atleast_1d(values)[:4].tolist():
+            text = f"{value}" if isinstance(value, int) else f"{value:.5g}"
+            if self.facts.unit or (self.facts.slope, self.facts.intercept) != (1.0, 0.0):
+                text += f" ({self.facts.to_modality(value):.5g} {self.facts.unit}".rstrip() + ")"
+            texts.append(text)
+        return " ".join(texts)
 
     @cached_property
     def thumbnail(self) -> str:
         """A small preview, as a data URL."""
-        step = max(1, min(self.first_frame.shape[:2]) // 256)
-        image = import_optional("PIL.Image").fromarray(
-            self.display.to_uint8(self.first_frame[::step, ::step])
-        )
-        image.thumbnail((96, 96))
-        out = io.BytesIO()
-        image.convert("RGB").save(out, "JPEG", quality=85)
-        return "data:image/jpeg;base64," + base64.b64encode(out.getvalue()).decode()
+        frame = self.frame(self.pages // 2) if self.kind == "volume" else self.first_frame
+        data = jpeg_thumbnail(frame, self.display, 96)
+        return "data:image/jpeg;base64," + base64.b64encode(data).decode()
 
     def close(self) -> None:
         """End the decoder process and release the memory."""
@@ -157,7 +214,8 @@ class Camera(Input):
         self.name = self.source = "Camera"
         self.path = None
         self.format, self.video, self.pages, self.rate = "camera", False, 0, 0.0
-        self.display, self.color, self.stored = DisplayRange(), True, None
+        self.display = self.window = DisplayRange()
+        self.color, self.stored, self.dicom, self.plane = True, None, None, 0
         self.first_frame = np.zeros((480, 640, 3), np.uint8)
 
     kind = "camera"
@@ -179,6 +237,24 @@ class Camera(Input):
         """Do nothing: there is no decoder process."""
 
 
+def jpeg_thumbnail(frame: Array, display: DisplayRange, size: int) -> bytes:
+    """Return a small preview of a frame as JPEG, with at most ``size`` rows and columns."""
+    step = max(1, min(frame.shape[:2]) // (3 * size))
+    image = import_optional("PIL.Image").fromarray(display.to_uint8(frame[::step, ::step]))
+    image.thumbnail((size, size))
+    out = io.BytesIO()
+    image.convert("RGB").save(out, "JPEG", quality=85)
+    return out.getvalue()
+
+
+def sample_thumbnail(path: Path, size: int = 160) -> bytes:
+    """Return a small preview of a sample as JPEG; samples are trusted, so that no process is started."""
+    about, pixels, _ = describe_file(path, DEFAULT_MAX_PIXELS)
+    pages = 0 if about["kind"] == "video" else about["pages"]
+    frame = pixels[0 if about.get("rate") else pages // 2] if pages else pixels
+    return jpeg_thumbnail(frame, DisplayRange(about["low"], about["high"], bool(about.get("invert"))), size)
+
+
 def _stored_range(parts: Any) -> StoredRange | None:
     """Return the range of values that the file format can store, as the decoder describes it."""
     if parts is None:
@@ -198,9 +274,17 @@ def memory_while_open(about: dict[str, Any]) -> int:
 
 
 def open_input(
-    path: Path, name: str, limits: StudioLimits, source: str | None = None, memory: MemoryBudget | None = None
+    path: Path,
+    name: str,
+    limits: StudioLimits,
+    source: str | None = None,
+    memory: MemoryBudget | None = None,
+    on_start: Callable[[FileDecoder], None] | None = None,
 ) -> Input:
-    """Decode a file in a worker process, if its size fits into the memory budget."""
+    """Decode a file in a worker process, if its size fits into the memory budget.
+
+    ``on_start`` is called with the decoder, which can be closed to cancel the decoding.
+    """
     held = 0
 
     def admit(about: dict[str, Any]) -> None:
@@ -210,7 +294,7 @@ def open_input(
             held = memory_while_open(about)
 
     try:
-        opened = Input(name, FileDecoder(path, limits, admit), source or name, path)
+        opened = Input(name, FileDecoder(path, limits, admit, on_start), source or name, path)
     except BaseException:
         if memory is not None:
             memory.release(held)

@@ -21,6 +21,7 @@ from .inputs import Camera, Input
 from .panels import ChainPanel, FiguresPanel, WaveletPanel, identify
 from .rendering import VIEWS
 from .session import Session
+from .tasks import TaskPanel
 from .viewer import Viewer
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ LOGO = (
     ' stroke-linecap="round" stroke-linejoin="round">'
     '<path d="M2 22c5 0 7-2 9-8s4-9 7-9 4 30 9 30 6-33 9-33 4 26 8 26 5-7 14-7"/></svg>'
 )
-SAMPLE_ICONS = {"volume": "view_in_ar", "clip": "movie", "bunny": "movie", "ultrasound-clip": "movie"}
 MAX_STAGES = 40
+BUSY_SECONDS = 0.4  # before the page says that something takes long
+PLANES = {0: "XY", 1: "XZ", 2: "YZ"}
 SPEEDS = {0.25: "¼ ×", 0.5: "½ ×", 1.0: "1 ×", 2.0: "2 ×", 0.0: "max"}
 
 
@@ -46,6 +48,7 @@ class Page:
         self.session, self.options = session, options
         self.client = ui.context.client
         self.devices = devices
+        self.task_panel = TaskPanel(self)
         self.wavelet_panel = WaveletPanel(self)
         self.chain_panel = ChainPanel(self)
         self.figures_panel = FiguresPanel(self)
@@ -99,9 +102,11 @@ class Page:
 
     def rebuild_panels(self) -> None:
         """Rebuild the panels after a change that was not made with their controls."""
+        self.task_panel.build.refresh()
         self.chain_panel.build.refresh()
         self.wavelet_panel.build.refresh()
         self.figures_panel.choices.refresh()
+        self.figures_panel.dicom.refresh()
         self._update_undo()
 
     # --- building ---------------------------------------------------------------------------------
@@ -109,7 +114,7 @@ class Page:
     def build(self) -> None:
         """Build the page."""
         ui.add_css(STATIC / "studio.css")
-        ui.colors(primary="#0d9488", dark="#1c2227", dark_page="#14181c")
+        ui.colors(primary="#0f766e", dark="#1c2227", dark_page="#14181c")
         self.dark = ui.dark_mode(value=None)
         with ui.header().classes("studio-header row").props("role=banner"):
             self._build_header()
@@ -117,6 +122,7 @@ class Page:
             "width=300 bordered breakpoint=1023 aria-label='Filters'"
         ) as self.left:
             with ui.column().classes("panel"):
+                self.task_panel.build()
                 self.wavelet_panel.build()
                 self.chain_panel.build()
         with ui.right_drawer(value=None).props(
@@ -124,7 +130,7 @@ class Page:
         ) as self.right:
             with ui.column().classes("panel"):
                 self.figures_panel.build()
-        with ui.element("div").classes("stage").props("role=main"):
+        with ui.element("div").classes("stage"):
             with ui.row().classes("toolbar"):
                 self._build_toolbar()
             with ui.element("div").classes("stage-box"):
@@ -132,12 +138,15 @@ class Page:
                 self.viewer.on("shortcut", lambda event: self._shortcut(event.args["key"]))
                 self.viewer.on("pipeline", lambda event: self._load_json(event.args))
                 self.viewer.on("sync", lambda event: self._sync(event.args))
+                self.viewer.on("tool", lambda event: self.use_tool(str(event.args["tool"])))
                 self.viewer.on("camera", lambda event: self._camera_started(event.args))
                 self._error = ui.label("").classes("filter-error").props('role="alert" data-testid="error"')
                 self._error.set_visibility(False)
                 self._build_welcome()
+                self._build_busy()
+                self._build_zoom()
             self._build_player()
-            self._inputs_row = ui.row().classes("strip").props('role="list" aria-label="Inputs"')
+            self._inputs_row = ui.row().classes("strip")
         self._keys = keys_dialog()
         self._update_inputs()
         self._update_undo()
@@ -149,14 +158,18 @@ class Page:
 
     def _build_header(self) -> None:
         self._button("tune", "Filters panel", "toggle-left", lambda: self.left.toggle())
-        ui.html(f'<span class="brand">{LOGO}Undula <em>Studio</em></span>', sanitize=False)
+        ui.html(f'<h1 class="brand">{LOGO}Undula <em>Studio</em></h1>', sanitize=False)
         self._button("folder_open", "Open files (O)", "open", lambda: self.viewer.run_method("pick"), "Open")
         with ui.button("Samples", icon="collections").props("flat dense").classes("middling") as samples:
             identify(samples, "Samples", "samples")
             with ui.menu().props("auto-close"):
                 for name, title in io.samples().items():
-                    item = ui.menu_item(title, on_click=lambda name=name: self.open_sample(name))
-                    item.props(f'data-testid="menu-sample-{name}"')
+                    item = ui.menu_item(on_click=lambda name=name: self.open_sample(name))
+                    with item.props(f'data-testid="menu-sample-{name}"'):
+                        with ui.item_section().props("avatar"):
+                            _sample_image(name)
+                        with ui.item_section():
+                            ui.label(title)
         self._button("videocam", "Camera", "camera", lambda: self.viewer.run_method("startCamera"))
         ui.space()
         self._undo = self._button("undo", "Undo (Ctrl+Z)", "undo", self.undo)
@@ -178,7 +191,8 @@ class Page:
                 ):
                     ui.menu_item(text, on_click=action).props(f'data-testid="{test_id}"')
         self._button("code", "Show code (C)", "code", lambda: code_dialog(self))
-        self._button("download", "Export (E)", "export", lambda: export_dialog(self))
+        with self._button("download", "Export (E)", "export", lambda: export_dialog(self)):
+            self._running = ui.badge("").props("floating").props('data-testid="exports-running"')
         self._button("dark_mode", "Light or dark theme (D)", "dark", self._toggle_dark)
         self._button("help_outline", "Keyboard shortcuts (?)", "help", lambda: self._keys.open())
         self._button("analytics", "Figures panel", "toggle-right", lambda: self.right.toggle())
@@ -189,13 +203,20 @@ class Page:
         )
         identify(self._views.props("flat dense no-caps toggle-color=primary"), "View", "views")
         ui.space()
-        for icon, label, test_id, method in (
-            ("zoom_out", "Zoom out (−)", "zoom-out", ("zoom", 0.8)),
-            ("zoom_in", "Zoom in (+)", "zoom-in", ("zoom", 1.25)),
-            ("fit_screen", "Fit (0)", "fit", ("fit",)),
-            ("crop_free", "Actual size (9)", "actual", ("actual",)),
-        ):
-            self._button(icon, label, test_id, lambda method=method: self.viewer.run_method(*method))
+        with ui.row().classes("slots no-wrap items-center").props('role="group" aria-label="Versions"'):
+            self._slots = ui.toggle(
+                ["A", "B"], value=self.session.slot, on_change=lambda e: self.use_slot(e.value)
+            )
+            self._slots.props("flat dense no-caps toggle-color=primary")
+            identify(self._slots, "Version of the chain", "slots").tooltip("Two versions of the chain (A)")
+            self._compare = self._button("compare", "Compare A with B (B)", "compare", self.compare)
+        self._tools = {
+            tool: self._button(icon, label, f"tool-{tool}", lambda tool=tool: self.use_tool(tool))
+            for tool, icon, label in (
+                ("window", "contrast", "Window: drag for width and centre (W, or the right button)"),
+                ("region", "highlight_alt", "Region: drag for mean and deviation (R, or Shift)"),
+            )
+        }
         # Browsers enter full screen only in response to a click, not to a message of the server.
         full = ui.button(icon="fullscreen").props("flat dense").classes("q-px-xs")
         full.on("click", js_handler="() => window.undulaStudio.fullscreen()")
@@ -203,7 +224,7 @@ class Page:
 
     def _build_welcome(self) -> None:
         with ui.element("div").classes("welcome").props('data-testid="welcome"') as self._welcome:
-            ui.html("<h1>Drop an image, a volume or a video here</h1>", sanitize=False)
+            ui.html("<h2>Drop an image, a volume or a video here</h2>", sanitize=False)
             with ui.row().classes("justify-center"):
                 ui.button("Open files", icon="folder_open", on_click=lambda: self.viewer.run_method("pick"))
                 ui.button(
@@ -218,8 +239,26 @@ class Page:
                         .props(f'data-testid="sample-{name}" type="button"')
                         .on("click", lambda name=name: self.open_sample(name))
                     ):
-                        ui.icon(SAMPLE_ICONS.get(name, "image"), size="20px").style("color:var(--accent)")
+                        _sample_image(name)
                         ui.label(title)
+
+    def _build_zoom(self) -> None:
+        with ui.row().classes("zoom-buttons no-wrap").props('role="group" aria-label="Zoom"') as self._zoom:
+            for icon, label, test_id, method in (
+                ("zoom_out", "Zoom out (−)", "zoom-out", ("zoom", 0.8)),
+                ("zoom_in", "Zoom in (+)", "zoom-in", ("zoom", 1.25)),
+                ("fit_screen", "Fit (0)", "fit", ("fit",)),
+                ("crop_free", "Actual size (9)", "actual", ("actual",)),
+            ):
+                self._button(icon, label, test_id, lambda method=method: self.viewer.run_method(*method))
+
+    def _build_busy(self) -> None:
+        with ui.row().classes("busy").props('role="status" data-testid="busy"') as self._busy:
+            ui.spinner(size="20px").props('aria-hidden="true"')
+            self._busy_text = ui.label("")
+            cancel = ui.button("Cancel", on_click=self.cancel).props("flat dense size=sm")
+            identify(cancel, "Cancel", "cancel")
+        self._busy.set_visibility(False)
 
     def _build_player(self) -> None:
         session = self.session
@@ -235,6 +274,9 @@ class Page:
             identify(self._scrub.props("dense"), "Frame or slice", "scrub")
             self._scrub.on("pan", lambda event: self._hold(event.args))
             self._position = ui.label("").classes("where").props('data-testid="where"')
+            self._plane = ui.select(PLANES, value=0, on_change=lambda event: self.set_plane(event.value))
+            self._plane.props("dense borderless options-dense").style("width:58px")
+            identify(self._plane, "Plane of the slices", "plane")
             speed = ui.select(
                 SPEEDS, value=session.playback.speed, on_change=lambda e: self._set_speed(e.value)
             )
@@ -248,11 +290,13 @@ class Page:
             return
         self._listed_inputs = listed
         self._welcome.set_visibility(session.current is None)
+        self._zoom.set_visibility(session.current is not None)
         self._inputs_row.set_visibility(bool(session.inputs))
         self._inputs_row.clear()
         with self._inputs_row:
-            for each in session.inputs:
-                self._build_thumbnail(each)
+            with ui.element("div").classes("inputs").props('role="list" aria-label="Inputs"'):
+                for each in session.inputs:
+                    self._build_thumbnail(each)
             add = ui.button(icon="add", on_click=lambda: self.viewer.run_method("pick")).props("flat")
             identify(add.classes("add"), "Open more files", "add-input")
         self.rebuild_panels()
@@ -260,8 +304,10 @@ class Page:
         if not isinstance(session.current, Camera):
             self.viewer.run_method("stopCamera")
         if session.current is None:
+            ui.page_title("Undula Studio")
             self.viewer.run_method("clear")
         else:
+            ui.page_title(f"{session.current.name} – Undula Studio")
             self.viewer.set_label(
                 f"{session.current.name}, {session.current.size_text}."
                 " Plus and minus zoom, arrow keys step, question mark lists all keys"
@@ -285,7 +331,7 @@ class Page:
                     ui.html(f'<span class="kind">{shown.kind}</span>', sanitize=False)
                 ui.tooltip(f"{shown.name}: {shown.size_text}")
             close = ui.button(icon="close", on_click=lambda: self.close(shown)).props(
-                "round dense size=6px color=grey-8"
+                "round dense size=7px color=grey-8"
             )
             identify(close.classes("shut"), f"Close {shown.name}", f"close-{shown.id}")
 
@@ -303,6 +349,12 @@ class Page:
         shown = session.current
         self._error.set_text(session.error_message)
         self._error.set_visibility(bool(session.error_message))
+        self._running.set_text(str(session.exports.running))
+        self._running.set_visibility(session.exports.running > 0)
+        busy = session.activities[-1] if session.activities else None
+        self._busy.set_visibility(busy is not None and busy.seconds > BUSY_SECONDS)
+        if busy is not None:
+            self._busy_text.set_text(f"{busy.title} … {busy.seconds:.0f} s")
         several = shown is not None and shown.frame_count > 1
         self._player.set_visibility(several)
         if shown is not None and several:
@@ -310,6 +362,8 @@ class Page:
             if self._scrub.value != session.number and not self._holding:
                 self._own_scrub_value = session.number
                 self._scrub.set_value(session.number)
+            self._plane.set_visibility(shown.kind == "volume" and not shown.color)
+            self._plane.set_value(shown.plane)
             unit = "slice" if shown.kind == "volume" else "frame"
             self._position.set_text(f"{unit} {session.number + 1} / {shown.frame_count}")
             self._play.props(f"icon={'pause' if session.playback.on else 'play_arrow'}")
@@ -320,7 +374,19 @@ class Page:
         self._undo.set_enabled(self.history.can_undo)
         self._redo.set_enabled(self.history.can_redo)
 
+    def restore(self) -> None:
+        """Show the chain and the view of the session, after the session has changed them."""
+        if not self.client.is_deleted:
+            with self.client:
+                self._views.set_value(self.session.view)
+                self.rebuild_panels()
+
     # --- actions ----------------------------------------------------------------------------------
+
+    def cancel(self) -> None:
+        """Cancel what the visitor waits for."""
+        for activity in self.session.activities[-1:]:
+            activity.cancel()
 
     async def open_files(self, paths: Sequence[Path]) -> None:
         """Open the files that the Studio was started with."""
@@ -369,8 +435,41 @@ class Page:
         self._views.set_value(view)
         self.session.invalidate()
 
+    def use_slot(self, slot: str) -> None:
+        """Go on with version A or B of the chain."""
+        if slot != self.session.slot:
+            self.session.switch_slot()
+            self._slots.set_value(self.session.slot)
+            self.rebuild_panels()
+
+    def compare(self) -> None:
+        """Compare the result with that of the other version, or with the original again."""
+        self.session.comparing = not self.session.comparing
+        self._compare.props(f"color={'orange-9' if self.session.comparing else 'primary'}")
+        self._compare.props(f"aria-pressed={str(self.session.comparing).lower()}")
+        self.session.invalidate()
+
+    _tool = "pan"
+
+    def use_tool(self, tool: str) -> None:
+        """Choose what dragging does; choosing a tool again returns to panning."""
+        self._tool = "pan" if tool == self._tool or tool not in self._tools else tool
+        for name, button in self._tools.items():
+            button.props(f"color={'orange-9' if name == self._tool else 'primary'}")
+            button.props(f"aria-pressed={str(name == self._tool).lower()}")
+        self.viewer.run_method("setTool", self._tool)
+
+    def set_plane(self, axis: int) -> None:
+        """Show the slices of a volume across another axis, beginning in the middle."""
+        shown = self.session.current
+        if shown is not None and shown.kind == "volume" and axis != shown.plane:
+            shown.set_plane(axis)
+            self.session.seek(shown.frame_count // 2)
+            self._update()
+
     def load_pipeline(self, pipeline: Pipeline) -> None:
         """Replace the chain by a pipeline."""
+        self.session.verb = None
         self.set_chain(FilterChain.from_pipeline(pipeline))
         self.history.end_gesture()
         self.rebuild_panels()
@@ -469,6 +568,8 @@ class Page:
             "ctrl+z": self.undo,
             "ctrl+y": self.redo,
             "x": self._toggle_filters,
+            "a": lambda: self.use_slot(session.other_slot),
+            "b": self.compare,
             "h": lambda: (self.left.toggle(), self.right.toggle()),
         }
         if key in actions:
@@ -482,3 +583,8 @@ class Page:
         self.set_chain(self.chain.enable_all(not enabled))
         self.history.end_gesture()
         self.chain_panel.build.refresh()
+
+
+def _sample_image(name: str) -> None:
+    """Add the thumbnail of a sample."""
+    ui.element("img").props(f'src="/studio/sample/{name}" alt="" width="64" height="48" loading="lazy"')

@@ -18,7 +18,7 @@ from ..filters.speckle import KINDS
 from ..lowering.borders import MODES
 from ..schemes import SCHEMES, scheme
 from ..wavelets import families, wavelist
-from .chain import FilterChain, Link
+from .chain import PRESETS, FilterChain, Link
 from .controls import (
     Choice,
     Control,
@@ -30,6 +30,7 @@ from .controls import (
     controls,
     reset_stage,
 )
+from .inputs import DisplayRange
 from .plots import PHASE_COLORS, histogram, time_bar, wavelet_functions
 
 if TYPE_CHECKING:
@@ -94,20 +95,38 @@ def slider_row(
     low, high, step = bounds
     digits = max(0, -math.floor(math.log10(step) + 1e-9)) if step < 1 else 0
     with ui.column().classes("control"):
-        with ui.row().classes("full-width justify-between items-baseline no-wrap"):
+        with ui.row().classes("full-width justify-between items-center no-wrap"):
             name = ui.label(label).classes("name")
             if hint:
                 name.tooltip(hint)
-            text = ui.label(f"{value:.{digits}f}").classes("value").props(f'data-testid="{test_id}-value"')
+            text = ui.input(value=f"{value:.{digits}f}").props("dense borderless inputmode=decimal")
+            identify(text.classes("value"), f"{label}: value", f"{test_id}-value")
 
         def moved(event: Any) -> None:
             if event.value is not None:
-                text.set_text(f"{event.value:.{digits}f}")
+                rounded = f"{event.value:.{digits}f}"
+                text.set_value(rounded if abs(float(rounded) - event.value) < 1e-9 else f"{event.value:g}")
                 change(event.value)
+
+        def set_to(number: float) -> None:
+            slider.set_value(min(max(number, low), high))
+            settle()
+
+        def typed() -> None:
+            try:
+                number = float(str(text.value).strip().replace(",", ".").replace("−", "-"))
+                set_to(float(round(number)) if step >= 1 else number)
+            except (ValueError, OverflowError):
+                ui.notify(f"{label}: expected a number from {low:g} to {high:g}", type="warning")
+            moved(slider)  # The text of a number that was out of range or no number.
 
         slider = ui.slider(min=low, max=high, step=step, value=value, on_change=moved).props("dense")
         identify(slider, label, test_id)
         slider.on("change", settle, args=[])
+        slider.on("keydown.home.prevent", lambda: set_to(low), args=[])
+        slider.on("keydown.end.prevent", lambda: set_to(high), args=[])
+        text.on("keydown.enter", typed, args=[])
+        text.on("blur", typed, args=[])
 
 
 class WaveletPanel:
@@ -150,7 +169,7 @@ class WaveletPanel:
             slider_row(
                 "Translation-invariant levels",
                 (0, min(deepest, MAX_SHIFT_LEVELS), 1),
-                min(chain.invariant, deepest, MAX_SHIFT_LEVELS),
+                min(int(chain.base.invariant), deepest, MAX_SHIFT_LEVELS),
                 lambda value: self._configure(invariant=int(value)),
                 settle,
                 "invariant",
@@ -198,14 +217,21 @@ class WaveletPanel:
         chain, set_once = self.page.chain, self._configure_once
         classes = "full-width q-mt-xs"
         select_box(
-            {m: m for m in MODES}, chain.mode, "Boundary mode", lambda v: set_once(mode=v), "mode", classes
+            {m: m for m in MODES},
+            chain.base.mode,
+            "Boundary mode",
+            lambda v: set_once(mode=v),
+            "mode",
+            classes,
         )
         colors = {"ycbcr": "luma and chroma", "channels": "separate channels"}
-        select_box(colors, chain.color, "Filter colours as", lambda v: set_once(color=v), "color", classes)
+        select_box(
+            colors, chain.base.color, "Filter colours as", lambda v: set_once(color=v), "color", classes
+        )
         speckle = {"": "none", **{kind: SPECKLE_LABELS[kind] for kind in KINDS}}
         select_box(
             speckle,
-            chain.speckle or "",
+            chain.base.speckle or "",
             "Speckle",
             lambda v: set_once(speckle=v or None, looks=None),
             "speckle",
@@ -386,6 +412,7 @@ class FiguresPanel:
 
     def __init__(self, page: Page) -> None:
         self.page = page
+        self._listed_window: DisplayRange | None = None  # the window that the card of DICOM files shows
 
     def build(self) -> None:
         """Build the cards."""
@@ -400,11 +427,57 @@ class FiguresPanel:
                 self._fps = ui.label("").classes("fps").props('data-testid="fps" aria-live="off"')
             self._facts = ui.html("", sanitize=False).classes("full-width").props('data-testid="facts"')
             self.references()
+        self.dicom()
         with ui.element("section").classes("card column").props('aria-label="Histogram"'):
             ui.html("<h2>Histogram of a band</h2>", sanitize=False)
             self.choices()
             self._plot = ui.html("", sanitize=False).classes("full-width").props('data-testid="histogram"')
             ui.label("Grey: before; line: after; dashed: threshold. Logarithmic scale.").classes("hint")
+
+    @ui.refreshable_method
+    def dicom(self) -> None:
+        """Build the card of patient, modality and window."""
+        self._listed_window = None
+        page, shown = self.page, self.page.session.current
+        if (
+            shown is None
+            or (shown.color and shown.dicom is None)
+            or (shown.first_frame.dtype == "uint8" and not shown.dicom)
+        ):
+            return
+
+        def choose(name: str) -> None:
+            assert shown is not None
+            shown.window = shown.windows.get(name, shown.window)
+            page.session.invalidate()
+
+        facts = shown.facts
+        title = "DICOM" if shown.dicom else "Window"
+        with ui.element("section").classes("card column").props(f'aria-label="{title}" data-testid="dicom"'):
+            ui.html(f"<h2>{title}</h2>", sanitize=False)
+            spacing = "" if facts.spacing is None else " × ".join(f"{n:.4g}" for n in facts.spacing) + " mm"
+            rows = [
+                ("Patient", facts.patient),
+                ("Modality", facts.modality),
+                ("Series", facts.description),
+                ("Spacing", spacing),
+            ]
+            cells = [f"<tr><td>{name}</td><td>{html.escape(text)}</td></tr>" for name, text in rows if text]
+            ui.html(f'<table class="facts">{"".join(cells)}</table>', sanitize=False).classes("full-width")
+            if not shown.color:
+                chosen = next((name for name, each in shown.windows.items() if each == shown.window), "")
+                names = ({} if chosen else {"": "custom"}) | {name: name for name in shown.windows}
+                select_box(names, chosen, "Window", choose, "window")
+            self._listed_window = shown.window
+            ultrasound = PRESETS["Ultrasound"][1]
+            if facts.modality == "US" and page.chain != FilterChain.from_pipeline(ultrasound):
+                offer = ui.button(
+                    "Use the ultrasound preset", on_click=lambda: page.load_pipeline(ultrasound)
+                )
+                offer.props("outline dense size=sm").classes("full-width q-mt-xs")
+                identify(offer, "Use the ultrasound preset", "offer-ultrasound")
+            if shown.dicom:
+                ui.label("Not for diagnosis.").classes("hint")
 
     @ui.refreshable_method
     def references(self) -> None:
@@ -427,13 +500,12 @@ class FiguresPanel:
             session.invalidate()
 
         select_box(
-            {0: "the original", **{each.id: each.name for each in comparable.values()}},
+            {0: "none", **{each.id: each.name for each in comparable.values()}},
             session.reference.id if session.reference else 0,
-            "Compare with",
+            "Reference for PSNR and SSIM",
             choose,
             "reference",
             "full-width q-mt-xs",
-            title="PSNR and SSIM against",
         )
 
     @ui.refreshable_method
@@ -456,6 +528,8 @@ class FiguresPanel:
     def update(self) -> None:
         """Show the newest figures."""
         session = self.page.session
+        if session.current is not None and self._listed_window not in (None, session.current.window):
+            self.dicom.refresh()  # The window was dragged.
         fps = session.fps if session.moving else 0.0
         self._fps.set_text(f"{fps:.1f} fps" if fps else "")
         if session.current is None:
@@ -489,11 +563,11 @@ def _quality_rows(figures: dict[str, float]) -> list[tuple[str, str]]:
     if "noise before" in figures:
         sigmas = [_sigma_text(figures[f"noise {when}"]) for when in ("before", "after")]
         rows.append(("Noise σ", " → ".join(sigmas)))
-    if "psnr" in figures:
-        text = "∞" if math.isinf(figures["psnr"]) else f"{figures['psnr']:.2f} dB"
-        if "psnr before" in figures:
-            text = f"{figures['psnr before']:.2f} → {text}"
-        rows.append(("PSNR", text))
-    if "ssim" in figures:
-        rows.append(("SSIM", f"{figures['ssim']:.4f}"))
+    if "change" in figures:
+        rows.append(("Change from input", f"{_sigma_text(figures['change'])} RMS"))
+    for name, digits, unit in (("psnr", 2, " dB"), ("ssim", 4, "")):
+        if name in figures:
+            values = [figures[f"{name} before"], figures[name]]
+            texts = ["∞" if math.isinf(value) else f"{value:.{digits}f}" for value in values]
+            rows.append((name.upper(), " → ".join(texts) + unit))
     return rows

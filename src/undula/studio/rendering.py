@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -17,6 +18,7 @@ from ..filters import Pipeline, Trace, estimate_sigma, picture
 from ..filters.planes import GivenImage
 from ..io.stored import StoredRange
 from ..measures import psnr, ssim
+from .dicom import DicomFacts
 from .inputs import DisplayRange, Input
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "Settings",
     "filter_frame",
     "quality_figures",
+    "region_text",
     "render_difference",
     "render_pyramids",
     "view_layers",
@@ -190,25 +193,37 @@ def render_difference(result: FilteredFrame, display: DisplayRange) -> tuple[Bit
     return np.asarray(np.clip(gain * scaled + 128, 0, 255), np.uint8), gain
 
 
+def region_text(parts: Sequence[Array], facts: DicomFacts) -> str:
+    """Return mean, standard deviation and size of a region before and after filtering, in real units."""
+    scaled = [facts.slope * part.astype(np.float64) + facts.intercept for part in parts]
+    texts = [
+        f"{name} " + " → ".join(f"{float(measure(part)):.4g}" for part in scaled)
+        for name, measure in (("mean", np.nanmean), ("SD", np.nanstd))
+    ]
+    height, width = parts[0].shape[:2]
+    size = f"{width} × {height} px"
+    if facts.spacing is not None:
+        size = f"{width * facts.spacing[1]:.4g} × {height * facts.spacing[0]:.4g} mm"
+    return "\n".join([*texts, f"{facts.unit}  {size}".strip()])
+
+
 def quality_figures(result: FilteredFrame, reference: Array | None, source: Input) -> dict[str, float]:
-    """Return noise levels, and PSNR and SSIM against the original or a reference."""
+    """Return noise levels, the change by the filter, and PSNR and SSIM against a reference."""
     before, after = result.before, result.after
     figures: dict[str, float] = {}
     if min(before.shape[:2]) > 4:
         valid = source.stored.valid(before) if source.stored is not None else None
         figures["noise before"], figures["noise after"] = (_noise(x, valid) for x in (before, after))
-    expected = before if reference is None else reference
-    if expected.shape != after.shape:
-        return figures
     span, axis = source.display.span, source.channel_axis
-    figures["psnr"] = _psnr(expected, after, span)
-    if min(after.shape[:2]) >= 7:
-        # Windows are 7 rows high: strips with a margin of 3 rows contain each of them once.
-        strips = _strips(expected, 3)
-        parts = [(s.stop - s.start - 6) * ssim(expected[s], after[s], span, axis) for s in strips]
-        figures["ssim"] = sum(parts) / (len(expected) - 6)
-    if reference is not None:
-        figures["psnr before"] = _psnr(expected, before, span)
+    figures["change"] = span * 10 ** (-_psnr(before, after, span) / 20)
+    if reference is not None and reference.shape == after.shape:
+        figures |= {"psnr": _psnr(reference, after, span), "psnr before": _psnr(reference, before, span)}
+        if min(after.shape[:2]) >= 7:
+            # Windows are 7 rows high: strips with a margin of 3 rows contain each of them once.
+            strips = _strips(reference, 3)
+            for name, x in (("ssim", after), ("ssim before", before)):
+                parts = [(s.stop - s.start - 6) * ssim(reference[s], x[s], span, axis) for s in strips]
+                figures[name] = sum(parts) / (len(reference) - 6)
     return {name: value for name, value in figures.items() if not math.isnan(value)}
 
 

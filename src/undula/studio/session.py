@@ -13,20 +13,29 @@ import asyncio
 import secrets
 import shutil
 import tempfile
+import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from ..engines.threads import WorkCancelledError, cancellable
 from ..errors import ArgumentError, UndulaError
 from ..filters import Pipeline, Trace
+from ..filters.calibration import CalibratedPipeline
+from ..filters.verbs import Verb
 from .budget import BYTES_PER_SAMPLE, ServerBudget, working_memory
 from .chain import PRESETS, FilterChain, History
+from .decoding import FileDecoder
 from .encoding import encode_layers, pack_message
+from .exports import ExportList
 from .inputs import Camera, Input, open_input
 from .rendering import (
     PYRAMID_VIEWS,
@@ -36,6 +45,7 @@ from .rendering import (
     Settings,
     filter_frame,
     quality_figures,
+    region_text,
     render_difference,
     render_pyramids,
     view_layers,
@@ -60,6 +70,27 @@ class SentPicture:
 
     version: int
     milliseconds: dict[str, float]
+
+
+@dataclass
+class Activity:
+    """Work that the visitor waits for, and can cancel."""
+
+    title: str
+    started: float = field(default_factory=time.monotonic)
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    process: FileDecoder | None = None
+
+    def cancel(self) -> None:
+        """Stop the work as soon as possible."""
+        self.cancelled.set()
+        if self.process is not None:
+            self.process.close()
+
+    @property
+    def seconds(self) -> float:
+        """How long the work has taken so far."""
+        return time.monotonic() - self.started
 
 
 @dataclass
@@ -108,6 +139,10 @@ class Session:
     view: str = "divider"
     settings: Settings = field(default_factory=Settings)
     reference: Input | None = None
+    verb: Verb | None = None  # the task that the chain was made for
+    slot: str = "A"
+    slots: dict[str, FilterChain] = field(default_factory=dict)
+    comparing: bool = False  # with the chain of the other slot, instead of the original
     band: tuple[int, str] = (1, "dd")
     playback: Playback = field(default_factory=Playback)
     draw_times: deque[float] = field(default_factory=lambda: deque(maxlen=100))
@@ -124,18 +159,21 @@ class Session:
         self.last_sent: SentPicture | None = None
         self.sync_mark = ""  # the newest one that the page has sent
         self.page: Any = None
-        self.exports: dict[int, Path] = {}
+        self.exports = ExportList(self)
         self._reserved_slots = 0
         self._send: Send | None = None
         self._change_event = asyncio.Event()
         self._drawn_event = asyncio.Event()
         self._sent_id = self._drawn_id = 0
         self._result_cache: tuple[Any, FilteredFrame] | None = None
+        self._other_cache: tuple[Any, FilteredFrame] | None = None
         self._pyramid_cache: tuple[Any, tuple[Bitmap, Bitmap, Trace]] | None = None
         self._sent_before: Any = None  # the frame whose original the page has
         self._preview_shown = False
         self._measured_state: Any = None
         self._camera_frames = 0
+        self.activities: list[Activity] = []
+        self._drawn_state = (self.chain.enable_all(False), self.view, self.settings)
         self._loop = asyncio.create_task(self._paint_loop())
 
     # --- actions ----------------------------------------------------------------------------------
@@ -155,6 +193,34 @@ class Session:
         self.history.record(chain, gesture)
         self.invalidate()
 
+    async def calibrate(self) -> float:
+        """Multiply the strengths of the chain by the factor with the least estimated error, and return it."""
+        shown, chain = self.current, self.fitted_chain
+        if shown is None:
+            raise ArgumentError("open an image first: the strength is found for it")
+        calibrated, frame = CalibratedPipeline(chain.pipeline()), shown.frame(self.number)
+        mask = shown.stored.valid(frame) if shown.stored is not None else None
+
+        def search(cancelled: threading.Event) -> float:
+            with cancellable(cancelled):
+                return calibrated.calibration(frame, channel_axis=shown.channel_axis, mask=mask).strength
+
+        with self.working("Calibrating the strength") as activity:
+            async with self.budget.memory.lend(2 * working_memory(frame, calibrated.pipeline)):
+                run = asyncio.get_running_loop().run_in_executor
+                factor = await run(self.pool, search, activity.cancelled)
+        verb = self.verb
+        if verb is not None and self.chain == FilterChain.from_pipeline(verb.pipeline()):
+            self.verb = replace(verb, strength=factor * verb.strength)  # type: ignore[type-var, attr-defined]
+        for link, stage in zip(
+            (link for link in chain.links if link.enabled),
+            calibrated.with_strength(factor).stages,
+            strict=True,
+        ):
+            chain = chain.replace_stage(link.key, stage)
+        self.set_chain(chain)
+        return factor
+
     def notify_page(self) -> None:
         """Refresh the page, if it is open."""
         if self.page is not None:
@@ -164,6 +230,16 @@ class Session:
         """Render again, because something about the picture changed."""
         self.version += 1
         self._change_event.set()
+
+    @contextmanager
+    def working(self, title: str) -> Iterator[Activity]:
+        """Tell the visitor that something is being done, and let them cancel it."""
+        activity = Activity(title)
+        self.activities.append(activity)
+        try:
+            yield activity
+        finally:
+            self.activities.remove(activity)
 
     @contextmanager
     def reserve_slot(self) -> Iterator[None]:
@@ -185,8 +261,11 @@ class Session:
         """Open a file in a slot that is already reserved, and show it."""
         memory = self.budget.memory
         limits = replace(self.budget.limits, memory=min(self.budget.limits.memory, memory.total // 2))
-        async with memory.lend(limits.memory):
-            new_input = await asyncio.to_thread(open_input, path, name, limits, source, memory)
+        with self.working(f"Opening {name}") as activity:
+            async with memory.lend(limits.memory):
+                new_input = await asyncio.to_thread(
+                    open_input, path, name, limits, source, memory, partial(setattr, activity, "process")
+                )
         if self.closed:
             new_input.close()
             raise ArgumentError("this session has expired; reload the page")
@@ -210,6 +289,25 @@ class Session:
         self.figures, self.histogram, self.error_message = {}, None, ""
         self._result_cache = self._pyramid_cache = self._measured_state = self.last_sent = None
         self.draw_times.clear()
+        self.invalidate()
+
+    @property
+    def other_slot(self) -> str:
+        """The slot, A or B, whose chain is not the current one."""
+        return "B" if self.slot == "A" else "A"
+
+    @property
+    def other_chain(self) -> FilterChain:
+        """The chain of the other slot; the current one until that is used."""
+        return self.slots.get(self.other_slot, self.chain)
+
+    def switch_slot(self) -> None:
+        """Keep the current chain in its slot, and go on with that of the other one."""
+        chain = self.other_chain
+        self.slots[self.slot] = self.chain
+        self.slot = self.other_slot
+        self.history.record(chain)
+        self.history.end_gesture()
         self.invalidate()
 
     def close_input(self, closed: Input) -> None:
@@ -306,6 +404,12 @@ class Session:
                 await self._paint(exact)
             except asyncio.CancelledError:
                 raise
+            except WorkCancelledError:
+                chain, self.view, self.settings = self._drawn_state
+                self.playback.on = False
+                self.set_chain(chain)
+                if self.page is not None:
+                    self.page.restore()
             except Exception as error:  # The session survives any failure of a filter.
                 text = str(error) if isinstance(error, UndulaError) else f"{type(error).__name__}: {error}"
                 self.error_message = " ".join(text.split())[:400] or type(error).__name__
@@ -379,14 +483,22 @@ class Session:
         nbytes = working_memory(shown.first_frame, pipeline)
         if view in PYRAMID_VIEWS:
             nbytes = max(nbytes, working_memory(shown.first_frame, pipeline, True))
+        state = (self.chain, view, settings)
+        other = self.other_chain.fit_shape(shown.first_frame.shape).pipeline() if self.comparing else None
         async with self.budget.memory.lend(nbytes):
-            key, result, layers, note = await run(
-                self.pool, lambda: self._render(shown, number, ahead, pipeline, settings, view)
-            )
+            with self.working("Filtering") as activity:
+                key, result, layers, note = await run(
+                    self.pool,
+                    lambda: self._render(
+                        shown, number, ahead, pipeline, settings, view, other, activity.cancelled
+                    ),
+                )
+            self._drawn_state = state
             if self.error_message:
                 self.error_message = ""
                 self.notify_page()
-            if "before" in layers and self._sent_before == key[0]:
+            before_key = (key[0], shown.window, other)
+            if "before" in layers and self._sent_before == before_key:
                 del layers["before"]  # The page has it already.
             preview = moving or (
                 not exact and sum(bitmap.nbytes for bitmap in layers.values()) > MAX_EXACT_BYTES
@@ -396,16 +508,20 @@ class Session:
         if self.current is not shown:
             return
         if "before" in layers:
-            self._sent_before = None if preview else key[0]
+            self._sent_before = None if preview else before_key
         self._sent_id += 1
         head = {
             "id": self._sent_id,
             "version": version,
             "view": view,
-            "number": key[0][2] if isinstance(shown, Camera) else number,
+            "number": key[0][3] if isinstance(shown, Camera) else number,
             "input": shown.id,
             "exact": not preview,
-            "note": note,
+            "note": note or (shown.window_text if view not in PYRAMID_VIEWS else ""),
+            "labels": [self.other_slot, self.slot] if self.comparing else ["Before", "After"],
+            "spacing": shown.facts.spacing if shown.plane == 0 and view not in PYRAMID_VIEWS else None,
+            "probe": view not in PYRAMID_VIEWS
+            and (result.before.dtype != np.uint8 or shown.dicom is not None),
         }
         if self._send is not None:
             await self._send(pack_message(head, parts))
@@ -416,6 +532,30 @@ class Session:
             await self._measure(shown, key, result, pipeline)
         if not moving:
             self.notify_page()
+
+    async def describe(self, request: dict[str, Any]) -> None:
+        """Tell the page the values at a place, or in a region, before and after the filter."""
+        shown, cache = self.current, self._result_cache
+        if shown is None or cache is None or cache[0][0][0] != shown.id or self._send is None:
+            return
+        pictures = (cache[1].before, cache[1].after)
+        rows, columns = pictures[0].shape[:2]
+        if "probe" in request:
+            x, y = (int(n) for n in request["probe"])
+            if not (0 <= x < columns and 0 <= y < rows):
+                return
+            values = [shown.value_text(picture[y, x]) for picture in pictures]
+            head = {"probe": [x, y], "text": "  →  ".join(values)}
+        else:
+            left, top, right, bottom = (int(n) for n in request["region"])
+            left, right = sorted(min(max(n, 0), columns) for n in (left, right))
+            top, bottom = sorted(min(max(n, 0), rows) for n in (top, bottom))
+            if left == right or top == bottom:
+                return
+            parts = [picture[top:bottom, left:right] for picture in pictures]
+            text = await asyncio.to_thread(region_text, parts, shown.facts)
+            head = {"region": request["region"], "text": text}
+        await self._send(pack_message(head, []))
 
     async def _send_empty(self) -> None:
         """Clear the page, rather than show the picture of an earlier state."""
@@ -433,21 +573,33 @@ class Session:
         pipeline: Pipeline,
         settings: Settings,
         view: str,
+        other: Pipeline | None,
+        cancelled: threading.Event,
     ) -> tuple[Any, FilteredFrame, dict[str, Bitmap], str]:
         """Return a key of the state, the filtered frame, the layers of the view and a note."""
-        frame_key = (shown.id, number, self._camera_frames if isinstance(shown, Camera) else 0)
+        camera_frames = self._camera_frames if isinstance(shown, Camera) else 0
+        frame_key = (shown.id, shown.plane, number, camera_frames)
         key = (frame_key, pipeline, settings)
         cache = self._result_cache
         if cache is None or cache[0] != key:
             frame = shown.frame(number, ahead)
-            result = filter_frame(frame, shown.channel_axis, pipeline, settings, shown.stored)
+            with cancellable(cancelled):
+                result = filter_frame(frame, shown.channel_axis, pipeline, settings, shown.stored)
             self._result_cache = cache = (key, result)
         result = cache[1]
+        compared = result
+        if other is not None and view not in PYRAMID_VIEWS:
+            other_key = (frame_key, other, settings)
+            if self._other_cache is None or self._other_cache[0] != other_key:
+                with cancellable(cancelled):
+                    version = filter_frame(result.before, shown.channel_axis, other, settings, shown.stored)
+                self._other_cache = (other_key, version)
+            compared = FilteredFrame(self._other_cache[1].after, result.after)
         if view == "difference":
-            bitmap, gain = render_difference(result, shown.display)
+            bitmap, gain = render_difference(compared, shown.window)
             return key, result, {view: bitmap}, f"difference × {gain:g}, around mid-grey"
         pyramids = self._pyramids(key, result, shown, pipeline)[:2] if view in PYRAMID_VIEWS else None
-        return key, result, view_layers(view, result, shown.display, pyramids), ""
+        return key, result, view_layers(view, compared, shown.window, pyramids), ""
 
     def _pyramids(
         self, key: Any, result: FilteredFrame, shown: Input, pipeline: Pipeline
@@ -506,8 +658,9 @@ class Session:
         """Close all inputs and remove all files of the session."""
         self.closed = True
         self._loop.cancel()
+        self.exports.close()
         self._send = None
         for each in [*self.inputs]:
             self.close_input(each)
-        self._result_cache = self._pyramid_cache = None
+        self._result_cache = self._other_cache = self._pyramid_cache = None
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -7,17 +7,20 @@ import json
 import re
 import secrets
 import struct
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request, WebSocket, WebSocketDisconnect
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse, JSONResponse, Response
 from nicegui import ui
 from starlette.requests import ClientDisconnect
 
+from .. import io
 from ..errors import UndulaError
 from .guard import visitor_of
+from .inputs import sample_thumbnail
 from .page import Page
 from .server import ServerOptions
 from .session import Session
@@ -51,7 +54,7 @@ def application(options: ServerOptions, sessions: SessionRegistry) -> Any:
         session.attach(send)
         try:
             while True:
-                _handle_message(session, await websocket.receive())
+                await _handle_message(session, await websocket.receive())
         except (WebSocketDisconnect, RuntimeError):
             pass
         finally:
@@ -59,16 +62,24 @@ def application(options: ServerOptions, sessions: SessionRegistry) -> Any:
 
     app.add_api_websocket_route("/studio/pictures/{key}", pictures)
 
-    async def receive_upload(request: Request, key: str, name: str = "file") -> JSONResponse:
+    async def receive_upload(
+        request: Request, key: str, name: str = "file", batch: bool = False
+    ) -> JSONResponse:
         session = sessions.by_key(visitor_of(request.scope), key)
         if session is None:
             return JSONResponse({"error": "this session has expired; reload the page"}, 404)
         path = session.folder / f"{secrets.token_hex(8)}{_suffix(name)}"
         length = int(request.headers.get("content-length") or 0)
         try:
-            with session.reserve_slot(), receiving(sessions.budget, path) as upload:
+            with (
+                nullcontext() if batch else session.reserve_slot(),
+                receiving(sessions.budget, path) as upload,
+            ):
                 await upload.receive(request.stream(), length)
-                await session.open_in_slot(path, name[-120:])
+                if batch:
+                    await session.exports.start_upload(path, name[-120:], options.exports)
+                else:
+                    await session.open_in_slot(path, name[-120:])
                 upload.keep()
         except ClientDisconnect:
             return JSONResponse({"error": "the upload was aborted"}, 400)
@@ -82,12 +93,25 @@ def application(options: ServerOptions, sessions: SessionRegistry) -> Any:
 
     async def download_export(request: Request, key: str, number: int) -> Any:
         session = sessions.by_key(visitor_of(request.scope), key)
-        path = session.exports.get(number) if session is not None else None
+        export = session.exports.find(number) if session is not None else None
+        path = export.path if export is not None else None
         if path is None or not path.is_file():
             return JSONResponse({"error": "no such export"}, 404)
         return FileResponse(path, filename=path.name)
 
     app.add_api_route("/studio/export/{key}/{number}", download_export, methods=["GET"], response_model=None)
+
+    @cache
+    def thumbnail(name: str) -> bytes:
+        return sample_thumbnail(io.sample(name, sessions.budget.folder / "samples"))
+
+    async def show_sample(name: str) -> Response:
+        if name not in io.samples():
+            return JSONResponse({"error": "no such sample"}, 404)
+        data = await asyncio.to_thread(thumbnail, name)
+        return Response(data, media_type="image/jpeg", headers={"cache-control": "private, max-age=3600"})
+
+    app.add_api_route("/studio/sample/{name}", show_sample, methods=["GET"], response_model=None)
 
     async def state(request: Request, key: str) -> JSONResponse:
         session = sessions.by_key(visitor_of(request.scope), key)
@@ -139,8 +163,8 @@ def _suffix(name: str) -> str:
     return match[0].lower() if match else ""
 
 
-def _handle_message(session: Session, message: Any) -> None:
-    """Handle a message of the page: a picture was drawn, the zoom changed, or the camera has a new frame."""
+async def _handle_message(session: Session, message: Any) -> None:
+    """Handle a message of the page: a picture was drawn, a value is asked for, and others."""
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message.get("code", 1000))
     with suppress(ValueError, KeyError, TypeError, struct.error, UndulaError):
@@ -150,6 +174,11 @@ def _handle_message(session: Session, message: Any) -> None:
                 session.acknowledge(int(content["ack"]))
             if "scale" in content:
                 session.set_scale(float(content["scale"]))
+            if "window" in content and session.current is not None:
+                session.current.shift_window(*(min(10.0, max(-10.0, float(n))) for n in content["window"]))
+                session.invalidate()
+            if "probe" in content or "region" in content:
+                await session.describe(content)
         elif message.get("bytes"):
             data = message["bytes"]
             (length,) = struct.unpack_from("<I", data)

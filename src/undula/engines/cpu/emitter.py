@@ -147,7 +147,7 @@ class Emitter:
 
     def _pairs(self, lanes: int) -> bool:
         """Return whether products of 16 bits are added in pairs by one instruction."""
-        return self._working == 32 and self.bytes == 2 and lanes == 16 and _has_avx2()
+        return self._working == 32 and self.bytes == 2 and lanes == 16 and _has("avx2")
 
     @property
     def _working(self) -> int:
@@ -276,16 +276,27 @@ class Emitter:
         self.b.position_at_end(end)
 
     def over(
-        self, count: Any, work: Callable[[Any, int, int], None], unroll: int, once: bool = False
+        self,
+        count: Any,
+        work: Callable[[Any, int, int], None],
+        unroll: int,
+        once: bool = False,
+        wide: bool = False,
     ) -> None:
         """Emit ``work(i, lanes, vectors)`` for all of ``0 … count``.
 
         The work is done by several vectors at a time, then by one. What is left is one more vector that ends
         with the row; or single samples, if the row is shorter than a vector or nothing may be done twice.
+        ``wide`` work, which is limited by arithmetic, begins with vectors of 64 bytes where the processor
+        has them.
         """
-        with self.loop(INT(0), count, self.lanes * unroll) as wide:
-            work(wide, self.lanes, unroll)
-        with self.loop(wide, count, self.lanes) as single:
+        start = INT(0)
+        if wide and _has("avx512f"):
+            with self.loop(start, count, 2 * self.lanes * unroll) as start:
+                work(start, 2 * self.lanes, unroll)
+        with self.loop(start, count, self.lanes * unroll) as several:
+            work(several, self.lanes, unroll)
+        with self.loop(several, count, self.lanes) as single:
             work(single, self.lanes, 1)
         if once:
             with self.loop(single, count, 1) as rest:
@@ -301,6 +312,6 @@ class Emitter:
 
 
 @cache
-def _has_avx2() -> bool:
-    """Return whether the processor that kernels are compiled for has AVX2."""
-    return bool(llvm.get_host_cpu_features().get("avx2"))
+def _has(feature: str) -> bool:
+    """Return whether the processor that kernels are compiled for has a feature, such as ``"avx2"``."""
+    return bool(llvm.get_host_cpu_features().get(feature))

@@ -205,10 +205,12 @@ def _split(emit: Emitter, values: list[Any]) -> None:
     rows = [emit.pointer(address) for address in (source, even, odd)]
 
     def work(i: Any, lanes: int, vectors: int) -> None:
-        for half, row in zip(emit.load_halves(rows[0], i, lanes), rows[1:], strict=True):
-            emit.store(half, row, i, lanes)
+        for k in range(vectors):
+            at = emit.plus(i, k * lanes)
+            for half, row in zip(emit.load_halves(rows[0], at, lanes), rows[1:], strict=True):
+                emit.store(half, row, at, lanes)
 
-    emit.over(count, work, 1)
+    emit.over(count, work, 2, wide=True)
 
 
 def _join(emit: Emitter, values: list[Any]) -> None:
@@ -329,7 +331,7 @@ def _steps(emit: Emitter, values: list[Any]) -> None:
     def loop() -> None:
         spread = {
             n: [*(emit.in_lanes(f, n) for f in known), *(emit.spread(s, n) for s in scales)]
-            for n in (1, emit.lanes)
+            for n in (1, emit.lanes, *([] if emit.integer else [2 * emit.lanes]))
         }
 
         def work(i: Any, lanes: int, vectors: int) -> None:
@@ -343,7 +345,7 @@ def _steps(emit: Emitter, values: list[Any]) -> None:
                 emit.store(emit.scaled(first, scale0), targets[0], at, lanes)
                 emit.store(emit.scaled(second, scale1), targets[1], at, lanes)
 
-        emit.over(count, work, 2)
+        emit.over(count, work, 2, wide=not emit.integer)
 
     emit.versions(flag, loop)
 
@@ -531,7 +533,7 @@ def _filter(layout: str, apart: bool = False) -> Any:
                     for value, row in zip(pair, rows, strict=True):
                         emit.store(value, row, at, lanes)
 
-        emit.over(count, work, 4 if layout in ("plain", "zip") else 2)
+        emit.over(count, work, 4 if layout in ("plain", "zip") else 2, wide=True)
 
     return _loop(f"filter_{layout}{'_apart' * apart}", 10 if apart else 8, body)
 

@@ -136,8 +136,10 @@ def _list_sources(low, high, step, op, begin, listed, free):
 def _middle(op):
     """Return which samples of a line are made of the bands alone; those near the ends need copies."""
     length = op[LENGTH]
-    inside = 2 * max(op[LOW_LEFT], op[HIGH_LEFT])
-    outside = length - length % 2 - 2 * max(op[LOW_RIGHT], op[HIGH_RIGHT]) - 2
+    left, right = max(op[LOW_LEFT], op[HIGH_LEFT]), max(op[LOW_RIGHT], op[HIGH_RIGHT])
+    if left == 0 and right == 0:
+        return int64(0), length
+    inside, outside = 2 * left, length - length % 2 - 2 * right - 2
     if outside <= inside or length < SHORT:
         return length, length
     return inside, outside
@@ -427,6 +429,8 @@ def synthesise_lines(arguments, along, alongs, listed, like):
             x = arguments[X] + begin * step
             if inside <= begin < outside:
                 end = min(arguments[END] if zipped else end, outside)
+                if zipped and end > begin + 1:
+                    end -= (end - begin) % 2  # The last sample of an odd line has no partner.
             else:
                 end = min(end, inside) if begin < inside else end
                 low = scratch + origin - at

@@ -193,6 +193,9 @@ class TemporalFilter:
             for plane in range(planes):
                 places = (address(sums[0, plane]), address(sums[1, plane]), address(result[plane]))
                 kernel("weigh_rows", "float32")(*places, 4 * columns, begin, end, columns, address(scratch))
+                # Where many blocks are equal, none of a group may cover its reference: 0 / 0.
+                strip = result[plane, begin:end]
+                np.copyto(strip, frame.noisy[plane, begin:end], where=np.isnan(strip))
 
         run(weigh, ranges(rows, -(-rows // STRIP)))
         frame.sums[step] = None

@@ -9,13 +9,15 @@ export default {
     <div class="stage-canvas" :class="{grabbing: dragging, empty: !shown}" tabindex="0" role="application"
          aria-roledescription="image viewer" :aria-label="label"
          @wheel.prevent="wheel" @pointerdown="down" @pointermove="move" @pointerup="up" @pointercancel="up"
-         @pointerleave="readout = ''" @dblclick="fit">
+         @pointerleave="readout = ''" @dblclick="fit" @contextmenu.prevent>
       <canvas ref="canvas" aria-hidden="true"></canvas>
       <template v-if="shown && (view === 'divider' || view === 'side')">
-        <span class="tag" style="left: 12px">Before</span>
-        <span class="tag" style="right: 12px">After</span>
+        <span class="tag" style="left: 12px">{{ labels[0] }}</span>
+        <span class="tag" style="right: 12px">{{ labels[1] }}</span>
       </template>
-      <span v-if="shown && note" class="tag" style="left: 12px">{{ note }}</span>
+      <span v-if="shown && note" class="tag" style="left: 12px; top: 40px" data-testid="note">{{ note }}</span>
+      <div v-if="shown && box" class="region" :style="box"><span data-testid="region">{{ regionText }}</span></div>
+      <div v-if="shown && bar" class="scale-bar" data-testid="scale-bar" :style="{width: bar.width + 'px'}">{{ bar.text }}</div>
       <div v-if="shown && view === 'divider'" class="divider" role="slider" tabindex="0" aria-orientation="horizontal"
            aria-label="Divider between before and after" :aria-valuenow="Math.round(split * 100)" aria-valuemin="0"
            aria-valuemax="100" :style="{left: split * 100 + '%'}" @pointerdown.stop="grab" @keydown="nudge"><i></i></div>
@@ -31,6 +33,7 @@ export default {
         </div>
       </div>
       <input ref="files" type="file" multiple hidden aria-hidden="true" data-testid="file-input" @change="picked">
+      <input ref="batch" type="file" multiple hidden aria-hidden="true" data-testid="batch-input" @change="pickedBatch">
       <input ref="json" type="file" accept=".json,application/json" hidden aria-hidden="true" data-testid="json-input"
              @change="pickedJson">
     </div>`,
@@ -40,7 +43,8 @@ export default {
   data() {
     return {
       shown: false, view: "divider", split: 0.5, dragging: false, dropping: false, readout: "", zoomed: "",
-      uploads: [], camera: false, note: "",
+      uploads: [], camera: false, note: "", labels: ["Before", "After"], bar: null, box: null, regionText: "",
+      tool: "pan",
     };
   },
 
@@ -52,6 +56,8 @@ export default {
     this.times = [];
     this.at = { scale: 1, x: 0, y: 0, fit: true };
     this.fingers = new Map();
+    this.holding = null;
+    this.region = null;
     this.queue = Promise.resolve();
     this.context = this.$refs.canvas.getContext("2d", { alpha: false });
     // Sizes and styles are read here only: reading them for every picture would force a layout each time.
@@ -67,6 +73,9 @@ export default {
     ];
     for (const [target, name, listener] of this.listeners) target.addEventListener(name, listener);
     window.undulaStudio = this;
+    document.documentElement.lang = "en";
+    document.querySelector(".q-drawer--left")?.setAttribute("aria-label", "Filters");
+    document.querySelector(".q-drawer--right")?.setAttribute("aria-label", "Figures");
     this.measure();
     this.connect();
   },
@@ -96,6 +105,7 @@ export default {
       const length = new DataView(data).getUint32(0, true);
       const head = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 4, length)));
       let offset = 4 + length;
+      if (head.text !== undefined) return this.tell(head);
       if (!head.layers.length) { // the server could not render it
         if (head.input !== this.painted.input) this.clear();
         return;
@@ -105,9 +115,13 @@ export default {
         await this.fill(layer, new Uint8Array(data, offset, layer.size));
         offset += layer.size;
       }
-      const first = !this.shown || head.input !== this.painted.input;
+      const size = head.layers.at(-1), known = this.painted.layers?.at(-1);
+      const resized = size.width !== known?.width || size.height !== known?.height; // another plane of a volume
+      const first = !this.shown || head.input !== this.painted.input || (resized && head.view === this.view);
+      if (head.input !== this.painted.input) this.region = null;
       this.view = head.view;
       this.note = head.note;
+      this.labels = head.labels;
       this.shown = true;
       this.painted = { ...head, at: performance.now() };
       if (first) this.at.fit = true;
@@ -115,7 +129,22 @@ export default {
       this.times.push(performance.now());
       if (this.times.length > 60) this.times.shift();
       this.socket.send(JSON.stringify({ ack: head.id }));
+      if (this.region && head.exact) this.socket.send(JSON.stringify({ region: this.region }));
       this.waiting?.();
+    },
+
+    // Shows the values of a place or a region, which only the server knows exactly.
+    tell(head) {
+      if (head.probe) {
+        this.probing = false;
+        if (this.spot) this.readout = `${head.probe.join(", ")}:  ${head.text}`;
+        if (this.spot && this.spot.join() !== head.probe.join()) this.probe();
+      } else if (this.region) this.regionText = head.text;
+    },
+
+    probe() {
+      this.probing = true;
+      this.socket.send(JSON.stringify({ probe: this.spot }));
     },
 
     // Exact layers are drawn into canvases, to read their pixels; previews stay bitmaps.
@@ -218,6 +247,8 @@ export default {
         this.socket.send(JSON.stringify({ scale: this.sentScale }));
       }
       this.zoomed = Math.round((100 * this.at.scale) / dpr) + " %";
+      this.measureBar(dpr);
+      this.placeRegion(dpr, pane, height);
       if (side) {
         this.paint(layers[0], size, 0, pane, pane, height);
         this.paint(layers[1], size, width - pane, pane, pane, height);
@@ -226,6 +257,30 @@ export default {
         this.paint(layers[0], size, 0, cut, width, height);
         this.paint(layers[1], size, 0, width, width, height, cut);
       } else this.paint(layers[0], size, 0, width, width, height);
+    },
+
+    // The scale bar has a round length in millimetres, of 60 to 150 pixels.
+    measureBar(dpr) {
+      const spacing = this.painted.spacing;
+      if (!spacing) { this.bar = null; return; }
+      const pixels = this.at.scale / dpr / spacing[1]; // for one millimetre
+      const power = 10 ** Math.floor(Math.log10(150 / pixels));
+      const length = power * [5, 2, 1].find((n) => n * power * pixels <= 150);
+      this.bar = { width: length * pixels, text: length >= 10 ? `${length / 10} cm` : `${+length.toPrecision(1)} mm` };
+    },
+
+    placeRegion(dpr, pane, height) {
+      if (!this.region) { this.box = null; return; }
+      const { scale, x, y } = this.at, [left, top, right, bottom] = this.region;
+      const at = (n, middle, size) => (((n - middle) * scale + size / 2) / dpr);
+      const px = [left, right].map((n) => at(n, x, pane)).sort((a, b) => a - b);
+      const py = [top, bottom].map((n) => at(n, y, height)).sort((a, b) => a - b);
+      this.box = { left: px[0] + "px", top: py[0] + "px", width: px[1] - px[0] + "px", height: py[1] - py[0] + "px" };
+    },
+
+    setTool(tool) {
+      this.tool = tool;
+      if (tool !== "region") { this.region = null; this.regionText = ""; this.draw(); }
     },
 
     // Draws a layer into the pane at `left` with width `pane`, clipped to its columns from `begin` to `end`.
@@ -279,13 +334,29 @@ export default {
     wheel(e) { this.zoom(Math.exp(-e.deltaY * (e.deltaMode ? 0.05 : 0.0015)), e.clientX, e.clientY); },
 
     down(e) {
-      if (e.button > 1 || !this.shown || e.target.closest("button")) return;
+      if (e.button > 2 || !this.shown || e.target.closest("button")) return;
+      this.gesture = e.button === 2 ? "window" : e.shiftKey ? "region" : this.tool;
+      if (this.gesture === "region" && this.holding === null) {
+        const { x, y } = this.place(e.clientX, e.clientY);
+        this.region = [Math.round(x), Math.round(y), Math.round(x), Math.round(y)];
+        this.regionText = "";
+      }
       this.fingers.set(e.pointerId, [e.clientX, e.clientY]);
       try { this.$el.setPointerCapture(e.pointerId); } catch { /* the pointer is gone already */ }
       this.dragging = true;
     },
 
     grab(e) { this.holding = e.pointerId; this.down(e); },
+
+    // Drags to the right widen the window, drags down raise its centre.
+    shiftWindow(right, down) {
+      const [a, b] = this.windowShift || [0, 0];
+      if (!this.windowShift) requestAnimationFrame(() => {
+        this.socket.send(JSON.stringify({ window: this.windowShift }));
+        this.windowShift = null;
+      });
+      this.windowShift = [a + right / this.width, b + down / this.height];
+    },
 
     nudge(e) {
       const step = { ArrowLeft: -0.02, ArrowRight: 0.02, Home: -1, End: 1 }[e.key];
@@ -307,7 +378,12 @@ export default {
         return;
       }
       const dpr = window.devicePixelRatio || 1;
-      if (this.fingers.size === 2) {
+      if (this.gesture === "window" && this.fingers.size === 1) this.shiftWindow(e.clientX - last[0], e.clientY - last[1]);
+      else if (this.gesture === "region" && this.fingers.size === 1) {
+        const { x, y } = this.place(e.clientX, e.clientY);
+        this.region = [this.region[0], this.region[1], Math.round(x), Math.round(y)];
+        this.draw(true);
+      } else if (this.fingers.size === 2) {
         const other = [...this.fingers].find(([id]) => id !== e.pointerId)[1];
         const before = Math.hypot(last[0] - other[0], last[1] - other[1]);
         const now = Math.hypot(e.clientX - other[0], e.clientY - other[1]);
@@ -324,13 +400,26 @@ export default {
       this.fingers.delete(e.pointerId);
       if (this.holding === e.pointerId) this.holding = null;
       this.dragging = this.fingers.size > 0;
+      if (this.gesture === "region" && this.region) {
+        if (this.region[0] === this.region[2] || this.region[1] === this.region[3]) this.region = null;
+        else this.socket.send(JSON.stringify({ region: this.region }));
+        this.draw();
+      }
+      this.gesture = null;
     },
 
     look(e) {
       const names = this.names(), layer = this.layers[names[0]];
-      if (!this.shown || !layer?.getContext || e.pointerType === "touch") { this.readout = ""; return; }
+      this.spot = null;
+      if (!this.shown || (!layer?.getContext && !this.painted.probe) || e.pointerType === "touch") { this.readout = ""; return; }
       const { x, y } = this.place(e.clientX, e.clientY), px = Math.floor(x), py = Math.floor(y);
-      if (px < 0 || py < 0 || px >= layer.width || py >= layer.height) { this.readout = ""; return; }
+      const size = this.sizes[names[0]];
+      if (px < 0 || py < 0 || px >= size.width || py >= size.height) { this.readout = ""; return; }
+      if (this.painted.probe) {
+        this.spot = [px, py];
+        if (!this.probing) this.probe();
+        return;
+      }
       const value = (name) => {
         const [r, g, b] = this.pixels(name, px, py, 1, 1);
         return r === g && g === b ? `${r}` : `${r} ${g} ${b}`;
@@ -347,10 +436,10 @@ export default {
       const slider = target.closest?.("[role=slider]");
       const local = {
         "+": () => this.zoom(1.25), "=": () => this.zoom(1.25), "-": () => this.zoom(0.8), 0: () => this.fit(),
-        9: () => this.actual(), f: () => this.fullscreen(), o: () => this.pick(),
+        9: () => this.actual(), w: () => this.$emit("tool", { tool: "window" }), r: () => this.$emit("tool", { tool: "region" }), f: () => this.fullscreen(), o: () => this.pick(),
       }[name];
       const remote = ["1", "2", "3", "4", "5", "6", " ", "arrowleft", "arrowright", "home", "end", "l", "d", "?", "e", "c",
-        "h", "ctrl+z", "ctrl+y", "ctrl+s", "x"];
+        "h", "ctrl+z", "ctrl+y", "ctrl+s", "x", "a", "b"];
       if (slider && name.startsWith("arrow")) return;
       if (slider && slider.dataset.testid !== "scrub" && (name === "home" || name === "end")) return;
       if (target.closest?.("button, [role=button], [role=switch], [role=tab]") && name === " ") return;
@@ -368,7 +457,14 @@ export default {
 
     pick() { this.$refs.files.click(); },
     pickJson() { this.$refs.json.click(); },
+    pickBatch() { this.$refs.batch.click(); },
     picked(e) { this.send(e.target.files); e.target.value = ""; },
+
+    async pickedBatch(e) {
+      const files = [...e.target.files];
+      e.target.value = "";
+      for (const file of files) await this.upload(file, "&batch=true");
+    },
 
     async pickedJson(e) {
       const [file] = e.target.files;
@@ -388,12 +484,12 @@ export default {
       }
     },
 
-    upload(file) {
+    upload(file, more = "") {
       this.uploads.push({ id: Math.random(), name: file.name, share: 0, error: "" });
       const upload = this.uploads.at(-1);
       return new Promise((done) => {
         const request = new XMLHttpRequest();
-        request.open("POST", `/studio/upload/${this.path}?name=${encodeURIComponent(file.name)}`);
+        request.open("POST", `/studio/upload/${this.path}?name=${encodeURIComponent(file.name)}${more}`);
         request.upload.onprogress = (e) => { upload.share = e.total ? e.loaded / e.total : 0; };
         const finish = (error) => {
           if (error) upload.error = error;

@@ -61,6 +61,12 @@ class OpenCLDevice:
                         warnings.simplefilter("ignore", cl.CompilerWarning)
                         built = cl.Program(self.context, kernel.source).build(devices=[self.handle])
                 except cl.Error as error:
+                    if "unknown target CPU" in str(error):  # PoCL's compiler is older than the processor.
+                        raise MissingDeviceError(
+                            f"the OpenCL driver of {self.name} ({self.handle.platform.version.strip()}) does "
+                            "not know this processor: install a newer PoCL (pocl-opencl-icd of Debian and "
+                            "Ubuntu, pocl of conda-forge)"
+                        ) from error
                     raise KernelError(kernel.name, kernel.source, str(error)) from error
                 self._functions[kernel.source] = built
             return cl.Kernel(self._functions[kernel.source], kernel.name)

@@ -1,0 +1,159 @@
+"""The noise of cameras: its recognition in colour images, and its standard deviation in each band.
+
+A sensor has one colour per pixel and the others are interpolated, and most JPEG files have chroma at half the
+resolution. So neighbouring pixels share their noise, of which the finest bands have least. It is recognised
+by chroma, in which there is little but noise: where the second level has several times what the finest
+diagonal band has, chroma was interpolated. White noise has the same in both, and the luma of many textures
+looks like interpolated noise, so that grey images are not judged.
+
+Noise is the median of magnitudes in the first two levels, and follows from them in coarser ones, where there
+is more of the image than of noise: it grows by the square root of the growth before. That is what
+interpolation and 4:2:0 leave. Luma has texture in the first levels already. But sensors have independent
+noise in all colours, so coarse bands of luma have as much of it as those of chroma, S, and the finest
+diagonal band has d, mostly noise. Between them, a low-pass filter leaves
+
+    S·(d/S)^a,    a = 4^(1 - level), and 0.4 times that in bands that are not diagonal
+
+where 0.4 is what demosaicing leaves; it is 0.5 for a Gaussian filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..functions import dwtn_max_level
+from ..lowering.symbolic import materialize, reduced, xp
+from ..wavelets import as_wavelet
+from .base import Details, Pyramid
+from .noise import noise_pyramid
+from .operations import NORMAL_MEDIAN
+
+__all__ = ["camera_share", "correlated_noise", "recognizes"]
+
+MEASURED_LEVELS = 2
+MAX_GROWTH = 8.0  # from one level to the next
+# The share of interpolated noise grows from 0 to 1 between these ratios, so that frames of a video that are
+# close to a limit do not differ.
+LEAST_RATIO, CERTAIN_RATIO = 3.5, 5.0
+NOT_DIAGONAL = 0.4
+# Noise that neighbours share varies more from one window to another than white noise does.
+LUMA_MARGIN = 1.1
+TINY = 1e-30
+
+Levels = list[dict[str, Any]]
+
+
+def camera_share(x: Any, valid: Any, ndim: int, channels: int) -> Any:
+    """Return the share of the noise of planes that is recognised as that of a camera: 0 if none can be."""
+    if channels != 3 or ndim != 2 or dwtn_max_level(x.shape[1:], as_wavelet("db2")) < MEASURED_LEVELS:
+        return 0.0
+    details, pyramid = noise_pyramid(x, valid, ndim, MEASURED_LEVELS, channels)
+    return _recognized_share(_measured(details, pyramid), channels)
+
+
+def recognizes(details: Details, pyramid: Pyramid) -> bool:
+    """Return whether the noise of a camera could be recognised: by the chroma of an image with two levels."""
+    return pyramid.channels == 3 and pyramid.ndim == 2 and len(details) >= MEASURED_LEVELS
+
+
+def correlated_noise(details: Details, pyramid: Pyramid, presumed: bool) -> Levels:
+    """Return the noise of each item in each band, finest level first.
+
+    Parameters
+    ----------
+    details : list of dict
+    pyramid : Pyramid
+    presumed : bool
+        Whether noise is correlated, or white, if it is not recognised as that of a camera.
+    """
+    measured = _measured(details, pyramid)
+    extended = _extended(measured, len(details))
+    white = measured[0]["d" * pyramid.ndim]
+    noise = extended if presumed else [dict.fromkeys(bands, white) for bands in details]
+    if recognizes(details, pyramid):
+        share = _recognized_share(measured, pyramid.channels)
+        of_camera = _camera_noise(measured, extended, pyramid.channels)
+        noise = [
+            {key: (1 - share) * sigma + share * camera[key] for key, sigma in bands.items()}
+            for bands, camera in zip(noise, of_camera, strict=True)
+        ]
+    noise = [
+        {key: sigma * norms[key] for key, sigma in bands.items()}
+        for bands, norms in zip(noise, pyramid.norms, strict=True)
+    ]
+    materialize(*(sigma for bands in noise for sigma in bands.values()))  # All of them by one node.
+    return noise
+
+
+def _measured(details: Details, pyramid: Pyramid) -> Levels:
+    """Return the noise of the first levels by the median of each band, in units of white noise."""
+    places, bands, floors = [], [], []
+    for level, keys in enumerate(details[:MEASURED_LEVELS]):
+        for key in keys:
+            band, _ = pyramid.masked(details[level][key], level)
+            if len(band.shape) > pyramid.ndim + 1 and (level or "a" in key):
+                band = band[:, :1]  # Of all shifts, one is enough where differences of bands matter.
+            places.append((level, key))
+            bands.append(band)
+            floors.append(pyramid.rounding_floor(level))
+    noise: Levels = [{} for _ in details[:MEASURED_LEVELS]]
+    for (level, key), median in zip(places, reduced("median", bands, floors), strict=True):
+        noise[level][key] = median / (NORMAL_MEDIAN * pyramid.norms[level][key])
+    return noise
+
+
+def _extended(measured: Levels, levels: int) -> Levels:
+    """Return the noise of more levels: it grows by the square root of the growth before."""
+    noise = list(measured)
+    while 1 < len(noise) < levels:
+        finer, last = noise[-2:]
+        noise.append({key: last[key] * xp.sqrt(_growth(finer[key], last[key])) for key in last})
+    return noise
+
+
+def _growth(finer: Any, coarser: Any) -> Any:
+    return xp.clip(coarser / xp.maximum(finer, TINY), 1.0, MAX_GROWTH)
+
+
+def _of_chroma(bands: Sequence[Any], channels: int) -> Any:
+    """Return the mean over the bands of the chroma of each image, for all of its channels."""
+    images = bands[0].shape[0] // channels
+    parts = [band[k * images : (k + 1) * images] for band in bands for k in range(1, channels)]
+    mean = sum(parts[1:], parts[0]) / len(parts)
+    return xp.reshape(xp.broadcast_to(mean[None], (channels, images)), (-1,))
+
+
+def _others(bands: dict[str, Any]) -> list[Any]:
+    """Return the bands that are not diagonal."""
+    return [band for key, band in bands.items() if "a" in key]
+
+
+def _recognized_share(measured: Levels, channels: int) -> Any:
+    """Return the share of the noise of each item that is recognised as that of a camera."""
+    finest, second = _of_chroma([measured[0]["dd"]], channels), _of_chroma(_others(measured[1]), channels)
+    span = (CERTAIN_RATIO - LEAST_RATIO) * finest
+    share = xp.clip((second - LEAST_RATIO * finest) / xp.maximum(span, TINY), 0.0, 1.0)
+    materialize(share)
+    return share
+
+
+def _camera_noise(measured: Levels, extended: Levels, channels: int) -> Levels:
+    """Return the noise of a camera in each band."""
+    diagonal = measured[0]["dd"]
+    coarse = _of_chroma(_others(_extended(measured, MEASURED_LEVELS + 1)[-1]), channels)
+    coarse = xp.maximum(coarse, diagonal)
+    ratio = xp.maximum(diagonal, TINY) / xp.maximum(coarse, TINY)
+    materialize(coarse, ratio)
+    luma = xp.ones_like(diagonal[: diagonal.shape[0] // channels])
+    is_luma = xp.concat([luma, *[xp.zeros_like(luma)] * (channels - 1)]) > 0
+    noise = []
+    for level, bands in enumerate(extended):
+        noise.append({})
+        for key, of_chroma in bands.items():
+            exponent = 4.0**-level * (NOT_DIAGONAL if "a" in key else 1.0)
+            of_luma = coarse * ratio**exponent
+            if level < MEASURED_LEVELS:
+                of_luma = xp.minimum(of_luma, measured[level][key])
+            noise[-1][key] = xp.where(is_luma, LUMA_MARGIN * of_luma, of_chroma)
+    return noise
