@@ -16,7 +16,7 @@ COLORS = ("#1098ad", "#f76707", "#7048e8", "#2f9e44", "#e64980", "#f59f00", "#42
 MARKERS = "osD^vPX*<>h"
 
 
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "svg.fonttype": "none", "svg.hashsalt": "undula", "font.family": "sans-serif", "font.size": 10.5,
     "text.color": INK, "axes.edgecolor": INK, "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK,
     "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "axes.linewidth": 0.8,
