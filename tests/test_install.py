@@ -74,6 +74,8 @@ def test_every_extra_is_on_the_page() -> None:
     [
         ("typer", "import sys; from undula.cli import main; sys.exit(main(['info']))", "app"),
         ("PIL", "from undula import io; io.read(io.sample('scene'))", "app"),
+        ("pillow_heif", "from undula import io; io.write('x.heic', [[1, 2], [3, 4]])", "photo"),
+        ("rawpy", "from undula import io; open('x', 'wb').write(b'FUJIFILMCCD-RAW '); io.read('x')", "photo"),
         ("nicegui", "import sys; from undula.cli import main; sys.exit(main(['studio']))", "studio"),
         ("matplotlib", "import sys; from undula.cli import main; sys.exit(main(['experiments']))", "bench"),
         ("cuda", "import undula; undula.dwt([1.0, 2.0], 'haar', backend='cuda')", "cuda"),

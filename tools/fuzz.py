@@ -170,6 +170,34 @@ def _bare(path: Path) -> None:
     pydicom.dcmwrite(path, dataset, implicit_vr=True, little_endian=True)
 
 
+# What a reader of raw files needs: the Bayer filter, the version of DNG, and the colours of the camera.
+DNG_TAGS = [
+    (33421, 3, 2, (2, 2), True),
+    (33422, 1, 4, bytes([0, 1, 1, 2]), True),
+    (50706, 1, 4, bytes([1, 4, 0, 0]), True),
+    (50708, 2, 0, "Maker Model", True),
+    (50721, 10, 9, (1, 1, 0, 1, 0, 1, 0, 1, 1, 1, 0, 1, 0, 1, 0, 1, 1, 1), True),
+    (50778, 3, 1, 21, True),
+]
+
+
+def _photo(path: Path) -> None:
+    """Write a photograph with all kinds of metadata."""
+    from PIL import Image
+
+    from undula import io
+    from undula.io.raster import save
+
+    exif = Image.Exif()
+    exif[271], exif[274], exif[282], exif[283] = "Maker", 6, 300.0, 300.0
+    exif.get_ifd(34665).update({34855: 400, 37500: b"notes of the maker"})
+    exif.get_ifd(34853).update({1: "N", 2: (47.0, 4.0, 3.0)})
+    texts = {"Comment": "a comment", "Title": "Öl"}
+    iptc = b"\x1c\x02\x5a\0\x04Graz"
+    picture = io.Picture(IMAGE, exif=exif.tobytes(), orientation=6, xmp=b"<x/>", iptc=iptc, texts=texts)
+    save(path, picture)
+
+
 def seeds() -> dict[str, Callable[[Path], None]]:
     """Who writes what, by name; the suffix is that of a usual file."""
     from undula import io
@@ -191,6 +219,14 @@ def seeds() -> dict[str, Callable[[Path], None]]:
         "x.webp": _pillow("RGB"),
         "lossless.webp": _pillow("RGBA", lossless=True),
         "frames.webp": _pillow("RGB", save_all=True),
+        "photo.heic": _array(io.write, IMAGE),
+        "photo-deep.heic": _array(io.write, deep),
+        "photo.avif": _pillow("RGBA"),
+        "photo.jpg": _photo,
+        "photo.png": _photo,
+        "photo.tif": _photo,
+        "photo.webp": _photo,
+        "photo.dng": _tiff(1, "u2", photometric=32803, extratags=DNG_TAGS),
         "x.jp2": _pillow("RGB"),
         "x.j2k": _pillow("RGB", no_jp2=True),
         "deep.jp2": _array(io.write, deep[..., 0]),
@@ -296,6 +332,7 @@ WORKER = """
 import contextlib, faulthandler, io, resource, signal, sys, time, traceback
 from pathlib import Path
 from undula.cli import main
+from undula.io import VIDEOS
 
 faulthandler.enable()
 faulthandler.register(signal.SIGUSR1)  # Prints where it hangs.
@@ -315,7 +352,8 @@ for line in sys.stdin:
     path, out, coefficients = line.rstrip("\\n").split("\\t")
     begin, codes, wrong = time.process_time(), [], ""
     begin_peak()
-    filtered = ["inverse", path, out] if coefficients else ["denoise", path, out, "--quiet", "--frames", "10"]
+    frames = ["--frames", "10"] if Path(path).suffix in VIDEOS else []
+    filtered = ["inverse", path, out] if coefficients else ["denoise", path, out, "--quiet", *frames]
     for words in (["info", path], filtered):
         errors = io.StringIO()
         with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 import undula
+from undula.io import Picture
+from undula.io.preview import write_preview
 from undula.lowering.growth import growth
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -1112,6 +1114,9 @@ def write_pictures() -> None:
     pictures.peer_chart(load("cpu"), images / "peers.svg")
     pictures.filter_gallery(images)
     pictures.video_gallery(images)
+    noise = np.random.default_rng(0).normal(0, 18, skimage.data.chelsea().shape)
+    noisy = np.clip(skimage.data.chelsea() + noise, 0, 255).astype(np.uint8)
+    write_preview(images / "preview.png", Picture(noisy), Picture(undula.denoise(noisy, channel_axis=-1)))
     photo = skimage.data.astronaut() / 255
     coeffs = undula.lwt2(photo, "cdf97", 3, axes=(0, 1), backend="reference")
     both = np.concatenate([photo, np.ones((photo.shape[0], 12, 3)), pictures.pyramid(coeffs)], axis=1)

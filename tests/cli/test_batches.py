@@ -1,6 +1,7 @@
 """Batches: a file that cannot be filtered does not stop the others, and the report lists all of them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from commands import call
 from undula import io
 from undula.cli import jobs
+from undula.cli.filtering import SOME_FAILED
 
 COUNT = 17
 
@@ -26,7 +28,7 @@ def pictures() -> Path:
 
 
 def test_report_lists_results_and_errors(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("denoise in -o out --json") == 1
+    assert call("denoise in -o out --json") == SOME_FAILED
     captured = capsys.readouterr()
     report = json.loads(captured.out)
     assert [Path(file["output"]).name for file in report["files"]] == [
@@ -40,9 +42,11 @@ def test_report_lists_results_and_errors(pictures: Path, capsys: pytest.CaptureF
 
 
 def test_printed_errors_name_the_file(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("sharpen in/04.png in/05.png missing.png -o out") == 1
+    assert call("sharpen in/04.png in/05.png missing.png -o out") == SOME_FAILED
     captured = capsys.readouterr()
-    assert captured.out.splitlines() == ["out/04.png"]
+    written, summary = captured.out.splitlines()
+    assert written == "out/04.png"
+    assert summary.startswith("3 files: 1 written, 2 failed, in ")
     first, second, last = captured.err.splitlines()
     assert "in/05.png" in first
     assert "missing.png" in second
@@ -73,7 +77,7 @@ def test_exception_of_any_type_fails_one_file_only(
         return picture(source, *arguments, **options)
 
     monkeypatch.setattr(jobs, "filter_picture", reader)
-    assert call("denoise in/02.png in/03.png in/04.png -o out --json") == 1
+    assert call("denoise in/02.png in/03.png in/04.png -o out --json") == SOME_FAILED
     report = json.loads(capsys.readouterr().out)
     assert [file["input"] for file in report["files"]] == ["in/02.png", "in/04.png"]
     assert [each["input"] for each in report["errors"]] == ["in/03.png"]
@@ -115,3 +119,146 @@ def test_report_without_errors(pictures: Path, capsys: pytest.CaptureFixture[str
     report = json.loads(capsys.readouterr().out)
     assert len(report["files"]) == 2
     assert report["errors"] == []
+
+
+# --- many files -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shoot() -> Path:
+    """A folder of small images of several formats."""
+    folder = Path("shoot")
+    folder.mkdir()
+    rough = np.random.default_rng(0).integers(0, 256, (24, 24, 3)).astype("u1")
+    for name in ("a.jpg", "b.png", "c.heic"):
+        io.write(folder / name, rough)
+    return folder
+
+
+def files(folder: str) -> list[str]:
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+def test_suffix_and_format_name_the_results(shoot: Path) -> None:
+    assert call("denoise shoot -o out --suffix -clean --format webp") == 0
+    assert files("out") == ["a-clean.webp", "b-clean.webp", "c-clean.webp"]
+    assert io.read("out/a-clean.webp").kind == "webp"
+    assert call("denoise shoot new --format .PNG") == 0
+    assert files("new") == ["a.png", "b.png", "c.png"]
+
+
+def test_results_beside_their_inputs(shoot: Path) -> None:
+    assert call("denoise shoot/a.jpg shoot/b.png --suffix _x") == 0
+    assert call("denoise shoot/c.heic --format png") == 0
+    expected = ["a.jpg", "a_x.jpg", "b.png", "b_x.png", "c.heic", "c.png"]
+    assert files("shoot") == expected
+    assert call("denoise shoot --suffix _x -y") == 0  # Results are not filtered again.
+    assert files("shoot") == sorted([*expected, "c_x.heic", "c_x.png"])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("denoise shoot/a.jpg out.jpg --suffix -x", "named already"),
+        ("denoise shoot -o out --format bmpp", "bmp"),
+        ("denoise shoot -o out --suffix a/b", "got a path"),
+        ("denoise shoot -o out --skip-existing --overwrite", "choose one"),
+        ("denoise shoot -o out --jobs 2 --workers 2", "omit it"),
+        ("denoise shoot/b.png out.png --image-quality 80", "out.png is not one of them"),
+        ("denoise shoot -o out --preview p.png", "a single image, got 3 files"),
+        ("denoise shoot/a.jpg out.jpg --preview out.jpg", "two outputs"),
+        ("denoise shoot/a.jpg out.jpg --preview shoot/a.jpg -y", "is an input"),
+        ("denoise shoot/a.jpg out.jpg --preview p.mp4", "as an image"),
+        ("denoise - --suffix -x", "name the output"),
+        ("denoise shoot/a.jpg shoot/b.png shoot/c.heic", "--suffix; got 3"),
+    ],
+)
+def test_options_that_contradict_each_other(
+    line: str, message: str, shoot: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(line) == 1
+    assert message in capsys.readouterr().err
+    assert files(".") == ["shoot"]
+    assert files("shoot") == ["a.jpg", "b.png", "c.heic"]
+
+
+def test_skip_existing(shoot: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("out").mkdir()
+    Path("out/b.png").write_text("mine")
+    assert call("denoise shoot -o out --skip-existing --json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [file["status"] for file in report["files"]] == ["written", "skipped", "written"]
+    assert (report["written"], report["skipped"], report["failed"], report["frames"]) == (2, 1, 0, 2)
+    assert Path("out/b.png").read_text() == "mine"
+    assert call("denoise shoot -o out --skip-existing") == 0
+    assert capsys.readouterr().out.startswith("3 files: 3 skipped, in ")
+
+
+def test_dry_run_writes_nothing(shoot: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("shoot/d.gif").write_bytes(b"")
+    assert call("denoise shoot shoot/a.jpg -o out --dry-run") == 1
+    assert "have the same name" in capsys.readouterr().err
+    assert call("filter shoot -o out -S soft:3 --save chain.json --format tif --dry-run") == SOME_FAILED
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
+    assert lines[:3] == [f"shoot/{name} → out/{name[0]}.tif" for name in ("a.jpg", "b.png", "c.heic")]
+    assert lines[3].startswith("4 files: 3 planned, 1 failed, in ")
+    assert "shoot/d.gif is empty" in captured.err
+    assert files(".") == ["shoot"]
+
+
+def test_jobs_give_the_same_results(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("denoise in -o one --quiet") == SOME_FAILED
+    assert call("denoise in -o four --jobs 4 --json") == SOME_FAILED
+    report = json.loads(capsys.readouterr().out)
+    assert [file["input"] for file in report["files"]] == [
+        f"in/{number:02}.png" for number in range(COUNT) if number != 5
+    ]
+    assert files("one") == files("four")
+    assert all(Path("one", name).read_bytes() == Path("four", name).read_bytes() for name in files("one"))
+
+
+def test_one_line_of_json_for_each_file(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("denoise in/04.png in/05.png -o out --json-lines") == SOME_FAILED
+    first, second, last = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (first["output"], first["status"], first["lost"]) == ("out/04.png", "written", [])
+    assert (second["input"], second["status"]) == ("in/05.png", "failed")
+    assert "05.png" in second["error"]
+    assert (last["written"], last["failed"]) == (1, 1)
+    assert call("denoise in/05.png out.png --json-lines") == 1
+    assert json.loads(capsys.readouterr().out.splitlines()[0])["status"] == "failed"
+
+
+def test_losses_are_named_once(shoot: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a.png", "b.png"):
+        io.write(shoot / name, replace(io.read(shoot / "a.jpg"), texts={"Author": "Ann"}))
+    (shoot / "c.heic").unlink()
+    assert call("denoise shoot/a.png shoot/b.png -o out --format webp") == 0
+    warning = "undula: warning: out/a.webp and 1 more do not keep text (Author)\n"
+    assert capsys.readouterr().err == warning
+    assert call("denoise shoot/a.png out.webp") == 0
+    assert capsys.readouterr().err == "undula: warning: out.webp does not keep text (Author)\n"
+    assert call("denoise shoot/a.png out.webp -y --quiet") == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_image_quality(shoot: Path) -> None:
+    for quality in (20, 95):
+        assert call(f"denoise shoot -o out{quality} --image-quality {quality}") == 0
+    for name in ("a.jpg", "c.heic"):
+        assert Path("out20", name).stat().st_size < Path("out95", name).stat().st_size
+    assert Path("out20/b.png").read_bytes() == Path("out95/b.png").read_bytes()
+
+
+def test_preview(shoot: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("denoise shoot/b.png out.png --preview p.png") == 0
+    shown = io.read("p.png").pixels
+    scale = (shown.shape[1] - 36) // 48
+    after = shown[34:-28, 24 + 24 * scale : -12][::scale, ::scale]
+    np.testing.assert_array_equal(after, io.read("out.png").pixels)
+    assert call("denoise shoot/b.png out.png -y --preview p.png") == 0
+    Path("x.mkv").write_bytes(b"\x1aE\xdf\xa3")
+    capsys.readouterr()
+    assert call("denoise x.mkv out.mkv --preview q.png") == 1
+    assert "applies to images only" in capsys.readouterr().err
+    assert not Path("out.mkv").exists()

@@ -11,6 +11,7 @@ import typer
 from commands import call
 from undula import io
 from undula.cli.app import app
+from undula.cli.filtering import SOME_FAILED
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 # Parameters that name files to write.
@@ -111,7 +112,7 @@ def test_batch_skips_existing_outputs(capsys: pytest.CaptureFixture[str]) -> Non
         picture(f"in/{number}.png", number)
     picture("out/1.png", 7)
     kept = Path("out/1.png").read_bytes()
-    assert call("denoise in -o out --json") == 1
+    assert call("denoise in -o out --json") == SOME_FAILED
     report = json.loads(capsys.readouterr().out)
     assert [file["output"] for file in report["files"]] == ["out/0.png", "out/2.png"]
     assert [error["input"] for error in report["errors"]] == ["in/1.png"]
@@ -156,7 +157,7 @@ def test_batch_does_not_replace_its_inputs(capsys: pytest.CaptureFixture[str]) -
     picture("in/deep/b.png", 2)
     picture("in/b.png", 3)
     before = contents()
-    assert call("denoise in/deep/b.png in/a.png -o in -y") == 1
+    assert call("denoise in/deep/b.png in/a.png -o in -y") == SOME_FAILED
     assert "is an input" in capsys.readouterr().err
     assert {name: contents()[name] for name in ("in/a.png", "in/deep/b.png")} == {
         name: before[name] for name in ("in/a.png", "in/deep/b.png")

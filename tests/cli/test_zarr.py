@@ -56,7 +56,7 @@ def test_quiet_commands_print_nothing(capsys: pytest.CaptureFixture[str]) -> Non
 def test_filters_have_the_numbers_of_the_whole_array(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     x = write("in.zarr", (70, 90), dimension_names=("y", "x"))
     assert json_of(f"{line} in.zarr out.zarr", capsys)["files"] == [
-        {"input": "in.zarr", "output": "out.zarr", "shape": [70, 90], "frames": 1}
+        {"input": "in.zarr", "output": "out.zarr", "status": "written", "shape": [70, 90], "frames": 1}
     ]
     np.save("in.npy", x)
     assert call(f"{line} in.npy out.npy --quiet") == 0

@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     -------
     int
         The exit status: 0 for success, 1 for an error, 2 for incorrect usage, 3 if ``undula accept`` finds
-        the machine too slow, 130 if interrupted.
+        the machine too slow, 4 if some of several files could not be filtered, 130 if interrupted.
     """
     try:
         from .app import run

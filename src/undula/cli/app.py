@@ -70,7 +70,8 @@ def run(arguments: list[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     except (UndulaError, MemoryError, OSError) as error:
-        if "--json" in (sys.argv[1:] if arguments is None else arguments):
-            print_json({"error": error_text(error)})
+        given = sys.argv[1:] if arguments is None else arguments
+        if "--json" in given or "--json-lines" in given:
+            print_json({"error": error_text(error)}, 1 if "--json" in given else None)
         print_error(error_text(error))
         return 1

@@ -10,6 +10,7 @@ import inspect
 import math
 import os
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import Field, dataclass, fields, replace
 from functools import partial, wraps
@@ -42,15 +43,29 @@ from .common import (
     Workers,
     app,
 )
-from .jobs import FilterOptions, find_jobs, refuse_mask_options, refuse_video_options, run_jobs
-from .outputs import PIPE, check_outputs
-from .screen import print_error, print_json, print_text
+from .jobs import (
+    FAILED,
+    PLANNED,
+    SKIPPED,
+    WRITTEN,
+    FilterOptions,
+    find_jobs,
+    refuse_image_options,
+    refuse_mask_options,
+    refuse_video_options,
+    run_jobs,
+)
+from .outputs import PIPE, ResultNames, check_outputs
+from .screen import print_error, print_json, print_text, print_warning
 
 MAX_ERROR_LINES = 20
 MAX_OUTPUT_LINES = 5
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 VideoOption = partial(Option, rich_help_panel="Video options")
+ImageOption = partial(Option, rich_help_panel="Image options")
+BatchOption = partial(Option, rich_help_panel="Many files")
 DicomOption = partial(Option, rich_help_panel="DICOM options")
+SOME_FAILED = 4  # The exit status if some files were filtered and others could not be.
 
 OverTime = Annotated[
     int,
@@ -102,7 +117,51 @@ def filter_files(
     overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
+    json_lines: Annotated[
+        bool, Option("--json-lines", help="Print one line of JSON for each file as soon as it is done.")
+    ] = False,
     quiet: Quiet = False,
+    suffix: Annotated[
+        str | None,
+        BatchOption(
+            "--suffix",
+            help="Text to add to the names of results, such as -clean; without --output, the results"
+            " are written beside their inputs.",
+        ),
+    ] = None,
+    format_: Annotated[
+        str | None,
+        BatchOption(
+            "--format",
+            help="Format of the results, such as png, jpg or mp4.",
+            show_default="that of the input",
+        ),
+    ] = None,
+    skip_existing: Annotated[
+        bool, BatchOption("--skip-existing", help="Leave out files whose results exist.")
+    ] = False,
+    dry_run: Annotated[
+        bool, BatchOption("--dry-run", help="List what would be read and written, and write nothing.")
+    ] = False,
+    jobs_: Annotated[
+        int, BatchOption("--jobs", "-j", min=1, help="Number of files to filter at the same time.")
+    ] = 1,
+    image_quality: Annotated[
+        int | None,
+        ImageOption(
+            "--image-quality",
+            min=1,
+            max=100,
+            help="Quality of JPEG, AVIF, HEIC, and of WebP, which is lossless otherwise.",
+            show_default="that of a JPEG input; 95 for JPEG, 90 for AVIF and HEIC",
+        ),
+    ] = None,
+    preview: Annotated[
+        Path | None,
+        ImageOption(
+            "--preview", help="Write the most detailed part before and after the filter as an image."
+        ),
+    ] = None,
     crf: Annotated[
         int, VideoOption("--crf", min=0, help="Constant quality of the encoder, from 0 (best) to 63.")
     ] = 18,
@@ -142,7 +201,11 @@ def filter_files(
 ) -> None:
     """Filter files, and print a report."""
     start = time.perf_counter()
-    jobs = find_jobs(paths, output, recursive)
+    if skip_existing and overwrite:
+        raise ArgumentError("--skip-existing keeps existing files and --overwrite replaces them; choose one")
+    if jobs_ > 1 and (scheduler or workers):
+        raise ArgumentError("--jobs filters files in this process; omit it, or --scheduler and --workers")
+    jobs = find_jobs(paths, output, recursive, ResultNames.from_options(suffix, format_))
     save_path = command_filter.save_path
     if save_path is not None:
         pipeline_inputs = [command_filter.load_path] if command_filter.load_path else []
@@ -162,7 +225,7 @@ def filter_files(
         backend,
         max_pixels,
         overwrite,
-        quiet or json_,
+        quiet or json_ or json_lines,
         encoding,
         command_filter.sigma,
         scheduler,
@@ -171,34 +234,74 @@ def filter_files(
         mask,
         show_mask,
         Derivation(command_filter.description),
+        skip_existing=skip_existing,
+        dry_run=dry_run,
+        jobs=jobs_,
+        image_quality=image_quality,
+        preview=preview,
     )
+    refuse_image_options(jobs, options)
     to_pipe = any(str(job.target) == PIPE for job in jobs)
-    results, errors = run_jobs(jobs, command_filter.make, options, collect=json_ and not to_pipe)
-    if save_path is not None and results:
+    as_json = (json_ or json_lines) and not to_pipe
+    print_line = partial(print_json, indent=None) if json_lines and not to_pipe else None
+    results, errors = run_jobs(jobs, command_filter.make, options, collect=as_json, report=print_line)
+    if save_path is not None and results and not dry_run:
         with atomic_write(save_path) as temporary:
             command_filter.make(False).save(temporary)
     seconds = time.perf_counter() - start
-    count = sum(result["frames"] for result in results)
-    if json_ and not to_pipe:
-        print_json({"files": results, "errors": errors, "seconds": seconds, "frames": count})
-    elif not (quiet or json_ or to_pipe):
-        for result in results[:MAX_OUTPUT_LINES]:
-            print_text(result["output"])
-        if len(results) > MAX_OUTPUT_LINES:
-            print_text(f"… and {len(results) - MAX_OUTPUT_LINES} more")
-        if len(results) == 1 and results[0].get("protected"):
-            print_text(
-                f"{results[0]['protected']:.1%} of the pixels are unchanged, as text or colours: --show-mask"
-                " FILE.png shows them, --mask none filters them"
-            )
-        if count > 1:
-            print_text(f"{count} frames in {seconds:.1f} s, {count / seconds:.1f} per second")
+    counts = Counter(entry["status"] for entry in (*results, *errors))
+    summary = {
+        "frames": sum(result["frames"] for result in results),
+        "seconds": seconds,
+        **{status: counts[status] for status in (WRITTEN, SKIPPED, PLANNED, FAILED)},
+    }
+    if as_json:
+        lists = {} if json_lines else {"files": results, "errors": errors}
+        print_json({**lists, **summary}, None if json_lines else 1)
+    elif not (quiet or json_ or json_lines or to_pipe):
+        _print_results(results, len(jobs), summary)
+    if not quiet:
+        _print_losses(results)
     if errors:
         _print_errors(errors, len(jobs))
-        raise typer.Exit(1)
+        raise typer.Exit(SOME_FAILED if results else 1)
 
 
-def _print_errors(errors: list[dict[str, str]], total: int) -> None:
+def _print_results(results: list[dict[str, Any]], total: int, summary: dict[str, Any]) -> None:
+    """Print the paths of results, or of what a dry run would read and write, and a summary of several."""
+    planned = [f"{result['input']} → {result['output']}" for result in results if result["status"] == PLANNED]
+    written = [result["output"] for result in results if result["status"] == WRITTEN]
+    for line in (*planned, *written[:MAX_OUTPUT_LINES]):
+        print_text(line)
+    if len(written) > MAX_OUTPUT_LINES:
+        print_text(f"… and {len(written) - MAX_OUTPUT_LINES} more")
+    if len(results) == 1 and results[0].get("protected"):
+        print_text(
+            f"{results[0]['protected']:.1%} of the pixels are unchanged, as text or colours: --show-mask"
+            " FILE.png shows them, --mask none filters them"
+        )
+    seconds, frames = summary["seconds"], summary["frames"]
+    if total > 1 or len(written) < len(results):
+        counts = [
+            f"{summary[status]} {status}" for status in (WRITTEN, PLANNED, SKIPPED, FAILED) if summary[status]
+        ]
+        print_text(f"{total} file{'s' if total > 1 else ''}: {', '.join(counts)}, in {seconds:.1f} s")
+    if frames > len(written):
+        print_text(f"{frames} frames in {seconds:.1f} s, {frames / seconds:.1f} per second")
+
+
+def _print_losses(results: list[dict[str, Any]]) -> None:
+    """Print one warning for all results that lack the same parts of their inputs."""
+    outputs: dict[str, list[str]] = {}
+    for result in results:
+        if result.get("lost"):
+            outputs.setdefault(", ".join(result["lost"]), []).append(result["output"])
+    for lost, names in outputs.items():
+        others = f" and {len(names) - 1} more do" if len(names) > 1 else " does"
+        print_warning(f"{names[0]}{others} not keep {lost}")
+
+
+def _print_errors(errors: list[dict[str, Any]], total: int) -> None:
     """Print one line for each distinct error, with the first file that has it, and then the counts."""
     inputs: dict[str, list[str]] = {}
     for error in errors:

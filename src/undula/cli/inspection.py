@@ -287,6 +287,11 @@ def _describe_file(source: str, max_pixels: int | None) -> dict[str, Any]:
         report["pages"] = len(pixels)
     if image.profile:
         report["colour profile"] = f"{len(image.profile)} bytes"
+    blocks = {"EXIF": image.exif, "XMP": image.xmp, "IPTC": image.iptc, **image.texts}
+    if any(blocks.values()):
+        report["metadata"] = ", ".join(name for name, value in blocks.items() if value)
+    if image.lost:
+        report["not read"] = ", ".join(image.lost)
     dataset = image.about.get("dataset")
     if dataset is not None:
         report["modality"] = str(get_element(dataset, "Modality", "?"))
@@ -321,8 +326,14 @@ def _describe_installation() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "threads": undula.get_num_threads(),
     }
-    packages = ("numpy", "numba", "pillow", "tifffile", "pydicom", "av", "cuda-core", "pyopencl", "nicegui")
-    extras = {"cuda-core": "cuda", "pyopencl": "opencl", "nicegui": "studio"}
+    extras = {
+        "pillow-heif": "photo",
+        "rawpy": "photo",
+        "cuda-core": "cuda",
+        "pyopencl": "opencl",
+        "nicegui": "studio",
+    }
+    packages = ("numpy", "numba", "pillow", "tifffile", "pydicom", "av", *extras)
     for package in packages:
         try:
             report[package] = version(package)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,12 +19,13 @@ from ..errors import ArgumentError, FileError, SchedulerError, UndulaError
 from ..io.derivation import Derivation, get_element
 from ..io.dicom import has_image, read_header
 from ..io.dicom_filtering import AUTOMATIC, DicomFilter, FilteredDicom
-from ..io.files import IMAGES, VIDEOS, detect_kind, output_kind
+from ..io.files import IMAGES, RAW_SUFFIXES, VIDEOS, check_writable, detect_kind, output_kind
 from ..io.filtering import Encoding, Filter, filter_picture, filter_video
+from ..io.preview import write_preview
 from ..io.series import group_series
 from ..stores.partial import is_store
 from ..stores.running import TaskRunner, task_runner
-from .outputs import PIPE, check_outputs, identity
+from .outputs import PIPE, ResultNames, check_outputs, identity
 from .screen import error_text, progress_bar
 from .zarr_stores import InterruptedWorkError, filter_store, is_zarr
 
@@ -34,6 +38,9 @@ VIDEO_FLAGS = {
     "--preset": "preset",
     "--no-audio": "audio",
 }
+
+WRITTEN, SKIPPED, PLANNED, FAILED = "written", "skipped", "planned", "failed"  # What a report says of a file.
+LOSSY_IMAGES = ("jpeg", "webp", "avif", "heif")
 
 DICOMDIR = "DICOMDIR"  # The index of a DICOM medium, whose images are in folders next to it.
 
@@ -54,6 +61,11 @@ class FilterOptions:
     mask: str = AUTOMATIC
     shown_mask: Path | None = None
     derivation: Derivation | None = None
+    skip_existing: bool = False
+    dry_run: bool = False
+    jobs: int = 1
+    image_quality: int | None = None
+    preview: Path | None = None
 
     @property
     def is_distributed(self) -> bool:
@@ -131,18 +143,25 @@ def read_image(source: str, max_pixels: int | None = None, single_page: bool = F
     return image
 
 
-def find_jobs(paths: Sequence[str], output: str | None, recursive: bool = False) -> list[FileJob]:
+def find_jobs(
+    paths: Sequence[str], output: str | None, recursive: bool = False, names: ResultNames | None = None
+) -> list[FileJob]:
     """List the files to filter.
 
-    ``paths`` are an input and an output or, with ``output``, only inputs. All of them may be folders.
+    ``paths`` are an input and an output or, with ``output``, only inputs. All of them may be folders. If
+    results are named after their inputs, a single path and several files are inputs, too, and the results are
+    written beside them.
     """
+    names = names or ResultNames()
     if "" in (*paths, output):
         raise ArgumentError("a path is empty; name a file, a folder, or - for a pipe")
     if output is None:
+        if names and (len(paths) != 2 or Path(paths[1]).is_file()):
+            return _jobs_into_folder(paths, None, recursive, names)
         if len(paths) != 2:
             raise ArgumentError(
-                "expected an input and an output, or several inputs and a folder with --output; got"
-                f" {len(paths)} path(s)"
+                "expected an input and an output, or several inputs and a folder with --output, or inputs and"
+                f" --suffix; got {len(paths)} path(s)"
             )
         paths, output = paths[:1], paths[1]
         is_folder = Path(output).is_dir() and not is_zarr(output)
@@ -150,20 +169,29 @@ def find_jobs(paths: Sequence[str], output: str | None, recursive: bool = False)
         is_folder = output != "-" and not _is_file_name(Path(output))
     is_study = Path(paths[0]).is_dir() or Path(paths[0]).name == DICOMDIR
     if len(paths) > 1 or is_folder or (is_study and not is_zarr(paths[0])):
-        return _jobs_into_folder(paths, Path(output), recursive)
+        return _jobs_into_folder(paths, Path(output), recursive, names)
+    if names:
+        raise ArgumentError(
+            f"--suffix and --format name results after their inputs, and {output} is named already; omit them"
+        )
     return [FileJob(Path(paths[0]), Path(output))]
 
 
 def _is_file_name(path: Path) -> bool:
     """Return whether the suffix of a path is that of an image, a video or a Zarr store."""
-    return path.suffix.lower() in {**IMAGES, **VIDEOS} or is_zarr(path)
+    return path.suffix.lower() in {*IMAGES, *VIDEOS, *RAW_SUFFIXES} or is_zarr(path)
 
 
-def _jobs_into_folder(paths: Sequence[str], folder: Path, recursive: bool) -> list[FileJob]:
-    """List files, and those in folders, with outputs of the same names in a folder."""
-    if str(folder) == "-":
+def _jobs_into_folder(
+    paths: Sequence[str], folder: Path | None, recursive: bool, names: ResultNames
+) -> list[FileJob]:
+    """List files, and those in folders, with outputs in a folder; without one, beside their inputs."""
+    if folder is None:
+        if PIPE in paths:
+            raise ArgumentError("the result of standard input has no name; name the output")
+    elif str(folder) == PIPE:
         raise ArgumentError("several results cannot be written to standard output; name a folder")
-    if not folder.is_dir():
+    elif not folder.is_dir():
         if _is_file_name(folder):
             raise ArgumentError(f"several results need a folder, and {folder} looks like a file")
         if folder.exists():
@@ -173,16 +201,21 @@ def _jobs_into_folder(paths: Sequence[str], folder: Path, recursive: bool) -> li
         if path.is_file() and path.name == DICOMDIR:
             path = path.parent
         if not path.is_dir() or is_zarr(path):
-            jobs.append(FileJob(path, folder / path.name))
+            jobs.append(FileJob(path, (folder or path.parent) / names.of(path)))
             continue
         is_deep = recursive or (path / DICOMDIR).is_file()
         entries = sorted(_entries(path, is_deep))
         files = [entry for entry in entries if is_store(entry) or (entry.is_file() and _can_filter(entry))]
+        if folder is None and names.suffix:  # Results of an earlier run are not filtered again.
+            files = [file for file in files if not file.stem.endswith(names.suffix)]
         if not files:
             has_folders = any(entry.is_dir() for entry in entries)
             hint = "; add --recursive to search its subfolders" if has_folders and not is_deep else ""
             raise FileError(f"{path} contains no images or videos{hint}")
-        jobs += [FileJob(file, folder / file.relative_to(path)) for file in files]
+        jobs += [
+            FileJob(file, ((folder or path) / file.relative_to(path)).with_name(names.of(file)))
+            for file in files
+        ]
     targets = [job.target for job in jobs]
     if len(set(targets)) < len(targets):
         duplicate = next(target for target in targets if targets.count(target) > 1)
@@ -201,7 +234,7 @@ def _entries(folder: Path, is_deep: bool) -> Iterator[Path]:
 def _can_filter(path: Path) -> bool:
     """Return whether a file is an image or a video by its suffix, or a DICOM image by its content."""
     suffix = path.suffix.lower()
-    if suffix in {**IMAGES, **VIDEOS} and IMAGES.get(suffix) != "dicom":
+    if suffix in {*IMAGES, *VIDEOS, *RAW_SUFFIXES} and IMAGES.get(suffix) != "dicom":
         return True
     try:
         # Studies have reports and other files without images besides.
@@ -218,6 +251,25 @@ def refuse_video_options(jobs: Sequence[FileJob], encoding: Encoding) -> None:
         kind = "a Zarr store" if is_zarr(jobs[0].source) else "an image"
         inputs = f"{jobs[0].source} is {kind}" if len(jobs) == 1 else f"none of {len(jobs)} inputs is a video"
         raise ArgumentError(f"{given[0]} applies to video only; {inputs}")
+
+
+def refuse_image_options(jobs: Sequence[FileJob], options: FilterOptions) -> None:
+    """Raise an error for options of images if there is no result that they apply to."""
+    lossy = {suffix for suffix, kind in IMAGES.items() if kind in LOSSY_IMAGES}
+    if options.image_quality is not None and not any(job.target.suffix.lower() in lossy for job in jobs):
+        outputs = f"{jobs[0].target.name} is not" if len(jobs) == 1 else f"none of {len(jobs)} outputs is"
+        raise ArgumentError(f"--image-quality applies to JPEG, WebP, AVIF and HEIC; {outputs} one of them")
+    if options.preview is None:
+        return
+    if len(jobs) > 1:
+        raise ArgumentError(f"--preview shows a single image, got {len(jobs)} files")
+    if is_zarr(jobs[0].source) or str(jobs[0].source).startswith("camera:"):
+        raise ArgumentError(f"--preview applies to image files only, got {jobs[0].source}")
+    if output_kind(options.preview) in ("video", "dicom"):
+        raise ArgumentError(f"--preview is written as an image, got {options.preview.name}")
+    check_outputs(options.preview, overwrite=options.overwrite, inputs=[jobs[0].source])
+    check_outputs(jobs[0].target, options.preview, overwrite=True)
+    check_writable(options.preview)
 
 
 def refuse_mask_options(jobs: Sequence[FileJob], mask: str, shown_mask: Path | None) -> None:
@@ -256,11 +308,13 @@ def run_jobs(
     make_filter: Callable[[bool], Filter],
     options: FilterOptions,
     collect: bool = False,
-) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+    report: Callable[[dict[str, Any]], None] | None = None,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Filter files, and return an entry of the report for each result and for each error.
 
     If a file fails, the others are still filtered. The error of a single file is raised, unless ``collect``.
-    ``make_filter`` returns the filter, given whether it is for video.
+    ``make_filter`` returns the filter, given whether it is for video. ``report`` is called with each entry as
+    soon as it is known.
     """
     entries: list[dict[str, Any] | None] = [None] * len(jobs)
     with ExitStack() as stack:
@@ -277,14 +331,16 @@ def run_jobs(
             paths = {"input": str(jobs[number].source)}
             if "error" not in entry:
                 paths["output"] = str(jobs[number].target)
-            entries[number] = {**paths, **entry}
+            paths["status"] = FAILED if "error" in entry else WRITTEN
+            entries[number] = entry = {**paths, **entry}
+            if report is not None:
+                report(entry)
             progress(sum(each is not None for each in entries))
 
-        checked: Iterable[int] = _checked_jobs(jobs, options, finished)
+        checked = list(_checked_jobs(jobs, options, finished))
         if runner is not None:
-            numbers = list(checked)
-            checked = [number for number in numbers if is_zarr(jobs[number].source)]
-            remote = [number for number in numbers if number not in checked]
+            remote = [number for number in checked if not is_zarr(jobs[number].source)]
+            checked = [number for number in checked if number not in remote]
             run = partial(_run_remote_job, make_filter=make_filter, options=replace(options, quiet=True))
             try:
                 items = [_absolute(jobs[number]) for number in remote]
@@ -294,10 +350,17 @@ def run_jobs(
                     if entries[number] is None:
                         finished(number, error)
         if options.encoding.over_time and len(jobs) > 1:
-            checked = _run_stacks(jobs, list(checked), make_filter, options, finished)
-        for number in checked:
+            checked = list(_run_stacks(jobs, checked, make_filter, options, finished))
+        several = min(options.jobs, len(checked))
+        run = partial(
+            _run_job,
+            make_filter=make_filter,
+            options=replace(options, quiet=several > 1 or options.quiet),
+            runner=runner,
+        )
+        for number, get_entry in _started(run, [(number, jobs[number]) for number in checked], several):
             try:
-                entry = _run_job(jobs[number], make_filter, options, runner)
+                entry = get_entry()
             except InterruptedWorkError:
                 raise
             except Exception as error:  # Decoders, filters and encoders may raise anything.
@@ -308,22 +371,59 @@ def run_jobs(
     return results, [entry for entry in entries if entry is not None and "error" in entry]
 
 
+def _started(
+    run: Callable[[FileJob], dict[str, Any]], jobs: Sequence[tuple[int, FileJob]], count: int
+) -> Iterator[tuple[int, Callable[[], dict[str, Any]]]]:
+    """Yield the number of each job and a function that returns its entry; several run at the same time."""
+    if count < 2:
+        yield from ((number, partial(run, job)) for number, job in jobs)
+        return
+    with ThreadPoolExecutor(count) as pool:
+        futures = {pool.submit(run, job): number for number, job in jobs}
+        try:
+            yield from ((futures[future], future.result) for future in as_completed(futures))
+        finally:
+            pool.shutdown(cancel_futures=True)  # After an interrupt, only the files in progress are finished.
+
+
 def _checked_jobs(
     jobs: Sequence[FileJob], options: FilterOptions, finished: Callable[[int, Any], None]
 ) -> Iterator[int]:
-    """Yield the numbers of the jobs whose outputs may be written, and report the others."""
+    """Yield the numbers of the jobs that are to be run, and report the others."""
     sources = {identity(job.source): job.source for job in jobs}
     advice = ADVICE if len(jobs) == 1 else "name another folder"
     for number, job in enumerate(jobs):
         # The output may be the input of another job.
         inputs = [job.source, sources.get(identity(job.target), job.source)]
         try:
+            if options.skip_existing and os.path.lexists(job.target):
+                finished(number, {"status": SKIPPED, "frames": 0})
+                continue
             if not is_zarr(job.source):
                 check_outputs(job.target, overwrite=options.overwrite, inputs=inputs, advice=advice)
+            if options.dry_run:
+                if not is_zarr(job.source) and str(job.source) != PIPE:
+                    _check_kinds(job.source, job.target)
+                finished(number, {"status": PLANNED, "frames": 0})
+                continue
         except Exception as error:  # A file that fails must not stop the others; it is listed at the end.
             finished(number, error)
         else:
             yield number
+
+
+def _check_kinds(source: Path, target: Path) -> str | None:
+    """Return the kind of an input; raise an error if it cannot be written to its output."""
+    kind = input_kind(source)
+    if is_zarr(target):
+        raise FileError(f"{source} is not a Zarr store and cannot be written as one, {target.name}")
+    if kind is None or str(target) == PIPE:
+        return kind
+    target_kind = output_kind(target, kind, source.suffix)
+    if kind != "video" and target_kind == "video":
+        advice = "; write DICOM, and export it with undula export" if kind == "dicom" else ""
+        raise FileError(f"{source} is an image and cannot be written as a video, {target.name}{advice}")
+    return kind
 
 
 def _run_stacks(
@@ -401,14 +501,14 @@ def _run_job(
     """Filter one file and return its entry in the report."""
     if is_zarr(job.source):
         return _run_store_job(job, make_filter(False), options, runner)
-    if is_zarr(job.target):
-        raise FileError(f"{job.source} is not a Zarr store and cannot be written as one, {job.target.name}")
+    start = time.perf_counter()
+    lost: tuple[str, ...] = ()
     suffix = job.source.suffix.lower()
     shape: Sequence[int]
     common: Any = {"sigma": options.sigma, "backend": options.backend, "max_pixels": options.max_pixels}
     with ExitStack() as stack:
         source = stack.enter_context(input_path(str(job.source)))
-        kind = input_kind(source)
+        kind = _check_kinds(source, job.target)
         pipe_suffix = suffix if suffix in IMAGES else ".dcm" if kind == "dicom" else ".png"
         target = stack.enter_context(output_path(str(job.target), pipe_suffix))
 
@@ -416,6 +516,8 @@ def _run_job(
             return stack.enter_context(progress_bar(source.name, total, options.quiet))
 
         if kind == "video":
+            if options.preview is not None:
+                raise ArgumentError(f"--preview applies to images only; {source} is a video")
             if str(job.target) == PIPE:
                 raise FileError("a video cannot be written to standard output; name a file")
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -425,21 +527,22 @@ def _run_job(
             frames = filter_video(source, target, pipeline, options.encoding, progress=progress, **common)
             shape = (video.height, video.width)
         else:
-            if kind is not None and output_kind(target, kind, suffix) == "video":
-                advice = "; write DICOM, and export it with undula export" if kind == "dicom" else ""
-                raise FileError(
-                    f"{source} is an image and cannot be written as a video, {target.name}{advice}"
-                )
             if kind == "dicom":
                 target.parent.mkdir(parents=True, exist_ok=True)
-                return _dicom_entry(
-                    options.dicom_filter(make_filter).filter_file(source, target, start_progress)
-                )
+                filtered = options.dicom_filter(make_filter).filter_file(source, target, start_progress)
+                if options.preview is not None:
+                    write_preview(options.preview, io.read(source), io.read(target))
+                return _dicom_entry(filtered)
             if options.encoding.over_time:
                 raise ArgumentError(f"--over-time applies to video only; {source} is an image")
             target.parent.mkdir(parents=True, exist_ok=True)
-            shape, frames = filter_picture(source, target, make_filter(False), begin=start_progress, **common)
-    return {"shape": list(shape), "frames": frames}
+            if options.image_quality is not None and IMAGES.get(target.suffix.lower()) in LOSSY_IMAGES:
+                common["quality"] = options.image_quality
+            shape, frames, lost = filter_picture(
+                source, target, make_filter(False), begin=start_progress, preview=options.preview, **common
+            )
+    seconds = round(time.perf_counter() - start, 3)
+    return {"shape": list(shape), "frames": frames, "seconds": seconds, "lost": list(lost)}
 
 
 def _run_store_job(

@@ -1,21 +1,70 @@
-"""Protection of existing files: no command replaces a file unless ``--overwrite`` is given.
+"""The names of results, and the protection of existing files.
 
-Commands check all their outputs before they start to work, so that an error changes nothing.
+No command replaces a file unless ``--overwrite`` is given. Commands check all their outputs before they start
+to work, so that an error changes nothing.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from ..errors import FileError
-from ..io.files import detect_kind
+from ..errors import ArgumentError, FileError, UnknownNameError
+from ..io.files import IMAGES, RAW_SUFFIXES, VIDEOS, detect_kind
 
 PIPE = "-"  # Standard input or output.
 Identity = tuple[int, int] | str
 _KIND_NAMES = {"npy": "NumPy", "npz": "NumPy", "jpeg2000": "JPEG 2000", "webp": "WebP", "video": "video"}
+
+
+@dataclass(frozen=True)
+class ResultNames:
+    """How results are named after their inputs: a text added to the name, and another format.
+
+    Examples
+    --------
+    >>> names = ResultNames("-clean", "jpg")
+    >>> names.of(Path("a.NEF")), names.of(Path("a.mp4")), names.of(Path("1.2.840"))
+    ('a-clean.jpg', 'a-clean.mp4', '1.2.840-clean.jpg')
+    >>> ResultNames().of(Path("a.NEF"))
+    'a.tif'
+    """
+
+    suffix: str = ""
+    format: str = ""
+
+    def __post_init__(self) -> None:
+        if self.format and f".{self.format}" not in {**IMAGES, **VIDEOS}:
+            raise UnknownNameError("format", self.format, tuple(name[1:] for name in (*IMAGES, *VIDEOS)))
+        if any(separator in self.suffix for separator in (os.sep, os.altsep) if separator):
+            raise ArgumentError(f"--suffix is added to the names of files, got a path: {self.suffix!r}")
+
+    @classmethod
+    def from_options(cls, suffix: str | None, format_: str | None) -> ResultNames:
+        """Accept a format with or without its dot, in any case."""
+        return cls(suffix or "", (format_ or "").lower().removeprefix("."))
+
+    def __bool__(self) -> bool:
+        return bool(self.suffix or self.format)
+
+    def of(self, source: Path) -> str:
+        """Return the name of the result of an input.
+
+        A format of images does not change that of videos. Raw files cannot be written and become TIFF.
+        """
+        extension = source.suffix
+        if extension.lower() not in {*IMAGES, *VIDEOS, *RAW_SUFFIXES, ".zarr"}:  # DICOM files have any name.
+            extension = ""
+        stem = source.name.removesuffix(extension)
+        is_video = f".{self.format}" in VIDEOS
+        if self.format and extension.lower() != ".zarr" and (extension.lower() in VIDEOS) == is_video:
+            extension = f".{self.format}"
+        elif extension.lower() in RAW_SUFFIXES:
+            extension = ".tif"
+        return f"{stem}{self.suffix}{extension}"
 
 
 def identity(path: str | Path) -> Identity:

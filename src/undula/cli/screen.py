@@ -30,6 +30,11 @@ def print_error(text: str) -> None:
     err.print("undula:", " ".join(text.split()), style="red", highlight=False, soft_wrap=True, markup=False)
 
 
+def print_warning(text: str) -> None:
+    """Print a warning as one line to standard error."""
+    err.print("undula: warning:", text, style="yellow", highlight=False, soft_wrap=True, markup=False)
+
+
 def error_text(error: Exception) -> str:
     """Describe an exception of any type in one line."""
     if isinstance(error, UndulaError):
@@ -43,7 +48,7 @@ def error_text(error: Exception) -> str:
     return " ".join(text.split())
 
 
-def print_json(report: Any) -> None:
+def print_json(report: Any, indent: int | None = 1) -> None:
     """Print a report as JSON, which has no NaN or infinity: both are written as null."""
 
     def plain(value: Any) -> Any:
@@ -55,7 +60,8 @@ def print_json(report: Any) -> None:
             return None
         return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
 
-    sys.stdout.write(json.dumps(plain(report), indent=1) + "\n")
+    sys.stdout.write(json.dumps(plain(report), indent=indent) + "\n")
+    sys.stdout.flush()
 
 
 def print_output(target: object, as_json: bool, **details: Any) -> None:

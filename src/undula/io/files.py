@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
+import struct
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from ..errors import FileError, MissingExtraError, install_hint
 __all__ = [
     "DEFAULT_MAX_PIXELS",
     "IMAGES",
+    "RAW_SUFFIXES",
     "VIDEOS",
     "atomic_write",
     "check_size",
@@ -41,6 +44,10 @@ IMAGES = {
     ".bmp": "bmp",
     ".gif": "gif",
     ".webp": "webp",
+    ".avif": "avif",
+    ".heic": "heif",
+    ".heif": "heif",
+    ".hif": "heif",
     ".jp2": "jpeg2000",
     ".j2k": "jpeg2000",
     ".npy": "npy",
@@ -50,8 +57,21 @@ IMAGES = {
     ".ima": "dicom",
 }
 """The formats of images by suffix."""
+# Suffixes of raw photographs, which are read and never written.
+RAW_SUFFIXES = frozenset(
+    ".3fr .arw .cr2 .cr3 .dcr .dng .erf .iiq .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf .rw2 .rwl .sr2 .srw"
+    " .x3f".split()
+)
 VIDEOS = {".mp4": "mp4", ".m4v": "mp4", ".mkv": "matroska", ".mov": "mov", ".avi": "avi", ".webm": "webm"}
 """The containers of video by suffix."""
+_IMAGE_BRANDS = {
+    b"avif": "avif",
+    b"avis": "avif",
+    b"crx ": "raw",  # CR3 of Canon
+    **dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"), "heif"),
+}
+_RAW_SIGNATURES = (b"IIU\0", b"IIRO", b"IIRS", b"MMOR", b"FUJIFILMCCD-RAW", b"FOVb", b"\0MRM")
+DNG_VERSION_TAG = 50706
 _UMASK_LOCK = threading.Lock()
 
 
@@ -79,6 +99,8 @@ def detect_kind(path: Path) -> str | None:
         raise FileError(f"{path} is empty")
     if head[128:132] == b"DICM":  # Tested first, since the preamble may look like a TIFF header.
         return "dicom"
+    if _is_raw(path, head):
+        return "raw"
     signatures = {
         "png": (b"\x89PNG\r\n\x1a\n",),
         "jpeg": (b"\xff\xd8\xff",),
@@ -95,9 +117,34 @@ def detect_kind(path: Path) -> str | None:
             return kind
     if head[:4] == b"RIFF":
         return {b"WEBP": "webp", b"AVI ": "video"}.get(head[8:12])
+    if head[4:8] == b"ftyp":
+        brands = re.findall(b"....", head[8 : int.from_bytes(head[:4], "big")], re.DOTALL)
+        for brand, kind in _IMAGE_BRANDS.items():
+            if brand in (brands[0], *(brands if brands[0] == b"mif1" else ())):
+                return kind
     if head[4:8] in (b"ftyp", b"moov", b"mdat", b"wide", b"free"):
         return "video"
     return "dicom" if _is_bare_dicom(head) else None
+
+
+def _is_raw(path: Path, head: bytes) -> bool:
+    """Return whether a file is a raw photograph.
+
+    Most raw files are TIFF. DNG and CR2 say so; others are recognised by their suffix.
+    """
+    if head.startswith(_RAW_SIGNATURES) or (head[:2] == b"II" and head[8:10] == b"CR"):
+        return True
+    if len(head) < 8 or not head.startswith((b"II*\0", b"MM\0*")):
+        return False
+    if path.suffix.lower() in RAW_SUFFIXES:
+        return True
+    order = "<" if head[:2] == b"II" else ">"
+    with path.open("rb") as file:
+        file.seek(struct.unpack_from(f"{order}I", head, 4)[0])
+        count = int.from_bytes(file.read(2), "little" if order == "<" else "big")
+        entries = file.read(12 * count)
+    tags = struct.iter_unpack(f"{order}H10x", entries[: len(entries) // 12 * 12])
+    return any(tag == DNG_VERSION_TAG for (tag,) in tags)
 
 
 def _is_bare_dicom(head: bytes) -> bool:
@@ -125,6 +172,8 @@ def output_kind(path: Path, source_kind: str = "", source_suffix: str = "") -> s
         return "video"
     if source_kind == "dicom" and (suffix in ("", source_suffix.lower()) or suffix[1:].isdigit()):
         return "dicom"
+    if suffix in RAW_SUFFIXES:
+        raise FileError(f"raw files such as {path.name!r} are read, not written; write .tif, .png or .jpg")
     known = ", ".join([*IMAGES, *VIDEOS])
     raise FileError(f"the suffix of {path.name!r} stands for no known format; use one of {known}")
 

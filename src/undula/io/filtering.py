@@ -6,16 +6,17 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..filters.pipeline import Pipeline
 from ..filters.video import TemporalDenoiser
-from .raster import read, write
+from .preview import write_preview
+from .raster import read, save
 from .video import Planes, probe, process
 
-__all__ = ["Encoding", "filter_picture", "filter_video"]
+__all__ = ["Encoding", "FilteredPicture", "filter_picture", "filter_video"]
 
 Filter = Callable[..., Any]  # Takes an image and the keywords of a Pipeline.
 Progress = Callable[[int], None]
@@ -36,6 +37,14 @@ class Encoding:
     frames: int | None = None
     workers: int | None = None
     luma: bool = False
+
+
+class FilteredPicture(NamedTuple):
+    """The shape of the pixels of a filtered image, the number of pages, and what the result does not keep."""
+
+    shape: tuple[int, ...]
+    pages: int
+    lost: tuple[str, ...]
 
 
 def denoise_planes(
@@ -77,17 +86,23 @@ def filter_picture(
     backend: str = "auto",
     max_pixels: int | None = None,
     begin: Callable[[int], Progress] | None = None,
-) -> tuple[tuple[int, ...], int]:
-    """Filter every page of an image; return the shape of its pixels and the number of pages.
+    preview: Path | None = None,
+    **options: Any,
+) -> FilteredPicture:
+    """Filter every page of an image.
 
     ``begin`` is called with the number of pages, and returns a function that is called with the number of
-    pages done.
+    pages done. ``preview`` is a file for a picture of a part before and after. Other options are those of
+    :func:`undula.io.write`.
     """
     picture = read(source, max_pixels)
     pages = len(picture.all_pages)
     progress = begin(pages) if begin is not None else None
-    write(target, picture.filtered(work, progress, sigma=sigma, backend=backend))
-    return picture.pixels.shape, pages
+    result = picture.filtered(work, progress, sigma=sigma, backend=backend)
+    lost = save(target, result, **options)
+    if preview is not None:
+        write_preview(preview, picture, result)
+    return FilteredPicture(picture.pixels.shape, pages, lost)
 
 
 def filter_video(

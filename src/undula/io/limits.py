@@ -32,7 +32,9 @@ __all__ = [
     "check_declared",
     "check_tiff",
     "codestream_size",
+    "has_uuid_boxes",
     "inflates_beyond",
+    "png_color_chunks",
 ]
 
 MAX_METADATA_BYTES = 16 << 20  # Decompressed profiles, texts and other data besides pixels.
@@ -90,6 +92,17 @@ def _png_chunks(data: Data) -> Iterator[tuple[bytes, int, int]]:
         offset += length + 12
 
 
+def png_color_chunks(path: Path) -> list[tuple[bytes, bytes]]:
+    """Return the chunks of a PNG that say what its colours mean, apart from a profile."""
+    data, chunks = path.read_bytes(), []
+    for name, offset, length in _png_chunks(data):
+        if name == b"IDAT":
+            break
+        if name in (b"gAMA", b"cHRM", b"sRGB", b"cICP"):
+            chunks.append((name, data[offset : offset + length]))
+    return chunks
+
+
 def _png(data: Data) -> DeclaredSize | None:
     width, height, depth, colors = struct.unpack_from(">IIBB", data, 16)
     samples = {0: 1, 2: 3, 3: 4, 4: 4, 6: 4}.get(colors, 4)  # Palettes and grey with alpha become RGBA.
@@ -143,6 +156,19 @@ def _jpeg2000(data: Data) -> DeclaredSize | None:
     x1, y1, x0, y0 = struct.unpack_from(">IIII", data, offset + 8)
     samples, depth = struct.unpack_from(">HB", data, offset + 40)
     return DeclaredSize(max(0, x1 - x0), max(0, y1 - y0), samples, 1 + ((depth & 0x7F) >= 8))
+
+
+def has_uuid_boxes(path: Path) -> bool:
+    """Return whether a JPEG 2000 file has boxes with metadata of other standards."""
+    data, offset = path.read_bytes(), 0
+    while offset + 8 <= len(data) and data.startswith(b"\0\0\0\x0cjP  "):
+        length, name = struct.unpack_from(">I4s", data, offset)
+        if name == b"uuid":
+            return True
+        if length < 8:  # Boxes of more than 4 GB, or the last one.
+            break
+        offset += length
+    return False
 
 
 def _gif(data: Data) -> DeclaredSize | None:

@@ -55,6 +55,12 @@ class Picture:
         ``other``. By default, 3 channels are RGB, 4 are RGBA, and others are grey and ``other``.
     orientation : int, default 1
         How to turn the pixels upright, 1 to 8 as in EXIF and TIFF; 1 if they are upright.
+    xmp, iptc : bytes, optional
+        The XMP packet and the IPTC data.
+    texts : dict, optional
+        Texts by their keywords, such as those of PNG; the comment of a JPEG or GIF is ``Comment``.
+    lost : tuple of str, optional
+        Parts of the file that were not read, such as layers.
 
     Examples
     --------
@@ -72,6 +78,10 @@ class Picture:
     stored: StoredRange | None = None
     channels: tuple[str, ...] = ()
     orientation: int = 1
+    xmp: bytes | None = None
+    iptc: bytes | None = None
+    texts: dict[str, str] = field(default_factory=dict)
+    lost: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         count = 1 if self.channel_axis is None else int(self.pixels.shape[-1])

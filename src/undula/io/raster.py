@@ -1,12 +1,14 @@
 """Read and write image files.
 
-Pillow decodes most formats, tifffile TIFF, pydicom DICOM, and FFmpeg colours of 16 bits in PNG and JPEG 2000.
+Pillow decodes most formats, tifffile TIFF, pydicom DICOM, pillow-heif HEIC, rawpy raw photographs, and FFmpeg
+colours of 16 bits in PNG and JPEG 2000.
 """
 
 from __future__ import annotations
 
 import io
 import struct
+import warnings
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -26,24 +28,35 @@ from .files import (
     output_kind,
     short_message,
 )
-from .limits import check_declared
-from .picture import ALPHA, CMYK, LAB, ORIENTATION_TAG, RGB, Picture, picture_from_array, profile_space
+from .limits import check_declared, png_color_chunks
+from .metadata import (
+    exif_block,
+    lost_metadata,
+    pillow_metadata,
+    pillow_options,
+    pillow_resolution,
+    png_info,
+    resolution_per_inch,
+)
+from .photos import check_avif, is_hdr, read_heif, read_raw, write_heif
+from .picture import ALPHA, CMYK, LAB, RGB, Picture, picture_from_array, profile_space
 from .tiff import read_tiff, write_tiff
 
-__all__ = ["Picture", "pixels_from_pillow", "read", "write"]
+__all__ = ["Picture", "pixels_from_pillow", "read", "save", "write"]
 
 Array = NDArray[Any]
 
 # What the formats can store.
 _SPACES = {"jpeg": ("grey", "rgb", "cmyk"), "tiff": ("grey", "rgb", "cmyk", "lab")}
 _WITHOUT_ALPHA = ("jpeg", "bmp")
-_WITH_ORIENTATION = ("jpeg", "png", "webp", "tiff")
-_WITH_16_BITS = ("png", "jpeg2000")
+_WITH_ORIENTATION = ("jpeg", "png", "webp", "tiff", "heif")
+_WITH_16_BITS = ("png", "jpeg2000", "tiff", "heif")
+_WITH_FRAMES = ("gif", "webp", "png", "avif")
 _ARRAYS = ("npy", "npz", "dicom")
 
 
 def read(path: str | Path, max_pixels: int | None = None) -> Picture:
-    """Read an image: PNG, JPEG, TIFF, BMP, GIF, WebP, JPEG 2000, ``.npy``, ``.npz`` or DICOM.
+    """Read an image: PNG, JPEG, TIFF, BMP, GIF, WebP, AVIF, HEIC, JPEG 2000, raw, NumPy arrays or DICOM.
 
     Parameters
     ----------
@@ -74,7 +87,14 @@ def read(path: str | Path, max_pixels: int | None = None) -> Picture:
     kind = detect_kind(path)
     if kind is None and IMAGES.get(path.suffix.lower()) == "dicom":
         kind = "dicom"
-    readers = {"tiff": read_tiff, "npy": _read_npy, "npz": _read_npz, "dicom": read_dicom}
+    readers = {
+        "tiff": read_tiff,
+        "heif": read_heif,
+        "raw": read_raw,
+        "npy": _read_npy,
+        "npz": _read_npz,
+        "dicom": read_dicom,
+    }
     if kind == "video":
         raise FileError(f"{path} is a video; an image is expected here")
     if kind is None:
@@ -115,7 +135,14 @@ def write(path: str | Path, picture: Picture | Array, **options: Any) -> None:
     Notes
     -----
     Pixels are turned upright for formats that store no orientation. CMYK and Lab become RGB in formats that
-    store neither.
+    store neither. Raw photographs and HEIC of more than 8 bits become 8 bits in formats that store no more.
+    A JPEG that was read from a JPEG is written with the same quantisation and subsampling, unless ``quality``
+    is given.
+
+    Warns
+    -----
+    UserWarning
+        If parts of the picture or of the file that it was read from are lost, such as EXIF data or layers.
 
     Examples
     --------
@@ -125,17 +152,30 @@ def write(path: str | Path, picture: Picture | Array, **options: Any) -> None:
     >>> read(path).pixels.shape
     (4, 6)
     """
+    lost = save(path, picture, **options)
+    if lost:
+        warnings.warn(f"{Path(path).name} does not keep {', '.join(lost)}", UserWarning, stacklevel=2)
+
+
+def save(path: str | Path, picture: Picture | Array, **options: Any) -> tuple[str, ...]:
+    """Write an image as :func:`write` does, and return the names of what is lost instead of warning."""
     path = Path(path)
     if not isinstance(picture, Picture):
         picture = picture_from_array(np.asarray(picture))
     kind = output_kind(path, picture.kind, picture.about.get("suffix", ""))
-    writers: dict[str, Any] = {"tiff": write_tiff, "npy": _write_npy, "npz": _write_npz, "dicom": write_dicom}
+    writers: dict[str, Any] = {
+        "tiff": write_tiff,
+        "heif": write_heif,
+        "npy": _write_npy,
+        "npz": _write_npz,
+        "dicom": write_dicom,
+    }
     if kind == "video":
         raise FileError(f"an image cannot be written to {path}, which has the suffix of a video")
     if kind not in _WITH_ORIENTATION:
         picture = picture.upright()
     if kind not in _ARRAYS:
-        picture = _convert_colors(picture, kind)
+        picture = _convert_depth(_convert_colors(picture, kind), kind)
     with atomic_write(path) as temporary:
         try:
             writers.get(kind, _write_pillow)(temporary, picture, kind, **options)
@@ -143,6 +183,7 @@ def write(path: str | Path, picture: Picture | Array, **options: Any) -> None:
             raise
         except Exception as error:  # Encoders raise all kinds of errors.
             raise FileError(f"cannot write {path} as {kind}: {short_message(error)}") from None
+    return lost_metadata(picture, kind)
 
 
 # --- Pillow ---------------------------------------------------------------------------------------
@@ -160,15 +201,15 @@ def _png_depth(path: Path) -> tuple[int, int]:
 def _read_pillow(path: Path, kind: str, max_pixels: int | None) -> Picture:
     image_module = import_optional("PIL.Image")
     image_module.MAX_IMAGE_PIXELS = None  # check_declared has checked the size.
+    if kind == "avif":
+        check_avif()
     depth, colors = _png_depth(path) if kind == "png" else (8, 0)
     with image_module.open(path) as image:
         # Further images in a JPEG file are previews, depth maps or the other view of a stereo pair.
         frames = 1 if kind == "jpeg" else int(getattr(image, "n_frames", 1))
         check_size(path, image.width * image.height * frames, max_pixels)
         info = dict(image.info)
-        exif = image.getexif() if kind in ("jpeg", "png", "webp") else image_module.Exif()
-        orientation = exif.get(ORIENTATION_TAG, 1)
-        about = {key: info[key] for key in ("dpi", "loop", "lossless", "default_image") if key in info}
+        about = {key: info[key] for key in ("loop", "default_image") if key in info}
         pages, durations = [], []
         deep_png = depth == 16 and (colors in (2, 4, 6) or "transparency" in info)
         if deep_png or (kind == "jpeg2000" and _has_deep_colors(path)):
@@ -181,6 +222,13 @@ def _read_pillow(path: Path, kind: str, max_pixels: int | None) -> Picture:
                     image.seek(number)
                 pages.append(pixels_from_pillow(image, depth))
                 durations.append(image.info.get("duration"))
+        image.seek(0)
+        metadata = pillow_metadata(image, kind)
+        about |= pillow_resolution(image, kind, metadata["exif"])
+        if kind == "jpeg":
+            about["jpeg"] = _jpeg_encoding(image)
+    if kind == "png":
+        about["png_colors"] = png_color_chunks(path)
     if len({page.shape for page, _ in pages}) > 1:  # Frames of a GIF may differ in mode.
         pages = [_as_rgba(*page) for page in pages]
     if frames > 1:
@@ -189,12 +237,20 @@ def _read_pillow(path: Path, kind: str, max_pixels: int | None) -> Picture:
         np.stack([page for page, _ in pages]) if frames > 1 else pages[0][0],
         kind,
         frames > 1,
-        info.get("icc_profile"),
-        exif.tobytes() if exif else None,
-        about,
+        about=about,
         channels=pages[0][1],
-        orientation=orientation if orientation in range(1, 9) else 1,
+        **metadata,
     )
+
+
+def _jpeg_encoding(image: Any) -> dict[str, Any]:
+    """Return the options of Pillow's encoder for a JPEG of the same quality."""
+    tables = getattr(image, "quantization", None)
+    if not tables:
+        return {}
+    sampling = import_optional("PIL.JpegImagePlugin").get_sampling(image)
+    options: dict[str, Any] = {"qtables": tables, "subsampling": max(0, sampling)}
+    return options | ({"progressive": True} if image.info.get("progressive") else {})
 
 
 def pixels_from_pillow(image: Any, depth: int = 8) -> tuple[Array, tuple[str, ...]]:
@@ -263,32 +319,23 @@ def _convert_colors(picture: Picture, kind: str) -> Picture:
     return picture
 
 
-def _exif(picture: Picture) -> bytes | None:
-    """Return the EXIF data with the orientation of these pixels."""
-    exif = import_optional("PIL.Image").Exif()
-    exif.load(picture.exif or b"")
-    if exif.get(ORIENTATION_TAG, 1) == picture.orientation:
-        return picture.exif
-    exif[ORIENTATION_TAG] = picture.orientation
-    return bytes(exif.tobytes())
-
-
-def _dpi(about: dict[str, Any]) -> tuple[float, float] | None:
-    """Return the horizontal and vertical resolution in pixels per inch."""
-    if "dpi" in about:
-        return tuple(about["dpi"])
-    if about.get("unit") not in (2, 3) or "resolution" not in about:
-        return None
-    scale = 2.54 if about["unit"] == 3 else 1.0
-    ratios = [value if isinstance(value, tuple) else (value, 1) for value in about["resolution"]]
-    if not all(map(all, ratios)):
-        return None
-    x, y = (scale * numerator / denominator for numerator, denominator in ratios)
-    return x, y
+def _convert_depth(picture: Picture, kind: str) -> Picture:
+    """Reduce developed photographs to 8 bits for formats that store no more."""
+    lost = picture.lost
+    if kind != "heif" and is_hdr(picture):
+        lost += ("HDR brightness curve",)
+    if picture.kind not in ("raw", "heif") or picture.pixels.dtype != np.uint16 or kind in _WITH_16_BITS:
+        return replace(picture, lost=lost)
+    if picture.kind == "heif":
+        lost += ("more than 8 bits per sample",)
+    pixels = ((picture.pixels.astype(np.uint32) + 128) // 257).astype(np.uint8)
+    return replace(picture, pixels=pixels, lost=lost)
 
 
 def _write_pillow(path: Path, picture: Picture, kind: str, **options: Any) -> None:
     image_module = import_optional("PIL.Image")
+    if kind == "avif":
+        check_avif()
     pixels = picture.pixels
     if pixels.dtype == np.bool_:
         pixels = pixels.astype(np.uint8) * 255
@@ -311,20 +358,18 @@ def _write_pillow(path: Path, picture: Picture, kind: str, **options: Any) -> No
         )
     mode = "CMYK" if picture.space == "cmyk" else None
     pages = [image_module.fromarray(page, mode) for page in (pixels if picture.pages else [pixels])]
-    if picture.profile:
-        options["icc_profile"] = picture.profile
-    if kind in _WITH_ORIENTATION and (exif := _exif(picture)):
-        options["exif"] = exif
-    if kind in ("jpeg", "png", "bmp") and (dpi := _dpi(picture.about)):
-        options["dpi"] = dpi
     defaults: dict[str, dict[str, Any]] = {
-        "jpeg": {"quality": 95, "subsampling": 0},
+        "jpeg": picture.about.get("jpeg") or {"quality": 95, "subsampling": 0},
         "jpeg2000": {"irreversible": False},
         "webp": {"lossless": True},
+        "avif": {"quality": 90, "subsampling": "4:4:4"},
     }
-    options = defaults.get(kind, {}) | options
+    encoding = defaults.get(kind, {})
+    if "quality" in options:  # It replaces the tables of the source, and WebP of some quality has losses.
+        encoding = {key: value for key, value in encoding.items() if key not in ("qtables", "lossless")}
+    options = pillow_options(picture, kind) | encoding | options
     if len(pages) > 1:
-        if kind not in ("gif", "webp", "png"):
+        if kind not in _WITH_FRAMES:
             raise ArgumentTypeError(f"{kind} stores one page, got {len(pages)}; write TIFF, GIF or .npy")
         durations = [d or 100 for d in picture.about.get("durations", [100] * len(pages))]
         options |= {"save_all": True, "append_images": pages[1:], "duration": durations}
@@ -380,11 +425,12 @@ def _write_deep_png(path: Path, pixels: Array, picture: Picture) -> None:
     parts = [b"\x89PNG\r\n\x1a\n", chunk(b"IHDR", header)]
     if picture.profile:
         parts.append(chunk(b"iCCP", b"profile\0\0" + zlib.compress(picture.profile)))
-    if dpi := _dpi(picture.about):
+    if dpi := resolution_per_inch(picture.about):
         x, y = (round(per_inch / 0.0254) for per_inch in dpi)
         parts.append(chunk(b"pHYs", struct.pack(">IIB", x, y, 1)))
-    if exif := _exif(picture):
+    if exif := exif_block(picture, "png"):
         parts.append(chunk(b"eXIf", exif.removeprefix(b"Exif\0\0")))
+    parts += [chunk(name, data) for name, data, *_ in png_info(picture).chunks]
     parts += [chunk(b"IDAT", zlib.compress(lines.tobytes(), 6)), chunk(b"IEND", b"")]
     path.write_bytes(b"".join(parts))
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..errors import FileError
 from .files import import_optional
 from .limits import check_tiff
+from .metadata import STRUCTURED, caption, tiff_metadata, tiff_tags, write_tiff_directories
 from .picture import ALPHA, CMYK, LAB, ORIENTATION_TAG, RGB, Picture
 
 __all__ = ["read_tiff", "write_tiff"]
@@ -31,9 +32,8 @@ _COLORS = {
     "ICCLAB": LAB,
 }
 _EXTRA_SAMPLES = {0: "other", 1: ALPHA[1], 2: ALPHA[0]}
-_STRUCTURED = ("<?xml", "ImageJ=", "{")  # Starts of descriptions that contain the shape.
-# Make, model, date, artist and copyright, then the tags of GeoTIFF.
-_COPIED_TAGS = (271, 272, 306, 315, 33432, 33550, 33922, 34264, 34735, 34736, 34737, 42112, 42113)
+# The tags of GeoTIFF.
+_COPIED_TAGS = (33550, 33922, 34264, 34735, 34736, 34737, 42112, 42113)
 _SAMPLE_BITS = (1, 8, 16, 32, 64)  # Samples of other sizes are left to Pillow.
 
 
@@ -55,6 +55,7 @@ def read_tiff(path: Path, kind: str, max_pixels: int | None = None) -> Picture:
         profile = _tag(page, "InterColorProfile")
         orientation = _tag(page, "Orientation", 1)
         orientation = int(orientation) if orientation in range(1, 9) else 1
+        metadata = tiff_metadata(path, page)
         decoded = None
         if photometric in _COLORS and page.bitspersample in _SAMPLE_BITS:
             channels = _channels(path, page, photometric)
@@ -82,7 +83,9 @@ def read_tiff(path: Path, kind: str, max_pixels: int | None = None) -> Picture:
         pixels = _shifted_lab(path, pixels)
     about["as_read"] = (pixels.shape, str(pixels.dtype))
     pixels = np.ascontiguousarray(pixels)
-    return Picture(pixels, kind, pages, profile, about=about, channels=channels, orientation=orientation)
+    return Picture(
+        pixels, kind, pages, profile, about=about, channels=channels, orientation=orientation, **metadata
+    )
 
 
 def _name(value: Any) -> str:
@@ -208,8 +211,8 @@ def write_tiff(path: Path, picture: Picture, kind: str, **options: Any) -> None:
             pixels = np.moveaxis(pixels, -1, -3)
     elif picture.channel_axis is not None:
         pixels = pixels[..., 0]
-    text = about.get("description")
-    if text and (unchanged or not text.startswith(_STRUCTURED)):
+    text = about.get("description") or caption(picture)
+    if text and (unchanged or not text.startswith(STRUCTURED)):
         arguments["description"] = text if text.isascii() else text.encode()
     if picture.profile:
         arguments["iccprofile"] = picture.profile
@@ -217,6 +220,7 @@ def write_tiff(path: Path, picture: Picture, kind: str, **options: Any) -> None:
     if unchanged and "imagej" in about:
         tags += tifffile.imagej_metadata_tag(about["imagej"], "<")
         arguments["byteorder"] = "<"
+    tags += tiff_tags(picture)
     if picture.orientation != 1:
         tags.append((ORIENTATION_TAG, "H", 1, picture.orientation, False))
     arguments["extratags"] = tags
@@ -225,3 +229,4 @@ def write_tiff(path: Path, picture: Picture, kind: str, **options: Any) -> None:
         arguments["resolution"] = tuple(resolution)
         arguments["resolutionunit"] = about.get("unit", 2)
     tifffile.imwrite(path, np.ascontiguousarray(pixels), **arguments)
+    write_tiff_directories(path, picture)
