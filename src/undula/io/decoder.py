@@ -74,6 +74,7 @@ class Video:
     Attributes
     ----------
     path : str
+        The file.
     width, height : int
         The size of a frame in pixels.
     frames : int
@@ -88,6 +89,13 @@ class Video:
         Names of FFmpeg.
     audio : tuple of str
         The codec of each audio stream.
+
+    Examples
+    --------
+    >>> from undula import io
+    >>> video = io.probe(io.sample("clip"))
+    >>> video.width > 0, video.frames > 0
+    (True, True)
     """
 
     path: str
@@ -494,13 +502,21 @@ def probe(path: VideoSource, max_pixels: int | None = None) -> Video:
 
     Parameters
     ----------
-    path : path, or ``camera:0``
+    path : path
+        The file, or ``camera:0`` for a camera.
     max_pixels : int, optional
         The maximum number of pixels in a frame; by default 100 million.
 
     Returns
     -------
     Video
+        The properties.
+
+    Examples
+    --------
+    >>> from undula import io
+    >>> io.probe(io.sample("clip")).codec
+    'h264'
     """
     container, stream = open_video(path.without_frames() if isinstance(path, Y4MReader) else path, max_pixels)
     with container:
@@ -591,7 +607,8 @@ def read_frames(
 
     Parameters
     ----------
-    path : path, or ``camera:0``
+    path : path
+        The file, or ``camera:0`` for a camera.
     count : int, optional
         The maximum number of frames.
     max_pixels : int, optional
@@ -601,6 +618,12 @@ def read_frames(
     ------
     ndarray of uint8
         A frame of shape ``(H, W, 3)`` in RGB, upright.
+
+    Examples
+    --------
+    >>> from undula import io
+    >>> [frame.ndim for frame in io.read_frames(io.sample("clip"), count=2)]
+    [3, 3]
     """
     container, stream = open_video(path, max_pixels)
     with container:

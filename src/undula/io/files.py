@@ -33,9 +33,9 @@ __all__ = [
 ]
 
 DEFAULT_MAX_PIXELS = 100_000_000
+"""How many pixels a file may declare unless ``max_pixels`` is given."""
 BYTES_PER_PIXEL = 8  # Allowed on average: RGBA with 16 bits per channel, or one double.
 
-# Suffixes and the format that each stands for.
 IMAGES = {
     ".png": "png",
     ".jpg": "jpeg",
@@ -57,6 +57,7 @@ IMAGES = {
     ".dicom": "dicom",
     ".ima": "dicom",
 }
+"""The formats of images by suffix."""
 # Suffixes of raw photographs, which are read and never written.
 RAW_SUFFIXES = frozenset(
     ".3fr .arw .cr2 .cr3 .dcr .dng .erf .iiq .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf .rw2 .rwl .sr2 .srw"
@@ -77,6 +78,7 @@ VIDEOS = {
     ".mxf": "mxf",
     ".y4m": "yuv4mpegpipe",
 }
+"""The containers of video by suffix."""
 Y4M_SIGNATURE = b"YUV4MPEG2"
 _IMAGE_BRANDS = {
     b"avif": "avif",

@@ -306,6 +306,14 @@ def process(
     Notes
     -----
     If there are several video streams, the default one of those with more than one frame is filtered.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from undula import io
+    >>> target = f"{tempfile.mkdtemp()}/inverted.mp4"
+    >>> io.process(io.sample("clip"), target, lambda planes: [255 - planes[0], *planes[1:]], count=3)
+    3
     """
     if (work is None) == (stream is None):
         raise ArgumentError("expected either work, for single frames or windows of them, or stream")
