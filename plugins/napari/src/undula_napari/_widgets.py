@@ -164,7 +164,7 @@ def _option_control(name: str, description: VerbOption, value: Any) -> Widget | 
     label = name.replace("_", " ").capitalize()
     common = {"name": name, "label": label, "tooltip": description.help}
     if description.choices:
-        automatic = [(description.auto or "automatic", None)] if value is None else []
+        automatic = [("automatic", None)] if value is None else []
         choices = [*automatic, *((choice, choice) for choice in description.choices)]
         return ComboBox(choices=choices, value=value, **common)
     if isinstance(value, bool):
