@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tifffile
 
 import undula
 from commands import call, json_of
@@ -93,6 +94,25 @@ def test_pyramid(capsys: pytest.CaptureFixture[str]) -> None:
     np.testing.assert_array_equal(zarr.open_array("back.zarr", mode="r")[...], x)
 
 
+def test_files_become_images_of_ome_zarr(capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.random.default_rng(0).normal(1000, 50, (16, 2, 40, 44)).astype("u2")
+    metadata = {"axes": "ZCYX", "Channel": {"Name": ["DAPI", "GFP"]}, "PhysicalSizeZ": 0.5}
+    tifffile.imwrite("in.ome.tif", x, ome=True, photometric="minisblack", metadata=metadata)
+    assert call("denoise in.ome.tif out.zarr --filter-over ZYX") == 0
+    assert call("denoise out.zarr again.zarr --filter-over YX") == 0
+    assert call("pyramid in.ome.tif pyramid.zarr -l 1") == 0
+    assert capsys.readouterr().out.split() == ["out.zarr", "again.zarr", "pyramid.zarr"]
+    for name in ("out", "again", "pyramid"):
+        ome = dict(zarr.open_group(f"{name}.zarr", mode="r").attrs)["ome"]
+        assert [axis["name"] for axis in ome["multiscales"][0]["axes"]] == ["c", "z", "y", "x"]
+        assert ome["multiscales"][0]["axes"][1]["unit"] == "micrometer"
+        assert ome["multiscales"][0]["datasets"][0]["coordinateTransformations"][0]["scale"][1] == 0.5
+        assert [channel["label"] for channel in ome["omero"]["channels"]] == ["DAPI", "GFP"]
+    expected = np.stack([undula.denoise(x[:, c], channel_axis=None) for c in range(2)])
+    np.testing.assert_array_equal(zarr.open_array("out.zarr/0", mode="r")[...], expected)
+    assert sorted(os.listdir()) == ["again.zarr", "in.ome.tif", "out.zarr", "pyramid.zarr"]
+
+
 def test_stores_among_files_in_folders(capsys: pytest.CaptureFixture[str]) -> None:
     for folder in ("in", "in/deep"):
         Path(folder).mkdir()
@@ -133,7 +153,12 @@ def test_existing_stores_are_replaced_only_with_overwrite(
         ("pyramid folder out.zarr", "folder is not a Zarr store"),
         ("info in.zarr", "cannot read in.zarr: it is a folder, and an image file is needed"),
         ("denoise in.zarr out.zarr --scheduler nowhere", "cannot reach the scheduler nowhere: missing port"),
-        ("denoise in.png out.zarr", "in.png is not a Zarr store and cannot be written as one"),
+        ("denoise missing.tif out.zarr", "cannot read missing.tif: No such file"),
+        ("denoise in.zarr out.zarr --filter-over ZYX", "there is no axis 'Z' to filter over"),
+        (
+            "denoise in.zarr out.zarr --axes ZYX",
+            "--axes must have a letter of its own for each axis",
+        ),
         ("denoise in.zarr out.png", "name one that ends in .zarr"),
         ("transform in.zarr out.npz", "name one that ends in .zarr"),
         ("inverse in.zarr out.zarr", "a group is needed"),

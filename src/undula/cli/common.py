@@ -85,6 +85,25 @@ Resume = Annotated[
         rich_help_panel=CLUSTER,
     ),
 ]
+STACKS = "Stacks"
+StackNames = Annotated[
+    str | None,
+    Option(
+        "--axes",
+        help="Names of the axes of a stack, one letter each, such as TZCYX; Z40C3YX divides 120 pages.",
+        show_default="those in the file",
+        rich_help_panel=STACKS,
+    ),
+]
+FilterOver = Annotated[
+    str | None,
+    Option(
+        "--filter-over",
+        help="Axes that are filtered together, such as ZYX for volumes or TYX for time series.",
+        show_default="YX, each plane by itself; for Zarr, all in space",
+        rich_help_panel=STACKS,
+    ),
+]
 Axes = Annotated[
     str | None,
     Option(

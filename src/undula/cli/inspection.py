@@ -17,6 +17,9 @@ from ..errors import ArgumentError, FileError, UndulaError, install_hint
 from ..filters import estimate_sigma
 from ..io.dicom import get_element
 from ..io.display import declared_window, frame_rate
+from ..io.raster import read_header
+from ..io.stack import unit_symbol
+from .clips import compare_clips
 from .common import (
     AutoLevel,
     Image,
@@ -30,30 +33,47 @@ from .common import (
     similarity_text,
 )
 from .jobs import input_kind, input_path, read_image
-from .outputs import check_outputs
+from .outputs import PIPE, check_outputs
 from .screen import print_json, print_table, print_text
 
 PANEL = "Information"
+HEADER_SAMPLES = 1 << 24  # Of larger images, only headers are read.
+LAYOUT = {"tiles": "tile", "levels": "levels"}
 
 
 @app.command(rich_help_panel=PANEL)
 def compare(
-    a: Image,
-    b: Annotated[str, Argument(metavar="OTHER", help="Another image of the same size.")],
+    a: Annotated[str, Argument(metavar="FILE", help="An image or a video, or - for standard input.")],
+    b: Annotated[str, Argument(metavar="OTHER", help="Another image or video of the same size.")],
     wavelet: Wavelet = "cdf97",
     level: AutoLevel = None,
     difference: Annotated[
         Path | None, Option("--difference", help="Write the absolute difference as an image.")
     ] = None,
+    plot: Annotated[
+        Path | None, Option("--plot", help="Draw PSNR and SSIM of the frames of two videos over time.")
+    ] = None,
     overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
 ) -> None:
-    """Compare two images: PSNR, SSIM, and the PSNR of each wavelet band.
+    """Compare two images: PSNR, SSIM, and the PSNR of each wavelet band; or two videos, frame by frame.
 
     Example: `undula example photo.png && undula denoise photo.png b.png && undula compare photo.png b.png`
     """
-    check_outputs(difference, overwrite=overwrite, inputs=[a, b])
+    check_outputs(difference, plot, overwrite=overwrite, inputs=[a, b])
+    kinds = [path != PIPE and input_kind(Path(path)) == "video" for path in (a, b)]
+    if any(kinds):
+        if not all(kinds):
+            raise ArgumentError(f"only one of {a} and {b} is a video: they cannot be compared")
+        if difference is not None:
+            raise ArgumentError(
+                "--difference applies to images only; --plot draws the measures of two videos"
+            )
+        compare_clips(a, b, plot, max_pixels, json_)
+        return
+    if plot is not None:
+        raise ArgumentError(f"--plot applies to videos only; {a} is an image")
     first, second = _make_comparable(read_image(a, max_pixels), read_image(b, max_pixels))
     x, y = first.pixels, second.pixels
     if x.shape != y.shape:
@@ -206,10 +226,20 @@ def info(
         ),
     ] = None,
     wavelets: Annotated[bool, Option("--wavelets", help="List all discrete wavelets and exit.")] = False,
+    noise: Annotated[
+        bool,
+        Option(
+            "--noise",
+            help=f"Also read the pixels of files with more than {HEADER_SAMPLES >> 20} million samples, for"
+            " their range and noise.",
+        ),
+    ] = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
 ) -> None:
-    """Describe this installation and its devices, or a file: size, type, noise.
+    """Describe this installation and its devices, or a file: size, type, axes, noise.
+
+    Of large images, only the headers are read unless `--noise` is given.
 
     Example: `undula info` or `undula example photo.png && undula info photo.png`
     """
@@ -217,7 +247,7 @@ def info(
         names = undula.wavelist(undula.families(), kind="discrete")
         print_json(names) if json_ else print_text(" ".join(names))
         return
-    report = _describe_file(source, max_pixels) if source is not None else _describe_installation()
+    report = _describe_file(source, max_pixels, noise) if source is not None else _describe_installation()
     if json_:
         print_json(report)
         return
@@ -240,10 +270,25 @@ def _combine_rows(report: dict[str, Any]) -> dict[str, Any]:
         shown["window"] = "center {:g}, width {:g}".format(*shown["window"])
     if "least" in shown:
         shown["range"] = f"{shown.pop('least')} to {shown.pop('most')}"
+    if "axes" in shown:
+        axes = zip(shown["axes"], shown.pop("lengths"), strict=True)
+        shown["axes"] = ", ".join(f"{name} {length}" for name, length in axes)
+    if "spacing" in shown:
+        sizes = shown.pop("spacing").items()
+        shown["spacing"] = ", ".join(
+            f"{name} {size:g} {unit_symbol(unit)}".rstrip() for name, (size, unit) in sizes
+        )
+    for key in ("stack channels", "channel noise"):
+        if key in shown:
+            shown[key] = ", ".join(map(str, shown[key]))
+    if "levels" in shown:
+        shown["levels"] = ", ".join(f"{width} × {height}" for height, width in shown["levels"])
+    if "tiles" in shown:
+        shown["tiles"] = "{1} × {0}".format(*shown["tiles"])
     return shown
 
 
-def _describe_file(source: str, max_pixels: int | None) -> dict[str, Any]:
+def _describe_file(source: str, max_pixels: int | None, noise: bool = False) -> dict[str, Any]:
     with input_path(source) as path:
         if input_kind(path) == "video":
             video = io.probe(path, max_pixels)
@@ -262,11 +307,10 @@ def _describe_file(source: str, max_pixels: int | None) -> dict[str, Any]:
                 "audio": ", ".join(video.audio) or "none",
                 "noise": _noise(io.Picture(frame)),
             }
-        image = io.read(path, max_pixels)
+        header = None if noise else read_header(path)
+        is_large = header is not None and header.pixels.size > HEADER_SAMPLES
+        image = header if header is not None and is_large else io.read(path, max_pixels)
     pixels = image.pixels
-    finite = np.isfinite(pixels)
-    valid = image.stored.valid(pixels) if image.stored is not None else None
-    samples = pixels[finite if valid is None or not valid.any() else valid & finite]
     report: dict[str, Any] = {
         "file": source,
         "kind": image.kind,
@@ -275,14 +319,12 @@ def _describe_file(source: str, max_pixels: int | None) -> dict[str, Any]:
         "channels": len(image.channels),
         "channel names": list(image.channels),
         "type": str(pixels.dtype),
-        "least": samples.min().item() if samples.size else math.nan,
-        "most": samples.max().item() if samples.size else math.nan,
-        "noise": _noise(image, valid[0] if valid is not None and image.pages else valid),
     }
+    if not is_large:
+        report |= _describe_samples(image)
     if image.orientation != 1:
         report["orientation"] = image.orientation
-    if not finite.all():
-        report["not finite"] = int(np.count_nonzero(~finite))
+    report |= _describe_stack(image)
     if image.pages:
         report["pages"] = len(pixels)
     if image.profile:
@@ -304,6 +346,48 @@ def _describe_file(source: str, max_pixels: int | None) -> dict[str, Any]:
         if center_and_width is not None:
             report["window"] = list(center_and_width)
     return report
+
+
+def _describe_samples(image: io.Picture) -> dict[str, Any]:
+    """Return the range and the noise of the samples that are valid and finite."""
+    pixels = image.pixels
+    finite = np.isfinite(pixels)
+    valid = image.stored.valid(pixels) if image.stored is not None else None
+    samples = pixels[finite if valid is None or not valid.any() else valid & finite]
+    report = {
+        "least": samples.min().item() if samples.size else math.nan,
+        "most": samples.max().item() if samples.size else math.nan,
+        "noise": _noise(image, valid[0] if valid is not None and image.pages else valid),
+    }
+    if not finite.all():
+        report["not finite"] = int(np.count_nonzero(~finite))
+    stack = image.stack_axes
+    if stack.length("C") > 1:  # The noise of the first plane of each channel.
+        planes = pixels.reshape(*stack.shape, *pixels.shape[2 + image.pages :])
+        place = stack.names.index("C")
+        firsts = (
+            planes[tuple(channel if axis == place else 0 for axis in range(len(stack.shape) - 2))]
+            for channel in range(stack.shape[place])
+        )
+        report["channel noise"] = [_noise(io.Picture(plane, channels=image.channels)) for plane in firsts]
+    return report
+
+
+def _describe_stack(image: io.Picture) -> dict[str, Any]:
+    """Return what a file tells of the axes of a stack, and how its pixels are stored."""
+    stack, report = image.stack_axes, dict[str, Any]()
+    if len(stack.shape) > 2:
+        report |= {"axes": stack.names, "lengths": list(stack.shape)}
+    if stack.channel_names:
+        report["stack channels"] = list(stack.channel_names)
+    sizes = {
+        name: (size, unit)
+        for name, size, unit in zip(stack.names, stack.spacing, stack.units, strict=True)
+        if size is not None
+    }
+    if sizes:
+        report["spacing"] = sizes
+    return report | {key: image.about[name] for key, name in LAYOUT.items() if name in image.about}
 
 
 def _noise(image: io.Picture, valid: np.ndarray[Any, Any] | None = None) -> float:

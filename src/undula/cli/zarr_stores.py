@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,8 +12,10 @@ from typer import Argument, Option
 
 from .. import stores
 from ..errors import ArgumentError, FileError
-from ..stores.opening import open_source, spatial_axes
+from ..io.stack import UNKNOWN, StackAxes, StackLayout
+from ..stores.opening import SPACE, SourceArray, open_source, spatial_axes
 from ..stores.partial import is_incomplete, is_store, partial_path
+from ..stores.pictures import filter_stack, imported_image, joined_chunks
 from ..stores.running import TaskRunner
 from .common import WAVELET_HELP, Axes, Backend, Json, Overwrite, Quiet, Resume, Scheduler, Workers, app
 from .screen import print_error, print_output, progress_bar
@@ -81,21 +83,35 @@ def filter_store(
     resume: bool,
     quiet: bool,
     runner: TaskRunner | None,
+    names: str | None = None,
+    over: str | None = None,
 ) -> tuple[int, ...]:
-    """Filter an array of Zarr by a pipeline, and return its shape."""
+    """Filter an array of Zarr by a pipeline, and return its shape.
+
+    ``names`` are those of the axes, and ``over`` the axes that are filtered together.
+    """
     check_zarr_target(source, target)
     given = open_source(source)
     options: dict[str, Any] = {"sigma": sigma, "backend": backend}
     if given.names is not None:
-        names = [name.lower() for name in given.names]
-        options["channel_axis"] = names.index("c") if "c" in names else None
+        options["channel_axis"] = given.color_axis
         options["axes"] = spatial_axes(given, None)
+    layout = None
+    if names is not None or over is not None:
+        layout = _store_layout(source, given, names, over)
+        options = {"sigma": sigma, "backend": backend, "channel_axis": given.color_axis}
+    stacked = {} if layout is None else {"over": [layout.axes.names, list(layout.places)]}
+
+    def work(x: Any) -> Any:
+        return pipeline(x, **options) if layout is None else filter_stack(x, pipeline, layout, options)
+
     with store_work(target, quiet) as progress:
         stores.apply(
             source,
             target,
-            lambda x: pipeline(x, **options),
-            description={"pipeline": pipeline.to_json(), **options},
+            work,
+            description={"pipeline": pipeline.to_json(), **options, **stacked},
+            blocks=None if layout is None else joined_chunks(layout, given.chunks),
             overwrite=overwrite,
             resume=resume,
             progress=progress,
@@ -104,9 +120,27 @@ def filter_store(
     return given.shape
 
 
+def _store_layout(source: Path, given: SourceArray, names: str | None, over: str | None) -> StackLayout:
+    """Return the axes of an array, and those that are filtered together."""
+    letters = "".join(name[:1].upper() for name in given.names or ())
+    if len(set(letters)) < len(given.shape):
+        letters = UNKNOWN * len(given.shape)
+    if names is not None:
+        letters = names.upper()
+        if len(letters) != len(given.shape) or len(set(letters)) < len(letters) or not letters.isalpha():
+            raise ArgumentError(
+                f"--axes must have a letter of its own for each axis of {source}, whose shape is"
+                f" {given.shape}; got {names!r}"
+            )
+    in_space = "".join(name for name in SPACE.upper() if name in letters)
+    return StackLayout.of(StackAxes(letters, given.shape), over or in_space)
+
+
 @app.command(rich_help_panel="Transforms")
 def pyramid(
-    source: Annotated[str, Argument(metavar="ZARR", help="A Zarr array, or an OME-Zarr image.")],
+    source: Annotated[
+        str, Argument(metavar="IMAGE", help="A Zarr array, an OME-Zarr image, or a TIFF file.")
+    ],
     target: Annotated[Path, Argument(metavar="OUTPUT", help="The OME-Zarr image to write.")],
     wavelet: Annotated[str, Option("--wavelet", "-w", help=WAVELET_HELP)] = "cdf53",
     levels: Annotated[
@@ -148,10 +182,15 @@ def pyramid(
     Example: `undula example volume.zarr && undula pyramid volume.zarr image.zarr --levels 2`
     """
     check_zarr_target(source, target)
-    with store_work(target, quiet or json_) as progress, warnings.catch_warnings(record=True) as caught:
+    is_file = Path(source).is_file()
+    with (
+        imported_image(Path(source), target) if is_file else nullcontext(source) as stored,
+        store_work(target, quiet or json_) as progress,
+        warnings.catch_warnings(record=True) as caught,
+    ):
         warnings.filterwarnings("always", ".* NaN or infinite")
         stores.pyramid(
-            source,
+            stored,
             target,
             wavelet,
             levels,
@@ -159,11 +198,12 @@ def pyramid(
             details=details,
             scale=_numbers(scale),
             unit=unit,
+            name=Path(source).name.partition(".")[0],
             backend=backend,
             scheduler=scheduler,
             workers=workers,
             overwrite=overwrite,
-            resume=resume,
+            resume=resume and not is_file,
             progress=progress,
         )
     for warning in caught:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import ctypes
 import math
 import os
+import sys
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
 from typing import Any
@@ -22,13 +24,14 @@ from numpy.typing import NDArray
 from ..errors import ArgumentError
 from .threads import get_num_threads, ranges, run
 
-__all__ = ["allocator", "copy_bytes", "empty", "keep_memory", "kept_memory"]
+__all__ = ["allocator", "copy_bytes", "empty", "keep_at_most", "keep_memory", "kept_memory"]
 
 Array = NDArray[Any]
 
 SMALL = 1 << 15  # Bytes: what is smaller, the system keeps for itself.
 SMALL_RESULTS = 3 << 15  # The same of all results of a call: it gives back what is more than 128 KiB.
 PAGE = 4096
+M_MMAP_THRESHOLD = -3  # of mallopt
 LARGE = 1 << 21  # Bytes that several threads copy sooner than one.
 
 _kept: OrderedDict[int, list[Array]] = OrderedDict()  # by size, that which was used last at the end
@@ -62,7 +65,11 @@ _limit = _usual_limit()
 def keep_memory(limit: int | None) -> None:
     """Set how many bytes of results that are no longer used are kept for later ones.
 
-    0 keeps none; None stands for the default, an eighth of the machine's memory, at most 2 GiB.
+    Parameters
+    ----------
+    limit : int or None
+        The number of bytes; 0 keeps none. None stands for the default, an eighth of the machine's memory, at
+        most 2 GiB.
 
     Examples
     --------
@@ -78,8 +85,41 @@ def keep_memory(limit: int | None) -> None:
         _settle()
 
 
+def _return_freed_memory() -> None:
+    """Let glibc return every larger block to the system when it is freed, from now on.
+
+    By default it learns to keep blocks of up to 32 MiB, and several threads fragment them.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        mallopt(M_MMAP_THRESHOLD, 4 * SMALL)
+
+
+@contextmanager
+def keep_at_most(limit: int) -> Iterator[None]:
+    """Keep no more than so many bytes, for work whose memory must not grow."""
+    before = _limit
+    _return_freed_memory()
+    keep_memory(min(limit, before))
+    try:
+        yield
+    finally:
+        keep_memory(before)
+
+
 def kept_memory() -> int:
-    """Return how many bytes are kept at the moment."""
+    """Return how many bytes are kept at the moment.
+
+    Returns
+    -------
+    int
+        The number of bytes.
+
+    Examples
+    --------
+    >>> kept_memory() >= 0
+    True
+    """
     with _lock:
         _settle()
         return _total

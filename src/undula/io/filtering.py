@@ -14,6 +14,7 @@ from ..filters.pipeline import Pipeline
 from ..filters.video import TemporalDenoiser
 from .preview import write_preview
 from .raster import read, save
+from .stack import StackLayout
 from .video import Planes, probe, process
 
 __all__ = ["Encoding", "FilteredPicture", "filter_picture", "filter_video"]
@@ -26,7 +27,8 @@ Progress = Callable[[int], None]
 class Encoding:
     """How a video is filtered and encoded; see :func:`undula.io.process`.
 
-    ``frames`` is the maximum number of frames. With ``luma``, only the luma plane is filtered.
+    ``frames`` is the maximum number of frames; ``start`` and ``duration`` are in seconds. With ``luma``, only
+    the luma plane is filtered.
     """
 
     over_time: int = 0
@@ -37,6 +39,8 @@ class Encoding:
     frames: int | None = None
     workers: int | None = None
     luma: bool = False
+    start: float = 0.0
+    duration: float | None = None
 
 
 class FilteredPicture(NamedTuple):
@@ -47,9 +51,14 @@ class FilteredPicture(NamedTuple):
     lost: tuple[str, ...]
 
 
+def _for_chroma(work: Filter) -> Filter:
+    """Return a filter for planes of chroma; they are filtered like grey images, whose strength is luma."""
+    return replace(work, luma=work.chroma) if isinstance(work, (Pipeline, TemporalDenoiser)) else work
+
+
 def denoise_planes(
-    denoiser: TemporalDenoiser,
-    chroma_denoiser: TemporalDenoiser,
+    denoiser: Filter,
+    chroma_denoiser: Filter,
     frames: Iterator[Planes],
     sigma: Any = None,
     backend: str = "auto",
@@ -85,29 +94,34 @@ def filter_picture(
     sigma: float | None = None,
     backend: str = "auto",
     max_pixels: int | None = None,
+    axes: str | None = None,
+    over: str | None = None,
     begin: Callable[[int], Progress] | None = None,
     preview: Path | None = None,
     **options: Any,
 ) -> FilteredPicture:
     """Filter every page of an image.
 
-    ``begin`` is called with the number of pages, and returns a function that is called with the number of
-    pages done. ``preview`` is a file for a picture of a part before and after. Other options are those of
-    :func:`undula.io.write`.
+    ``axes`` names the axes of a stack, and ``over`` those that are filtered together, see
+    :meth:`Picture.filtered`. ``begin`` is called with the number of pages or volumes, and returns a function
+    that is called with the number of those done. ``preview`` is a file for a picture of a part before and
+    after. Other options are those of :func:`undula.io.write`.
     """
     picture = read(source, max_pixels)
-    pages = len(picture.all_pages)
-    progress = begin(pages) if begin is not None else None
-    result = picture.filtered(work, progress, sigma=sigma, backend=backend)
+    if axes is not None:
+        picture = picture.with_axes(axes)
+    items = len(StackLayout.of(picture.stack_axes, over or "YX"))
+    progress = begin(items) if begin is not None else None
+    result = picture.filtered(work, progress, over=over, sigma=sigma, backend=backend)
     lost = save(target, result, **options)
     if preview is not None:
         write_preview(preview, picture, result)
-    return FilteredPicture(picture.pixels.shape, pages, lost)
+    return FilteredPicture(picture.pixels.shape, len(picture.all_pages), lost)
 
 
 def filter_video(
-    source: Path,
-    target: Path,
+    source: Any,
+    target: Any,
     work: Filter,
     encoding: Encoding | None = None,
     *,
@@ -116,14 +130,14 @@ def filter_video(
     max_pixels: int | None = None,
     progress: Progress | None = None,
 ) -> int:
-    """Filter every frame of a video, plane by plane; return the number of frames."""
+    """Filter every frame of a video, plane by plane; return the number of frames.
+
+    ``source`` and ``target`` are those of :func:`undula.io.process`.
+    """
     options = asdict(encoding or Encoding())
-    luma, chroma_work = options.pop("luma"), work
-    apart = isinstance(work, (Pipeline, TemporalDenoiser)) and work.luma != work.chroma
-    if (luma or apart) and probe(source, max_pixels).is_rgb:  # RGB frames have no luma plane.
-        luma = apart = False
-    if apart:  # A plane of chroma is filtered like a grey image.
-        chroma_work = replace(work, luma=work.chroma)
+    luma, chroma_work = options.pop("luma"), _for_chroma(work)
+    if (luma or chroma_work != work) and probe(source, max_pixels).is_rgb:  # RGB frames have no luma plane.
+        luma, chroma_work = False, work
     options["count"] = options.pop("frames")
 
     def filter_plane(x: np.ndarray[Any, Any], plane_work: Filter) -> Any:
@@ -131,10 +145,9 @@ def filter_video(
 
     if isinstance(work, TemporalDenoiser):
         del options["over_time"]
-        denoisers = work, chroma_work
 
         def filter_stream(frames: Iterator[Planes]) -> Iterator[Planes]:
-            return denoise_planes(*denoisers, frames, sigma, backend)
+            return denoise_planes(work, chroma_work, frames, sigma, backend)
 
         return process(
             source, target, stream=filter_stream, progress=progress, max_pixels=max_pixels, **options

@@ -240,16 +240,21 @@ def exif_resolution(exif: bytes | None) -> dict[str, Any]:
 # --- Pillow ---------------------------------------------------------------------------------------
 
 
-def pillow_metadata(image: Any, kind: str) -> dict[str, Any]:
-    """Return the fields of a Picture that describe an image opened by Pillow, after it has been decoded."""
+def pillow_metadata(image: Any, kind: str, decoded: bool = True) -> dict[str, Any]:
+    """Return the fields of a Picture that describe an image opened by Pillow.
+
+    Unless it has been decoded, texts after the pixels of a PNG are left out.
+    """
     info, texts = image.info, {}
     exif = info.get("exif") if kind in ("jpeg", "png", "webp", "avif") else None
     xmp, iptc, lost = info.get("xmp"), None, []
     if kind == "png":
-        texts = {key: value for key, value in image.text.items() if isinstance(value, str)}
+        texts = {
+            key: value for key, value in (image.text if decoded else info).items() if isinstance(value, str)
+        }
         xmp = texts.pop(_PNG_XMP, "").encode() or xmp
         profiles = {key: texts.pop(key) for key in list(texts) if key.startswith(_PNG_PROFILE)}
-        if exif is None and f"{_PNG_PROFILE}exif" in profiles:
+        if exif is None and decoded and f"{_PNG_PROFILE}exif" in profiles:
             exif = image.getexif().tobytes()
         for name in ("iptc", "8bim"):
             iptc = iptc or _iptc_from_resources(_from_raw_profile(profiles.get(_PNG_PROFILE + name, "")))

@@ -7,6 +7,7 @@ together, alpha is kept, and every other channel is filtered independently.
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
 from .files import import_optional
+from .stack import UNKNOWN, StackAxes, StackLayout, named_axes
 from .stored import StoredRange
 
 __all__ = ["ALPHA", "CMYK", "LAB", "MAX_CHANNELS", "RGB", "Picture", "picture_from_array"]
@@ -55,12 +57,20 @@ class Picture:
         ``other``. By default, 3 channels are RGB, 4 are RGBA, and others are grey and ``other``.
     orientation : int, default 1
         How to turn the pixels upright, 1 to 8 as in EXIF and TIFF; 1 if they are upright.
+    stack : StackAxes, optional
+        What the pages are: the slices, channels or times of a stack, with the distances of samples.
     xmp, iptc : bytes, optional
         The XMP packet and the IPTC data.
     texts : dict, optional
         Texts by their keywords, such as those of PNG; the comment of a JPEG or GIF is ``Comment``.
     lost : tuple of str, optional
         Parts of the file that were not read, such as layers.
+
+    Examples
+    --------
+    >>> picture = Picture(np.zeros((4, 6, 3), "uint8"))
+    >>> picture.pixels.shape, picture.channels
+    ((4, 6, 3), ('red', 'green', 'blue'))
     """
 
     pixels: Array
@@ -72,6 +82,7 @@ class Picture:
     stored: StoredRange | None = None
     channels: tuple[str, ...] = ()
     orientation: int = 1
+    stack: StackAxes | None = None
     xmp: bytes | None = None
     iptc: bytes | None = None
     texts: dict[str, str] = field(default_factory=dict)
@@ -127,20 +138,49 @@ class Picture:
         )
         return replace(self, pixels=pixels, channels=self.channels if same else ())
 
+    def matches(self, stack: StackAxes) -> bool:
+        """Return whether axes have as many pages, rows and columns as the pixels."""
+        page_shape = tuple(self.pixels.shape[axis] for axis in self.axes)
+        return stack.shape[-2:] == page_shape and math.prod(stack.shape[:-2]) == len(self.all_pages)
+
+    def with_axes(self, names: str) -> Picture:
+        """Return a copy whose axes have other names, such as ``"TZCYX"``.
+
+        ``Z40C3YX`` also gives lengths, for pages whose axes the file does not tell.
+        """
+        named = named_axes(names, self.stack_axes, self.channel_axis is not None)
+        return replace(self, stack=named, about={**self.about, "renamed": True})
+
+    @property
+    def stack_axes(self) -> StackAxes:
+        """The axes of the stack; pages of which nothing is known are named ``I``."""
+        if self.stack is not None and self.matches(self.stack):
+            return self.stack
+        shape = tuple(self.pixels.shape[axis] for axis in self.axes)
+        return StackAxes("IYX", (len(self.pixels), *shape)) if self.pages else StackAxes("YX", shape)
+
     def filtered(
-        self, work: Callable[..., Any], progress: Callable[[int], None] | None = None, **options: Any
+        self,
+        work: Callable[..., Any],
+        progress: Callable[[int], None] | None = None,
+        *,
+        over: str | None = None,
+        **options: Any,
     ) -> Picture:
-        """Filter every page.
+        """Filter every page, or every volume of a stack.
 
         Red, green and blue are filtered together, alpha is kept, and every other channel is filtered
-        independently.
+        independently. The noise of each page or volume is estimated by itself, and so that of each channel.
 
         Parameters
         ----------
         work : callable
             A :class:`undula.Pipeline` or a function such as :func:`undula.denoise`.
         progress : callable, optional
-            Called with the number of pages done.
+            Called with the number of pages or volumes done.
+        over : str, optional
+            The axes that are filtered together, such as ``"ZYX"``; by default ``"YX"``, page by page. Axes
+            shorter than 16 are extended by reflection meanwhile.
         **options
             Passed to ``work``, together with ``channel_axis``.
 
@@ -156,33 +196,49 @@ class Picture:
         >>> better = scan.filtered(undula.denoise).pixels
         >>> bool((better[..., 1] == noisy[..., 1]).all()), bool((better[..., 0] == noisy[..., 0]).all())
         (True, False)
+
+        A volume of 20 slices, filtered along all three axes:
+
+        >>> slices = undula.io.Picture(np.tile(noisy[..., 0], (20, 1, 1)), pages=True).with_axes("ZYX")
+        >>> slices.filtered(undula.denoise, over="ZYX").pixels.shape
+        (20, 40, 50)
         """
-        pages = []
-        for page in self.filtered_pages(work, **options):
-            pages.append(page)
+        results = []
+        layout = StackLayout.of(self.stack_axes, "YX" if over is None else over)
+        stack = self.pixels.reshape(*layout.axes.shape, *self.pixels.shape[2 + self.pages :])
+        for place in layout.items():
+            results.append(layout.restored(self._filter_item(work, layout.extended(stack[place]), **options)))
             if progress is not None:
-                progress(len(pages))
-        return self.with_pixels(np.stack(pages) if self.pages else pages[0])
+                progress(len(results))
+        if over is None:
+            return self.with_pixels(np.stack(results) if self.pages else results[0])
+        filtered = np.empty(stack.shape, results[0].dtype)
+        for place, result in zip(layout.items(), results, strict=True):
+            filtered[place] = result
+        return self.with_pixels(filtered.reshape(self.pixels.shape))
 
     def filtered_pages(self, work: Callable[..., Any], **options: Any) -> Iterator[Array]:
         """Filter one page after the other, as :meth:`filtered` does."""
+        for page in self.all_pages:
+            yield self._filter_item(work, page, **options)
+
+    def _filter_item(self, work: Callable[..., Any], item: Array, **options: Any) -> Array:
+        """Filter a page or a volume; the last axis has the channels, if there are several."""
         function = work if self.stored is None else partial(self.stored.filtered, work)
 
         def filtered(x: Array, channel_axis: int | None) -> Array:
             return np.asarray(function(x, **{"channel_axis": channel_axis, **options}))
 
-        for page in self.all_pages:
-            if self.channel_axis is None:
-                yield filtered(page, None)
-            elif self.channels == RGB:
-                yield filtered(page, -1)
-            else:
-                colors = 3 if self.space == "rgb" else 0
-                parts = [filtered(np.ascontiguousarray(page[..., :3]), -1)] if colors else []
-                for index, name in enumerate(self.channels[colors:], colors):
-                    channel = np.ascontiguousarray(page[..., index])
-                    parts.append((channel if name in ALPHA else filtered(channel, None))[..., None])
-                yield np.concatenate(parts, axis=-1)
+        if self.channel_axis is None:
+            return filtered(np.ascontiguousarray(item), None)
+        if self.channels == RGB:
+            return filtered(np.ascontiguousarray(item), -1)
+        colors = 3 if self.space == "rgb" else 0
+        parts = [filtered(np.ascontiguousarray(item[..., :3]), -1)] if colors else []
+        for index, name in enumerate(self.channels[colors:], colors):
+            channel = np.ascontiguousarray(item[..., index])
+            parts.append((channel if name in ALPHA else filtered(channel, None))[..., None])
+        return np.concatenate(parts, axis=-1)
 
     def upright(self) -> Picture:
         """Return a copy with its pixels turned upright, so that its orientation is 1."""
@@ -306,7 +362,14 @@ def picture_from_array(pixels: Array, kind: str = "") -> Picture:
     if pixels.ndim - color <= 2:
         return Picture(pixels, kind)
     shape = pixels.shape
-    return Picture(pixels.reshape(-1, *shape[len(shape) - 2 - color :]), kind, True, about={"shape": shape})
+    axes = shape[: len(shape) - color]
+    return Picture(
+        pixels.reshape(-1, *shape[len(axes) - 2 :]),
+        kind,
+        True,
+        about={"shape": shape},
+        stack=StackAxes(UNKNOWN * (len(axes) - 2) + "YX", axes),
+    )
 
 
 # --- colours --------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import io
 import struct
 import warnings
 import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentTypeError, FileError, UndulaError
+from ..errors import ArgumentTypeError, FileError, FormatWarning, UndulaError
 from .dicom import read_dicom, write_dicom
 from .files import (
     IMAGES,
@@ -40,9 +41,9 @@ from .metadata import (
 )
 from .photos import check_avif, is_hdr, read_heif, read_raw, write_heif
 from .picture import ALPHA, CMYK, LAB, RGB, Picture, picture_from_array, profile_space
-from .tiff import read_tiff, write_tiff
+from .tiff import read_tiff, read_tiff_header, write_tiff
 
-__all__ = ["Picture", "pixels_from_pillow", "read", "save", "write"]
+__all__ = ["Picture", "pixels_from_pillow", "png_bands", "read", "read_header", "save", "write"]
 
 Array = NDArray[Any]
 
@@ -75,12 +76,19 @@ def read(path: str | Path, max_pixels: int | None = None) -> Picture:
     ------
     FileError
         If the file is damaged, is not an image, or declares more than ``max_pixels``.
+
+    Examples
+    --------
+    >>> from undula import io
+    >>> picture = io.read(io.sample("scene"))
+    >>> picture.pixels.shape, picture.pixels.dtype
+    ((480, 640, 3), dtype('uint8'))
     """
     path = Path(path)
     kind = detect_kind(path)
     if kind is None and IMAGES.get(path.suffix.lower()) == "dicom":
         kind = "dicom"
-    readers = {
+    readers: dict[str, Callable[..., Picture]] = {
         "tiff": read_tiff,
         "heif": read_heif,
         "raw": read_raw,
@@ -106,13 +114,62 @@ def read(path: str | Path, max_pixels: int | None = None) -> Picture:
         raise FileError(f"cannot read {path} as {kind}: {short_message(error)}") from None
 
 
+def read_header(path: str | Path) -> Picture | None:
+    """Read what an image tells of itself, without decoding its pixels.
+
+    Returns
+    -------
+    Picture or None
+        A picture whose pixels are zeros that take no memory; None for formats that have to be decoded.
+    """
+    path = Path(path)
+    kind = detect_kind(path)
+    try:
+        if kind == "tiff":
+            return read_tiff_header(path, kind)
+        if kind == "npy":
+            return _read_npy(path, kind, None, header_only=True)
+        if kind in ("png", "jpeg", "bmp"):
+            return _read_pillow(path, kind, None, header_only=True)
+    except UndulaError:
+        raise
+    except Exception as error:  # Decoders raise all kinds of errors for broken files.
+        raise FileError(f"cannot read {path} as {kind}: {short_message(error)}") from None
+    return None
+
+
+def png_bands(path: Path, rows: int, max_pixels: int | None) -> Iterator[tuple[int, int, Array]] | None:
+    """Return the rows of a PNG, so many at a time, like :func:`undula.io.bands.series_bands`.
+
+    Pillow decodes the image at once, but without a copy of it. None for images that are converted when they
+    are read: animations, palettes, transparent colours, and colours of 16 bits.
+    """
+    check_declared(path, "png", max_pixels)
+    image_module = import_optional("PIL.Image")
+    image_module.MAX_IMAGE_PIXELS = None  # check_declared has checked the size.
+    with image_module.open(path) as image:
+        is_deep = _png_depth(path)[0] == 16
+        plain = image.mode == "I;16" if is_deep else image.mode in ("L", "RGB", "RGBA")
+        if not plain or "transparency" in image.info or getattr(image, "n_frames", 1) > 1:
+            return None
+
+    def bands() -> Iterator[tuple[int, int, Array]]:
+        with image_module.open(path) as image:
+            for top in range(0, image.height, rows):
+                yield 0, top, np.asarray(image.crop((0, top, image.width, min(image.height, top + rows))))
+
+    return bands()
+
+
 def write(path: str | Path, picture: Picture | Array, **options: Any) -> None:
     """Write an image atomically, in the format of the suffix.
 
     Parameters
     ----------
     path : path
+        The file; its suffix is the format.
     picture : Picture or ndarray
+        The image.
     **options
         Passed to the encoder of Pillow, such as ``quality``; ``compression`` is passed to tifffile.
 
@@ -132,12 +189,20 @@ def write(path: str | Path, picture: Picture | Array, **options: Any) -> None:
 
     Warns
     -----
-    UserWarning
+    FormatWarning
         If parts of the picture or of the file that it was read from are lost, such as EXIF data or layers.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = f"{tempfile.mkdtemp()}/image.png"
+    >>> write(path, np.zeros((4, 6), "uint8"))
+    >>> read(path).pixels.shape
+    (4, 6)
     """
     lost = save(path, picture, **options)
     if lost:
-        warnings.warn(f"{Path(path).name} does not keep {', '.join(lost)}", UserWarning, stacklevel=2)
+        warnings.warn(f"{Path(path).name} does not keep {', '.join(lost)}", FormatWarning, stacklevel=2)
 
 
 def save(path: str | Path, picture: Picture | Array, **options: Any) -> tuple[str, ...]:
@@ -181,7 +246,7 @@ def _png_depth(path: Path) -> tuple[int, int]:
     return head[24], head[25]
 
 
-def _read_pillow(path: Path, kind: str, max_pixels: int | None) -> Picture:
+def _read_pillow(path: Path, kind: str, max_pixels: int | None, header_only: bool = False) -> Picture:
     image_module = import_optional("PIL.Image")
     image_module.MAX_IMAGE_PIXELS = None  # check_declared has checked the size.
     if kind == "avif":
@@ -190,12 +255,15 @@ def _read_pillow(path: Path, kind: str, max_pixels: int | None) -> Picture:
     with image_module.open(path) as image:
         # Further images in a JPEG file are previews, depth maps or the other view of a stereo pair.
         frames = 1 if kind == "jpeg" else int(getattr(image, "n_frames", 1))
-        check_size(path, image.width * image.height * frames, max_pixels)
+        if not header_only:
+            check_size(path, image.width * image.height * frames, max_pixels)
         info = dict(image.info)
         about = {key: info[key] for key in ("loop", "default_image") if key in info}
         pages, durations = [], []
         deep_png = depth == 16 and (colors in (2, 4, 6) or "transparency" in info)
-        if deep_png or (kind == "jpeg2000" and _has_deep_colors(path)):
+        if header_only:
+            pages.append(_without_pixels(image, depth, deep_png, frames))
+        elif deep_png or (kind == "jpeg2000" and _has_deep_colors(path)):
             if frames > 1:
                 raise FileError(f"{path} is an animation with colours of 16 bits, which is not supported")
             pages.append(_deep_pixels(path, kind))
@@ -205,8 +273,9 @@ def _read_pillow(path: Path, kind: str, max_pixels: int | None) -> Picture:
                     image.seek(number)
                 pages.append(pixels_from_pillow(image, depth))
                 durations.append(image.info.get("duration"))
-        image.seek(0)
-        metadata = pillow_metadata(image, kind)
+        if not header_only:
+            image.seek(0)
+        metadata = pillow_metadata(image, kind, decoded=not header_only)
         about |= pillow_resolution(image, kind, metadata["exif"])
         if kind == "jpeg":
             about["jpeg"] = _jpeg_encoding(image)
@@ -217,13 +286,23 @@ def _read_pillow(path: Path, kind: str, max_pixels: int | None) -> Picture:
     if frames > 1:
         about["durations"] = durations
     return Picture(
-        np.stack([page for page, _ in pages]) if frames > 1 else pages[0][0],
+        np.stack([page for page, _ in pages]) if len(pages) > 1 else pages[0][0],
         kind,
         frames > 1,
         about=about,
         channels=pages[0][1],
         **metadata,
     )
+
+
+def _without_pixels(image: Any, depth: int, deep: bool, frames: int) -> tuple[Array, tuple[str, ...]]:
+    """Return zeros that take no memory in place of the pixels of an image, and the names of its channels."""
+    pixel = import_optional("PIL.Image").new(image.mode, (1, 1))
+    pixel.info = dict(image.info)
+    page, names = pixels_from_pillow(pixel, depth)
+    zero = np.zeros((), np.uint16 if deep else page.dtype)
+    shape = (image.height, image.width, *page.shape[2:])
+    return np.broadcast_to(zero, (frames, *shape) if frames > 1 else shape), names
 
 
 def _jpeg_encoding(image: Any) -> dict[str, Any]:
@@ -359,6 +438,10 @@ def _write_pillow(path: Path, picture: Picture, kind: str, **options: Any) -> No
         options["loop"] = picture.about.get("loop", 0)
         if kind == "png" and picture.about.get("default_image"):  # A still that is not part of the animation.
             options |= {"default_image": True, "duration": durations[1:]}
+    if kind == "png":  # Large images must not be in memory twice.
+        with path.open("wb") as file:
+            pages[0].save(file, "PNG", **options)
+        return
     # Encode to memory first: on a full disk, Pillow truncates JPEG and BMP silently, and its encoder of
     # JPEG 2000 never returns.
     encoded = io.BytesIO()
@@ -429,9 +512,11 @@ def _check_array(path: Path, pixels: Array) -> Array:
     return pixels
 
 
-def _read_npy(path: Path, kind: str, max_pixels: int | None) -> Picture:
-    mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-    return picture_from_array(np.array(_check_array(path, mapped)), kind)
+def _read_npy(path: Path, kind: str, max_pixels: int | None, header_only: bool = False) -> Picture:
+    mapped = _check_array(path, np.load(path, mmap_mode="r", allow_pickle=False))
+    if header_only:
+        return picture_from_array(np.broadcast_to(np.zeros((), mapped.dtype), mapped.shape), kind)
+    return picture_from_array(np.array(mapped), kind)
 
 
 def _read_npz(path: Path, kind: str, max_pixels: int | None) -> Picture:

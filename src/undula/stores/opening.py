@@ -6,7 +6,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy as np
 from ..engines.threads import get_num_threads
 from ..errors import ArgumentError, FileError, UndulaError
 from ..io.files import import_optional, short_message
+from ..io.picture import RGB
 from .partial import is_incomplete, is_store
 
 __all__ = [
@@ -157,6 +158,10 @@ class SourceArray:
         Distance between samples along each axis, if it is known.
     units : tuple of str or None
         Unit along each axis; None where it is unknown.
+    component : str
+        Where the array is in its image of OME-Zarr; empty if it is not part of one.
+    attributes : dict
+        The attributes of that image.
     """
 
     location: str
@@ -164,6 +169,8 @@ class SourceArray:
     names: tuple[str, ...] | None = None
     scale: tuple[float, ...] | None = None
     units: tuple[str | None, ...] | None = None
+    component: str = ""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -181,6 +188,38 @@ class SourceArray:
         """The parts in which the array is stored: shards, or else chunks; none is longer than the array."""
         sizes = self.array.shards or self.array.chunks
         return tuple(min(size, length) for size, length in zip(sizes, self.shape, strict=True))
+
+    @property
+    def omero(self) -> Mapping[str, Any] | None:
+        """How channels are named and shown, in the words of OME-Zarr; None if that is unknown."""
+        ome = self.attributes.get("ome")
+        omero = (ome if isinstance(ome, Mapping) else self.attributes).get("omero")
+        return omero if isinstance(omero, Mapping) else None
+
+    @property
+    def channel_names(self) -> tuple[str, ...]:
+        """The names of channels; empty if they are unknown."""
+        channels = (self.omero or {}).get("channels")
+        if not isinstance(channels, list):
+            return ()
+        return tuple(str(each.get("label", "")) for each in channels if isinstance(each, Mapping))
+
+    @property
+    def color_axis(self) -> int | None:
+        """The axis of red, green and blue, which are filtered together; other channels are not."""
+        if tuple(name.lower() for name in self.channel_names) != RGB or self.names is None:
+            return None
+        names = [name.lower() for name in self.names]
+        return names.index("c") if "c" in names else None
+
+    def filtered_attributes(self) -> dict[str, Any]:
+        """Return the attributes of an image of OME-Zarr that has this array only, without smaller levels."""
+        attributes = dict(self.attributes)
+        ome = dict(attributes["ome"]) if isinstance(attributes.get("ome"), Mapping) else attributes
+        image = dict(ome["multiscales"][0])
+        image["datasets"] = [each for each in image["datasets"] if str(each["path"]) == self.component]
+        ome["multiscales"] = [image]
+        return {**attributes, "ome": ome} if "ome" in attributes else ome
 
     @property
     def fingerprint(self) -> str:
@@ -201,6 +240,7 @@ def open_source(path: str | Path) -> SourceArray:
     scale: tuple[float, ...] | None = None
     units: tuple[str | None, ...] | None = None
     location = _location(path)
+    of_image: dict[str, Any] = {}
     if isinstance(node, zarr.Group):
         header = dict(node.attrs).get("undula")
         if isinstance(header, Mapping) and header.get("kind") == COEFFICIENTS_KIND:
@@ -220,6 +260,7 @@ def open_source(path: str | Path) -> SourceArray:
                 for step in dataset.get("coordinateTransformations", ()):
                     if step.get("type") == "scale":
                         scale = tuple(float(size) for size in step["scale"])
+                of_image = {"component": component, "attributes": dict(node.attrs)}
             else:
                 arrays = sorted(name for name, _ in node.arrays())
                 if len(arrays) != 1:
@@ -239,7 +280,7 @@ def open_source(path: str | Path) -> SourceArray:
         raise FileError(f"{path} names {len(names)} axes, and its array has {ndim}")
     if scale is not None and len(scale) != ndim:
         scale = None
-    return SourceArray(location, node, names, scale, units)
+    return SourceArray(location, node, names, scale, units, **of_image)
 
 
 def multiscale(group: Any) -> Any:

@@ -20,7 +20,7 @@ from typing import Any
 
 from ..errors import FileError
 
-__all__ = ["JOURNAL", "PartialStore", "is_incomplete", "is_store", "partial_path"]
+__all__ = ["JOURNAL", "PartialStore", "check_store", "is_incomplete", "is_store", "partial_path"]
 
 JOURNAL = ".undula-journal"
 SUFFIX = ".partial"
@@ -87,7 +87,7 @@ class PartialStore:
         return self.path / SCRATCH
 
     def __enter__(self) -> PartialStore:
-        check_target(self.target, self.overwrite)
+        check_store(self.target, self.overwrite)
         try:
             if self.path.exists():
                 self._continue()
@@ -190,7 +190,7 @@ class PartialStore:
         self._write(COMPLETE)
         replaced = None
         if self.target.exists():
-            check_target(self.target, self.overwrite)
+            check_store(self.target, self.overwrite)
             replaced = self.target.with_name(f".{self.target.name}-replaced-{os.getpid()}")
             os.rename(self.target, replaced)
         os.rename(self.path, self.target)
@@ -199,7 +199,7 @@ class PartialStore:
             shutil.rmtree(replaced, ignore_errors=True)
 
 
-def check_target(target: Path, overwrite: bool) -> None:
+def check_store(target: Path, overwrite: bool) -> None:
     """Raise an error if an output cannot be written, or exists and may not be replaced."""
     if not target.exists():
         return

@@ -35,6 +35,7 @@ __all__ = [
     "ChunkCopyStage",
     "PyramidStage",
     "default_levels",
+    "image_attributes",
     "lowpass_moments",
     "multiscales",
     "ome_names",
@@ -45,6 +46,7 @@ Shape = tuple[int, ...]
 MIN_LENGTH = 64  # Shorter axes, such as few slices of a stack, are not halved by default.
 CHUNKS_AT_ONCE = 16  # Chunks that one task copies.
 COARSEST_LENGTH = 256  # Levels are added until the image is no longer than this.
+COLORS = ("FF0000", "00FF00", "0000FF", "FF00FF", "00FFFF", "FFFF00")  # of channels, for viewers
 TYPES = {"t": "time", "c": "channel", "z": "space", "y": "space", "x": "space"}
 
 
@@ -288,10 +290,6 @@ def multiscales(
     version : str
         Version of Undula.
     """
-    described = []
-    for letter, unit in zip(names, units, strict=True):
-        axis = {"name": letter, "type": TYPES[letter]}
-        described.append({**axis, "unit": unit} if unit else axis)
     datasets = []
     for level in range(levels + 1):
         factors = [2**level if axis in axes else 1 for axis in range(len(names))]
@@ -303,7 +301,7 @@ def multiscales(
         datasets.append({"path": str(level), "coordinateTransformations": steps})
     image = {
         "name": name,
-        "axes": described,
+        "axes": _described_axes(names, units),
         "datasets": datasets,
         "type": "wavelet approximation",
         "metadata": {
@@ -314,3 +312,43 @@ def multiscales(
         },
     }
     return {"version": "0.5", "multiscales": [image]}
+
+
+def _described_axes(names: Sequence[str], units: Sequence[str | None]) -> list[dict[str, str]]:
+    described = []
+    for letter, unit in zip(names, units, strict=True):
+        axis = {"name": letter, "type": TYPES[letter]}
+        described.append({**axis, "unit": unit} if unit else axis)
+    return described
+
+
+def image_attributes(
+    name: str,
+    names: Sequence[str],
+    units: Sequence[str | None],
+    scale: Sequence[float],
+    channels: Sequence[str],
+    dtype: np.dtype[Any],
+) -> dict[str, Any]:
+    """Return the attribute ``ome`` of an image with a single level, the array ``0``.
+
+    ``channels`` are the names of channels, which are written with colours and the range of the dtype for
+    viewers; empty if there are none. The other arguments are those of :func:`multiscales`.
+    """
+    scaled = [{"type": "scale", "scale": list(map(float, scale))}]
+    datasets = [{"path": "0", "coordinateTransformations": scaled}]
+    image = {"name": name, "axes": _described_axes(names, units), "datasets": datasets}
+    ome: dict[str, Any] = {"version": "0.5", "multiscales": [image]}
+    if channels:
+        low, high = (0.0, 1.0) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        window = {"min": float(low), "max": float(high), "start": float(low), "end": float(high)}
+        colors = [COLORS[number % len(COLORS)] for number in range(len(channels))]
+        if len(channels) == 1:
+            colors = ["FFFFFF"]
+        ome["omero"] = {
+            "channels": [
+                {"label": label, "color": color, "active": True, "window": window}
+                for label, color in zip(channels, colors, strict=True)
+            ]
+        }
+    return ome

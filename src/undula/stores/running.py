@@ -14,7 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPo
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ..engines.threads import get_num_threads
+from ..engines.threads import MAX_THREADS, get_num_threads
 from ..errors import ArgumentError, SchedulerError
 from ..io.files import import_optional, short_message
 
@@ -24,6 +24,7 @@ __all__ = ["ClusterRunner", "Finished", "TaskRunner", "ThreadRunner", "task_runn
 Finished = Callable[[int, Any], None]
 
 CONNECT_TIMEOUT_S = 10
+MAX_JOINED = 16
 POLL_S = 1.0
 POLL_GRAPH_S = 0.05
 RESULT_TIMEOUT_S = 30
@@ -45,12 +46,30 @@ class TaskRunner(ABC):
         """Compute delayed values of Dask, and call ``finished`` in this thread as results come in."""
 
 
+def _nothing(parts: Any) -> None:
+    """Depend on parts, and return nothing."""
+
+
 class ThreadRunner(TaskRunner):
-    """Threads of this process, as many as :func:`undula.get_num_threads` returns."""
+    """Threads of this process, as many as :func:`undula.get_num_threads` returns.
+
+    Parameters
+    ----------
+    limit : int, optional
+        The largest number of threads, each of which needs memory for the block that it works on.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = limit
+
+    @property
+    def threads(self) -> int:
+        """The number of threads."""
+        return min(get_num_threads(), self.limit or MAX_THREADS)
 
     def run(self, function: Callable[[Any], Any], items: Sequence[Any], finished: Finished) -> None:
         """Call a function with each item."""
-        threads = get_num_threads()
+        threads = self.threads
         numbers = iter(range(len(items)))
         pending: dict[Future[Any], int] = {}
         with ThreadPoolExecutor(threads, "undula-stores") as pool:
@@ -70,9 +89,14 @@ class ThreadRunner(TaskRunner):
                 raise
 
     def compute(self, values: Sequence[Any], finished: Finished) -> None:
-        """Compute delayed values on Dask's scheduler of threads."""
+        """Compute delayed values on Dask's scheduler of threads.
+
+        They are joined by a tree of tasks that return nothing. Without it, Dask reads most of what
+        neighbouring values share before it computes any of them.
+        """
         from dask.base import compute
         from dask.callbacks import Callback
+        from dask.delayed import delayed
 
         numbers = {value.key: number for number, value in enumerate(values)}
 
@@ -80,8 +104,11 @@ class ThreadRunner(TaskRunner):
             if key in numbers:
                 finished(numbers[key], result)
 
+        join, joined = delayed(_nothing, pure=False), list(values)
+        while len(joined) > 1:
+            joined = [join(joined[k : k + MAX_JOINED]) for k in range(0, len(joined), MAX_JOINED)]
         with Callback(posttask=posttask):
-            compute(*values, scheduler="threads", num_workers=get_num_threads(), traverse=False)
+            compute(*joined, scheduler="threads", num_workers=self.threads, traverse=False)
 
 
 class ClusterRunner(TaskRunner):
