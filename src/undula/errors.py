@@ -123,7 +123,19 @@ class FileError(UndulaError, OSError):
 
 
 class FormatWarning(UserWarning):
-    """Something that a file format cannot store, and that is missing from the file written."""
+    """Something that a file format cannot store, and that is missing from the file written.
+
+    Examples
+    --------
+    >>> import tempfile, warnings
+    >>> import numpy as np
+    >>> import undula
+    >>> picture = undula.io.Picture(np.zeros((8, 8), "uint8"), "png", texts={"Author": "Ada"})
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
+    ...     undula.io.write(f"{tempfile.mkdtemp()}/square.bmp", picture)
+    >>> print(caught[0].category.__name__, caught[0].message)
+    FormatWarning square.bmp does not keep text (Author)
+    """
 
 
 class MissingExtraError(UndulaError, ImportError):
