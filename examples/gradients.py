@@ -16,6 +16,7 @@ import skimage.data
 import torch
 
 import undula
+from undula.experiments.charts import INK, STYLE, themed
 from undula.torch import LearnableDWT
 
 mpl.use("Agg")
@@ -114,9 +115,9 @@ def show(path: Path, images: Sequence[tuple[str, Any]]) -> None:
     figure, axes = plt.subplots(1, len(images), figsize=(2.9 * len(images), 3.2), layout="constrained")
     for axis, (title, image) in zip(axes, images, strict=True):
         axis.imshow(image[0, 0, 8:136, 8:136], cmap="gray", vmin=0, vmax=1)
-        axis.set_title(title, fontsize=9)
+        axis.set_title(title, fontsize=9, color="#868e96")
         axis.set_axis_off()
-    figure.savefig(path, dpi=130, facecolor="white")
+    figure.savefig(path, dpi=130, transparent=True)
     plt.close(figure)
 
 
@@ -145,17 +146,18 @@ def main(folder: Path) -> None:
         ],
     )
     signals, before, after = learned_wavelet()
+    plt.rcParams.update(STYLE)
     figure, axes = plt.subplots(1, 2, figsize=(11.6, 2.6), layout="constrained")
-    axes[0].plot(signals[0, :64], color="#1d2733", lw=1)
+    axes[0].plot(signals[0, :64], color=INK, lw=1)
     axes[0].set_title("a signal", fontsize=9)
-    axes[1].plot(before.reshape(4, -1)[0, :64], color="#e8590c", lw=1, label="CDF 5/3")
-    axes[1].plot(after.reshape(4, -1)[0, :64], color="#0b7285", lw=1.5, label="learned")
+    axes[1].plot(before.reshape(4, -1)[0, :64], color="#f76707", lw=1, label="CDF 5/3")
+    axes[1].plot(after.reshape(4, -1)[0, :64], color="#1098ad", lw=1.5, label="learned")
     axes[1].set_title("its details", fontsize=9)
     axes[1].legend(frameon=False, fontsize=9, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(labelsize=8)
-    figure.savefig(folder / "learned.png", dpi=130, facecolor="white")
+    (folder / "learned.svg").write_text(themed(figure), encoding="utf-8")
     plt.close(figure)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -14,14 +15,25 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 import undula
+from undula.experiments.charts import INK, STYLE, themed
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 Array = NDArray[Any]
 TITLE = "multiply-accumulates per quadruple of samples; dark: scalar terms computed separately; scales differ"
-INK, PAPER, ACCENT, MUTED = "#1d2733", "#ffffff", "#0b7285", "#e8590c"
+# These suit light and dark pages; pictures are transparent between their parts.
+ACCENT, MUTED, GREY, CLEAR = "#1098ad", "#f76707", "#868e96", (128, 128, 128, 0)
 FONT = findfont("DejaVu Sans")  # Included in matplotlib, and contains × and ψ.
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a chart: as SVG in the colours of its page, or else in black on white."""
+    if path.suffix == ".svg":
+        path.write_text(themed(figure), encoding="utf-8")
+    else:
+        figure.savefig(path, dpi=130, facecolor="white")
+    plt.close(figure)
 
 
 def pyramid(coeffs: Sequence[Any], gain: float = 1.0) -> Array:
@@ -47,27 +59,27 @@ def _grey(band: Array) -> Array:
 
 
 def caption(picture: Array, lines: Sequence[str], scale: int = 1) -> Image.Image:
-    """Convert an array with values from 0 to 1 to an image, with text on a white strip below it."""
+    """Convert an array with values from 0 to 1 to an image, with text below it."""
     image = Image.fromarray((np.clip(picture, 0, 1) * 255 + 0.5).astype(np.uint8))
     if scale > 1:
         image = image.resize((image.width * scale, image.height * scale), Image.Resampling.NEAREST)
     title, body = ImageFont.truetype(FONT, 17), ImageFont.truetype(FONT, 13)
     strip = 42 + 20 * (len(lines) - 1) if lines else 0
-    sheet = Image.new("RGB", (image.width, image.height + strip), PAPER)
+    sheet = Image.new("RGBA", (image.width, image.height + strip), CLEAR)
     sheet.paste(image, (0, 0))
     draw = ImageDraw.Draw(sheet)
     top = image.height + 8
     for number, line in enumerate(lines):
-        draw.text((8, top), line, INK, font=title if number == 0 else body)
+        draw.text((8, top), line, GREY, font=title if number == 0 else body)
         top += 26 if number == 0 else 20
     return sheet
 
 
 def side_by_side(images: Sequence[Image.Image], gap: int = 12) -> Image.Image:
-    """Place images in one row on a white background."""
+    """Place images in one row."""
     width = sum(image.width for image in images) + gap * (len(images) + 1)
     height = max(image.height for image in images) + 2 * gap
-    sheet = Image.new("RGB", (width, height), PAPER)
+    sheet = Image.new("RGBA", (width, height), CLEAR)
     left = gap
     for image in images:
         sheet.paste(image, (left, gap))
@@ -75,59 +87,59 @@ def side_by_side(images: Sequence[Image.Image], gap: int = 12) -> Image.Image:
     return sheet
 
 
+@mpl.rc_context(STYLE)
 def wavelet_gallery(names: Sequence[str], path: Path) -> None:
     """Plot the scaling functions and wavelets of several families, one panel each."""
     columns = 4
     rows = -(-len(names) // columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(3.1 * columns, 2.1 * rows), layout="constrained")
+    figure, axes = plt.subplots(rows, columns, figsize=(2.15 * columns, 1.7 * rows), layout="constrained")
     for axis, name in zip(axes.flat, names, strict=True):
         *curves, x = undula.Wavelet(name).wavefun(9)
         phi, psi = curves[-2:]  # Those of the reconstruction, for biorthogonal wavelets.
-        axis.axhline(0, color="#dee2e6", lw=0.8)
+        axis.axhline(0, color="#adb5bd", lw=0.8)
         axis.plot(x, phi, color=MUTED, lw=1.3)
         axis.plot(x, psi, color=ACCENT, lw=1.6)
         axis.set_title(name, fontsize=11, color=INK, loc="left")
         support = np.flatnonzero(np.maximum(np.abs(phi), np.abs(psi)) > 2e-3 * np.abs(psi).max())
         axis.set_xlim(x[support[0]], x[support[-1]])
         axis.set_yticks([])
-        axis.tick_params(labelsize=8, color="#adb5bd", labelcolor="#868e96")
+        axis.tick_params(labelsize=8, color="#adb5bd", labelcolor=GREY)
         axis.spines[["top", "right", "left"]].set_visible(False)
         axis.spines["bottom"].set_color("#adb5bd")
-    figure.suptitle("scaling function (orange) and wavelet (teal)", fontsize=10, color="#868e96")
-    figure.savefig(path, dpi=130, facecolor=PAPER)
-    plt.close(figure)
+    figure.suptitle("scaling function (orange) and wavelet (teal)", fontsize=10, color=GREY)
+    save(figure, path)
 
 
+@mpl.rc_context(STYLE)
 def boundary_chart(path: Path, wavelet: str = "db4", length: int = 40) -> None:
     """Plot the details of a step and of a ramp under all modes and boundary methods."""
     methods = [undula.Decay(0.5), undula.Polynomial(2), undula.Taper(), undula.BoundaryFilters()]
     places = np.arange(length)
     signals = {"step": (places >= length // 2).astype(float) + 0.5, "ramp": 0.5 + places / length}
-    figure, axes = plt.subplots(5, 6, figsize=(12.4, 8.6), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(7, 4, figsize=(8.6, 10.4), sharey=True, layout="constrained")
     for axis in axes.flat[2 * (len(undula.MODES) + len(methods)) :]:
         axis.set_visible(False)
     cells = [(mode, name) for mode in (*undula.MODES, *methods) for name in signals]
     for axis, (mode, name) in zip(axes.flat, cells, strict=False):
         _, details = undula.dwt(signals[name], wavelet, mode)
-        axis.axhline(0, color="#dee2e6", lw=0.8)
+        axis.axhline(0, color="#adb5bd", lw=0.8)
         axis.vlines(np.arange(details.size), 0, np.abs(details), color=ACCENT, lw=1.8)
         label = mode if isinstance(mode, str) else type(mode).__name__
         axis.set_title(f"{label}, {name}", fontsize=9, color=INK, loc="left")
         axis.set_xticks([])
-        axis.tick_params(labelsize=7, color="#adb5bd", labelcolor="#868e96")
+        axis.tick_params(labelsize=7, color="#adb5bd", labelcolor=GREY)
         axis.spines[["top", "right"]].set_visible(False)
         axis.spines[["left", "bottom"]].set_color("#adb5bd")
     figure.suptitle(
-        f"magnitudes of the details of {length} samples, one level of {wavelet}", fontsize=10, color="#868e96"
+        f"magnitudes of the details of {length} samples, one level of {wavelet}", fontsize=10, color=GREY
     )
-    figure.savefig(path, dpi=130, facecolor=PAPER)
-    plt.close(figure)
+    save(figure, path)
 
 
 def direction_chart(path: Path, level: int = 4, size: int = 128) -> None:
     """Draw the wavelets of the six directions of images, and the real wavelets of the DWT."""
     shape, band = (size, size), size >> level
-    figure, axes = plt.subplots(3, 6, figsize=(12.4, 6.6), layout="constrained")
+    figure, axes = plt.subplots(3, 6, figsize=(8.6, 4.9), layout="constrained")
     for axis in axes.flat:
         axis.set_axis_off()
     for row, (unit, label) in enumerate(((1, "real part"), (1j, "imaginary part"))):
@@ -145,19 +157,20 @@ def direction_chart(path: Path, level: int = 4, size: int = 128) -> None:
         keyed[1][key][band // 2, band // 2] = 1
         wave = undula.waverecn(keyed, "bior4.4", "periodization")
         _draw_wavelet(axes[2, 2 * number], wave, f"DWT, {label}")
-    figure.savefig(path, dpi=110, facecolor=PAPER)
+    figure.savefig(path, dpi=160, transparent=True)
     plt.close(figure)
 
 
 def _draw_wavelet(axis: Any, wave: Array, title: str) -> None:
     peak = np.abs(wave).max()
     axis.imshow(wave, cmap="RdBu_r", vmin=-peak, vmax=peak)
-    axis.set_title(title, fontsize=9, color=INK, loc="left")
+    axis.set_title(title, fontsize=8.5, color=GREY, loc="left")
 
 
+@mpl.rc_context(STYLE)
 def shift_chart(path: Path, length: int = 256, level: int = 4, shifts: int = 16) -> None:
     """Plot what one level contributes to steps at several places, and the energy of that level."""
-    figure, axes = plt.subplots(1, 3, figsize=(12.4, 4.2), layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(9.4, 4.2), layout="constrained")
     energies: dict[str, list[float]] = {"dual tree": [], "DWT": []}
     for shift in range(shifts):
         x = (np.arange(length) >= length // 2 - shifts // 2 + shift).astype(float)
@@ -171,25 +184,25 @@ def shift_chart(path: Path, length: int = 256, level: int = 4, shifts: int = 16)
         for axis, line in zip(axes, lines, strict=False):
             axis.plot(line - 0.25 * shift, color=ACCENT, lw=0.9)
     for axis, name in zip(axes, energies, strict=False):
-        axis.set_title(f"level {level} of shifted steps: {name}", fontsize=10, color=INK, loc="left")
+        axis.set_title(f"level {level} of steps: {name}", fontsize=9.5, color=INK, loc="left")
         axis.set_yticks([])
         axis.set_xlim(length // 4, 3 * length // 4)
     for color, (name, values) in zip((ACCENT, MUTED), energies.items(), strict=True):
         axes[2].plot(np.array(values) / np.mean(values), color=color, label=name, marker="o", ms=3)
-    axes[2].set_title("energy of that level, relative to its mean", fontsize=10, color=INK, loc="left")
+    axes[2].set_title("energy of that level / mean", fontsize=9.5, color=INK, loc="left")
     axes[2].set_xlabel("shift, in samples", fontsize=9)
     axes[2].set_ylim(0)
     axes[2].legend(frameon=False)
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=110, facecolor=PAPER)
-    plt.close(figure)
+    save(figure, path)
 
 
+@mpl.rc_context(STYLE)
 def scheme_chart(path: Path, wavelets: Sequence[str] = ("cdf53", "cdf97", "dd137")) -> None:
     """Draw the operations of the ten schemes as bars, labelled with their barriers."""
     names = list(reversed(undula.SCHEMES))
-    figure, axes = plt.subplots(1, len(wavelets), figsize=(12.4, 4.2), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, len(wavelets), figsize=(9.4, 4.2), sharey=True, layout="constrained")
     for axis, wavelet in zip(axes, wavelets, strict=True):
         schemes = [undula.scheme(wavelet, name) for name in names]
         widest = max(s.operations for s in schemes)
@@ -205,20 +218,20 @@ def scheme_chart(path: Path, wavelets: Sequence[str] = ("cdf53", "cdf97", "dd137
                 fontsize=8.5,
             )
         axis.set_title(wavelet, loc="left", fontsize=11, color=INK)
-        axis.set_xlim(0, 1.42 * widest)
+        axis.set_xlim(0, 1.75 * widest)
         axis.set_xticks([])
         axis.tick_params(length=0)
         axis.spines[:].set_visible(False)
-    figure.suptitle(TITLE, fontsize=10, color="#868e96")
-    figure.savefig(path, dpi=130, facecolor=PAPER)
-    plt.close(figure)
+    figure.suptitle(TITLE, fontsize=10, color=GREY)
+    save(figure, path)
 
 
+@mpl.rc_context(STYLE)
 def strategy_chart(rows: Sequence[dict[str, Any]], machine: str, path: Path) -> None:
     """Draw the times of strategies and schemes on a GPU as bars, with a line for the copy."""
     wavelets = list(dict.fromkeys(row["wavelet"] for row in rows))
     ways = list(dict.fromkeys(row["way"] for row in rows))[::-1]
-    figure, axes = plt.subplots(1, len(wavelets), figsize=(12.4, 4.8), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, len(wavelets), figsize=(9.4, 4.8), sharey=True, layout="constrained")
     for axis, wavelet in zip(axes, wavelets, strict=True):
         measured = {row["way"]: row["forward"] for row in rows if row["wavelet"] == wavelet}
         times = [measured.get(way, 0.0) for way in ways]
@@ -236,10 +249,72 @@ def strategy_chart(rows: Sequence[dict[str, Any]], machine: str, path: Path) -> 
         axis.tick_params(length=0)
         axis.spines[:].set_visible(False)
     figure.suptitle(
-        f"one level of 4096², float32, forward: microseconds on an {machine}", fontsize=10, color="#868e96"
+        f"one level of 4096², float32, forward: microseconds on an {machine}", fontsize=10, color=GREY
     )
-    figure.savefig(path, dpi=130, facecolor=PAPER)
-    plt.close(figure)
+    save(figure, path)
+
+
+@mpl.rc_context(STYLE)
+def speed_chart(benchmark: dict[str, Any], path: Path) -> None:
+    """Plot the time per pixel on the CPU over the size of the image, beside other packages and a copy."""
+    where, squares = benchmark["machine"], _square_images(benchmark)
+    figure, axes = plt.subplots(figsize=(8, 4.6), layout="constrained")
+    for name, (color, style, text) in PACKAGES.items():
+        points = [
+            (row["shape"][0], 1e6 * row["times"][name] / np.prod(row["shape"]))
+            for row in squares
+            if name in row["times"]
+        ]
+        axes.plot(*zip(*points, strict=True), style, color=color, marker="o", markersize=4, label=text)
+    axes.set(xscale="log", yscale="log", xlabel="side of the image, pixels", ylabel="nanoseconds per pixel")
+    ticks = [row["shape"][0] for row in squares]
+    axes.set_xticks(ticks, [str(side) for side in ticks])
+    axes.minorticks_off()
+    threads, processor, date = (where[key] for key in ("threads", "processor", "date"))
+    axes.set_title(f"CDF 9/7, one level, float32, {threads} threads, {processor}, {date}", fontsize=10)
+    axes.grid(True, which="major", color=INK, alpha=0.18, linewidth=0.6)
+    axes.legend(fontsize=9)
+    save(figure, path)
+
+
+@mpl.rc_context(STYLE)
+def peer_chart(benchmark: dict[str, Any], path: Path, side: int = 2048) -> None:
+    """Draw the times of packages for one level of an image as bars, beside a copy of its bytes."""
+    times = next(row["times"] for row in _square_images(benchmark) if row["shape"][0] == side)
+    shown = [(times[name], *PACKAGES[name]) for name in sorted(PACKAGES, key=times.__getitem__, reverse=True)]
+    figure, axes = plt.subplots(figsize=(6.4, 2.2), layout="constrained")
+    axes.tick_params(labelsize=12)
+    axes.barh([text for *_, text in shown], [time for time, *_ in shown], color=[row[1] for row in shown])
+    for place, (time, *_) in enumerate(shown):
+        axes.text(time + 0.01 * shown[0][0], place, f"{time:.3g} ms", va="center", fontsize=12)
+    axes.set_xlim(0, 1.16 * shown[0][0])
+    axes.set_xticks([])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    save(figure, path)
+
+
+PACKAGES = {
+    "copy": (GREY, "--", "a copy of the same bytes"),
+    "undula, out=": (ACCENT, "-", "Undula"),
+    "ndwt": ("#f59f00", "-", "ndwt (Rust)"),
+    "ptwt": ("#ae3ec9", "-", "ptwt (PyTorch)"),
+    "PyWavelets": (MUTED, "-", "PyWavelets"),
+}
+
+
+def _square_images(benchmark: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the results for one level of square images in float32, by all threads."""
+    plain = {"wavelet": "CDF 9/7", "levels": 1, "dtype": "f4"}.items()
+    return [
+        row
+        for row in benchmark["results"]
+        if plain <= row.items()
+        and len(row["shape"]) == 2
+        and len({*row["shape"]}) == 1
+        and not row.get("back")
+        and "threads" not in row
+    ]
 
 
 # --- filters --------------------------------------------------------------------------------------
@@ -252,13 +327,13 @@ def labelled(pictures: Sequence[tuple[Array, str]], scale: float = 1.0, columns:
         image = Image.fromarray(np.clip(picture, 0, 255).astype(np.uint8)).convert("RGB")
         size = (round(image.width * scale), round(image.height * scale))
         image = image.resize(size, Image.Resampling.LANCZOS if scale < 1 else Image.Resampling.NEAREST)
-        sheet = Image.new("RGB", (image.width, image.height + 26), PAPER)
+        sheet = Image.new("RGBA", (image.width, image.height + 26), CLEAR)
         sheet.paste(image, (0, 0))
-        ImageDraw.Draw(sheet).text((2, image.height + 5), text, INK, font=ImageFont.truetype(FONT, 13))
+        ImageDraw.Draw(sheet).text((2, image.height + 5), text, GREY, font=ImageFont.truetype(FONT, 13))
         tiles.append(sheet)
     columns = columns or len(tiles)
     rows = [side_by_side(tiles[k : k + columns], 10) for k in range(0, len(tiles), columns)]
-    sheet = Image.new("RGB", (max(r.width for r in rows), sum(r.height for r in rows)), PAPER)
+    sheet = Image.new("RGBA", (max(r.width for r in rows), sum(r.height for r in rows)), CLEAR)
     top = 0
     for row in rows:
         sheet.paste(row, (0, top))
@@ -290,6 +365,24 @@ def video_gallery(folder: Path) -> None:
         ):
             tiles.append((frame[cut], f"{text}, {undula.measures.psnr(clean[12], frame, 255):.1f} dB"))
     labelled(tiles, 2, 4).save(folder / "over-time.png")
+
+
+def camera_gallery(folder: Path) -> None:
+    """Generate the image of a photograph with the noise of a camera."""
+    benchmark = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "camera.py"))
+    clean = benchmark["develop"]("coffee", None)
+    noisy = benchmark["as_jpeg"](benchmark["develop"]("coffee", benchmark["PHOTONS"][25600]))
+    tiles = [(clean, "without noise")]
+    for image, text in (
+        (noisy, "ISO 25600, JPEG 4:2:0"),
+        (benchmark["nl_means"](noisy, benchmark["RECOMMENDED"]), "scikit-image, non-local means"),
+        (undula.denoise(noisy, noise="gaussian"), "undula, noise='gaussian'"),
+        (undula.denoise(noisy), "undula.denoise"),
+        (undula.denoise(noisy, luma=0.5, chroma=2), "luma=0.5, chroma=2"),
+    ):
+        tiles.append((image, f"{text}, {undula.measures.psnr(clean, image, 255):.1f} dB"))
+    cut = (slice(90, 250), slice(180, 400))
+    labelled([(picture[cut], text) for picture, text in tiles], 1.5, 3).save(folder / "camera.png")
 
 
 def filter_gallery(folder: Path) -> None:

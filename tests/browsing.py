@@ -14,7 +14,7 @@ import numpy as np
 __all__ = ["CHAIN", "OpenTab", "Serve", "Served", "Tab"]
 
 # Generous, because a first start compiles kernels: tests wait for conditions, never for a fixed time.
-TIMEOUT_SECONDS = 40
+TIMEOUT_SECONDS = 240
 SIZE = {"width": 1280, "height": 720}
 DEFAULT_PRESET = "Plain shrinkage"
 

@@ -1,6 +1,7 @@
 """The documentation: what it shows runs, and the site holds together by itself."""
 
 import importlib.util
+import inspect
 import os
 import pkgutil
 import re
@@ -13,6 +14,7 @@ from urllib.parse import unquote, urldefrag
 import pytest
 
 import undula
+from documented import documented_modules
 from undula.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -21,6 +23,7 @@ NAMES = (
     "index",
     "install",
     "start",
+    "overview",
     "why",
     "gallery",
     "continuous",
@@ -123,6 +126,29 @@ def test_site_links_lead_somewhere_and_loads_nothing_from_elsewhere(site: Path) 
             if not target.exists() or (anchor and known is not None and anchor not in known):
                 dead.append(f"{path.relative_to(site)} → {url}")
     assert not dead, "\n".join(sorted(set(dead))[:20])
+
+
+def test_site_works_in_a_folder_of_its_server(site: Path) -> None:
+    """No page refers to the root of the server, because a site is often published below it."""
+    for path in site.rglob("*.html"):
+        if path.name != "404.html":
+            text = path.read_text(encoding="utf-8")
+            assert not re.search(r'\b(?:href|src)="?/', text), path.relative_to(site)
+
+
+def test_reference_has_all_public_names(site: Path) -> None:
+    anchors = set()
+    for path in (site / "api").glob("*.html"):
+        anchors |= set(re.findall(r'\bid="?([\w.]+)', path.read_text(encoding="utf-8")))
+    missing = []
+    for module in documented_modules():
+        for name in module.__all__:
+            value = getattr(module, name)
+            homes = ("undula", module.__name__, getattr(value, "__module__", ""))
+            places = {f"{home}.{name}" for home in homes}
+            if not inspect.ismodule(value) and not name.startswith("_") and not places & anchors:
+                missing.append(f"{module.__name__}.{name}")
+    assert not missing
 
 
 def test_examples_of_docstrings_are_shown_as_code(site: Path) -> None:

@@ -16,16 +16,17 @@ import undula
 ROOT = Path(__file__).parents[1]
 
 
-def test_examples_in_the_readme() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    blocks = "\n".join(re.findall(r"```python\n(.*?)```", text, re.S))
+@pytest.mark.parametrize(("page", "least"), [("README.md", 6), ("docs/overview.md", 40)])
+def test_examples_in_the_readme_and_the_overview(page: str, least: int) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = "\n".join(re.findall(r"```(?:python|pycon)\n(>>>.*?)```", text, re.S))
     blocks = re.sub(r"\n\n(?!>>>)", "\n<BLANKLINE>\n", blocks)
     # (The measured figures differ between machines.)
     blocks = re.sub(r"float32 round trip .*: good", "float32 round trip ...: good", blocks)
-    test = doctest.DocTestParser().get_doctest(blocks, {}, "README.md", None, 0)
+    test = doctest.DocTestParser().get_doctest(blocks, {}, page, None, 0)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     assert runner.run(test).failed == 0
-    assert len(test.examples) >= 8
+    assert len(test.examples) >= least
 
 
 def test_counts_in_the_docs_are_current() -> None:

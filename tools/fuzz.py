@@ -272,6 +272,11 @@ def seeds() -> dict[str, Callable[[Path], None]]:
         "prores.mov": _clip("prores_ks", "yuv422p10le"),
         "qtrle.mov": _clip("qtrle", "rgb24"),
         "x.m4v": _clip("mpeg4"),
+        "stream.ts": _clip("libx264", sound="aac"),
+        "stream.mts": _clip("libx264", sound="ac3"),
+        "stream.mpg": _clip("mpeg2video", sound="mp2"),
+        "stream.mxf": _clip("mpeg2video"),
+        "stream.y4m": _clip("rawvideo"),
     }
 
 

@@ -1,16 +1,28 @@
-"""Hooks of mkdocs: inline SVG that follows the theme, formulas as MathML, and the menu of experiments."""
+"""Hooks of mkdocs: pages from other folders, inline SVG that follows the theme, formulas as MathML, menus."""
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
+import runpy
 from html import unescape
 from pathlib import Path
 from typing import Any
 
+import yaml
 from latex2mathml.converter import convert
+from mkdocs.structure.files import File
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+# Files of the repository that are pages of the site.
+INCLUDED = {
+    "changelog.md": "CHANGELOG.md",
+    "code-of-conduct.md": "CODE_OF_CONDUCT.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "security.md": "SECURITY.md",
+}
 
 
 def on_config(config: Any) -> Any:
@@ -31,6 +43,55 @@ def on_config(config: Any) -> Any:
             if name == "Performance":
                 section[name] = [{"Experiments": menu} if "Experiments" in page else page for page in pages]
     return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add pages from files of the repository, and the tutorials as scripts and notebooks."""
+    for uri, name in INCLUDED.items():
+        text = (ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](")
+        for other, place in INCLUDED.items():
+            text = text.replace(f"]({place}", f"]({other}")
+        files.append(File.generated(config, uri, content=text))
+    tutorials = runpy.run_path(str(ROOT / "tools" / "tutorials.py"))
+    for script in tutorials["scripts"]():
+        name = f"tutorials/{tutorials['page_name'](script)}"
+        notebook = json.dumps(tutorials["notebook"](script), indent=1, ensure_ascii=False)
+        files.append(File.generated(config, f"{name}.ipynb", content=notebook))
+        files.append(File.generated(config, f"{name}.py", content=script.read_text(encoding="utf-8")))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Let links to files of the repository lead to their pages, and fill in the citation."""
+    for uri, name in INCLUDED.items():
+        markdown = re.sub(rf"\]\(((?:\.\./)*)\.\./{re.escape(name)}", rf"](\1{uri}", markdown)
+    script = re.compile(r"\[script\]\((?:\.\./)*examples/tutorials/\d+_(\w+)\.py\)")
+    found = script.search(markdown)
+    if found:
+        name = found[1].replace("_", "-")
+        links = f"[notebook]({name}.ipynb) or as a [script]({name}.py)"
+        markdown = markdown.replace(found[0], links)
+    return markdown.replace("<!-- citation -->", citation())
+
+
+def citation() -> str:
+    """Return the contents of CITATION.cff as BibTeX and as a line of text."""
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    authors = [
+        author.get("name") or f"{author['given-names']} {author['family-names']}"
+        for author in cited["authors"]
+    ]
+    year = str(cited["date-released"])[:4]
+    fields = {
+        "title": f"{{{cited['title']}}}",
+        "author": " and ".join(f"{{{author}}}" for author in authors),
+        "version": str(cited["version"]),
+        "year": year,
+        "note": f"Python package, {cited['license']}",
+    }
+    lines = ",\n".join(f"  {name} = {{{text}}}" for name, text in fields.items())
+    line = f"{', '.join(authors)} ({year}). {cited['title']}. Version {cited['version']}."
+    return f"```bibtex\n@software{{undula,\n{lines}\n}}\n```\n\nAs a line of text:\n\n> {line}"
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:

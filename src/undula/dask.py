@@ -42,6 +42,12 @@ class PlanSummary:
         Tasks for each chunk of the array.
     cost : StageCost
         The cost of all stages.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> explain(da.zeros((512, 512), chunks=256), "haar", level=2, transform="swt").plans["auto"].levels
+    (1, 1)
     """
 
     levels: tuple[int, ...]
@@ -51,7 +57,20 @@ class PlanSummary:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The plans of a transform by name; ``auto`` is what is used by default."""
+    """What the plans of a transform cost.
+
+    Attributes
+    ----------
+    plans : dict of PlanSummary
+        Plans by name; ``auto`` is what is used by default.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> explanation = explain(da.zeros((512, 512), chunks=256), "haar", level=2)
+    >>> "auto" in explanation.plans
+    True
+    """
 
     plans: dict[str, PlanSummary]
 
@@ -82,11 +101,16 @@ def explain(
     Parameters
     ----------
     x : dask.array.Array
-    wavelet, level, axes
-        As for :func:`undula.wavedecn`.
+        The array.
+    wavelet : Wavelet or str, or a sequence of them
+        The wavelet, or one for each axis.
     mode : str, optional
         How lines go on beyond their ends. The default is ``"symmetric"`` for the DWT, and
         ``"periodization"`` for the SWT.
+    level : int, optional
+        How often the approximation is decomposed. The default is as often as is useful.
+    axes : int or sequence of int, optional
+        Axes to transform. The default is all axes.
     transform : {"dwt", "swt"}, default "dwt"
         The transform of :func:`undula.wavedecn`, or the stationary one of :func:`undula.swtn`, whose only
         plan has a stage for each level.

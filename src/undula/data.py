@@ -270,6 +270,11 @@ def ascent() -> Signal:
     -------
     ndarray
         Read from an installed PyWavelets.
+
+    Examples
+    --------
+    >>> ascent().shape
+    (512, 512)
     """
     return _required("ascent")
 
@@ -281,6 +286,11 @@ def aero() -> Signal:
     -------
     ndarray
         Read from an installed PyWavelets.
+
+    Examples
+    --------
+    >>> aero().shape
+    (512, 512)
     """
     return _required("aero")
 
@@ -292,6 +302,11 @@ def camera() -> Signal:
     -------
     ndarray
         Read from an installed PyWavelets, or else from scikit-image.
+
+    Examples
+    --------
+    >>> camera().shape
+    (512, 512)
     """
     array = _file("camera")
     if array is None:
@@ -310,6 +325,11 @@ def ecg() -> Signal:
     -------
     ndarray
         Read from an installed PyWavelets.
+
+    Examples
+    --------
+    >>> ecg().shape
+    (1024,)
     """
     return _required("ecg")
 
@@ -323,6 +343,12 @@ def nino() -> tuple[Signal, Signal]:
         In years.
     sst : ndarray
         Means of three months in the region Niño 3, standardised. Read from an installed PyWavelets.
+
+    Examples
+    --------
+    >>> time, sst = nino()
+    >>> time.shape == sst.shape, float(time[0])
+    (True, 1950.0)
     """
     months = _required("sst_nino3")
     years = len(months) // 12

@@ -19,6 +19,8 @@
         ├── OutOfMemoryError (MemoryError)  a device with too little memory left
         └── KernelError                     a kernel that does not compile; has its text and the log
 
+    FormatWarning (UserWarning)             what a file format could not store
+
 Each message repeats what was passed, says what is allowed and, where there is one, what to do.
 """
 
@@ -32,6 +34,7 @@ __all__ = [
     "ArgumentTypeError",
     "DeviceError",
     "FileError",
+    "FormatWarning",
     "KernelError",
     "MismatchedBandsError",
     "MissingDeviceError",
@@ -51,6 +54,16 @@ __all__ = [
 def install_hint(extra: str) -> str:
     """Return how to install the packages of an extra: the one place in the code that says so.
 
+    Parameters
+    ----------
+    extra : str
+        Name of the extra.
+
+    Returns
+    -------
+    str
+        A command in words.
+
     Examples
     --------
     >>> install_hint("app")
@@ -60,39 +73,114 @@ def install_hint(extra: str) -> str:
 
 
 class UndulaError(Exception):
-    """Base class of all errors raised by Undula."""
+    """Base class of all errors raised by Undula.
+
+    Examples
+    --------
+    >>> import undula
+    >>> try:
+    ...     undula.dwt([1.0, 2.0], "db99")
+    ... except UndulaError as error:
+    ...     print(error)
+    unknown wavelet 'db99'; did you mean 'db9', 'db19', 'db29' or 'db1'?
+    """
 
 
 class ArgumentError(UndulaError, ValueError):
-    """A value that cannot be used."""
+    """A value that cannot be used.
+
+    Examples
+    --------
+    >>> import undula
+    >>> undula.wavedec([1.0, 2.0], "haar", level=-1)
+    Traceback (most recent call last):
+    undula.errors.ArgumentError: ...
+    """
 
 
 class ArgumentTypeError(UndulaError, TypeError):
-    """A value of the wrong kind."""
+    """A value of the wrong kind.
+
+    Examples
+    --------
+    >>> import undula
+    >>> undula.dwt("text", "haar")
+    Traceback (most recent call last):
+    undula.errors.ArgumentTypeError: ...
+    """
 
 
 class FileError(UndulaError, OSError):
-    """A file that cannot be read or written."""
+    """A file that cannot be read or written.
+
+    Examples
+    --------
+    >>> from undula import io
+    >>> io.read("missing.png")
+    Traceback (most recent call last):
+    undula.errors.FileError: ...
+    """
+
+
+class FormatWarning(UserWarning):
+    """Something that a file format cannot store, and that is missing from the file written."""
 
 
 class MissingExtraError(UndulaError, ImportError):
-    """A package that is not installed."""
+    """A package that is not installed.
+
+    Examples
+    --------
+    >>> raise MissingExtraError(install_hint("app"))
+    Traceback (most recent call last):
+    undula.errors.MissingExtraError: run pip install '.[app]' in a clone of Undula
+    """
 
 
 class SchedulerError(UndulaError, ConnectionError):
-    """A scheduler of Dask that cannot be reached, or was lost."""
+    """A scheduler of Dask that cannot be reached, or was lost.
+
+    Examples
+    --------
+    >>> issubclass(SchedulerError, ConnectionError)
+    True
+    """
 
 
 class DeviceError(UndulaError, RuntimeError):
-    """A device that is missing or does not do what it should."""
+    """A device that is missing or does not do what it should.
+
+    Examples
+    --------
+    >>> import undula
+    >>> try:
+    ...     undula.dwt([1.0, 2.0], "haar", backend="opencl:99")
+    ... except DeviceError:
+    ...     print("no such device")
+    no such device
+    """
 
 
 class MissingDeviceError(DeviceError):
-    """No such device, driver or package."""
+    """No such device, driver or package.
+
+    Examples
+    --------
+    >>> import undula
+    >>> undula.dwt([1.0, 2.0], "haar", backend="opencl:99")
+    Traceback (most recent call last):
+    undula.errors.MissingDeviceError: ...
+    """
 
 
 class OutOfMemoryError(DeviceError, MemoryError):
-    """A device with too little memory left."""
+    """A device with too little memory left.
+
+    Examples
+    --------
+    >>> issubclass(OutOfMemoryError, MemoryError)
+    True
+    """
 
 
 class KernelError(DeviceError):
@@ -102,6 +190,12 @@ class KernelError(DeviceError):
     ----------
     source, log : str
         The text of the kernel, and what the compiler said.
+
+    Examples
+    --------
+    >>> error = KernelError("forward", "int x", "expected ';'")
+    >>> error.source, error.log
+    ('int x', "expected ';'")
     """
 
     def __init__(self, name: str, source: str, log: str) -> None:
@@ -111,23 +205,63 @@ class KernelError(DeviceError):
 
 
 class UnknownAxisError(ArgumentError, AxisError):
-    """An axis that the array does not have."""
+    """An axis that the array does not have.
+
+    Examples
+    --------
+    >>> import undula
+    >>> undula.dwt([1.0, 2.0], "haar", axis=3)
+    Traceback (most recent call last):
+    undula.errors.UnknownAxisError: ...
+    """
 
 
 class MismatchedBandsError(ArgumentError, RuntimeError):
-    """Bands of one transform whose shapes do not belong together."""
+    """Bands of one transform whose shapes do not belong together.
+
+    Examples
+    --------
+    >>> import undula
+    >>> undula.iswt([([1.0, 2.0], [1.0, 2.0, 3.0])], "haar")
+    Traceback (most recent call last):
+    undula.errors.MismatchedBandsError: ...
+    """
 
 
 class UnknownNodeError(ArgumentError, IndexError):
-    """A path that leads to no node of a tree of wavelet packets."""
+    """A path that leads to no node of a tree of wavelet packets.
+
+    Examples
+    --------
+    >>> import undula
+    >>> undula.WaveletPacket([1.0, 2.0], "haar", maxlevel=1)["aa"]
+    Traceback (most recent call last):
+    undula.errors.UnknownNodeError: ...
+    """
 
 
 class ReconstructionError(ArgumentError):
-    """Filters that do not give the signal back."""
+    """Filters that do not give the signal back.
+
+    Examples
+    --------
+    >>> import undula
+    >>> undula.lifting("dmey")
+    Traceback (most recent call last):
+    undula.errors.ReconstructionError: ...
+    """
 
 
 class NotInvertibleError(ArgumentError):
-    """A polynomial or matrix that has no inverse among Laurent polynomials."""
+    """A polynomial or matrix that has no inverse among Laurent polynomials.
+
+    Examples
+    --------
+    >>> import undula
+    >>> undula.PolyphaseMatrix([[1, 1], [1, 1]]).inverse()
+    Traceback (most recent call last):
+    undula.errors.NotInvertibleError: ...
+    """
 
 
 class UnknownNameError(ArgumentError):

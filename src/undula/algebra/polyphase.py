@@ -27,6 +27,11 @@ class PolyphaseMatrix:
 
     Numbers among the entries become constant polynomials. ``A @ B`` applies ``B`` first.
 
+    Parameters
+    ----------
+    rows : iterable of iterables
+        The entries, row by row: polynomials, or numbers.
+
     Examples
     --------
     >>> M = PolyphaseMatrix([[1, 0], [Laurent({0: -1}), 1]])

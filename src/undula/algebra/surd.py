@@ -106,6 +106,7 @@ def surd(a: Fraction | int, b: Fraction | int) -> Exact:
 
 
 ROOT2 = Surd(Fraction(0), Fraction(1))
+"""The square root of 2, exactly; sums and products with fractions stay exact."""
 
 
 def _parts(value: Any) -> tuple[Fraction, Fraction]:

@@ -11,10 +11,10 @@ from typing import Any
 
 import typer
 
-from ..errors import UndulaError
+from ..errors import FormatWarning, UndulaError
 from . import coefficients, experiments, export, filtering, inspection, samples, speed, studio, zarr_stores
 from .common import PANELS, app
-from .screen import error_text, print_error, print_json
+from .screen import error_text, print_error, print_json, print_warning
 
 __all__ = [
     "app",
@@ -41,12 +41,19 @@ def _interrupt(number: int, frame: Any) -> None:
     raise KeyboardInterrupt
 
 
+def _show_warning(message: Warning | str, *details: Any, **options: Any) -> None:
+    """Print a warning as one line, without the place in the code that Python adds."""
+    print_warning(str(message))
+
+
 def run(arguments: list[str] | None = None) -> int:
     """Run a command, print errors as one line, and return the exit status."""
     # These libraries log what they also raise, and an error is reported in one line.
     for name in ("tifffile", "pydicom", "libav", "distributed"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
+    warnings.simplefilter("always", FormatWarning)
+    warnings.showwarning = _show_warning
     with suppress(ValueError):  # Only the main thread can set signal handlers.
         for name in ("SIGTERM", "SIGHUP"):
             if hasattr(signal, name):

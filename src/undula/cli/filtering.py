@@ -10,6 +10,7 @@ import inspect
 import math
 import os
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import Field, dataclass, fields, replace
@@ -20,12 +21,13 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 from typer import Argument, Option
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, FormatWarning
 from ..filters import Pipeline
 from ..filters.calibration import CalibratedPipeline
 from ..filters.poisson import PHOTON_NOISE
 from ..filters.verbs import CORRELATED, SHIFTS_HELP, VERBS, Denoising, Verb, VerbOption
 from ..filters.words import parse_stage
+from ..io.cutting import parse_seconds
 from ..io.derivation import Derivation
 from ..io.dicom_filtering import AUTOMATIC
 from ..io.files import atomic_write, check_writable
@@ -171,7 +173,8 @@ def filter_files(
         str | None,
         VideoOption(
             "--codec",
-            help="Name of an FFmpeg encoder, such as libx265, prores_ks or ffv1.",
+            help="Name of an FFmpeg encoder, such as libx265, prores_ks or ffv1, or copy-like for the codec,"
+            " pixel format and depth of the source.",
             show_default="depends on the container",
         ),
     ] = None,
@@ -187,6 +190,15 @@ def filter_files(
     frames: Annotated[int | None, VideoOption("--frames", min=1, help="Stop after this many frames.")] = None,
     axes: StackNames = None,
     filter_over: FilterOver = None,
+    start: Annotated[
+        str, VideoOption("--start", help="Time of the first frame, in seconds or as hh:mm:ss.")
+    ] = "0",
+    duration: Annotated[
+        str | None,
+        VideoOption(
+            "--duration", help="Duration of the result, in seconds or as hh:mm:ss.", show_default="to the end"
+        ),
+    ] = None,
     mask: Annotated[
         str,
         DicomOption(
@@ -204,7 +216,7 @@ def filter_files(
     resume: Resume = True,
 ) -> None:
     """Filter files, and print a report."""
-    start = time.perf_counter()
+    started = time.perf_counter()
     if skip_existing and overwrite:
         raise ArgumentError("--skip-existing keeps existing files and --overwrite replaces them; choose one")
     if jobs_ > 1 and (scheduler or workers):
@@ -219,7 +231,15 @@ def filter_files(
         command_filter.make(False).to_json()  # Not every pipeline can be written.
         check_writable(save_path)
     encoding = Encoding(
-        command_filter.over_time, crf, codec, preset, not no_audio, frames, luma=command_filter.luma
+        command_filter.over_time,
+        crf,
+        codec,
+        preset,
+        not no_audio,
+        frames,
+        luma=command_filter.luma,
+        start=parse_seconds(start),
+        duration=parse_seconds(duration) if duration is not None else None,
     )
     refuse_video_options(jobs, encoding)
     refuse_mask_options(jobs, mask, show_mask)
@@ -247,6 +267,8 @@ def filter_files(
         filter_over=filter_over,
     )
     refuse_image_options(jobs, options)
+    if quiet:
+        warnings.simplefilter("ignore", FormatWarning)
     to_pipe = any(str(job.target) == PIPE for job in jobs)
     as_json = (json_ or json_lines) and not to_pipe
     print_line = partial(print_json, indent=None) if json_lines and not to_pipe else None
@@ -254,7 +276,7 @@ def filter_files(
     if save_path is not None and results and not dry_run:
         with atomic_write(save_path) as temporary:
             command_filter.make(False).save(temporary)
-    seconds = time.perf_counter() - start
+    seconds = time.perf_counter() - started
     counts = Counter(entry["status"] for entry in (*results, *errors))
     summary = {
         "frames": sum(result["frames"] for result in results),

@@ -19,6 +19,7 @@ from ..io.dicom import get_element
 from ..io.display import declared_window, frame_rate
 from ..io.raster import read_header
 from ..io.stack import unit_symbol
+from .clips import compare_clips
 from .common import (
     AutoLevel,
     Image,
@@ -32,7 +33,7 @@ from .common import (
     similarity_text,
 )
 from .jobs import input_kind, input_path, read_image
-from .outputs import check_outputs
+from .outputs import PIPE, check_outputs
 from .screen import print_json, print_table, print_text
 
 PANEL = "Information"
@@ -42,22 +43,37 @@ LAYOUT = {"tiles": "tile", "levels": "levels"}
 
 @app.command(rich_help_panel=PANEL)
 def compare(
-    a: Image,
-    b: Annotated[str, Argument(metavar="OTHER", help="Another image of the same size.")],
+    a: Annotated[str, Argument(metavar="FILE", help="An image or a video, or - for standard input.")],
+    b: Annotated[str, Argument(metavar="OTHER", help="Another image or video of the same size.")],
     wavelet: Wavelet = "cdf97",
     level: AutoLevel = None,
     difference: Annotated[
         Path | None, Option("--difference", help="Write the absolute difference as an image.")
     ] = None,
+    plot: Annotated[
+        Path | None, Option("--plot", help="Draw PSNR and SSIM of the frames of two videos over time.")
+    ] = None,
     overwrite: Overwrite = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
 ) -> None:
-    """Compare two images: PSNR, SSIM, and the PSNR of each wavelet band.
+    """Compare two images: PSNR, SSIM, and the PSNR of each wavelet band; or two videos, frame by frame.
 
     Example: `undula example photo.png && undula denoise photo.png b.png && undula compare photo.png b.png`
     """
-    check_outputs(difference, overwrite=overwrite, inputs=[a, b])
+    check_outputs(difference, plot, overwrite=overwrite, inputs=[a, b])
+    kinds = [path != PIPE and input_kind(Path(path)) == "video" for path in (a, b)]
+    if any(kinds):
+        if not all(kinds):
+            raise ArgumentError(f"only one of {a} and {b} is a video: they cannot be compared")
+        if difference is not None:
+            raise ArgumentError(
+                "--difference applies to images only; --plot draws the measures of two videos"
+            )
+        compare_clips(a, b, plot, max_pixels, json_)
+        return
+    if plot is not None:
+        raise ArgumentError(f"--plot applies to videos only; {a} is an image")
     first, second = _make_comparable(read_image(a, max_pixels), read_image(b, max_pixels))
     x, y = first.pixels, second.pixels
     if x.shape != y.shape:

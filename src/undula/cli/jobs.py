@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -16,10 +17,20 @@ from typing import Any
 
 from .. import io
 from ..errors import ArgumentError, FileError, MissingExtraError, SchedulerError, UndulaError
+from ..io.decoder import Y4MReader
 from ..io.derivation import Derivation, get_element
 from ..io.dicom import has_image, read_header
 from ..io.dicom_filtering import AUTOMATIC, DicomFilter, FilteredDicom
-from ..io.files import IMAGES, RAW_SUFFIXES, VIDEOS, check_writable, detect_kind, output_kind, pixel_limit
+from ..io.files import (
+    IMAGES,
+    RAW_SUFFIXES,
+    VIDEOS,
+    Y4M_SIGNATURE,
+    check_writable,
+    detect_kind,
+    output_kind,
+    pixel_limit,
+)
 from ..io.filtering import Encoding, Filter, filter_picture, filter_video
 from ..io.preview import write_preview
 from ..io.series import group_series
@@ -38,6 +49,8 @@ VIDEO_FLAGS = {
     "--crf": "quality",
     "--preset": "preset",
     "--no-audio": "audio",
+    "--start": "start",
+    "--duration": "duration",
 }
 
 WRITTEN, SKIPPED, PLANNED, FAILED = "written", "skipped", "planned", "failed"  # What a report says of a file.
@@ -104,14 +117,19 @@ def input_kind(path: Path) -> str | None:
 
 
 @contextmanager
-def input_path(source: str) -> Iterator[Path]:
-    """Yield the path of an input; for standard input, that of a temporary file with its content."""
+def input_path(source: str, head: bytes = b"") -> Iterator[Path]:
+    """Yield the path of an input; for standard input, that of a temporary file with its content.
+
+    ``head`` is what has been read from standard input already.
+    """
     if source != PIPE:
         yield Path(source)
         return
     with tempfile.TemporaryDirectory(prefix="undula-") as folder:
         path = Path(folder) / "input"
-        path.write_bytes(sys.stdin.buffer.read())
+        with path.open("wb") as file:
+            file.write(head)
+            shutil.copyfileobj(sys.stdin.buffer, file)
         try:
             yield path
         except UndulaError as error:
@@ -513,9 +531,14 @@ def _run_job(
     suffix = job.source.suffix.lower()
     shape: Sequence[int]
     common: Any = {"sigma": options.sigma, "backend": options.backend, "max_pixels": options.max_pixels}
+    head = sys.stdin.buffer.read(len(Y4M_SIGNATURE)) if str(job.source) == PIPE else b""
+    if head == Y4M_SIGNATURE:
+        return _run_video_job(Y4MReader(sys.stdin.buffer, head), job.target, make_filter, options, common)
     with ExitStack() as stack:
-        source = stack.enter_context(input_path(str(job.source)))
+        source = stack.enter_context(input_path(str(job.source), head))
         kind = _check_kinds(source, job.target)
+        if kind == "video":
+            return _run_video_job(source, job.target, make_filter, options, common)
         pipe_suffix = suffix if suffix in IMAGES else ".dcm" if kind == "dicom" else ".png"
         target = stack.enter_context(output_path(str(job.target), pipe_suffix))
 
@@ -523,53 +546,39 @@ def _run_job(
             return stack.enter_context(progress_bar(source.name, total, options.quiet))
 
         stack_options: Any = {"axes": options.axes, "over": options.filter_over}
-        if kind == "video":
+        if kind == "dicom":
+            refuse_stack_options(source, "a DICOM file", options)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            filtered = options.dicom_filter(make_filter).filter_file(source, target, start_progress)
             if options.preview is not None:
-                raise ArgumentError(f"--preview applies to images only; {source} is a video")
-            refuse_stack_options(source, "a video", options)
-            if str(job.target) == PIPE:
-                raise FileError("a video cannot be written to standard output; name a file")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            video, count = io.probe(source, options.max_pixels), options.encoding.frames
-            progress = start_progress(min(video.frames, count) if count else video.frames)
-            frames = filter_video(
-                source, target, make_filter(True), options.encoding, progress=progress, **common
-            )
-            shape = (video.height, video.width)
+                write_preview(options.preview, io.read(source), io.read(target))
+            return _dicom_entry(filtered)
+        if options.encoding.over_time:
+            raise ArgumentError(f"--over-time applies to video only; {source} is an image")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        pipeline = make_filter(False)
+        header = None if options.preview is not None else large_picture(source, **stack_options)
+        if header is not None and _filters_in_blocks(
+            source, target, header, pipeline, options, common, start_progress
+        ):
+            shape, frames = header.pixels.shape, len(header.all_pages)
         else:
-            if kind == "dicom":
-                refuse_stack_options(source, "a DICOM file", options)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                filtered = options.dicom_filter(make_filter).filter_file(source, target, start_progress)
-                if options.preview is not None:
-                    write_preview(options.preview, io.read(source), io.read(target))
-                return _dicom_entry(filtered)
-            if options.encoding.over_time:
-                raise ArgumentError(f"--over-time applies to video only; {source} is an image")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            pipeline = make_filter(False)
-            header = None if options.preview is not None else large_picture(source, **stack_options)
-            if header is not None and _filters_in_blocks(
-                source, target, header, pipeline, options, common, start_progress
-            ):
-                shape, frames = header.pixels.shape, len(header.all_pages)
-            else:
-                if options.image_quality is not None and IMAGES.get(target.suffix.lower()) in LOSSY_IMAGES:
-                    common["quality"] = options.image_quality
-                shape, frames, lost = filter_picture(
-                    source,
-                    target,
-                    pipeline,
-                    begin=start_progress,
-                    preview=options.preview,
-                    **stack_options,
-                    **common,
-                )
+            if options.image_quality is not None and IMAGES.get(target.suffix.lower()) in LOSSY_IMAGES:
+                common["quality"] = options.image_quality
+            shape, frames, lost = filter_picture(
+                source,
+                target,
+                pipeline,
+                begin=start_progress,
+                preview=options.preview,
+                **stack_options,
+                **common,
+            )
     seconds = round(time.perf_counter() - start, 3)
     return {"shape": list(shape), "frames": frames, "seconds": seconds, "lost": list(lost)}
 
 
-def refuse_stack_options(source: Path, kind: str, options: FilterOptions) -> None:
+def refuse_stack_options(source: Any, kind: str, options: FilterOptions) -> None:
     """Raise an error for options of stacks if the input has no axes with names."""
     given = {"--axes": options.axes, "--filter-over": options.filter_over}
     for flag, value in given.items():
@@ -616,6 +625,28 @@ def _run_import_job(job: FileJob, pipeline: Filter, options: FilterOptions) -> d
         with imported_image(source, job.target, options.axes, over, options.max_pixels) as stored:
             again = replace(options, axes=None, filter_over=over, resume=False)
             return _run_store_job(FileJob(stored, job.target), pipeline, again, ThreadRunner(BLOCKS_AT_ONCE))
+
+
+def _run_video_job(
+    source: Any, target: Path, make_filter: Callable[[bool], Filter], options: FilterOptions, common: Any
+) -> dict[str, Any]:
+    """Filter a video and return its entry in the report; to standard output, it is written as Y4M."""
+    if options.preview is not None:
+        raise ArgumentError(f"--preview applies to images only; {source} is a video")
+    refuse_stack_options(source, "a video", options)
+    begin = time.perf_counter()
+    destination = sys.stdout.buffer if str(target) == PIPE else target
+    if destination is target:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    video, encoding = io.probe(source, options.max_pixels), options.encoding
+    seconds = max(0.0, video.seconds - encoding.start)
+    seconds = min(seconds, encoding.duration) if encoding.duration is not None else seconds
+    total = min(round(seconds * video.rate), encoding.frames or video.frames)
+    with progress_bar(Path(str(source)).name, total, options.quiet) as progress:
+        frames = filter_video(source, destination, make_filter(True), encoding, progress=progress, **common)
+    sys.stdout.flush()
+    elapsed = round(time.perf_counter() - begin, 3)
+    return {"shape": [video.height, video.width], "frames": frames, "seconds": elapsed}
 
 
 def _run_store_job(

@@ -32,7 +32,8 @@ def print_error(text: str) -> None:
 
 def print_warning(text: str) -> None:
     """Print a warning as one line to standard error."""
-    err.print("undula: warning:", text, style="yellow", highlight=False, soft_wrap=True, markup=False)
+    line = f"undula: warning: {' '.join(text.split())}"
+    err.print(line, style="yellow", highlight=False, soft_wrap=True, markup=False)
 
 
 def error_text(error: Exception) -> str:

@@ -38,7 +38,9 @@ class NdLiftFilter(Codec):  # type: ignore[misc] # numcodecs has no types
         Shape of a chunk in memory, in C order. Chunks at the end of an array are as large as all others. For
         arrays in order ``F`` it is the reversed shape of chunks, and dimensions count from the last one.
     transforms : sequence of AxisLifting or of mappings
-        As for :class:`undula.codecs.zarr3.NdLiftCodec`.
+        Transforms along axes, in the order of encoding. A mapping has the keys ``dimension``, ``kind``
+        (``delta``, ``haar`` or ``lift53``), ``levels``, ``group`` and ``axis`` of
+        :class:`undula.codecs.AxisLifting`.
     version : str, default "0.1"
         Of the format ``nd_lift``.
 

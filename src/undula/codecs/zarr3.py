@@ -69,8 +69,9 @@ class NdLiftCodec(ArrayArrayCodec):
     Parameters
     ----------
     transforms : sequence of AxisLifting or of mappings
-        Transforms along axes, in the order of encoding: ``dimension``, ``kind`` (``delta``, ``haar``,
-        ``lift53``), ``levels``, ``group`` and ``axis``, see :class:`undula.codecs.AxisLifting`.
+        Transforms along axes, in the order of encoding. A mapping has the keys ``dimension``, ``kind``
+        (``delta``, ``haar`` or ``lift53``), ``levels``, ``group`` and ``axis`` of
+        :class:`undula.codecs.AxisLifting`.
     version : str, default "0.1"
         Of the format.
 
@@ -191,6 +192,11 @@ class CoefficientBytesCodec(BytesCodec):
 
     Zarr 3.1 removes the byte order of such arrays, whose coefficients have 32 bits nevertheless. Other
     implementations and later versions of Zarr need it. Arrays are stored with the usual codec ``bytes``.
+
+    Attributes
+    ----------
+    endian : {"little", "big"}, default "little"
+        The byte order.
 
     Examples
     --------

@@ -30,8 +30,8 @@ def d4_forward(image: ArrayLike, level: int = 1) -> list[Any]:
     ----------
     image : array_like of uint8, of shape (H, W, 3) or (H, W, 4)
         Height and width must be multiples of ``2**level``.
-    level : int, optional
-        Number of levels. The default is 1.
+    level : int, default 1
+        Number of levels.
 
     Returns
     -------
@@ -49,13 +49,45 @@ def d4_forward(image: ArrayLike, level: int = 1) -> list[Any]:
 
 
 def d4_inverse(coeffs: list[Any]) -> Array:
-    """Reconstruct an image, clipped to uint8; the inverse of :func:`d4_forward`."""
+    """Reconstruct an image, clipped to uint8; the inverse of :func:`d4_forward`.
+
+    Parameters
+    ----------
+    coeffs : list
+        Coefficients as :func:`d4_forward` returns them.
+
+    Returns
+    -------
+    ndarray of uint8
+        The image.
+
+    Examples
+    --------
+    >>> image = np.full((16, 24, 4), 200, "uint8")
+    >>> d4_inverse(d4_forward(image)).shape
+    (16, 24, 4)
+    """
     return np.clip(d4.inverse(coeffs, (0, 1)), 0, 255).astype(np.uint8)
 
 
 @dataclass(frozen=True)
 class BurtCoeffs:
-    """Coefficients of luma (y) and chroma (u, v), and the height and width of the image."""
+    """Coefficients of luma and subsampled chroma.
+
+    Attributes
+    ----------
+    y, u, v : list
+        Coefficients of luma and of both chroma planes, nested as :func:`undula.lwt2` does.
+    shape : tuple of int
+        Height and width of the image.
+
+    Examples
+    --------
+    >>> image = np.full((32, 32, 3), 100, "uint8")
+    >>> coeffs = burt_forward(image, level=2)
+    >>> coeffs.shape, coeffs.y[0].shape, coeffs.u[0].shape
+    ((32, 32), (8, 8), (4, 4))
+    """
 
     y: list[Any]
     u: list[Any]
@@ -70,12 +102,19 @@ def burt_forward(image: ArrayLike, level: int = 3) -> BurtCoeffs:
     ----------
     image : array_like of uint8, of shape (H, W, 3)
         Height and width must be multiples of ``2**(level + 1)``.
-    level : int, optional
-        Number of levels. The default is 3.
+    level : int, default 3
+        Number of levels.
 
     Returns
     -------
     BurtCoeffs
+        Coefficients of luma and chroma.
+
+    Examples
+    --------
+    >>> image = np.full((32, 32, 3), 100, "uint8")
+    >>> burt_forward(image).y[0].dtype
+    dtype('int16')
     """
     pixels = _bytes(image)
     if pixels.shape[2] != 3:
@@ -92,7 +131,24 @@ def burt_forward(image: ArrayLike, level: int = 3) -> BurtCoeffs:
 
 
 def burt_inverse(coeffs: BurtCoeffs) -> Array:
-    """Reconstruct the image, uint8 of shape (H, W, 3); the inverse of :func:`burt_forward`."""
+    """Reconstruct an image; the inverse of :func:`burt_forward`.
+
+    Parameters
+    ----------
+    coeffs : BurtCoeffs
+        Coefficients of luma and chroma.
+
+    Returns
+    -------
+    ndarray of uint8
+        The image, of shape ``(H, W, 3)``.
+
+    Examples
+    --------
+    >>> image = np.full((32, 32, 3), 100, "uint8")
+    >>> rmse(image, burt_inverse(burt_forward(image))) < 2
+    True
+    """
     y, u, v = (burt57.inverse(part) for part in (coeffs.y, coeffs.u, coeffs.v))
     planes = np.stack([y, *(expand(part, coeffs.shape) for part in (u, v))])
     return from_planes(planes, "apple")
@@ -113,7 +169,25 @@ def _quarter(pixels: Array) -> Array:
 
 
 def rmse(image: ArrayLike, other: ArrayLike) -> float:
-    """Return the root mean square error over red, green and blue."""
+    """Return the root mean square error over red, green and blue.
+
+    Parameters
+    ----------
+    image : array_like
+        An image with red, green and blue along its last axis.
+    other : array_like
+        Another one of the same shape.
+
+    Returns
+    -------
+    float
+        The error, in units of the samples.
+
+    Examples
+    --------
+    >>> rmse(np.zeros((2, 2, 3)), np.full((2, 2, 3), 3.0))
+    3.0
+    """
     first, second = numpy_array(image, "image"), numpy_array(other, "the other image")
     if first.ndim != 3 or first.shape[:2] != second.shape[:2] or min(first.shape[2:] + second.shape[2:]) < 3:
         raise ArgumentError(
@@ -124,6 +198,25 @@ def rmse(image: ArrayLike, other: ArrayLike) -> float:
 
 
 def rmsy(image: ArrayLike, coeffs: BurtCoeffs) -> float:
-    """Return the root mean square error of luma between an image and its reconstruction."""
+    """Return the root mean square error of luma between an image and its reconstruction.
+
+    Parameters
+    ----------
+    image : array_like of uint8
+        The image that was transformed.
+    coeffs : BurtCoeffs
+        Its coefficients.
+
+    Returns
+    -------
+    float
+        The error, in units of the samples.
+
+    Examples
+    --------
+    >>> image = np.full((32, 32, 3), 100, "uint8")
+    >>> rmsy(image, burt_forward(image)) < 2
+    True
+    """
     luma, restored = to_planes(image, "apple")[0], burt57.inverse(coeffs.y)
     return float(np.sqrt(np.mean((luma.astype(np.float64) - restored) ** 2)))

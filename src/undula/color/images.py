@@ -74,10 +74,10 @@ def to_planes(image: ArrayLike, color: str = "rct", *, channel_axis: int = -1) -
     ----------
     image : array_like of uint8 or uint16
         An image of 3 or 4 channels.
-    color : {"rct", "apple", "ict", "bt601", "bt709"}, optional
-        The colour space. The default is ``"rct"``.
-    channel_axis : int, optional
-        The axis of the channels: -1 (default) for ``(H, W, 3)``, 0 for ``(3, H, W)``.
+    color : {"rct", "apple", "ict", "bt601", "bt709"}, default "rct"
+        The colour space.
+    channel_axis : int, default -1
+        The axis of the channels: -1 for ``(H, W, 3)``, 0 for ``(3, H, W)``.
 
     Returns
     -------
@@ -110,12 +110,12 @@ def from_planes(
     ----------
     planes : array_like of shape (3, H, W) or (4, H, W)
         Integers for integer spaces.
-    color : {"rct", "apple", "ict", "bt601", "bt709"}, optional
-        The colour space of the planes. The default is ``"rct"``.
+    color : {"rct", "apple", "ict", "bt601", "bt709"}, default "rct"
+        The colour space of the planes.
     dtype : {uint8, uint16}, optional
         The dtype of the image. Values outside its range are clipped. The default is uint8.
-    channel_axis : int, optional
-        The axis of the channels in the result. The default is -1.
+    channel_axis : int, default -1
+        The axis of the channels in the result.
 
     Returns
     -------
@@ -164,14 +164,17 @@ def forward(
         An image of 3 or 4 channels.
     wavelet : Wavelet or str, optional
         The default is ``cdf53`` for integer spaces, which with ``rct`` is lossless, and ``cdf97`` for others.
-    level : int or None, optional
-        Number of levels; None for as many as the image allows. The default is 3.
-    color, channel_axis
-        See :func:`to_planes`.
-    mode : str, optional
-        The boundary mode, as for ``lwt2``. The default is ``"symmetric"``.
-    backend : {"auto", "cpu", "cuda", "opencl"}, optional
-        As for ``lwt2``. Images on a device need channels last and at least one level.
+    level : int or None, default 3
+        Number of levels; None for as many as the image allows.
+    color : {"rct", "apple", "ict", "bt601", "bt709"}, default "rct"
+        The colour space.
+    mode : {"symmetric", "periodic", "zero"}, default "symmetric"
+        How lines go on beyond their ends, one of ``undula.LWT_MODES``.
+    channel_axis : int, default -1
+        The axis of the channels: -1 for ``(H, W, 3)``, 0 for ``(3, H, W)``.
+    backend : {"auto", "cpu", "cuda", "opencl"}, default "auto"
+        Where NumPy arrays are transformed; ``auto`` is the CPU. Images on a device need channels last and at
+        least one level.
 
     Returns
     -------
@@ -217,15 +220,29 @@ def inverse(
     ----------
     coeffs : list
         Coefficients as :func:`forward` returns them.
-    wavelet, color, mode, channel_axis, backend
-        As for :func:`forward`.
+    wavelet : Wavelet or str, optional
+        The wavelet of the transform. The default is ``cdf53`` for integer spaces, and ``cdf97`` for others.
+    color : {"rct", "apple", "ict", "bt601", "bt709"}, default "rct"
+        The colour space of the transform.
+    mode : {"symmetric", "periodic", "zero"}, default "symmetric"
+        How lines go on beyond their ends, one of ``undula.LWT_MODES``.
     dtype : {uint8, uint16}, optional
         The dtype of the image. The default is uint8; required for coefficients in int32 or int64.
+    channel_axis : int, default -1
+        The axis of the channels in the result.
+    backend : {"auto", "cpu", "cuda", "opencl"}, default "auto"
+        Where NumPy arrays are transformed; ``auto`` is the CPU. Arrays on a device are transformed there.
 
     Returns
     -------
     ndarray, or an array of the library of the coefficients
         The image.
+
+    Examples
+    --------
+    >>> image = np.random.default_rng(0).integers(0, 256, (16, 16, 3)).astype("uint8")
+    >>> bool((inverse(forward(image, color="rct"), color="rct") == image).all())
+    True
     """
     source = space(color)
     name = wavelet or ("cdf53" if source.integer else "cdf97")

@@ -20,6 +20,7 @@ from ..lowering.mixing import Mixing, Unmixing
 __all__ = ["SPACES", "Space", "space"]
 
 SPACES = ("rct", "apple", "ict", "bt601", "bt709")
+"""Names of the colour spaces."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,12 @@ class Space:
         Right shifts of the three sums; zeros in float spaces.
     inverse : tuple of three tuples of three numbers, or None
         The matrix from planes to channels; None for ``rct``, which is undone step by step.
+
+    Examples
+    --------
+    >>> from undula.color import space
+    >>> space("rct").weights[0]
+    (1, 2, 1)
     """
 
     name: str
@@ -96,7 +103,23 @@ def _tuples(matrix: NDArray[np.float64]) -> tuple[tuple[float, ...], ...]:
 
 @cache
 def space(name: str) -> Space:
-    """Return the colour space of a name, one of :data:`SPACES`."""
+    """Return the colour space of a name, one of :data:`SPACES`.
+
+    Parameters
+    ----------
+    name : {"rct", "apple", "ict", "bt601", "bt709"}
+        Name of the space.
+
+    Returns
+    -------
+    Space
+        The colour space.
+
+    Examples
+    --------
+    >>> space("rct").integer, space("bt709").integer
+    (True, False)
+    """
     if name == "rct":  # JPEG 2000, reversible: ⌊(R + 2G + B) / 4⌋, B - G, R - G
         return Space(name, True, ((1, 2, 1), (0, -1, 1), (1, -1, 0)), (2, 0, 0), None)
     if name == "apple":

@@ -35,7 +35,19 @@ Name = Wavelet | str
 
 
 class WaveletDetailTuple2d(NamedTuple):
-    """The details of one level of an image."""
+    """The details of one level of an image.
+
+    Attributes
+    ----------
+    horizontal, vertical, diagonal : Tensor
+        The bands, as :func:`undula.dwt2` names them.
+
+    Examples
+    --------
+    >>> import torch
+    >>> WaveletDetailTuple2d(*torch.zeros(3, 4, 4)).diagonal.shape
+    torch.Size([4, 4])
+    """
 
     horizontal: Tensor
     vertical: Tensor
@@ -45,7 +57,25 @@ class WaveletDetailTuple2d(NamedTuple):
 def wavedec(
     data: Tensor, wavelet: Name, *, mode: str = "reflect", level: int | None = None, axis: int | None = -1
 ) -> list[Tensor]:
-    """Compute several levels of the DWT along one axis; see :func:`undula.wavedec`.
+    """Compute several levels of the DWT along one axis.
+
+    Parameters
+    ----------
+    data : Tensor
+        Lines of samples.
+    wavelet : Wavelet or str
+        The wavelet.
+    mode : str, default "reflect"
+        How lines go on beyond their ends: one of ``undula.MODES``.
+    level : int, optional
+        Number of levels. The default is as many as are useful.
+    axis : int or None, default -1
+        Axis to transform. None stands for the last one.
+
+    Returns
+    -------
+    list of Tensor
+        ``[approximation, details of the coarsest level, …, details of the finest level]``.
 
     Examples
     --------
@@ -59,6 +89,20 @@ def wavedec(
 
 def waverec(coeffs: Sequence[Tensor], wavelet: Name, *, axis: int | None = None) -> Tensor:
     """Compute the inverse of :func:`wavedec`.
+
+    Parameters
+    ----------
+    coeffs : sequence of Tensor
+        Coefficients as :func:`wavedec` returns them.
+    wavelet : Wavelet or str
+        The wavelet of the transform.
+    axis : int, optional
+        Axis to transform. None stands for the last one.
+
+    Returns
+    -------
+    Tensor
+        The samples.
 
     Examples
     --------
@@ -77,7 +121,25 @@ def wavedec2(
     level: int | None = None,
     axes: Sequence[int] | None = (-2, -1),
 ) -> tuple[Any, ...]:
-    """Compute several levels of the DWT of images; see :func:`undula.wavedec2`.
+    """Compute several levels of the DWT of images.
+
+    Parameters
+    ----------
+    data : Tensor
+        Images, along the last two axes by default.
+    wavelet : Wavelet or str
+        The wavelet.
+    mode : str, default "reflect"
+        How lines go on beyond their ends: one of ``undula.MODES``.
+    level : int, optional
+        Number of levels. The default is as many as are useful.
+    axes : pair of int or None, default (-2, -1)
+        The two axes to transform. None stands for the last two.
+
+    Returns
+    -------
+    tuple
+        The approximation, and a :class:`WaveletDetailTuple2d` for each level, coarsest first.
 
     Examples
     --------
@@ -93,6 +155,20 @@ def wavedec2(
 
 def waverec2(coeffs: Sequence[Any], wavelet: Name, *, axes: Sequence[int] | None = None) -> Tensor:
     """Compute the inverse of :func:`wavedec2`.
+
+    Parameters
+    ----------
+    coeffs : sequence
+        Coefficients as :func:`wavedec2` returns them.
+    wavelet : Wavelet or str
+        The wavelet of the transform.
+    axes : pair of int, optional
+        The two axes to transform. None stands for the last two.
+
+    Returns
+    -------
+    Tensor
+        The samples.
 
     Examples
     --------
@@ -112,7 +188,25 @@ def wavedec3(
     level: int | None = None,
     axes: Sequence[int] | None = (-3, -2, -1),
 ) -> tuple[Any, ...]:
-    """Compute several levels of the DWT of volumes; see :func:`undula.wavedecn`.
+    """Compute several levels of the DWT of volumes.
+
+    Parameters
+    ----------
+    data : Tensor
+        Volumes, along the last three axes by default.
+    wavelet : Wavelet or str
+        The wavelet.
+    mode : str, default "zero"
+        How lines go on beyond their ends: one of ``undula.MODES``.
+    level : int, optional
+        Number of levels. The default is as many as are useful.
+    axes : sequence of three int or None, default (-3, -2, -1)
+        The three axes to transform. None stands for the last three.
+
+    Returns
+    -------
+    tuple
+        The approximation, and for each level, coarsest first, a dictionary of its bands.
 
     Examples
     --------
@@ -126,6 +220,20 @@ def wavedec3(
 
 def waverec3(coeffs: Sequence[Any], wavelet: Name, *, axes: Sequence[int] | None = None) -> Tensor:
     """Compute the inverse of :func:`wavedec3`.
+
+    Parameters
+    ----------
+    coeffs : sequence
+        Coefficients as :func:`wavedec3` returns them.
+    wavelet : Wavelet or str
+        The wavelet of the transform.
+    axes : sequence of three int, optional
+        The three axes to transform. None stands for the last three.
+
+    Returns
+    -------
+    Tensor
+        The samples.
 
     Examples
     --------
@@ -146,6 +254,24 @@ def fswavedec2(
 ) -> tuple[Any, ...]:
     """Compute the DWT of images with details by key, as ptwt's separable transform does.
 
+    Parameters
+    ----------
+    data : Tensor
+        Images, along the last two axes by default.
+    wavelet : Wavelet or str
+        The wavelet.
+    mode : str, default "reflect"
+        How lines go on beyond their ends: one of ``undula.MODES``.
+    level : int, optional
+        Number of levels. The default is as many as are useful.
+    axes : pair of int, optional
+        The two axes to transform. None stands for the last two.
+
+    Returns
+    -------
+    tuple
+        The approximation, and for each level, coarsest first, a dictionary of its bands.
+
     Examples
     --------
     >>> import torch
@@ -158,6 +284,20 @@ def fswavedec2(
 
 def fswaverec2(coeffs: Sequence[Any], wavelet: Name, *, axes: Sequence[int] | None = None) -> Tensor:
     """Compute the inverse of :func:`fswavedec2`.
+
+    Parameters
+    ----------
+    coeffs : sequence
+        Coefficients as :func:`fswavedec2` returns them.
+    wavelet : Wavelet or str
+        The wavelet of the transform.
+    axes : pair of int, optional
+        The two axes to transform. None stands for the last two.
+
+    Returns
+    -------
+    Tensor
+        The samples.
 
     Examples
     --------
@@ -178,6 +318,24 @@ def fswavedec3(
 ) -> tuple[Any, ...]:
     """Compute the DWT of volumes with details by key, as ptwt's separable transform does.
 
+    Parameters
+    ----------
+    data : Tensor
+        Volumes, along the last three axes by default.
+    wavelet : Wavelet or str
+        The wavelet.
+    mode : str, default "reflect"
+        How lines go on beyond their ends: one of ``undula.MODES``.
+    level : int, optional
+        Number of levels. The default is as many as are useful.
+    axes : sequence of three int, optional
+        The three axes to transform. None stands for the last three.
+
+    Returns
+    -------
+    tuple
+        The approximation, and for each level, coarsest first, a dictionary of its bands.
+
     Examples
     --------
     >>> import torch
@@ -190,6 +348,20 @@ def fswavedec3(
 def fswaverec3(coeffs: Sequence[Any], wavelet: Name, *, axes: Sequence[int] | None = None) -> Tensor:
     """Compute the inverse of :func:`fswavedec3`.
 
+    Parameters
+    ----------
+    coeffs : sequence
+        Coefficients as :func:`fswavedec3` returns them.
+    wavelet : Wavelet or str
+        The wavelet of the transform.
+    axes : sequence of three int, optional
+        The three axes to transform. None stands for the last three.
+
+    Returns
+    -------
+    Tensor
+        The samples.
+
     Examples
     --------
     >>> import torch
@@ -200,9 +372,26 @@ def fswaverec3(coeffs: Sequence[Any], wavelet: Name, *, axes: Sequence[int] | No
 
 
 def swt(data: Tensor, wavelet: Name, level: int | None = None, *, axis: int | None = None) -> list[Tensor]:
-    """Compute the stationary transform along one axis, with one approximation; see :func:`undula.swt`.
+    """Compute the stationary transform along one axis, with one approximation.
 
     Lines are periods of any length; ``level`` is needed if the length is odd.
+
+    Parameters
+    ----------
+    data : Tensor
+        Lines of samples.
+    wavelet : Wavelet or str
+        The wavelet.
+    level : int, optional
+        Number of levels. The default is as many as the length can be halved; it is needed if the length is
+        odd.
+    axis : int, optional
+        Axis to transform. None stands for the last one.
+
+    Returns
+    -------
+    list of Tensor
+        The approximation of the coarsest level, and the details of each level, coarsest first.
 
     Examples
     --------
@@ -218,6 +407,20 @@ def swt(data: Tensor, wavelet: Name, level: int | None = None, *, axis: int | No
 
 def iswt(coeffs: Sequence[Tensor], wavelet: Name, *, axis: int | None = None) -> Tensor:
     """Compute the inverse of :func:`swt`.
+
+    Parameters
+    ----------
+    coeffs : sequence of Tensor
+        Coefficients as :func:`swt` returns them.
+    wavelet : Wavelet or str
+        The wavelet of the transform.
+    axis : int, optional
+        Axis to transform. None stands for the last one.
+
+    Returns
+    -------
+    Tensor
+        The samples.
 
     Examples
     --------

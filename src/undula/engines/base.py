@@ -441,6 +441,11 @@ def _module(name: str) -> Any:
 def devices() -> dict[str, str]:
     """Return a description of each device that transforms can run on, by the name that ``backend`` takes.
 
+    Returns
+    -------
+    dict of str
+        Descriptions by name.
+
     Examples
     --------
     >>> "cpu" in devices()

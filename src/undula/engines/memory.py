@@ -65,7 +65,11 @@ _limit = _usual_limit()
 def keep_memory(limit: int | None) -> None:
     """Set how many bytes of results that are no longer used are kept for later ones.
 
-    0 keeps none; None stands for the default, an eighth of the machine's memory, at most 2 GiB.
+    Parameters
+    ----------
+    limit : int or None
+        The number of bytes; 0 keeps none. None stands for the default, an eighth of the machine's memory, at
+        most 2 GiB.
 
     Examples
     --------
@@ -104,7 +108,18 @@ def keep_at_most(limit: int) -> Iterator[None]:
 
 
 def kept_memory() -> int:
-    """Return how many bytes are kept at the moment."""
+    """Return how many bytes are kept at the moment.
+
+    Returns
+    -------
+    int
+        The number of bytes.
+
+    Examples
+    --------
+    >>> kept_memory() >= 0
+    True
+    """
     with _lock:
         _settle()
         return _total

@@ -104,6 +104,16 @@ def get_num_threads() -> int:
 
     That is what :func:`set_num_threads` was told, the environment variable ``UNDULA_NUM_THREADS`` or
     ``OMP_NUM_THREADS``, or else one for each core.
+
+    Returns
+    -------
+    int
+        The number of threads.
+
+    Examples
+    --------
+    >>> get_num_threads() >= 1
+    True
     """
     return _local.limit or _requested_threads or _threads_of_environment() or _cores()
 
@@ -137,9 +147,21 @@ def share_of_threads(workers: int) -> Iterator[None]:
 
 
 def set_num_threads(count: int | None) -> None:
-    """Set how many threads a large transform uses; None for the default, see :func:`get_num_threads`.
+    """Set how many threads a large transform uses.
 
     Results do not depend on it.
+
+    Parameters
+    ----------
+    count : int or None
+        The number of threads. None restores the default of :func:`get_num_threads`.
+
+    Examples
+    --------
+    >>> set_num_threads(1)
+    >>> get_num_threads()
+    1
+    >>> set_num_threads(None)
     """
     global _requested_threads
     if count is not None and (

@@ -18,7 +18,24 @@ Cell = str | float | int
 
 @dataclass
 class Table:
-    """A table with a title, column headings and rows."""
+    """A table with a title, column headings and rows.
+
+    Parameters
+    ----------
+    title : str
+        The title.
+    columns : sequence of str
+        The headings.
+    rows : list of list, optional
+        The cells, row by row.
+
+    Examples
+    --------
+    >>> table = Table("Times", ["size", "ms"])
+    >>> table.add(512, 0.2)
+    >>> table.rows
+    [[512, 0.2]]
+    """
 
     title: str
     columns: Sequence[str]
@@ -31,9 +48,29 @@ class Table:
 
 @dataclass
 class Chart:
-    """A plot of the kind ``lines`` (over numbers), ``bars`` (over names) or ``steps`` (a histogram).
+    """A chart of measured and published points.
 
-    ``series`` are our points by name; published points are in ``theirs`` and drawn dashed.
+    Parameters
+    ----------
+    title : str
+        The title.
+    x, y : str
+        The labels of the axes.
+    series : dict of lists of pairs, optional
+        Measured points by name.
+    theirs : dict of lists of pairs, optional
+        Published points by name, drawn dashed.
+    kind : {"lines", "bars", "steps"}, default "lines"
+        Lines over numbers, bars over names, or a histogram.
+    log : str, default ""
+        The axes with a logarithmic scale: ``"x"``, ``"y"`` or ``"xy"``.
+    mark : tuple of str and float, optional
+        Label and height of a horizontal line, such as a limit.
+
+    Examples
+    --------
+    >>> Chart("Times", "size", "ms", {"forward": [(512, 0.2), (1024, 0.7)]}).kind
+    'lines'
     """
 
     title: str
@@ -48,7 +85,31 @@ class Chart:
 
 @dataclass
 class Outcome:
-    """The outcome of an experiment on one device."""
+    """The outcome of an experiment on one device.
+
+    Parameters
+    ----------
+    tables : list of Table, optional
+        Measured numbers.
+    charts : list of Chart, optional
+        Measured and published points.
+    pictures : dict of str, optional
+        Base64-encoded PNG by caption.
+    findings : list of str, optional
+        What follows from the numbers.
+    checks : list of str, optional
+        What was verified.
+    model : list of dict, optional
+        Predicted and measured times.
+    seconds : float, default 0.0
+        How long the experiment took.
+
+    Examples
+    --------
+    >>> outcome = Outcome(findings=["twice as fast"])
+    >>> Outcome.from_dict(outcome.to_dict()) == outcome
+    True
+    """
 
     tables: list[Table] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
@@ -102,6 +163,13 @@ class Experiment:
         An explanation of the result.
     on : {"all", "cpu", "devices"}, optional
         Where it runs: everywhere (default), on the CPU engine only, or on CUDA and OpenCL devices only.
+
+    Examples
+    --------
+    >>> from undula.experiments import experiments
+    >>> experiment = experiments()["schemes/table-2"]
+    >>> experiment.work, experiment.item
+    ('schemes', 'table-2')
     """
 
     work: str
@@ -151,7 +219,18 @@ def experiment(
 
 
 def experiments() -> dict[str, Experiment]:
-    """Return all experiments by name, ordered by work and item."""
+    """Return all experiments by name, ordered by work and item.
+
+    Returns
+    -------
+    dict of Experiment
+        Experiments by name.
+
+    Examples
+    --------
+    >>> "video/table-6.3" in experiments()
+    True
+    """
     from . import colour, peers, schemes, tiles, ultrasound, video
 
     order = [
@@ -171,6 +250,12 @@ def chosen(names: Sequence[str]) -> list[Experiment]:
     Returns
     -------
     list of Experiment
+        The experiments in their order.
+
+    Examples
+    --------
+    >>> [experiment.name for experiment in chosen(["schemes/table-2"])]
+    ['schemes/table-2']
     """
     known = experiments()
     if not names:

@@ -9,11 +9,18 @@ from typing import Any
 
 from .base import Chart
 
-__all__ = ["svg"]
+__all__ = ["COLORS", "INK", "STYLE", "svg", "themed"]
 
 INK = "#010203"  # Replaced by currentColor in the SVG.
 COLORS = ("#1098ad", "#f76707", "#7048e8", "#2f9e44", "#e64980", "#f59f00", "#4263eb", "#868e96", "#0ca678", "#c92a2a", "#ae3ec9")  # fmt: skip
 MARKERS = "osD^vPX*<>h"
+
+
+STYLE: Any = {
+    "svg.fonttype": "none", "svg.hashsalt": "undula", "font.family": "sans-serif", "font.size": 10.5,
+    "text.color": INK, "axes.edgecolor": INK, "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK,
+    "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "axes.linewidth": 0.8,
+}  # fmt: skip
 
 
 def svg(chart: Chart) -> str:
@@ -21,12 +28,7 @@ def svg(chart: Chart) -> str:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    style: Any = {
-        "svg.fonttype": "none", "svg.hashsalt": "undula", "font.family": "sans-serif", "font.size": 10.5,
-        "text.color": INK, "axes.edgecolor": INK, "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK,
-        "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "axes.linewidth": 0.8,
-    }  # fmt: skip
-    with rc_context(style):
+    with rc_context(STYLE):
         figure = Figure(figsize=(7.4, 4.1), layout="constrained")
         axes = figure.add_subplot()
         axes.set_title("\n".join(wrap(chart.title, 72)), fontsize=11.5, loc="left")
@@ -41,12 +43,20 @@ def svg(chart: Chart) -> str:
         axes.grid(True, alpha=0.18, color=INK, linewidth=0.6)
         if len(chart.series) + len(chart.theirs) > 1:
             axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
-        file = io.StringIO()
+        return themed(figure)
+
+
+def themed(figure: Any) -> str:
+    """Return a figure that was drawn in :data:`STYLE` as SVG text in the font and the text colour of its page."""
+    from matplotlib import rc_context
+
+    file = io.StringIO()
+    with rc_context(STYLE):
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = file.getvalue()
     text = text[text.index("<svg") :].replace(INK, "currentColor")
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.S)
-    text = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px; font-family: inherit", text)
+    text = re.sub(r"font: (?:italic )?([\d.]+)px [^;\"]*", r"font-size: \1px; font-family: inherit", text)
     text = re.sub(
         r"font-size: ([\d.]+)px; font-family: inherit, [^;\"]*",
         r"font-size: \1px; font-family: inherit",

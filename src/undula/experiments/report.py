@@ -300,6 +300,15 @@ def report(path: str | Path) -> str:
     -------
     str
         The page.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from undula.experiments import chosen, run, save
+    >>> path = Path(tempfile.mkdtemp()) / "results.json"
+    >>> save(run(chosen(["colour/rmsy"]), ["cpu"], quick=True), path)
+    >>> report(path)[:15]
+    '<!doctype html>'
     """
     run = load(Path(path))
     known = experiments()

@@ -29,7 +29,18 @@ Progress = Callable[[str, int, int], None]  # Takes the current experiment, the 
 
 
 def machine() -> dict[str, Any]:
-    """Describe this machine: processor, threads, system, date and versions."""
+    """Describe this machine: processor, threads, system, date and versions.
+
+    Returns
+    -------
+    dict
+        Descriptions by name.
+
+    Examples
+    --------
+    >>> machine()["threads"] >= 1
+    True
+    """
     processor = platform.processor() or platform.machine()
     with suppress(OSError):
         model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
@@ -63,8 +74,8 @@ def run(
         The experiments.
     devices : sequence of str, optional
         Names of devices, as for ``backend``. The default is all available devices.
-    quick : bool, optional
-        True for small sizes and few runs. The default is False.
+    quick : bool, default False
+        True for small sizes and few runs.
     progress : callable, optional
         Called before each experiment with its name, the number of those done, and the total.
     keep : callable, optional
@@ -74,6 +85,12 @@ def run(
     -------
     dict
         The machine, the devices and the results, as values that JSON can hold.
+
+    Examples
+    --------
+    >>> from undula.experiments import chosen
+    >>> list(run(chosen(["colour/rmsy"]), ["cpu"], quick=True)["results"])
+    ['colour/rmsy']
     """
     known = undula.devices()
     names = list(known) if devices is None else list(devices)
@@ -144,6 +161,14 @@ def save(measured: dict[str, Any], path: Path, before: dict[str, Any] | None = N
     before : dict, optional
         Results of an earlier run of the same kind, as :func:`earlier` returns them. They are kept unless
         they were measured again.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "results.json"
+    >>> save({"results": {}, "devices": {}, "ceilings": {}}, path)
+    >>> sorted(load(path))
+    ['ceilings', 'devices', 'results']
     """
     if before is not None:
         results = {
@@ -170,10 +195,27 @@ def save(measured: dict[str, Any], path: Path, before: dict[str, Any] | None = N
 def earlier(path: Path, quick: bool) -> dict[str, Any] | None:
     """Load the results of an earlier run, or return None if there are none.
 
+    Parameters
+    ----------
+    path : Path
+        The file.
+    quick : bool
+        Whether the new run is a quick one.
+
+    Returns
+    -------
+    dict or None
+        The results, as :func:`run` returns them.
+
     Raises
     ------
     FileError
         If the file is damaged, or holds results of another machine, version or kind of run.
+
+    Examples
+    --------
+    >>> earlier(Path("missing.json"), quick=True) is None
+    True
     """
     if not path.exists():
         return None
@@ -192,7 +234,26 @@ def earlier(path: Path, quick: bool) -> dict[str, Any] | None:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Load results that :func:`save` wrote."""
+    """Load results that :func:`save` wrote.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    dict
+        The results, as :func:`run` returns them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "results.json"
+    >>> save({"results": {}, "devices": {}, "ceilings": {}}, path)
+    >>> load(path)["results"]
+    {}
+    """
     try:
         results = json.loads(path.read_text(encoding="utf-8"))
         valid = isinstance(results, dict) and all(

@@ -45,6 +45,14 @@ class Calibration(NamedTuple):
         Estimated mean squared error with this strength.
     errors : dict
         Estimated errors of all strengths that were tried.
+
+    Examples
+    --------
+    >>> from undula.filters import calibrate
+    >>> noisy = 100 + np.random.default_rng(0).standard_normal((32, 32))
+    >>> calibration = calibrate(noisy, 1.0, method="universal")
+    >>> calibration.error <= min(calibration.errors.values())
+    True
     """
 
     strength: float
@@ -73,8 +81,10 @@ def calibrate(
     sigma : float or sequence of float, optional
         Standard deviation of the noise, or one per channel; estimated if None. Errors are predicted from it,
         so pass it if it is known.
-    channel_axis, mask
-        As for :func:`undula.denoise`. NaNs, infinities and samples outside of the mask do not count.
+    channel_axis : int, None or "auto", default "auto"
+        Axis of channels. ``auto`` takes the last of three axes if it has 3 or 4 samples.
+    mask : array of bool, optional
+        True where samples are valid. Other samples, NaNs and infinities do not count.
     seed : int, default 0
         Seed of the random signs.
     **options

@@ -147,7 +147,7 @@ def _camera_noise(measured: Levels, extended: Levels, channels: int) -> Levels:
     materialize(coarse, ratio)
     luma = xp.ones_like(diagonal[: diagonal.shape[0] // channels])
     is_luma = xp.concat([luma, *[xp.zeros_like(luma)] * (channels - 1)]) > 0
-    noise = []
+    noise: Levels = []
     for level, bands in enumerate(extended):
         noise.append({})
         for key, of_chroma in bands.items():

@@ -28,6 +28,7 @@ __all__ = ["PROFILE_NAMES", "Collaborative"]
 
 PROFILE_LABELS = {"fast": "fast", "normal": "normal", "best": "best"}
 PROFILE_NAMES = tuple(PROFILE_LABELS)
+"""Profiles of :class:`Collaborative`."""
 NOISE_LABELS = {"white": "white", "auto": "recognised"}
 BLUR, NARROW_BLUR = 6.0, 2.0  # samples
 DIFFERENCE = 0.006  # v: the mean square, in units of the noise, at which the weight of wavelets is a quarter
@@ -53,6 +54,14 @@ class Collaborative(FilterStage):
         Factor of the noise; higher values remove more.
     noise : {"white", "auto"}, default "white"
         ``auto`` recognises the correlated noise of cameras in colour images, which is left to other stages.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undula.filters import Pipeline
+    >>> noisy = 100 + np.random.default_rng(0).standard_normal((64, 64))
+    >>> bool(Pipeline(stages=[Collaborative("fast")])(noisy).std() < 0.3)
+    True
     """
 
     kind: ClassVar[str] = "collaborative"

@@ -23,6 +23,14 @@ class Gain(FilterStage):
     ----------
     gains : float or sequence of float, default 1.5
         One gain for all levels, or one per level, finest first. Further levels use the last one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undula.filters import Pipeline
+    >>> image = np.arange(64.0).reshape(8, 8) % 2
+    >>> bool(Pipeline("haar", 1, [Gain(2.0)])(image).std() > image.std())
+    True
     """
 
     kind: ClassVar[str] = "gain"
@@ -70,6 +78,14 @@ class Contrast(FilterStage):
     -----
     A detail d becomes ``d · min(max_gain, (m/|d|)^amount)``, where m is four times the root mean square of
     its band. The gain approaches 1 for details that are as small as the noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from undula.filters import Pipeline
+    >>> image = 100 + 5 * np.sin(np.arange(64) / 3) * np.ones((64, 1))
+    >>> bool(Pipeline("db2", 3, [Contrast(0.4, sigma=0.1)])(image).std() > image.std())
+    True
     """
 
     kind: ClassVar[str] = "contrast"

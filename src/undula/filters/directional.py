@@ -48,6 +48,13 @@ class Directional(FilterStage):
         Standard deviation of the noise; estimated if None.
     strength : float, default 1.0
         Factor of the noise; higher values remove more.
+
+    Examples
+    --------
+    >>> from undula.filters import Pipeline
+    >>> noisy = 100 + np.random.default_rng(0).standard_normal((64, 64))
+    >>> bool(Pipeline(stages=[Directional()])(noisy).std() < 0.3)
+    True
     """
 
     kind: ClassVar[str] = "directional"

@@ -90,22 +90,24 @@ def denoise(
     level : int, optional
         Number of levels; up to 4, depending on the size of the image, if None.
     rule : {"soft", "hard", "garrote", "firm", "greater", "less"}, default "soft"
-        Threshold rule of methods that select thresholds; see :func:`undula.threshold`.
+        Threshold rule of methods that select thresholds: ``soft`` shrinks what remains by the threshold,
+        ``hard`` leaves it, ``garrote`` and ``firm`` are in between; ``greater`` and ``less`` compare values
+        and not magnitudes.
     invariant : bool or int, default 2
         Number of the finest levels that are computed for all shifts; True stands for all levels. False or 0
         is several times faster, but leaves artefacts at edges.
     noise : {"gaussian", "correlated", "poisson", "poisson-gaussian"} or array, optional
         ``gaussian`` noise is white: that of neighbouring samples is independent. ``correlated`` noise, as in
         images that were scaled, demosaiced or compressed, is estimated from the image, for luma and chroma:
-        for each band of wavelets; or for each frequency, where groups of blocks are filtered (see
-        :func:`undula.estimate_spectrum`). Omit ``sigma``.
+        for each band of wavelets; or for each frequency, where groups of blocks are filtered, by
+        :func:`undula.estimate_spectrum`. Omit ``sigma``.
         If None, the correlated noise of cameras is recognised in colour images by their chroma, and any other
         noise is taken for white. So is that of grey images, volumes and separate channels, and that of the
         methods ``directional`` and ``collaborative``. Where it is recognised, ``balanced`` and ``best`` leave
         out groups of blocks.
         ``poisson`` is the noise of counted photons, whose variance grows with the brightness; samples without
         light have to be 0. ``poisson-gaussian`` adds the read noise of a sensor, whose standard deviation is
-        ``sigma``. For arrays of NumPy; see :func:`undula.estimate_poisson`.
+        ``sigma``; :func:`undula.estimate_poisson` estimates both. For arrays of NumPy.
         An array is the power spectrum of correlated noise, in the order of ``numpy.fft.fftn`` and of any
         size. Its mean is the variance of the noise, unless ``sigma`` is given.
     gain : float, optional
@@ -121,10 +123,18 @@ def denoise(
         about twenty times as long.
     over_time : int, default 0
         For a video, an array with frames along the first axis: the number of frames around each frame, from 2
-        to 14, in which motion is followed. 8 is a good choice. See :func:`undula.denoise_frames`, which takes
-        frames one by one; the same arguments apply.
-    channel_axis, axes, mask, backend
-        See :meth:`undula.Pipeline.__call__`. On a device, NaNs are not detected; pass a mask.
+        to 14, in which motion is followed. 8 is a good choice. :func:`undula.denoise_frames` takes frames one
+        by one, with the same arguments.
+    channel_axis : int, None or "auto", default "auto"
+        Axis of channels. ``auto`` takes the last of three axes if it has 3 or 4 samples.
+    axes : sequence of int, optional
+        Spatial axes; the other axes count images. All axes except that of the channels if None.
+    mask : array of bool, optional
+        True where samples are valid. Other samples, like NaNs and infinities, stay unchanged and are left out
+        of all statistics. NaNs and infinities on a device are not detected; pass a mask.
+    backend : {"auto", "cpu", "reference", "cuda", "opencl"}, default "auto"
+        Where arrays of NumPy are filtered; ``auto`` is the CPU, ``reference`` is plain NumPy, and ``cuda:1``
+        is the second GPU that :func:`undula.devices` lists. Arrays on a device are filtered where they are.
 
     Returns
     -------
@@ -228,6 +238,7 @@ def denoise_frames(
     channel_axis : int, None or "auto", default "auto"
         Axis of channels of a frame. ``auto`` takes the last of three axes if it has 3 or 4 samples.
     backend : {"auto", "cpu"}, default "auto"
+        Frames are filtered on the CPU.
 
     Yields
     ------
@@ -419,13 +430,30 @@ def despeckle(
         Number of looks that were averaged, which determines the noise; estimated if None.
     strength : float, default 1.0
         Higher values remove more; 0.5 keeps the texture of tissue.
-    method, wavelet, level, invariant
-        See :func:`denoise`. ``level`` is 2 by default if ``kind`` is ``log``.
+    method : str, default "bivariate"
+        How noise is separated from details: one of ``bivariate``, ``block``, ``bayes``, ``sure``, ``hybrid``,
+        ``minimax`` and ``universal``. ``bivariate`` and ``block`` shrink coefficients by their neighbours;
+        the others select thresholds.
+    wavelet : str or Wavelet, default "db2"
+        The wavelet.
+    level : int, optional
+        Number of levels. If None, 2 if ``kind`` is ``log``, else up to 4, depending on the size of the image.
+    invariant : bool or int, default 2
+        Number of the finest levels that are computed for all shifts; True stands for all levels. False or 0
+        is several times faster, but leaves artefacts at edges.
     noise : {"white", "bands"}, optional
         ``white`` for speckle of single pixels; ``bands`` for speckle larger than pixels, as in interpolated
         images. ``bands`` if ``kind`` is ``log``, otherwise ``white``, if None.
-    channel_axis, axes, mask, backend
-        See :meth:`undula.Pipeline.__call__`. On a device, NaNs are not detected; pass a mask.
+    channel_axis : int, None or "auto", default "auto"
+        Axis of channels. ``auto`` takes the last of three axes if it has 3 or 4 samples.
+    axes : sequence of int, optional
+        Spatial axes; the other axes count images. All axes except that of the channels if None.
+    mask : array of bool, optional
+        True where samples are valid. Other samples, like NaNs and infinities, stay unchanged and are left out
+        of all statistics. NaNs and infinities on a device are not detected; pass a mask.
+    backend : {"auto", "cpu", "reference", "cuda", "opencl"}, default "auto"
+        Where arrays of NumPy are filtered; ``auto`` is the CPU, ``reference`` is plain NumPy, and ``cuda:1``
+        is the second GPU that :func:`undula.devices` lists. Arrays on a device are filtered where they are.
 
     Returns
     -------
@@ -471,6 +499,8 @@ def sharpen(
     Parameters
     ----------
     image : array
+        Array of integers or floats of NumPy; of CuPy, PyTorch or JAX on a GPU; or of Dask, which is filtered
+        when the result is computed.
     amount : float, default 1.0
         Strength of the sharpening; 0 changes nothing.
     method : {"unsharp", "laplace", "diagonal", "wavelet"}, default "unsharp"
@@ -479,8 +509,16 @@ def sharpen(
         except noise.
     sigma : float, default 1.0
         Standard deviation of the blur of ``unsharp``, in samples.
-    channel_axis, axes, mask, backend
-        See :meth:`undula.Pipeline.__call__`.
+    channel_axis : int, None or "auto", default "auto"
+        Axis of channels. ``auto`` takes the last of three axes if it has 3 or 4 samples.
+    axes : sequence of int, optional
+        Spatial axes; the other axes count images. All axes except that of the channels if None.
+    mask : array of bool, optional
+        True where samples are valid. Other samples, like NaNs and infinities, stay unchanged and are left out
+        of all statistics. NaNs and infinities on a device are not detected; pass a mask.
+    backend : {"auto", "cpu", "reference", "cuda", "opencl"}, default "auto"
+        Where arrays of NumPy are filtered; ``auto`` is the CPU, ``reference`` is plain NumPy, and ``cuda:1``
+        is the second GPU that :func:`undula.devices` lists. Arrays on a device are filtered where they are.
 
     Returns
     -------
@@ -516,17 +554,28 @@ def enhance(
     Parameters
     ----------
     image : array
+        Array of integers or floats of NumPy; of CuPy, PyTorch or JAX on a GPU; or of Dask, which is filtered
+        when the result is computed.
     amount : float, default 0.4
         From 0, which changes nothing, to 1, which makes all details equally strong.
     denoise : bool, default True
         Whether to remove noise first.
     wavelet : str or Wavelet, default "bior4.4"
+        The wavelet.
     level : int, optional
         Number of levels; up to 4, depending on the size of the image, if None.
     max_gain : float, default 3.0
         Upper limit on the gain applied to any detail.
-    channel_axis, axes, mask, backend
-        See :meth:`undula.Pipeline.__call__`.
+    channel_axis : int, None or "auto", default "auto"
+        Axis of channels. ``auto`` takes the last of three axes if it has 3 or 4 samples.
+    axes : sequence of int, optional
+        Spatial axes; the other axes count images. All axes except that of the channels if None.
+    mask : array of bool, optional
+        True where samples are valid. Other samples, like NaNs and infinities, stay unchanged and are left out
+        of all statistics. NaNs and infinities on a device are not detected; pass a mask.
+    backend : {"auto", "cpu", "reference", "cuda", "opencl"}, default "auto"
+        Where arrays of NumPy are filtered; ``auto`` is the CPU, ``reference`` is plain NumPy, and ``cuda:1``
+        is the second GPU that :func:`undula.devices` lists. Arrays on a device are filtered where they are.
 
     Returns
     -------

@@ -45,6 +45,13 @@ def picture(
     -------
     ndarray of uint8
         Pictures of shape ``(items, *shape)``.
+
+    Examples
+    --------
+    >>> import undula
+    >>> low, bands = undula.wavedecn(np.ones((1, 8, 8)), "haar", level=1, axes=(1, 2))
+    >>> picture(low, [bands], (8, 8)).shape
+    (1, 8, 8)
     """
     approximation = library_of(low).to_numpy(low)
     levels = len(details)

@@ -52,7 +52,23 @@ FRAMES_ON_DEVICE = 3
 
 
 class Views(NamedTuple):
-    """Pictures of the coefficients before and after the stages of a pipeline, and the filtered image."""
+    """Pictures of the coefficients before and after the stages of a pipeline, and the filtered image.
+
+    Attributes
+    ----------
+    analysis : ndarray of uint8
+        The coefficients of the image.
+    filtered : ndarray of uint8
+        The coefficients after the stages.
+    synthesis : array
+        The filtered image.
+
+    Examples
+    --------
+    >>> views = Pipeline("haar", 1, ["shrink"]).views(np.ones((8, 8), "uint8"))
+    >>> views.analysis.shape, views.synthesis.shape
+    ((8, 8), (8, 8))
+    """
 
     analysis: Any
     filtered: Any
@@ -66,6 +82,7 @@ class Pipeline:
     Parameters
     ----------
     wavelet : str or Wavelet, default "db2"
+        The wavelet.
     level : int, optional
         Number of levels; up to 4, depending on the size of the image, if None.
     stages : sequence, default ()

@@ -50,12 +50,17 @@ CLIPPED = 5.0  # standard deviations beyond which a difference is structure
 class PoissonNoise(NamedTuple):
     """The noise of counted photons.
 
-    Parameters
+    Attributes
     ----------
     gain : float
         What one photon adds to a sample.
     sigma : float
         Standard deviation of the read noise, in units of the image.
+
+    Examples
+    --------
+    >>> PoissonNoise(gain=2.0, sigma=3.0)
+    PoissonNoise(gain=2.0, sigma=3.0)
     """
 
     gain: float

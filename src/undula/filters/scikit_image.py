@@ -56,15 +56,19 @@ def denoise_wavelet(
     sigma : float or sequence of float, optional
         Standard deviation of the noise, or one per channel; estimated from the finest diagonal band if None.
     wavelet : str or Wavelet, default "db1"
+        The wavelet.
     mode : {"soft", "hard"}, default "soft"
+        Threshold rule.
     wavelet_levels : int, optional
         Number of levels; three fewer than the maximum if None.
     convert2ycbcr : bool, default False
         Whether to filter channels as YCbCr, each scaled to the range from 0 to 1.
     method : {"BayesShrink", "VisuShrink"}, default "BayesShrink"
+        Thresholds for each band, or one for all bands.
     rescale_sigma : bool, default True
         Whether sigma is given in units of the original image if that has integers.
     channel_axis : int, optional
+        Axis of channels. By default, the image has none.
 
     Returns
     -------

@@ -32,6 +32,7 @@ from .selection import select_thresholds
 __all__ = ["BAND_LABELS", "LOCAL_METHODS", "METHODS", "RULES", "Shrink"]
 
 RULES = tuple(THRESHOLD_RULES)
+"""Threshold rules of :class:`Shrink`."""
 LOCAL_METHODS = ("bivariate", "block")
 METHOD_LABELS = {
     "bayes": "Bayes, per band",
@@ -44,6 +45,7 @@ METHOD_LABELS = {
     "given": "Manual threshold",
 }
 METHODS = tuple(METHOD_LABELS)
+"""Methods of :class:`Shrink`."""
 RULE_LABELS = {name: rule.label for name, rule in THRESHOLD_RULES.items()}
 NOISE_LABELS = {
     "auto": "recognised",
@@ -66,7 +68,9 @@ class Shrink(FilterStage):
         the size of the image; ``given`` uses ``threshold``. ``bivariate`` shrinks each coefficient by its
         neighbours and its parent at the next coarser level, ``block`` by its neighbours alone.
     rule : {"soft", "hard", "garrote", "firm", "greater", "less"}, default "soft"
-        Threshold rule, for methods with thresholds; see :func:`undula.threshold`.
+        Threshold rule of methods with thresholds: ``soft`` shrinks what remains by the threshold, ``hard``
+        leaves it, ``garrote`` and ``firm`` are in between; ``greater`` and ``less`` compare values and not
+        magnitudes.
     threshold : float, sequence of float, or sequence of dict, optional
         For ``given``: one threshold, one per level (finest first), or for each level one per band by key.
         Further levels use the last one.
@@ -86,6 +90,13 @@ class Shrink(FilterStage):
         Radius of the neighbourhood of ``bivariate`` and ``block``.
     second : float, default 2.0
         Second threshold of ``firm``, as a multiple of the first.
+
+    Examples
+    --------
+    >>> from undula.filters import Pipeline
+    >>> noisy = 100 + np.random.default_rng(0).standard_normal((64, 64))
+    >>> bool(Pipeline("db2", 3, [Shrink("bivariate")])(noisy).std() < 0.3)
+    True
     """
 
     kind: ClassVar[str] = "shrink"

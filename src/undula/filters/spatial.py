@@ -20,6 +20,7 @@ PLACE_LABELS = {
     "details": "Details",
 }
 PLACES = tuple(PLACE_LABELS)
+"""Places at which stages on samples can act."""
 PLACES_WITHOUT_LEVELS = ("image", "last")
 KERNEL_LABELS = {"cross": "4 neighbours", "diagonal": "8 neighbours"}
 MAX_SIGMA = 1000  # samples
@@ -97,8 +98,19 @@ class Blur(Spatial):
     ----------
     sigma : float, default 1.0
         Standard deviation, in samples at the place of the stage.
-    at, levels
-        See :class:`undula.filters.spatial.Spatial`.
+    at : {"image", "approximation", "last", "result"}, default "image"
+        Where the stage acts: on the image, on the approximations of some levels before they are decomposed
+        further, on the last approximation, or on the result.
+    levels : sequence of int, optional
+        With ``at="approximation"``, the levels whose approximations are filtered, 1 being the finest; all if
+        None.
+
+    Examples
+    --------
+    >>> from undula.filters import Pipeline
+    >>> step = np.repeat([[0.0, 1.0]], 8, axis=0).repeat(4, axis=1)
+    >>> bool(Pipeline("haar", 1, [Blur(sigma=1)])(step).std() < step.std())
+    True
     """
 
     kind: ClassVar[str] = "blur"
@@ -127,8 +139,19 @@ class Unsharp(Spatial):
         Standard deviation of the blur, in samples at the place of the stage.
     amount : float, default 1.0
         Factor of the difference.
-    at, levels
-        See :class:`undula.filters.spatial.Spatial`.
+    at : {"image", "approximation", "last", "result"}, default "image"
+        Where the stage acts: on the image, on the approximations of some levels before they are decomposed
+        further, on the last approximation, or on the result.
+    levels : sequence of int, optional
+        With ``at="approximation"``, the levels whose approximations are filtered, 1 being the finest; all if
+        None.
+
+    Examples
+    --------
+    >>> from undula.filters import Pipeline
+    >>> step = np.repeat([[0.0, 1.0]], 8, axis=0).repeat(4, axis=1)
+    >>> bool(Pipeline("haar", 1, [Unsharp(sigma=1, amount=0.5)])(step).max() > 1)
+    True
     """
 
     kind: ClassVar[str] = "unsharp"
@@ -159,8 +182,19 @@ class Laplace(Spatial):
         Factor of the Laplacian; the default is that of Nielsen's kernels (NTNU, 2007).
     kernel : {"cross", "diagonal"}, default "cross"
         ``cross`` uses the nearest neighbours along each axis, ``diagonal`` also the diagonal ones.
-    at, levels
-        See :class:`undula.filters.spatial.Spatial`.
+    at : {"image", "approximation", "last", "result"}, default "image"
+        Where the stage acts: on the image, on the approximations of some levels before they are decomposed
+        further, on the last approximation, or on the result.
+    levels : sequence of int, optional
+        With ``at="approximation"``, the levels whose approximations are filtered, 1 being the finest; all if
+        None.
+
+    Examples
+    --------
+    >>> from undula.filters import Pipeline
+    >>> step = np.repeat([[0.0, 1.0]], 8, axis=0).repeat(4, axis=1)
+    >>> bool(Pipeline("haar", 1, [Laplace(0.1)])(step).max() > 1)
+    True
     """
 
     kind: ClassVar[str] = "laplace"

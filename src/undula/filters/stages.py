@@ -48,6 +48,7 @@ STAGES: dict[str, type[FilterStage]] = {
     stage.kind: stage
     for stage in (Shrink, Directional, Collaborative, Gain, Contrast, Blur, Unsharp, Laplace)
 }
+"""The stages of pipelines by the name that they have in JSON."""
 
 
 def as_stage(value: Any) -> FilterStage:

@@ -38,6 +38,14 @@ class Trace:
     limits : dict
         For each stage with thresholds, by its index: a dictionary from ``(index, key)`` to one threshold per
         item. Index 0 is the finest level.
+
+    Examples
+    --------
+    >>> from undula.filters import Pipeline
+    >>> trace = Trace()
+    >>> _ = Pipeline("haar", 1, ["shrink"])(np.ones((8, 8)), trace=trace)
+    >>> sorted(trace.seconds)
+    ['filter', 'forward', 'inverse', 'transfer']
     """
 
     keep: bool = False

@@ -236,7 +236,7 @@ class Denoising(Verb):
             return Pipeline("db2", 0, [collaborative], **options)
         if self.method == DIRECTIONAL:
             return Pipeline("db2", 0, [Directional(strength=self.strength)], **options)
-        estimated = {None: "auto", CORRELATED: "correlated"}.get(self.noise, "white")
+        estimated = "correlated" if correlated else "auto" if self.noise is None else "white"
         stages: list[FilterStage] = [Shrink(self.method, self.rule, strength=self.strength, noise=estimated)]
         invariant = self.invariant
         if self.quality == "balanced":

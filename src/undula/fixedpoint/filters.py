@@ -345,6 +345,7 @@ burt57 = FixedPoint(
     bits_back=8,
     mode="symmetric",
 )
+"""Burt\'s 5/7 filters as multiples of 1/256, as Apple published them in 1999."""
 
 _D4 = (11, 19, 5, -3)
 
@@ -359,3 +360,4 @@ d4 = FixedPoint(
     bits_back=5,
     mode="periodic",
 )
+"""The filters of Daubechies with four taps as multiples of 1/16, as Apple published them in 1999."""

@@ -78,8 +78,9 @@ def adjoint(
         The axes of the transform. The default is that of the function: the last axis, the last two, or all.
     shape : sequence of int, optional
         For a forward transform, the shape of the samples, needed for odd lengths.
-    backend : str, default "auto"
-        Where to compute; see :class:`undula.Plan`.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------

@@ -71,6 +71,11 @@ def dwt_max_level(data_len: int, filter_len: int | Wavelet | str) -> int:
     filter_len : int, Wavelet or str
         Number of filter taps, or a wavelet.
 
+    Returns
+    -------
+    int
+        The deepest level whose approximation is at least as long as the filters; 0 if there is none.
+
     Examples
     --------
     >>> dwt_max_level(1000, "db2"), dwt_max_level(1000, 38)
@@ -98,6 +103,11 @@ def dwt_coeff_len(data_len: int, filter_len: int | Wavelet | str, mode: str | in
     mode : str, int or BoundaryMethod
         Boundary mode, one of ``undula.MODES``, or a method that extends lines, such as ``undula.Decay()``.
 
+    Returns
+    -------
+    int
+        The number of coefficients.
+
     Examples
     --------
     >>> dwt_coeff_len(9, "db2", "symmetric"), dwt_coeff_len(9, "db2", "periodization")
@@ -120,6 +130,20 @@ def dwtn_max_level(
 ) -> int:
     """Return the deepest useful level for a shape: the smallest of those of its axes.
 
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Shape of the samples.
+    wavelet : Wavelet or str, or a sequence of them
+        The wavelet, or one for each axis.
+    axes : int or sequence of int, optional
+        Axes to transform. The default is all axes.
+
+    Returns
+    -------
+    int
+        The deepest useful level.
+
     Examples
     --------
     >>> dwtn_max_level((64, 32), ("db2", "db4"))
@@ -140,6 +164,25 @@ def wavedecn_shapes(
 ) -> list[Any]:
     """Return the shapes of the coefficients of ``wavedecn``, without computing them.
 
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Shape of the samples.
+    wavelet : Wavelet or str, or a sequence of them
+        The wavelet, or one for each axis.
+    mode : str or int, or a sequence of them, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis.
+    level : int, optional
+        How often the approximation is decomposed. The default is as often as is useful.
+    axes : int or sequence of int, optional
+        Axes to transform. The default is all axes.
+
+    Returns
+    -------
+    list
+        The shape of the approximation, and for each level, coarsest first, a dictionary with the shapes of
+        its bands.
+
     Examples
     --------
     >>> wavedecn_shapes((6, 7), "haar", level=1)
@@ -155,6 +198,16 @@ def wavedecn_shapes(
 
 def wavedecn_size(shapes: Sequence[Any]) -> int:
     """Return the number of coefficients, given their shapes or the coefficients themselves.
+
+    Parameters
+    ----------
+    shapes : list
+        Shapes as :func:`wavedecn_shapes` returns them, or coefficients as :func:`wavedecn` does.
+
+    Returns
+    -------
+    int
+        The number of coefficients in all bands.
 
     Examples
     --------
@@ -188,6 +241,7 @@ def pad(x: ArrayLike, pad_widths: Any, mode: str | int | BoundaryMethod) -> NDAr
     Parameters
     ----------
     x : array_like
+        Samples.
     pad_widths : int, (before, after), or one such pair for each axis
         Number of samples to add.
     mode : str, int or BoundaryMethod
@@ -196,6 +250,7 @@ def pad(x: ArrayLike, pad_widths: Any, mode: str | int | BoundaryMethod) -> NDAr
     Returns
     -------
     ndarray
+        The extended array.
 
     Examples
     --------
@@ -342,9 +397,22 @@ def array_to_coeffs(arr: Array, coeff_slices: Sequence[Any], output_format: str 
     Parameters
     ----------
     arr : ndarray
+        Coefficients in one array, as :func:`coeffs_to_array` returns them.
     coeff_slices : list
-    output_format : {"wavedecn", "wavedec2", "wavedec"}, optional
-        The function in whose form coefficients are returned. The default is ``"wavedecn"``.
+        The slices of the bands, as :func:`coeffs_to_array` returns them.
+    output_format : {"wavedecn", "wavedec2", "wavedec"}, default "wavedecn"
+        The function in whose form coefficients are returned.
+
+    Returns
+    -------
+    list
+        Coefficients nested as the function ``output_format`` returns them; views of the array.
+
+    Examples
+    --------
+    >>> array, slices = coeffs_to_array([np.array([1.0]), np.array([2.0])])
+    >>> array_to_coeffs(array, slices, "wavedec")
+    [array([1.]), array([2.])]
     """
     array = numpy_array(arr)
     for place in _arrays(_checked_list(coeff_slices, "coeff_slices")):
@@ -361,11 +429,25 @@ def array_to_coeffs(arr: Array, coeff_slices: Sequence[Any], output_format: str 
 def ravel_coeffs(coeffs: Sequence[Any], axes: Axes = None) -> tuple[Array, list[Any], list[Any]]:
     """Concatenate all coefficients into one one-dimensional array.
 
+    Parameters
+    ----------
+    coeffs : sequence
+        Coefficients nested as :func:`wavedec`, :func:`wavedec2` or :func:`wavedecn` returns them.
+    axes : int or sequence of int, optional
+        Axes that were transformed. The default is all axes.
+
     Returns
     -------
     line : ndarray
+        All coefficients, band after band.
     slices, shapes : list
         The slices and shapes of the bands, for :func:`unravel_coeffs`.
+
+    Examples
+    --------
+    >>> line, slices, shapes = ravel_coeffs([np.eye(2), (np.ones((2, 2)),) * 3])
+    >>> line.shape, shapes[0]
+    ((16,), (2, 2))
     """
     keyed, _ = _checked(coeffs, axes)
     slices: list[Any] = []
@@ -386,7 +468,30 @@ def ravel_coeffs(coeffs: Sequence[Any], axes: Axes = None) -> tuple[Array, list[
 def unravel_coeffs(
     arr: Array, coeff_slices: Sequence[Any], coeff_shapes: Sequence[Any], output_format: str = "wavedecn"
 ) -> list[Any]:
-    """Invert :func:`ravel_coeffs`; the coefficients are views of the line."""
+    """Invert :func:`ravel_coeffs`; the coefficients are views of the line.
+
+    Parameters
+    ----------
+    arr : ndarray
+        All coefficients, as :func:`ravel_coeffs` returns them.
+    coeff_slices : list
+        The slices of the bands.
+    coeff_shapes : list
+        The shapes of the bands.
+    output_format : {"wavedecn", "wavedec2", "wavedec"}, default "wavedecn"
+        The function in whose form coefficients are returned.
+
+    Returns
+    -------
+    list
+        Coefficients nested as the function ``output_format`` returns them.
+
+    Examples
+    --------
+    >>> coeffs = [np.array([1.0]), np.array([2.0]), np.array([3.0, 4.0])]
+    >>> unravel_coeffs(*ravel_coeffs(coeffs), output_format="wavedec")
+    [array([1.]), array([2.]), array([3., 4.])]
+    """
     _checked_list(coeff_slices, "coeff_slices")
     if len(coeff_slices) != len(_checked_list(coeff_shapes, "coeff_shapes")):
         raise ArgumentError(

@@ -278,10 +278,10 @@ def icwt(
         The scales of the coefficients, best in a geometric sequence.
     wavelet : ContinuousWavelet or str
         The wavelet of the transform, or its name.
-    axis : int, optional
-        The axis of the signal that was transformed. The default is the last one.
-    precision : int, optional
-        As in the transform. The default is 12.
+    axis : int, default -1
+        The axis of the signal that was transformed.
+    precision : int, default 12
+        The wavelet is sampled at ``2**precision`` points, as in the transform.
     complex_signal : bool, default False
         Whether the signal is complex, if the wavelet is; see the notes. With real wavelets, complex
         coefficients tell that it is.

@@ -405,7 +405,8 @@ def idwtn(
     out : array, optional
         Array for the result.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -480,7 +481,8 @@ def wavedecn(
     Parameters
     ----------
     data : array_like
-        Samples, real or complex; see :func:`dwtn` for dtypes and devices.
+        Samples, real or complex, of any strides and dtype. Arrays of PyTorch, CuPy, JAX, Numba and PyOpenCL
+        on a device are transformed there, Dask arrays when their results are computed.
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis.
     mode : str, int or BoundaryMethod, or a sequence of them, default "symmetric"
@@ -493,7 +495,8 @@ def wavedecn(
     out : list, optional
         Arrays for the coefficients, nested as the result is.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -539,7 +542,8 @@ def waverecn(
     out : array, optional
         Array for the result.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -629,7 +633,8 @@ def dwt(
     Parameters
     ----------
     data : array_like
-        Samples, real or complex; see :func:`dwtn` for dtypes and devices.
+        Samples, real or complex, of any strides and dtype. Arrays of PyTorch, CuPy, JAX, Numba and PyOpenCL
+        on a device are transformed there, Dask arrays when their results are computed.
     wavelet : Wavelet or str
         The wavelet.
     mode : str, int or BoundaryMethod, default "symmetric"
@@ -640,7 +645,8 @@ def dwt(
     out : pair of arrays, optional
         Arrays for ``cA`` and ``cD``.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -685,7 +691,8 @@ def idwt(
     out : array, optional
         Array for the result.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -725,7 +732,8 @@ def wavedec(
     Parameters
     ----------
     data : array_like
-        Samples, real or complex; see :func:`dwtn` for dtypes and devices.
+        Samples, real or complex, of any strides and dtype. Arrays of PyTorch, CuPy, JAX, Numba and PyOpenCL
+        on a device are transformed there, Dask arrays when their results are computed.
     wavelet : Wavelet or str
         The wavelet.
     mode : str, int or BoundaryMethod, default "symmetric"
@@ -738,7 +746,8 @@ def wavedec(
     out : list of arrays, optional
         Arrays for the coefficients, in the order of the result.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -781,7 +790,8 @@ def waverec(
     out : array, optional
         Array for the result.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -813,7 +823,8 @@ def dwt2(
     Parameters
     ----------
     data : array_like
-        Samples, real or complex; see :func:`dwtn` for dtypes and devices.
+        Samples, real or complex, of any strides and dtype. Arrays of PyTorch, CuPy, JAX, Numba and PyOpenCL
+        on a device are transformed there, Dask arrays when their results are computed.
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis.
     mode : str, int or BoundaryMethod, or a sequence of them, default "symmetric"
@@ -824,7 +835,8 @@ def dwt2(
     out : (array, (array, array, array)), optional
         Arrays for the coefficients, nested as the result is.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -870,7 +882,8 @@ def idwt2(
     out : array, optional
         Array for the result.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -914,7 +927,8 @@ def wavedec2(
     Parameters
     ----------
     data : array_like
-        Samples, real or complex; see :func:`dwtn` for dtypes and devices.
+        Samples, real or complex, of any strides and dtype. Arrays of PyTorch, CuPy, JAX, Numba and PyOpenCL
+        on a device are transformed there, Dask arrays when their results are computed.
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis.
     mode : str, int or BoundaryMethod, or a sequence of them, default "symmetric"
@@ -927,7 +941,8 @@ def wavedec2(
     out : list, optional
         Arrays for the coefficients, nested as the result is.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -971,7 +986,8 @@ def waverec2(
     out : array, optional
         Array for the result.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------

@@ -55,7 +55,8 @@ def dtcwtn(
     Parameters
     ----------
     data : array_like
-        Real samples, of any shape; see :func:`undula.dwtn` for dtypes and devices.
+        Real samples, of any shape and dtype. Arrays of PyTorch, CuPy, JAX, Numba and PyOpenCL on a device are
+        transformed there, Dask arrays when their results are computed.
     wavelet : Wavelet or str, default "qshift14"
         The q-shift wavelet of all levels but the first: ``qshift10``, ``qshift14``, ``qshift18``, or an
         orthogonal one whose ``dec_lo`` has a delay of a quarter of a sample from its centre.
@@ -67,7 +68,8 @@ def dtcwtn(
         The wavelet of the first level, with symmetric filters of odd lengths: ``cdf53``, ``cdf97``,
         ``bior6.8`` and others.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -127,7 +129,8 @@ def idtcwtn(
     first : Wavelet or str, default "cdf97"
         The wavelet of the first level.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -157,17 +160,21 @@ def dtcwt(
     Parameters
     ----------
     data : array_like
-        Real samples, of any length; see :func:`undula.dwtn` for dtypes and devices.
+        Real samples, of any shape and dtype. Arrays of PyTorch, CuPy, JAX, Numba and PyOpenCL on a device are
+        transformed there, Dask arrays when their results are computed.
     wavelet : Wavelet or str, default "qshift14"
-        The q-shift wavelet of all levels but the first; see :func:`dtcwtn`.
+        The q-shift wavelet of all levels but the first: ``qshift10``, ``qshift14``, ``qshift18``, or an
+        orthogonal one whose ``dec_lo`` has a delay of a quarter of a sample from its centre.
     level : int, optional
         The number of levels. The default is as many as are useful, at least 1.
     axis : int, default -1
         Axis to transform.
     first : Wavelet or str, default "cdf97"
-        The wavelet of the first level; see :func:`dtcwtn`.
+        The wavelet of the first level, with symmetric filters of odd lengths: ``cdf53``, ``cdf97``,
+        ``bior6.8`` and others.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -218,7 +225,8 @@ def idtcwt(
     first : Wavelet or str, default "cdf97"
         The wavelet of the first level.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -247,17 +255,21 @@ def dtcwt2(
     Parameters
     ----------
     data : array_like
-        Real samples, of any shape; see :func:`undula.dwtn` for dtypes and devices.
+        Real samples, of any shape and dtype. Arrays of PyTorch, CuPy, JAX, Numba and PyOpenCL on a device are
+        transformed there, Dask arrays when their results are computed.
     wavelet : Wavelet or str, default "qshift14"
-        The q-shift wavelet of all levels but the first; see :func:`dtcwtn`.
+        The q-shift wavelet of all levels but the first: ``qshift10``, ``qshift14``, ``qshift18``, or an
+        orthogonal one whose ``dec_lo`` has a delay of a quarter of a sample from its centre.
     level : int, optional
         The number of levels. The default is as many as are useful, at least 1.
     axes : pair of int, default (-2, -1)
         Vertical and horizontal axis.
     first : Wavelet or str, default "cdf97"
-        The wavelet of the first level; see :func:`dtcwtn`.
+        The wavelet of the first level, with symmetric filters of odd lengths: ``cdf53``, ``cdf97``,
+        ``bior6.8`` and others.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -309,7 +321,8 @@ def idtcwt2(
     first : Wavelet or str, default "cdf97"
         The wavelet of the first level.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------

@@ -74,7 +74,8 @@ def lwtn(
         bits, as many. Nothing is ever cut off: samples that could lead to more are an error. Those on a
         device are not looked at: there, a dtype is your word that they fit.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; ``auto`` is the CPU. Arrays on a device are transformed there.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -289,7 +290,8 @@ def ilwtn(
     out : array, optional
         Array for the result.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; ``auto`` is the CPU. Arrays on a device are transformed there.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -381,9 +383,12 @@ def lwt(
     out : list of arrays, optional
         Arrays for the coefficients, in the order of the result.
     dtype : {int16, int32, int64}, optional
-        Dtype of the coefficients of integers; see :func:`lwtn`.
+        Dtype of the coefficients of integers. The default for 8 and 16 bits is the smallest that provably
+        holds whatever such samples can lead to in this shape; for 32 and 64 bits, as many. Samples that could
+        lead to more are an error; those on a device are not checked.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; ``auto`` is the CPU. Arrays on a device are transformed there.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -422,7 +427,8 @@ def ilwt(
     out : array, optional
         Array for the result.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; ``auto`` is the CPU. Arrays on a device are transformed there.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -465,9 +471,12 @@ def lwt2(
     out : list, optional
         Arrays for the coefficients, nested as the result is.
     dtype : {int16, int32, int64}, optional
-        Dtype of the coefficients of integers; see :func:`lwtn`.
+        Dtype of the coefficients of integers. The default for 8 and 16 bits is the smallest that provably
+        holds whatever such samples can lead to in this shape; for 32 and 64 bits, as many. Samples that could
+        lead to more are an error; those on a device are not checked.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; ``auto`` is the CPU. Arrays on a device are transformed there.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -507,7 +516,8 @@ def ilwt2(
     out : array, optional
         Array for the result.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; ``auto`` is the CPU. Arrays on a device are transformed there.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------

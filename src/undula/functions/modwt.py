@@ -66,7 +66,8 @@ def modwt(
         ``circular`` repeats the line. ``reflection`` transforms the line followed by its mirror image, so
         that its ends meet without a jump, and returns twice as many coefficients.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -135,7 +136,8 @@ def imodwt(
     boundary : {"circular", "reflection"}, default "circular"
         The boundary of the transform. Of ``reflection``, the first half of the line is returned.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -194,9 +196,11 @@ def modwt_mra(
     axis : int, default -1
         Axis to transform.
     boundary : {"circular", "reflection"}, default "circular"
-        How lines go on beyond their ends; see :func:`modwt`.
+        ``circular`` repeats the line. ``reflection`` transforms the line followed by its mirror image, so
+        that its ends meet without a jump.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------

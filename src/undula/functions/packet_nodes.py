@@ -21,6 +21,13 @@ class Node(BaseNode):
         Coefficients.
     node_name : {"a", "d"}
         Name of the band.
+
+    Examples
+    --------
+    >>> from undula import WaveletPacket
+    >>> node = WaveletPacket([1.0, 2.0, 3.0, 4.0], "haar")["a"]
+    >>> type(node).__name__, node.data.round(3).tolist()
+    ('Node', [2.121, 4.95])
     """
 
     A, D = "a", "d"
@@ -54,6 +61,13 @@ class Node2D(BaseNode):
         Coefficients.
     node_name : {"a", "h", "v", "d"}
         Name of the band.
+
+    Examples
+    --------
+    >>> from undula import WaveletPacket2D
+    >>> node = WaveletPacket2D([[1.0, 2.0], [3.0, 4.0]], "haar")["h"]
+    >>> type(node).__name__, node.data.round(3).tolist()
+    ('Node2D', [[-2.0]])
     """
 
     LL, HL, LH, HH = "a", "h", "v", "d"
@@ -125,6 +139,13 @@ class NodeND(BaseNode):
         Number of dimensions of the data.
     ndim_transform : int
         Number of axes that are transformed.
+
+    Examples
+    --------
+    >>> from undula import WaveletPacketND
+    >>> node = WaveletPacketND([[1.0, 2.0], [3.0, 4.0]], "haar")["ad"]
+    >>> type(node).__name__, node.data.round(3).tolist()
+    ('NodeND', [[-1.0]])
     """
 
     ndim, ndim_transform, PART_LEN = (

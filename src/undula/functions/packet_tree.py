@@ -58,12 +58,19 @@ class BaseNode(ABC):
         Names of the bands from the root to this node.
     level : int
         Number of levels between the root and this node.
-    wavelet, mode, axes, backend
+    wavelet, mode, axes, backend : object
         The transform, as in the root.
     PARTS : sequence of str
         Names of the subnodes.
     PART_LEN : int
         Length of such a name.
+
+    Examples
+    --------
+    >>> from undula import WaveletPacket
+    >>> node = WaveletPacket([1.0, 2.0, 3.0, 4.0], "haar")["ad"]
+    >>> isinstance(node, BaseNode), node.path, node.level
+    (True, 'ad', 2)
     """
 
     __slots__ = ("__dict__", "__weakref__", "_parent", "_top")

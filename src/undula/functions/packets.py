@@ -97,8 +97,9 @@ class WaveletPacket(PacketRoot, Node):
     Parameters
     ----------
     data : array_like or None
-        Samples, real or complex; see :func:`undula.dwtn` for dtypes and devices. None for an empty tree, to
-        whose nodes coefficients are assigned.
+        Samples, real or complex, of any strides and dtype. Arrays of PyTorch, CuPy, JAX, Numba and PyOpenCL
+        on a device are transformed there, Dask arrays when their results are computed. None for an empty
+        tree, to whose nodes coefficients are assigned.
     wavelet : Wavelet or str
         The wavelet.
     mode : str or int, default "symmetric"
@@ -108,7 +109,8 @@ class WaveletPacket(PacketRoot, Node):
     axis : int, default -1
         Axis to transform.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     See Also
     --------
@@ -190,8 +192,9 @@ class WaveletPacket2D(PacketRoot, Node2D):
     Parameters
     ----------
     data : array_like or None
-        Samples, real or complex, of two or more dimensions; see :func:`undula.dwtn` for dtypes and devices.
-        None for an empty tree, to whose nodes coefficients are assigned.
+        Samples, real or complex, of two or more dimensions. Arrays of PyTorch, CuPy, JAX, Numba and PyOpenCL
+        on a device are transformed there, Dask arrays when their results are computed. None for an empty
+        tree, to whose nodes coefficients are assigned.
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis.
     mode : str or int, or a sequence of them, default "smooth"
@@ -201,7 +204,8 @@ class WaveletPacket2D(PacketRoot, Node2D):
     axes : pair of int, default (-2, -1)
         Vertical and horizontal axis; the other axes are those of a batch.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     See Also
     --------
@@ -276,8 +280,9 @@ class WaveletPacketND(PacketRoot, NodeND):
     Parameters
     ----------
     data : array_like or None
-        Samples, real or complex; see :func:`undula.dwtn` for dtypes and devices. None for an empty tree, to
-        whose nodes coefficients are assigned; ``axes`` are needed then.
+        Samples, real or complex, of any strides and dtype. Arrays of PyTorch, CuPy, JAX, Numba and PyOpenCL
+        on a device are transformed there, Dask arrays when their results are computed. None for an empty
+        tree, to whose nodes coefficients are assigned.
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis.
     mode : str or int, or a sequence of them, default "smooth"
@@ -287,7 +292,8 @@ class WaveletPacketND(PacketRoot, NodeND):
     axes : int or sequence of int, optional
         Axes to transform. The default is all axes; the other axes are those of a batch.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     See Also
     --------

@@ -56,6 +56,24 @@ def downcoef(
 ) -> Array:
     """Compute only the approximation (``"a"``) or the details (``"d"``) of one level of a line.
 
+    Parameters
+    ----------
+    part : {"a", "d"}
+        Which coefficients to return: approximation or details.
+    data : array_like
+        One line of samples.
+    wavelet : Wavelet or str
+        The wavelet.
+    mode : str or int, default "symmetric"
+        How the line goes on beyond its ends: one of ``undula.MODES`` or its number.
+    level : int, default 1
+        The level of the coefficients.
+
+    Returns
+    -------
+    ndarray
+        The coefficients.
+
     Examples
     --------
     >>> downcoef("a", [1.0, 2.0, 3.0, 4.0], "haar", level=2).round(3).tolist()
@@ -76,14 +94,21 @@ def upcoef(part: str, coeffs: ArrayLike, wavelet: Wavelet | str, level: int = 1,
 
     Parameters
     ----------
-    part : "a" or "d"
+    part : {"a", "d"}
+        What the coefficients are: approximation or details.
     coeffs : array_like
-        One line.
+        One line of coefficients.
     wavelet : Wavelet or str
-    level : int
+        The wavelet.
+    level : int, default 1
         How many levels to go back.
-    take : int
+    take : int, default 0
         Length of the middle part to return; 0 for everything that the coefficients reach.
+
+    Returns
+    -------
+    ndarray
+        The samples.
 
     Examples
     --------
@@ -113,12 +138,22 @@ class FswavedecnResult:
 
     Attributes
     ----------
-    coeffs : array
-        All of them, as :func:`undula.coeffs_to_array` would lay them.
+    coeffs : ndarray
+        All coefficients in one array, laid out as :func:`undula.coeffs_to_array` lays them out.
     coeff_slices : list
         For each axis, the slices of its levels.
-    wavelets, modes, axes
-        What was done along which axis.
+    wavelets : list of Wavelet
+        The wavelet of each transformed axis.
+    modes : list of str
+        The boundary mode of each transformed axis.
+    axes : tuple of int
+        The transformed axes.
+
+    Examples
+    --------
+    >>> result = fswavedecn(np.ones((8, 8)), "haar", levels=1)
+    >>> result[0, 0].shape, result[1, 1].shape
+    ((4, 4), (4, 4))
     """
 
     def __init__(
@@ -228,12 +263,20 @@ def fswavedecn(
     Parameters
     ----------
     data : array_like
-    wavelet, mode
-        One, or one for each axis.
+        Samples, real or complex.
+    wavelet : Wavelet or str, or a sequence of them
+        The wavelet, or one for each axis.
+    mode : str or int, or a sequence of them, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES`` or its number, or one for each axis.
     levels : int or sequence of int, optional
-        One, or one for each axis; as many as are useful if not given.
-    axes : sequence of int, optional
-        All axes if not given.
+        Number of levels, or one for each axis. The default is as many as are useful.
+    axes : int or sequence of int, optional
+        Axes to transform. The default is all axes.
+
+    Returns
+    -------
+    FswavedecnResult
+        The coefficients in one array, and where each band is.
 
     Examples
     --------
@@ -263,7 +306,24 @@ def fswavedecn(
 
 
 def fswaverecn(fswavedecn_result: FswavedecnResult) -> Array:
-    """Compute the inverse of :func:`fswavedecn`."""
+    """Compute the inverse of :func:`fswavedecn`.
+
+    Parameters
+    ----------
+    fswavedecn_result : FswavedecnResult
+        Coefficients of :func:`fswavedecn`.
+
+    Returns
+    -------
+    ndarray
+        The samples.
+
+    Examples
+    --------
+    >>> x = np.arange(48.0).reshape(6, 8)
+    >>> bool(np.allclose(fswaverecn(fswavedecn(x, "haar")), x))
+    True
+    """
     result = fswavedecn_result
     if not hasattr(result, "coeff_slices"):
         raise ArgumentTypeError(f"a result of fswavedecn is needed, got {type(result).__name__}")

@@ -357,7 +357,8 @@ def swtn(
     Parameters
     ----------
     data : array_like
-        Samples, real or complex; see :func:`undula.dwtn` for dtypes and devices.
+        Samples, real or complex, of any strides and dtype. Arrays of PyTorch, CuPy, JAX, Numba and PyOpenCL
+        on a device are transformed there, Dask arrays when their results are computed.
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis.
     level : int or None
@@ -378,7 +379,8 @@ def swtn(
     out : list, optional
         Arrays for the coefficients, nested as the result is.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -386,15 +388,15 @@ def swtn(
         The bands of each level by key, coarsest level first; with ``trim_approx``, the approximation, and
         then the details of each level.
 
+    See Also
+    --------
+    undula.modwt : The same along one axis in the convention of statistics.
+
     Notes
     -----
     In mode ``"periodization"`` a line of any length is a period, and bands have the shape of the samples. In
     the other modes, bands have all coefficients that depend on the line, so that it can be reconstructed:
     ``(L - 1) * 2**k`` more along each axis at level ``k``, counted from 0, for filters of ``L`` taps.
-
-    See Also
-    --------
-    undula.modwt : The same along one axis in the convention of statistics.
 
     Examples
     --------
@@ -434,13 +436,15 @@ def iswtn(
     norm : bool, default False
         Whether the coefficients were computed with ``norm=True``.
     mode : str or int, or a sequence of them, optional
-        The mode of the transform; see :func:`swtn`.
+        The mode of the transform: one of ``undula.MODES`` or its number, or one for each axis. By default,
+        lines are periods whose length is a multiple of ``2**(start_level + level)``, as in PyWavelets.
     start_level : int, default 0
         The ``start_level`` of the transform.
     out : array, optional
         Array for the result.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -474,7 +478,8 @@ def swt(
     Parameters
     ----------
     data : array_like
-        Samples, real or complex; see :func:`undula.dwtn` for dtypes and devices.
+        Samples, real or complex, of any strides and dtype. Arrays of PyTorch, CuPy, JAX, Numba and PyOpenCL
+        on a device are transformed there, Dask arrays when their results are computed.
     wavelet : Wavelet or str
         The wavelet.
     level : int, optional
@@ -487,13 +492,18 @@ def swt(
     trim_approx : bool, default False
         Whether to return the approximation of the coarsest level only.
     norm : bool, default False
-        Whether to divide the filters by √2; see :func:`swtn`.
+        Whether to divide the filters by √2, so that an orthogonal wavelet keeps the energy of the samples and
+        approximations have the range of the samples.
     mode : str or int, optional
-        How a line of any length goes on beyond its ends; see :func:`swtn`.
+        How lines of any length go on beyond their ends: one of ``undula.MODES`` or its number. In mode
+        ``"periodization"`` bands have the shape of the samples; in the other modes they are longer. By
+        default, lines are periods whose length is a multiple of ``2**(start_level + level)``, as in
+        PyWavelets.
     out : list, optional
         Arrays for the coefficients, nested as the result is.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -537,13 +547,15 @@ def iswt(
     axis : int, default -1
         Axis to transform.
     mode : str or int, optional
-        The mode of the transform; see :func:`swtn`.
+        The mode of the transform: one of ``undula.MODES`` or its number. By default, lines are periods whose
+        length is a multiple of ``2**(start_level + level)``, as in PyWavelets.
     start_level : int, default 0
         The ``start_level`` of the transform.
     out : array, optional
         Array for the result.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -576,7 +588,8 @@ def swt2(
     Parameters
     ----------
     data : array_like
-        Samples, real or complex; see :func:`undula.dwtn` for dtypes and devices.
+        Samples, real or complex, of any strides and dtype. Arrays of PyTorch, CuPy, JAX, Numba and PyOpenCL
+        on a device are transformed there, Dask arrays when their results are computed.
     wavelet : Wavelet or str, or a sequence of them
         The wavelet, or one for each axis.
     level : int or None
@@ -588,13 +601,18 @@ def swt2(
     trim_approx : bool, default False
         Whether to return the approximation of the coarsest level only.
     norm : bool, default False
-        Whether to divide the filters by √2; see :func:`swtn`.
+        Whether to divide the filters by √2, so that an orthogonal wavelet keeps the energy of the samples and
+        approximations have the range of the samples.
     mode : str or int, or a pair of them, optional
-        How lines of any length go on beyond their ends; see :func:`swtn`.
+        How lines of any length go on beyond their ends: one of ``undula.MODES`` or its number, or one for
+        each axis. In mode ``"periodization"`` bands have the shape of the samples; in the other modes they
+        are longer. By default, lines are periods whose length is a multiple of ``2**(start_level + level)``,
+        as in PyWavelets.
     out : list, optional
         Arrays for the coefficients, nested as the result is.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -638,13 +656,15 @@ def iswt2(
     axes : pair of int, default (-2, -1)
         Vertical and horizontal axis.
     mode : str or int, or a pair of them, optional
-        The mode of the transform; see :func:`swtn`.
+        The mode of the transform: one of ``undula.MODES`` or its number, or one for each axis. By default,
+        lines are periods whose length is a multiple of ``2**(start_level + level)``, as in PyWavelets.
     start_level : int, default 0
         The ``start_level`` of the transform.
     out : array, optional
         Array for the result.
     backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------

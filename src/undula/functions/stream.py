@@ -43,6 +43,13 @@ class Rows(NamedTuple):
     bands : dict of arrays
         ``"da"``, ``"ad"``, ``"dd"`` (horizontal, vertical and diagonal details) and, of the coarsest level,
         ``"aa"``.
+
+    Examples
+    --------
+    >>> stream = ForwardStream(8, "haar")
+    >>> [part] = stream.push(np.ones((2, 8)))
+    >>> part.level, part.start, sorted(part.bands)
+    (1, 0, ['aa', 'ad', 'da', 'dd'])
     """
 
     level: int
@@ -148,12 +155,14 @@ class ForwardStream:
     ----------
     width : int, or (width, channels)
         Length of a row.
-    wavelet : Wavelet, str, or one for each axis
-    level : int
-        How many levels to make.
-    mode : str, int, or one for each axis
-        Any but periodic ones down the columns, which would need the last row first.
-    dtype : dtype
+    wavelet : Wavelet or str, or a pair of them
+        The wavelet, or one for the columns and one for the rows.
+    level : int, default 1
+        Number of levels.
+    mode : str or int, or a pair of them, default "symmetric"
+        How lines go on beyond their ends: one of ``undula.MODES``, or one for the columns and one for the
+        rows. Periodic modes cannot be used for the columns, because they would need the last row first.
+    dtype : dtype, default float64
         Dtype of the rows.
 
     Examples
@@ -231,14 +240,23 @@ class ForwardStream:
 
 
 class InverseStream:
-    """The way back: rows of coefficients in, rows of the image out.
+    """The inverse of :class:`ForwardStream`: rows of coefficients in, rows of the image out.
 
     Parameters
     ----------
-    width, wavelet, level, mode, dtype
-        The arguments of the :class:`ForwardStream`.
+    width : int, or (width, channels)
+        Length of a row of the image.
+    wavelet : Wavelet or str, or a pair of them
+        The wavelet of the :class:`ForwardStream`.
+    level : int, default 1
+        Its number of levels.
+    mode : str or int, or a pair of them, default "symmetric"
+        Its boundary mode, or modes.
+    dtype : dtype, default float64
+        Dtype of the coefficients.
     height : int, optional
-        Height of the image, where it is known; without it an odd image comes back one row taller.
+        Height of the image, if it is known; without it, an image with an odd number of rows comes back one
+        row taller.
 
     Examples
     --------
@@ -366,7 +384,25 @@ class _Back(_Stage):
 
 
 def collect_rows(parts: Iterable[Rows]) -> list[Any]:
-    """Return all rows of a :class:`ForwardStream` as coefficients, nested as :func:`undula.wavedec2` does."""
+    """Return all rows of a :class:`ForwardStream` as coefficients, nested as :func:`undula.wavedec2` does.
+
+    Parameters
+    ----------
+    parts : iterable of Rows
+        All that the methods ``push`` and ``finish`` of a stream returned.
+
+    Returns
+    -------
+    list
+        ``[approximation, (cH, cV, cD) of the coarsest level, …]``.
+
+    Examples
+    --------
+    >>> stream = ForwardStream(8, "haar")
+    >>> low, details = collect_rows([*stream.push(np.ones((4, 8))), *stream.finish()])
+    >>> low.shape, details[0].shape
+    ((2, 4), (2, 4))
+    """
     by_level: dict[int, dict[str, list[Array]]] = {}
     for number, _, bands in parts:
         for key, band in bands.items():

@@ -9,10 +9,13 @@ are therefore copied out of a frame, and a frame is made writable before its pla
 from __future__ import annotations
 
 import errno
+import io
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
@@ -22,23 +25,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, FileError, UndulaError
-from .files import check_size, import_optional, pixel_limit, short_message
+from .cutting import Cut
+from .files import Y4M_SIGNATURE, check_size, import_optional, pixel_limit, short_message
 
 __all__ = [
     "DecodedSpan",
     "Planes",
     "Video",
     "VideoReader",
+    "Y4MReader",
     "copy_planes",
     "decode_error",
     "display_matrix",
     "filterable_format",
+    "find_frame",
+    "frame_decoder",
     "frame_times",
     "is_filterable",
+    "is_live",
     "open_video",
     "probe",
     "read_frames",
+    "read_planes",
     "replace_planes",
+    "sample_bits",
     "times_are_guessed",
 ]
 
@@ -64,6 +74,7 @@ class Video:
     Attributes
     ----------
     path : str
+        The file.
     width, height : int
         The size of a frame in pixels.
     frames : int
@@ -78,6 +89,13 @@ class Video:
         Names of FFmpeg.
     audio : tuple of str
         The codec of each audio stream.
+
+    Examples
+    --------
+    >>> from undula import io
+    >>> video = io.probe(io.sample("clip"))
+    >>> video.width > 0, video.frames > 0
+    (True, True)
     """
 
     path: str
@@ -94,7 +112,7 @@ class Video:
     @property
     def bits(self) -> int:
         """The number of bits of a sample."""
-        return 8 if self.pixels == "unknown" else _bits(self.pixels)
+        return 8 if self.pixels == "unknown" else sample_bits(self.pixels)
 
     @property
     def is_rgb(self) -> bool:
@@ -102,12 +120,57 @@ class Video:
         return self.pixels != "unknown" and bool(_pixel_format(self.pixels).is_rgb)
 
 
+class Y4MReader:
+    """Reads Y4M from a file object that can be read only once, such as standard input.
+
+    The header is read at once, so that the properties of the video are known before its frames.
+
+    Parameters
+    ----------
+    file : file object
+        A binary file.
+    head : bytes, optional
+        The beginning of the file, if it has been read already.
+    """
+
+    MAX_HEADER_BYTES = 4096
+
+    def __init__(self, file: Any, head: bytes = b"") -> None:
+        self.header = head if b"\n" in head else head + file.readline(self.MAX_HEADER_BYTES)
+        if not self.header.startswith(Y4M_SIGNATURE):
+            raise FileError(f"cannot read {self} as a video: only Y4M can be read from a pipe")
+        self._file, self._unread, self.size = file, self.header, 0
+
+    def __str__(self) -> str:
+        return "standard input"
+
+    def read(self, count: int) -> bytes:
+        """Read bytes, as a file does."""
+        data = self._unread or self._file.read(count)
+        data, self._unread = data[:count], data[count:]
+        self.size += len(data)
+        return bytes(data)
+
+    def without_frames(self) -> Y4MReader:
+        """Return a reader of the header alone."""
+        return Y4MReader(io.BytesIO(), self.header)
+
+
+VideoSource = str | Path | Y4MReader
+
+
+def is_live(source: VideoSource) -> bool:
+    """Return whether a source is a camera or a pipe, which can be read only once."""
+    return isinstance(source, Y4MReader) or str(source).startswith("camera:")
+
+
 def _pixel_format(name: str) -> Any:
     return import_optional("av").VideoFormat(name, 16, 16)
 
 
 @cache
-def _bits(pixels: str) -> int:
+def sample_bits(pixels: str) -> int:
+    """Return the number of bits of a sample in a pixel format."""
     return max(int(component.bits) for component in _pixel_format(pixels).components)
 
 
@@ -151,22 +214,32 @@ def _camera(text: str) -> tuple[str, str]:
     return f"/dev/video{number}", "v4l2"
 
 
-def decode_error(path: str | Path, number: int, error: Exception) -> FileError:
+def decode_error(path: VideoSource, number: int, error: Exception) -> FileError:
     """Return an error that names the frame that could not be decoded."""
     refused = getattr(error, "errno", None) == errno.EINVAL
     cause = "it is damaged, or larger than the limit (max_pixels, --max-pixels)"
     return FileError(f"cannot read frame {number} of {path}: {cause if refused else short_message(error)}")
 
 
-def _damage_error(path: str | Path, number: int) -> FileError:
+def _damage_error(path: VideoSource, number: int) -> FileError:
     advice = f", or read the frames before it with --frames {number} (count={number})" if number else ""
     return FileError(f"frame {number} of {path} is damaged; fetch the file again{advice}")
 
 
-def _open_container(path: str | Path, max_pixels: int | None, **options: str) -> Any:
+def _decoder_limit(max_pixels: int | None) -> str:
+    """Return the limit on pixels as an option of FFmpeg, which refuses larger numbers than 31 bits."""
+    return str(min(pixel_limit(max_pixels), (1 << 31) - 1))
+
+
+def _open_container(path: VideoSource, max_pixels: int | None, **options: str) -> Any:
     """Open a local file or a camera; decoders refuse frames that are too large."""
     av = import_optional("av")
-    limit = {"max_pixels": str(pixel_limit(max_pixels))}
+    limit = {"max_pixels": _decoder_limit(max_pixels)}
+    if isinstance(path, Y4MReader):
+        try:
+            return av.open(path, format="yuv4mpegpipe", options=limit)
+        except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
+            raise FileError(f"cannot read {path} as a video: {short_message(error)}") from None
     if str(path).startswith("camera:"):
         name, kind = _camera(str(path))
         try:
@@ -174,7 +247,7 @@ def _open_container(path: str | Path, max_pixels: int | None, **options: str) ->
         except Exception as error:  # FFmpeg's libraries raise all kinds of errors.
             raise FileError(f"cannot read {path} as a video: {short_message(error)}") from None
     try:
-        with Path(path).open("rb") as file:
+        with Path(str(path)).open("rb") as file:
             head = file.read(64)
     except OSError as error:
         cause = "there is no such file" if isinstance(error, FileNotFoundError) else error.strerror or error
@@ -194,7 +267,7 @@ def _open_container(path: str | Path, max_pixels: int | None, **options: str) ->
         raise FileError(f"cannot read {path} as a video: {short_message(error)}") from None
 
 
-def open_video(path: str | Path, max_pixels: int | None = None) -> tuple[Any, Any]:
+def open_video(path: VideoSource, max_pixels: int | None = None) -> tuple[Any, Any]:
     """Open a container; return it with its main video stream."""
     container = _open_container(path, max_pixels)
     try:
@@ -208,9 +281,9 @@ def open_video(path: str | Path, max_pixels: int | None = None) -> tuple[Any, An
                 " with max_pixels (--max-pixels) if you trust the file"
             )
         bits = context.format.padded_bits_per_pixel if context.format else 0
-        check_size(Path(path), pixels, max_pixels, pixels * bits // 8)
+        check_size(Path(str(path)), pixels, max_pixels, pixels * bits // 8)
         # Frames may be larger than the container declares, which only the decoder sees.
-        context.options = {"max_pixels": str(limit)}
+        context.options = {"max_pixels": _decoder_limit(max_pixels)}
         stream.thread_type = "AUTO"
     except BaseException:
         container.close()
@@ -218,7 +291,7 @@ def open_video(path: str | Path, max_pixels: int | None = None) -> tuple[Any, An
     return container, stream
 
 
-def _main_stream(container: Any, path: str | Path, max_pixels: int | None) -> Any:
+def _main_stream(container: Any, path: VideoSource, max_pixels: int | None) -> Any:
     """Return the default one of the video streams that are not still images, or the first of them."""
     flags = import_optional("av").stream.Disposition
     still = sum(flags[name].value for name in STILL_DISPOSITIONS)
@@ -226,7 +299,7 @@ def _main_stream(container: Any, path: str | Path, max_pixels: int | None) -> An
     if not streams:
         cover = " except cover art" if container.streams.video else ""
         raise FileError(f"{path} contains no video{cover}")
-    if len(streams) > 1 and not str(path).startswith("camera:"):
+    if len(streams) > 1 and not is_live(path):
         moving = _moving_streams(path, [stream.index for stream in streams], max_pixels)
         streams = [stream for stream in streams if stream.index in moving] or streams
     main = next((stream for stream in streams if stream.disposition & flags.default), streams[0])
@@ -247,7 +320,7 @@ def _stream_description(container: Any, index: int) -> str:
     return "unknown codec"
 
 
-def _moving_streams(path: str | Path, indices: list[int], max_pixels: int | None) -> set[int]:
+def _moving_streams(path: VideoSource, indices: list[int], max_pixels: int | None) -> set[int]:
     """Return the streams with more than one packet; some writers store cover art as a stream of one frame."""
     counts = dict.fromkeys(indices, 0)
     with _open_container(path, max_pixels) as container:
@@ -257,12 +330,45 @@ def _moving_streams(path: str | Path, indices: list[int], max_pixels: int | None
     return {index for index, count in counts.items() if count > 1}
 
 
+def frame_decoder(stream: Any, max_pixels: int | None = None) -> Any:
+    """Return the decoder of a stream; FFmpeg's own for VP8 and VP9 ignores alpha, and libvpx does not."""
+    av, name = import_optional("av"), stream.codec_context.name
+    decoder = {"vp8": "libvpx", "vp9": "libvpx-vp9"}.get(name, "")
+    if stream.metadata.get("alpha_mode") != "1" or decoder not in av.codecs_available:
+        return stream.codec_context
+    context = av.CodecContext.create(decoder, "r")
+    context.options = {"max_pixels": _decoder_limit(max_pixels)}
+    return context
+
+
+def find_frame(path: VideoSource, index: int, cut: Cut) -> tuple[int, Fraction | None]:
+    """Return the number of the packet of a stream to start decoding at for a part, and its first time.
+
+    The packet is that of the last but one key frame before the part: after a recovery point, which FFmpeg
+    takes for a key frame, some frames are incomplete. The time is None if the part has no frames.
+    """
+    numbers, first = [0, 0], None
+    with _open_container(path, sys.maxsize) as container:  # Nothing is decoded.
+        for number, packet in enumerate(container.demux(container.streams[index])):
+            # Frames are decoded before they are shown, so that no earlier one follows.
+            if first is not None and packet.dts is not None and packet.dts * packet.time_base > first:
+                break
+            if packet.pts is None:
+                continue
+            time = packet.pts * packet.time_base
+            if not cut.is_before(time):
+                first = time if first is None else min(time, first)
+            elif packet.is_keyframe:
+                numbers = [numbers[1], number]
+    return numbers[0], first
+
+
 def times_are_guessed(container: Any, stream: Any) -> bool:
     """Return whether packets have decoding times only, as in AVI, although frames are stored out of order."""
     return str(container.format.name) == "avi" and bool(stream.codec_context.has_b_frames)
 
 
-def frame_times(path: str | Path, index: int) -> list[int] | None:
+def frame_times(path: VideoSource, index: int) -> list[int] | None:
     """Return the sorted presentation times of a stream; None if any is missing or repeated."""
     times: list[int] = []
     with _open_container(path, sys.maxsize) as container:  # Nothing is decoded.
@@ -284,7 +390,7 @@ def _tagged_seconds(text: str) -> float | None:
     return None
 
 
-def _packet_ends(path: str | Path, index: int, **options: str) -> tuple[int, float, float]:
+def _packet_ends(path: VideoSource, index: int, **options: str) -> tuple[int, float, float]:
     """Return the number of packets of a stream, its end, and the end of all streams, in seconds."""
     count, stream_end, file_end = 0, 0.0, 0.0
     with _open_container(path, sys.maxsize, **options) as container:  # Nothing is decoded.
@@ -304,18 +410,23 @@ class DecodedSpan:
     FFmpeg takes the end of a truncated file for the end of the video.
     """
 
-    def __init__(self, path: str | Path, container: Any, stream: Any) -> None:
+    def __init__(self, path: VideoSource, container: Any, stream: Any) -> None:
         self._path, self._container, self._stream = path, container, stream
         self._kind = str(container.format.name).partition(",")[0]
         self._count = 0
         self._times: list[float] = []  # Of the first and of the last frame.
         self._end = self._longest = 0.0
+        self._frame_bytes = 0
 
     def add(self, frame: Any) -> None:
         """Add a decoded frame with its original time; raise an error if it is damaged."""
         if frame.is_corrupt:
             raise _damage_error(self._path, self._count)
         self._count += 1
+        self._frame_bytes = self._frame_bytes or sum(
+            plane.width * plane.height * (2 if sample_bits(frame.format.name) > 8 else 1)
+            for plane in frame.planes
+        )
         if frame.pts is None or frame.time_base is None:
             return
         time = float(frame.pts * frame.time_base)
@@ -327,6 +438,9 @@ class DecodedSpan:
 
     def check_end(self) -> None:
         """Raise an error if the video ended clearly before its declared end."""
+        if self._kind == "yuv4mpegpipe":
+            self._check_last_frame()
+            return
         declared, of_stream = self._declared()
         if not self._times or (self._stream.frames and self._count >= self._stream.frames - 2):
             return
@@ -339,6 +453,20 @@ class DecodedSpan:
             " it is cut off or damaged. Fetch it again, repair it (ffmpeg -err_detect ignore_err -i … -c copy"
             f" …), or read the frames that it has with --frames {self._count} (count={self._count})"
         )
+
+    def _check_last_frame(self) -> None:
+        """Raise an error if the last frame of Y4M, which declares no length, is incomplete."""
+        if isinstance(self._path, Y4MReader):
+            size, header = self._path.size, self._path.header
+        else:
+            with Path(self._path).open("rb") as file:
+                header = file.readline(Y4MReader.MAX_HEADER_BYTES)
+            size = Path(self._path).stat().st_size
+        if (size - len(header)) % (len(b"FRAME\n") + self._frame_bytes):
+            raise FileError(
+                f"{self._path} ends within frame {self._count}: it is cut off or damaged. Fetch it again, or"
+                f" read the frames that it has with --frames {self._count} (count={self._count})"
+            )
 
     def _is_damaged(self, min_end: float, max_end: float, of_stream: bool) -> bool:
         """Return whether packets are missing, or some gave no frames."""
@@ -369,22 +497,32 @@ class DecodedSpan:
         return (file_duration, False) if kind in ("matroska", "flv") else (0.0, False)
 
 
-def probe(path: str | Path, max_pixels: int | None = None) -> Video:
+def probe(path: VideoSource, max_pixels: int | None = None) -> Video:
     """Read the properties of a video without decoding it.
 
     Parameters
     ----------
-    path : path, or ``camera:0``
+    path : path
+        The file, or ``camera:0`` for a camera.
     max_pixels : int, optional
         The maximum number of pixels in a frame; by default 100 million.
 
     Returns
     -------
     Video
+        The properties.
+
+    Examples
+    --------
+    >>> from undula import io
+    >>> io.probe(io.sample("clip")).codec
+    'h264'
     """
-    container, stream = open_video(path, max_pixels)
+    container, stream = open_video(path.without_frames() if isinstance(path, Y4MReader) else path, max_pixels)
     with container:
         context = stream.codec_context
+        has_alpha = frame_decoder(stream) is not context  # The decoder of the container ignores it.
+        pixels = str(context.pix_fmt or "unknown")
         rate = float(stream.average_rate or stream.guessed_rate or 0)
         seconds = 0.0
         if stream.duration is not None and stream.time_base is not None:
@@ -398,7 +536,7 @@ def probe(path: str | Path, max_pixels: int | None = None) -> Video:
             int(stream.frames or round(seconds * rate)),
             rate,
             seconds,
-            str(context.pix_fmt or "unknown"),
+            pixels.replace("yuv", "yuva", 1) if has_alpha and "yuva" not in pixels else pixels,
             str(context.codec.canonical_name),
             str(container.format.name),
             tuple(str(getattr(other.codec_context, "name", "unknown")) for other in container.streams.audio),
@@ -411,7 +549,7 @@ def copy_planes(frame: Any) -> Planes:
 
 
 def _plane_views(frame: Any) -> Iterator[Array]:
-    dtype = np.dtype(np.uint8 if _bits(frame.format.name) == 8 else "<u2")
+    dtype = np.dtype(np.uint8 if sample_bits(frame.format.name) == 8 else "<u2")
     for component, plane in zip(frame.format.components, frame.planes, strict=True):
         if plane.line_size < 0:
             raise FileError(f"frames of {frame.format.name} that are stored upside down are not supported")
@@ -426,7 +564,7 @@ def replace_planes(frame: Any, planes: Planes) -> Any:
     The frame gets memory of its own first, since the decoder may still refer to the old planes.
     """
     frame.make_writable()
-    largest = (1 << _bits(frame.format.name)) - 1
+    largest = (1 << sample_bits(frame.format.name)) - 1
     views = list(_plane_views(frame))
     expected, got = ([(plane.shape, plane.dtype) for plane in each] for each in (views, planes))
     if expected != got:
@@ -462,12 +600,15 @@ def _upright_rgb(frame: Any) -> Array:
     return _upright(frame.to_ndarray(format="rgb24"), display_matrix(frame))
 
 
-def read_frames(path: str | Path, count: int | None = None, max_pixels: int | None = None) -> Iterator[Array]:
+def read_frames(
+    path: VideoSource, count: int | None = None, max_pixels: int | None = None
+) -> Iterator[Array]:
     """Iterate over the frames of a video or a camera.
 
     Parameters
     ----------
-    path : path, or ``camera:0``
+    path : path
+        The file, or ``camera:0`` for a camera.
     count : int, optional
         The maximum number of frames.
     max_pixels : int, optional
@@ -477,6 +618,12 @@ def read_frames(path: str | Path, count: int | None = None, max_pixels: int | No
     ------
     ndarray of uint8
         A frame of shape ``(H, W, 3)`` in RGB, upright.
+
+    Examples
+    --------
+    >>> from undula import io
+    >>> [frame.ndim for frame in io.read_frames(io.sample("clip"), count=2)]
+    [3, 3]
     """
     container, stream = open_video(path, max_pixels)
     with container:
@@ -490,6 +637,29 @@ def read_frames(path: str | Path, count: int | None = None, max_pixels: int | No
                 number += 1
             if number != count:
                 span.check_end()
+        except UndulaError:
+            raise
+        except Exception as error:  # Decoders raise all kinds of errors.
+            raise decode_error(path, number, error) from None
+
+
+def read_planes(
+    path: VideoSource, pixels: str, max_pixels: int | None = None
+) -> Iterator[tuple[float, Planes]]:
+    """Iterate over the time and the planes of each frame, in a pixel format and without alpha."""
+    container, stream = open_video(path, max_pixels)
+    with container:
+        decoder, span = frame_decoder(stream, max_pixels), DecodedSpan(path, container, stream)
+        number = 0
+        try:
+            for packet in container.demux(stream):
+                for frame in decoder.decode(packet):
+                    span.add(frame)
+                    time = float(frame.pts * frame.time_base) if frame.pts is not None else math.nan
+                    same = frame.format.name.replace("yuvj", "yuv") == pixels
+                    yield time, copy_planes(frame if same else frame.reformat(format=pixels))
+                    number += 1
+            span.check_end()
         except UndulaError:
             raise
         except Exception as error:  # Decoders raise all kinds of errors.

@@ -47,7 +47,7 @@ class FilteredDicom:
 
 
 @dataclass(frozen=True)
-class _Frame:
+class _DicomFrame:
     """A frame of a clip or series, and where it is protected.
 
     With ``is_grey``, RGB pixels have hardly any colours where they are not protected. Then their brightness
@@ -148,12 +148,12 @@ class DicomFilter:
         self, sources: Sequence[Path], targets: Sequence[Path], progress: Progress | None = None
     ) -> list[FilteredDicom]:
         """Filter images over time or space, in the order of ``sources``; write all targets, or none."""
-        waiting: deque[_Frame] = deque()
+        waiting: deque[_DicomFrame] = deque()
 
-        def frames() -> Iterator[_Frame]:
+        def frames() -> Iterator[_DicomFrame]:
             for source in sources:
                 picture = read(source, self.max_pixels)
-                frame = _Frame(picture, picture.pixels, self._protected(picture))
+                frame = _DicomFrame(picture, picture.pixels, self._protected(picture))
                 if waiting and frame.pixels.shape != waiting[0].pixels.shape:
                     raise ArgumentError(
                         f"images that are filtered together must have one size; {source} has shape"
@@ -195,7 +195,7 @@ class DicomFilter:
             write(self.shown_mask, show_protected(picture, protected))
         return protected
 
-    def _filtered(self, frames: Iterable[_Frame]) -> Iterator[Array]:
+    def _filtered(self, frames: Iterable[_DicomFrame]) -> Iterator[Array]:
         """Yield the filtered pixels of frames that have one shape."""
         frames = iter(frames)
         first = next(frames)
@@ -209,7 +209,7 @@ class DicomFilter:
             for frame in frames:
                 yield frame.fitted(self._apply(frame.samples, frame.valid(), options))
             return
-        waiting: deque[_Frame] = deque()
+        waiting: deque[_DicomFrame] = deque()
 
         def planes() -> Iterator[Planes]:
             for frame in frames:
@@ -245,12 +245,12 @@ class DicomFilter:
         write(target, picture.with_pixels(pixels), **options)
 
 
-def _frames(picture: Picture, protected: Mask | None) -> Iterator[_Frame]:
+def _frames(picture: Picture, protected: Mask | None) -> Iterator[_DicomFrame]:
     """Yield the frames of a clip, or the only one of an image."""
     is_grey = protected is not None and is_grey_outside(picture, protected)
     for number, page in enumerate(picture.all_pages):
         mask = protected[number] if protected is not None and protected.ndim == 3 else protected
-        yield _Frame(picture, page, mask, is_grey)
+        yield _DicomFrame(picture, page, mask, is_grey)
 
 
 def _share(protected: Mask | None) -> float:

@@ -38,11 +38,15 @@ def write_frames(
     A row or column is repeated where the encoder needs even sides.
     """
     av = import_optional("av")
-    from .encoder import DEFAULT_ENCODERS, repeatable_options
+    from .containers import CONTAINERS, muxer_options
+    from .encoder_choice import repeatable_options
 
     kind, count, stream = VIDEOS[target.suffix.lower()], 0, None
-    encoder = DEFAULT_ENCODERS[kind][0]
-    with atomic_write(target) as temporary, av.open(str(temporary), "w", format=kind) as container:
+    encoder = CONTAINERS[kind].encoders[0]
+    with (
+        atomic_write(target) as temporary,
+        av.open(str(temporary), "w", format=kind, options=muxer_options(target)) as container,
+    ):
         for pixels in frames:
             height, width = pixels.shape[:2]
             sides = [(0, height % 2), (0, width % 2), (0, 0)][: pixels.ndim]

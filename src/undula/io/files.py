@@ -20,6 +20,7 @@ __all__ = [
     "IMAGES",
     "RAW_SUFFIXES",
     "VIDEOS",
+    "Y4M_SIGNATURE",
     "atomic_write",
     "check_size",
     "check_writable",
@@ -32,9 +33,9 @@ __all__ = [
 ]
 
 DEFAULT_MAX_PIXELS = 100_000_000
+"""How many pixels a file may declare unless ``max_pixels`` is given."""
 BYTES_PER_PIXEL = 8  # Allowed on average: RGBA with 16 bits per channel, or one double.
 
-# Suffixes and the format that each stands for.
 IMAGES = {
     ".png": "png",
     ".jpg": "jpeg",
@@ -56,12 +57,29 @@ IMAGES = {
     ".dicom": "dicom",
     ".ima": "dicom",
 }
+"""The formats of images by suffix."""
 # Suffixes of raw photographs, which are read and never written.
 RAW_SUFFIXES = frozenset(
     ".3fr .arw .cr2 .cr3 .dcr .dng .erf .iiq .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf .rw2 .rwl .sr2 .srw"
     " .x3f".split()
 )
-VIDEOS = {".mp4": "mp4", ".m4v": "mp4", ".mkv": "matroska", ".mov": "mov", ".avi": "avi", ".webm": "webm"}
+VIDEOS = {
+    ".mp4": "mp4",
+    ".m4v": "mp4",
+    ".mkv": "matroska",
+    ".mov": "mov",
+    ".avi": "avi",
+    ".webm": "webm",
+    ".ts": "mpegts",
+    ".mts": "mpegts",
+    ".m2ts": "mpegts",
+    ".mpg": "vob",  # MPEG-2; FFmpeg's muxer "mpeg" writes MPEG-1.
+    ".mpeg": "vob",
+    ".mxf": "mxf",
+    ".y4m": "yuv4mpegpipe",
+}
+"""The containers of video by suffix."""
+Y4M_SIGNATURE = b"YUV4MPEG2"
 _IMAGE_BRANDS = {
     b"avif": "avif",
     b"avis": "avif",
@@ -108,7 +126,14 @@ def detect_kind(path: Path) -> str | None:
         "jpeg2000": (b"\0\0\0\x0cjP  ", b"\xff\x4f\xff\x51"),
         "npy": (b"\x93NUMPY",),
         "npz": (b"PK\x03\x04",),
-        "video": (b"\x1aE\xdf\xa3",),
+        # Matroska, Y4M, MPEG program and video streams, and MXF.
+        "video": (
+            b"\x1aE\xdf\xa3",
+            Y4M_SIGNATURE,
+            b"\0\0\x01\xba",
+            b"\0\0\x01\xb3",
+            b"\x06\x0e+4\x02\x05\x01\x01\r\x01\x02",
+        ),
     }
     for kind, starts in signatures.items():
         if head.startswith(starts):
@@ -121,6 +146,8 @@ def detect_kind(path: Path) -> str | None:
             if brand in (brands[0], *(brands if brands[0] == b"mif1" else ())):
                 return kind
     if head[4:8] in (b"ftyp", b"moov", b"mdat", b"wide", b"free"):
+        return "video"
+    if _is_transport_stream(head):
         return "video"
     return "dicom" if _is_bare_dicom(head) else None
 
@@ -143,6 +170,11 @@ def _is_raw(path: Path, head: bytes) -> bool:
         entries = file.read(12 * count)
     tags = struct.iter_unpack(f"{order}H10x", entries[: len(entries) // 12 * 12])
     return any(tag == DNG_VERSION_TAG for (tag,) in tags)
+
+
+def _is_transport_stream(head: bytes) -> bool:
+    """Return whether packets of 188 bytes, or of 192 with a time in front, begin with their sync byte."""
+    return any(head[start::size][:3] == b"GGG" for start, size in ((0, 188), (4, 192)))
 
 
 def _is_bare_dicom(head: bytes) -> bool:

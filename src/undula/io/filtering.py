@@ -27,7 +27,8 @@ Progress = Callable[[int], None]
 class Encoding:
     """How a video is filtered and encoded; see :func:`undula.io.process`.
 
-    ``frames`` is the maximum number of frames. With ``luma``, only the luma plane is filtered.
+    ``frames`` is the maximum number of frames; ``start`` and ``duration`` are in seconds. With ``luma``, only
+    the luma plane is filtered.
     """
 
     over_time: int = 0
@@ -38,6 +39,8 @@ class Encoding:
     frames: int | None = None
     workers: int | None = None
     luma: bool = False
+    start: float = 0.0
+    duration: float | None = None
 
 
 class FilteredPicture(NamedTuple):
@@ -48,9 +51,14 @@ class FilteredPicture(NamedTuple):
     lost: tuple[str, ...]
 
 
+def _for_chroma(work: Filter) -> Filter:
+    """Return a filter for planes of chroma; they are filtered like grey images, whose strength is luma."""
+    return replace(work, luma=work.chroma) if isinstance(work, (Pipeline, TemporalDenoiser)) else work
+
+
 def denoise_planes(
-    denoiser: TemporalDenoiser,
-    chroma_denoiser: TemporalDenoiser,
+    denoiser: Filter,
+    chroma_denoiser: Filter,
     frames: Iterator[Planes],
     sigma: Any = None,
     backend: str = "auto",
@@ -112,8 +120,8 @@ def filter_picture(
 
 
 def filter_video(
-    source: Path,
-    target: Path,
+    source: Any,
+    target: Any,
     work: Filter,
     encoding: Encoding | None = None,
     *,
@@ -122,14 +130,14 @@ def filter_video(
     max_pixels: int | None = None,
     progress: Progress | None = None,
 ) -> int:
-    """Filter every frame of a video, plane by plane; return the number of frames."""
+    """Filter every frame of a video, plane by plane; return the number of frames.
+
+    ``source`` and ``target`` are those of :func:`undula.io.process`.
+    """
     options = asdict(encoding or Encoding())
-    luma, chroma_work = options.pop("luma"), work
-    apart = isinstance(work, (Pipeline, TemporalDenoiser)) and work.luma != work.chroma
-    if (luma or apart) and probe(source, max_pixels).is_rgb:  # RGB frames have no luma plane.
-        luma = apart = False
-    if apart:  # A plane of chroma is filtered like a grey image.
-        chroma_work = replace(work, luma=work.chroma)
+    luma, chroma_work = options.pop("luma"), _for_chroma(work)
+    if (luma or chroma_work != work) and probe(source, max_pixels).is_rgb:  # RGB frames have no luma plane.
+        luma, chroma_work = False, work
     options["count"] = options.pop("frames")
 
     def filter_plane(x: np.ndarray[Any, Any], plane_work: Filter) -> Any:
@@ -137,10 +145,9 @@ def filter_video(
 
     if isinstance(work, TemporalDenoiser):
         del options["over_time"]
-        denoisers = work, chroma_work
 
         def filter_stream(frames: Iterator[Planes]) -> Iterator[Planes]:
-            return denoise_planes(*denoisers, frames, sigma, backend)
+            return denoise_planes(work, chroma_work, frames, sigma, backend)
 
         return process(
             source, target, stream=filter_stream, progress=progress, max_pixels=max_pixels, **options

@@ -65,6 +65,12 @@ class Picture:
         Texts by their keywords, such as those of PNG; the comment of a JPEG or GIF is ``Comment``.
     lost : tuple of str, optional
         Parts of the file that were not read, such as layers.
+
+    Examples
+    --------
+    >>> picture = Picture(np.zeros((4, 6, 3), "uint8"))
+    >>> picture.pixels.shape, picture.channels
+    ((4, 6, 3), ('red', 'green', 'blue'))
     """
 
     pixels: Array

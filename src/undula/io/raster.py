@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArgumentTypeError, FileError, UndulaError
+from ..errors import ArgumentTypeError, FileError, FormatWarning, UndulaError
 from .dicom import read_dicom, write_dicom
 from .files import (
     IMAGES,
@@ -76,6 +76,13 @@ def read(path: str | Path, max_pixels: int | None = None) -> Picture:
     ------
     FileError
         If the file is damaged, is not an image, or declares more than ``max_pixels``.
+
+    Examples
+    --------
+    >>> from undula import io
+    >>> picture = io.read(io.sample("scene"))
+    >>> picture.pixels.shape, picture.pixels.dtype
+    ((480, 640, 3), dtype('uint8'))
     """
     path = Path(path)
     kind = detect_kind(path)
@@ -160,7 +167,9 @@ def write(path: str | Path, picture: Picture | Array, **options: Any) -> None:
     Parameters
     ----------
     path : path
+        The file; its suffix is the format.
     picture : Picture or ndarray
+        The image.
     **options
         Passed to the encoder of Pillow, such as ``quality``; ``compression`` is passed to tifffile.
 
@@ -180,12 +189,20 @@ def write(path: str | Path, picture: Picture | Array, **options: Any) -> None:
 
     Warns
     -----
-    UserWarning
+    FormatWarning
         If parts of the picture or of the file that it was read from are lost, such as EXIF data or layers.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = f"{tempfile.mkdtemp()}/image.png"
+    >>> write(path, np.zeros((4, 6), "uint8"))
+    >>> read(path).pixels.shape
+    (4, 6)
     """
     lost = save(path, picture, **options)
     if lost:
-        warnings.warn(f"{Path(path).name} does not keep {', '.join(lost)}", UserWarning, stacklevel=2)
+        warnings.warn(f"{Path(path).name} does not keep {', '.join(lost)}", FormatWarning, stacklevel=2)
 
 
 def save(path: str | Path, picture: Picture | Array, **options: Any) -> tuple[str, ...]:

@@ -9,9 +9,12 @@ metadata are copied. The queues are short, so that a fast stage waits for a slow
 from __future__ import annotations
 
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from queue import Empty, Full, Queue
@@ -19,22 +22,29 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, FileError, UndulaError
+from ..errors import ArgumentError, FileError, FormatWarning, UndulaError
+from .cutting import Cut
 from .decoder import (
     DecodedSpan,
     Planes,
     Video,
+    VideoSource,
+    Y4MReader,
     copy_planes,
     decode_error,
     filterable_format,
+    find_frame,
+    frame_decoder,
     frame_times,
+    is_live,
     open_video,
     probe,
     read_frames,
     replace_planes,
     times_are_guessed,
 )
-from .encoder import VideoWriter, check_options
+from .encoder import VideoWriter
+from .encoder_choice import check_options
 from .files import VIDEOS, atomic_write, import_optional, same_file, short_message
 
 __all__ = ["Planes", "Video", "probe", "process", "read_frames"]
@@ -43,6 +53,8 @@ Work = Callable[[Planes], Planes]
 Stream = Callable[[Iterator[Planes]], Iterator[Planes]]
 
 COPIED_STREAM_TYPES = ("video", "audio", "subtitle", "attachment")
+COVER_ART = 1 << 10  # AV_DISPOSITION_ATTACHED_PIC
+MAX_INTERLEAVING_SECONDS = 2  # How much later than a frame a packet of the same time may be stored.
 QUEUE_FRAMES = 3
 MIN_WINDOW_FRAMES = 4
 
@@ -54,15 +66,46 @@ class _DecodingThread(threading.Thread):
     """Decodes one stream, demuxes others, and waits while the queue is full."""
 
     def __init__(
-        self, path: str | Path, container: Any, stream: Any, others: Sequence[Any], count: int | None
+        self,
+        path: VideoSource,
+        container: Any,
+        stream: Any,
+        others: Sequence[Any],
+        count: int | None,
+        start: float,
+        duration: float | None,
+        max_pixels: int | None,
     ) -> None:
         super().__init__(name="undula-decode", daemon=True)
         self.path, self.container, self.stream, self.count = path, container, stream, count
+        self.decoder = frame_decoder(stream, max_pixels)
         self.streams = [stream, *others]
         self.times = frame_times(path, stream.index) if times_are_guessed(container, stream) else None
         self.queue: Queue[Item] = Queue(QUEUE_FRAMES)
         self.stopped = threading.Event()
         self.number = 0  # Frames decoded.
+        self.taken = 0  # Frames of the part that is filtered.
+        self.last: int | None = None  # The time of the last frame.
+        self.first: tuple[int, int, str] | None = None  # The size and format of the first frame.
+        self.started: set[int] = set()  # Streams of which packets were passed on.
+        self.packets_until_key = 0  # Packets of the main stream that need not be decoded, and one.
+        self.cut = self._exact_cut(start, duration)
+
+    def _exact_cut(self, start: float, duration: float | None) -> Cut | None:
+        """Return the part that begins with a frame, and find out which packets need not be decoded."""
+        base = Fraction(self.stream.time_base or 1)
+        cut = Cut.of(start, duration, base * (self.times[0] if self.times else self.stream.start_time or 0))
+        if cut is None or not start:
+            return cut
+        first: Fraction | None
+        if self.times:
+            first = next((time * base for time in self.times if not cut.is_before(time * base)), None)
+        elif is_live(self.path):
+            first = cut.rounded_up(base)
+        else:
+            number, first = find_frame(self.path, self.stream.index, cut)
+            self.packets_until_key = number + 1
+        return cut.beginning(first) if first is not None else cut
 
     def _put(self, item: Item) -> bool:
         while not self.stopped.is_set():
@@ -73,8 +116,9 @@ class _DecodingThread(threading.Thread):
             return True
         return False
 
-    def _time(self, pts: int | None, last: int | None) -> int:
+    def _time(self, pts: int | None) -> int:
         """Return the time of a frame, which is after the last one even if the container is damaged."""
+        last = self.last
         if self.times is not None and self.number < len(self.times):
             pts = self.times[self.number]
         if pts is None or (last is not None and pts <= last):
@@ -91,33 +135,80 @@ class _DecodingThread(threading.Thread):
             self._put(("error", decode_error(self.path, self.number, error)))
 
     def _decode(self) -> None:
-        first, last = None, None
         span = DecodedSpan(self.path, self.container, self.stream)
-        for packet in self.container.demux(self.streams):
+        packets = self.container.demux(self.streams)
+        for packet in packets:
             if packet.stream is not self.stream:
-                if packet.size and not self._put(("packet", packet)):
+                if not self._put_packet(packet):
                     return
-                continue
-            for frame in packet.decode():
-                if self.count is not None and self.number >= self.count:
-                    return
-                span.add(frame)
-                size = frame.width, frame.height, frame.format.name
-                if size != (first := first or size):
-                    raise FileError(
-                        "frames change from {} × {} of {} to {} × {} of {}; convert the video to one size"
-                        " and format first".format(*first, *size)
-                    )
-                pts, base, pixels = frame.pts, frame.time_base, filterable_format(frame.format.name)
-                if frame.format.name != pixels:
-                    frame = frame.reformat(format=pixels)
-                last = frame.pts = self._time(pts, last)
-                frame.time_base = base
-                self.number += 1
-                if not self._put(("frame", frame)):
-                    return
-        if self.number and self.number != self.count:
+            elif self._is_needed(packet) and not self._decode_packet(packet, span):
+                self._put_rest(packets)
+                return
+        if self.taken and self.taken != self.count:
             span.check_end()
+
+    def _is_needed(self, packet: Any) -> bool:
+        """Return whether a packet is needed to decode the frames of the part."""
+        self.packets_until_key = max(0, self.packets_until_key - 1)
+        return not self.packets_until_key or not packet.size
+
+    def _decode_packet(self, packet: Any, span: DecodedSpan) -> bool:
+        """Decode a packet; return False after the last frame that is needed."""
+        for frame in self.decoder.decode(packet):
+            if self.count is not None and self.taken >= self.count:
+                return False
+            pts, base = self._time(frame.pts), frame.time_base
+            self.last, self.number = pts, self.number + 1
+            if self.cut is not None and self.cut.is_before(pts * base):
+                continue
+            if self.cut is not None and self.cut.is_after(pts * base):
+                return False
+            span.add(frame)
+            size = frame.width, frame.height, frame.format.name
+            if size != (first := self.first or size):
+                raise FileError(
+                    "frames change from {} × {} of {} to {} × {} of {}; convert the video to one size"
+                    " and format first".format(*first, *size)
+                )
+            self.first = first
+            pixels = filterable_format(frame.format.name)
+            if frame.format.name != pixels:
+                frame = frame.reformat(format=pixels)
+            frame.pts = self.cut.shifted(pts, base) if self.cut is not None else pts
+            frame.time_base = base
+            self.taken += 1
+            if not self._put(("frame", frame)):
+                return False
+        return True
+
+    def _put_packet(self, packet: Any) -> bool:
+        """Pass on a packet of another stream, if it belongs to the part; return False to stop."""
+        if not packet.size:
+            return True
+        stream = packet.stream
+        if self.cut is not None and not (stream.type == "video" and stream.disposition & COVER_ART):
+            # A stream of video can be decoded from a key frame only.
+            is_start = stream.index in self.started or stream.type != "video" or packet.is_keyframe
+            if not is_start or not self.cut.take(packet):
+                return True
+            self.started.add(stream.index)
+        return self._put(("packet", packet))
+
+    def _put_rest(self, packets: Iterator[Any]) -> None:
+        """Pass on packets that are stored after the last frame of a part, and belong to it."""
+        if self.cut is None or self.cut.end is None:
+            return
+        end = self.cut.end + MAX_INTERLEAVING_SECONDS
+        for packet in packets:
+            time = packet.dts if packet.dts is not None else packet.pts
+            is_late = time is not None and time * packet.time_base > end
+            if is_late or (packet.stream is not self.stream and not self._put_packet(packet)):
+                return
+
+    def describe_end(self) -> str:
+        """Say when the last decoded frame is shown, in seconds from the first one."""
+        origin = self.stream.start_time or 0
+        return f"the last one is at {float(((self.last or 0) - origin) * self.stream.time_base):.2f} s"
 
     def items(self) -> Iterator[Item]:
         """Iterate over frames and packets in the order of the file."""
@@ -136,8 +227,8 @@ class _DecodingThread(threading.Thread):
 
 
 def process(
-    source: str | Path,
-    target: str | Path,
+    source: str | Path | Any,
+    target: str | Path | Any,
     work: Work | None = None,
     *,
     stream: Stream | None = None,
@@ -149,15 +240,19 @@ def process(
     preset: str = "veryfast",
     audio: bool = True,
     count: int | None = None,
+    start: float = 0.0,
+    duration: float | None = None,
     max_pixels: int | None = None,
 ) -> int:
     """Filter a video into another file.
 
     Parameters
     ----------
-    source : path, or ``camera:0``
-    target : path
-        The suffix determines the container: mp4, m4v, mkv, mov, avi or webm.
+    source : path, ``camera:0``, or file object
+        From a binary file object, such as ``sys.stdin.buffer``, Y4M is read.
+    target : path or file object
+        The suffix determines the container; ``undula.io.VIDEOS`` lists them. To a binary file object, such as
+        ``sys.stdout.buffer``, Y4M is written.
     work : callable, optional
         Takes the list of planes of a frame, luma first, and returns planes of the same shapes and dtypes.
         With ``over_time``, each plane has an axis of frames in front.
@@ -172,8 +267,10 @@ def process(
     progress : callable, optional
         Called with the number of frames done.
     codec : str, optional
-        An encoder of FFmpeg. By default, one for the container that keeps the frames: H.264; MPEG-4 or Motion
-        JPEG in AVI, VP9 or AV1 in WebM, and FFV1 in Matroska and AVI if the source is lossless.
+        An encoder of FFmpeg, or ``"copy-like"`` for one with the codec, the pixel format and the depth of the
+        source. By default, one for the container that keeps the frames: H.264; MPEG-4 or Motion JPEG in AVI,
+        VP9 or AV1 in WebM, MPEG-2 in MPG and MXF, ProRes in MXF for more than 8 bits, and FFV1 in Matroska
+        and AVI if the source is lossless.
     quality : int, default 18
         A constant quality, from 0, the best, to 63.
     preset : str, default "veryfast"
@@ -182,6 +279,10 @@ def process(
         Whether to copy other streams: audio, subtitles, cover art, attachments and other videos.
     count : int, optional
         The maximum number of frames.
+    start : float, default 0.0
+        The time of the first frame, in seconds from the first one of the source. The result begins at 0.
+    duration : float, optional
+        In seconds; by default to the end. Other streams and chapters are cut alike.
     max_pixels : int, optional
         The maximum number of pixels in a frame; by default 100 million.
 
@@ -197,28 +298,42 @@ def process(
         resolution, alpha, range, orientation or time stamps; or if the video ends clearly before the end that
         its file declares.
 
+    Warns
+    -----
+    FormatWarning
+        If streams were converted, or if the container cannot store chapters, tags, subtitles and so on.
+
     Notes
     -----
     If there are several video streams, the default one of those with more than one frame is filtered.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from undula import io
+    >>> target = f"{tempfile.mkdtemp()}/inverted.mp4"
+    >>> io.process(io.sample("clip"), target, lambda planes: [255 - planes[0], *planes[1:]], count=3)
+    3
     """
-    target = Path(target)
-    if target.suffix.lower() not in VIDEOS:
-        raise FileError(f"a video is written as {', '.join(VIDEOS)}; got {target.name!r}")
-    if not str(source).startswith("camera:") and same_file(Path(source), target):
-        raise FileError(f"{target} is the input; choose another output")
     if (work is None) == (stream is None):
         raise ArgumentError("expected either work, for single frames or windows of them, or stream")
     if stream is not None and over_time:
         raise ArgumentError("over_time is for work; a stream reads as many frames as it needs")
     check_window(over_time)
     check_options(quality, preset)
+    to_file = not hasattr(target, "write")
+    path = Path(target) if to_file else Path("output.y4m")
+    if hasattr(source, "read") and not isinstance(source, Y4MReader):
+        source = Y4MReader(source)
+    if path.suffix.lower() not in VIDEOS:
+        raise FileError(f"a video is written as {', '.join(VIDEOS)}; got {path.name!r}")
+    if to_file and not is_live(source) and same_file(Path(str(source)), path):
+        raise FileError(f"{path} is the input; choose another output")
+    Cut.of(start, duration, Fraction(0))  # Raises an error for wrong times before a file is opened.
     container, main = open_video(source, max_pixels)
-    written = 0
-    with container, atomic_write(target) as temporary:
+    with container, atomic_write(path) if to_file else nullcontext(_OnlyWritable(target)) as destination:
         others = [s for s in container.streams if audio and s is not main and s.type in COPIED_STREAM_TYPES]
-        decoder = _DecodingThread(source, container, main, others, count)
-        writer: VideoWriter | None = None
-        early: list[Any] = []  # Packets before the first frame.
+        decoder = _DecodingThread(source, container, main, others, count, start, duration, max_pixels)
         items = decoder.items()
         if over_time and work is not None:
             stream = partial(filter_windows, work=work, length=over_time)
@@ -227,35 +342,28 @@ def process(
         else:
             assert work is not None
             filtered = _filter_frames(items, work, workers)
+
+        def open_writer(first: Any) -> VideoWriter:
+            options = codec, quality, preset, decoder.cut
+            return VideoWriter(destination, path, source, container, main, first, others, *options)
+
         try:
             decoder.start()
-            for kind, item in filtered:
-                if writer is None and kind == "packet":
-                    early.append(item)
-                    continue
-                if writer is None:
-                    writer = VideoWriter(
-                        temporary, target, Path(source), container, main, item, others, codec, quality, preset
-                    )
-                    writer.start(early)
-                if kind == "packet":
-                    writer.copy(item)
-                    continue
-                writer.encode(item)
-                written += 1
-                if progress is not None:
-                    progress(written)
+            writer, written = _write_items(filtered, open_writer, progress)
+            if writer is None and decoder.cut is not None and decoder.number:
+                raise FileError(
+                    f"{source} has no frames {_describe_part(start, duration)}; {decoder.describe_end()}"
+                )
             if writer is None:
                 raise FileError(f"no frame of {source} can be decoded")
-            writer.finish()
+            writer.check(None if isinstance(destination, _OnlyWritable) else destination)
         except BaseException as error:
-            if writer is not None:
-                writer.abandon()
             if isinstance(error, UndulaError | OSError) or not isinstance(error, Exception):
                 raise
             muxed = isinstance(error, import_optional("av").error.FFmpegError)  # Not an error of the filter.
             advice = "; write .mkv, or the main video stream alone (audio=False, --no-audio)" if muxed else ""
-            raise FileError(f"cannot filter {source} into {target}: {short_message(error)}{advice}") from None
+            name = path if to_file else "standard output"
+            raise FileError(f"cannot filter {source} into {name}: {short_message(error)}{advice}") from None
         finally:
             # Otherwise the garbage collector closes it and waits for its threads, which is a deadlock if the
             # collector was called by a thread that is being started.
@@ -263,7 +371,67 @@ def process(
             decoder.stopped.set()
             if decoder.ident is not None:
                 decoder.join()
+    _warn_of_losses(writer)
     return written
+
+
+class _OnlyWritable:
+    """A file object that cannot be closed or read, since neither is up to the writer of a video."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, data: bytes) -> int:
+        self._file.write(data)
+        return len(data)
+
+
+def _describe_part(start: float, duration: float | None) -> str:
+    return f"from {start:g} s on" if duration is None else f"between {start:g} s and {start + duration:g} s"
+
+
+def _write_items(
+    filtered: Iterator[Item],
+    open_writer: Callable[[Any], VideoWriter],
+    progress: Callable[[int], None] | None,
+) -> tuple[VideoWriter | None, int]:
+    """Write frames and packets; return the writer, which is None without frames, and the number of frames."""
+    writer: VideoWriter | None = None
+    written = 0
+    early: list[Any] = []  # Packets before the first frame.
+    try:
+        for kind, item in filtered:
+            if writer is None and kind == "packet":
+                early.append(item)
+                continue
+            if writer is None:
+                writer = open_writer(item)
+                writer.start(early)
+            if kind == "packet":
+                writer.copy(item)
+                continue
+            writer.encode(item)
+            written += 1
+            if progress is not None:
+                progress(written)
+        if writer is not None:
+            writer.finish()
+    except BaseException:
+        if writer is not None:
+            writer.abandon()
+        raise
+    return writer, written
+
+
+def _warn_of_losses(writer: VideoWriter) -> None:
+    """Name in one warning what was converted, and what is missing from the result."""
+    messages = list(writer.notes)
+    if writer.dropped:
+        names = ", ".join(dict.fromkeys(writer.dropped))
+        format_name = f"{writer.target.suffix} with {writer.encoder}"
+        messages.append(f"written without {names}, which {format_name} cannot store")
+    if messages:
+        warnings.warn(f"{writer.name}: {'; '.join(messages)}", FormatWarning, stacklevel=3)
 
 
 def _filter_frames(items: Iterator[Item], work: Work, workers: int | None) -> Generator[Item]:

@@ -34,6 +34,13 @@ class Conditioning:
         Root mean square error of forward and inverse for white noise of unit variance, all steps in float32.
     residual : float
         Largest difference between the product of the steps and the factored polyphase matrix.
+
+    Examples
+    --------
+    >>> import undula
+    >>> conditioning = undula.lifting("haar").conditioning
+    >>> conditioning.largest, conditioning.residual
+    (1.0, 0.0)
     """
 
     largest: float

@@ -95,6 +95,13 @@ class Lifting:
     --------
     Lifting.make : Create a lifting from steps and a scaling.
     undula.lifting : Factor a wavelet.
+
+    Examples
+    --------
+    >>> import undula
+    >>> steps = undula.lifting("cdf53")
+    >>> [step.kind for step in steps.steps], steps.operations
+    (['predict', 'update'], 4)
     """
 
     steps: tuple[LiftingStep, ...]

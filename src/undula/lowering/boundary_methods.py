@@ -41,7 +41,14 @@ MAX_DEGREE = 8  # Higher powers magnify rounding errors of the outermost samples
 
 
 class BoundaryMethod:
-    """How a transform treats the ends of lines; the base of all methods."""
+    """How a transform treats the ends of lines; the base of all methods.
+
+    Examples
+    --------
+    >>> import undula
+    >>> isinstance(undula.BoundaryFilters(), BoundaryMethod)
+    True
+    """
 
 
 def has_boundary_method(mode: Any) -> bool:
@@ -144,6 +151,14 @@ class Taper(BoundaryMethod):
     least : float, default 0.1
         The factor of the outermost samples. The inverse divides by it, and so multiplies errors of
         coefficients by its reciprocal. With 0, samples are lost, and there is no inverse.
+
+    Examples
+    --------
+    >>> import undula
+    >>> x = [1.0, 2.0, 3.0, 4.0]
+    >>> bands = undula.dwt(x, "haar", undula.Taper(width=2))
+    >>> undula.idwt(*bands, "haar", undula.Taper(width=2)).round(3).tolist()
+    [1.0, 2.0, 3.0, 4.0]
     """
 
     width: int = 8

@@ -40,8 +40,21 @@ MAX_FACTOR = 6.0  # A term that would have to be off by more does not explain a 
 class PlanCost(NamedTuple):
     """What one run of a plan costs.
 
-    ``bytes`` are read from and written to memory; ``operations`` are multiply-adds; at a ``barrier`` all
-    threads wait for each other.
+    Attributes
+    ----------
+    bytes : int
+        Bytes read from and written to memory.
+    operations : int
+        Multiply-adds.
+    barriers : int
+        How often all threads wait for each other.
+
+    Examples
+    --------
+    >>> import undula
+    >>> cost = undula.Plan((64, 64), "cdf97", level=1, dtype="float32").cost
+    >>> cost.barriers, cost.bytes > 8 * 64 * 64
+    (1, True)
     """
 
     bytes: int
@@ -67,15 +80,21 @@ class Prediction:
     Attributes
     ----------
     device : str
-    bytes, operations : int
-        Read and written; multiply-adds.
+        Name of the device.
+    bytes : int
+        Bytes read from and written to memory.
+    operations : int
+        Multiply-adds.
     barriers : int
         How often threads wait: all of them between two passes, and the groups of a device within one.
     launches : int
         Kernels that are started, or passes on a CPU.
     terms : dict
         Seconds for each of call, start, memory, arithmetic, exchange, barriers and transfer.
+    adds : bool
+        Whether the terms take place one after the other, and not at the same time.
     seconds : float
+        The predicted time.
 
     Examples
     --------
@@ -211,11 +230,16 @@ def ceilings(device: str = "cpu", again: bool = False) -> Ceilings:
 
     Parameters
     ----------
-    device : str
+    device : str, default "cpu"
         Name of a device, as ``backend`` takes it: ``"cpu"``, ``"cuda"``, ``"opencl:1"``.
         :func:`undula.devices` lists them.
-    again : bool
-        Measure anew. Do so on a machine that has nothing else to do.
+    again : bool, default False
+        Whether to measure again. Do so on a machine that has nothing else to do.
+
+    Returns
+    -------
+    Ceilings
+        The measured limits of the device.
 
     Examples
     --------

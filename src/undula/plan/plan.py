@@ -71,11 +71,12 @@ class Plan:
     axes : int or sequence of int, optional
         Axes to transform. The default is all axes.
     transform : {"dwt", "swt"}, default "dwt"
-        The DWT, or the stationary transform of lines of any length; see :func:`undula.swtn`. Its
-        coefficients have one approximation, as with ``trim_approx=True``: those of the other levels would
+        The DWT, or the stationary transform of :func:`undula.swtn` for lines of any length. The coefficients
+        of the latter have one approximation, as with ``trim_approx=True``: those of the other levels would
         have to be written as well.
     norm : bool, default False
-        Whether a stationary transform divides its filters by √2; see :func:`undula.swtn`.
+        Whether a stationary transform divides its filters by √2, so that an orthogonal wavelet keeps the
+        energy of the samples.
     start_level : int, default 0
         How many levels of a stationary transform were computed before.
     dtype : dtype, default float64

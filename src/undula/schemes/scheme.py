@@ -71,7 +71,20 @@ class Factor:
 
 @dataclass(frozen=True)
 class SchemeStage:
-    """The factors between two barriers; only the first may read neighbours."""
+    """The factors between two barriers; only the first may read neighbours.
+
+    Parameters
+    ----------
+    factors : tuple of Factor
+        The matrices of the stage, in the order of a product: the last one is applied first.
+
+    Examples
+    --------
+    >>> import undula
+    >>> stage = undula.scheme("cdf53", "sweldens").stages[0]
+    >>> type(stage).__name__, len(stage.factors)
+    ('SchemeStage', 1)
+    """
 
     factors: tuple[Factor, ...]
 

@@ -145,9 +145,9 @@ def transform(
         Dtype of the coefficients. By default float32 for integers of 8 and 16 bits and for float32, and
         float64 for others.
     zarr_format : {2, 3}, optional
-        By default that of the source.
-    backend : str, default "auto"
-        The engine that transforms blocks.
+        The format of the new store. By default that of the source.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        The engine that transforms blocks; ``auto`` is the CPU.
     scheduler : str, optional
         Address of the scheduler of a Dask cluster, whose workers can read and write both stores.
     workers : int, optional
@@ -256,8 +256,33 @@ def inverse(
         A store that :func:`transform` wrote, or the group ``coefficients`` of a pyramid with details.
     target : path
         The folder to write: an array with the chunks, the names of axes and the attributes of the original.
-    zarr_format, backend, scheduler, workers, overwrite, resume, progress, runner
-        As for :func:`transform`.
+    zarr_format : {2, 3}, optional
+        The format of the new store. By default that of the source.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        The engine that transforms blocks; ``auto`` is the CPU.
+    scheduler : str, optional
+        Address of the scheduler of a Dask cluster, whose workers can read and write both stores.
+    workers : int, optional
+        Number of processes to start on this machine. By default, threads of this process are used.
+    overwrite : bool, default False
+        Whether to replace a store that exists, when the new one is complete.
+    resume : bool, default True
+        Whether to continue an interrupted call with the same arguments.
+    progress : callable, optional
+        Called with the number of regions that are done, and the number of all regions.
+    runner : TaskRunner, optional
+        What runs tasks, instead of ``scheduler`` and ``workers``.
+
+    Examples
+    --------
+    >>> import tempfile, zarr
+    >>> folder = tempfile.mkdtemp()
+    >>> x = np.arange(64 * 64, dtype="u2").reshape(64, 64)
+    >>> _ = zarr.create_array(f"{folder}/x.zarr", data=x, chunks=(32, 32))
+    >>> transform(f"{folder}/x.zarr", f"{folder}/coeffs.zarr", "haar", level=1)
+    >>> inverse(f"{folder}/coeffs.zarr", f"{folder}/back.zarr")
+    >>> bool((zarr.open_array(f"{folder}/back.zarr")[...] == x).all())
+    True
     """
     group, header = read_header(source)
     low = open_source(f"{source}/{APPROXIMATION}")
@@ -343,14 +368,36 @@ def pyramid(
         Unit of ``scale`` along the axes in space, such as ``"micrometer"``.
     name : str, optional
         Name of the image. By default that of the file.
-    backend, scheduler, workers, overwrite, resume, progress, runner
-        As for :func:`transform`.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        The engine that transforms blocks; ``auto`` is the CPU.
+    scheduler : str, optional
+        Address of the scheduler of a Dask cluster, whose workers can read and write both stores.
+    workers : int, optional
+        Number of processes to start on this machine. By default, threads of this process are used.
+    overwrite : bool, default False
+        Whether to replace a store that exists, when the new one is complete.
+    resume : bool, default True
+        Whether to continue an interrupted call with the same arguments.
+    progress : callable, optional
+        Called with the number of regions that are done, and the number of all regions.
+    runner : TaskRunner, optional
+        What runs tasks, instead of ``scheduler`` and ``workers``.
 
     Warns
     -----
     RuntimeWarning
         If samples are NaN or infinite, with their number. Samples of smaller levels that are computed from
         them are NaN or infinite as well. With ``details``, such samples are an error.
+
+    Examples
+    --------
+    >>> import tempfile, zarr
+    >>> folder = tempfile.mkdtemp()
+    >>> x = np.arange(64 * 64, dtype="u2").reshape(64, 64)
+    >>> _ = zarr.create_array(f"{folder}/x.zarr", data=x, chunks=(32, 32))
+    >>> pyramid(f"{folder}/x.zarr", f"{folder}/y.zarr", "haar", levels=1, details=True)
+    >>> level_shapes(f"{folder}/y.zarr")
+    [(64, 64), (32, 32)]
     """
     given = open_source(source)
     path = _target(target, given.location)
@@ -559,13 +606,23 @@ def apply(
     work : callable
         Takes a Dask array and returns one of the same shape, such as :func:`undula.denoise` or a
         :class:`undula.Pipeline`.
-    description : optional
+    description : object, optional
         Options of ``work`` in JSON's types. A call resumes another one if they are equal.
     blocks : sequence of int, optional
         Lengths of the chunks of the Dask array, multiples of those in the store. By default, chunks are
         joined up to two million samples.
-    scheduler, workers, overwrite, resume, progress, runner
-        As for :func:`transform`.
+    scheduler : str, optional
+        Address of the scheduler of a Dask cluster, whose workers can read and write both stores.
+    workers : int, optional
+        Number of processes to start on this machine. By default, threads of this process are used.
+    overwrite : bool, default False
+        Whether to replace a store that exists, when the new one is complete.
+    resume : bool, default True
+        Whether to continue an interrupted call with the same arguments.
+    progress : callable, optional
+        Called with the number of regions that are done, and the number of all regions.
+    runner : TaskRunner, optional
+        What runs tasks, instead of ``scheduler`` and ``workers``.
 
     Examples
     --------
@@ -670,7 +727,28 @@ def _store_blocks(
 
 
 def level_shapes(source: StorePath) -> list[tuple[int, ...]]:
-    """Return the shapes of all levels of an OME-Zarr image, finest first."""
+    """Return the shapes of all levels of an OME-Zarr image, finest first.
+
+    Parameters
+    ----------
+    source : path
+        A pyramid.
+
+    Returns
+    -------
+    list of tuple of int
+        The shapes.
+
+    Examples
+    --------
+    >>> import tempfile, zarr
+    >>> folder = tempfile.mkdtemp()
+    >>> x = np.arange(64 * 64, dtype="u2").reshape(64, 64)
+    >>> _ = zarr.create_array(f"{folder}/x.zarr", data=x, chunks=(32, 32))
+    >>> pyramid(f"{folder}/x.zarr", f"{folder}/y.zarr", "haar", levels=1, details=True)
+    >>> level_shapes(f"{folder}/y.zarr")
+    [(64, 64), (32, 32)]
+    """
     group = open_group(source)
     image = multiscale(group)
     if image is None:
@@ -690,6 +768,17 @@ def read_coefficients(source: StorePath) -> list[Any]:
     -------
     list
         The approximation, then the details of each level as a dictionary, coarsest first.
+
+    Examples
+    --------
+    >>> import tempfile, zarr
+    >>> folder = tempfile.mkdtemp()
+    >>> x = np.arange(64 * 64, dtype="u2").reshape(64, 64)
+    >>> _ = zarr.create_array(f"{folder}/x.zarr", data=x, chunks=(32, 32))
+    >>> transform(f"{folder}/x.zarr", f"{folder}/coeffs.zarr", "haar", level=1)
+    >>> low, bands = read_coefficients(f"{folder}/coeffs.zarr")
+    >>> low.shape, sorted(bands)
+    ((32, 32), ['ad', 'da', 'dd'])
     """
     da = import_optional("dask.array", "scale")
     group, header = read_header(source)
@@ -711,6 +800,16 @@ def refine(source: StorePath) -> Iterator[Any]:
     ------
     dask.array.Array
         A level in the range and dtype of the image.
+
+    Examples
+    --------
+    >>> import tempfile, zarr
+    >>> folder = tempfile.mkdtemp()
+    >>> x = np.arange(64 * 64, dtype="u2").reshape(64, 64)
+    >>> _ = zarr.create_array(f"{folder}/x.zarr", data=x, chunks=(32, 32))
+    >>> pyramid(f"{folder}/x.zarr", f"{folder}/y.zarr", "haar", levels=1, details=True)
+    >>> [level.shape for level in refine(f"{folder}/y.zarr")]
+    [(32, 32), (64, 64)]
     """
     group = Path(source) / COEFFICIENTS
     path = group if group.is_dir() else Path(source)

@@ -192,7 +192,8 @@ class Page:
                     ui.menu_item(text, on_click=action).props(f'data-testid="{test_id}"')
         self._button("code", "Show code (C)", "code", lambda: code_dialog(self))
         with self._button("download", "Export (E)", "export", lambda: export_dialog(self)):
-            self._running = ui.badge("").props("floating").props('data-testid="exports-running"')
+            self._running = ui.badge("").props('floating data-testid="exports-running"')
+            self._running.set_visibility(False)
         self._button("dark_mode", "Light or dark theme (D)", "dark", self._toggle_dark)
         self._button("help_outline", "Keyboard shortcuts (?)", "help", lambda: self._keys.open())
         self._button("analytics", "Figures panel", "toggle-right", lambda: self.right.toggle())
@@ -250,7 +251,10 @@ class Page:
                 ("fit_screen", "Fit (0)", "fit", ("fit",)),
                 ("crop_free", "Actual size (9)", "actual", ("actual",)),
             ):
-                self._button(icon, label, test_id, lambda method=method: self.viewer.run_method(*method))
+                button = self._button(
+                    icon, label, test_id, lambda method=method: self.viewer.run_method(*method)
+                )
+                button.props("color=white")
 
     def _build_busy(self) -> None:
         with ui.row().classes("busy").props('role="status" data-testid="busy"') as self._busy:

@@ -85,10 +85,11 @@ class TaskPanel:
     def _build_option(self, name: str, description: VerbOption, value: Any) -> None:
         label, test_id = name.replace("_", " ").capitalize(), f"task-{name}"
         if description.choices:
-            options: dict[Any, str] = {None: description.auto} if description.auto else {}
+            options: dict[Any, str] = {None: "automatic"} if description.auto else {}
             options |= {choice: choice for choice in description.choices}
             box = select_box(options, value, label, lambda new: self._change(name, new), test_id)
-            box.tooltip(description.help)
+            automatic = f" Automatic: {description.auto}." if description.auto else ""
+            box.tooltip(description.help + automatic)
         elif isinstance(value, bool):
             check_box(label, value, lambda new: self._change(name, new), test_id)
         elif description.bounds is not None and value is not None:

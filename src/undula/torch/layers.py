@@ -332,7 +332,8 @@ class SWTForward(_WaveletLayer):
     wave : str, Wavelet, or sequence of filters, default "db1"
         The wavelet; the filters of analysis, ``(low, high)``; or those of columns and of rows.
     mode : str, default "periodization"
-        How lines go on beyond their ends; see :func:`undula.swtn`.
+        How lines go on beyond their ends: one of ``undula.MODES``. With ``"periodization"``, bands have the
+        shape of the image; with others they are longer.
 
     Examples
     --------

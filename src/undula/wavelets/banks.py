@@ -81,6 +81,12 @@ def orthfilt(scaling_filter: ArrayLike) -> tuple[Filter, Filter, Filter, Filter]
     -------
     tuple of ndarray
         ``(dec_lo, dec_hi, rec_lo, rec_hi)``.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> with pytest.warns(DeprecationWarning, match="orthogonal_filter_bank"):
+    ...     dec_lo, *_ = orthfilt([1.0, 1.0])
     """
     message = "orthfilt is the old name of orthogonal_filter_bank, which PyWavelets is going to require"
     warnings.warn(message, DeprecationWarning, stacklevel=2)

@@ -379,7 +379,7 @@ def DiscreteContinuousWavelet(  # noqa: N802 (the name in PyWavelets, where it i
 
     Parameters
     ----------
-    name : str
+    name : str, default ""
         Name of a wavelet of either kind.
     filter_bank : sequence of four filters, or object with a ``filter_bank``, optional
         If given, the result is ``Wavelet(name, filter_bank)``.
@@ -387,6 +387,7 @@ def DiscreteContinuousWavelet(  # noqa: N802 (the name in PyWavelets, where it i
     Returns
     -------
     Wavelet or ContinuousWavelet
+        The wavelet.
 
     Examples
     --------

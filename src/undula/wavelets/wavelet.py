@@ -38,7 +38,7 @@ class Wavelet:
     Parameters
     ----------
     name : str
-        Name of a built-in wavelet (see :func:`undula.wavelist`), or any name if ``filter_bank`` is given.
+        Name of a built-in wavelet, one of :func:`undula.wavelist`, or any name if ``filter_bank`` is given.
     filter_bank : sequence of four filters, or object with a ``filter_bank``, optional
         ``(dec_lo, dec_hi, rec_lo, rec_hi)``, all of the same even length and aligned as in PyWavelets. The
         wavelet is exact if all taps are integers, Fractions or :class:`~undula.algebra.Surd`.

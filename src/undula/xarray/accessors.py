@@ -34,6 +34,11 @@ class Accessor:
 class DataArrayAccessor(Accessor):
     """The accessor ``DataArray.undula``: transforms and filters.
 
+    Parameters
+    ----------
+    obj : DataArray
+        The object whose methods these are.
+
     Examples
     --------
     >>> x = xr.DataArray([1.0, 3.0], dims="t")
@@ -55,14 +60,38 @@ class DataArrayAccessor(Accessor):
 
 @xr.register_dataset_accessor("undula")
 class DatasetAccessor(DataArrayAccessor):
-    """The accessor ``Dataset.undula``: transforms and filters of variables, and the inverse of one level."""
+    """The accessor ``Dataset.undula``: transforms and filters of variables, and the inverse of one level.
+
+    Parameters
+    ----------
+    obj : Dataset
+        The object whose methods these are.
+
+    Examples
+    --------
+    >>> x = xr.Dataset({"height": ("t", [1.0, 3.0])})
+    >>> x.undula.dwt("haar", "t").undula.idwt()["height"].round(9).values
+    array([1., 3.])
+    """
 
     idwt = _method(transforms.idwt)
 
 
 @xr.register_datatree_accessor("undula")
 class DataTreeAccessor(Accessor):
-    """The accessor ``DataTree.undula``: inverse transforms."""
+    """The accessor ``DataTree.undula``: inverse transforms.
+
+    Parameters
+    ----------
+    obj : DataTree
+        The object whose methods these are.
+
+    Examples
+    --------
+    >>> x = xr.DataArray([1.0, 3.0], dims="t")
+    >>> x.undula.wavedec("haar", "t").undula.waverec().round(9).values
+    array([1., 3.])
+    """
 
     idwt = _method(transforms.idwt)
     waverec = _method(transforms.waverec)

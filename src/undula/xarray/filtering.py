@@ -90,14 +90,31 @@ def despeckle(
 
     Parameters
     ----------
-    x, dim, channel_dim, mask, keep_attrs
-        See :func:`denoise`.
+    x : DataArray or Dataset
+        Images; of a Dataset, the numeric variables that have the dimensions. Dask arrays are filtered lazily.
+        With a mask, or with noise in a DataArray, each chunk must have whole images.
+    dim : str or iterable of str, optional
+        Dimensions of space. The default is all but that of the channels. Along the others there are images,
+        which are filtered one by one.
+    channel_dim : str, optional
+        Dimension of the channels. No dimension is taken for channels by itself.
+    mask : DataArray of bool, optional
+        True where samples are valid, with some of the dimensions of ``x``.
+    keep_attrs : bool, optional
+        Whether the result has the attributes of ``x``. The default is the option of xarray, or else True.
     **options
         Further arguments of :func:`undula.despeckle`.
 
     Returns
     -------
     DataArray or Dataset
+        The filtered images, otherwise like ``x``.
+
+    Examples
+    --------
+    >>> speckled = DataArray(100 * np.random.default_rng(0).gamma(4, 1 / 4, (64, 64)), dims=("y", "x"))
+    >>> bool(despeckle(speckled).std() < 0.4 * speckled.std())
+    True
     """
     options = {"mask": mask, **options}
     return _filtered(filters.despeckle, x, dim, channel_dim, keep_attrs, options)
@@ -116,14 +133,31 @@ def sharpen(
 
     Parameters
     ----------
-    x, dim, channel_dim, mask, keep_attrs
-        See :func:`denoise`.
+    x : DataArray or Dataset
+        Images; of a Dataset, the numeric variables that have the dimensions. Dask arrays are filtered lazily.
+        With a mask, or with noise in a DataArray, each chunk must have whole images.
+    dim : str or iterable of str, optional
+        Dimensions of space. The default is all but that of the channels. Along the others there are images,
+        which are filtered one by one.
+    channel_dim : str, optional
+        Dimension of the channels. No dimension is taken for channels by itself.
+    mask : DataArray of bool, optional
+        True where samples are valid, with some of the dimensions of ``x``.
+    keep_attrs : bool, optional
+        Whether the result has the attributes of ``x``. The default is the option of xarray, or else True.
     **options
         Further arguments of :func:`undula.sharpen`.
 
     Returns
     -------
     DataArray or Dataset
+        The filtered images, otherwise like ``x``.
+
+    Examples
+    --------
+    >>> step = DataArray(np.repeat([[0.0, 1.0]], 8, axis=0).repeat(4, axis=1), dims=("y", "x"))
+    >>> bool(sharpen(step).max() > 1)
+    True
     """
     options = {"mask": mask, **options}
     return _filtered(filters.sharpen, x, dim, channel_dim, keep_attrs, options)
@@ -142,14 +176,31 @@ def enhance(
 
     Parameters
     ----------
-    x, dim, channel_dim, mask, keep_attrs
-        See :func:`denoise`.
+    x : DataArray or Dataset
+        Images; of a Dataset, the numeric variables that have the dimensions. Dask arrays are filtered lazily.
+        With a mask, or with noise in a DataArray, each chunk must have whole images.
+    dim : str or iterable of str, optional
+        Dimensions of space. The default is all but that of the channels. Along the others there are images,
+        which are filtered one by one.
+    channel_dim : str, optional
+        Dimension of the channels. No dimension is taken for channels by itself.
+    mask : DataArray of bool, optional
+        True where samples are valid, with some of the dimensions of ``x``.
+    keep_attrs : bool, optional
+        Whether the result has the attributes of ``x``. The default is the option of xarray, or else True.
     **options
         Further arguments of :func:`undula.enhance`.
 
     Returns
     -------
     DataArray or Dataset
+        The filtered images, otherwise like ``x``.
+
+    Examples
+    --------
+    >>> weak = DataArray(100 + 5 * np.sin(np.arange(64) / 3) * np.ones((64, 1)), dims=("y", "x"))
+    >>> bool(enhance(weak).std() > weak.std())
+    True
     """
     options = {"mask": mask, **options}
     return _filtered(filters.enhance, x, dim, channel_dim, keep_attrs, options)
@@ -170,15 +221,30 @@ def apply_pipeline(
 
     Parameters
     ----------
-    x, sigma, dim, channel_dim, mask, keep_attrs
-        See :func:`denoise`; sigma does not vary within an image.
+    x : DataArray or Dataset
+        Images; of a Dataset, the numeric variables that have the dimensions. Dask arrays are filtered lazily.
+        With a mask, or with noise in a DataArray, each chunk must have whole images.
     pipeline : Pipeline
+        The pipeline.
+    sigma : float, sequence of float, or DataArray, optional
+        Standard deviation of the noise, which does not vary within an image: a number, one per channel, or a
+        DataArray with some of the other dimensions of ``x``. Estimated for each image if None.
+    dim : str or iterable of str, optional
+        Dimensions of space. The default is all but that of the channels. Along the others there are images,
+        which are filtered one by one.
+    channel_dim : str, optional
+        Dimension of the channels. No dimension is taken for channels by itself.
+    mask : DataArray of bool, optional
+        True where samples are valid, with some of the dimensions of ``x``.
+    keep_attrs : bool, optional
+        Whether the result has the attributes of ``x``. The default is the option of xarray, or else True.
     **options
         Further arguments of :meth:`undula.Pipeline.__call__`.
 
     Returns
     -------
     DataArray or Dataset
+        The filtered images, otherwise like ``x``.
 
     Examples
     --------
@@ -206,15 +272,32 @@ def denoise_wavelet(
 
     Parameters
     ----------
-    x, sigma, dim, channel_dim, keep_attrs
-        See :func:`denoise`; sigma does not vary within an image. Chunks must have whole images.
+    x : DataArray or Dataset
+        Images; of a Dataset, the numeric variables that have the dimensions. Chunks of Dask arrays must have
+        whole images.
+    sigma : float, sequence of float, or DataArray, optional
+        Standard deviation of the noise, which does not vary within an image: a number, one per channel, or a
+        DataArray with some of the other dimensions of ``x``. Estimated for each image if None.
+    dim : str or iterable of str, optional
+        Dimensions of space. The default is all but that of the channels. Along the others there are images,
+        which are filtered one by one.
+    channel_dim : str, optional
+        Dimension of the channels. No dimension is taken for channels by itself.
+    keep_attrs : bool, optional
+        Whether the result has the attributes of ``x``. The default is the option of xarray, or else True.
     **options
         Further arguments of :func:`undula.denoise_wavelet`.
 
     Returns
     -------
     DataArray or Dataset
-        Floats; see :func:`undula.denoise_wavelet`.
+        The filtered images as floats, otherwise like ``x``.
+
+    Examples
+    --------
+    >>> noisy = DataArray(np.random.default_rng(0).standard_normal((64, 64)) / 10 + 0.5, dims=("y", "x"))
+    >>> bool(denoise_wavelet(noisy).std() < 0.05)
+    True
     """
     options = {"sigma": sigma, **options}
     return _filtered(filters.denoise_wavelet, x, dim, channel_dim, keep_attrs, options)
@@ -225,8 +308,13 @@ def estimate_sigma(x: X, *, dim: Dims = None, keep_attrs: bool | None = None) ->
 
     Parameters
     ----------
-    x, dim, keep_attrs
-        See :func:`denoise`. Channels are images as well. Chunks must have whole images.
+    x : DataArray or Dataset
+        Images; of a Dataset, the numeric variables that have the dimensions. Chunks of Dask arrays must have
+        whole images.
+    dim : str or iterable of str, optional
+        Dimensions of space. The default is all. Along the others, channels included, there are images.
+    keep_attrs : bool, optional
+        Whether the result has the attributes of ``x``. The default is the option of xarray, or else True.
 
     Returns
     -------

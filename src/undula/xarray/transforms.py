@@ -55,8 +55,9 @@ def dwt(
         How lines go on beyond their ends: one of ``undula.MODES``, or one for each dimension.
     keep_attrs : bool, optional
         Whether bands have the attributes of ``x``. The default is the option of xarray, or else True.
-    backend : str, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -103,8 +104,9 @@ def idwt(
     keep_attrs : bool, optional
         Whether the result has the attributes of the approximation. The default is the option of xarray, or
         else True.
-    backend : str, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -155,8 +157,9 @@ def wavedec(
         How often the approximation is decomposed. The default is as often as is useful.
     keep_attrs : bool, optional
         Whether bands have the attributes of ``x``. The default is the option of xarray, or else True.
-    backend : str, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -199,8 +202,9 @@ def waverec(
     keep_attrs : bool, optional
         Whether the result has the attributes of the approximation. The default is the option of xarray, or
         else True.
-    backend : str, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -242,11 +246,14 @@ def lwt(
     mode : str, or a sequence or mapping of str, default "symmetric"
         How lines go on beyond their ends: one of ``undula.LWT_MODES``, or one for each dimension.
     dtype : {int16, int32, int64}, optional
-        Dtype of the coefficients of integers; see :func:`undula.lwtn`.
+        Dtype of the coefficients of integers. The default for 8 and 16 bits is the smallest that provably
+        holds whatever such samples can lead to in this shape; for 32 and 64 bits, as many. Samples that could
+        lead to more are an error; those on a device are not checked.
     keep_attrs : bool, optional
         Whether bands have the attributes of ``x``. The default is the option of xarray, or else True.
-    backend : str, default "auto"
-        Where NumPy arrays are transformed; see :func:`undula.dwtn`.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------
@@ -282,8 +289,14 @@ def ilwt(
     ----------
     coeffs : DataTree
         Coefficients as :func:`lwt` returns them. Details that are missing are zero.
-    wavelet, keep_attrs, backend
-        See :func:`waverec`.
+    wavelet : Wavelet or str, optional
+        The wavelet, or one for each dimension. The default is that of the attributes of the coefficients.
+    keep_attrs : bool, optional
+        Whether the result has the attributes of the approximation. The default is the option of xarray, or
+        else True.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        Where NumPy arrays are transformed; ``auto`` is the CPU. ``reference`` is plain NumPy in extended
+        precision, slow. Arrays on a device are transformed where they are.
 
     Returns
     -------

@@ -163,8 +163,10 @@ def _option_control(name: str, description: VerbOption, value: Any) -> Widget | 
     """Return the control of an option; None if its value is left to the filter."""
     label = name.replace("_", " ").capitalize()
     common = {"name": name, "label": label, "tooltip": description.help}
-    if description.choices and value is not None:
-        return ComboBox(choices=description.choices, value=value, **common)
+    if description.choices:
+        automatic = [("automatic", None)] if value is None else []
+        choices = [*automatic, *((choice, choice) for choice in description.choices)]
+        return ComboBox(choices=choices, value=value, **common)
     if isinstance(value, bool):
         return CheckBox(value=value, name=name, text=label, tooltip=description.help)
     if description.bounds is not None and value is not None:

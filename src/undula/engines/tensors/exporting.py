@@ -70,6 +70,11 @@ def as_expressions() -> Iterator[None]:
     Within this context, programs that PyTorch exports have no operators of this package: torch.onnx.export
     can translate them, and they run without Undula. They are slower than the kernels.
 
+    Yields
+    ------
+    None
+        Nothing; transforms are expressions until the block ends.
+
     Examples
     --------
     >>> import torch, undula.torch
