@@ -153,6 +153,9 @@ def test_results_beside_their_inputs(shoot: Path) -> None:
     expected = ["a.jpg", "a_x.jpg", "b.png", "b_x.png", "c.heic", "c.png"]
     assert files("shoot") == expected
     assert call("denoise shoot --suffix _x -y") == 0  # Results are not filtered again.
+    found = files("shoot")
+    assert call(f"denoise {' '.join(f'shoot/{name}' for name in found)} --suffix _x -y") == 0
+    assert files("shoot") == found  # Nor are those that a pattern matches.
     assert files("shoot") == sorted([*expected, "c_x.heic", "c_x.png"])
 
 

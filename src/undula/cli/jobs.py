@@ -185,7 +185,7 @@ def find_jobs(
                 f" --suffix; got {len(paths)} path(s)"
             )
         paths, output = paths[:1], paths[1]
-        is_folder = Path(output).is_dir() and not is_zarr(output)
+        is_folder = (Path(output).is_dir() or output.endswith("/")) and not is_zarr(output)
     else:
         is_folder = output != "-" and not _is_file_name(Path(output))
     is_study = Path(paths[0]).is_dir() or Path(paths[0]).name == DICOMDIR
@@ -237,6 +237,10 @@ def _jobs_into_folder(
             FileJob(file, ((folder or path) / file.relative_to(path)).with_name(names.of(file)))
             for file in files
         ]
+    if folder is None and names.suffix:
+        # Patterns such as *.jpg also match the results of an earlier run.
+        results = {job.target for job in jobs}
+        jobs = [job for job in jobs if job.source not in results]
     targets = [job.target for job in jobs]
     if len(set(targets)) < len(targets):
         duplicate = next(target for target in targets if targets.count(target) > 1)

@@ -38,7 +38,9 @@ def is_zarr(path: str | Path) -> bool:
 def check_zarr_target(source: str | Path, target: str | Path) -> None:
     """Raise an error if the output of a Zarr store is to be a file of another kind."""
     if Path(target).suffix.lower() != SUFFIX:
-        raise FileError(f"{source} is a Zarr store and so is its output; name one that ends in {SUFFIX}")
+        raise FileError(
+            f"{source} is a Zarr store, and its output must be one; name an output that ends in {SUFFIX}"
+        )
 
 
 def refuse_store_options(

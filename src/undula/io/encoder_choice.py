@@ -73,7 +73,7 @@ def check_options(quality: int, preset: str) -> None:
     if preset not in PRESETS:
         raise ArgumentError(f"preset must be one of {', '.join(PRESETS)}; got {preset!r}")
     if not 0 <= quality <= WORST_QUALITY:
-        raise ArgumentError(f"quality must be from 0, the best, to {WORST_QUALITY}; got {quality}")
+        raise ArgumentError(f"quality (--crf) must be from 0, the best, to {WORST_QUALITY}; got {quality}")
 
 
 def keeps_range(name: str, kind: str) -> bool:

@@ -149,7 +149,10 @@ class Picture:
         ``Z40C3YX`` also gives lengths, for pages whose axes the file does not tell.
         """
         named = named_axes(names, self.stack_axes, self.channel_axis is not None)
-        return replace(self, stack=named, about={**self.about, "renamed": True})
+        if named == self.stack:
+            return self
+        lost = ("ImageJ metadata",) if str(self.about.get("description", "")).startswith("ImageJ=") else ()
+        return replace(self, stack=named, about={**self.about, "renamed": True}, lost=(*self.lost, *lost))
 
     @property
     def stack_axes(self) -> StackAxes:

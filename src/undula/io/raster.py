@@ -403,9 +403,10 @@ def _write_pillow(path: Path, picture: Picture, kind: str, **options: Any) -> No
         pixels = pixels.astype(np.uint8) * 255
     deep = pixels.dtype == np.uint16
     if pixels.dtype not in (np.uint8, np.uint16) or (deep and kind not in _WITH_16_BITS):
+        sizes = "8 or 16" if kind in _WITH_16_BITS else "8"
         raise ArgumentTypeError(
-            f"{kind} stores 8 bits{' or 16' if kind in _WITH_16_BITS else ''}, got {pixels.dtype}; write TIFF"
-            " or .npy, or convert the pixels"
+            f"{kind} stores unsigned integers of {sizes} bits, got {pixels.dtype}; write TIFF or .npy, or"
+            " convert the pixels"
         )
     if picture.channel_axis is not None and len(picture.channels) == 1:
         pixels = pixels[..., 0]
@@ -416,7 +417,8 @@ def _write_pillow(path: Path, picture: Picture, kind: str, **options: Any) -> No
         return
     if deep and (len(picture.channels) > 1 or picture.pages):
         raise ArgumentTypeError(
-            f"{kind} can be written with colours of 8 bits only, got {pixels.dtype}; write TIFF or PNG"
+            f"{kind} is written with {'several pages' if picture.pages else 'colours'} of 8 bits only, got"
+            f" {pixels.dtype}; write TIFF{'' if picture.pages else ' or PNG'}"
         )
     mode = "CMYK" if picture.space == "cmyk" else None
     pages = [image_module.fromarray(page, mode) for page in (pixels if picture.pages else [pixels])]
