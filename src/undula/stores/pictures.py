@@ -194,7 +194,7 @@ def _block_lengths(layout: StackLayout, samples: int) -> Shape:
     shape, places = layout.axes.shape, layout.places
     lengths = [length if axis in places else 1 for axis, length in enumerate(shape)]
     limit = BLOCK_SAMPLES // samples
-    while math.prod(lengths) > limit:
+    while math.prod(lengths) > limit and max(lengths) > LENGTH_UNIT:
         axis = max(places, key=lambda axis: lengths[axis])
         lengths[axis] = -(-lengths[axis] // 2 // LENGTH_UNIT) * LENGTH_UNIT
     return tuple(lengths)
