@@ -163,6 +163,9 @@ FIGURES = (
         ("times", "1080×1920", "undula best", "clock"),
         "s",
     ),
+    Figure(
+        "Filters", "camera", "`denoise` of camera noise, 512²", ("times", "undula denoise", "clock"), "ms"
+    ),
     Figure("Larger than memory", "chunked", "`wavedec2` of 16384² with Dask", ("transform", "seconds"), "s"),
     Figure(
         "Larger than memory",
@@ -171,6 +174,13 @@ FIGURES = (
         ("scaling", {"workers": 16}, "gigabytes_per_second"),
         "GB/s",
         less_is_better=False,
+    ),
+    Figure(
+        "Larger than memory",
+        "large_images",
+        "`undula denoise` of a tiled TIFF of 30,000²",
+        ("kinds", "tiles", "seconds"),
+        "s",
     ),
     Figure(
         "Larger than memory",
