@@ -241,7 +241,7 @@ def test_huge_declared_sizes_are_errors(tmp_path: Path) -> None:
     [
         ("x.jpg", DEEP, "8 bits"),
         ("x.bmp", OPAQUE, "no alpha"),
-        ("x.png", FLOATS, "8 bits or 16"),
+        ("x.png", FLOATS, "8 or 16 bits"),
         ("x.webp", DEEP, "8 bits"),
         ("x.png", np.stack([GREY] * 2, axis=-1), "channels"),
         ("x.xyz", GREY, "suffix"),
