@@ -190,8 +190,6 @@ def test_batches_are_loops(in_dim: int) -> None:
     torch.testing.assert_close(torch.func.jacfwd(loss)(x, weight), torch.func.jacrev(loss)(x, weight))
 
 
-# PyTorch's own checks leave a temporary folder to the garbage collector.
-@pytest.mark.filterwarnings("ignore:Implicitly cleaning up:ResourceWarning")
 def test_operators_are_registered_as_they_should() -> None:
     from undula.engines.tensors.operators import decompose_operator, recompose_operator
 
