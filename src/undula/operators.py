@@ -76,7 +76,17 @@ class WaveletOperator:
         return self.adjoint()
 
     def matvec(self, x: Any) -> Array:
-        """Return the product with a vector."""
+        """Return the product with a vector.
+
+        Parameters
+        ----------
+        x : array_like ``(n,)``
+            A vector with one entry for each column of the operator.
+
+        Returns
+        -------
+        array
+        """
         vector = np.asarray(x)
         if vector.size != self.shape[1] or vector.ndim > 2:
             raise ArgumentError(f"this operator takes vectors of {self.shape[1]} numbers, got {vector.shape}")
@@ -87,11 +97,31 @@ class WaveletOperator:
         return ravel_coeffs(self.plan.forward(vector.reshape(self.plan.shape)), axes=self.plan.axes)[0]
 
     def rmatvec(self, x: Any) -> Array:
-        """Return the product of the conjugate transpose with a vector."""
+        """Return the product of the conjugate transpose with a vector.
+
+        Parameters
+        ----------
+        x : array_like ``(m,)``
+            A vector with one entry for each row of the operator.
+
+        Returns
+        -------
+        array
+        """
         return self.adjoint().matvec(x)
 
     def matmat(self, x: Any) -> Array:
-        """Return the product with the columns of a matrix."""
+        """Return the product with the columns of a matrix.
+
+        Parameters
+        ----------
+        x : array_like ``(n, k)``
+            A matrix with one row for each column of the operator.
+
+        Returns
+        -------
+        array ``(m, k)``
+        """
         return np.stack([self.matvec(column) for column in np.asarray(x).T], axis=1)
 
     def __matmul__(self, x: Any) -> Array:

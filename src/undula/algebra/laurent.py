@@ -116,12 +116,35 @@ class Laurent:
 
     @classmethod
     def constant(cls, value: Any, variables: int = 1) -> Laurent:
-        """Return the constant polynomial ``value``."""
+        """Return the constant polynomial ``value``.
+
+        Parameters
+        ----------
+        value : number
+            The coefficient of ``z⁰``.
+        variables : {1, 2}, default 1
+            Number of variables.
+
+        Returns
+        -------
+        Laurent
+        """
         return cls({(0,) * variables: value}, variables)
 
     @classmethod
     def monomial(cls, *exponents: int, coefficient: Any = 1) -> Laurent:
         """Return ``coefficient · z^exponent`` (or ``zₘ^m zₙ^n`` for two exponents).
+
+        Parameters
+        ----------
+        *exponents : int
+            The exponent of ``z``, or those of ``zₘ`` and ``zₙ``.
+        coefficient : number, default 1
+            The factor of the monomial.
+
+        Returns
+        -------
+        Laurent
 
         Examples
         --------
@@ -245,11 +268,33 @@ class Laurent:
         return self._hash
 
     def distance(self, other: Laurent) -> float:
-        """Return the largest magnitude among the coefficients of the difference."""
+        """Return the largest magnitude among the coefficients of the difference.
+
+        Parameters
+        ----------
+        other : Laurent
+            A polynomial in the same variables.
+
+        Returns
+        -------
+        float
+        """
         return (self - other).max_abs()
 
     def close(self, other: Laurent, tolerance: float = 1e-10) -> bool:
-        """Return True if no coefficient differs by more than ``tolerance``."""
+        """Return True if no coefficient differs by more than ``tolerance``.
+
+        Parameters
+        ----------
+        other : Laurent
+            A polynomial in the same variables.
+        tolerance : float, default 1e-10
+            The largest difference that counts as equal.
+
+        Returns
+        -------
+        bool
+        """
         return self.distance(other) <= tolerance
 
     # --- arithmetic -------------------------------------------------------------------------------
@@ -278,6 +323,10 @@ class Laurent:
         ----------
         polynomials : sequence of Laurent
             At least one.
+
+        Returns
+        -------
+        Laurent
 
         Examples
         --------
@@ -374,6 +423,10 @@ class Laurent:
         axis : {0, 1}
             0 for horizontal, 1 for vertical.
 
+        Returns
+        -------
+        Laurent
+
         Examples
         --------
         >>> print(Laurent({0: 1, -1: 2}).along(1))
@@ -389,7 +442,17 @@ class Laurent:
         return Laurent._make(lowest, self._array.reshape(shape), trimmed=bool(self))
 
     def shift(self, *exponents: int) -> Laurent:
-        """Multiply by the monomial with these exponents."""
+        """Multiply by the monomial with these exponents.
+
+        Parameters
+        ----------
+        *exponents : int
+            One exponent for each variable.
+
+        Returns
+        -------
+        Laurent
+        """
         self._check_exponents(exponents)
         if not self:
             return self
@@ -400,7 +463,17 @@ class Laurent:
         return Laurent._make(self._lowest, self._float())
 
     def chop(self, tolerance: float) -> Laurent:
-        """Drop float coefficients of magnitude ``tolerance`` or less."""
+        """Drop float coefficients of magnitude ``tolerance`` or less.
+
+        Parameters
+        ----------
+        tolerance : float
+            The largest magnitude that is dropped.
+
+        Returns
+        -------
+        Laurent
+        """
         if self.exact:
             return self
         return Laurent._make(self._lowest, np.where(np.abs(self._array) <= tolerance, 0.0, self._array))

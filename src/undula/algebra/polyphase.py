@@ -81,13 +81,35 @@ class PolyphaseMatrix:
 
     @classmethod
     def diagonal(cls, entries: Sequence[Any]) -> PolyphaseMatrix:
-        """Return the matrix with these entries on its diagonal."""
+        """Return the matrix with these entries on its diagonal.
+
+        Parameters
+        ----------
+        entries : sequence of Laurent or number
+            The entries, from the upper left to the lower right.
+
+        Returns
+        -------
+        PolyphaseMatrix
+        """
         size = len(entries)
         return cls([[entries[i] if i == j else 0 for j in range(size)] for i in range(size)])
 
     @classmethod
     def product(cls, factors: Iterable[PolyphaseMatrix], size: int) -> PolyphaseMatrix:
-        """Return the product of factors, given in the order of application."""
+        """Return the product of factors, given in the order of application.
+
+        Parameters
+        ----------
+        factors : iterable of PolyphaseMatrix
+            The factors, the one that is applied first at the beginning.
+        size : int
+            Number of rows, for the identity if there are no factors.
+
+        Returns
+        -------
+        PolyphaseMatrix
+        """
         return reduce(lambda done, factor: factor @ done, factors, cls.identity(size))
 
     # --- inspection -------------------------------------------------------------------------------
@@ -153,7 +175,17 @@ class PolyphaseMatrix:
     # --- comparison -------------------------------------------------------------------------------
 
     def distance(self, other: PolyphaseMatrix) -> float:
-        """Return the largest magnitude among the coefficients of the difference."""
+        """Return the largest magnitude among the coefficients of the difference.
+
+        Parameters
+        ----------
+        other : PolyphaseMatrix
+            A matrix of the same size.
+
+        Returns
+        -------
+        float
+        """
         self._check(other)
         return max(
             a.distance(b)
@@ -162,7 +194,19 @@ class PolyphaseMatrix:
         )
 
     def close(self, other: PolyphaseMatrix, tolerance: float = 1e-10) -> bool:
-        """Return True if no coefficient differs by more than ``tolerance``."""
+        """Return True if no coefficient differs by more than ``tolerance``.
+
+        Parameters
+        ----------
+        other : PolyphaseMatrix
+            A matrix of the same size.
+        tolerance : float, default 1e-10
+            The largest difference that counts as equal.
+
+        Returns
+        -------
+        bool
+        """
         return self.distance(other) <= tolerance
 
     # --- arithmetic -------------------------------------------------------------------------------
@@ -220,7 +264,17 @@ class PolyphaseMatrix:
         )
 
     def map(self, change: Callable[[Laurent], Laurent]) -> PolyphaseMatrix:
-        """Apply a function to every entry."""
+        """Apply a function to every entry.
+
+        Parameters
+        ----------
+        change : callable
+            Function from one polynomial to another.
+
+        Returns
+        -------
+        PolyphaseMatrix
+        """
         return PolyphaseMatrix([[change(entry) for entry in row] for row in self.rows])
 
     def transpose(self) -> PolyphaseMatrix:
@@ -245,7 +299,17 @@ class PolyphaseMatrix:
         return PolyphaseMatrix([row[::-1] for row in self.rows[::-1]])
 
     def tensor(self, other: PolyphaseMatrix) -> PolyphaseMatrix:
-        """Return the 4×4 tensor product ``self(zₙ) ⊗ other(zₘ)`` of vertical and horizontal 2×2 matrices."""
+        """Return the 4×4 tensor product ``self(zₙ) ⊗ other(zₘ)`` of vertical and horizontal 2×2 matrices.
+
+        Parameters
+        ----------
+        other : PolyphaseMatrix
+            The horizontal 2×2 matrix.
+
+        Returns
+        -------
+        PolyphaseMatrix
+        """
         self._check(other)
         if (self.size, self.variables) != (2, 1):
             raise ArgumentError("tensor() needs two 2×2 matrices in one variable")
@@ -256,7 +320,18 @@ class PolyphaseMatrix:
         )
 
     def map_along(self, axis: int) -> tuple[tuple[Laurent, ...], ...]:
-        """Return the entries as polynomials in two variables, along one axis."""
+        """Return the entries as polynomials in two variables, along one axis.
+
+        Parameters
+        ----------
+        axis : {0, 1}
+            0 for horizontal, 1 for vertical.
+
+        Returns
+        -------
+        tuple of tuple of Laurent
+            The rows of the matrix.
+        """
         return tuple(tuple(entry.along(axis) for entry in row) for row in self.rows)
 
     def determinant(self) -> Laurent:
@@ -285,6 +360,10 @@ class PolyphaseMatrix:
         ----------
         tolerance : float, optional
             Float coefficients of the determinant below this share of its largest one count as zero.
+
+        Returns
+        -------
+        PolyphaseMatrix
 
         Raises
         ------

@@ -11,12 +11,13 @@ from .inputs import (
     differentiable_array,
     given_array,
     numpy_array,
-    operand,
+    operator_array,
     refuse_gradients,
     result_dtype,
     traceable_array,
 )
-from .libraries import CHUNKED, DASK, HOST, JAX, NUMPY, TORCH, ArrayLibrary, DeviceKey, library_of, upload
+from .libraries import DASK, JAX, NUMPY, TORCH, library_of, upload
+from .library import CHUNKED, HOST, ArrayLibrary, DeviceKey
 from .view import COMPLEX, ArrayView, contiguous, dtype_name
 
 __all__ = [
@@ -39,7 +40,7 @@ __all__ = [
     "given_array",
     "library_of",
     "numpy_array",
-    "operand",
+    "operator_array",
     "refuse_gradients",
     "result_dtype",
     "traceable_array",

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError
-from .libraries import CHUNKED, library_of
+from .libraries import library_of
+from .library import CHUNKED
 
 __all__ = [
     "array_in_memory",
@@ -25,7 +26,7 @@ __all__ = [
     "differentiable_array",
     "given_array",
     "numpy_array",
-    "operand",
+    "operator_array",
     "refuse_gradients",
     "result_dtype",
     "traceable_array",
@@ -86,7 +87,7 @@ def differentiable_array(data: Any, what: str = "data") -> Any:
     return data
 
 
-def operand(data: Any, what: str = "data") -> Any:
+def operator_array(data: Any, what: str = "data") -> Any:
     """Return a tensor as it is if operators of PyTorch can transform it, and other arrays of numbers."""
     if type(data) is not np.ndarray and library_of(data).has_operators(data):
         return data

@@ -63,7 +63,17 @@ class Space:
         return getattr(self, renamed[name])
 
     def mixing(self, channels: int) -> Mixing:
-        """Return the forward map for images of three channels, or of four, where alpha is copied."""
+        """Return the forward map for images of three channels, or of four, where alpha is copied.
+
+        Parameters
+        ----------
+        channels : {3, 4}
+            Number of channels.
+
+        Returns
+        -------
+        Mixing
+        """
         weights = [(*row, *([0] * (channels - 3))) for row in self.weights]
         shifts = list(self.shifts)
         if channels == 4:

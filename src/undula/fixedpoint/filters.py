@@ -74,7 +74,17 @@ class FixedPoint:
         return sum((self._forward(n) ** 2 for n in self.low.values()), Fraction(0))
 
     def moments(self, count: int) -> list[Fraction]:
-        """Return the moments Σ tap · offset^p of the high-pass filter, for p = 0, …, count - 1."""
+        """Return the moments Σ tap · offset^p of the high-pass filter, for p = 0, …, count - 1.
+
+        Parameters
+        ----------
+        count : int
+            Number of moments.
+
+        Returns
+        -------
+        list of Fraction
+        """
         first = min(self.high)
         return [
             sum((self._forward(n) * (offset - first) ** p for offset, n in self.high.items()), Fraction(0))
@@ -82,7 +92,18 @@ class FixedPoint:
         ]
 
     def matrix(self, length: int) -> list[list[Fraction]]:
-        """Return the matrix of one analysis level for an even length: the low band, then the high band."""
+        """Return the matrix of one analysis level for an even length: the low band, then the high band.
+
+        Parameters
+        ----------
+        length : int
+            Number of samples; even.
+
+        Returns
+        -------
+        list of list of Fraction
+            The rows of the matrix.
+        """
         self._check_length(length)
         rows = [[Fraction(0)] * length for _ in range(length)]
         for band, taps in enumerate((self.low, self.high)):
@@ -92,7 +113,18 @@ class FixedPoint:
         return rows
 
     def matrix_back(self, length: int) -> list[list[Fraction]]:
-        """Return the matrix of one synthesis level for an even length."""
+        """Return the matrix of one synthesis level for an even length.
+
+        Parameters
+        ----------
+        length : int
+            Number of samples; even.
+
+        Returns
+        -------
+        list of list of Fraction
+            The rows of the matrix.
+        """
         self._check_length(length)
         rows = [[Fraction(0)] * length for _ in range(length)]
         for band, taps in enumerate((self.low_back, self.high_back)):
@@ -104,7 +136,17 @@ class FixedPoint:
         return rows
 
     def error(self, length: int = 32) -> float:
-        """Return the largest entry, in magnitude, of synthesis times analysis minus the identity."""
+        """Return the largest entry, in magnitude, of synthesis times analysis minus the identity.
+
+        Parameters
+        ----------
+        length : int, default 32
+            Number of samples; even.
+
+        Returns
+        -------
+        float
+        """
         analysis, synthesis = (np.array(m(length), dtype=float) for m in (self.matrix, self.matrix_back))
         return float(np.abs(synthesis @ analysis - np.eye(length)).max())
 

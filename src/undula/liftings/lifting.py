@@ -239,7 +239,17 @@ class Lifting:
         )
 
     def wavelet(self, name: str = "") -> Wavelet:
-        """Return the wavelet of this lifting, with bands aligned as in PyWavelets."""
+        """Return the wavelet of this lifting, with bands aligned as in PyWavelets.
+
+        Parameters
+        ----------
+        name : str, default ''
+            Name of the wavelet.
+
+        Returns
+        -------
+        Wavelet
+        """
         return Wavelet.from_polyphase(self.matrix(), name)
 
     def on_line(self) -> Lifting:

@@ -172,9 +172,11 @@ class ContinuousWavelet:
     Attributes
     ----------
     name, family_name, short_family_name : str
+        Such as ``"gaus2"``, ``"Gaussian"`` and ``"gaus"``.
     number : int
         The order of ``gausN`` and ``cgauN``, otherwise 0.
     symmetry : {"symmetric", "anti-symmetric", "asymmetric"}
+        The symmetry of the wavelet about its centre.
     orthogonal, biorthogonal : bool
         False: there is no filter bank.
     lower_bound, upper_bound : float
