@@ -11,7 +11,7 @@ from undula.engines.base import TransformOptions, engine
 from undula.engines.gpu import batches
 from undula.engines.gpu.cuda.runtime import compile_kernel
 from undula.engines.gpu.emit import CUDA
-from undula.engines.gpu.engine import contiguous_views, device_engine, prepared_program
+from undula.engines.gpu.engine import device_engine, prepared_program
 from undula.engines.gpu.launches import DeviceLimits, DeviceProgram
 from undula.engines.gpu.transform import device_levels, transform_program
 from undula.lowering.spec import BandTree, transform_spec
@@ -23,8 +23,8 @@ def _tree(shape: tuple[int, ...], wavelet: str, mode: str, levels: int, dual: bo
 
 
 def _program(tree: BandTree, back: bool, **options: Any) -> DeviceProgram:
-    samples = ArrayView.contiguous(0, tree.sample_shapes[0], "float32")
-    bands, levels = contiguous_views(tree, "float32"), device_levels(tree, "float32")
+    samples, *bands = tree.contiguous_views("float32")
+    levels = device_levels(tree, "float32")
     limits = DeviceLimits(units=132)
     return transform_program(back, levels, samples, bands, CUDA, limits, TransformOptions(**options))
 

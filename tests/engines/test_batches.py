@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from undula.arrays import ArrayView
 from undula.engines.base import TransformOptions
 from undula.engines.gpu import batches
 from undula.engines.gpu.emit import CUDA
-from undula.engines.gpu.engine import contiguous_views, device_engine
+from undula.engines.gpu.engine import device_engine
 from undula.engines.gpu.launches import DeviceLimits
 from undula.engines.gpu.transform import device_levels, transform_program
 from undula.lowering.spec import BandTree, transform_spec
@@ -23,7 +22,7 @@ def _tree(mode: str, dual: bool, levels: int = 3) -> BandTree:
 
 
 def _program(tree: BandTree, back: bool) -> Any:
-    samples, bands = ArrayView.contiguous(0, SHAPE, "float32"), contiguous_views(tree, "float32")
+    samples, *bands = tree.contiguous_views("float32")
     levels = device_levels(tree, "float32")
     return transform_program(back, levels, samples, bands, CUDA, DeviceLimits(), TransformOptions())
 

@@ -12,7 +12,7 @@ from undula.engines.base import TransformOptions, engine
 from undula.engines.gpu import collaborative
 from undula.engines.gpu.emit import CUDA
 from undula.engines.gpu.emit import collaborative as emit_collaborative
-from undula.engines.gpu.graphs import lower_graph
+from undula.engines.gpu.graph_lowering import lower_graph
 from undula.engines.gpu.launches import DeviceLimits
 from undula.lowering.collaborative import PROFILES, CollaborativeProfile
 from undula.lowering.graph import Collaborate, Graph

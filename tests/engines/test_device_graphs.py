@@ -13,7 +13,7 @@ from cases import THOROUGH
 from undula.engines.base import TransformOptions, engine
 from undula.engines.dispatch import engine_for
 from undula.engines.gpu.emit import CUDA
-from undula.engines.gpu.graphs import lower_graph
+from undula.engines.gpu.graph_lowering import lower_graph
 from undula.engines.gpu.launches import DeviceLimits
 from undula.engines.gpu.memory import Arena
 from undula.engines.reference.graphs import ReferenceGraph
@@ -272,7 +272,7 @@ def test_arrays_of_a_library() -> None:
 
 
 def test_offsets_of_64_bits(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("graphs", "parts"):
+    for module in ("shifts", "parts"):
         monkeypatch.setattr(f"undula.engines.gpu.{module}.NARROW", 1)
     for number, options in ((0, {"strategy": "sliding"}), (2, {})):
         graph = PIPELINES[number].graph(planes_recipe((2, 20, 15)))

@@ -19,7 +19,7 @@ from .adjoints import BorderFrame
 from .batches import MAX_SCRATCH_SHARE, MIN_SAMPLE_BYTES, merged_batch
 from .emit.kernel import INTEGERS
 from .emit.sliding import LaneGeometry, emit_levels
-from .launches import DeviceLevel, Launch
+from .launches import PAD_ELEMENTS, DeviceLevel, Launch
 from .strategies.auto import AUTO
 from .strategies.base import Workload, view_values
 from .strategies.sliding import access_width, rows_shared, wide_enough
@@ -37,7 +37,6 @@ MIN_OCCUPANCY = 0.75  # of a device, by groups with a plane
 PREFETCHED_PAIRS = 1  # of rows
 MAX_LEVELS = 6  # The arguments of a kernel take about 200 bytes for each level.
 MAX_WIDE_REACH = 4  # Longer operators leave no registers for more than two columns of a lane.
-PAD_ELEMENTS = 8  # Rows of approximations are padded to a multiple of this.
 
 
 def append_batched_levels(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ...arrays import ArrayView
 from ...errors import ArgumentError
 from ...lowering.collaborative import STEP, CollaborativeProfile, extended_shape
-from .emit import Dialect, Kernel
+from ...lowering.expressions import Call, Load
+from ...lowering.graph import Collaborate
+from .emit import Kernel
 from .emit.collaborative import (
     CLEARED,
     FLAT_ITEMS,
@@ -23,36 +24,63 @@ from .emit.collaborative import (
     emit_weighed,
 )
 from .emit.matching import emit_matching, matching_tile, packed_displacements, visits
-from .launches import DeviceLimits, Launch
-from .memory import Tables
+from .emit.parts import pattern_of
+from .graph_builder import GraphBuilder
+from .launches import Launch
+from .parts import NO_OFFSET, Part, PartArray, grouped, part_array
+from .reductions import fold
 
-__all__ = ["CollaborativeLowering"]
+__all__ = ["lower_collaborate"]
 
 MAX_CHUNK_BYTES = 2**30  # Images of a batch are filtered in chunks of at most so much scratch memory.
 MAX_AREA = 2**31  # samples of a plane
 SUMS = 3  # integers of a sample: two parts of its sum, and the weight
 
 
+def lower_collaborate(builder: GraphBuilder, node: Collaborate) -> None:
+    """Append launches for the extremes of planes, and for their groups of blocks."""
+    source, items = builder.resolve(node.source), node.source.shape[0]
+    if len(source.shape) != 3:
+        raise ArgumentError(
+            "groups of blocks of volumes are filtered on the CPU; copy the volume to the host or pass"
+            " backend='cpu', or filter its planes as images with axes=(-2, -1)"
+        )
+    if node.profile.noise is not None:
+        raise ArgumentError(
+            "groups of blocks whose noise has a spectrum are filtered on the CPU; copy the image to the"
+            " host or pass backend='cpu', or use quality='fast'"
+        )
+    load = Load(node.source)
+    extremes = []
+    for value in (Call("negative", (load,)), load):
+        pattern, _, constants = pattern_of(value)
+        extreme = builder.scratch((items,), source.dtype)
+        axes = (("stride", 1), NO_OFFSET, NO_OFFSET)
+        arrays = [part_array(source), PartArray(extreme.buffer, extreme.dtype, extreme.offset, axes)]
+        for group in grouped([Part(source.shape, arrays, pattern, constants).merged(1)], 1):
+            fold(builder, "max", group)
+        extremes.append(extreme)
+    noise, result = builder.resolve(node.noise), builder.resolve(node.results[0])
+    groups = _BlockGroups(builder, node.profile, node.channels, source, noise, result, *extremes)
+    builder.launches += groups.launches()
+
+
 @dataclass(frozen=True)
-class CollaborativeLowering:
-    """What the launches of a node are made of.
+class _BlockGroups:
+    """The groups of blocks of a node.
 
     Parameters
     ----------
+    builder : GraphBuilder
     profile : CollaborativeProfile
     channels : int
     source, noise, result : ArrayView
         In numbered buffers.
     lowest, highest : ArrayView
         Largest negative, and largest sample of each plane.
-    scratch : callable
-        Returns memory for a shape and a dtype.
-    tables : Tables
-    table_buffer : int
-    dialect : Dialect
-    limits : DeviceLimits
     """
 
+    builder: GraphBuilder
     profile: CollaborativeProfile
     channels: int
     source: ArrayView
@@ -60,11 +88,6 @@ class CollaborativeLowering:
     result: ArrayView
     lowest: ArrayView
     highest: ArrayView
-    scratch: Callable[[tuple[int, ...], str], ArrayView]
-    tables: Tables
-    table_buffer: int
-    dialect: Dialect
-    limits: DeviceLimits
 
     def launches(self) -> list[Launch]:
         """Return all launches."""
@@ -82,18 +105,18 @@ class CollaborativeLowering:
         chunk = min(images, max(1, MAX_CHUNK_BYTES // image_bytes))
         shape = (self.channels * chunk, rows, columns)
         memory = {
-            "noisy": self.scratch(shape, "float32"),
-            "pilot": self.scratch(shape, "float32"),
-            "sums": self.scratch((SUMS, *shape), "int32"),
-            "places": self.scratch((chunk, down, across, size), "uint16"),
-            "units": self.scratch((items, UNIT_NUMBERS), self.source.dtype),
-            "used": self.scratch((items,), "int32"),
+            "noisy": self.builder.scratch(shape, "float32"),
+            "pilot": self.builder.scratch(shape, "float32"),
+            "sums": self.builder.scratch((SUMS, *shape), "int32"),
+            "places": self.builder.scratch((chunk, down, across, size), "uint16"),
+            "units": self.builder.scratch((items, UNIT_NUMBERS), self.source.dtype),
+            "used": self.builder.scratch((items,), "int32"),
             "x": self.source,
             "result": self.result,
         }
         steps = {"items": items, "images": images, "noise_step": self.noise.strides[0]}
         arrays = {**memory, "noise": self.noise, "lowest": self.lowest, "highest": self.highest}
-        kernel = emit_units(self.source.dtype, self.noise.dtype, self.dialect)
+        kernel = emit_units(self.source.dtype, self.noise.dtype, self.builder.dialect)
         launches = [_launch(kernel, -(-items // FLAT_ITEMS), arrays, steps)]
         radius = self.profile.radius
         memory["numbers"] = self._table(visits(radius), "int32")
@@ -103,7 +126,8 @@ class CollaborativeLowering:
         return launches
 
     def _table(self, values: Any, dtype: str) -> ArrayView:
-        return ArrayView(self.table_buffer, (), (), dtype, self.tables.add(values.reshape(-1), dtype))
+        buffer, start = self.builder.table(values.reshape(-1), dtype)
+        return ArrayView(buffer, (), (), dtype, start)
 
     def _chunk(self, memory: dict[str, ArrayView], images: int, first: int, chunk: int) -> list[Launch]:
         """Return the launches for some images."""
@@ -121,11 +145,11 @@ class CollaborativeLowering:
             for what, step in zip(("item", "row", "column"), arrays[name].strides, strict=True):
                 numbers[f"{name}_{what}_step"] = step
         down, across, profile = numbers["down"], numbers["across"], self.profile
-        tile = matching_tile(profile.radius, self.limits.shared, self.dialect)
+        tile = matching_tile(profile.radius, self.builder.limits.shared, self.builder.dialect)
         if tile is None:
             raise ArgumentError(
                 "groups of blocks need more shared memory than the device has for work items,"
-                f" {self.limits.shared} bytes; pass backend='cpu' or quality='fast'"
+                f" {self.builder.limits.shared} bytes; pass backend='cpu' or quality='fast'"
             )
 
         def tiled(kernel: Kernel, sizes: tuple[int, int], extent: tuple[int, int], count: int) -> Launch:
@@ -133,7 +157,7 @@ class CollaborativeLowering:
             counted = {"tiles": tiles, "strips": tiles, "tiers": tiers}
             return _launch(kernel, tiles * tiers * count, arrays, {**numbers, **counted})
 
-        dialect, dtype = self.dialect, self.source.dtype
+        dialect, dtype = self.builder.dialect, self.source.dtype
         scaled = emit_scaled(dtype, dialect)
         launches = [tiled(scaled, WEIGHED_TILE, (rows, columns), planes)]
         for weighted, size in enumerate((profile.thresholded, profile.weighted)):
@@ -144,7 +168,9 @@ class CollaborativeLowering:
                 _launch(emit_clear(dialect), -(-numbers["count_step"] // CLEARED), arrays, numbers)
             )
             shrinkage = profile.gain_noise if weighted else profile.threshold
-            groups = emit_groups(profile.radius, size, bool(weighted), shrinkage, self.limits.gpu, dialect)
+            groups = emit_groups(
+                profile.radius, size, bool(weighted), shrinkage, self.builder.limits.gpu, dialect
+            )
             launches.append(tiled(groups, (REFERENCES, REFERENCES), (down, across), planes))
             weighed = emit_weighed(dtype if weighted else None, dialect)
             extent = (high, wide) if weighted else (rows, columns)

@@ -29,7 +29,7 @@ from .arrays import (
     device_of,
     timed_transfer,
 )
-from .device_graph import DeviceGraph, ScratchPool
+from .graphs import DeviceGraph, ScratchPool
 from .strategies import STRATEGIES
 from .strategies.base import LIFTING
 from .transform import device_levels, transform_program
@@ -38,7 +38,6 @@ __all__ = [
     "DeviceEngine",
     "DeviceExecutable",
     "LibraryEngine",
-    "contiguous_views",
     "device_engine",
     "library_engine",
     "prepared_program",
@@ -480,9 +479,3 @@ def prepared_program(
     except UnfollowableStridesError as error:
         raise ArgumentError(f"out has strides that kernels do not follow: {error}") from None
     return device.prepare(program)
-
-
-def contiguous_views(tree: BandTree, dtype: str) -> list[ArrayView]:
-    """Return all bands as C-contiguous arrays, in flat order, in buffers from 1 on."""
-    shapes = enumerate(tree.flat_shapes, 1)
-    return [ArrayView.contiguous(number, shape, dtype).as_pairs() for number, shape in shapes]

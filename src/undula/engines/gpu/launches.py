@@ -1,8 +1,8 @@
 """The vocabulary of programs for devices.
 
 A :class:`DeviceLevel` is what is to be computed. Buffers are numbered, those of the caller first. A
-:class:`Launch` is a kernel with its buffers and integers,
-and a :class:`DeviceProgram` a sequence of launches. Nothing here calls a driver.
+:class:`Launch` is a kernel with its buffers and integers, and a :class:`DeviceProgram` a sequence of
+launches. Nothing here calls a driver.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ from ...lowering.spec import Task
 from .emit import Kernel
 
 __all__ = [
+    "PAD_ELEMENTS",
     "DeviceLevel",
     "DeviceLimits",
     "DeviceProgram",
     "Launch",
     "UnfusedError",
 ]
+
+PAD_ELEMENTS = 8  # Rows of scratch arrays are padded to a multiple of this, for access in wide pieces.
 
 Shape = tuple[int, ...]
 

@@ -1,4 +1,4 @@
-"""The scratch memory of graphs: the arena, and the tables that are uploaded once."""
+"""The scratch memory of graphs: the arena with padded rows, and the tables that are uploaded once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Arena", "Tables"]
+from ...arrays import ArrayView
+from ...lowering.graph import Graph, Transform
+from .launches import PAD_ELEMENTS
+
+__all__ = ["MIN_PADDED_COLUMNS", "Arena", "Tables", "row_pitches", "with_pitch"]
 
 ALIGNMENT_BYTES = 256  # of arrays in the arena
+MIN_PADDED_COLUMNS = 32  # Rows of transforms with at least so many are padded.
 
 
 class Arena:
@@ -74,3 +79,40 @@ class Tables:
         for begin, values in self._parts:
             image[begin : begin + values.size] = values
         return image
+
+
+def row_pitches(graph: Graph, fixed: set[str]) -> dict[str, tuple[int, int]]:
+    """Return for buffers of transforms the length of their rows, and a longer one for access in wide pieces.
+
+    Those of the caller stay as they are, as do buffers with views that go on from row to row.
+    """
+    pitches: dict[str, tuple[int, int]] = {}
+    for node in graph.nodes:
+        if not isinstance(node, Transform):
+            continue
+        for view in (node.samples, *node.bands):
+            buffer = graph.buffers[view.buffer]
+            columns = buffer.shape[-1]
+            if buffer.name not in fixed and len(buffer.shape) > 1 and columns >= MIN_PADDED_COLUMNS:
+                pitches[buffer.name] = columns, -(-columns // PAD_ELEMENTS) * PAD_ELEMENTS
+    for node in graph.nodes:
+        for view in (*node.reads, *node.writes):
+            if view.buffer in pitches and with_pitch(view, *pitches[view.buffer]) is None:
+                del pitches[view.buffer]
+    return pitches
+
+
+def with_pitch(view: ArrayView, columns: int, pitch: int) -> ArrayView | None:
+    """Return a view of a buffer with rows of ``columns`` for one whose rows are ``pitch`` apart, or None."""
+    row, first = divmod(view.offset, columns)
+    low = high = first
+    strides = []
+    for n, step in zip(view.shape, view.strides, strict=True):
+        if n > 1 and step % columns:  # along a row
+            low, high = low + min(0, step * (n - 1)), high + max(0, step * (n - 1))
+            strides.append(step)
+        else:
+            strides.append(step // columns * pitch if n > 1 else 0)
+    if low < 0 or high >= columns:
+        return None
+    return view._replace(strides=tuple(strides), offset=row * pitch + first)

@@ -8,14 +8,26 @@ parts have one or two.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from ...arrays import ArrayView
+from ...errors import ArgumentError
 from .emit import Dialect
-from .emit.parts import Access, PartsSpec, Pattern
+from .emit.parts import DTYPES, Access, PartsSpec, Pattern
 
-__all__ = ["NARROW", "NO_OFFSET", "Part", "PartArray", "PartGroup", "grouped", "row_numbers"]
+__all__ = [
+    "NARROW",
+    "NO_OFFSET",
+    "Part",
+    "PartArray",
+    "PartGroup",
+    "PartRow",
+    "grouped",
+    "part_array",
+    "row_numbers",
+]
 
 NARROW = 2**31 - 2**16  # Offsets below it fit into 32 bits, also those of items beyond the end.
 
@@ -33,6 +45,25 @@ class PartArray(NamedTuple):
     dtype: str
     start: int
     axes: tuple[AxisOffset, ...]
+
+
+class PartRow(NamedTuple):
+    """A part in numbers: its row in the table of a launch.
+
+    Parameters
+    ----------
+    groups : int
+        How many groups of work items compute it.
+    fields : sequence of int
+        Its numbers, besides those of arrays.
+    arrays : sequence of PartArray
+    constants : sequence of float
+    """
+
+    groups: int
+    fields: Sequence[int]
+    arrays: Sequence[PartArray]
+    constants: Sequence[float]
 
 
 @dataclass
@@ -175,8 +206,11 @@ class PartGroup:
         """Whether offsets need 64 bits."""
         return max(part.reach for part in self.parts) >= NARROW
 
-    def spec(self, dialect: Dialect, *others: str) -> PartsSpec:
-        """Return what a kernel computes, with names for some of the arrays behind the loads."""
+    def spec(self, dialect: Dialect, *others: str, guard: ArrayView | None = None) -> PartsSpec:
+        """Return what a kernel computes, with names for some of the arrays behind the loads.
+
+        It computes nothing if there is a guard, and that is zero.
+        """
         loads = len({step for step in self.pattern.steps if step[0] == "load"})
         accesses = []
         for k, name in enumerate([*(f"x{k}" for k in range(loads)), *others]):
@@ -187,8 +221,29 @@ class PartGroup:
                 kinds.append("stride" if kind == {"none", "stride"} else kind.pop())
             accesses.append(Access(name, arrays[0].dtype, tuple(kinds), name == "result"))
         return PartsSpec(
-            self.pattern, tuple(accesses), self.ndim, self.number, self.constants, self.wide, dialect
+            self.pattern,
+            tuple(accesses),
+            self.ndim,
+            self.number,
+            self.constants,
+            self.wide,
+            dialect,
+            "" if guard is None else guard.dtype,
         )
+
+
+def part_array(view: ArrayView, shape: Shape | None = None) -> PartArray:
+    """Return an array whose view is in a numbered buffer, broadcast to a shape."""
+    if view.dtype not in DTYPES:
+        raise ArgumentError(
+            f"kernels cannot read or write arrays of dtype {view.dtype}; convert them on the host"
+        )
+    missing = len(view.shape if shape is None else shape) - len(view.shape)
+    axes = [NO_OFFSET] * missing + [
+        ("stride", step) if n > 1 and step else NO_OFFSET
+        for n, step in zip(view.shape, view.strides, strict=True)
+    ]
+    return PartArray(view.buffer, view.dtype, view.offset, tuple(axes))
 
 
 def row_numbers(array: PartArray, access: Access, table: int) -> list[int]:

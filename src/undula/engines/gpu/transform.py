@@ -22,7 +22,7 @@ from .batched_levels import append_batched_levels
 from .batches import batch_parts
 from .builder import ProgramBuilder
 from .emit import Dialect
-from .launches import DeviceLevel, DeviceLimits, DeviceProgram
+from .launches import PAD_ELEMENTS, DeviceLevel, DeviceLimits, DeviceProgram
 from .strategies import STRATEGIES, Strategy, Target
 from .strategies.base import LIFTING
 
@@ -34,7 +34,6 @@ __all__ = [
     "transform_program",
 ]
 
-PAD_ELEMENTS = 8  # Rows of scratch arrays are padded to a multiple of this.
 MAX_LENGTH = 2**30  # samples along an axis; kernels compute twice that number as an int
 
 Shape = tuple[int, ...]
