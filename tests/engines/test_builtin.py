@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import undula
 from comparing import assert_same, noise
 from undula.engines.cpu import builtin
-from undula.engines.cpu.engine import CPU, cached_executable, flat_views
+from undula.engines.cpu.engine import CPU, cached_executable
 from undula.lowering.spec import BandTree, transform_spec
 
 pytestmark = pytest.mark.filterwarnings("ignore:Level value")
@@ -105,7 +105,7 @@ def test_results_go_into_arrays_of_any_layout(shape: list[int], dtype: str, layo
 
 def contiguous_function(back: bool, tree: BandTree) -> Callable[..., bool]:
     dtype = np.dtype(float)
-    return CPU.compile_function(back, tree, dtype, flat_views(tree, dtype))
+    return CPU.compile_function(back, tree, dtype, tree.contiguous_views(dtype.name))
 
 
 def test_arrays_that_share_memory_are_refused() -> None:
@@ -146,7 +146,7 @@ def test_other_objects_are_refused() -> None:
 
 def test_bands_of_zeros_are_none() -> None:
     tree = BandTree.of_samples(transform_spec(1, "haar", "symmetric", None), (8,), 1)
-    views = [*flat_views(tree, np.dtype(float))[:2], None]
+    views = [*tree.contiguous_views("float64")[:2], None]
     back = CPU.compile_function(True, tree, np.dtype(float), views)
     x, low = np.zeros(8), noise(4)
     assert back(x, low, None)
@@ -205,7 +205,7 @@ def test_without_known_fields_everything_still_works(monkeypatch: pytest.MonkeyP
     plan = undula.Plan(77, "db3", level=2)
     out = plan.empty()
     assert_same(plan.forward(x, out=out), expected, 0)
-    monkeypatch.setattr("undula.functions.discrete._calls", {})
+    monkeypatch.setattr("undula.functions.discrete_calls.CALLS", {})
     for _ in range(2):
         assert_same(undula.wavedec(x, "db3", level=2), expected, 0)
 
@@ -219,7 +219,7 @@ def test_a_transform_is_compiled_once() -> None:
     plan = undula.Plan(x.shape, "db5", level=2)
     plan.forward(x)
     plan.forward(x, out=coeffs)
-    views = flat_views(plan.tree, x.dtype)
+    views = plan.tree.contiguous_views(x.dtype.name)
     assert CPU.compile(False, plan.tree, x.dtype, views) is CPU.compile(False, plan.tree, x.dtype, views[:])
     assert cached_executable.cache_info().misses == before + 1
     # What kernels cannot follow is copied; that it has to be is kept, too.

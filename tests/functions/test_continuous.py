@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import undula
-from undula.arrays import DeviceKey
-from undula.arrays.libraries import NUMPY, ArrayLibrary
+from undula.arrays import NUMPY, ArrayLibrary, DeviceKey
 from undula.engines.convolution import Convolution, LineKernel
 from undula.functions import continuous
 

@@ -86,7 +86,18 @@ class Ceilings:
     threads: int = 0
 
     def copy(self, size: float) -> float:
-        """Return the seconds for a copy of ``size`` bytes, interpolated between measured sizes."""
+        """Return the seconds for a copy of ``size`` bytes, interpolated between measured sizes.
+
+        Parameters
+        ----------
+        size : float
+            Number of bytes.
+
+        Returns
+        -------
+        float
+            Seconds.
+        """
         sizes = [bytes_ for bytes_, _ in self.copies]
         place = bisect.bisect_left(sizes, size)
         if place == 0 or place == len(sizes):
@@ -102,7 +113,17 @@ class Ceilings:
 
     @staticmethod
     def from_json(text: str) -> Ceilings:
-        """Return the rates from the text of :meth:`to_json`."""
+        """Return the rates from the text of :meth:`to_json`.
+
+        Parameters
+        ----------
+        text : str
+            What :meth:`to_json` returned.
+
+        Returns
+        -------
+        Ceilings
+        """
         try:
             fields = json.loads(text)
             copies = tuple((int(a), float(b)) for a, b in fields["copies"])

@@ -25,7 +25,7 @@ from ..lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec
 from . import base, cpu
 from .base import DEFAULT_OPTIONS, Engine, RunCache, TransformOptions, split_backend
 from .chunked.engine import ChunkedEngine, chunked_engine
-from .cpu.engine import CPU, flat_views
+from .cpu.engine import CPU
 from .gpu.engine import library_engine
 from .tensors.engine import TensorEngine, tensor_engine
 from .tensors.jax_engine import jax_engine
@@ -208,7 +208,7 @@ def decompose_mixed(
         cpu.mix_planes(image, mixing, planes)
         return decompose(CPU, spec, planes, levels, integers=dtype if dtype.kind == "i" else None)
     bands = [cpu.empty(part, dtype) for part in tree.flat_shapes]
-    views = [NUMPY.view(image), *flat_views(tree, dtype)[1:]]
+    views = [NUMPY.view(image), *tree.contiguous_views(dtype.name)[1:]]
     CPU.compile(False, tree, dtype, views, TransformOptions(mixing=mixing)).run([image, *bands])
     return tree.by_key(bands)
 

@@ -42,7 +42,13 @@ class Table:
     rows: list[list[Cell]] = field(default_factory=list)
 
     def add(self, *cells: Cell) -> None:
-        """Append a row."""
+        """Append a row.
+
+        Parameters
+        ----------
+        *cells : str, int, float or None
+            One cell for each column.
+        """
         self.rows.append(list(cells))
 
 
@@ -125,7 +131,17 @@ class Outcome:
 
     @staticmethod
     def from_dict(record: dict[str, Any]) -> Outcome:
-        """Restore an outcome that was read from JSON."""
+        """Restore an outcome that was read from JSON.
+
+        Parameters
+        ----------
+        record : dict
+            What :meth:`to_dict` returned.
+
+        Returns
+        -------
+        Outcome
+        """
         charts = []
         for chart in record["charts"]:
             points = {
@@ -187,7 +203,17 @@ class Experiment:
         return f"{self.work}/{self.item}"
 
     def measure(self, bench: Bench) -> Outcome | None:
-        """Measure on a device; None if the experiment does not run there."""
+        """Measure on a device; None if the experiment does not run there.
+
+        Parameters
+        ----------
+        bench : Bench
+            The device, and how to measure on it.
+
+        Returns
+        -------
+        Outcome or None
+        """
         if self.on != "all" and bench.on_cpu != (self.on == "cpu"):
             return None
         return self.measured(bench)

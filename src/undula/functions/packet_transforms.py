@@ -21,7 +21,8 @@ from ..engines.memory import empty
 from ..lowering.axis_arguments import per_axis
 from ..lowering.borders import max_level
 from ..lowering.spec import BandTree, transform_spec
-from .discrete import check_line_lengths, dwt, dwtn
+from .discrete import dwt, dwtn
+from .discrete_calls import check_line_lengths
 
 __all__ = ["NodeTransform", "layout", "node_transform", "stack", "useful_levels"]
 

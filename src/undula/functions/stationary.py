@@ -34,11 +34,11 @@ from ..lowering.spec import (
     BandTree,
     TransformSpec,
     check_extension,
-    exact_types,
     is_exact_key,
     stationary_spec,
 )
 from ..wavelets import Wavelet
+from .compiled_calls import CALLS, call_key, keep_call
 
 __all__ = ["iswt", "iswt2", "iswtn", "swt", "swt2", "swt_max_level", "swtn"]
 
@@ -152,16 +152,6 @@ class _StationaryCall:
         ]
 
 
-MAX_CALLS = 512
-_calls: dict[Any, _StationaryCall] = {}  # What was compiled for earlier calls, by their arguments.
-
-
-def _remember(key: Any, call: _StationaryCall) -> None:
-    if len(_calls) >= MAX_CALLS:
-        _calls.clear()
-    _calls[key] = call
-
-
 def _forward(
     form: str,
     data: Any,
@@ -177,21 +167,21 @@ def _forward(
 ) -> list[Any]:
     key = None
     if type(data) is np.ndarray and out is None and backend == "auto":
-        arguments = wavelet, level, start_level, axes, mode
-        if is_exact_key(*arguments):
+        numbers = level, start_level
+        if is_exact_key(wavelet, mode, axes, *numbers):
             layout = data.shape, data.strides, data.dtype, bool(trim_approx), bool(norm)
-            key = form, *arguments, *map(exact_types, arguments), *layout
-            call = _calls.get(key)
+            name = form.replace("wavedec", "swt")
+            key = call_key(name, wavelet, mode, axes, (*numbers, *map(type, numbers), *layout))
+            call = CALLS.get(key)
             if call is not None:
-                coeffs = call(data)
+                coeffs: list[Any] | None = call(data)
                 if coeffs is not None:
                     return coeffs
     elif is_compiled():
-        options = {"trim_approx": trim_approx, "norm": norm, "mode": mode, "out": out, "backend": backend}
-        options |= {"level": level, "start_level": start_level}
-        options |= {"axis": axes[0]} if form == "wavedec" else {"axes": axes}
-        name = form.replace("wavedec", "swt")
-        return call_compiled(__name__, name, data, wavelet, **options)  # type: ignore[no-any-return]
+        numbers = level, start_level
+        return call_compiled(  # type: ignore[no-any-return]
+            __name__, "_forward", form, data, wavelet, *numbers, axes, trim_approx, norm, mode, out, backend
+        )
     x = traceable_array(data)
     ndim = len(x.shape)
     if ndim < 1:
@@ -212,7 +202,7 @@ def _forward(
         shapes = enumerate(tree.sample_shapes)
         trees = [tree] if trim_approx else [BandTree(spec.at_level(k), (shape,)) for k, shape in shapes]
         with suppress(UnfollowableStridesError):
-            _remember(key, _StationaryCall(form, trees, x, trim_approx))
+            keep_call(key, _StationaryCall(form, trees, x, trim_approx))
     restore = library_of(data).restore
     if trim_approx:
         keyed = None if out is None else keyed_as(out, form)
@@ -266,10 +256,9 @@ def _inverse(
     backend: str,
 ) -> Array:
     if is_compiled():
-        options = {"norm": norm, "mode": mode, "start_level": start_level, "out": out, "backend": backend}
-        options |= {"axis": axes[0]} if form == "wavedec" else {"axes": axes}
-        name = form.replace("wavedec", "iswt")
-        return call_compiled(__name__, name, coeffs, wavelet, **options)  # type: ignore[no-any-return]
+        return call_compiled(  # type: ignore[no-any-return]
+            __name__, "_inverse", form, coeffs, wavelet, axes, norm, mode, start_level, out, backend
+        )
     if isinstance(coeffs, np.ndarray) and coeffs.ndim > 1:
         coeffs = list(coeffs)  # Bands of one shape are often stacked in one array.
     if isinstance(coeffs, (str, Mapping, np.ndarray)) or not isinstance(coeffs, Sequence):

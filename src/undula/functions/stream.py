@@ -200,7 +200,18 @@ class ForwardStream:
         return _described(self, self._spec)
 
     def push(self, rows: ArrayLike) -> list[Rows]:
-        """Take one row or several, and return the coefficients that are known now."""
+        """Take one or more rows, and return the coefficients that can be computed now.
+
+        Parameters
+        ----------
+        rows : array_like
+            One row, or several along the first axis, from the top down.
+
+        Returns
+        -------
+        list of Rows
+            Rows of coefficients, each with its level; empty if more rows are needed first.
+        """
         self._check()
         x = numpy_array(rows, "rows")
         x = x[np.newaxis] if x.shape == self.row else x
@@ -296,6 +307,16 @@ class InverseStream:
         """Take some rows of coefficients of one level, and return the rows of the image that are known now.
 
         Levels may come in any order; of each, the rows from the top down.
+
+        Parameters
+        ----------
+        part : Rows
+            Rows of coefficients of one level, as a :class:`ForwardStream` returns them.
+
+        Returns
+        -------
+        array
+            Rows of the image, from the top down; empty if more coefficients are needed first.
         """
         if not self._open:
             raise UndulaError("this stream is finished; make another one for the next image")

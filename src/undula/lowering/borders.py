@@ -89,7 +89,18 @@ class Modes(metaclass=_OldNames):
 
     @staticmethod
     def from_object(mode: object) -> int:
-        """Return the number of a mode given by name or number."""
+        """Return the number of a mode given by name or number.
+
+        Parameters
+        ----------
+        mode : str or int
+            Name or number of a boundary mode.
+
+        Returns
+        -------
+        int
+            Number of the mode, as in PyWavelets.
+        """
         number: int = getattr(Modes, check_mode(mode))
         return number
 

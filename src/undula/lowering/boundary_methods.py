@@ -53,8 +53,9 @@ class BoundaryMethod:
 
 def has_boundary_method(mode: Any) -> bool:
     """Return whether a mode, or one of several, is a boundary method."""
-    modes = mode if isinstance(mode, (list, tuple)) else (mode,)
-    return any(isinstance(each, BoundaryMethod) for each in modes)
+    if isinstance(mode, (list, tuple)):
+        return any(isinstance(each, BoundaryMethod) for each in mode)
+    return isinstance(mode, BoundaryMethod)
 
 
 class Extrapolation(BoundaryMethod, ABC):
@@ -62,7 +63,20 @@ class Extrapolation(BoundaryMethod, ABC):
 
     @abstractmethod
     def weights(self, count: int, length: int) -> Matrix:
-        """Return the matrix that makes the next ``count`` samples of the outermost ones, nearest first."""
+        """Return the matrix that makes the next ``count`` samples of the outermost ones, nearest first.
+
+        Parameters
+        ----------
+        count : int
+            Number of samples beyond the end.
+        length : int
+            Number of samples of the line.
+
+        Returns
+        -------
+        array ``(count, used)``
+            Weights of the ``used`` outermost samples; the first row is for the sample nearest to the end.
+        """
 
 
 def _checked_number(value: Any, what: str, least: float, most: float) -> float:
@@ -170,6 +184,16 @@ class Taper(BoundaryMethod):
 
     def factors(self, length: int) -> Matrix:
         """Return the factors of the samples of a line.
+
+        Parameters
+        ----------
+        length : int
+            Number of samples of the line.
+
+        Returns
+        -------
+        array ``(length,)``
+            Factors from 0 to 1.
 
         Examples
         --------

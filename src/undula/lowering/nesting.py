@@ -305,18 +305,21 @@ class Form:
         return lambda flat: [flat[0], *[details(flat) for details in parts]]
 
     def listed(self, nested: Any) -> tuple[list[Any], tuple[Any, ...]] | None:
-        """Return the bands of several levels in the order of the form, and the keys of each dictionary.
+        """Return all bands in the order of the form, and the keys of each dictionary.
 
         This is the short way for coefficients in plain lists, tuples and dictionaries; None for others.
         """
         if type(nested) not in (list, tuple):
-            return None
+            is_level = self.name == "dwtn" and type(nested) is dict
+            return (list(nested.values()), tuple(nested)) if is_level else None
         if self.multilevel == "wavedec":
             return list(nested), ()
+        if self.single and (len(nested) != 2 or self.name == "dwtn"):
+            return None
         bands, keys = list(nested[:1]), []
         for level in nested[1:]:
             if self.multilevel == "wavedec2":
-                if type(level) is not tuple or len(level) != 3:
+                if type(level) not in (list, tuple) or len(level) != 3:
                     return None
                 bands += level
             elif type(level) is dict:

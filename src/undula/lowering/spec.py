@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arrays import ArrayView
 from ..errors import ArgumentError, ArgumentTypeError
 from ..wavelets import Wavelet, as_wavelet
 from .axis import AxisOp
@@ -374,6 +375,11 @@ class BandTree:
     def flat_shapes(self) -> list[Shape]:
         """The shapes of all bands in flat order."""
         return [self.approximation_shape, *(shape for part in self.detail_shapes for shape in part.values())]
+
+    def contiguous_views(self, dtype: str) -> list[ArrayView]:
+        """Return views of the samples, in buffer 0, and of all bands in flat order, as arrays in C order."""
+        shapes = self.sample_shapes[0], *self.flat_shapes
+        return [ArrayView.contiguous(number, shape, dtype) for number, shape in enumerate(shapes)]
 
     def by_key(self, flat: Sequence[Any]) -> list[Any]:
         """Return bands in flat order as keyed coefficients."""

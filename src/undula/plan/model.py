@@ -129,6 +129,18 @@ class Prediction:
 
         The term is the one whose smallest change would make the model right. No term explains the time if
         each would have to be many times as long or as short.
+
+        Parameters
+        ----------
+        seconds : float
+            The measured time.
+        tolerance : float, default 0.3
+            The largest relative difference that needs no explanation.
+
+        Returns
+        -------
+        str or None
+            Name of a term, or None.
         """
         if not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
             raise ArgumentError(f"a measured time is a number of seconds above zero, got {seconds!r}")

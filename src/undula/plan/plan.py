@@ -24,7 +24,7 @@ from ..engines.base import Engine, Knobs, RunCache, TransformOptions, computes_o
 from ..engines.ceilings import Ceilings
 from ..engines.dispatch import decompose, engine_for, recompose
 from ..engines.gpu.arrays import RESULTS
-from ..engines.gpu.engine import DeviceEngine, DeviceExecutable, contiguous_views
+from ..engines.gpu.engine import DeviceEngine, DeviceExecutable
 from ..engines.gpu.launches import DeviceLevel, UnfusedError
 from ..engines.gpu.strategies import STRATEGIES, UNDECIMATED, choose
 from ..engines.gpu.transform import device_levels
@@ -264,7 +264,20 @@ class Plan:
     # --- running ----------------------------------------------------------------------------------
 
     def forward(self, x: Any, out: Sequence[Any] | None = None) -> list[Any]:
-        """Return the coefficients, as ``wavedec``, ``wavedec2`` or ``wavedecn`` does for so many axes."""
+        """Return the coefficients, as ``wavedec``, ``wavedec2`` or ``wavedecn`` does for this number of axes.
+
+        Parameters
+        ----------
+        x : array
+            Samples, of the shape of the plan.
+        out : list of arrays, optional
+            Arrays for the coefficients, nested as :meth:`empty` returns them.
+
+        Returns
+        -------
+        list
+            Coefficients, coarsest first; ``out`` if it is given.
+        """
         cache = self._caches[False, None]
         if out is not None and cache.repeat is not None:
             bands = flat_as(out, self._form, self.spec.keys[1:])
@@ -317,16 +330,22 @@ class Plan:
         Parameters
         ----------
         coeffs : list
+            Coefficients, nested as :meth:`forward` returns them.
         out : array, optional
             Array for the result.
         rule : str, optional
-            What is done to details while they are read: ``soft``, ``hard``, ``garrote``, ``firm``,
-            ``greater``, ``less``, or ``gain``. On a device that costs nothing.
-        limits : array ``(level, 2, bands)``
-            Limits of the rule for each level, finest first: the thresholds (or gains) of its bands in the
-            order of their keys, which is ad, da, dd for images (cV, cH, cD); and for ``firm`` the second
-            ones. Their dtype is that in which kernels count (float32, or float64 for that), and they are
-            where the coefficients are.
+            Threshold rule that is applied to details as they are read: ``soft``, ``hard``, ``garrote``,
+            ``firm``, ``greater`` or ``less``; or ``gain``. It takes no additional time on a device.
+        limits : array ``(level, 2, bands)``, optional
+            Thresholds or gains for each level, finest first. The last axis has the bands in the order of
+            their keys: ad, da, dd for images (cV, cH, cD). The second row of a level has the upper
+            thresholds of ``firm``. The dtype is float64 for coefficients of float64 and float32 otherwise;
+            the array is on the device of the coefficients.
+
+        Returns
+        -------
+        array
+            Samples; ``out`` if it is given.
 
         Examples
         --------
@@ -364,9 +383,9 @@ class Plan:
         return library_of(given).restore(engine.restore(x, next(filter(_is_array, arrays_of(bands)))), given)
 
     def frames(self, arrays: Iterable[Any], depth: int = 2) -> Iterator[list[Any]]:
-        """Yield the coefficients of many NumPy arrays, one after the other, as they come.
+        """Yield the coefficients of many NumPy arrays, one after the other.
 
-        On a CUDA device some frames are on their way there or back while another one is transformed.
+        On a CUDA device, frames are copied to and from the device while another one is transformed.
 
         Parameters
         ----------
@@ -374,6 +393,11 @@ class Plan:
             Arrays of the shape and dtype of the plan.
         depth : int, default 2
             Number of frames that are processed at the same time.
+
+        Yields
+        ------
+        list
+            Coefficients of one array, as :meth:`forward` returns them.
         """
         if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
             raise ArgumentError(f"depth must be an integer of at least 1, got {depth!r}")
@@ -397,6 +421,11 @@ class Plan:
         ----------
         rule, limit : str and float, optional
             Threshold rule that the inverse applies to details, and its threshold, the same for all.
+
+        Returns
+        -------
+        Resident
+            Arrays for samples and coefficients, with methods that run the plan on them.
         """
         return Resident(self, rule, limit)
 
@@ -411,15 +440,31 @@ class Plan:
             Whether it computes samples from coefficients.
         rule : str, optional
             Threshold rule for details, as for :meth:`inverse`.
+
+        Returns
+        -------
+        DeviceExecutable
         """
         if not isinstance(self.engine, DeviceEngine):
             raise ArgumentError(f"backend {self.backend!r} has no kernels to show; 'cuda' and 'opencl' have")
         samples = ArrayView.contiguous(0, self.shape, self.dtype.name if back else self.source_dtype)
-        views = [samples.as_pairs(), *contiguous_views(self.tree, self.dtype.name)]
+        views = [view.as_pairs() for view in (samples, *self.tree.contiguous_views(self.dtype.name)[1:])]
         return self.engine.compile(back, self.tree, self.dtype, views, replace(self.options, rule=rule))
 
     def program(self, back: bool, rule: str | None = None) -> DeviceExecutable:
-        """Return :meth:`executable`, of which this is the deprecated name."""
+        """Return :meth:`executable`, of which this is the deprecated name.
+
+        Parameters
+        ----------
+        back : bool
+            Whether it computes samples from coefficients.
+        rule : str, optional
+            Threshold rule for details, as for :meth:`inverse`.
+
+        Returns
+        -------
+        DeviceExecutable
+        """
         warnings.warn("Plan.program is deprecated; use Plan.executable", DeprecationWarning, stacklevel=2)
         return self.executable(back, rule)
 
@@ -430,7 +475,17 @@ class Plan:
         return device_levels(self.tree, str(self.dtype))
 
     def with_knobs(self, knobs: Knobs | None) -> Plan:
-        """Return the plan with another layout of its work on the device; an error if that does not fit."""
+        """Return the plan with other tuning parameters; an error if the device cannot run it with them.
+
+        Parameters
+        ----------
+        knobs : Knobs or None
+            Tuning parameters of the strategy; None for its defaults.
+
+        Returns
+        -------
+        Plan
+        """
         plan = object.__new__(Plan)
         vars(plan).update(vars(self))
         plan.options, plan._caches = replace(self.options, knobs=knobs), defaultdict(RunCache)
@@ -451,16 +506,17 @@ class Plan:
         return model.cost(self)
 
     def predict(self, device: str | Ceilings | None = None, *, transfers: bool = False) -> Prediction:
-        """Predict how long one run forward takes at least: what it needs, over what a device can do at most.
+        """Predict the least time of one forward run, from what it needs and what the device can do at most.
 
-        The way back needs as many bytes and operations.
+        An inverse run needs as many bytes and operations.
 
         Parameters
         ----------
         device : str or Ceilings, optional
-            A device by name, or what :func:`undula.ceilings` found of one, here or elsewhere; the plan's own
-            if not given. A device is measured the first time, which takes some seconds, and remembered.
-        transfers : bool
+            Name of a device, or the limits that :func:`undula.ceilings` measured, here or on another machine;
+            the device of the plan if None. A device is measured when it is first used, which takes some
+            seconds, and the result is stored.
+        transfers : bool, default False
             Whether to include the copies of samples to the device, and of coefficients to the host.
 
         Returns

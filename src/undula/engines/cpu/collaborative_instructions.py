@@ -38,7 +38,7 @@ def function(name: str, parameters: Sequence[Any], result: Any, body: Body, inli
     def typed(context: Any, *_: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             if inline:
-                return body(Emitter(builder, types.float32), list(values))
+                return body(Emitter(builder, "float32"), list(values))
             kinds = [context.get_value_type(kind) for kind in parameters]
             kind = ir.FunctionType(
                 ir.VoidType() if result == types.void else context.get_value_type(result), kinds
@@ -48,7 +48,7 @@ def function(name: str, parameters: Sequence[Any], result: Any, body: Body, inli
                 function.linkage = "linkonce_odr"
                 function.attributes.add("noinline")
                 inside = ir.IRBuilder(function.append_basic_block("entry"))
-                value = body(Emitter(inside, types.float32), list(function.args))
+                value = body(Emitter(inside, "float32"), list(function.args))
                 inside.ret_void() if value is None else inside.ret(value)
             value = builder.call(function, values)
             return context.get_dummy_value() if result == types.void else value

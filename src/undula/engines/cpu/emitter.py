@@ -12,9 +12,8 @@ from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
+import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
 
 __all__ = ["INDEX", "INT", "VECTOR", "Emitter"]
 
@@ -23,16 +22,16 @@ INT, INDEX = ir.IntType(64), ir.IntType(32)
 
 
 class Emitter:
-    """The instructions of one loop, for one type of samples."""
+    """The instructions of one loop, for samples of a dtype, given by its name."""
 
-    def __init__(self, builder: Any, real: Any) -> None:
+    def __init__(self, builder: Any, dtype: str) -> None:
         self.b = builder
-        self.integer = isinstance(real, types.Integer)
+        self.bytes = np.dtype(dtype).itemsize
+        self.integer = np.dtype(dtype).kind == "i"
         self.narrow = False  # integers are added up in their own width
-        self.type = ir.FloatType() if real == types.float32 else ir.DoubleType()
+        self.type = ir.FloatType() if self.bytes == 4 else ir.DoubleType()
         if self.integer:
-            self.type = ir.IntType(real.bitwidth)
-        self.bytes = real.bitwidth // 8
+            self.type = ir.IntType(8 * self.bytes)
         self.lanes = VECTOR // self.bytes
 
     # --- values -----------------------------------------------------------------------------------
@@ -52,11 +51,15 @@ class Emitter:
         """Load samples from memory."""
         return self.b.load(self._at(row, place, lanes), align=self.bytes)
 
+    def _function(self, kind: Any, name: str) -> Any:
+        """Return a function of LLVM by its name."""
+        return self.b.module.globals.get(name) or ir.Function(self.b.module, kind, name)
+
     def prefetch(self, rows: list[Any], place: Any, lanes: int) -> None:
         """Ask for what will be read soon: as much of each row as two vectors hold."""
         byte = ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [byte, INDEX, INDEX, INDEX])
-        function = cgutils.get_or_insert_function(self.b.module, kind, "llvm.prefetch.p0")
+        function = self._function(kind, "llvm.prefetch.p0")
         for row in rows if lanes > 1 else []:
             at = self.b.gep(row, [self.b.shl(place, INT(1))])
             self.b.call(function, [self.b.bitcast(at, byte), INDEX(0), INDEX(2), INDEX(1)])
@@ -83,7 +86,7 @@ class Emitter:
         if isinstance(value.type, ir.VectorType):
             suffix = f"v{value.type.count}{suffix}"
         kind = ir.FunctionType(value.type, [value.type] * 3)
-        function = cgutils.get_or_insert_function(self.b.module, kind, f"llvm.fmuladd.{suffix}")
+        function = self._function(kind, f"llvm.fmuladd.{suffix}")
         return self.b.call(function, [factor, value, total])
 
     def call(self, name: str, *values: Any) -> Any:
@@ -92,14 +95,14 @@ class Emitter:
         vector = isinstance(kind, ir.VectorType)
         suffix = f"v{kind.count}i{kind.element.width}" if vector else f"i{kind.width}"
         signature = ir.FunctionType(kind, [kind] * len(values))
-        function = cgutils.get_or_insert_function(self.b.module, signature, f"llvm.{name}.{suffix}")
+        function = self._function(signature, f"llvm.{name}.{suffix}")
         return self.b.call(function, values)
 
     def _x86(self, name: str, bits: int, x: Any, y: Any) -> Any:
         """Call an instruction of AVX2 on two vectors, with a result of so many bits in each lane."""
         kind = ir.VectorType(ir.IntType(bits), 8 * VECTOR // bits)
         signature = ir.FunctionType(kind, [x.type, y.type])
-        function = cgutils.get_or_insert_function(self.b.module, signature, f"llvm.x86.avx2.{name}")
+        function = self._function(signature, f"llvm.x86.avx2.{name}")
         return self.b.call(function, [x, y])
 
     def constant(self, value: int, bits: int, lanes: int) -> Any:
@@ -243,6 +246,11 @@ class Emitter:
                 for k in range(half):
                     order[k % 2].append(source + side + k)
         return self.shuffle(x, y, order[0]), self.shuffle(x, y, order[1])
+
+    def load_pairs(self, row: Any, place: Any, lanes: int) -> tuple[Any, Any]:
+        """Load the same by two whole vectors, for processors whose shuffles cross the middle quickly."""
+        at = self.b.shl(place, INT(1))
+        return self.unzip(self.load(row, at, lanes), self.load(row, self.plus(at, lanes), lanes), lanes)
 
     def store_zipped(self, even: Any, odd: Any, row: Any, place: Any, lanes: int) -> None:
         """Store even and odd samples by turns: the inverse of :meth:`load_halves`."""

@@ -28,7 +28,7 @@ from .builtin import array_function
 from .compile import LIFTING, compile_transform, kernel_operators, reads_pieces
 from .executable import FIRST_ARRAY, CpuExecutable
 
-__all__ = ["CPU", "CpuEngine", "ForwardCall", "InverseCall", "flat_views", "forward_call"]
+__all__ = ["CPU", "CpuEngine", "ForwardCall", "InverseCall"]
 
 Array = NDArray[Any]
 
@@ -147,7 +147,7 @@ class CpuEngine(NumpyEngine):
         dtype : dtype
             Dtype of samples and results.
         """
-        views = [ArrayView.contiguous(0, rows.shape, "int64"), *flat_views(tree, dtype)[1:]]
+        views = [ArrayView.contiguous(0, rows.shape, "int64"), *tree.contiguous_views(dtype.name)[1:]]
         layouts = tuple(view[1:4] for view in views)
         executable = cached_executable(False, tree, dtype, layouts, pieces)
         assert not isinstance(executable, int)
@@ -182,15 +182,9 @@ def names() -> list[str]:
 # --- calls that were seen before ------------------------------------------------------------------
 
 
-def flat_views(tree: BandTree, dtype: np.dtype[Any]) -> list[ArrayView]:
-    """Return views of the samples and all bands in C order."""
-    shapes = tree.sample_shapes[0], *tree.flat_shapes
-    return [ArrayView.contiguous(number, shape, dtype.name) for number, shape in enumerate(shapes)]
-
-
 @lru_cache(maxsize=256)
 def _contiguous_function(back: bool, tree: BandTree, dtype: np.dtype[Any]) -> Callable[..., bool]:
-    return CPU.compile_function(back, tree, dtype, flat_views(tree, dtype))
+    return CPU.compile_function(back, tree, dtype, tree.contiguous_views(dtype.name))
 
 
 class ForwardCall:
@@ -212,7 +206,7 @@ class ForwardCall:
         view = array_view(x)
         if view is None:
             raise UnfollowableStridesError(FIRST_ARRAY)
-        views = [view, *flat_views(tree, x.dtype)[1:]]
+        views = [view, *tree.contiguous_views(x.dtype.name)[1:]]
         self._run = CPU.compile_function(False, tree, x.dtype, views)
 
     def __call__(self, x: Array) -> Any:
@@ -222,16 +216,8 @@ class ForwardCall:
         return self._nest(bands) if self._run(x, *bands) else None
 
 
-def forward_call(tree: BandTree, x: Array, nest: Callable[[list[Array]], Any]) -> ForwardCall | None:
-    """Return a :class:`ForwardCall`, or None if kernels cannot follow the strides of ``x``."""
-    try:
-        return ForwardCall(tree, x, nest)
-    except UnfollowableStridesError:
-        return None
-
-
 class InverseCall:
-    """An inverse transform of arrays of one dtype, in C order, into a new array.
+    """An inverse transform of arrays of one dtype into a new array.
 
     Parameters
     ----------
@@ -244,8 +230,10 @@ class InverseCall:
         self._shape = tree.sample_shapes[0]
         self._dtype = next(band.dtype for band in bands if band is not None)
         self._empty = allocator(math.prod(self._shape) * self._dtype.itemsize)
-        samples, *contiguous = flat_views(tree, self._dtype)
-        views = [None if band is None else view for band, view in zip(bands, contiguous, strict=True)]
+        samples = ArrayView.contiguous(0, self._shape, self._dtype.name)
+        views = [None if band is None else array_view(band) for band in bands]
+        if any(band is not None and view is None for band, view in zip(bands, views, strict=True)):
+            raise UnfollowableStridesError(FIRST_ARRAY)
         self._run = CPU.compile_function(True, tree, self._dtype, [samples, *views])
 
     def __call__(self, bands: Sequence[Array | None]) -> Array | None:

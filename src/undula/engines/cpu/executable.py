@@ -32,6 +32,7 @@ from ..memory import empty
 from ..threads import WORTHWHILE, ranges, run, workers
 from .encoding import NO_FOLD, EncodedOp, encode_analysis, encode_synthesis
 from .kernel_layout import BANDS, BLOCK, BUFFER, CHUNK, LINE, SCRATCH, STRIP, X
+from .line_loops import LineLoop, line_loop
 from .machine_code import LIKE, kernel_address
 
 __all__ = [
@@ -68,12 +69,16 @@ def address(x: Array) -> int:
 
 @dataclass
 class KernelCall:
-    """The parameters of a kernel, the arrays of arguments behind them, and what is relative to a buffer."""
+    """The parameters of a kernel, the arrays of arguments behind them, and what is relative to a buffer.
+
+    ``further`` calls belong to the same piece of work: they are run after this one, by the same thread.
+    """
 
     kernel: int
     parameters: int
     words: list[int]
     relocations: list[tuple[int, int]] = field(default_factory=list)
+    further: list[KernelCall] = field(default_factory=list)
 
     def tape(self) -> list[int]:
         """Return the call as ``tape.play`` reads it."""
@@ -210,6 +215,13 @@ class AxisPass:
         """The address of the kernel that does the work."""
         return kernel_address(f"{'synthesise' if self.back else 'analyse'}_{self.kind}", str(self.dtype))
 
+    @cached_property
+    def _loop(self) -> LineLoop | None:
+        """The loop for the middle of long lines."""
+        if self.kind != "lines" or self.channels > 1:
+            return None
+        return line_loop(self.back, self._encoded_ops[0], self.dtype)
+
     def check(self, *views: ArrayView | PlaneStrides | None) -> None:
         """Raise an error for a view whose strides kernels cannot follow."""
         for view in views:
@@ -256,6 +268,49 @@ class AxisPass:
         self, arrays: Sequence[PlaneStrides], planes: tuple[int, int], rows: tuple[int, int], mix: int = 0
     ) -> KernelCall:
         """Return the call for some planes and some rows."""
+        if self._loop is None:
+            return self._kernel_call(arrays, planes, rows, mix)
+        begin, end = rows
+        start = self._loop.places[0]
+        # Back, results are samples; pair k is samples 2k + start and the one after.
+        pairs = (-((start - begin) // 2), (end - start) // 2) if self.back else rows
+        first, last = self._loop.pairs_within(*pairs)
+        if first == last:
+            return self._kernel_call(arrays, planes, rows, mix)
+        call = self._loop_call(self._loop, arrays, planes, (first, last))
+        if self.back:
+            # Kernels begin with even samples. A sample that the loop computes as well is the same.
+            first, last = 2 * first + start + start % 2, 2 * last + start - start % 2
+        ends = [part for part in ((begin, first), (last, end)) if part[0] < part[1]]
+        call.further += [self._kernel_call(arrays, planes, part) for part in ends]
+        return call
+
+    def _loop_call(
+        self,
+        loop: LineLoop,
+        arrays: Sequence[PlaneStrides],
+        planes: tuple[int, int],
+        pairs: tuple[int, int],
+    ) -> KernelCall:
+        """Return the call of a loop for some pairs of samples of some lines."""
+        first, last = pairs
+        places = [place + k * first for place, k in zip(loop.places, (2, 1, 1), strict=True)]
+        arrays = arrays[:3]
+        starts = [
+            array.offset + planes[0] * array.plane + place * self.size
+            for array, place in zip(arrays, places, strict=True)
+        ]
+        strides = [array.plane for array in arrays]
+        turns, numbers = (last - first) // loop.lanes, self.op_addresses[1]
+        relocations = [(0, SCRATCH_BUFFER)]
+        relocations += [(k, array.buffer) for k, array in enumerate(arrays, 1) if array.buffer >= 0]
+        words = [8, *starts, *strides, planes[1] - planes[0], turns, numbers]
+        return KernelCall(kernel_address(loop.name, str(self.dtype)), 1, words, relocations)
+
+    def _kernel_call(
+        self, arrays: Sequence[PlaneStrides], planes: tuple[int, int], rows: tuple[int, int], mix: int = 0
+    ) -> KernelCall:
+        """Return a call of the kernel for some planes and some rows."""
         words, relative = self.arguments(arrays, planes, rows, CALL_BYTES, mix)
         listed = CALL_BYTES + self.scratch.bytes
         # The kernel for images forward could do a second level, too; here there is none.
@@ -523,7 +578,8 @@ _BYTES = np.dtype(np.uint8)
 
 def call_tape(calls: Sequence[KernelCall]) -> Array:
     """Return calls as ``tape.play`` reads them."""
-    return np.array([len(calls), *(word for call in calls for word in call.tape())], np.int64)
+    ordered = [each for call in calls for each in (call, *call.further)]
+    return np.array([len(ordered), *(word for call in ordered for word in call.tape())], np.int64)
 
 
 @cache

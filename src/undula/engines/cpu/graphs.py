@@ -25,6 +25,7 @@ from ...lowering.graph import Collaborate, Graph, Node, Transform
 from ..memory import empty
 from ..threads import get_num_threads, run
 from .executable import ERROR, RESULT, KernelCall, address, call_tape, scratch_memory
+from .graph_lowering import lower_graph
 from .kernel_layout import COUNTER_BYTES, COUNTER_END, FINISHED, SLEEP, TAKEN
 from .machine_code import LIKE, kernel_address
 from .tasks import ALIGNMENT, FIRST_OUTER, GRAPH_BUFFER, PIECE, GraphTasks, Step
@@ -56,7 +57,7 @@ class CpuGraph:
     """
 
     def __init__(self, graph: Graph) -> None:
-        tasks = GraphTasks(graph)
+        tasks = lower_graph(graph)
         self._tapes: list[Array] = []
         self._steps: list[int] = []  # pieces before the step of each piece
         self.samples = 0

@@ -23,6 +23,7 @@ __all__ = ["kernel", "kernel_address", "source_address"]
 
 HERE = Path(__file__).parent
 GENERATED = "generated_"  # Names of kernels that are given as text begin so.
+LINE_LOOPS = "line_"  # Names of loops of lines begin so.
 # What machine code depends on: that of transforms, and that of generated kernels.
 SOURCES = (
     "emitter.py", "simd.py", "kernel_layout.py", "rows.py", "analysis.py", "synthesis.py",
@@ -39,6 +40,9 @@ TEMPORAL_SOURCES = (
 GENERATED_SOURCES = (
     "kernel_layout.py", "functions.py", "kernels.py", "coding_kernels.py", "undecimated_kernels.py",
     "border_kernels.py", "translate.py", "machine_code.py",
+)  # fmt: skip
+LINE_SOURCES = (
+    "emitter.py", "kernel_layout.py", "line_loops.py", "line_code.py", "translate.py", "machine_code.py",
 )  # fmt: skip
 MONTH = 30 * 24 * 3600  # seconds
 DIGEST = 32  # Bytes in front of the code by which it is known to be whole.
@@ -152,6 +156,10 @@ def _compile(name: str, dtype: str, text: str) -> bytes:
         return object_code(text, dtype, library())
     if name == ENTRY_NAME:
         return _compile_entry(dtype)
+    if name.startswith(LINE_LOOPS):
+        from . import line_code
+
+        return line_code.object_code(name, dtype)
     from numba import int64, types
 
     dispatcher = getattr(_module(name), name)
@@ -244,6 +252,7 @@ def _folders() -> Iterator[Path]:
 
 def _name(name: str, dtype: str) -> str:
     sources: tuple[str, ...] = GENERATED_SOURCES if name.startswith(GENERATED) else SOURCES
+    sources = LINE_SOURCES if name.startswith(LINE_LOOPS) else sources
     sources = COLLABORATIVE_SOURCES if name in COLLABORATIVE else sources
     sources = TEMPORAL_SOURCES if name in TEMPORAL else sources
     return f"{name}-{dtype}-{_fingerprint(sources)}.bin"

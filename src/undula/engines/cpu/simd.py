@@ -72,14 +72,14 @@ def _loop(name: str, addresses: int, body: Body, numbers: int = 1) -> Any:
         real = arguments[addresses]
 
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            emit = Emitter(builder, real)
+            emit = Emitter(builder, str(real))
             kind = ir.FunctionType(ir.VoidType(), [INT] * addresses + [emit.type] * numbers)
             function = cgutils.get_or_insert_function(builder.module, kind, f"undula_{name}_{real}")
             if function.is_declaration:
                 function.linkage = "linkonce_odr"
                 function.attributes.add("noinline")
                 inside = ir.IRBuilder(function.append_basic_block("entry"))
-                body(Emitter(inside, real), list(function.args))
+                body(Emitter(inside, str(real)), list(function.args))
                 inside.ret_void()
             builder.call(function, values)
             return context.get_dummy_value()
@@ -160,7 +160,7 @@ def peek(context, address, like):
     """Return the sample at an address."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        emit = Emitter(builder, like)
+        emit = Emitter(builder, str(like))
         return emit.load(emit.pointer(values[0]), INT(0), 1)
 
     return like(types.int64, like), generate
@@ -171,7 +171,7 @@ def poke(context, address, value, like):
     """Store a sample at an address."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        emit = Emitter(builder, like)
+        emit = Emitter(builder, str(like))
         emit.store(values[1], emit.pointer(values[0]), INT(0), 1)
         return context.get_dummy_value()
 
@@ -183,7 +183,7 @@ def times(context, scale, other):
     """Return the product of two scales; integers are not scaled."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return Emitter(builder, scale).scaled(*values)
+        return Emitter(builder, str(scale)).scaled(*values)
 
     return scale(scale, scale), generate
 

@@ -32,6 +32,7 @@ __all__ = [
     "fused",
     "number_of",
     "object_code",
+    "optimised_object",
     "reals",
     "size_of",
     "words",
@@ -153,11 +154,15 @@ def object_code(text: str, dtype: str, library: Library) -> bytes:
         Of this number.
     library : Library
     """
-    import llvmlite.binding as llvm
-
     (definition,) = ast.parse(text).body
     assert isinstance(definition, ast.FunctionDef)
-    module = _module(definition, dtype, library)
+    return SYMBOL.encode() + b"\0" + optimised_object(_module(definition, dtype, library))
+
+
+def optimised_object(module: Any) -> bytes:
+    """Return the object code of a module of LLVM, optimised for this processor."""
+    import llvmlite.binding as llvm
+
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = llvm.get_host_cpu_features().flatten()
@@ -170,7 +175,7 @@ def object_code(text: str, dtype: str, library: Library) -> bytes:
     tuning.loop_vectorization = tuning.slp_vectorization = True
     passes = llvm.create_pass_builder(machine, tuning)
     passes.getModulePassManager().run(code, passes)
-    return SYMBOL.encode() + b"\0" + bytes(machine.emit_object(code))
+    return bytes(machine.emit_object(code))
 
 
 def _module(definition: ast.FunctionDef, dtype: str, library: Library) -> Any:

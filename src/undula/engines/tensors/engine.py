@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -22,7 +22,10 @@ from ..base import DEFAULT_OPTIONS, GraphExecutable, TransformOptions, split_bac
 from ..numpy_engine import NumpyEngine
 from .encoding import encoded
 
-__all__ = ["TensorEngine", "tensor_engine"]
+if TYPE_CHECKING:
+    from .stacking import Stacking
+
+__all__ = ["TensorEngine", "decomposed", "recomposed", "tensor_engine"]
 
 Shape = tuple[int, ...]
 
@@ -64,39 +67,16 @@ class TensorEngine(NumpyEngine):
         self, spec: TransformSpec, levels: int, nest: Callable[[list[Any]], Any]
     ) -> Callable[[Any], Any]:
         """Return a function of tensors that nests their bands, given in flat order, by ``nest``."""
-        from .operators import decompose
-
-        transform, backend, bfloat16 = encoded(spec), self.backend, _torch().bfloat16
-        exact = _exact_dtypes()
-
-        def call(x: Any) -> Any:
-            if levels and x.dtype in exact:
-                return nest(decompose(x, transform, levels, backend))
-            converted = x.to(_computed_dtype(x))
-            if not levels:
-                return nest([converted.clone()])
-            bands = decompose(converted, transform, levels, backend)
-            return nest([band.to(bfloat16) for band in bands] if x.dtype == bfloat16 else bands)
-
-        return call
+        transform, backend = encoded(spec), self.backend
+        return lambda x: nest(decomposed(x, transform, levels, backend))
 
     def inverse_call(
         self, tree: BandTree, dtype: np.dtype[Any] | None = None
     ) -> Callable[[Sequence[Any]], Any]:
         """Return a function of bands in flat order, None for zeros, that returns their samples."""
-        from .operators import recompose
-
-        transform, backend, torch = encoded(tree.spec), self.backend, _torch()
-        shape, fixed = tree.sample_shapes[0], None if dtype is None else getattr(torch, dtype.name)
-
-        def call(bands: Sequence[Any]) -> Any:
-            given = [band for band in bands if band is not None]
-            dtype = fixed or _computed_dtype(*given)
-            converted = [band if band is None or band.dtype == dtype else band.to(dtype) for band in bands]
-            x = recompose(converted, transform, shape, backend)
-            return x.to(torch.bfloat16) if all(band.dtype == torch.bfloat16 for band in given) else x
-
-        return call
+        transform, backend, shape = encoded(tree.spec), self.backend, tree.sample_shapes[0]
+        fixed = None if dtype is None else getattr(_torch(), dtype.name)
+        return lambda bands: recomposed(bands, transform, shape, backend, fixed)
 
     def recompose(
         self,
@@ -147,6 +127,42 @@ class TensorEngine(NumpyEngine):
         from .graphs import TensorGraph
 
         return TensorGraph(graph, self.backend)
+
+
+def decomposed(
+    x: Any, transform: str, levels: int, backend: str = "auto", stacking: Stacking | None = None
+) -> list[Any]:
+    """Return the bands of a tensor of any dtype in flat order, or the approximation and stacked levels."""
+    from .operators import decompose
+
+    exact = x.dtype in _exact_dtypes()
+    converted = x if exact else x.to(_computed_dtype(x))
+    if not levels:
+        return [converted.clone()]
+    parts = decompose(converted, transform, levels, backend, stacking)
+    return [part.to(x.dtype) for part in parts] if x.dtype == _torch().bfloat16 else parts
+
+
+def recomposed(
+    parts: Sequence[Any],
+    transform: str,
+    shape: Shape,
+    backend: str = "auto",
+    dtype: Any = None,
+    stacking: Stacking | None = None,
+) -> Any:
+    """Return the samples of bands in flat order, or of an approximation and stacked levels; None for zeros.
+
+    They are computed in ``dtype``, by default in that of the tensors.
+    """
+    from .operators import recompose
+
+    given = [part for part in parts if part is not None]
+    common = dtype or _computed_dtype(*given)
+    converted = [part if part is None or part.dtype == common else part.to(common) for part in parts]
+    x = recompose(converted, transform, shape, backend, stacking)
+    bfloat16 = _torch().bfloat16
+    return x.to(bfloat16) if all(part.dtype == bfloat16 for part in given) else x
 
 
 def _torch() -> Any:

@@ -19,10 +19,13 @@ from ...errors import ArgumentError, ArgumentTypeError
 from ...lowering.nesting import keyed_bands
 from ...lowering.spec import BandTree, TransformSpec
 from ..base import UnfollowableStridesError
-from ..cpu.engine import ForwardCall, InverseCall
+from ..cpu.engine import CPU, ForwardCall, InverseCall
 from ..dispatch import decompose, engine_for, recompose
 from ..gpu.engine import LibraryEngine
+from ..memory import allocator
+from ..numpy_engine import array_view
 from .encoding import decoded
+from .stacking import Stacking
 
 __all__ = ["band_tree", "decompose_tensor", "recompose_tensors"]
 
@@ -44,26 +47,61 @@ def _level_count(bands: Any, spec: TransformSpec) -> int:
 # --- on the host ----------------------------------------------------------------------------------
 
 
+class _StackedCall:
+    """A forward transform of arrays of one layout into new tensors: the approximation, and stacked levels."""
+
+    def __init__(self, tree: BandTree, x: Any, stacking: Stacking) -> None:
+        self._tree, self._stacking, self._dtype = tree, stacking, x.dtype
+        self._new = allocator(sum(map(math.prod, tree.flat_shapes)) * x.itemsize)
+        bands = stacking.unstack(stacking.allocate(tree, lambda shape: np.empty(shape, x.dtype)))
+        self._run = CPU.compile_function(False, tree, x.dtype, [array_view(part) for part in (x, *bands)])
+
+    def __call__(self, x: Any) -> list[Tensor] | None:
+        """Return new tensors, or None if the kernels do not fit the array."""
+        new, dtype = self._new, self._dtype
+        parts = self._stacking.allocate(self._tree, lambda shape: new(shape, dtype))
+        return list(map(torch.from_numpy, parts)) if self._run(x, *self._stacking.unstack(parts)) else None
+
+
 @lru_cache(maxsize=512)
-def _forward_call(transform: str, levels: int, shape: Shape, strides: Shape, dtype: np.dtype[Any]) -> Any:
-    """Return a compiled transform of arrays of one layout to a list of bands; None if there is none."""
+def _forward_call(
+    transform: str, levels: int, shape: Shape, strides: Shape, dtype: np.dtype[Any], stacking: Stacking | None
+) -> Any:
+    """Return a compiled transform of arrays of one layout to a list of tensors; None if there is none."""
     layout: Any = np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides)
+    tree = band_tree(transform, shape, levels)
     from_numpy = torch.from_numpy
     try:
-        return ForwardCall(
-            band_tree(transform, shape, levels), layout, lambda bands: list(map(from_numpy, bands))
-        )
+        if stacking is not None:
+            return _StackedCall(tree, layout, stacking)
+        return ForwardCall(tree, layout, lambda bands: list(map(from_numpy, bands)))
     except UnfollowableStridesError:
         return None
 
 
 @lru_cache(maxsize=512)
-def _inverse_call(transform: str, shape: Shape, given: tuple[bool, ...], dtype: np.dtype[Any]) -> InverseCall:
-    """Return a compiled inverse of bands in C order, of which only some are given."""
-    spec = decoded(transform)
-    tree = band_tree(transform, shape, _level_count(given, spec))
-    bands = zip(given, tree.flat_shapes, strict=True)
-    return InverseCall(tree, [np.empty(part, dtype) if there else None for there, part in bands])
+def _inverse_call(
+    transform: str, shape: Shape, strides: tuple[Shape | None, ...], dtype: np.dtype[Any]
+) -> InverseCall | None:
+    """Return a compiled inverse of bands with these strides, None for zeros; None if there is none."""
+    tree = band_tree(transform, shape, _level_count(strides, decoded(transform)))
+    example = np.empty(1, dtype)
+    layouts = [
+        None if steps is None else np.lib.stride_tricks.as_strided(example, part, steps)
+        for steps, part in zip(strides, tree.flat_shapes, strict=True)
+    ]
+    try:
+        return InverseCall(tree, layouts)
+    except UnfollowableStridesError:
+        return None
+
+
+def _samples(transform: str, shape: Shape, bands: list[Any]) -> Any:
+    """Return the samples of bands, None for zeros; None if kernels cannot read the bands as they are."""
+    strides = tuple([None if band is None else band.strides for band in bands])
+    dtype = next(band.dtype for band in bands if band is not None)
+    call = _inverse_call(transform, shape, strides, dtype)
+    return None if call is None else call(bands)
 
 
 def _array(x: Tensor) -> Any:
@@ -93,9 +131,18 @@ class _DeviceRun:
         The samples, and the bands in flat order.
     x : Tensor
         A tensor on the GPU.
+    stacking : Stacking, optional
+        How bands that are results are stacked; by default they are not.
     """
 
-    def __init__(self, back: bool, tree: BandTree, views: list[ArrayView | None], x: Tensor) -> None:
+    def __init__(
+        self,
+        back: bool,
+        tree: BandTree,
+        views: list[ArrayView | None],
+        x: Tensor,
+        stacking: Stacking | None = None,
+    ) -> None:
         engine = engine_for([x.detach()])
         assert isinstance(engine, LibraryEngine)
         pairs = [None if view is None else view.as_pairs() for view in views]
@@ -105,7 +152,8 @@ class _DeviceRun:
             self._offsets.append(self._scratch)
             size = count * np.dtype(kind).itemsize
             self._scratch += -(-size // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
-        self.shapes = [tree.sample_shapes[0]] if back else tree.flat_shapes
+        shapes = [tree.sample_shapes[0]] if back else tree.flat_shapes
+        self.shapes = shapes if stacking is None else stacking.allocate(tree, tuple)
         self.dtype, self.device = x.dtype, x.device
 
     def __call__(self, arrays: list[Tensor | None]) -> None:
@@ -127,17 +175,33 @@ def _layout(x: Tensor) -> tuple[Shape, int]:
     return x.stride(), math.gcd(x.data_ptr(), MAX_ALIGNMENT)
 
 
+def _stacked_view(band: Tensor, dtype: str) -> ArrayView:
+    """Return a band of a stacked level, at the start of a buffer of its own."""
+    alignment = math.gcd(band.storage_offset() * band.element_size(), MAX_ALIGNMENT)
+    return ArrayView(0, tuple(band.shape), band.stride(), dtype, 0, alignment)
+
+
 @lru_cache(maxsize=512)
 def _forward_run(
-    transform: str, levels: int, shape: Shape, layout: tuple[Shape, int], dtype: Any, device: Any
+    transform: str,
+    levels: int,
+    shape: Shape,
+    layout: tuple[Shape, int],
+    dtype: Any,
+    device: Any,
+    stacking: Stacking | None,
 ) -> _DeviceRun:
     strides, alignment = layout
     tree = band_tree(transform, shape, levels)
     example = torch.empty(0, dtype=dtype, device=device)
     name = TORCH.dtype(example)
-    bands = [ArrayView.contiguous(0, part, name) for part in tree.flat_shapes]
+    if stacking is None:
+        bands = [ArrayView.contiguous(0, part, name) for part in tree.flat_shapes]
+    else:
+        tensors = stacking.allocate(tree, lambda part: torch.empty(part, dtype=dtype, device="meta"))
+        bands = [_stacked_view(band, name) for band in stacking.unstack(tensors)]
     samples = ArrayView(0, shape, strides, name, 0, alignment)
-    return _DeviceRun(False, tree, [samples, *bands], example)
+    return _DeviceRun(False, tree, [samples, *bands], example, stacking)
 
 
 @lru_cache(maxsize=512)
@@ -160,25 +224,29 @@ def _plain(x: Tensor) -> Tensor:
 # --- kernels --------------------------------------------------------------------------------------
 
 
-def decompose_tensor(x: Tensor, transform: str, levels: int, backend: str = "auto") -> list[Tensor]:
-    """Return the bands of a tensor in flat order."""
+def decompose_tensor(
+    x: Tensor, transform: str, levels: int, backend: str = "auto", stacking: Stacking | None = None
+) -> list[Tensor]:
+    """Return the bands of a tensor in flat order, or the approximation and stacked levels."""
     if x.is_cuda:
         x = _plain(x.detach())
         if x.numel() and backend in ("auto", "cuda"):
-            run = _forward_run(transform, levels, tuple(x.shape), _layout(x), x.dtype, x.device)
+            run = _forward_run(transform, levels, tuple(x.shape), _layout(x), x.dtype, x.device, stacking)
             results = run.results()
-            run([x, *results])
+            run([x, *(results if stacking is None else stacking.unstack(results))])
             return results
-        return _flat(decompose(engine_for([x], backend), decoded(transform), x.contiguous(), levels))
+        bands = _flat(decompose(engine_for([x], backend), decoded(transform), x.contiguous(), levels))
+        return bands if stacking is None else stacking.stack(bands)
     array = _array(x)
     if backend == "auto" and array.size:
-        call = _forward_call(transform, levels, array.shape, array.strides, array.dtype)
-        bands: list[Tensor] | None = None if call is None else call(array)
-        if bands is not None:
-            return bands
+        call = _forward_call(transform, levels, array.shape, array.strides, array.dtype, stacking)
+        tensors: list[Tensor] | None = None if call is None else call(array)
+        if tensors is not None:
+            return tensors
     array = np.ascontiguousarray(array)
     coeffs = decompose(engine_for([array], backend), decoded(transform), array, levels)
-    return [torch.from_numpy(band) for band in _flat(coeffs)]
+    bands = [torch.from_numpy(band) for band in _flat(coeffs)]
+    return bands if stacking is None else stacking.stack(bands)
 
 
 def recompose_tensors(bands: Any, transform: str, shape: Any, backend: str = "auto") -> Tensor:
@@ -192,17 +260,21 @@ def recompose_tensors(bands: Any, transform: str, shape: Any, backend: str = "au
         )
     if example.is_cuda:
         return _recompose_on_device(bands, transform, lengths, backend, example)
-    arrays = [
-        None if band is None else _array(band if band.is_contiguous() else band.contiguous())
-        for band in bands
-    ]
+    arrays = [None if band is None else _array(band) for band in bands]
+    dtype = next(array.dtype for array in arrays if array is not None)
     x = None
     if backend == "auto" and math.prod(lengths):
-        given = tuple([array is not None for array in arrays])
-        dtype = next(array.dtype for array in arrays if array is not None)
-        x = _inverse_call(transform, lengths, given, dtype)(arrays)
+        x = _samples(transform, lengths, arrays)
+    if x is None:
+        arrays = [None if array is None else np.ascontiguousarray(array) for array in arrays]
+        if backend == "auto" and math.prod(lengths):
+            x = _samples(transform, lengths, arrays)
     if x is None:
         spec = decoded(transform)
+        if spec.lifted:  # No band of an LWT may be missing.
+            shapes = band_tree(transform, lengths, _level_count(arrays, spec)).flat_shapes
+            pairs = zip(arrays, shapes, strict=True)
+            arrays = [np.zeros(part, dtype) if array is None else array for array, part in pairs]
         engine = engine_for([array for array in arrays if array is not None], backend)
         x = recompose(engine, spec, keyed_bands(arrays, spec.keys[1:]), lengths)
     return torch.from_numpy(x)

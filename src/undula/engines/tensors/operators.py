@@ -28,6 +28,7 @@ from torch.autograd import forward_ad
 
 from .encoding import adjoint_of, decoded, moved
 from .kernels import band_tree, decompose_tensor, recompose_tensors
+from .stacking import Stacking
 
 __all__ = ["EXPRESSIONS", "decompose", "decompose_operator", "recompose", "recompose_operator"]
 
@@ -87,29 +88,47 @@ def _is_observed() -> bool:
     )
 
 
-def decompose(x: Tensor, transform: str, levels: int, backend: str = "auto") -> Any:
-    """Return what ``undula::decompose`` returns, without PyTorch's dispatcher where it has nothing to do."""
+def decompose(
+    x: Tensor, transform: str, levels: int, backend: str = "auto", stacking: Stacking | None = None
+) -> Any:
+    """Return what ``undula::decompose`` returns, without PyTorch's dispatcher where it has nothing to do.
+
+    With ``stacking``, the approximation and the stacked levels are returned.
+    """
     if type(x) not in PLAIN_TYPES or _is_observed():
         expressions = EXPRESSIONS.get()
-        if expressions is not None:
-            return expressions[0](x, transform, levels, backend)
-        return decompose_operator(x, transform, levels, backend)
+        operator = decompose_operator if expressions is None else expressions[0]
+        bands = operator(x, transform, levels, backend)
+        return bands if stacking is None else stacking.stack(bands)
     if x.requires_grad and is_grad_enabled():
-        return _apply_decomposition(decompose_tensor, x, (transform, levels, backend))
-    return decompose_tensor(x, transform, levels, backend)
+        return _apply_decomposition(decompose_tensor, x, (transform, levels, backend), stacking)
+    return decompose_tensor(x, transform, levels, backend, stacking)
 
 
-def recompose(bands: Sequence[Tensor | None], transform: str, shape: Any, backend: str = "auto") -> Any:
-    """Return what ``undula::recompose`` returns, without PyTorch's dispatcher where it has nothing to do."""
-    given = [band for band in bands if band is not None]
+def recompose(
+    parts: Sequence[Tensor | None],
+    transform: str,
+    shape: Any,
+    backend: str = "auto",
+    stacking: Stacking | None = None,
+) -> Any:
+    """Return what ``undula::recompose`` returns, without PyTorch's dispatcher where it has nothing to do.
+
+    ``parts`` are the bands in flat order or, with ``stacking``, the approximation and the stacked levels.
+    """
+    given = [part for part in parts if part is not None]
     if not PLAIN_TYPES.issuperset(map(type, given)) or _is_observed():
         expressions = EXPRESSIONS.get()
-        if expressions is not None:
-            return expressions[1](bands, transform, shape, backend)
-        return recompose_operator(list(bands), transform, shape, backend)
-    if is_grad_enabled() and any(band.requires_grad for band in given):
-        return _apply_recomposition(recompose_tensors, (transform, tuple(shape), backend), *bands)
-    return recompose_tensors(bands, transform, shape, backend)
+        operator = recompose_operator if expressions is None else expressions[1]
+        return operator(_bands(parts, stacking), transform, shape, backend)
+    if is_grad_enabled() and any(part.requires_grad for part in given):
+        arguments = transform, tuple(shape), backend
+        return _apply_recomposition(recompose_tensors, arguments, stacking, *parts)
+    return recompose_tensors(_bands(parts, stacking), transform, shape, backend)
+
+
+def _bands(parts: Sequence[Tensor | None], stacking: Stacking | None) -> list[Tensor | None]:
+    return list(parts) if stacking is None else stacking.unstack(parts)
 
 
 # --- derivatives ----------------------------------------------------------------------------------
@@ -119,17 +138,20 @@ class _Decomposition(torch.autograd.Function):
     """The derivatives of ``decompose``; ``kernel`` computes it without them."""
 
     @staticmethod
-    def forward(ctx: Any, kernel: Any, x: Tensor, arguments: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    def forward(
+        ctx: Any, kernel: Any, x: Tensor, arguments: tuple[Any, ...], stacking: Stacking | None
+    ) -> tuple[Tensor, ...]:
         ctx.set_materialize_grads(False)
-        ctx.arguments, ctx.shape = arguments, x.shape
-        return tuple(kernel(x, *arguments))
+        ctx.arguments, ctx.shape, ctx.stacking = arguments, x.shape, stacking
+        return tuple(kernel(x, *arguments) if stacking is None else kernel(x, *arguments, stacking))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Any, ...]:
         if all(gradient is None for gradient in gradients):
-            return None, None, None
+            return None, None, None, None
         transform, _, backend = ctx.arguments
-        return None, recompose(gradients, adjoint_of(transform), ctx.shape, backend), None
+        x = recompose(gradients, adjoint_of(transform), ctx.shape, backend, ctx.stacking)
+        return None, x, None, None
 
     @staticmethod
     def jvp(ctx: Any, _: Any, tangent: Tensor, *__: Any) -> tuple[Tensor, ...]:
@@ -140,24 +162,28 @@ class _Recomposition(torch.autograd.Function):
     """The derivatives of ``recompose``; ``kernel`` computes it without them."""
 
     @staticmethod
-    def forward(ctx: Any, kernel: Any, arguments: tuple[Any, ...], *bands: Tensor | None) -> Tensor:
+    def forward(
+        ctx: Any, kernel: Any, arguments: tuple[Any, ...], stacking: Stacking | None, *parts: Tensor | None
+    ) -> Tensor:
         ctx.set_materialize_grads(False)
-        ctx.arguments, ctx.count = arguments, len(bands)
+        bands = _bands(parts, stacking)
+        ctx.arguments, ctx.stacking, ctx.count = arguments, stacking, len(bands)
         x: Tensor = kernel(bands, *arguments)
         return x
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor | None) -> tuple[Any, ...]:
+        needed = ctx.needs_input_grad[3:]
         if gradient is None:
-            return (None,) * (2 + ctx.count)
+            return None, None, None, *[None] * len(needed)
         transform, _, backend = ctx.arguments
         levels = (ctx.count - 1) // (len(decoded(transform).keys) - 1)
-        bands = decompose(gradient, adjoint_of(transform), levels, backend)
-        needed = zip(bands, ctx.needs_input_grad[2:], strict=True)
-        return None, None, *[band if asked else None for band, asked in needed]
+        parts = decompose(gradient, adjoint_of(transform), levels, backend, ctx.stacking)
+        pairs = zip(parts, needed, strict=True)
+        return None, None, None, *[part if is_needed else None for part, is_needed in pairs]
 
     @staticmethod
-    def jvp(ctx: Any, _: Any, __: Any, *tangents: Any) -> Tensor | None:
+    def jvp(ctx: Any, _: Any, __: Any, ___: Any, *tangents: Any) -> Tensor | None:
         x: Tensor = recompose_operator(list(tangents), *ctx.arguments)
         return x
 
@@ -188,14 +214,14 @@ def _recompose_below(bands: Sequence[Tensor | None], *arguments: Any) -> Tensor:
 
 
 def _differentiable_decompose(x: Tensor, transform: str, levels: int, backend: str = "auto") -> list[Tensor]:
-    return list(_recorded(_apply_decomposition, _decompose_below, x, (transform, levels, backend)))
+    return list(_recorded(_apply_decomposition, _decompose_below, x, (transform, levels, backend), None))
 
 
 def _differentiable_recompose(
     bands: list[Tensor | None], transform: str, shape: Any, backend: str = "auto"
 ) -> Tensor:
     arguments = transform, tuple(shape), backend
-    x: Tensor = _recorded(_apply_recomposition, _recompose_below, arguments, *bands)
+    x: Tensor = _recorded(_apply_recomposition, _recompose_below, arguments, None, *bands)
     return x
 
 
