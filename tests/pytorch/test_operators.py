@@ -115,6 +115,17 @@ def _scaled(coeffs: Any) -> Any:
     return coeffs * torch.linspace(0.5, 2, coeffs.numel(), dtype=coeffs.dtype).reshape(coeffs.shape)
 
 
+@pytest.mark.parametrize("shape", [(6, 7), (64, 48)])
+def test_gradients_of_some_bands_of_an_lwt(shape: tuple[int, int]) -> None:
+    x = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    low, (detail, *_) = undula.lwt2(x, "cdf53", 1)
+    weights = torch.randn_like(low)
+    (gradient,) = torch.autograd.grad((low * weights).sum(), x, retain_graph=True)
+    zero = 0 * detail.sum()  # Now this band has a gradient, too.
+    (expected,) = torch.autograd.grad((low * weights).sum() + zero, x)
+    torch.testing.assert_close(gradient, expected)
+
+
 def test_results_are_those_without_gradients() -> None:
     for name, wavelet, mode in SOME:
         forward, inverse = round_trip(name, wavelet, mode)

@@ -14,11 +14,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..arrays import TORCH
 from ..engines.tensors import call_compiled, is_compiled
-from ..engines.tensors.engine import tensor_engine
+from ..engines.tensors.encoding import encoded
+from ..engines.tensors.engine import decomposed, recomposed
+from ..engines.tensors.stacking import Stacking
 from ..errors import ArgumentError
-from ..lowering.nesting import keyed_bands
-from ..lowering.spec import TransformSpec, transform_spec, undecimated_spec
+from ..lowering.nesting import keyed_bands, shapes_of
+from ..lowering.spec import BandTree, TransformSpec, transform_spec, undecimated_spec
 from ..wavelets import Wavelet
 from .banks import layer_wavelets
 
@@ -44,29 +47,38 @@ def _spec(wavelets: tuple[Wavelet, ...], mode: str, stationary: bool) -> Transfo
     return make(2 + ndim, wavelets, mode, tuple(range(2, 2 + ndim)))
 
 
-@lru_cache(maxsize=256)
-def _forward_call(spec: TransformSpec, levels: int) -> Any:
-    return tensor_engine("auto").forward_call(spec, levels, list)
+@lru_cache(maxsize=16)
+def _stacking(ndim: int) -> Stacking | None:
+    """Return how the details of a level are one tensor: with the bands along its third axis."""
+    if ndim == 1:
+        return None
+    return Stacking(2, (1, 0, 2) if ndim == 2 else tuple(range(2**ndim - 1)))  # In 2-D: cH, cV, cD.
 
 
-def _bands(
+def _parts(
     x: Tensor, wavelets: Sequence[Wavelet], mode: str, levels: int, stationary: bool, before: int = 0
 ) -> list[Tensor]:
-    """Return bands in flat order: the approximation, and details, coarsest level first.
+    """Return the approximation, and the details of each level, coarsest first.
 
     ``before`` is the number of levels of a stationary transform that were computed before.
     """
     if is_compiled():
-        return call_compiled(__name__, "_bands", x, wavelets, mode, levels, stationary, before)
-    return _forward_call(_spec(tuple(wavelets), mode, stationary).at_level(before), levels)(x)
+        return call_compiled(__name__, "_parts", x, wavelets, mode, levels, stationary, before)
+    transform = encoded(_spec(tuple(wavelets), mode, stationary).at_level(before))
+    return decomposed(x, transform, levels, stacking=_stacking(len(wavelets)))
 
 
-def _samples(bands: list[Any], wavelets: Sequence[Wavelet], mode: str, stationary: bool) -> Tensor:
-    """Return the samples of bands in flat order."""
+def _samples(parts: list[Tensor | None], wavelets: Sequence[Wavelet], mode: str, stationary: bool) -> Tensor:
+    """Return the samples of an approximation and of the details of each level, coarsest first."""
     if is_compiled():
-        return call_compiled(__name__, "_samples", bands, wavelets, mode, stationary)
-    spec = _spec(tuple(wavelets), mode, stationary)
-    return tensor_engine("auto").recompose(spec, keyed_bands(bands, spec.keys[1:]))
+        return call_compiled(__name__, "_samples", parts, wavelets, mode, stationary)
+    spec, stacking = _spec(tuple(wavelets), mode, stationary), _stacking(len(wavelets))
+    low, *levels = parts
+    bands = parts if stacking is None else stacking.unstack(parts)
+    tree, cut = BandTree.of_bands(spec, shapes_of(keyed_bands(bands, spec.keys[1:]), TORCH))
+    if low is not None and cut is not None:
+        low = low[tuple(slice(n) for n in cut)]
+    return recomposed([low, *levels], encoded(spec), tree.sample_shapes[0], stacking=stacking)
 
 
 class _WaveletLayer(nn.Module):
@@ -138,10 +150,8 @@ class _Analysis(_WaveletLayer):
             Samples ``(N, C, …)``.
         """
         self._check(x, "samples")
-        low, *flat = _bands(x, self.wavelets, self._undula_mode, self.J, False)
-        count = 2**self.ndim - 1
-        levels = [flat[k : k + count] for k in range(0, len(flat), count)][::-1]
-        return low, [_stacked(level, self.ndim) for level in levels]
+        low, *levels = _parts(x, self.wavelets, self._undula_mode, self.J, False)
+        return low, levels[::-1]
 
 
 class _Synthesis(_WaveletLayer):
@@ -162,32 +172,7 @@ class _Synthesis(_WaveletLayer):
         """
         low, levels = coeffs
         self._check(low, "the approximation")
-        flat: list[Any] = [low]
-        for level in reversed(levels):
-            flat += _unstacked(level, self.ndim)
-        return _samples(flat, self.wavelets, self._undula_mode, False)
-
-
-_PLACES = (1, 0, 2)  # of the bands ad, da, dd among (cH, cV, cD), and the other way round
-
-
-def _stacked(bands: list[Tensor], ndim: int) -> Tensor:
-    """Return the details of a level as one tensor, with the bands along the third axis."""
-    if ndim == 1:
-        return bands[0]
-    ordered = [bands[k] for k in _PLACES] if ndim == 2 else bands
-    return torch.stack(ordered, 2)
-
-
-def _unstacked(level: Tensor | None, ndim: int) -> list[Any]:
-    """Return the details of a level by key."""
-    count = 2**ndim - 1
-    if level is None:
-        return [None] * count
-    if ndim == 1:
-        return [level]
-    bands = level.unbind(2)
-    return [bands[k] for k in _PLACES] if ndim == 2 else list(bands)
+        return _samples([low, *reversed(levels)], self.wavelets, self._undula_mode, False)
 
 
 class DWT1DForward(_Analysis):
@@ -353,8 +338,8 @@ class SWTForward(_WaveletLayer):
         self._check(x, "samples")
         levels = []
         for level in range(self.J):
-            x, *details = _bands(x, self.wavelets, self._undula_mode, 1, True, level)
-            levels.append(torch.cat([x.unsqueeze(2), _stacked(details, 2)], 2))
+            x, details = _parts(x, self.wavelets, self._undula_mode, 1, True, level)
+            levels.append(torch.cat([x.unsqueeze(2), details], 2))
         return levels
 
 
@@ -384,7 +369,5 @@ class SWTInverse(_WaveletLayer):
 
     def forward(self, coeffs: list[Tensor]) -> Tensor:
         """Return the samples of coefficients, as the forward layer returns them."""
-        flat = [coeffs[-1][:, :, 0]]
-        for level in reversed(coeffs):
-            flat += _unstacked(level[:, :, 1:], 2)
-        return _samples(flat, self.wavelets, self._undula_mode, True)
+        details = [level[:, :, 1:] for level in reversed(coeffs)]
+        return _samples([coeffs[-1][:, :, 0], *details], self.wavelets, self._undula_mode, True)

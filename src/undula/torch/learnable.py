@@ -98,7 +98,18 @@ class LearnableDWT(nn.Module):
         return x, levels
 
     def inverse(self, coeffs: tuple[Tensor, list[Tensor]]) -> Tensor:
-        """Return the samples of coefficients, as :meth:`forward` returns them."""
+        """Return the samples of coefficients.
+
+        Parameters
+        ----------
+        coeffs : tuple
+            Approximation and list of details, as :meth:`forward` returns them.
+
+        Returns
+        -------
+        Tensor
+            Samples.
+        """
         x, levels = coeffs
         for level in reversed(levels):
             bands = [x, *level.unbind(-self.ndim - 1)]
@@ -151,6 +162,15 @@ class LearnableDWT(nn.Module):
 
     def wavelet(self, name: str = "learned") -> Wavelet:
         """Return the wavelet of the present coefficients, for all functions of this package.
+
+        Parameters
+        ----------
+        name : str, default "learned"
+            Name of the wavelet.
+
+        Returns
+        -------
+        Wavelet
 
         Examples
         --------
