@@ -281,7 +281,7 @@ def peer_row(clean: Image, sigma: float, known: dict[str, Any], slow: bool) -> R
 def photons() -> list[Row]:
     """PSNR of images of counted photons: filtered as they are, and as what they are."""
     rows = []
-    for name in ("camera", "aero"):
+    for name in (name for names in SETS.values() for name in names):
         clean = peer_image(name, False)
         for peak in (1, 5, 20):
             counts = np.random.default_rng(1).poisson(peak * clean).astype(np.float32)
@@ -303,7 +303,7 @@ def photons() -> list[Row]:
                     peak_signal_noise_ratio(clean, np.clip(denoised, 0, 1), data_range=1)
                 )
             rows.append(row)
-            print(*row.values())
+            print(*row.values(), flush=True)
     return rows
 
 
@@ -332,6 +332,13 @@ def peer_times(bm3d_runs: int) -> Row:
     return result
 
 
+def compare_photons(path: Path) -> None:
+    """Compare methods on images of counted photons, and write the figures."""
+    results = json.loads(path.read_text(encoding="utf-8"))
+    results["photons"] = {"date": date.today().isoformat(), "rows": photons()}
+    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
 def compare_peers(path: Path, slow: bool, measure_times: bool) -> None:
     """Compare methods on all images, and write the figures after each."""
     results: Row = (
@@ -356,8 +363,7 @@ def compare_peers(path: Path, slow: bool, measure_times: bool) -> None:
             print(key, *(f"{k} {v['psnr']:.2f}" for k, v in rows[key].items()), flush=True)
             path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     if "photons" not in results:
-        results["photons"] = photons()
-        path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        compare_photons(path)
 
 
 def main() -> None:
@@ -369,12 +375,17 @@ def main() -> None:
     )
     parser.add_argument("--directional", action="store_true", help="only the method directional")
     parser.add_argument("--peers", action="store_true", help="compare qualities with other packages")
+    parser.add_argument("--photons", action="store_true", help="only images of counted photons, with peers")
     parser.add_argument("--without-bm3d", action="store_true", help="leave out bm3d, which takes hours")
     parser.add_argument("--times", action="store_true", help="with --peers: measure times, too")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    peers = ROOT / "results" / "denoise_peers.json"
+    if arguments.photons:
+        compare_photons(peers)
+        return
     if arguments.peers:
-        compare_peers(ROOT / "results" / "denoise_peers.json", not arguments.without_bm3d, arguments.times)
+        compare_peers(peers, not arguments.without_bm3d, arguments.times)
         return
     path = arguments.save or ROOT / "results" / "denoise.json"
     if arguments.directional:

@@ -90,11 +90,13 @@ def test_white_noise_is_taken_for_white(photo: Array, sigma: float) -> None:
         np.repeat(skimage.data.camera()[:128, :128, None], 3, axis=-1),  # grey, stored as colours
         np.full((40, 52, 3), 7, np.uint8),
         as_jpeg(developed(PHOTO))[:11, :60],  # too small for two levels
-        as_jpeg(developed(PHOTO))[..., 0],
+        as_jpeg(PHOTO)[..., 1],  # JPEG, but no mosaic
+        np.kron(PHOTO[..., 1], np.ones((2, 2), np.uint8)),  # enlarged
+        skimage.data.grass()[:192, :240],
     ],
-    ids=["grey", "constant", "small", "one-channel"],
+    ids=["grey", "constant", "small", "jpeg", "enlarged", "texture"],
 )
-def test_images_without_chroma_are_filtered_as_before(image: Array) -> None:
+def test_other_images_are_filtered_as_if_noise_were_white(image: Array) -> None:
     for options in ({}, {"quality": "balanced"}):
         expected = undula.denoise(image, noise="gaussian", **options)
         np.testing.assert_array_equal(undula.denoise(image, **options), expected)
@@ -107,7 +109,7 @@ def test_clean_photographs_keep_their_details(clean: Array) -> None:
 
 def test_noise_that_is_known_is_white(noisy: Array) -> None:
     image = noisy[:80, :96]
-    for options in ({"sigma": 8.0}, {"regions": 48}, {"color": "channels"}):
+    for options in ({"sigma": 8.0}, {"regions": 48}):
         expected = undula.denoise(image, noise="gaussian", **options)
         np.testing.assert_array_equal(undula.denoise(image, **options), expected)
 
@@ -117,12 +119,50 @@ def test_groups_of_blocks_leave_the_noise_of_cameras_to_wavelets(noisy: Array) -
     np.testing.assert_allclose(undula.denoise(floats, quality="balanced"), undula.denoise(floats), atol=1e-3)
 
 
+def grey(image: Array) -> Array:
+    """Return a photograph as it is saved in grey."""
+    return np.asarray(PIL.Image.fromarray(image).convert("L"))
+
+
+@pytest.mark.parametrize("corner", [(0, 0), (0, 1), (1, 1)], ids=str)
+def test_the_mosaic_of_a_camera_is_recognized_in_grey_images(
+    clean: Array, noisy: Array, corner: tuple[int, int]
+) -> None:
+    row, column = corner  # The mosaic may begin with any of its colours.
+    image, reference = grey(noisy)[row:, column:], grey(clean)[row:, column:]
+    better = undula.denoise(image)
+    assert psnr(reference, better, 255) > psnr(reference, undula.denoise(image, noise="gaussian"), 255) + 1.5
+    deep = undula.denoise(image.astype("uint16") * 257)
+    assert np.abs(deep / 257 - better).max() < 0.6
+    assert psnr(reference, undula.denoise(image, wavelet="bior4.4", invariant=0), 255) > psnr(
+        reference, undula.denoise(image, wavelet="bior4.4", invariant=0, noise="gaussian"), 255
+    )
+
+
+def test_groups_and_channels_recognize_the_mosaic(clean: Array, noisy: Array) -> None:
+    floats = grey(noisy).astype("float32")
+    np.testing.assert_allclose(undula.denoise(floats, quality="balanced"), undula.denoise(floats), atol=1e-3)
+    channels = undula.denoise(noisy, color="channels")
+    white = undula.denoise(noisy, color="channels", noise="gaussian")
+    assert psnr(clean, channels, 255) > psnr(clean, white, 255) + 1
+
+
+@pytest.mark.parametrize("photo", [PHOTO, TEXTURE], ids=["photo", "texture"])
+@pytest.mark.parametrize("sigma", [1, 5, 25])
+def test_white_noise_in_grey_images_is_taken_for_white(photo: Array, sigma: float) -> None:
+    image = grey(photo) + sigma * np.random.default_rng(1).standard_normal(photo.shape[:2])
+    given = np.clip(np.round(image), 0, 255).astype("uint8")
+    for each in (given, given[:64, :64]):
+        np.testing.assert_array_equal(undula.denoise(each), undula.denoise(each, noise="gaussian"))
+
+
 @pytest.mark.parametrize("backend", ["reference", "opencl"])
 def test_engines_agree(noisy: Array, backend: str) -> None:
     image = noisy[:120, :140].astype("float32")
-    expected = undula.denoise(image, luma=0.5, chroma=2.0, backend="cpu")
-    result = undula.denoise(image, luma=0.5, chroma=2.0, backend=backend)
-    np.testing.assert_allclose(result, expected, atol=2e-3)
+    for given, options in ((image, {"luma": 0.5, "chroma": 2.0}), (image[..., 1], {})):
+        expected = undula.denoise(given, backend="cpu", **options)
+        result = undula.denoise(given, backend=backend, **options)
+        np.testing.assert_allclose(result, expected, atol=2e-3)
 
 
 def test_batches_and_chunks_give_the_same_pixels(noisy: Array) -> None:
@@ -135,6 +175,13 @@ def test_batches_and_chunks_give_the_same_pixels(noisy: Array) -> None:
     np.testing.assert_array_equal(batch[1], undula.denoise(white, chroma=2.0))
     chunks = da.from_array(image, chunks=(64, 64, 3))
     np.testing.assert_array_equal(undula.denoise(chunks, chroma=2.0).compute(), expected)
+    expected = undula.denoise(image[..., 1])
+    assert (expected != undula.denoise(image[..., 1], noise="gaussian")).any()
+    batch = undula.denoise(np.stack([image[..., 1], white[..., 1]]), axes=(1, 2))
+    np.testing.assert_array_equal(batch[0], expected)
+    np.testing.assert_array_equal(batch[1], undula.denoise(white[..., 1], noise="gaussian"))
+    chunks = da.from_array(image[..., 1], chunks=(50, 67))
+    np.testing.assert_array_equal(undula.denoise(chunks).compute(), expected)
 
 
 def luma(image: Array) -> Array:

@@ -7,7 +7,7 @@ import pytest
 import pywt
 
 import undula
-from undula.filters import PoissonNoise
+from undula.filters import Pipeline, PoissonNoise, Shrink
 from undula.measures import psnr
 
 PHOTO = pywt.data.camera()[100:356, 100:356].astype(np.float64) / 255
@@ -37,6 +37,81 @@ def test_far_beyond_the_table_the_inverse_goes_on() -> None:
         assert np.abs(np.diff(steps)).max() < 1e-3
 
 
+@pytest.mark.parametrize("weight", [0.5, 0.125])
+@pytest.mark.parametrize("read_noise", [0.0, 1.5])
+def test_combinations_with_means_are_restored_without_bias(weight: float, read_noise: float) -> None:
+    rng = np.random.default_rng(0)
+    noise = PoissonNoise(3.0, 3 * read_noise)
+    for photons in (0.05, 0.7, 6.0, 300.0):
+        samples = 3 * (rng.poisson(photons, 200_000) + read_noise * rng.standard_normal(200_000))
+        stable = noise.stabilized(weight * samples + (1 - weight) * 3 * photons, weight)
+        tolerance = 4 * weight * np.sqrt((photons + read_noise**2) / samples.size)
+        assert abs(noise.restored(np.array([stable.mean()]), weight)[0] / 3 - photons) < tolerance
+        if photons > 5:
+            assert abs(stable.std() - 1) < 0.02
+
+
+@pytest.mark.parametrize("quality", ["fast", "best"])
+@pytest.mark.parametrize(("gain", "sigma"), [(0.1, 0.0), (20.0, 10.0)])
+def test_few_photons_are_filtered_from_coarse_to_fine(quality: str, gain: float, sigma: float) -> None:
+    rng = np.random.default_rng(1)
+    clean = gain * PHOTO[:199, :251]
+    photons = gain * rng.poisson(clean / gain) + sigma * rng.standard_normal(clean.shape)
+    noise = PoissonNoise(gain, sigma)
+    stable = undula.denoise(noise.stabilized(photons), 1.0, quality=quality, noise="gaussian")
+    kind = "poisson-gaussian" if sigma else "poisson"
+    result = undula.denoise(photons, sigma, noise=kind, gain=gain, quality=quality)
+    assert result.shape == clean.shape
+    assert psnr(clean, result, gain) > psnr(clean, noise.restored(stable), gain) + 1
+
+
+@pytest.mark.parametrize("shape", [(4096,), (61, 83), (20, 33, 41), (51, 70, 3)])
+def test_light_is_preserved(shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    ramp = np.linspace(0.2, 3, shape[0]).reshape(-1, *[1] * (len(shape) - 1))
+    photons = rng.poisson(np.broadcast_to(ramp, shape)).astype(np.float32)
+    result = undula.denoise(photons, noise="poisson", gain=1.0)
+    assert result.dtype == np.float32
+    assert (result >= 0).all()
+    axes = (0, 1) if shape[-1] == 3 else None  # of each colour
+    np.testing.assert_allclose(result.mean(axes), photons.mean(axes), rtol=1e-5)
+    assert np.std(result - ramp) < 0.4 * np.std(photons - ramp)
+
+
+def test_images_of_a_batch_are_filtered_alone() -> None:
+    light = np.stack([0.5 * PHOTO[:64, :80], 8 * PHOTO[64:128, :80], 500 * PHOTO[:64, :80]])
+    batch = np.random.default_rng(0).poisson(light).astype(np.float64)
+    options = {"noise": "poisson", "gain": 1.0, "quality": "balanced"}
+    result = undula.denoise(batch, axes=(1, 2), **options)
+    for filtered, image in zip(result, batch, strict=True):
+        np.testing.assert_array_equal(filtered, undula.denoise(image, **options))
+
+
+def test_filters_that_do_more_than_remove_noise_are_applied_once() -> None:
+    photons = np.random.default_rng(0).poisson(2 * PHOTO[:64, :64]).astype(np.float64)
+    noise = PoissonNoise(1.0)
+    for stages in (["unsharp"], [Shrink("given", threshold=2.0)], [Shrink("bivariate", strength=0.0)]):
+        pipeline = Pipeline("db2", 2, stages, photons="poisson", gain=1.0)
+        stable = Pipeline("db2", 2, stages)(noise.stabilized(photons), sigma=1.0)
+        np.testing.assert_array_equal(pipeline(photons), noise.restored(stable))
+
+
+def test_few_photons_around_holes() -> None:
+    light = 2 * PHOTO[:96, :96]
+    photons = np.random.default_rng(0).poisson(light).astype(np.float64)
+    mask = np.ones(photons.shape, bool)
+    mask[30:47, 50:] = False
+    photons[~mask] = np.nan
+    result = undula.denoise(photons, noise="poisson", gain=1.0)
+    np.testing.assert_array_equal(np.isnan(result), ~mask)
+    assert result[mask].mean() == pytest.approx(photons[mask].mean())
+    errors = np.abs(result - light)[mask]
+    assert errors.mean() < 0.4 * np.abs(photons - light)[mask].mean()
+    # Samples beside the hole are no worse than others: nothing of it gets into them.
+    beside = np.abs(result - light)[[29, 47], 50:]
+    assert beside.mean() < 2 * errors.mean()
+
+
 @pytest.mark.parametrize("peak", [1, 5, 20])
 def test_gain_is_estimated(peak: int) -> None:
     rng = np.random.default_rng(peak)
@@ -57,6 +132,30 @@ def test_photons_need_their_own_noise(peak: int, quality: str) -> None:
     better = undula.denoise(photons.astype(np.float32), noise="poisson", quality=quality)
     assert psnr(peak * PHOTO, better, peak) > psnr(peak * PHOTO, plain, peak) + 0.3
     assert better.mean() == pytest.approx(photons.mean(), rel=0.02)
+
+
+def test_integers_of_few_photons_warn() -> None:
+    photons = np.random.default_rng(6).poisson(0.3, (40, 50)).astype("uint8")
+    with pytest.warns(UserWarning, match="rounded to uint8, in which so few photons are lost"):
+        undula.denoise(photons, noise="poisson", gain=1)
+
+
+def test_noise_is_estimated_beside_a_mask() -> None:
+    rng = np.random.default_rng(5)
+    y, x = np.indices((200, 260))
+    photons = 3.0 * rng.poisson(20 + 15 * np.sin(y / 40) * np.cos(x / 50))
+    mask = np.ones(photons.shape, bool)
+    mask[40:110, 60:200] = False
+    estimates = [
+        undula.estimate_poisson(np.where(mask, photons, hidden), 0.0, mask=mask)
+        for hidden in (0, 1e6, np.nan)
+    ]
+    assert estimates[0] == estimates[1] == estimates[2]
+    assert estimates[0].gain == pytest.approx(undula.estimate_poisson(photons, 0.0).gain, rel=0.05)
+    given = undula.denoise(photons, noise="poisson", gain=estimates[0].gain, mask=mask)
+    np.testing.assert_array_equal(undula.denoise(photons, noise="poisson", mask=mask), given)
+    with pytest.raises(undula.ArgumentError, match=r"\(200, 260\), got \(2, 2\)"):
+        undula.estimate_poisson(photons, mask=np.ones((2, 2)))
 
 
 def test_dtypes_colours_and_masks() -> None:

@@ -36,11 +36,10 @@ def scan_masks(image: Any, channel_axis: Any, axes: Any, mask: Any) -> tuple[Any
             return samples
         return np.broadcast_to(samples.any(axis=channel, keepdims=True), x.shape)
 
-    finite = np.isfinite(x) if x.dtype.kind == "f" else True
+    given = np.True_ if mask is None else align_mask(mask, np, x.shape, channel, axes)
+    known = given & np.isfinite(x) if x.dtype.kind == "f" else given
     with np.errstate(invalid="ignore"):
-        bright = in_any_channel(x > DARK_SHARE * np.nanmax(x, initial=0, where=finite))
+        bright = in_any_channel((x > DARK_SHARE * np.nanmax(x, initial=0, where=known)) & known)
     counted = bright if 0.01 < bright.mean() < 1 else None
-    valid = in_any_channel(x != 0)
-    if valid.all() or not valid.any():
-        return mask, counted
-    return (valid if mask is None else valid & align_mask(mask, np, x.shape, channel, axes)), counted
+    valid = in_any_channel((x != 0) & given)
+    return (mask if valid.all() or not valid.any() else valid & given), counted

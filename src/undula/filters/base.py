@@ -95,6 +95,8 @@ class Pyramid:
         Number of channels that belong together: luma and chroma, or 1. Those of all images follow each other.
     strength : float or array
         Factor of the strength of all stages, or one for each item.
+    mosaic_contrast : callable
+        Takes the noise of each item, and returns the contrast of the mosaic of a sensor in it, from 0 to 1.
     """
 
     operations: ArrayOperations
@@ -107,6 +109,7 @@ class Pyramid:
     floor: Any = 0.0
     channels: int = 1
     strength: Any = 1.0
+    mosaic_contrast: Callable[[Any], Any] = ArrayOperations.xp.zeros_like
 
     def rounding_floor(self, index: int) -> Any:
         """Return the magnitude up to which a coefficient counts as zero, index 0 being the finest level.
@@ -260,7 +263,22 @@ class FilterStage:
         return list(self.arguments())
 
     def with_argument(self, name: str, value: Any, span: float) -> Self:
-        """Return the stage with another value of an argument, for samples with this span."""
+        """Return the stage with another value of an argument, for samples with this span.
+
+        Parameters
+        ----------
+        name : str
+            Name of the argument.
+        value : object
+            Its new value.
+        span : float
+            Range of the samples, such as 255, in whose units some arguments are given.
+
+        Returns
+        -------
+        FilterStage
+            A copy; the stage itself is unchanged.
+        """
         return replace(self, **{name: value})
 
     def non_defaults(self) -> dict[str, Any]:
@@ -283,19 +301,49 @@ class FilterStage:
         details : list of dict
             For each level, bands by key. Each band has one item per image and channel along its first axis.
         pyramid : Pyramid
+            The transform that the details belong to, and its noise.
 
         Returns
         -------
         list of dict
+            The filtered details.
         """
         return details
 
     def on_samples(self, x: Any, operations: ArrayOperations, ndim: int) -> Any:
-        """Filter an image or an approximation whose last ``ndim`` axes are the spatial ones."""
+        """Filter an image or an approximation.
+
+        Parameters
+        ----------
+        x : array
+            The image or the approximation.
+        operations : ArrayOperations
+            The functions to compute with, of the library of ``x``.
+        ndim : int
+            Number of spatial axes, which are the last ones.
+
+        Returns
+        -------
+        array
+            Samples of the same shape.
+        """
         return x
 
     def on_result(self, x: Any, image: FilteredImage) -> Any:
-        """Filter what was reconstructed, ``x``, which is ``image.samples`` if there is no other stage."""
+        """Filter the reconstructed image.
+
+        Parameters
+        ----------
+        x : array
+            The reconstructed image, which is ``image.samples`` if there is no other stage.
+        image : FilteredImage
+            The image before the filter, and its noise.
+
+        Returns
+        -------
+        array
+            Samples of the same shape.
+        """
         return x
 
     def to_dict(self) -> dict[str, Any]:

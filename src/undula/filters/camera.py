@@ -1,10 +1,15 @@
-"""The noise of cameras: its recognition in colour images, and its standard deviation in each band.
+"""The noise of cameras: its recognition, and its standard deviation in each band.
 
 A sensor has one colour per pixel and the others are interpolated, and most JPEG files have chroma at half the
-resolution. So neighbouring pixels share their noise, of which the finest bands have least. It is recognised
-by chroma, in which there is little but noise: where the second level has several times what the finest
-diagonal band has, chroma was interpolated. White noise has the same in both, and the luma of many textures
-looks like interpolated noise, so that grey images are not judged.
+resolution. So neighbouring pixels share their noise, of which the finest bands have least.
+
+In colour images it is recognised by chroma, in which there is little but noise: where the second level has
+several times what the finest diagonal band has, chroma was interpolated. White noise has the same in both.
+
+In grey images it is recognised by the mosaic of colours: pixels that were measured differ more from their
+neighbours than pixels that were interpolated. These differences are compared between the two colours of a
+chessboard, for green, and between even and odd rows and columns, for red and blue. White noise, textures and
+the blocks of JPEG are the same on all of them.
 
 Noise is the median of magnitudes in the first two levels, and follows from them in coarser ones, where there
 is more of the image than of noise: it grows by the square root of the growth before. That is what
@@ -14,20 +19,28 @@ diagonal band has d, mostly noise. Between them, a low-pass filter leaves
 
     S·(d/S)^a,    a = 4^(1 - level), and 0.4 times that in bands that are not diagonal
 
-where 0.4 is what demosaicing leaves; it is 0.5 for a Gaussian filter.
+where 0.4 is what demosaicing leaves; it is 0.5 for a Gaussian filter. Grey images have no chroma, and S
+follows from the other bands of the finest level, e: (e/d)^1.4·d, which is less than the formula says, because
+these bands have texture, too.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from ..functions import dwtn_max_level
 from ..lowering.symbolic import materialize, reduced, xp
 from ..wavelets import as_wavelet
 from .base import Details, Pyramid
 from .noise import noise_pyramid
-from .operations import NORMAL_MEDIAN
+from .operations import NORMAL_MEDIAN, OPERATIONS
+from .transforms import PipelineTransform
 
 __all__ = ["camera_share", "correlated_noise", "recognizes"]
 
@@ -36,6 +49,11 @@ MAX_GROWTH = 8.0  # from one level to the next
 # The share of interpolated noise grows from 0 to 1 between these ratios, so that frames of a video that are
 # close to a limit do not differ.
 LEAST_RATIO, CERTAIN_RATIO = 3.5, 5.0
+# The same for the contrast of a mosaic. By chance, it is 0.8 divided by the root of the number of pixels.
+LEAST_CONTRAST, CERTAIN_CONTRAST, CHANCE_CONTRAST = 0.02, 0.04, 4.0
+MOSAIC_LENGTH = 512  # The mosaic is looked for in the middle of larger images; a multiple of 2.
+MAX_DIFFERENCE = 3.0  # Differences from neighbours count up to this, in units of the noise, because of edges.
+MAX_GREY_GROWTH, GREY_EXPONENT = 3.0, 1.4
 NOT_DIAGONAL = 0.4
 # Noise that neighbours share varies more from one window to another than white noise does.
 LUMA_MARGIN = 1.1
@@ -46,15 +64,44 @@ Levels = list[dict[str, Any]]
 
 def camera_share(x: Any, valid: Any, ndim: int, channels: int) -> Any:
     """Return the share of the noise of planes that is recognised as that of a camera: 0 if none can be."""
-    if channels != 3 or ndim != 2 or dwtn_max_level(x.shape[1:], as_wavelet("db2")) < MEASURED_LEVELS:
+    if ndim != 2 or dwtn_max_level(x.shape[1:], as_wavelet("db2")) < MEASURED_LEVELS:
         return 0.0
     details, pyramid = noise_pyramid(x, valid, ndim, MEASURED_LEVELS, channels)
-    return _recognized_share(_measured(details, pyramid), channels)
+    contrast = partial(mosaic_contrast, x, PipelineTransform(as_wavelet("db2")))
+    return _recognized_share(_measured(details, pyramid), replace(pyramid, mosaic_contrast=contrast))
 
 
 def recognizes(details: Details, pyramid: Pyramid) -> bool:
-    """Return whether the noise of a camera could be recognised: by the chroma of an image with two levels."""
-    return pyramid.channels == 3 and pyramid.ndim == 2 and len(details) >= MEASURED_LEVELS
+    """Return whether the noise of a camera could be recognised: in images with two levels."""
+    return pyramid.ndim == 2 and len(details) >= MEASURED_LEVELS
+
+
+def mosaic_contrast(x: Any, transform: PipelineTransform, scale: Any) -> Any:
+    """Return by how much pixels of different places of a mosaic differ in noise, from 0 to 1, for each image.
+
+    Parameters
+    ----------
+    x : SymbolicArray of shape (items, rows, columns)
+    transform : PipelineTransform
+        Its bands have the differences between rows, between columns, and between the colours of a chessboard.
+    scale : SymbolicArray
+        The noise of each item.
+    """
+    middle = tuple(_middle(n) for n in x.shape[1:])
+    remainders = OPERATIONS.remainders(x[:, *middle], np.array([0.25, 0.5, 0.25]), 2, MAX_DIFFERENCE * scale)
+    low, bands = transform.decompose_level(remainders, (1, 2))
+    wavelet = transform.wavelet
+    signs = (-1.0) ** np.arange(wavelet.dec_len)
+    gain = abs(float(np.sum(wavelet.dec_lo)) / float(np.dot(signs, wavelet.dec_hi)))
+    mean, *differences = reduced("sum", [low, bands["dd"], bands["ad"], bands["da"]])
+    chess, columns, rows = (xp.abs(each) / xp.maximum(mean, TINY) for each in differences)
+    return xp.maximum(gain**2 * chess, gain * xp.minimum(columns, rows))
+
+
+def _middle(length: int) -> slice:
+    """Return the middle of a long line, from an even place on, or the whole line."""
+    start = max(0, (length - MOSAIC_LENGTH) // 4 * 2)
+    return slice(start, start + min(length, MOSAIC_LENGTH))
 
 
 def correlated_noise(details: Details, pyramid: Pyramid, presumed: bool) -> Levels:
@@ -72,7 +119,7 @@ def correlated_noise(details: Details, pyramid: Pyramid, presumed: bool) -> Leve
     white = measured[0]["d" * pyramid.ndim]
     noise = extended if presumed else [dict.fromkeys(bands, white) for bands in details]
     if recognizes(details, pyramid):
-        share = _recognized_share(measured, pyramid.channels)
+        share = _recognized_share(measured, pyramid)
         of_camera = _camera_noise(measured, extended, pyramid.channels)
         noise = [
             {key: (1 - share) * sigma + share * camera[key] for key, sigma in bands.items()}
@@ -120,8 +167,11 @@ def _of_chroma(bands: Sequence[Any], channels: int) -> Any:
     """Return the mean over the bands of the chroma of each image, for all of its channels."""
     images = bands[0].shape[0] // channels
     parts = [band[k * images : (k + 1) * images] for band in bands for k in range(1, channels)]
-    mean = sum(parts[1:], parts[0]) / len(parts)
-    return xp.reshape(xp.broadcast_to(mean[None], (channels, images)), (-1,))
+    return xp.reshape(xp.broadcast_to(_mean(parts)[None], (channels, images)), (-1,))
+
+
+def _mean(bands: Sequence[Any]) -> Any:
+    return sum(bands[1:], bands[0]) / len(bands)
 
 
 def _others(bands: dict[str, Any]) -> list[Any]:
@@ -129,11 +179,19 @@ def _others(bands: dict[str, Any]) -> list[Any]:
     return [band for key, band in bands.items() if "a" in key]
 
 
-def _recognized_share(measured: Levels, channels: int) -> Any:
+def _recognized_share(measured: Levels, pyramid: Pyramid) -> Any:
     """Return the share of the noise of each item that is recognised as that of a camera."""
-    finest, second = _of_chroma([measured[0]["dd"]], channels), _of_chroma(_others(measured[1]), channels)
-    span = (CERTAIN_RATIO - LEAST_RATIO) * finest
-    share = xp.clip((second - LEAST_RATIO * finest) / xp.maximum(span, TINY), 0.0, 1.0)
+    if pyramid.channels == 1:
+        contrast = pyramid.mosaic_contrast(_mean(_others(measured[0])))
+        compared = min(pyramid.samples, MOSAIC_LENGTH**2)
+        least = LEAST_CONTRAST + CHANCE_CONTRAST / math.sqrt(compared)
+        share = (contrast - least) / (CERTAIN_CONTRAST - LEAST_CONTRAST)
+    else:
+        finest = _of_chroma([measured[0]["dd"]], pyramid.channels)
+        second = _of_chroma(_others(measured[1]), pyramid.channels)
+        span = (CERTAIN_RATIO - LEAST_RATIO) * finest
+        share = (second - LEAST_RATIO * finest) / xp.maximum(span, TINY)
+    share = xp.clip(share, 0.0, 1.0)
     materialize(share)
     return share
 
@@ -141,7 +199,11 @@ def _recognized_share(measured: Levels, channels: int) -> Any:
 def _camera_noise(measured: Levels, extended: Levels, channels: int) -> Levels:
     """Return the noise of a camera in each band."""
     diagonal = measured[0]["dd"]
-    coarse = _of_chroma(_others(_extended(measured, MEASURED_LEVELS + 1)[-1]), channels)
+    if channels == 1:
+        growth = _mean(_others(measured[0])) / xp.maximum(diagonal, TINY)
+        coarse = diagonal * xp.clip(growth, 1.0, MAX_GREY_GROWTH) ** GREY_EXPONENT
+    else:
+        coarse = _of_chroma(_others(_extended(measured, MEASURED_LEVELS + 1)[-1]), channels)
     coarse = xp.maximum(coarse, diagonal)
     ratio = xp.maximum(diagonal, TINY) / xp.maximum(coarse, TINY)
     materialize(coarse, ratio)

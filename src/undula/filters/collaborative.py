@@ -53,7 +53,7 @@ class Collaborative(FilterStage):
     strength : float, default 1.0
         Factor of the noise; higher values remove more.
     noise : {"white", "auto"}, default "white"
-        ``auto`` recognises the correlated noise of cameras in colour images, which is left to other stages.
+        ``auto`` recognises the correlated noise of cameras, which is left to other stages.
 
     Examples
     --------

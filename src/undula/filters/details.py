@@ -50,7 +50,20 @@ class Gain(FilterStage):
             check_number(gain, "a gain")
 
     def limits(self, details: Details, pyramid: Pyramid) -> BandLimits:
-        """Return the gains of all bands."""
+        """Return the gains of all bands.
+
+        Parameters
+        ----------
+        details : list of dict
+            For each level, finest first, bands by key.
+        pyramid : Pyramid
+            The transform that the details belong to, and its noise.
+
+        Returns
+        -------
+        BandLimits
+            One gain for each band.
+        """
         bands = [(index, key) for index, level_bands in enumerate(details) for key in level_bands]
         gains: list[Any] = [float(self._gains[min(index, len(self._gains) - 1)]) for index, _ in bands]
         return BandLimits("gain", bands, gains, gains)

@@ -101,10 +101,10 @@ def denoise(
         images that were scaled, demosaiced or compressed, is estimated from the image, for luma and chroma:
         for each band of wavelets; or for each frequency, where groups of blocks are filtered, by
         :func:`undula.estimate_spectrum`. Omit ``sigma``.
-        If None, the correlated noise of cameras is recognised in colour images by their chroma, and any other
-        noise is taken for white. So is that of grey images, volumes and separate channels, and that of the
-        methods ``directional`` and ``collaborative``. Where it is recognised, ``balanced`` and ``best`` leave
-        out groups of blocks.
+        If None, the correlated noise of cameras is recognised, in colour images by their chroma and in grey
+        ones by traces of the mosaic of colours on the sensor, and any other noise is taken for white. So is
+        that of volumes, and that of the methods ``directional`` and ``collaborative``. Where it is
+        recognised, ``balanced`` and ``best`` leave out groups of blocks.
         ``poisson`` is the noise of counted photons, whose variance grows with the brightness; samples without
         light have to be 0. ``poisson-gaussian`` adds the read noise of a sensor, whose standard deviation is
         ``sigma``; :func:`undula.estimate_poisson` estimates both. For arrays of NumPy.

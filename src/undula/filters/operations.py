@@ -130,6 +130,12 @@ class ArrayOperations:
             x = self.convolve_axis(x, taps, axis, ndim, guard)
         return x
 
+    def remainders(self, x: Any, taps: np.ndarray[Any, Any], ndim: int, limits: Any) -> Any:
+        """Return the magnitudes of the differences from a blur by symmetric taps, up to limits of items."""
+        window = SymbolicArray(x.graph, x.shape, x.dtype, WINDOW)
+        limited = xp.minimum(xp.abs(x - window), self.spread(limits, x))
+        return self._stencil(x, (tuple(float(tap) for tap in taps),) * ndim, limited)
+
     def per_item(self, value: Any, x: Any) -> Any:
         """Return one number per item of ``x``, from one number or one per item."""
         if not isinstance(value, SymbolicArray):

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ from ..wavelets import Wavelet, as_wavelet, is_discrete
 from . import shifts
 from .background import scan_masks
 from .base import Details, FilteredImage, Pyramid, check_choice, check_number, plain_number
-from .camera import camera_share
+from .camera import camera_share, mosaic_contrast
 from .holes import fill_holes, valid_coefficients
 from .noise import band_norms, estimated_noise
 from .operations import OPERATIONS, rounding_floor
@@ -244,7 +244,17 @@ class Pipeline:
 
     @classmethod
     def from_json(cls, text: str) -> Pipeline:
-        """Return the pipeline that :meth:`to_json` has written."""
+        """Return the pipeline that :meth:`to_json` has written.
+
+        Parameters
+        ----------
+        text : str
+            What :meth:`to_json` returned.
+
+        Returns
+        -------
+        Pipeline
+        """
         if not isinstance(text, (str, bytes, bytearray)):
             raise ArgumentTypeError(f"a pipeline is read from JSON text, got {type(text).__name__}")
         try:
@@ -263,7 +273,13 @@ class Pipeline:
         return cls(**values)
 
     def save(self, path: str | Path) -> None:
-        """Write the pipeline to a JSON file."""
+        """Write the pipeline to a JSON file.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, which is replaced if it exists.
+        """
         text = self.to_json() + "\n"
         try:
             Path(path).write_text(text, encoding="utf-8")
@@ -272,7 +288,17 @@ class Pipeline:
 
     @classmethod
     def load(cls, path: str | Path) -> Pipeline:
-        """Read a pipeline from a JSON file."""
+        """Read a pipeline from a JSON file.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file that :meth:`save` wrote.
+
+        Returns
+        -------
+        Pipeline
+        """
         try:
             return cls.from_json(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
@@ -485,8 +511,32 @@ class Pipeline:
     ) -> Views:
         """Return pictures of the coefficients before and after the stages, and the filtered image.
 
-        Details are shown around a mid-grey. The pictures have the size of the image. The arguments are those
-        of a call.
+        Details are shown around a mid-grey. The pictures have the size of the image.
+
+        Parameters
+        ----------
+        x : array
+            Array of NumPy, or of CuPy, PyTorch or JAX on a GPU. Integers of 32 and 64 bits and float64 are
+            filtered in float64, so that integers beyond 2^53 lose precision; all others in float32.
+        sigma : float or sequence of float, optional
+            Standard deviation of the noise, or one per channel, for stages without their own; estimated if
+            None.
+        channel_axis : int, None or "auto", default "auto"
+            Axis of channels. ``auto`` takes the last of three axes if it has 3 or 4 samples.
+        axes : sequence of int, optional
+            Spatial axes; the other axes count images. All axes except that of the channels if None.
+        mask : array of bool, optional
+            True where samples are valid. Other samples, like NaNs and infinities, stay unchanged and are left
+            out of all statistics. Pixels that lack some of their colours are filtered by channel. NaNs and
+            infinities on a device are not detected, because the host would have to wait for it; pass a mask.
+        backend : {"auto", "cpu", "reference", "cuda", "opencl"}, default "auto"
+            ``reference`` is plain NumPy, to check the others. ``cuda:1`` is the second GPU that
+            :func:`undula.devices` lists.
+
+        Returns
+        -------
+        Views
+            The three pictures: ``analysis``, ``filtered`` and ``synthesis``.
         """
         refuse_gradients(x, "image")
         image, _ = self._given(x, channel_axis, axes, mask, None)
@@ -515,7 +565,19 @@ class Pipeline:
         return Views(analysis, filtered, synthesis)
 
     def levels_for(self, shape: Sequence[int]) -> int:
-        """Return the number of levels for an image of this shape."""
+        """Return the number of levels for an image of this shape.
+
+        Parameters
+        ----------
+        shape : sequence of int
+            Spatial shape of the image.
+
+        Returns
+        -------
+        int
+            ``level`` of the pipeline. If that is None, the largest number that is useful for this shape, but
+            at most ``max_level``.
+        """
         wavelet = as_wavelet(self.wavelet)
         useful = max(1, dwtn_max_level(tuple(shape), wavelet))
         if self.level is None:
@@ -529,7 +591,18 @@ class Pipeline:
         return int(self.level)
 
     def graph(self, recipe: ImageRecipe) -> Graph:
-        """Return the program of the pipeline."""
+        """Return the program of the pipeline.
+
+        Parameters
+        ----------
+        recipe : ImageRecipe
+            Shape, dtype and options of the image to filter.
+
+        Returns
+        -------
+        Graph
+            The operations that an engine compiles.
+        """
         graph, layout = Graph(), recipe.layout
         if isinstance(self.spectrum, NoiseSpectrum) and len(self.spectrum.shape) != layout.ndim:
             raise ArgumentError(
@@ -561,7 +634,20 @@ class Pipeline:
         return graph
 
     def level_shapes(self, shape: Shape, levels: int | None = None) -> list[Shape]:
-        """Return the spatial shapes of an image and of its approximations."""
+        """Return the spatial shapes of an image and of its approximations.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Spatial shape of the image.
+        levels : int, optional
+            Number of levels; that of :meth:`levels_for` if None.
+
+        Returns
+        -------
+        list of tuple of int
+            The shape of the image first, then those of its approximations, finest first.
+        """
         spec = transform_spec(len(shape), as_wavelet(self.wavelet), self.mode, None)
         levels = self.levels_for(shape) if levels is None else levels
         if levels == 0:
@@ -623,6 +709,7 @@ class Pipeline:
             floor=rounding_floor(low, levels, ndim),
             channels=channels,
             strength=self._strengths(x, channels),
+            mosaic_contrast=partial(mosaic_contrast, x, transform),
         )
         for k, stage in stages:
             if "last" in stage.places():

@@ -81,7 +81,7 @@ class Shrink(FilterStage):
     noise : {"white", "bands", "correlated", "auto"}, default "white"
         ``white`` noise is spread over all bands. ``bands`` estimates it for each band, as speckle needs;
         ``correlated`` for the bands of two levels, from which that of coarser ones follows. ``auto``
-        recognises the correlated noise of cameras in colour images, and takes any other for white.
+        recognises the correlated noise of cameras in images, and takes any other for white.
     levels : sequence of int, optional
         Levels to shrink, 1 being the finest; all if None.
     bands : sequence of str, optional
@@ -187,7 +187,20 @@ class Shrink(FilterStage):
             )
 
     def limits(self, details: Details, pyramid: Pyramid) -> BandLimits | None:
-        """Return the thresholds of the bands to shrink, or None for methods without thresholds."""
+        """Return the thresholds of the bands to shrink, or None for methods without thresholds.
+
+        Parameters
+        ----------
+        details : list of dict
+            For each level, finest first, bands by key.
+        pyramid : Pyramid
+            The transform that the details belong to, and its noise.
+
+        Returns
+        -------
+        BandLimits or None
+            One threshold for each band.
+        """
         self._check_pyramid(details)
         if self.method in LOCAL_METHODS:
             return None

@@ -64,7 +64,13 @@ class Trace:
             self.seconds["transfer"] += moved()
 
     def keep_outputs(self, outputs: Mapping[str, Any]) -> None:
-        """Keep coefficients and thresholds among the outputs of a graph."""
+        """Keep coefficients and thresholds among the outputs of a graph.
+
+        Parameters
+        ----------
+        outputs : mapping
+            Outputs of a graph, by name.
+        """
         pyramids: dict[str, tuple[Any, Details]] = {}
         for name, array in outputs.items():
             kind, *place = name.split(".")

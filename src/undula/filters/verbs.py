@@ -170,7 +170,7 @@ class Denoising(Verb):
         "White noise, noise that is correlated between neighbouring pixels, or noise of counted photons;"
         " poisson-gaussian adds read noise, --sigma.",
         NOISE_KINDS,
-        auto="correlated where the noise of a camera is recognised in colours, otherwise gaussian",
+        auto="correlated where the noise of a camera is recognised, otherwise gaussian",
     )
     gain: float | None = option(
         None, "What one photon adds to a pixel, for noise poisson and poisson-gaussian.", auto="estimated"
