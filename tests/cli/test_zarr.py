@@ -151,7 +151,6 @@ def test_existing_stores_are_replaced_only_with_overwrite(
         ("denoise missing.zarr out.zarr", "cannot read missing.zarr: no such file"),
         ("transform empty.zarr out.zarr", "empty.zarr is not a Zarr store"),
         ("pyramid folder out.zarr", "folder is not a Zarr store"),
-        ("info in.zarr", "cannot read in.zarr: it is a folder, and an image file is needed"),
         ("denoise in.zarr out.zarr --scheduler nowhere", "cannot reach the scheduler nowhere: missing port"),
         ("denoise missing.tif out.zarr", "cannot read missing.tif: No such file"),
         ("denoise in.zarr out.zarr --filter-over ZYX", "there is no axis 'Z' to filter over"),

@@ -18,7 +18,7 @@ from undula.errors import ArgumentError, FileError
 from undula.stores import blocks
 from undula.stores.coefficients import work_dtype
 from undula.stores.partial import JOURNAL, PartialStore
-from undula.stores.pyramids import lowpass_moments
+from undula.stores.pyramid_stages import lowpass_moments
 
 zarr = pytest.importorskip("zarr", reason="Zarr is not installed")
 pytest.importorskip("dask.array", reason="Dask is not installed")

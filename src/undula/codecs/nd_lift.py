@@ -78,7 +78,17 @@ class AxisLifting:
 
     @classmethod
     def parse(cls, members: Any) -> AxisLifting:
-        """Return a transform from its JSON object."""
+        """Return a transform from its JSON object.
+
+        Parameters
+        ----------
+        members : dict
+            What :meth:`configuration` returns.
+
+        Returns
+        -------
+        AxisLifting
+        """
         if isinstance(members, AxisLifting):
             return members
         if not isinstance(members, Mapping):
@@ -100,7 +110,17 @@ class AxisLifting:
         return {name: members[name] for name in ("axis", "dimension", "kind", "levels", "group")}
 
     def step(self, shape: Sequence[int]) -> CodingStep | None:
-        """Return what is computed for chunks of a shape; None for an axis of one sample."""
+        """Return what is computed for chunks of a shape; None for an axis of one sample.
+
+        Parameters
+        ----------
+        shape : sequence of int
+            Shape of a chunk.
+
+        Returns
+        -------
+        CodingStep or None
+        """
         length = shape[self.dimension]
         group = min(self.group or length, length)
         return None if length < 2 else CodingStep(self.kind, self.dimension, self.levels, group)
@@ -142,7 +162,17 @@ class NdLift:
 
     @classmethod
     def parse(cls, configuration: Any) -> NdLift:
-        """Return the transforms of a stored configuration, which names its version."""
+        """Return the transforms of a stored configuration, which names its version.
+
+        Parameters
+        ----------
+        configuration : dict
+            What :meth:`configuration` returns.
+
+        Returns
+        -------
+        NdLift
+        """
         if not isinstance(configuration, Mapping):
             raise ArgumentTypeError(f"nd_lift: a configuration is an object, got {configuration!r}")
         for name in configuration:
@@ -161,7 +191,15 @@ class NdLift:
         }
 
     def check(self, dimensions: int, dtype: DTypeLike) -> None:
-        """Raise an error unless chunks of this many dimensions and this dtype can be transformed."""
+        """Raise an error unless chunks of this many dimensions and this dtype can be transformed.
+
+        Parameters
+        ----------
+        dimensions : int
+            Number of axes of the chunks.
+        dtype : dtype_like
+            Dtype of the samples.
+        """
         coefficient_dtype(dtype)
         for transform in self.transforms:
             if transform.dimension >= dimensions:
@@ -174,6 +212,16 @@ class NdLift:
         """Return the coefficients of a chunk: int32, or int64 for samples of 64 bits.
 
         Samples that could lead to coefficients beyond these integers are an error.
+
+        Parameters
+        ----------
+        x : array
+            Integer samples of a chunk.
+
+        Returns
+        -------
+        array
+            Coefficients, in the shape of the chunk.
         """
         self.check(x.ndim, x.dtype)
         plane = coefficient_dtype(x.dtype)
@@ -194,7 +242,20 @@ class NdLift:
         return encode(samples, plane, steps) if steps else samples.astype(plane)
 
     def decode(self, coefficients: Array, dtype: DTypeLike) -> Array:
-        """Return the samples of a dtype that lead to these coefficients."""
+        """Return the samples of a dtype that lead to these coefficients.
+
+        Parameters
+        ----------
+        coefficients : array
+            What :meth:`encode` returned.
+        dtype : dtype_like
+            Dtype of the samples.
+
+        Returns
+        -------
+        array
+            Samples, in the shape of the chunk.
+        """
         sample_dtype = np.dtype(dtype)
         self.check(coefficients.ndim, sample_dtype)
         plane = coefficient_dtype(sample_dtype)

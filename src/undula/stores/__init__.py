@@ -8,6 +8,8 @@ complete. Until then it is called ``out.zarr.partial``, and the same call resume
 The packages of the extra ``scale`` are imported when they are needed.
 """
 
-from .functions import apply, inverse, level_shapes, pyramid, read_coefficients, refine, transform
+from .filtering import apply
+from .functions import inverse, read_coefficients, transform
+from .pyramids import level_shapes, pyramid, refine
 
 __all__ = ["apply", "inverse", "level_shapes", "pyramid", "read_coefficients", "refine", "transform"]

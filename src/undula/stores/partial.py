@@ -12,13 +12,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..errors import FileError
+from ..errors import FileError, UndulaError
+from ..io.files import short_message
 
 __all__ = ["JOURNAL", "PartialStore", "check_store", "is_incomplete", "is_store", "partial_path"]
 
@@ -152,8 +153,15 @@ class PartialStore:
         if os.write(self._file, content) < len(content):
             raise FileError(f"cannot write {self.path / JOURNAL}: no space left on the disk")
 
-    def mark_prepared(self) -> None:
-        """Record that all arrays were created."""
+    @contextmanager
+    def preparing(self) -> Iterator[None]:
+        """Report errors while arrays are created as errors of the output; then record that they were."""
+        try:
+            yield
+        except UndulaError:
+            raise
+        except Exception as error:  # Zarr raises errors of many kinds.
+            raise FileError(f"cannot write {self.target}: {short_message(error)}") from None
         self._write(PREPARED)
         self.prepared = True
 

@@ -33,9 +33,9 @@ from ..io.picture import RGB, Picture
 from ..io.raster import png_bands, read, read_header, write
 from ..io.stack import OME_AXES, StackLayout
 from ..io.tiff import read_tiff_bands, write_tiff_bands
-from .functions import apply
+from .filtering import apply
 from .opening import import_zarr
-from .pyramids import image_attributes
+from .pyramid_stages import image_attributes
 from .running import ThreadRunner
 from .work import Progress
 

@@ -1,354 +1,388 @@
-"""Pyramids of OME-Zarr 0.5 from the approximations of a lifting wavelet transform.
-
-Each level halves the image along the axes in space. A sample of level ``l`` is the approximation divided by
-the factor by which ``l`` levels multiply a constant image, ``2**(l * axes / 2)`` for all built-in wavelets,
-rounded and clipped to the dtype of the image. In samples of the image it is at ``scale * n + translation``,
-with ``scale = 2**l`` and ``translation = m * (2**l - 1)``, where ``m`` is the centre of mass of the
-low-pass filter: 0 for ``cdf53`` and ``cdf97``, 1/2 for ``haar``.
-"""
+"""Pyramids of OME-Zarr: written, and read from the coarsest level to the image."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from math import ceil, prod
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 
-from ..engines.chunked.workers import worker_resources
-from ..engines.dispatch import decompose, engine_for
 from ..errors import ArgumentError, FileError
-from ..functions import lwt
-from .blocks import BlockGrid, BlockWindow, StageTransform
-from .opening import OME_NAMES, SPACE, SourceArray, open_array, read_window
-from .partial import SUFFIX
-from .work import to_dtype
+from ..functions import ilwtn, waverecn
+from ..lowering.borders import LWT_MODES
+from ..lowering.spec import MAX_LEVEL, transform_spec
+from .blocks import StageTransform, block_lengths
+from .coefficients import (
+    APPROXIMATION,
+    CoefficientHeader,
+    CopyStage,
+    band_chunks,
+    create_bands,
+    read_header,
+    work_dtype,
+)
+from .functions import read_coefficients
+from .opening import SourceArray, multiscale, open_group, open_source, spatial_axes
+from .partial import PartialStore
+from .pyramid_stages import (
+    ChunkCopyStage,
+    PyramidStage,
+    default_levels,
+    lowpass_moments,
+    multiscales,
+    ome_names,
+    pyramid_axes,
+)
+from .running import TaskRunner, task_runner
+from .work import (
+    Progress,
+    StorePath,
+    checked_target,
+    create_group,
+    describe_work,
+    run_stages,
+    to_dtype,
+    version,
+    wavelet_name,
+)
 
-__all__ = [
-    "ChunkCopyStage",
-    "PyramidStage",
-    "default_levels",
-    "image_attributes",
-    "lowpass_moments",
-    "multiscales",
-    "ome_names",
-    "pyramid_axes",
-]
+__all__ = ["level_shapes", "pyramid", "refine"]
 
-Shape = tuple[int, ...]
-MIN_LENGTH = 64  # Shorter axes, such as few slices of a stack, are not halved by default.
-CHUNKS_AT_ONCE = 16  # Chunks that one task copies.
-COARSEST_LENGTH = 256  # Levels are added until the image is no longer than this.
-COLORS = ("FF0000", "00FF00", "0000FF", "FF00FF", "00FFFF", "FFFF00")  # of channels, for viewers
-TYPES = {"t": "time", "c": "channel", "z": "space", "y": "space", "x": "space"}
-
-
-class Workspace(threading.local):
-    """Memory of a thread that blocks use one after the other.
-
-    Blocks at the borders differ in size, so memory that is allocated for each of them would be scattered.
-    """
-
-    def __init__(self) -> None:
-        self.buffers: dict[str, np.ndarray[Any, Any]] = {}
-
-    def array(self, name: str, shape: Shape, dtype: str) -> np.ndarray[Any, Any]:
-        """Return an array that is valid until the next one of this name."""
-        size = prod(shape) * np.dtype(dtype).itemsize
-        if name not in self.buffers or self.buffers[name].size < size:
-            self.buffers[name] = np.empty(size, np.uint8)
-        return self.buffers[name][:size].view(dtype).reshape(shape)
-
-
-WORKSPACE = Workspace()
+COEFFICIENTS = "coefficients"  # The group of a pyramid that has details.
 
 
-@dataclass(frozen=True)
-class PyramidStage:
-    """Levels of a pyramid: a block reads its window, and writes its part of every level.
+def pyramid(
+    source: StorePath,
+    target: StorePath,
+    wavelet: Any = "cdf53",
+    levels: int | None = None,
+    axes: str | int | Sequence[int | str] | None = None,
+    *,
+    details: bool = False,
+    scale: Sequence[float] | None = None,
+    unit: str | None = None,
+    name: str | None = None,
+    backend: str = "auto",
+    scheduler: str | None = None,
+    workers: int | None = None,
+    overwrite: bool = False,
+    resume: bool = True,
+    progress: Progress | None = None,
+    runner: TaskRunner | None = None,
+) -> None:
+    """Write an image of OME-Zarr 0.5 whose levels are approximations of a wavelet transform.
 
-    Parameters
-    ----------
-    token : str
-        Identifies the run, for arrays that workers keep open.
-    source : str
-        Location of the samples: the image, or an approximation.
-    copy : str or None
-        Where to copy the samples.
-    levels : tuple of str
-        Locations of the levels, finest first.
-    low : str or None
-        Location of the last approximation as it is, for the next stage.
-    details : tuple of tuple of str
-        Locations of the details of each level, finest first; empty if they are not stored.
-    factors : tuple of float
-        What approximations of each level are multiplied with.
-    transform : StageTransform
-    lengths : tuple of int
-        Lengths of blocks.
-    dtype, result : str
-        Dtypes of approximations and of the image.
-    backend : str
-    name : str or None
-        What errors call the source; None if its samples are those of an earlier stage.
-    """
-
-    token: str
-    source: str
-    copy: str | None
-    levels: tuple[str, ...]
-    low: str | None
-    details: tuple[tuple[str, ...], ...]
-    factors: tuple[float, ...]
-    transform: StageTransform
-    lengths: Shape
-    dtype: str
-    result: str
-    backend: str
-    name: str | None
-
-    def __len__(self) -> int:
-        return len(self.grid)
-
-    @property
-    def grid(self) -> BlockGrid:
-        """The blocks."""
-        return BlockGrid(self.transform.shape, self.lengths)
-
-    def run(self, number: int) -> int:
-        """Write a block of all levels, and return how many samples of the source are NaN or infinite."""
-        block = self.grid.block(number)
-        window = BlockWindow.of(self.transform, block)
-        low = read_window(open_array(self.source, self.token), window.segments)
-        if self.copy is not None:
-            self._write(self.copy, tuple(slice(*part) for part in block), low[window.samples()])
-        non_finite = 0
-        if self.name is not None and low.dtype.kind == "f":
-            if self.details and not np.isfinite(low).all():
-                raise FileError(
-                    f"{self.name} has samples that are NaN or infinite, which details cannot restore; replace"
-                    " them first, or omit the details"
-                )
-            inner = low[window.samples()]
-            non_finite = inner.size - int(np.count_nonzero(np.isfinite(inner)))
-        samples = WORKSPACE.array("samples", low.shape, self.dtype)
-        np.copyto(samples, low, casting="unsafe")
-        low = samples
-        spec, result = self.transform.tree.spec, np.dtype(self.result)
-        key = spec.keys[0]
-        engine = engine_for([low], self.backend)
-        for depth, (location, factor) in enumerate(zip(self.levels, self.factors, strict=True), 1):
-            bands = spec.band_shapes(low.shape)
-            out: list[Any] = [WORKSPACE.array(f"{key}{depth % 2}", bands.pop(key), self.dtype)]
-            out.append({name: WORKSPACE.array(name, shape, self.dtype) for name, shape in bands.items()})
-            with worker_resources():
-                low, details = decompose(engine, spec, low, 1, out, out)
-            region = window.coefficients(depth, key)
-            values = low[window.results(depth, key)]
-            if depth == len(self.levels) and self.low is not None:
-                self._write(self.low, region, values)
-            self._write(location, region, to_dtype(values * values.dtype.type(factor), result))
-            for name, target in zip(
-                spec.keys[1:], self.details[depth - 1] if self.details else (), strict=False
-            ):
-                band = details[name][window.results(depth, name)]
-                self._write(target, window.coefficients(depth, name), band)
-        return non_finite
-
-    def _write(self, location: str, region: tuple[slice, ...], values: Any) -> None:
-        if values.size:
-            open_array(location, self.token, True)[region] = values
-
-
-@dataclass(frozen=True)
-class ChunkCopyStage:
-    """Copy the chunks of an array as they are stored, which takes a fraction of the time to encode them.
+    Level 0 is a copy of the array. Each further level has half the samples along the axes in space, in the
+    range and dtype of the image.
 
     Parameters
     ----------
-    token : str
-        Identifies the run, for arrays that workers keep open.
-    source, target : str
-        Folders of arrays of Zarr 3 with the same metadata.
-    counts : tuple of int
-        Chunks along each axis.
-    """
+    source : path
+        An array of Zarr, a group with a single array, or an image of OME-Zarr.
+    target : path
+        The folder to write.
+    wavelet : str or Wavelet, default "cdf53"
+        A built-in wavelet. ``haar`` computes means.
+    levels : int, optional
+        Number of levels below the image itself. By default, until no axis is longer than 256 samples.
+    axes : str, int or sequence, optional
+        Axes to halve, by number or name, such as ``"z,y,x"``. By default ``y`` and ``x``, and ``z`` if it has
+        more than 64 samples.
+    details : bool, default False
+        Whether to store the details as well, in the group ``coefficients``, so that :func:`refine` restores
+        finer levels from coarser ones, and :func:`inverse` the image.
+    scale : sequence of float, optional
+        Distance between samples along each axis. By default that of the source, or 1.
+    unit : str, optional
+        Unit of ``scale`` along the axes in space, such as ``"micrometer"``.
+    name : str, optional
+        Name of the image. By default that of the file.
+    backend : {"auto", "cpu", "cuda", "opencl", "reference"}, default "auto"
+        The engine that transforms blocks; ``auto`` is the CPU.
+    scheduler : str, optional
+        Address of the scheduler of a Dask cluster, whose workers can read and write both stores.
+    workers : int, optional
+        Number of processes to start on this machine. By default, threads of this process are used.
+    overwrite : bool, default False
+        Whether to replace a store that exists, when the new one is complete.
+    resume : bool, default True
+        Whether to continue an interrupted call with the same arguments.
+    progress : callable, optional
+        Called with the number of regions that are done, and the number of all regions.
+    runner : TaskRunner, optional
+        What runs tasks, instead of ``scheduler`` and ``workers``.
 
-    token: str
-    source: str
-    target: str
-    counts: Shape
-
-    def __len__(self) -> int:
-        return -(-prod(self.counts) // CHUNKS_AT_ONCE)
-
-    def run(self, number: int) -> None:
-        """Copy some chunks; those that are not stored stay so."""
-        metadata = open_array(self.source, self.token).metadata
-        first = number * CHUNKS_AT_ONCE
-        for index in range(first, min(first + CHUNKS_AT_ONCE, prod(self.counts))):
-            key = metadata.encode_chunk_key(tuple(map(int, np.unravel_index(index, self.counts))))
-            target = Path(self.target, key)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            temporary = target.with_name(f"{target.name}.{uuid4().hex}{SUFFIX}")
-            try:
-                shutil.copyfile(Path(self.source, key), temporary)
-                os.replace(temporary, target)
-            except FileNotFoundError:
-                continue
-            except OSError:
-                temporary.unlink(missing_ok=True)
-                raise
-
-
-@lru_cache(maxsize=32)
-def lowpass_moments(wavelet: str, mode: str) -> tuple[float, float]:
-    """Return the factor of constants along one axis, and the centre of mass of the low-pass filter.
-
-    Both are measured in the middle of a line that is longer than any filter.
+    Warns
+    -----
+    RuntimeWarning
+        If samples are NaN or infinite, with their number. Samples of smaller levels that are computed from
+        them are NaN or infinite as well. With ``details``, such samples are an error.
 
     Examples
     --------
-    >>> factor, centre = lowpass_moments("haar", "symmetric")
-    >>> round(factor**2, 6), round(centre, 6)
-    (2.0, 0.5)
+    >>> import tempfile, zarr
+    >>> folder = tempfile.mkdtemp()
+    >>> x = np.arange(64 * 64, dtype="u2").reshape(64, 64)
+    >>> _ = zarr.create_array(f"{folder}/x.zarr", data=x, chunks=(32, 32))
+    >>> pyramid(f"{folder}/x.zarr", f"{folder}/y.zarr", "haar", levels=1, details=True)
+    >>> level_shapes(f"{folder}/y.zarr")
+    [(64, 64), (32, 32)]
     """
-    length, middle = 1024, 256
-    factor = float(lwt(np.ones(length), wavelet, 1, mode)[0][middle])
-    ramp = float(lwt(np.arange(length) - 2.0 * middle, wavelet, 1, mode)[0][middle])
-    return factor, round(ramp / factor, 9)
-
-
-def ome_names(source: SourceArray) -> tuple[str, ...]:
-    """Return the names of the axes as OME-Zarr has them: ``t``, ``c``, ``z``, ``y``, ``x``, in this order."""
-    ndim = len(source.shape)
-    if not 2 <= ndim <= 5:
-        raise ArgumentError(f"images of OME-Zarr have 2 to 5 axes, got {ndim}")
-    names = tuple(name.lower() for name in source.names or ())
-    order = [OME_NAMES.find(name) for name in names]
-    if names and -1 not in order and order == sorted(set(order)) and names[-2:] == ("y", "x"):
-        return names
-    return tuple(OME_NAMES[-ndim:] if ndim != 4 else "czyx")
-
-
-def pyramid_axes(source: SourceArray, names: Sequence[str]) -> tuple[int, ...]:
-    """Return the axes that are halved by default: all in space but short ones, and always y and x."""
-    return tuple(
-        axis
-        for axis, (name, length) in enumerate(zip(names, source.shape, strict=True))
-        if name in SPACE and (name != "z" or length > MIN_LENGTH)
+    given = open_source(source)
+    path = checked_target(target, given.location)
+    if given.dtype.kind not in "iuf":
+        raise ArgumentError(f"a pyramid needs integers or floats, got dtype {given.dtype.name}")
+    names = ome_names(given)
+    given = replace(given, names=names)
+    numbers = pyramid_axes(given, names) if axes is None else spatial_axes(given, axes)
+    wavelet, mode = wavelet_name(wavelet), LWT_MODES[0]
+    transform_spec(len(given.shape), wavelet, mode, numbers, True)
+    count = default_levels(given.shape, numbers) if levels is None else levels
+    deepest = (max(given.shape[axis] for axis in numbers) - 1).bit_length()
+    if not 0 <= count <= min(MAX_LEVEL, deepest):
+        raise ArgumentError(f"levels must be from 0 to {deepest} for shape {given.shape}, got {count}")
+    sizes = _sizes(given, scale)
+    units = tuple(unit or old if letter in "zyx" else old for letter, old in _units(given, names))
+    factor, centre = lowpass_moments(wavelet, mode)
+    dtype = work_dtype(given.dtype)
+    header = CoefficientHeader(
+        shape=given.shape,
+        dtype=given.dtype.name,
+        axes=numbers,
+        wavelet=wavelet,
+        mode=mode,
+        lifted=True,
+        levels=count,
+        chunks=given.chunks,
+        names=names,
+        attributes={},
+        version=version(),
     )
+    title = name or Path(str(source)).name.partition(".")[0]
+    ome = multiscales(title, names, units, sizes, numbers, count, wavelet, centre, header.version)
+    if given.omero is not None:
+        ome["omero"] = dict(given.omero)
+    work = describe_work("pyramid", given, header.to_json(), details=details, ome=ome)
+    with PartialStore(path, work, overwrite, resume) as output:
+        transforms = header.stages()
+        if not output.prepared:
+            with output.preparing():
+                group = create_group(output, 3, {"ome": ome})
+                _create_levels(group, given, header, transforms)
+                if details:
+                    inner = group.create_group(COEFFICIENTS, attributes={"undula": header.to_json()})
+                    create_bands(inner, header, dtype, output.scratch)
+                else:
+                    _create_lows(output, header, transforms, dtype)
+        stages = _pyramid_stages(
+            output, given, header, transforms, factor, dtype, details, backend, str(source)
+        )
+        with task_runner(scheduler, workers, runner) as running:
+            run_stages(running, output, stages, progress)
+    if output.non_finite:
+        subject = f"{output.non_finite} samples of {source} are"
+        if output.non_finite == 1:
+            subject = f"1 sample of {source} is"
+        warnings.warn(
+            f"{subject} NaN or infinite; so are the samples of smaller levels that are computed from them",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
-def default_levels(shape: Shape, axes: Sequence[int]) -> int:
-    """Return how many levels make the longest axis no longer than ``COARSEST_LENGTH``.
-
-    Examples
-    --------
-    >>> default_levels((30, 4000, 4000), (1, 2))
-    4
-    """
-    longest, levels = max(shape[axis] for axis in axes), 0
-    while ceil(longest / 2**levels) > COARSEST_LENGTH:
-        levels += 1
-    return levels
+def _sizes(source: SourceArray, scale: Sequence[float] | None) -> tuple[float, ...]:
+    ndim = len(source.shape)
+    sizes = tuple(map(float, scale if scale is not None else source.scale or (1.0,) * ndim))
+    if len(sizes) != ndim or not all(0 < size < float("inf") for size in sizes):
+        raise ArgumentError(f"scale must have a positive number for each of {ndim} axes, got {sizes}")
+    return sizes
 
 
-def multiscales(
+def _units(source: SourceArray, names: Sequence[str]) -> list[tuple[str, str | None]]:
+    return list(zip(names, source.units or (None,) * len(names), strict=True))
+
+
+def _create_levels(
+    group: Any, source: SourceArray, header: CoefficientHeader, transforms: Sequence[StageTransform]
+) -> None:
+    """Create the arrays of all levels of a pyramid."""
+    import zarr
+
+    options: dict[str, Any] = {"dtype": source.dtype, "dimension_names": header.names}
+    if source.array.metadata.zarr_format == 3 and source.array.shards is None:
+        options["compressors"] = source.array.compressors
+    if _copies_chunks(source):
+        zarr.from_array(
+            group.store,
+            name="0",
+            data=source.array,
+            write_data=False,
+            fill_value=source.array.fill_value,
+            dimension_names=header.names,
+        )
+    level = 0
+    for transform in transforms:
+        lengths, stored = block_lengths(transform.shape, header.chunks, header.axes, transform.depth)
+        shapes = (*transform.tree.sample_shapes, transform.tree.approximation_shape)
+        for depth in range(1 if level or _copies_chunks(source) else 0, transform.depth + 1):
+            chunks = band_chunks(shapes[depth], lengths, stored, header.axes, depth)
+            group.create_array(str(level + depth), shape=shapes[depth], chunks=chunks, **options)
+        level += transform.depth
+    if not transforms and not _copies_chunks(source):
+        group.create_array("0", shape=header.shape, chunks=header.chunks, **options)
+
+
+def _copies_chunks(source: SourceArray) -> bool:
+    """Return whether level 0 has the chunks of the source as they are: for arrays of Zarr 3 in folders."""
+    return source.array.metadata.zarr_format == 3 and "://" not in source.location
+
+
+def _create_lows(
+    output: PartialStore,
+    header: CoefficientHeader,
+    transforms: Sequence[StageTransform],
+    dtype: np.dtype[Any],
+) -> None:
+    """Create the approximations between stages."""
+    import zarr
+
+    for place, transform in enumerate(transforms[:-1]):
+        lengths, stored = block_lengths(transform.shape, header.chunks, header.axes, transform.depth)
+        shape = transform.tree.approximation_shape
+        chunks = band_chunks(shape, lengths, stored, header.axes, transform.depth)
+        location = str(output.scratch / f"low{place}")
+        zarr.create_array(location, shape=shape, chunks=chunks, dtype=dtype, compressors=None)
+
+
+def _pyramid_stages(
+    output: PartialStore,
+    source: SourceArray,
+    header: CoefficientHeader,
+    transforms: Sequence[StageTransform],
+    factor: float,
+    dtype: np.dtype[Any],
+    details: bool,
+    backend: str,
     name: str,
-    names: Sequence[str],
-    units: Sequence[str | None],
-    scale: Sequence[float],
-    axes: Sequence[int],
-    levels: int,
-    wavelet: str,
-    centre: float,
-    version: str,
-) -> dict[str, Any]:
-    """Return the attribute ``ome`` of an image.
+) -> list[Any]:
+    """Return the stages that write all levels of a pyramid; ``name`` is what errors call the source."""
+    token, root = uuid4().hex, str(output.path)
+    bands = f"{root}/{COEFFICIENTS}"
+    stages: list[Any] = []
+    location, level = source.location, 0
+    copied = _copies_chunks(source)
+    if copied:
+        counts = tuple(-(-n // size) for n, size in zip(source.shape, source.chunks, strict=True))
+        stages.append(ChunkCopyStage(token, location, f"{root}/0", counts))
+    if not transforms:
+        lengths = block_lengths(header.shape, header.chunks, header.axes, 0)[0]
+        if not copied:
+            stages.append(CopyStage(token, location, f"{root}/0", header.shape, lengths, header.dtype))
+        if details:
+            target = f"{bands}/{APPROXIMATION}"
+            stages.append(CopyStage(token, location, target, header.shape, lengths, dtype.name))
+        return stages
+    for place, transform in enumerate(transforms):
+        numbers = range(level + 1, level + transform.depth + 1)
+        is_last = place == len(transforms) - 1
+        low = f"{bands}/{APPROXIMATION}" if is_last else str(output.scratch / f"low{place}")
+        keys = transform.tree.spec.keys[1:]
+        lengths = block_lengths(transform.shape, header.chunks, header.axes, transform.depth)[0]
+        stages.append(
+            PyramidStage(
+                token,
+                location,
+                None if place or copied else f"{root}/0",
+                tuple(f"{root}/{number}" for number in numbers),
+                low if details or not is_last else None,
+                tuple(tuple(f"{bands}/level{n}/{key}" for key in keys) for n in numbers) if details else (),
+                tuple(factor ** (-n * len(header.axes)) for n in numbers),
+                transform,
+                lengths,
+                dtype.name,
+                header.dtype,
+                backend,
+                None if place else name,
+            )
+        )
+        location, level = low, level + transform.depth
+    return stages
+
+
+def level_shapes(source: StorePath) -> list[tuple[int, ...]]:
+    """Return the shapes of all levels of an OME-Zarr image, finest first.
 
     Parameters
     ----------
-    name : str
-        Name of the image.
-    names, units, scale
-        Name, unit and distance of samples along each axis.
-    axes : sequence of int
-        Axes that are halved.
-    levels : int
-        Levels below the image itself.
-    wavelet : str
-    centre : float
-        Centre of mass of the low-pass filter.
-    version : str
-        Version of Undula.
+    source : path
+        A pyramid.
+
+    Returns
+    -------
+    list of tuple of int
+        The shapes.
+
+    Examples
+    --------
+    >>> import tempfile, zarr
+    >>> folder = tempfile.mkdtemp()
+    >>> x = np.arange(64 * 64, dtype="u2").reshape(64, 64)
+    >>> _ = zarr.create_array(f"{folder}/x.zarr", data=x, chunks=(32, 32))
+    >>> pyramid(f"{folder}/x.zarr", f"{folder}/y.zarr", "haar", levels=1, details=True)
+    >>> level_shapes(f"{folder}/y.zarr")
+    [(64, 64), (32, 32)]
     """
-    datasets = []
-    for level in range(levels + 1):
-        factors = [2**level if axis in axes else 1 for axis in range(len(names))]
-        sizes = [float(size * factor) for size, factor in zip(scale, factors, strict=True)]
-        shifts = [float(size * centre * (factor - 1)) for size, factor in zip(scale, factors, strict=True)]
-        steps: list[dict[str, Any]] = [{"type": "scale", "scale": sizes}]
-        if any(shifts):
-            steps.append({"type": "translation", "translation": shifts})
-        datasets.append({"path": str(level), "coordinateTransformations": steps})
-    image = {
-        "name": name,
-        "axes": _described_axes(names, units),
-        "datasets": datasets,
-        "type": "wavelet approximation",
-        "metadata": {
-            "description": "Approximations of a lifting wavelet transform, in the range of the image",
-            "method": "undula.stores.pyramid",
-            "version": version,
-            "kwargs": {"wavelet": wavelet, "axes": list(axes)},
-        },
-    }
-    return {"version": "0.5", "multiscales": [image]}
+    group = open_group(source)
+    image = multiscale(group)
+    if image is None:
+        raise FileError(f"{source} is not an image of OME-Zarr")
+    return [tuple(group[dataset["path"]].shape) for dataset in image["datasets"]]
 
 
-def _described_axes(names: Sequence[str], units: Sequence[str | None]) -> list[dict[str, str]]:
-    described = []
-    for letter, unit in zip(names, units, strict=True):
-        axis = {"name": letter, "type": TYPES[letter]}
-        described.append({**axis, "unit": unit} if unit else axis)
-    return described
+def refine(source: StorePath) -> Iterator[Any]:
+    """Read an image progressively: from the coarsest level to the image itself.
 
+    Each level is computed from the one before and from the details of that level, so nothing is read twice.
 
-def image_attributes(
-    name: str,
-    names: Sequence[str],
-    units: Sequence[str | None],
-    scale: Sequence[float],
-    channels: Sequence[str],
-    dtype: np.dtype[Any],
-) -> dict[str, Any]:
-    """Return the attribute ``ome`` of an image with a single level, the array ``0``.
+    Parameters
+    ----------
+    source : path
+        A pyramid with details, or a store that :func:`transform` wrote.
 
-    ``channels`` are the names of channels, which are written with colours and the range of the dtype for
-    viewers; empty if there are none. The other arguments are those of :func:`multiscales`.
+    Yields
+    ------
+    dask.array.Array
+        A level in the range and dtype of the image.
+
+    Examples
+    --------
+    >>> import tempfile, zarr
+    >>> folder = tempfile.mkdtemp()
+    >>> x = np.arange(64 * 64, dtype="u2").reshape(64, 64)
+    >>> _ = zarr.create_array(f"{folder}/x.zarr", data=x, chunks=(32, 32))
+    >>> pyramid(f"{folder}/x.zarr", f"{folder}/y.zarr", "haar", levels=1, details=True)
+    >>> [level.shape for level in refine(f"{folder}/y.zarr")]
+    [(32, 32), (64, 64)]
     """
-    scaled = [{"type": "scale", "scale": list(map(float, scale))}]
-    datasets = [{"path": "0", "coordinateTransformations": scaled}]
-    image = {"name": name, "axes": _described_axes(names, units), "datasets": datasets}
-    ome: dict[str, Any] = {"version": "0.5", "multiscales": [image]}
-    if channels:
-        low, high = (0.0, 1.0) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-        window = {"min": float(low), "max": float(high), "start": float(low), "end": float(high)}
-        colors = [COLORS[number % len(COLORS)] for number in range(len(channels))]
-        if len(channels) == 1:
-            colors = ["FFFFFF"]
-        ome["omero"] = {
-            "channels": [
-                {"label": label, "color": color, "active": True, "window": window}
-                for label, color in zip(channels, colors, strict=True)
-            ]
-        }
-    return ome
+    group = Path(source) / COEFFICIENTS
+    path = group if group.is_dir() else Path(source)
+    _, header = read_header(path)
+    low, *details = read_coefficients(path)
+    factor = lowpass_moments(header.wavelet, LWT_MODES[0])[0] ** len(header.axes)
+    dtype = np.dtype(header.dtype)
+
+    def image(low: Any, level: int) -> Any:
+        return (low * np.dtype(low.dtype).type(factor**-level)).map_blocks(to_dtype, dtype, dtype=dtype)
+
+    yield image(low, header.levels)
+    for level, part in zip(range(header.levels - 1, -1, -1), details, strict=True):
+        if header.lifted:
+            low = ilwtn([low, part], header.wavelet, header.mode, header.axes)
+        else:
+            shape = header.tree.sample_shapes[level]
+            low = waverecn([low, part], header.wavelet, header.mode, header.axes, shape=shape)
+        yield image(low, level)

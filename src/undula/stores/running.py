@@ -208,7 +208,9 @@ class ClusterRunner(TaskRunner):
 
 
 @contextmanager
-def task_runner(scheduler: str | None = None, workers: int | None = None) -> Iterator[TaskRunner]:
+def task_runner(
+    scheduler: str | None = None, workers: int | None = None, runner: TaskRunner | None = None
+) -> Iterator[TaskRunner]:
     """Yield what runs tasks.
 
     Parameters
@@ -217,7 +219,12 @@ def task_runner(scheduler: str | None = None, workers: int | None = None) -> Ite
         Address of the scheduler of a cluster, such as ``tcp://10.0.0.1:8786``.
     workers : int, optional
         Number of processes to start on this machine. Without both, threads of this process are used.
+    runner : TaskRunner, optional
+        What runs tasks already, instead of both.
     """
+    if runner is not None:
+        yield runner
+        return
     if scheduler is None and workers is None:
         yield ThreadRunner()
         return

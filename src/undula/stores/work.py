@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,21 +11,32 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..engines.threads import get_num_threads
-from ..errors import FileError, SchedulerError, UndulaError
+from ..errors import ArgumentError, FileError, SchedulerError, UndulaError
 from ..io.files import short_message
+from ..wavelets import as_wavelet
+from .opening import SourceArray
 from .partial import PartialStore
 from .running import TaskRunner, ThreadRunner
 
 __all__ = [
     "Progress",
     "RegionStage",
-    "check_apart",
+    "StorePath",
+    "checked_target",
     "continuing",
+    "create_group",
+    "describe_work",
     "finisher",
     "run_stages",
     "to_dtype",
+    "version",
+    "wavelet_name",
     "work_error",
+    "zarr_format_number",
 ]
+
+StorePath = str | Path
+FORMATS = (2, 3)  # of Zarr
 
 Progress = Callable[[int, int], None]  # Takes how many regions are done, and how many there are.
 
@@ -121,10 +132,62 @@ def to_dtype(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[A
     return values.astype(dtype, copy=False)
 
 
-def check_apart(source: str, target: Path) -> None:
-    """Raise an error if an output would be written into its input, or over it."""
-    if "://" in source:
-        return
-    a, b = Path(source).resolve(), target.resolve()
-    if a == b or a in b.parents or b in a.parents:
-        raise FileError(f"{target} is an input or part of it and cannot be replaced; name another output")
+# --- arguments and outputs ------------------------------------------------------------------------
+
+
+def checked_target(target: StorePath, source: str) -> Path:
+    """Return the folder of an output; an error if it would be written into its input, or over it."""
+    if "://" in str(target):
+        raise ArgumentError(
+            f"outputs are folders of a file system that all workers can write to, got {target}"
+        )
+    path = Path(target)
+    if "://" not in source:
+        a, b = Path(source).resolve(), path.resolve()
+        if a == b or a in b.parents or b in a.parents:
+            raise FileError(f"{path} is an input or part of it and cannot be replaced; name another output")
+    return path
+
+
+def wavelet_name(wavelet: Any) -> str:
+    """Return the name of a built-in wavelet, by which a store can be read back."""
+    name = as_wavelet(wavelet).name
+    if as_wavelet(name) != as_wavelet(wavelet):
+        raise ArgumentError(f"stores take built-in wavelets, which have a name; got {wavelet!r}")
+    return str(name)
+
+
+def zarr_format_number(zarr_format: int | None, source: Any) -> int:
+    """Return the format of an output: the one that was asked for, or that of the source."""
+    number = zarr_format if zarr_format is not None else source.metadata.zarr_format
+    if number not in FORMATS:
+        raise ArgumentError(f"zarr_format must be 2 or 3, got {zarr_format!r}")
+    return int(number)
+
+
+def version() -> str:
+    """Return the version of the package, which outputs name."""
+    from .. import __version__
+
+    return __version__
+
+
+def describe_work(
+    operation: str, source: SourceArray, options: Mapping[str, Any], **more: Any
+) -> dict[str, Any]:
+    """Return a description of work for the journal."""
+    return {
+        "operation": operation,
+        "source": source.location,
+        "source_metadata": source.fingerprint,
+        **options,
+        **more,
+    }
+
+
+def create_group(output: PartialStore, zarr_format: int, attributes: dict[str, Any]) -> Any:
+    """Create the group of an output."""
+    import zarr
+
+    options: Any = {"zarr_format": zarr_format, "attributes": attributes}
+    return zarr.create_group(str(output.path), **options)
