@@ -1,6 +1,7 @@
 """Batches: a file that cannot be filtered does not stop the others, and the report lists all of them."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -208,6 +209,69 @@ def test_dry_run_writes_nothing(shoot: Path, capsys: pytest.CaptureFixture[str])
     assert lines[3].startswith("4 files: 3 planned, 1 failed, in ")
     assert "shoot/d.gif is empty" in captured.err
     assert files(".") == ["shoot"]
+
+
+def test_dry_run_reads_headers(shoot: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a real run refuses for its headers, a dry run lists as failed, and both leave no folders."""
+    Path("shoot/d.png").write_bytes(Path("shoot/b.png").read_bytes()[:20])
+    Path("shoot/e.jpg").write_bytes(Path("shoot/a.jpg").read_bytes()[:9])
+    Path("shoot/f.mp4").write_bytes(b"\0\0\0\x18ftypmp42" + bytes(40))
+    io.write("shoot/g.png", np.zeros((16, 16, 4), "u1"))  # JPEG has no transparency,
+    io.write("shoot/h.npy", np.zeros((16, 16), "f4"))  # no floats,
+    shutil.copy(io.sample("ct"), "shoot/i.dcm")  # and no 16 bits.
+    Path("shoot/j.zarr").mkdir()
+    Path("shoot/j.zarr/zarr.json").write_text("{}")
+    failed = []
+    for words in ("--dry-run", ""):
+        assert call(f"denoise shoot -o out/of/results --format jpg --json {words}") == SOME_FAILED
+        report = json.loads(capsys.readouterr().out)
+        failed.append({Path(error["input"]).name: error["error"] for error in report["errors"]})
+        assert [Path(file["input"]).name for file in report["files"]] == ["a.jpg", "b.png", "c.heic"]
+        assert Path("out").exists() == (words == "")
+    assert failed[0].keys() == failed[1].keys()
+    assert "no alpha" in failed[0]["g.png"]
+    assert "float32" in failed[0]["h.npy"]
+    assert "16" in failed[0]["i.dcm"]
+
+
+def test_no_empty_folders_are_left(shoot: Path) -> None:
+    Path("shoot/d.png").write_bytes(b"no image")
+    assert call("denoise shoot/d.png new/folder/d.png") == 1
+    assert call("denoise shoot/d.png missing.png -o new/folder --jobs 2") == 1
+    assert files(".") == ["shoot"]
+    assert call("denoise shoot/d.png shoot/b.png -o new/folder") == SOME_FAILED
+    assert files("new/folder") == ["b.png"]
+
+
+def test_info_of_folders_and_stores(shoot: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    zarr = pytest.importorskip("zarr")
+    Path("shoot/deep").mkdir()
+    io.write("shoot/deep/pages.tif", np.zeros((3, 20, 30), "u2"))
+    Path("shoot/bad.gif").write_bytes(b"GIF89a")
+    group = zarr.create_group("shoot/pair.zarr")
+    for name, shape in (("first", (4, 30)), ("second", (5,))):
+        group.create_array(name, shape=shape, dtype="u1")
+    zarr.create_array(
+        "shoot/x.zarr", shape=(6, 20, 30), chunks=(2, 10, 10), dtype="u2", dimension_names="zyx"
+    )
+    assert call("info shoot -r --json") == 0
+    listed = {entry.pop("file"): entry for entry in json.loads(capsys.readouterr().out)["files"]}
+    assert listed["deep/pages.tif"] == {"kind": "tiff", "width": 30, "height": 20, "frames": 3}
+    assert listed["x.zarr"] == {"kind": "zarr", "shape": [6, 20, 30]}
+    assert "error" in listed["bad.gif"]
+    assert "2 arrays" in listed["pair.zarr"]["error"]
+    for name in ("a.jpg", "b.png", "c.heic"):
+        height, width = io.read(f"shoot/{name}").pixels.shape[:2]
+        assert (listed[name]["width"], listed[name]["height"]) == (width, height)
+    assert call("info shoot") == 0
+    printed = capsys.readouterr().out
+    assert "deep" not in printed
+    assert "6 files in shoot: " in printed
+    assert call("info shoot/x.zarr --json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["axes"], report["lengths"], report["type"]) == (["z", "y", "x"], [6, 20, 30], "uint16")
+    assert call("info shoot/pair.zarr") == 0
+    assert "first (4 × 30), second (5)" in capsys.readouterr().out
 
 
 def test_jobs_give_the_same_results(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:

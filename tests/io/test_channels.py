@@ -1,11 +1,14 @@
 """Channels are filtered by the meaning that a file gives them, and written with it."""
 
 import re
+import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import scipy.ndimage
 import tifffile
 from PIL import Image
 
@@ -32,15 +35,20 @@ def filter_file(source: Path, target: Path) -> None:
 
 
 def expected(pixels: Any, names: tuple[str, ...]) -> Any:
-    """Filter RGB together and every other channel independently; keep alpha."""
+    """Filter RGB together and every other channel independently, where pixels are visible; keep alpha."""
     if pixels.ndim > 3:
         return np.stack([expected(page, names) for page in pixels])
     result = pixels.copy()
+    alphas = [place for place, name in enumerate(names) if "alpha" in name]
+    visible = (pixels[..., alphas] > 0).all(axis=-1)
+    mask = None if visible.all() else visible
     if names[:3] == RGB:
-        result[..., :3] = PIPELINE(np.ascontiguousarray(pixels[..., :3]), channel_axis=-1)
+        colors = np.ascontiguousarray(pixels[..., :3])
+        result[..., :3] = PIPELINE(colors, channel_axis=-1, mask=mask)
     for place, name in enumerate(names):
-        if name not in RGB and "alpha" not in name:
-            result[..., place] = PIPELINE(np.ascontiguousarray(pixels[..., place]), channel_axis=None)
+        if name not in (*RGB, "alpha", "premultiplied alpha"):
+            channel = np.ascontiguousarray(pixels[..., place])
+            result[..., place] = PIPELINE(channel, channel_axis=None, mask=mask)
     return result
 
 
@@ -258,6 +266,94 @@ def test_premultiplied_alpha_is_divided_for_formats_without_it(tmp_path: Path) -
     np.testing.assert_array_equal(back[0, 0], [128, 255, 0, 100])
     np.testing.assert_array_equal(back[4, 0], [120, 0, 0, 255])
     np.testing.assert_array_equal(back[8, 0], [0, 0, 0, 0])
+
+
+def cut_out(path: Path, hidden: str, grey: bool = False) -> Any:
+    """Write a noisy photograph with a soft round edge; return where it is visible."""
+    photo = np.asarray(Image.open(io.sample("scene")).convert("RGB").crop((200, 150, 296, 230)), float)
+    rng = np.random.default_rng(0)
+    distance = np.hypot(*np.mgrid[-40:40, -48:48])
+    pixels = np.dstack([photo + rng.normal(0, 12, photo.shape), 60 * (36 - distance)]).clip(0, 255)
+    visible = pixels[..., 3] >= 1
+    garbage = {"black": 0, "white": 255, "noise": rng.integers(0, 256, ((~visible).sum(), 3))}
+    pixels[~visible, :3] = garbage[hidden]
+    Image.fromarray(pixels.astype("u1")).convert("LA" if grey else "RGBA").save(
+        path, exact=True, lossless=True
+    )
+    return visible
+
+
+VERBS = {
+    "denoise": undula.denoise,
+    "best": partial(undula.denoise, quality="best"),
+    "despeckle": partial(undula.despeckle, kind="log"),
+    "sharpen": undula.sharpen,
+    "enhance": undula.enhance,
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "verb"),
+    [
+        *(("png", "png", verb) for verb in VERBS),
+        *((each, each, "denoise") for each in ("tif", "webp")),
+        *(("png", each, "denoise") for each in ("gif", "avif", "heic", "jp2")),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*256 colours:undula.FormatWarning")
+def test_hidden_colors_do_not_influence_visible_ones(
+    source: str, target: str, verb: str, tmp_path: Path
+) -> None:
+    results = []
+    for hidden in ("black", "white", "noise"):
+        before, after = tmp_path / f"{hidden}.{source}", tmp_path / f"{hidden}-filtered.{target}"
+        visible = cut_out(before, hidden)
+        io.write(after, io.read(before).filtered(VERBS[verb]))
+        results.append(io.read(after).pixels)
+    given = np.asarray(Image.open(before))
+    for result in results[1:]:
+        np.testing.assert_array_equal(result[visible], results[0][visible])
+    if target != "gif":  # GIF has no partial transparency.
+        np.testing.assert_allclose(result[..., 3], given[..., 3], atol=8 if target in ("avif", "heic") else 0)
+        assert (result[visible] != given[visible]).any()
+    if target in ("png", "tif"):
+        np.testing.assert_array_equal(result[~visible], given[~visible])
+
+
+@pytest.mark.parametrize("grey", [False, True])
+def test_an_edge_of_transparency_is_filtered_like_the_photograph(grey: bool, tmp_path: Path) -> None:
+    """Hidden black would darken the rim of the visible part."""
+    visible = cut_out(tmp_path / "x.png", "black", grey)
+    filter_file(tmp_path / "x.png", tmp_path / "y.png")
+    before, after = (np.asarray(Image.open(tmp_path / name), float)[..., 0] for name in ("x.png", "y.png"))
+    inner = scipy.ndimage.binary_erosion(visible, iterations=2)
+    rim = visible & ~inner
+    assert abs((after - before)[rim].mean()) < 1
+    assert (after - before)[rim].std() > 2
+
+
+def test_a_page_without_visible_pixels_stays(tmp_path: Path) -> None:
+    pixels = noisy(2, ROWS, COLUMNS, 4)
+    pixels[0, ..., 3] = 0
+    io.write(tmp_path / "x.tif", io.Picture(pixels, pages=True))
+    filter_file(tmp_path / "x.tif", tmp_path / "y.tif")
+    result = io.read(tmp_path / "y.tif").pixels
+    np.testing.assert_array_equal(result[0], pixels[0])
+    assert (result[1] != pixels[1]).any()
+
+
+@pytest.mark.parametrize(("colors", "lost"), [(256, False), (257, True)])
+def test_gif_warns_of_colors_beyond_its_palette(colors: int, lost: bool, tmp_path: Path) -> None:
+    pixels = np.zeros((2, 20, 20, 3), "u1")
+    pixels[1].reshape(-1, 3)[:colors] = np.stack(
+        [np.arange(colors) % 256, np.arange(colors) // 256, np.full(colors, 9)], axis=-1
+    )
+    pixels[1].reshape(-1, 3)[colors:] = [0, 0, 9]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        io.write(tmp_path / "x.gif", io.Picture(pixels, pages=True))
+    messages = [str(each.message) for each in caught if each.category is undula.FormatWarning]
+    assert messages == ["x.gif does not keep more than 256 colours"] * lost
 
 
 @pytest.mark.parametrize("suffix", ["png", "jpg", "webp", "bmp", "gif", "jp2"])

@@ -115,7 +115,8 @@ def test_heic_and_avif(suffix: str, channels: int, tmp_path: Path) -> None:
     shown = picture.for_screen().pixels
     if back.pixels.ndim > shown.ndim:
         shown = np.dstack([shown] * 3)
-    assert undula.measures.psnr(shown, back.for_screen().pixels) > 38
+    visible = np.nonzero(alpha) if channels in (2, 4) else ...
+    assert undula.measures.psnr(shown[visible], back.for_screen().pixels[visible]) > 38
     small = tmp_path / f"small.{suffix}"
     io.write(small, picture, quality=20)
     assert small.stat().st_size < 0.6 * path.stat().st_size

@@ -16,7 +16,7 @@ from ..io.dicom import read_header
 from ..io.export import export_picture, export_series
 from ..io.files import IMAGES, VIDEOS, detect_kind
 from .common import Json, MaxPixels, Overwrite, Quiet, app
-from .jobs import FileJob, find_jobs
+from .finding import FileJob, find_jobs
 from .outputs import check_outputs
 from .screen import error_text, print_error, print_json, print_text, progress_bar
 

@@ -47,13 +47,13 @@ from .common import (
     Workers,
     app,
 )
+from .finding import find_jobs
 from .jobs import (
     FAILED,
     PLANNED,
     SKIPPED,
     WRITTEN,
     FilterOptions,
-    find_jobs,
     refuse_image_options,
     refuse_mask_options,
     refuse_video_options,
@@ -145,7 +145,7 @@ def filter_files(
         bool, BatchOption("--skip-existing", help="Leave out files whose results exist.")
     ] = False,
     dry_run: Annotated[
-        bool, BatchOption("--dry-run", help="List what would be read and written, and write nothing.")
+        bool, BatchOption("--dry-run", help="List what would be written and what would fail; write nothing.")
     ] = False,
     jobs_: Annotated[
         int, BatchOption("--jobs", "-j", min=1, help="Number of files to filter at the same time.")

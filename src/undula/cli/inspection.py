@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +20,9 @@ from ..io.dicom import get_element
 from ..io.display import declared_window, frame_rate
 from ..io.raster import read_header
 from ..io.stack import unit_symbol
+from ..io.summary import summarize
+from ..stores import level_shapes
+from ..stores.opening import open_group, open_source
 from .clips import compare_clips
 from .common import (
     AutoLevel,
@@ -32,9 +36,11 @@ from .common import (
     check_finite,
     similarity_text,
 )
-from .jobs import input_kind, input_path, read_image
+from .finding import files_in, input_kind
+from .jobs import input_path, read_image
 from .outputs import PIPE, check_outputs
 from .screen import print_json, print_table, print_text
+from .zarr_stores import is_zarr
 
 PANEL = "Information"
 HEADER_SAMPLES = 1 << 24  # Of larger images, only headers are read.
@@ -222,7 +228,9 @@ def info(
     source: Annotated[
         str | None,
         Argument(
-            metavar="FILE", help="An image, a video, or - for standard input; by default, this installation."
+            metavar="FILE",
+            help="An image, a video, a Zarr store, a folder, or - for standard input; by default, this"
+            " installation.",
         ),
     ] = None,
     wavelets: Annotated[bool, Option("--wavelets", help="List all discrete wavelets and exit.")] = False,
@@ -234,12 +242,16 @@ def info(
             " their range and noise.",
         ),
     ] = False,
+    recursive: Annotated[
+        bool, Option("--recursive", "-r", help="Also list the files in the subfolders of a folder.")
+    ] = False,
     max_pixels: MaxPixels = None,
     json_: Json = False,
 ) -> None:
     """Describe this installation and its devices, or a file: size, type, axes, noise.
 
-    Of large images, only the headers are read unless `--noise` is given.
+    Of large images, Zarr stores and the files of a folder, only the headers are read. `--noise` reads all of
+    a large image.
 
     Example: `undula info` or `undula example photo.png && undula info photo.png`
     """
@@ -247,7 +259,17 @@ def info(
         names = undula.wavelist(undula.families(), kind="discrete")
         print_json(names) if json_ else print_text(" ".join(names))
         return
-    report = _describe_file(source, max_pixels, noise) if source is not None else _describe_installation()
+    if source is None:
+        report = _describe_installation()
+    elif is_zarr(source):
+        report = _describe_store(source)
+    elif Path(source).is_dir():
+        report = _describe_folder(Path(source), recursive, max_pixels)
+        if not json_:
+            _print_folder(report)
+            return
+    else:
+        report = _describe_file(source, max_pixels, noise)
     if json_:
         print_json(report)
         return
@@ -286,6 +308,73 @@ def _combine_rows(report: dict[str, Any]) -> dict[str, Any]:
     if "tiles" in shown:
         shown["tiles"] = "{1} × {0}".format(*shown["tiles"])
     return shown
+
+
+def _describe_store(source: str) -> dict[str, Any]:
+    """Return what the metadata of a Zarr store tells, or a list of its arrays if there are several."""
+    try:
+        array = open_source(source)
+    except FileError:
+        arrays = {name: each.shape for name, each in sorted(open_group(source).arrays())}
+        if not arrays:
+            raise
+        shapes = [f"{name} ({' × '.join(map(str, shape))})" for name, shape in arrays.items()]
+        return {"file": source, "kind": "Zarr group", "arrays": ", ".join(shapes)}
+    report: dict[str, Any] = {
+        "file": source,
+        "kind": f"Zarr {array.array.metadata.zarr_format} array",
+        "axes": list(array.names or map(str, range(len(array.shape)))),
+        "lengths": list(array.shape),
+        "type": str(array.dtype),
+        "chunks": " × ".join(map(str, array.chunks)),
+        "bytes": math.prod(array.shape) * array.dtype.itemsize,
+    }
+    if array.component:
+        report["kind"] = "OME-Zarr image"
+        report["levels"] = [shape[-2:] for shape in level_shapes(source)]
+    if array.scale is not None and array.names is not None:
+        units = array.units or [None] * len(array.scale)
+        pairs = zip(array.scale, units, strict=True)
+        report["spacing"] = dict(zip(array.names, pairs, strict=True))
+    if array.channel_names:
+        report["stack channels"] = list(array.channel_names)
+    return report
+
+
+def _describe_folder(folder: Path, recursive: bool, max_pixels: int | None) -> dict[str, Any]:
+    """Return what the headers of the files of a folder tell."""
+    files: list[dict[str, Any]] = []
+    for path in files_in(folder, recursive):
+        entry: dict[str, Any] = {"file": str(path.relative_to(folder))}
+        try:
+            if is_zarr(path):
+                array = open_source(path)
+                entry |= {"kind": "zarr", "shape": list(array.shape)}
+            else:
+                entry |= summarize(path, max_pixels)._asdict()
+        except UndulaError as error:
+            entry["error"] = str(error)
+        files.append(entry)
+    return {"folder": str(folder), "files": files}
+
+
+def _print_folder(report: dict[str, Any]) -> None:
+    """Print a table of the files of a folder, and how many there are of each kind."""
+    rows = []
+    for entry in report["files"]:
+        size = entry["error"] if "error" in entry else _size_text(entry)
+        rows.append([entry["file"], entry.get("kind", "?"), size])
+    print_table("", ["file", "kind", "size"], rows)
+    counts = Counter(entry.get("kind", "unreadable") for entry in report["files"])
+    kinds = ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
+    print_text(f"{len(rows)} file{'s' if len(rows) != 1 else ''} in {report['folder']}: {kinds}")
+
+
+def _size_text(entry: dict[str, Any]) -> str:
+    if "shape" in entry:
+        return " × ".join(map(str, entry["shape"]))
+    size = f"{entry['width']} × {entry['height']}"
+    return size if entry["frames"] == 1 else f"{size} × {entry['frames']}"
 
 
 def _describe_file(source: str, max_pixels: int | None, noise: bool = False) -> dict[str, Any]:

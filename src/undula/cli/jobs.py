@@ -1,4 +1,4 @@
-"""Filtering files: which inputs become which outputs, and the work on each of them."""
+"""Filtering files: the work on each of them, and the report of what was done."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from .. import io
 from ..errors import ArgumentError, FileError, MissingExtraError, SchedulerError, UndulaError
 from ..io.decoder import Y4MReader
 from ..io.derivation import Derivation, get_element
-from ..io.dicom import has_image, read_header
+from ..io.dicom import read_header
 from ..io.dicom_filtering import AUTOMATIC, DicomFilter, FilteredDicom
 from ..io.files import (
     IMAGES,
-    RAW_SUFFIXES,
-    VIDEOS,
     Y4M_SIGNATURE,
     check_writable,
-    detect_kind,
     output_kind,
     pixel_limit,
 )
 from ..io.filtering import Encoding, Filter, filter_picture, filter_video
 from ..io.preview import write_preview
 from ..io.series import group_series
-from ..stores.partial import check_store, is_store
+from ..io.summary import check_result
+from ..stores.opening import open_source
+from ..stores.partial import check_store
 from ..stores.pictures import BLOCKS_AT_ONCE, filter_in_blocks, imported_image, large_picture
 from ..stores.running import TaskRunner, ThreadRunner, task_runner
-from .outputs import PIPE, ResultNames, check_outputs, identity
+from .finding import FileJob, input_kind
+from .outputs import PIPE, check_outputs, identity, without_empty_folders
 from .screen import error_text, progress_bar
-from .zarr_stores import InterruptedWorkError, filter_store, is_zarr
+from .zarr_stores import InterruptedWorkError, check_zarr_target, filter_store, is_zarr
 
 ADVICE = "name another output; the last path is the output, and several files go into a folder with --output"
 
@@ -55,8 +55,6 @@ VIDEO_FLAGS = {
 
 WRITTEN, SKIPPED, PLANNED, FAILED = "written", "skipped", "planned", "failed"  # What a report says of a file.
 LOSSY_IMAGES = ("jpeg", "webp", "avif", "heif")
-
-DICOMDIR = "DICOMDIR"  # The index of a DICOM medium, whose images are in folders next to it.
 
 
 @dataclass(frozen=True)
@@ -101,19 +99,6 @@ class FilterOptions:
             self.backend,
             self.max_pixels,
         )
-
-
-@dataclass(frozen=True)
-class FileJob:
-    """A file to filter, and the file to write."""
-
-    source: Path
-    target: Path
-
-
-def input_kind(path: Path) -> str | None:
-    """Return the kind of an input by its content, such as ``"png"``; a camera is a video."""
-    return "video" if str(path).startswith("camera:") else detect_kind(path)
 
 
 @contextmanager
@@ -162,110 +147,6 @@ def read_image(source: str, max_pixels: int | None = None, single_page: bool = F
     if single_page and image.pages:
         raise FileError(f"{source} has {len(image.pixels)} pages, but this command takes a single image")
     return image
-
-
-def find_jobs(
-    paths: Sequence[str], output: str | None, recursive: bool = False, names: ResultNames | None = None
-) -> list[FileJob]:
-    """List the files to filter.
-
-    ``paths`` are an input and an output or, with ``output``, only inputs. All of them may be folders. If
-    results are named after their inputs, a single path and several files are inputs, too, and the results are
-    written beside them.
-    """
-    names = names or ResultNames()
-    if "" in (*paths, output):
-        raise ArgumentError("a path is empty; name a file, a folder, or - for a pipe")
-    if output is None:
-        if names and (len(paths) != 2 or Path(paths[1]).is_file()):
-            return _jobs_into_folder(paths, None, recursive, names)
-        if len(paths) != 2:
-            raise ArgumentError(
-                "expected an input and an output, or several inputs and a folder with --output, or inputs and"
-                f" --suffix; got {len(paths)} path(s)"
-            )
-        paths, output = paths[:1], paths[1]
-        is_folder = (Path(output).is_dir() or output.endswith("/")) and not is_zarr(output)
-    else:
-        is_folder = output != "-" and not _is_file_name(Path(output))
-    is_study = Path(paths[0]).is_dir() or Path(paths[0]).name == DICOMDIR
-    if len(paths) > 1 or is_folder or (is_study and not is_zarr(paths[0])):
-        return _jobs_into_folder(paths, Path(output), recursive, names)
-    if names:
-        raise ArgumentError(
-            f"--suffix and --format name results after their inputs, and {output} is named already; omit them"
-        )
-    return [FileJob(Path(paths[0]), Path(output))]
-
-
-def _is_file_name(path: Path) -> bool:
-    """Return whether the suffix of a path is that of an image, a video or a Zarr store."""
-    return path.suffix.lower() in {*IMAGES, *VIDEOS, *RAW_SUFFIXES} or is_zarr(path)
-
-
-def _jobs_into_folder(
-    paths: Sequence[str], folder: Path | None, recursive: bool, names: ResultNames
-) -> list[FileJob]:
-    """List files, and those in folders, with outputs in a folder; without one, beside their inputs."""
-    if folder is None:
-        if PIPE in paths:
-            raise ArgumentError("the result of standard input has no name; name the output")
-    elif str(folder) == PIPE:
-        raise ArgumentError("several results cannot be written to standard output; name a folder")
-    elif not folder.is_dir():
-        if _is_file_name(folder):
-            raise ArgumentError(f"several results need a folder, and {folder} looks like a file")
-        if folder.exists():
-            raise ArgumentError(f"several results need a folder, and {folder} is a file")
-    jobs: list[FileJob] = []
-    for path in map(Path, paths):
-        if path.is_file() and path.name == DICOMDIR:
-            path = path.parent
-        if not path.is_dir() or is_zarr(path):
-            jobs.append(FileJob(path, (folder or path.parent) / names.of(path)))
-            continue
-        is_deep = recursive or (path / DICOMDIR).is_file()
-        entries = sorted(_entries(path, is_deep))
-        files = [entry for entry in entries if is_store(entry) or (entry.is_file() and _can_filter(entry))]
-        if folder is None and names.suffix:  # Results of an earlier run are not filtered again.
-            files = [file for file in files if not file.stem.endswith(names.suffix)]
-        if not files:
-            has_folders = any(entry.is_dir() for entry in entries)
-            hint = "; add --recursive to search its subfolders" if has_folders and not is_deep else ""
-            raise FileError(f"{path} contains no images or videos{hint}")
-        jobs += [
-            FileJob(file, ((folder or path) / file.relative_to(path)).with_name(names.of(file)))
-            for file in files
-        ]
-    if folder is None and names.suffix:
-        # Patterns such as *.jpg also match the results of an earlier run.
-        results = {job.target for job in jobs}
-        jobs = [job for job in jobs if job.source not in results]
-    targets = [job.target for job in jobs]
-    if len(set(targets)) < len(targets):
-        duplicate = next(target for target in targets if targets.count(target) > 1)
-        raise ArgumentError(f"two inputs have the same name and would both be written to {duplicate}")
-    return jobs
-
-
-def _entries(folder: Path, is_deep: bool) -> Iterator[Path]:
-    """Yield what a folder contains, and with ``is_deep`` its subfolders, but not the parts of stores."""
-    for entry in folder.iterdir():
-        yield entry
-        if is_deep and entry.is_dir() and not entry.is_symlink() and not is_store(entry):
-            yield from _entries(entry, is_deep)
-
-
-def _can_filter(path: Path) -> bool:
-    """Return whether a file is an image or a video by its suffix, or a DICOM image by its content."""
-    suffix = path.suffix.lower()
-    if suffix in {*IMAGES, *VIDEOS, *RAW_SUFFIXES} and IMAGES.get(suffix) != "dicom":
-        return True
-    try:
-        # Studies have reports and other files without images besides.
-        return has_image(path) if detect_kind(path) == "dicom" else suffix in IMAGES
-    except FileError:  # The file is empty or cannot be read.
-        return False
 
 
 def refuse_video_options(jobs: Sequence[FileJob], encoding: Encoding) -> None:
@@ -343,6 +224,7 @@ def run_jobs(
     """
     entries: list[dict[str, Any] | None] = [None] * len(jobs)
     with ExitStack() as stack:
+        stack.enter_context(without_empty_folders(job.target.parent for job in jobs))
         progress = stack.enter_context(progress_bar("files", len(jobs), options.quiet or len(jobs) < 2))
         runner = None
         if options.is_distributed:
@@ -427,14 +309,27 @@ def _checked_jobs(
             if not is_zarr(job.source):
                 check_outputs(job.target, overwrite=options.overwrite, inputs=inputs, advice=advice)
             if options.dry_run:
-                if not is_zarr(job.source) and str(job.source) != PIPE:
-                    _check_kinds(job.source, job.target)
+                _check_headers(job, options)
                 finished(number, {"status": PLANNED, "frames": 0})
                 continue
         except Exception as error:  # A file that fails must not stop the others; it is listed at the end.
             finished(number, error)
         else:
             yield number
+
+
+def _check_headers(job: FileJob, options: FilterOptions) -> None:
+    """Raise an error if the headers of an input tell that it cannot be filtered into its output."""
+    if str(job.source) == PIPE or str(job.source).startswith("camera:"):
+        return
+    if is_zarr(job.source):
+        check_zarr_target(job.source, job.target)
+        check_store(job.target, options.overwrite)
+        open_source(job.source)
+        return
+    _check_kinds(job.source, job.target)
+    target = job.source if is_zarr(job.target) or str(job.target) == PIPE else job.target
+    check_result(job.source, target, options.max_pixels)
 
 
 def _check_kinds(source: Path, target: Path) -> str | None:

@@ -7,7 +7,8 @@ to work, so that an error changes nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -74,6 +75,18 @@ def identity(path: str | Path) -> Identity:
     except OSError:
         return os.path.abspath(path)
     return status.st_dev, status.st_ino
+
+
+@contextmanager
+def without_empty_folders(folders: Iterable[Path]) -> Iterator[None]:
+    """Remove folders that are made meanwhile and stay empty, as after an error."""
+    missing = {each for folder in folders for each in (folder, *folder.parents) if not each.exists()}
+    try:
+        yield
+    finally:
+        for folder in sorted(missing, key=lambda path: len(path.parts), reverse=True):
+            with suppress(OSError):  # Those that are not empty stay.
+                folder.rmdir()
 
 
 def check_outputs(

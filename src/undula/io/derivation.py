@@ -67,11 +67,29 @@ class Derivation:
     created: datetime = field(default_factory=datetime.now)
 
     def new_uid(self, uid: str) -> str:
-        """Return the UID that replaces another one: the same for the same derivation."""
+        """Return the UID that replaces another one: the same for the same derivation.
+
+        Parameters
+        ----------
+        uid : str
+            The UID of a study, a series or an instance.
+
+        Returns
+        -------
+        str
+        """
         return f"2.25.{uuid5(self.namespace, uid).int}"
 
     def apply(self, dataset: Any, source: Any) -> None:
-        """Make a copy of a source a derived image of a new series."""
+        """Turn a copy of an image into a derived image of a new series.
+
+        Parameters
+        ----------
+        dataset : pydicom.Dataset
+            The copy, which is changed.
+        source : pydicom.Dataset
+            The original image.
+        """
         self._identify(dataset, source)
         self._refer(dataset, source)
         for name in STALE_ELEMENTS:

@@ -27,7 +27,7 @@ from .protection import find_protected, is_grey_outside, show_protected
 from .raster import read, write
 from .video import Planes, check_window, filter_windows
 
-__all__ = ["AUTOMATIC", "NOTHING", "DicomFilter", "FilteredDicom"]
+__all__ = ["AUTOMATIC", "NOTHING", "DicomFilter", "DicomFrame", "FilteredDicom", "dicom_frames"]
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -47,7 +47,7 @@ class FilteredDicom:
 
 
 @dataclass(frozen=True)
-class _DicomFrame:
+class DicomFrame:
     """A frame of a clip or series, and where it is protected.
 
     With ``is_grey``, RGB pixels have hardly any colours where they are not protected. Then their brightness
@@ -79,6 +79,11 @@ class _DicomFrame:
         if self.protected is not None:
             return ~self.protected if valid is None else valid & ~self.protected
         return np.ones(self.pixels.shape[:2], bool) if valid is None else valid
+
+    def filtered(self, work: Callable[..., Any], **options: Any) -> Array:
+        """Filter the frame where it is valid."""
+        result = _apply(work, self.samples, self.valid(), channel_axis=self.channel_axis, **options)
+        return self.fitted(result)
 
     def fitted(self, result: Array) -> Array:
         """Return a result as it can be stored, with the pixels that are not filtered as they were."""
@@ -134,10 +139,10 @@ class DicomFilter:
                 f"--over-time applies to video, DICOM clips and folders of slices; {source} is one image"
             )
         protected = self._protected(picture)
-        frames = list(_frames(picture, protected))
+        frames = list(dicom_frames(picture, protected))
         progress = begin(len(frames)) if begin is not None else None
         results = []
-        for result in self._filtered(frames):
+        for result in self.filtered(frames):
             results.append(result)
             if progress is not None:
                 progress(len(results))
@@ -148,12 +153,12 @@ class DicomFilter:
         self, sources: Sequence[Path], targets: Sequence[Path], progress: Progress | None = None
     ) -> list[FilteredDicom]:
         """Filter images over time or space, in the order of ``sources``; write all targets, or none."""
-        waiting: deque[_DicomFrame] = deque()
+        waiting: deque[DicomFrame] = deque()
 
-        def frames() -> Iterator[_DicomFrame]:
+        def frames() -> Iterator[DicomFrame]:
             for source in sources:
                 picture = read(source, self.max_pixels)
-                frame = _DicomFrame(picture, picture.pixels, self._protected(picture))
+                frame = DicomFrame(picture, picture.pixels, self._protected(picture))
                 if waiting and frame.pixels.shape != waiting[0].pixels.shape:
                     raise ArgumentError(
                         f"images that are filtered together must have one size; {source} has shape"
@@ -166,7 +171,7 @@ class DicomFilter:
         report = []
         with ExitStack() as stack:
             folders: dict[Path, Path] = {}
-            for number, result in enumerate(self._filtered(frames())):
+            for number, result in enumerate(self.filtered(frames())):
                 target, frame = targets[number], waiting.popleft()
                 if target.parent not in folders:
                     target.parent.mkdir(parents=True, exist_ok=True)
@@ -195,21 +200,18 @@ class DicomFilter:
             write(self.shown_mask, show_protected(picture, protected))
         return protected
 
-    def _filtered(self, frames: Iterable[_DicomFrame]) -> Iterator[Array]:
+    def filtered(self, frames: Iterable[DicomFrame]) -> Iterator[Array]:
         """Yield the filtered pixels of frames that have one shape."""
         frames = iter(frames)
-        first = next(frames)
-        frames = itertools.chain([first], frames)
-        options: dict[str, Any] = {
-            "sigma": self.sigma,
-            "channel_axis": first.channel_axis,
-            "backend": self.backend,
-        }
+        options: dict[str, Any] = {"sigma": self.sigma, "backend": self.backend}
         if not self.over_time:
             for frame in frames:
-                yield frame.fitted(self._apply(frame.samples, frame.valid(), options))
+                yield frame.filtered(self.work, **options)
             return
-        waiting: deque[_DicomFrame] = deque()
+        first = next(frames)
+        frames = itertools.chain([first], frames)
+        options["channel_axis"] = first.channel_axis
+        waiting: deque[DicomFrame] = deque()
 
         def planes() -> Iterator[Planes]:
             for frame in frames:
@@ -221,17 +223,10 @@ class DicomFilter:
             results = self.work((pixels for pixels, _ in planes()), **options)
         else:
             check_window(self.over_time)
-            windows = filter_windows(planes(), lambda x: [self._apply(x[0], x[1], options)], self.over_time)
+            windows = filter_windows(planes(), lambda x: [_apply(self.work, *x, **options)], self.over_time)
             results = (pixels for (pixels,) in windows)
         for result in results:
             yield waiting.popleft().fitted(result)
-
-    def _apply(self, x: Array, valid: Mask, options: dict[str, Any]) -> Array:
-        """Filter an image or a volume where it is valid."""
-        if not valid.any():
-            return x
-        mask = {} if valid.all() else {"mask": valid}
-        return np.asarray(self.work(x, **mask, **options))
 
     def _write(
         self, target: Path, picture: Picture, pixels: Array, protected: Mask | None, neighbors: Any = ()
@@ -245,12 +240,20 @@ class DicomFilter:
         write(target, picture.with_pixels(pixels), **options)
 
 
-def _frames(picture: Picture, protected: Mask | None) -> Iterator[_DicomFrame]:
+def _apply(work: Callable[..., Any], x: Array, valid: Mask, **options: Any) -> Array:
+    """Filter an image or a volume where it is valid."""
+    if not valid.any():
+        return x
+    mask = {} if valid.all() else {"mask": valid}
+    return np.asarray(work(x, **mask, **options))
+
+
+def dicom_frames(picture: Picture, protected: Mask | None) -> Iterator[DicomFrame]:
     """Yield the frames of a clip, or the only one of an image."""
     is_grey = protected is not None and is_grey_outside(picture, protected)
     for number, page in enumerate(picture.all_pages):
         mask = protected[number] if protected is not None and protected.ndim == 3 else protected
-        yield _DicomFrame(picture, page, mask, is_grey)
+        yield DicomFrame(picture, page, mask, is_grey)
 
 
 def _share(protected: Mask | None) -> float:

@@ -1,7 +1,8 @@
 """The class Picture: pixels, the meaning of their channels, and the metadata that is written with them.
 
 Readers name each channel as the file does, and filters follow these names: red, green and blue are filtered
-together, alpha is kept, and every other channel is filtered independently.
+together, alpha is kept, and every other channel is filtered independently. Colours of transparent pixels are
+masked, since nobody sees them and they may be anything.
 """
 
 from __future__ import annotations
@@ -131,7 +132,17 @@ class Picture:
         return self.pixels if self.pages else self.pixels[None]
 
     def with_pixels(self, pixels: Array) -> Picture:
-        """Return a copy with other pixels; channels keep their names if their number is unchanged."""
+        """Return a copy with other pixels; channels keep their names if their number is unchanged.
+
+        Parameters
+        ----------
+        pixels : array
+            Pixels with the same axes.
+
+        Returns
+        -------
+        Picture
+        """
         same = (
             pixels.ndim == self.pixels.ndim
             and pixels.shape[2 + self.pages :] == self.pixels.shape[2 + self.pages :]
@@ -139,7 +150,17 @@ class Picture:
         return replace(self, pixels=pixels, channels=self.channels if same else ())
 
     def matches(self, stack: StackAxes) -> bool:
-        """Return whether axes have as many pages, rows and columns as the pixels."""
+        """Return whether axes have as many pages, rows and columns as the pixels.
+
+        Parameters
+        ----------
+        stack : StackAxes
+            Axes of a file.
+
+        Returns
+        -------
+        bool
+        """
         page_shape = tuple(self.pixels.shape[axis] for axis in self.axes)
         return stack.shape[-2:] == page_shape and math.prod(stack.shape[:-2]) == len(self.all_pages)
 
@@ -147,6 +168,15 @@ class Picture:
         """Return a copy whose axes have other names, such as ``"TZCYX"``.
 
         ``Z40C3YX`` also gives lengths, for pages whose axes the file does not tell.
+
+        Parameters
+        ----------
+        names : str
+            One letter for each axis, each optionally followed by its length.
+
+        Returns
+        -------
+        Picture
         """
         named = named_axes(names, self.stack_axes, self.channel_axis is not None)
         if named == self.stack:
@@ -174,6 +204,7 @@ class Picture:
 
         Red, green and blue are filtered together, alpha is kept, and every other channel is filtered
         independently. The noise of each page or volume is estimated by itself, and so that of each channel.
+        Pixels that are transparent stay as they are, and do not influence others.
 
         Parameters
         ----------
@@ -185,7 +216,7 @@ class Picture:
             The axes that are filtered together, such as ``"ZYX"``; by default ``"YX"``, page by page. Axes
             shorter than 16 are extended by reflection meanwhile.
         **options
-            Passed to ``work``, together with ``channel_axis``.
+            Passed to ``work``, together with ``channel_axis``, and ``mask`` if pixels are transparent.
 
         Returns
         -------
@@ -221,13 +252,31 @@ class Picture:
         return self.with_pixels(filtered.reshape(self.pixels.shape))
 
     def filtered_pages(self, work: Callable[..., Any], **options: Any) -> Iterator[Array]:
-        """Filter one page after the other, as :meth:`filtered` does."""
+        """Filter one page after the other, as :meth:`filtered` does.
+
+        Parameters
+        ----------
+        work : callable
+            Function that filters an array, such as :func:`undula.denoise`.
+        **options
+            Keyword arguments of ``work``.
+
+        Yields
+        ------
+        array
+            The pixels of one page.
+        """
         for page in self.all_pages:
             yield self._filter_item(work, page, **options)
 
     def _filter_item(self, work: Callable[..., Any], item: Array, **options: Any) -> Array:
         """Filter a page or a volume; the last axis has the channels, if there are several."""
         function = work if self.stored is None else partial(self.stored.filtered, work)
+        visible = self._visible(item)
+        if visible is not None:
+            if not visible.any():
+                return item
+            options = {"mask": visible, **options}
 
         def filtered(x: Array, channel_axis: int | None) -> Array:
             return np.asarray(function(x, **{"channel_axis": channel_axis, **options}))
@@ -242,6 +291,14 @@ class Picture:
             channel = np.ascontiguousarray(item[..., index])
             parts.append((channel if name in ALPHA else filtered(channel, None))[..., None])
         return np.concatenate(parts, axis=-1)
+
+    def _visible(self, item: Array) -> NDArray[np.bool_] | None:
+        """Return where the pixels of a page or volume are visible; None if all of them are."""
+        alphas = self._indices(alpha=True)
+        if not alphas:
+            return None
+        visible = np.asarray((item[..., alphas] > 0).all(axis=-1))
+        return None if visible.all() else visible
 
     def upright(self) -> Picture:
         """Return a copy with its pixels turned upright, so that its orientation is 1."""
@@ -335,6 +392,21 @@ class Picture:
         pixels[..., :count] = np.where(alpha > 0, plain, 0)
         names = tuple(ALPHA[0] if name == ALPHA[1] else name for name in self.channels)
         return replace(self, pixels=pixels, channels=names)
+
+    def without_hidden_colors(self) -> Picture:
+        """Replace the colours of transparent pixels by the mean colour of the page, for lossy formats."""
+        pages = [(page, self._visible(page)) for page in self.all_pages]
+        if all(visible is None for _, visible in pages):
+            return self
+        results = []
+        for page, visible in pages:
+            result = page.copy()
+            if visible is not None:
+                colors = self._indices(alpha=False)
+                mean = page[visible][:, colors].mean(axis=0) if visible.any() else 0
+                result[..., colors] = np.where(visible[..., None], page[..., colors], np.round(mean))
+            results.append(result)
+        return self.with_pixels(np.stack(results) if self.pages else results[0])
 
     def for_screen(self) -> Picture:
         """Convert to what a screen can show: upright, grey, RGB or RGBA.

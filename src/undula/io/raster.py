@@ -53,7 +53,9 @@ _WITHOUT_ALPHA = ("jpeg", "bmp")
 _WITH_ORIENTATION = ("jpeg", "png", "webp", "tiff", "heif")
 _WITH_16_BITS = ("png", "jpeg2000", "tiff", "heif")
 _WITH_FRAMES = ("gif", "webp", "png", "avif")
+_LOSSY = ("gif", "avif", "heif")  # Those with transparency, in which pixels influence their neighbours.
 _ARRAYS = ("npy", "npz", "dicom")
+_PALETTE_COLORS = 256
 
 
 def read(path: str | Path, max_pixels: int | None = None) -> Picture:
@@ -224,6 +226,10 @@ def save(path: str | Path, picture: Picture | Array, **options: Any) -> tuple[st
         picture = picture.upright()
     if kind not in _ARRAYS:
         picture = _convert_depth(_convert_colors(picture, kind), kind)
+    if kind in _LOSSY or (kind == "webp" and "quality" in options):
+        picture = picture.without_hidden_colors()
+    if kind == "gif":
+        picture = replace(picture, lost=(*picture.lost, *_lost_in_palettes(picture)))
     with atomic_write(path) as temporary:
         try:
             writers.get(kind, _write_pillow)(temporary, picture, kind, **options)
@@ -392,6 +398,19 @@ def _convert_depth(picture: Picture, kind: str) -> Picture:
         lost += ("more than 8 bits per sample",)
     pixels = ((picture.pixels.astype(np.uint32) + 128) // 257).astype(np.uint8)
     return replace(picture, pixels=pixels, lost=lost)
+
+
+def _lost_in_palettes(picture: Picture) -> Iterator[str]:
+    """Name what the palettes of GIF do not keep: each page has 256 colours, one of which is transparent."""
+    if picture.pixels.dtype != np.uint8:
+        return  # Such pixels are refused.
+    for page in picture.all_pages if len(picture.channels) > 2 else ():
+        weights = 256 ** np.arange(page.shape[-1])
+        if len(np.unique(page @ weights)) > _PALETTE_COLORS:
+            yield f"more than {_PALETTE_COLORS} colours"
+            break
+    if set(picture.channels) & set(ALPHA) and not np.isin(picture.pixels[..., -1], (0, 255)).all():
+        yield "partial transparency"
 
 
 def _write_pillow(path: Path, picture: Picture, kind: str, **options: Any) -> None:

@@ -74,9 +74,15 @@ class StoredRange:
         fitted[padded] = before[padded]
         return fitted
 
-    def filtered(self, work: Callable[..., Any], x: Array, **options: Any) -> Array:
-        """Filter samples and fit the result; padding is masked and stays as it is."""
+    def filtered(
+        self, work: Callable[..., Any], x: Array, *, mask: NDArray[np.bool_] | None = None, **options: Any
+    ) -> Array:
+        """Filter samples and fit the result; padding is masked, too, and stays as it is."""
         valid = self.valid(x)
-        if valid is None:
+        if valid is not None and mask is not None:
+            mask = valid & (mask if mask.ndim == x.ndim else mask[..., None])
+        elif valid is not None:
+            mask = valid
+        if mask is None:
             return self.fitted(work(x, **options), x)
-        return self.fitted(work(x, mask=valid, **options), x) if valid.any() else x
+        return self.fitted(work(x, mask=mask, **options), x) if mask.any() else x
