@@ -56,7 +56,7 @@ pages: $(VENV)/.dev ## regenerate the pages and images of docs/ that are compute
 	$(BIN)/python tools/diagrams.py
 
 pictures: $(VENV)/.dev ## take the screenshots of Studio for docs/ in Chromium
-	$(BIN)/pytest tests/studio/test_browser.py -k "views or dialogs or fits or tasks or scans" --screenshots docs/images/studio
+	$(BIN)/pytest tests/studio/test_browser.py -k "views or dialogs or fits or tasks or scans or volumes" --screenshots docs/images/studio
 
 table: $(VENV)/.dev ## regenerate the table of wavelets
 	$(BIN)/python tools/make_table.py

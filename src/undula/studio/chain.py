@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
 from ..filters import Contrast, FilterStage, Gain, Pipeline, Shrink, Unsharp
-from ..filters.verbs import Despeckling
+from ..filters.verbs import Denoising, Despeckling, Verb
+from .extents import EACH, AppliedChain, Extent
 
 __all__ = ["PRESETS", "FilterChain", "History", "Link"]
 
@@ -36,18 +37,49 @@ class FilterChain:
         The settings of the chain: a pipeline without stages.
     links : tuple of Link
         The stages.
+    verb : Verb, optional
+        The task that the chain was made for; it may have been changed since.
+    extent : str, optional
+        What is filtered together, a key of :func:`~undula.studio.extents.extents_of`. Inputs that have no
+        such extent are filtered page by page.
+    over_time : int, default 8
+        Number of frames that are filtered together, where these are not all along an axis.
     """
 
     base: Pipeline = PLAIN
     links: tuple[Link, ...] = ()
+    verb: Verb | None = None
+    extent: str = EACH
+    over_time: int = 8
 
     @classmethod
     def from_pipeline(cls, pipeline: Pipeline) -> FilterChain:
         """Return the chain equivalent to a pipeline."""
+        return cls().with_pipeline(pipeline)
+
+    def with_pipeline(self, pipeline: Pipeline, verb: Verb | None = None) -> FilterChain:
+        """Return the chain equivalent to a pipeline, which filters the same things together as this one."""
         wavelet = pipeline.wavelet if isinstance(pipeline.wavelet, str) else pipeline.wavelet.name
         invariant = 64 if pipeline.invariant is True else int(pipeline.invariant)
         base = replace(pipeline, wavelet=wavelet, invariant=invariant, stages=())
-        return cls(base, tuple(Link(stage) for stage in pipeline.stages))
+        return replace(self, base=base, links=tuple(Link(stage) for stage in pipeline.stages), verb=verb)
+
+    @property
+    def task(self) -> Verb | None:
+        """The task that the chain was made for; None if the chain has been changed since."""
+        intact = self.verb is not None and self == self.with_pipeline(self.verb.pipeline(), self.verb)
+        return self.verb if intact else None
+
+    @property
+    def follows_motion(self) -> bool:
+        """Whether several frames are filtered along their motion, as denoising does."""
+        return isinstance(self.task, Denoising)
+
+    def applied(self, shape: Sequence[int], extents: Mapping[str, Extent]) -> AppliedChain:
+        """Return the chain as it is applied to frames of a shape, of an input with these extents."""
+        pipeline, task = self.fit_shape(shape).pipeline(), self.task
+        denoising = task if isinstance(task, Denoising) else None
+        return AppliedChain.of(pipeline, extents.get(self.extent), self.over_time, denoising)
 
     @property
     def wavelet(self) -> str:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ..filters import Pipeline
 from ..filters.spectrum import NoiseSpectrum
+from ..filters.verbs import Denoising
 from ..filters.words import format_stage
+from .extents import AppliedChain
 
-__all__ = ["command_line", "python_code"]
+__all__ = ["CodeSource", "command_line", "command_words", "python_code"]
+
+TEMPORAL_OPTIONS = ("quality", "strength", "luma", "chroma", "color")  # of denoising over time
 
 
 def _options(pipeline: Pipeline) -> dict[str, Any]:
@@ -20,77 +24,149 @@ def _options(pipeline: Pipeline) -> dict[str, Any]:
     return {e.name: getattr(pipeline, e.name) for e in options if getattr(pipeline, e.name) != e.default}
 
 
-def command_line(pipeline: Pipeline, source: str, target: str, sample_suffix: str = "") -> str:
-    """Return the ``undula filter`` command for a file.
+def command_words(applied: AppliedChain) -> str:
+    """Return the command and its options, without files, for the description of DICOM series."""
+    return shlex.join(_command(applied)[1:])
 
-    Stages are written with ``-S`` if all of them have such a form, and as JSON otherwise. A sample, such as
-    ``sample:camera``, is first written to a file with ``sample_suffix``.
+
+def _command(applied: AppliedChain) -> list[str]:
+    """Return the words of a command, without files.
+
+    Stages are written with ``-S`` if all of them have such a form, and as JSON otherwise.
+    """
+    pipeline = applied.pipeline
+    if applied.task is not None:
+        options = [(name, getattr(applied.task, name)) for name in TEMPORAL_OPTIONS]
+        chosen = [(name, value) for name, value in options if value != getattr(Denoising, name)]
+        words = [word for name, value in chosen for word in (f"--{name}", f"{value}")]
+        return ["undula", "denoise", *words, *applied.command_options()]
+    stages = [format_stage(stage) for stage in pipeline.stages]
+    plain = _options(pipeline).keys() <= {"invariant"}
+    words = ["undula", "filter"]
+    if stages and None not in stages and plain and pipeline.level is not None:
+        words += ["-w", str(pipeline.wavelet), "-l", str(pipeline.level)]
+        words += ["--shifts", str(int(pipeline.invariant))] * bool(pipeline.invariant)
+        words += [word for stage in stages for word in ("-S", str(stage))]
+    else:
+        words += ["-p", json.dumps(json.loads(pipeline.to_json()), separators=(",", ":"))]
+    return [*words, *applied.command_options()]
+
+
+def command_line(
+    applied: AppliedChain, source: str, target: str, sample_suffix: str = "", protects: bool = True
+) -> str:
+    """Return the command that filters a file.
+
+    A sample, such as ``sample:camera``, is first written to a file with ``sample_suffix``. Without
+    ``protects``, burned-in text and colours of a DICOM file are filtered, too.
     """
     scheme, _, sample = source.partition(":")
     if scheme == "sample":
         source = f"{sample}{sample_suffix}"
         first = shlex.join(["undula", "example", source, "--sample", sample])
-        return f"{first} && {command_line(pipeline, source, target)}"
-    words = [format_stage(stage) for stage in pipeline.stages]
-    plain = _options(pipeline).keys() <= {"invariant"}
+        return f"{first} && {command_line(applied, source, target, protects=protects)}"
+    words = [*_command(applied), *["--mask", "none"] * (not protects)]
     files = [source, target]
-    parts = ["undula", "filter"] + ([] if any(name.startswith("-") for name in files) else files)
-    if words and None not in words and plain and pipeline.level is not None:
-        parts += ["-w", str(pipeline.wavelet), "-l", str(pipeline.level)]
-        parts += ["--shifts", str(int(pipeline.invariant))] * bool(pipeline.invariant)
-        parts += [part for word in words for part in ("-S", str(word))]
-    else:
-        parts += ["-p", json.dumps(json.loads(pipeline.to_json()), separators=(",", ":"))]
-    return shlex.join(parts if files[0] in parts else [*parts, "--", *files])
+    if any(name.startswith("-") for name in files):
+        return shlex.join([*words, "--", *files])
+    return shlex.join([*words[:2], *files, *words[2:]])
 
 
-def python_code(
-    pipeline: Pipeline,
-    source: str,
-    target: str,
-    *,
-    page: int | None = None,
-    plane: int = 0,
-    video: bool = False,
-) -> str:
-    """Return a Python program that filters a file.
+@dataclass(frozen=True)
+class CodeSource:
+    """The file that a program reads.
 
     Parameters
     ----------
-    pipeline : Pipeline
-    source, target : str
-        Names of files; ``sample:camera`` stands for ``undula.io.sample("camera")``.
+    name : str
+        Its name; ``sample:camera`` stands for ``undula.io.sample("camera")``.
     page : int, optional
         Index of the page or frame to filter, for files with several.
     plane : int, default 0
         The axis of a volume across which pages are taken.
-    video : bool, default False
-        Whether the source is a video.
+    kind : {"picture", "video", "dicom"}, default "picture"
+    protects : bool, default True
+        Whether burned-in text and colours of a DICOM file are left alone.
     """
-    scheme, _, sample = source.partition(":")
-    source_code = f"undula.io.sample({sample!r})" if scheme == "sample" else repr(source)
-    kinds = sorted({type(stage).__name__ for stage in pipeline.stages})
-    lines = ["from itertools import islice", ""] if video else []
-    lines += ["import undula"]
-    lines += [f"from undula.filters import {', '.join(kinds)}"] * bool(kinds)
+
+    name: str
+    page: int | None = None
+    plane: int = 0
+    kind: str = "picture"
+    protects: bool = True
+
+    @property
+    def code(self) -> str:
+        """The expression of its path."""
+        scheme, _, sample = self.name.partition(":")
+        return f"undula.io.sample({sample!r})" if scheme == "sample" else repr(self.name)
+
+
+def python_code(applied: AppliedChain, source: CodeSource, target: str) -> str:
+    """Return a Python program that filters a file into another one.
+
+    If pages are filtered one by one, the program filters the one that is shown. DICOM files are always
+    filtered completely.
+    """
+    imports, lines = ["import undula"], _definition(applied)
+    kinds = sorted({type(stage).__name__ for stage in applied.pipeline.stages})
+    if kinds and applied.task is None:
+        imports.append(f"from undula.filters import {', '.join(kinds)}")
+    work = "pipeline" if applied.task is None else "denoiser"
+    if applied.task is not None:
+        imports.append("from undula.filters.video import TemporalDenoiser")
+    if source.kind == "dicom":
+        imports = ["from pathlib import Path", "", *imports]
+        imports.append("from undula.io.dicom_filtering import DicomFilter")
+        options = f", over_time={applied.over_time}" * applied.is_window
+        options += ', protect="none"' * (not source.protects)
+        lines.append(f"filtered = DicomFilter({work}{options})")
+        lines.append(f"filtered.filter_file(Path({source.code}), Path({target!r}))")
+        return _program(imports, lines)
+    if source.kind == "video":
+        imports = ["from itertools import islice", "", *imports]
+        lines.append(f"frames = undula.io.read_frames({source.code})")
+        if not applied.is_window:
+            lines.append(f"frame = next(islice(frames, {source.page or 0}, None))")
+            lines[-1] += "  # for all frames: pipeline.frames(frames)"
+            lines.append("result = pipeline(frame)")
+        elif applied.task is not None:
+            lines.append(f"result = next(islice(denoiser(frames), {source.page or 0}, None))")
+        else:
+            imports.append("from undula.io.video import filter_windows")
+            lines.append("planes = ([frame] for frame in frames)")
+            lines.append(
+                "windows = filter_windows(planes, lambda window: [pipeline(window[0], channel_axis=-1)],"
+                f" {applied.over_time})"
+            )
+            lines.append(f"(result,) = next(islice(windows, {source.page or 0}, None))")
+    elif applied.extent is not None:
+        axes = "" if applied.extent.axes is None else f".with_axes({applied.extent.axes!r})"
+        lines.append(f"picture = undula.io.read({source.code}){axes}")
+        lines.append(f"result = picture.filtered(pipeline, over={applied.over!r})")
+    elif source.page is None:
+        lines += [f"picture = undula.io.read({source.code})", "result = picture.filtered(pipeline)"]
+    else:
+        lines += [
+            f"picture = undula.io.read({source.code}).for_screen()",
+            "channels = None if picture.channel_axis is None else -1",
+            f"result = pipeline(picture.pixels[{':, ' * source.plane}{source.page}], channel_axis=channels)",
+        ]
+    return _program(imports, [*lines, f"undula.io.write({target!r}, result)"])
+
+
+def _program(imports: list[str], lines: list[str]) -> str:
+    return "\n".join([*imports, "", *lines]) + "\n"
+
+
+def _definition(applied: AppliedChain) -> list[str]:
+    """Return the lines that define the filter."""
+    if applied.task is not None:
+        return [f"denoiser = {applied.work!r}"]
+    pipeline = applied.pipeline
     stages = "".join(f"\n        {stage!r}," for stage in pipeline.stages)
     arguments = [f"{pipeline.wavelet!r}", f"{pipeline.level!r}", f"[{stages}\n    ]" if stages else "[]"]
     for name, value in _options(pipeline).items():
         array = value.power.tolist() if isinstance(value, NoiseSpectrum) else value
         arguments.append(f"{name}={array!r}")
-    lines += ["", "pipeline = undula.Pipeline(", *(f"    {argument}," for argument in arguments), ")"]
-    if video:
-        lines += [
-            f"frames = undula.io.read_frames({source_code})",
-            f"frame = next(islice(frames, {page or 0}, None))  # for all frames: pipeline.frames(frames)",
-            "result = pipeline(frame)",
-        ]
-    elif page is None:
-        lines += [f"picture = undula.io.read({source_code})", "result = picture.filtered(pipeline)"]
-    else:
-        lines += [
-            f"picture = undula.io.read({source_code}).for_screen()",
-            "channels = None if picture.channel_axis is None else -1",
-            f"result = pipeline(picture.pixels[{':, ' * plane}{page}], channel_axis=channels)",
-        ]
-    return "\n".join([*lines, f"undula.io.write({target!r}, result)"]) + "\n"
+    return ["pipeline = undula.Pipeline(", *(f"    {argument}," for argument in arguments), ")"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import subprocess
 import sys
@@ -29,9 +30,20 @@ from ..io.decoder import VideoReader
 from ..io.dicom import get_element
 from ..io.display import frame_rate
 from ..io.files import detect_kind
+from ..io.picture import Picture
+from ..io.protection import find_protected, is_grey_outside
 from .dicom import dicom_facts
 
-__all__ = ["FileDecoder", "StudioLimits", "describe_file", "installed_memory", "limit_memory"]
+__all__ = [
+    "FileDecoder",
+    "StudioLimits",
+    "describe_file",
+    "dicom_rate",
+    "installed_memory",
+    "limit_memory",
+    "picture_rate",
+    "stack_axes",
+]
 
 Array = NDArray[Any]
 Admit = Callable[[dict[str, Any]], None]
@@ -93,7 +105,11 @@ class FileDecoder:
         Description: ``kind`` ("picture" or "video"), ``shape``, ``pages``, ``rate``, ``low``, ``high``, …
     pixels : array or None
         All pixels of a picture, or the first frame of a video.
+    protected : array of bool or None
+        Where a picture has burned-in text or colours that filters leave alone.
     """
+
+    protected: NDArray[np.bool_] | None = None
 
     def __init__(
         self,
@@ -182,6 +198,11 @@ class FileDecoder:
                     pixels = np.frombuffer(data, answer["dtype"]).reshape(answer["shape"])
                 else:
                     answer = {}
+            if "protected" in answer:
+                shape = answer["protected"]
+                count = math.prod(shape)
+                bits = np.frombuffer(self._process.stdout.read(-(-count // 8)), np.uint8)
+                self.protected = np.unpackbits(bits, count=count).astype(bool).reshape(shape)
         except ValueError:
             answer = {}
         finally:
@@ -256,7 +277,8 @@ def describe_file(path: Path, limit: int) -> tuple[dict[str, Any], Array, VideoR
 
 
 def _read_picture(path: Path, limit: int) -> tuple[dict[str, Any], Array]:
-    picture = read(path, limit).for_screen()
+    original = read(path, limit)
+    picture = original.for_screen()
     pixels = picture.pixels
     if pixels.dtype == np.bool_:
         pixels = pixels.astype(np.uint8) * 255
@@ -268,6 +290,7 @@ def _read_picture(path: Path, limit: int) -> tuple[dict[str, Any], Array]:
         "format": picture.kind,
         "pages": len(pixels) if picture.pages else 0,
         "color": picture.channel_axis is not None,
+        "stack": stack_axes(original, len(picture.all_pages)),
     }
     dataset = picture.about.get("dataset")
     if dataset is not None:
@@ -275,23 +298,53 @@ def _read_picture(path: Path, limit: int) -> tuple[dict[str, Any], Array]:
         if picture.channel_axis is None:
             low, high = facts.stored_window or (low, high)
             about["invert"] = get_element(dataset, "PhotometricInterpretation") == "MONOCHROME1"
-        about["rate"] = frame_rate(dataset) or (25.0 if get_element(dataset, "Modality") == "US" else 0.0)
+        about["rate"] = dicom_rate(dataset)
         about["dicom"] = facts.to_dict()
+        protected = find_protected(picture)
+        if protected is not None:
+            about |= {"protected": protected, "grey outside": is_grey_outside(picture, protected)}
     if picture.stored is not None:
         about["stored"] = [picture.stored.low, picture.stored.high, picture.stored.padding]
-    durations = [duration for duration in picture.about.get("durations", []) if duration]
-    if durations:
-        about["rate"] = 1000 / (sum(durations) / len(durations))
+    rate = picture_rate(picture)
+    if rate:
+        about["rate"] = rate
     return about | {"low": low, "high": high}, pixels
+
+
+def dicom_rate(dataset: Any) -> float:
+    """Return the frames per second of a DICOM clip; 0 for slices."""
+    return frame_rate(dataset) or (25.0 if get_element(dataset, "Modality") == "US" else 0.0)
+
+
+def picture_rate(picture: Picture) -> float:
+    """Return the frames per second of an animation; 0 for pages."""
+    durations = [duration for duration in picture.about.get("durations", []) if duration]
+    return 1000 / (sum(durations) / len(durations)) if durations else 0.0
+
+
+def stack_axes(picture: Picture, pages: int) -> tuple[str, tuple[int, ...]]:
+    """Return the letters and lengths of the axes in front of rows and columns.
+
+    Channels that are shown as pages are the last one of them.
+    """
+    axes = picture.stack_axes
+    letters, lengths = axes.names[:-2], axes.shape[:-2]
+    channels = pages // max(1, math.prod(lengths))
+    return (letters + "C", (*lengths, channels)) if channels > 1 else (letters, lengths)
 
 
 def _reply(answer: dict[str, Any], pixels: Array | None = None) -> None:
     out = sys.stdout.buffer
+    protected = answer.get("protected")
+    if protected is not None:
+        answer["protected"] = protected.shape
     if pixels is not None:
         answer |= {"bytes": pixels.nbytes, "dtype": str(pixels.dtype), "shape": list(pixels.shape)}
     out.write(json.dumps(answer).encode() + b"\n")
     if pixels is not None:
         out.write(np.ascontiguousarray(pixels).data.cast("B"))
+    if protected is not None:
+        out.write(np.packbits(protected).data)
     out.flush()
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
 from ..errors import UndulaError
-from .code import command_line, python_code
+from .code import CodeSource, command_line, python_code
 from .exports import Export, file_stem, file_suffix
+from .extents import AppliedChain
 from .panels import identify
 
 if TYPE_CHECKING:
@@ -68,20 +71,24 @@ def keys_dialog() -> Any:
 def code_dialog(page: Page) -> Any:
     """Show a command and a program that reproduce the result."""
     session, shown = page.session, page.session.current
-    pipeline = session.fitted_chain.pipeline()
-    source, sample_suffix = "picture.png", ""
-    suffix = whole_suffix = ".png"
-    stem, number, plane, video = "picture", None, 0, False
+    applied, source, sample_suffix = AppliedChain(session.chain.pipeline()), CodeSource("picture.png"), ""
+    stem, suffix, whole_suffix = "picture", ".png", ".png"
     if shown is not None:
-        if shown.path is not None:
-            source, sample_suffix = shown.source, shown.path.suffix
-        stem = file_stem(shown) if source == shown.source else stem
+        applied = session.chain.applied(shown.first_frame.shape, shown.extents)
         suffix = ".png" if shown.first_frame.dtype.name in ("uint8", "uint16") else ".npy"
         whole_suffix = file_suffix(shown)
-        number, plane, video = (session.number if shown.pages else None), shown.plane, shown.video
+        source = replace(source, page=session.number if shown.pages else None, plane=shown.plane)
+    if shown is not None and shown.path is not None:
+        is_scan = shown.dicom is not None and (not shown.plane or applied.is_window)
+        kind = "video" if shown.video else "dicom" if is_scan else "picture"
+        protects = shown.protects or shown.protected is None
+        source = replace(source, name=shown.source, kind=kind, protects=protects)
+        stem, sample_suffix = file_stem(shown), shown.path.suffix
+        if kind == "dicom" or (applied.extent is not None and kind == "picture"):
+            suffix = whole_suffix
     target = f"{stem}-filtered".replace(" ", "-")
-    code = python_code(pipeline, source, target + suffix, page=number, plane=plane, video=video)
-    command = command_line(pipeline, source, target + whole_suffix, sample_suffix)
+    code = python_code(applied, source, target + suffix)
+    command = command_line(applied, source.name, target + whole_suffix, sample_suffix, source.protects)
     with (
         _named("Code for this result", True) as dialog,
         ui.card().style("width:min(820px,94vw);max-width:none"),
@@ -146,9 +153,9 @@ def export_dialog(page: Page, kind: str | None = None) -> Any:
         def listed() -> None:
             box = ui.column().classes("exports full-width").props('role="group" tabindex="0"')
             with identify(box, "Exports"):
-                for export in reversed(exports.exports):
-                    _build_export(page, export)
+                progress[:] = [_build_export(page, export) for export in reversed(exports.exports)]
 
+        progress: list[Callable[[], None]] = []
         listed()
         shown = [_export_state(page)]
 
@@ -156,6 +163,9 @@ def export_dialog(page: Page, kind: str | None = None) -> Any:
             if shown[0] != _export_state(page):
                 shown[0] = _export_state(page)
                 listed.refresh()
+            else:  # A click on a button that is replaced meanwhile would be lost.
+                for show in progress:
+                    show()
 
         timer = ui.timer(0.25, update)
 
@@ -174,19 +184,23 @@ def export_dialog(page: Page, kind: str | None = None) -> Any:
     return dialog
 
 
-def _export_state(page: Page) -> list[str]:
-    return [each.text for each in page.session.exports.exports]
+def _export_state(page: Page) -> list[tuple[int, bool]]:
+    return [(each.number, each.ended) for each in page.session.exports.exports]
 
 
-def _build_export(page: Page, export: Export) -> None:
-    """Add the state of an export, with a link to its file, or a button that cancels it."""
+def _build_export(page: Page, export: Export) -> Callable[[], None]:
+    """Add the state of an export, with a link to its file, or a button that cancels it.
+
+    The result shows the progress of the export.
+    """
     with ui.row().classes("full-width items-center justify-between no-wrap"):
         with ui.column().style("gap:0;min-width:0;flex:1"):
             ui.label(export.name).style("overflow-wrap:anywhere")
-            ui.label(export.text).classes("hint").style("overflow-wrap:anywhere")
+            state = ui.label(export.text).classes("hint").style("overflow-wrap:anywhere")
+            bar = None
             if not export.ended:
-                share = export.done / max(1, export.total)
-                ui.linear_progress(share, show_value=False).props(f'aria-label="{html.escape(export.name)}"')
+                bar = ui.linear_progress(export.share, show_value=False)
+                bar.props(f'aria-label="{html.escape(export.name)}"')
         if not export.ended:
             cancel = ui.button(icon="close", on_click=export.cancel).props("flat dense round")
             identify(cancel, f"Cancel {export.name}", f"export-cancel-{export.number}")
@@ -196,3 +210,10 @@ def _build_export(page: Page, export: Export) -> None:
             identify(link, f"Download {export.path.name}", f"export-link-{export.number}")
             with link:
                 ui.label("Download")
+
+    def show() -> None:
+        state.set_text(export.text)
+        if bar is not None:
+            bar.set_value(export.share)
+
+    return show

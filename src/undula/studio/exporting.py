@@ -10,24 +10,32 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import io
 from ..errors import ArgumentError, FileError, UndulaError
 from ..filters import Pipeline
+from ..filters.verbs import Denoising
+from ..io.dicom import get_element, read_header
+from ..io.dicom_filtering import AUTOMATIC, NOTHING, DicomFilter, dicom_frames
 from ..io.files import IMAGES, VIDEOS
-from ..io.filtering import filter_picture, filter_video
-from .decoding import limit_memory
+from ..io.filtering import Encoding, filter_picture, filter_video
+from ..io.stack import StackAxes
+from .decoding import dicom_rate, limit_memory, picture_rate, stack_axes
+from .extents import EACH, AppliedChain, StackNames, extents_of, filter_clip
 
 __all__ = ["ExportJob", "ExportProcess", "export_path", "export_suffixes", "run_job"]
 
+Array = NDArray[Any]
 Progress = Callable[[int, int], None]
+NO_STACK = StackNames("", ())
 
 
 def export_path(folder: Path, name: str, suffixes: tuple[str, ...] = ()) -> Path:
@@ -64,7 +72,9 @@ class ExportJob:
     """A file to filter completely.
 
     ``target`` is a file, or a folder if ``frames`` are to be written separately. ``memory`` limits the
-    memory of the process, in bytes; 0 is no limit.
+    memory of the process, in bytes; 0 is no limit. ``extent``, ``over_time`` and ``task`` are those of a
+    :class:`~undula.studio.chain.FilterChain`, and ``protects`` tells whether burned-in text and colours of
+    DICOM files are left alone, which then name the ``command`` that they were filtered with.
     """
 
     source: str
@@ -74,6 +84,18 @@ class ExportJob:
     frames: bool = False
     pixels: int = io.DEFAULT_MAX_PIXELS
     memory: int = 0
+    extent: str = EACH
+    over_time: int = 0
+    task: dict[str, Any] | None = None
+    protects: bool = True
+    command: str = "filter"
+
+    def applied(self, kind: str, is_dicom: bool = False, stack: StackNames = NO_STACK) -> AppliedChain:
+        """Return the chain as it is applied to a file of some kind."""
+        pipeline = Pipeline.from_json(self.pipeline)
+        extent = extents_of(kind, is_dicom, stack).get(self.extent)
+        task = None if self.task is None else Denoising(**self.task)
+        return AppliedChain.of(pipeline, extent, self.over_time, task)
 
 
 class ExportProcess:
@@ -153,21 +175,12 @@ def _reply(**reply: Any) -> None:
     sys.stdout.flush()
 
 
-def _export_frames(job: ExportJob, pipeline: Pipeline, progress: Progress) -> None:
-    """Write every frame as a picture."""
-    source, target = Path(job.source), Path(job.target)
+def _write_frames(target: Path, frames: Iterable[Array], total: int, progress: Progress) -> None:
+    """Write every frame as a picture into a new folder."""
     target.mkdir(parents=True)
-    if io.files.detect_kind(source) == "video":
-        total = io.probe(source, job.pixels).frames
-        frames = io.read_frames(source, None, job.pixels)
-        filtered = pipeline.frames(frames, channel_axis=-1, backend=job.backend)
-    else:
-        picture = io.read(source, job.pixels).for_screen()
-        total = len(picture.all_pages)
-        filtered = picture.filtered_pages(pipeline, backend=job.backend)
     written: list[Path] = []
     try:
-        for number, frame in enumerate(filtered):
+        for number, frame in enumerate(frames):
             path = target / f"frame {number:05d}{'.png' if frame.dtype in (np.uint8, np.uint16) else '.tif'}"
             io.write(path, frame)
             written.append(path)
@@ -179,20 +192,80 @@ def _export_frames(job: ExportJob, pipeline: Pipeline, progress: Progress) -> No
         raise
 
 
+def _run_video(job: ExportJob, source: Path, target: Path, progress: Progress) -> None:
+    applied, total = job.applied("video"), io.probe(source, job.pixels).frames
+    if not job.frames:
+        options: Any = {"backend": job.backend, "max_pixels": job.pixels}
+        encoding = Encoding(over_time=applied.over_time)
+        filter_video(
+            source, target, applied.work, encoding, progress=lambda done: progress(done, total), **options
+        )
+        return
+    frames = io.read_frames(source, None, job.pixels)
+    if applied.is_window:
+        filtered = filter_clip(frames, applied.work, applied.over_time, -1, backend=job.backend)
+    else:
+        filtered = applied.pipeline.frames(frames, channel_axis=-1, backend=job.backend)
+    _write_frames(target, filtered, total, progress)
+
+
+def _run_dicom(job: ExportJob, source: Path, target: Path, progress: Progress) -> None:
+    header = read_header(source)
+    several = "clip" if dicom_rate(header) else "volume"
+    applied = job.applied(several if int(get_element(header, "NumberOfFrames", 1)) > 1 else "picture", True)
+    dicom_filter = DicomFilter(
+        applied.work,
+        applied.over_time,
+        AUTOMATIC if job.protects else NOTHING,
+        derivation=io.Derivation(job.command),
+        backend=job.backend,
+        max_pixels=job.pixels,
+    )
+    if not job.frames:
+        dicom_filter.filter_file(source, target, lambda total: lambda done: progress(done, total))
+        return
+    picture = io.read(source, job.pixels)
+    protected = io.find_protected(picture) if job.protects else None
+    frames = dicom_filter.filtered(dicom_frames(picture, protected))
+    _write_frames(target, frames, len(picture.all_pages), progress)
+
+
+def _run_picture(job: ExportJob, source: Path, target: Path, progress: Progress) -> None:
+    applied = job.applied("picture")
+    if job.extent:
+        picture = io.read(source, job.pixels)
+        letters, lengths = stack_axes(picture, len(picture.for_screen().all_pages))
+        stack = StackNames.of(StackAxes(f"{letters}YX", (*lengths, *picture.pixels.shape[:2])))
+        applied = job.applied("clip" if picture_rate(picture) else "volume", False, stack)
+    axes = None if applied.extent is None else applied.extent.axes
+    if not job.frames:
+        options: Any = {"backend": job.backend, "max_pixels": job.pixels, "axes": axes, "over": applied.over}
+        filter_picture(
+            source,
+            target,
+            applied.pipeline,
+            begin=lambda total: lambda done: progress(done, total),
+            **options,
+        )
+        return
+    picture = io.read(source, job.pixels)
+    if applied.over is None:
+        picture = picture.for_screen()
+        filtered: Iterable[Array] = picture.filtered_pages(applied.pipeline, backend=job.backend)
+    else:
+        picture = picture if axes is None else picture.with_axes(axes)
+        result = picture.filtered(applied.pipeline, over=applied.over, backend=job.backend)
+        picture = result.for_screen()
+        filtered = picture.all_pages
+    _write_frames(target, filtered, len(picture.all_pages), progress)
+
+
 def run_job(job: ExportJob, progress: Progress) -> None:
     """Run a job in this process."""
-    pipeline = Pipeline.from_json(job.pipeline)
     source, target = Path(job.source), Path(job.target)
-    options: dict[str, Any] = {"backend": job.backend, "max_pixels": job.pixels}
-    if job.frames:
-        _export_frames(job, pipeline, progress)
-    elif io.files.detect_kind(source) == "video":
-        total = io.probe(source, job.pixels).frames
-        filter_video(source, target, pipeline, progress=lambda done: progress(done, total), **options)
-    else:
-        filter_picture(
-            source, target, pipeline, begin=lambda total: lambda done: progress(done, total), **options
-        )
+    kind = io.files.detect_kind(source)
+    run = {"video": _run_video, "dicom": _run_dicom}.get(kind or "", _run_picture)
+    run(job, source, target, progress)
 
 
 def _interrupt(number: int, frame: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +18,14 @@ import numpy as np
 from .. import io
 from ..errors import UndulaError
 from ..filters import Pipeline
+from ..filters.verbs import Denoising
 from ..io.files import IMAGES, VIDEOS
 from .budget import working_memory
+from .chain import FilterChain
+from .code import command_words
 from .exporting import ExportJob, ExportProcess, export_path, export_suffixes
 from .inputs import Input
-from .rendering import PYRAMID_VIEWS, render_pyramids, view_layers
+from .renderer import frames_together
 
 if TYPE_CHECKING:
     from .session import Session
@@ -69,6 +72,11 @@ class Export:
             return f"written: {self.path.name}"
         return self.error or (f"{self.done} of {self.total}" if self.total else "working …")
 
+    @property
+    def share(self) -> float:
+        """The share of the work that is done."""
+        return self.done / max(1, self.total)
+
     def report(self, done: int, total: int) -> None:
         """Note the progress."""
         self.done, self.total = done, total
@@ -101,6 +109,13 @@ def file_suffix(shown: Input) -> str:
 def _allowed(stem: str) -> str:
     """Return a stem without the characters that names of exports must not have."""
     return "".join(c if c.isalnum() or c in " -_()+" else "-" for c in stem)[:80].strip(" -") or "picture"
+
+
+def _job_options(chain: FilterChain, pipeline: Pipeline | None = None) -> dict[str, Any]:
+    """Return what a job has to know about a chain, whose levels may be limited by ``pipeline``."""
+    task = asdict(chain.task) if isinstance(chain.task, Denoising) else None
+    text = (pipeline or chain.pipeline()).to_json()
+    return {"pipeline": text, "extent": chain.extent, "over_time": chain.over_time, "task": task}
 
 
 class ExportList:
@@ -167,7 +182,7 @@ class ExportList:
         if kind in ("whole", "frames"):
             self._start_file(shown, name, suffixes, folder, kind == "frames")
             return
-        render = self._picture() if kind == "picture" else self._view(shown)
+        render = self._picture() if kind == "picture" else self._view()
 
         async def write(export: Export, path: Path) -> None:
             await asyncio.to_thread(io.write, path, await render)
@@ -183,11 +198,11 @@ class ExportList:
         await self._waiting.acquire()
         suffix = Path(name).suffix.lower()
         suffix = suffix if suffix in (*IMAGES, *VIDEOS) else ".dcm" if suffix == "" else ".tif"
-        pipeline = self._session.chain.pipeline()
+        options = _job_options(self._session.chain)
 
         async def run(export: Export, target: Path) -> None:
             try:
-                await self._run_process(export, path, target, pipeline, EXPORT_WORK_BYTES)
+                await self._run_process(export, path, target, options, EXPORT_WORK_BYTES)
             finally:
                 self._waiting.release()
                 self._session.budget.discard(path.stat().st_size)
@@ -198,13 +213,16 @@ class ExportList:
     def _start_file(
         self, shown: Input, name: str, suffixes: tuple[str, ...], folder: Path, frames: bool = False
     ) -> None:
-        chain = self._session.chain.fit_shape(shown.first_frame.shape)
-        pipeline, path = chain.pipeline(), shown.path
+        chain, path = self._session.chain.fit_shape(shown.first_frame.shape), shown.path
+        applied = chain.applied(shown.first_frame.shape, shown.extents)
         assert path is not None
-        nbytes = EXPORT_WORK_BYTES + 2 * working_memory(shown.first_frame, pipeline)
+        count = frames_together(shown, applied)
+        nbytes = EXPORT_WORK_BYTES + 2 * working_memory(shown.first_frame, applied.pipeline, count=count)
+        options = _job_options(self._session.chain, chain.pipeline())
+        options |= {"protects": shown.protects, "command": command_words(applied)}
 
         async def run(export: Export, target: Path) -> None:
-            await self._run_process(export, path, target, pipeline, nbytes, frames)
+            await self._run_process(export, path, target, options, nbytes, frames)
 
         self._start(name, suffixes, folder, run)
 
@@ -241,7 +259,7 @@ class ExportList:
         export: Export,
         source: Path,
         target: Path,
-        pipeline: Pipeline,
+        options: dict[str, Any],
         nbytes: int,
         frames: bool = False,
     ) -> None:
@@ -249,28 +267,18 @@ class ExportList:
         limits, memory, backend = session.budget.limits, session.budget.memory, session.settings.backend
         # GPU drivers reserve more address space than there is memory, so they cannot be limited.
         address_space = limits.memory + EXPORT_EXTRA_BYTES if backend == "cpu" else 0
-        job = ExportJob(
-            str(source), str(target), pipeline.to_json(), backend, frames, limits.pixels, address_space
-        )
+        options = {**options, "backend": backend, "frames": frames}
+        job = ExportJob(str(source), str(target), pixels=limits.pixels, memory=address_space, **options)
         async with memory.lend(min(memory.total // 2, nbytes)):
             export.process = ExportProcess(job)
             await export.process.run(export.report)
 
     async def _picture(self) -> Any:
-        return io.Picture((await self._session.current_result()).after)
+        return io.Picture((await self._session.current_view()).result.after)
 
-    async def _view(self, shown: Input) -> Any:
+    async def _view(self) -> Any:
         session = self._session
-        result = await session.current_result()
-        pyramids = None
-        if session.view in PYRAMID_VIEWS:
-            pipeline = session.fitted_chain.pipeline()
-            async with session.budget.memory.lend(working_memory(shown.first_frame, pipeline, True)):
-                pyramids = await asyncio.to_thread(
-                    render_pyramids, result.before, shown.channel_axis, pipeline, shown.stored
-                )
-        bitmaps = pyramids[:2] if pyramids is not None else None
-        layers = list(view_layers(session.view, result, shown.window, bitmaps).values())
+        layers = list((await session.current_view()).layers.values())
         if len(layers) == 1:
             return layers[0]
         if session.view == "side":

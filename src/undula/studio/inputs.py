@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -14,13 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import FileError
-from ..io import DEFAULT_MAX_PIXELS
+from ..errors import ArgumentError, FileError
+from ..io import DEFAULT_MAX_PIXELS, Picture
+from ..io.dicom_filtering import DicomFrame
 from ..io.files import import_optional
+from ..io.stack import StackAxes
 from ..io.stored import StoredRange
 from .budget import MemoryBudget
 from .decoding import FileDecoder, StudioLimits, describe_file
 from .dicom import DicomFacts
+from .extents import TIME, VOLUME, Extent, StackNames, extents_of
 
 __all__ = ["Camera", "DisplayRange", "Input", "jpeg_thumbnail", "open_input", "sample_thumbnail"]
 
@@ -96,14 +99,113 @@ class Input:
         assert decoder.pixels is not None
         self._pixels = decoder.pixels
         self.color = bool(about["color"])
-        self.plane = 0
+        self.protected, self.protects = decoder.protected, decoder.protected is not None
+        self._grey_outside = bool(about.get("grey outside"))
+        letters, lengths = about.get("stack", ("", ()))
+        self.stack = StackNames.of(StackAxes(f"{letters}YX", (*lengths, *self._pixels.shape[:2])))
+        self.plane, self._plane_page = 0, 0
         self.first_frame = self._pixels if self.video or not self.pages else self._pixels[0]
+        self.extents = extents_of(self.kind, self.dicom is not None, self.stack)
 
-    def set_plane(self, axis: int) -> None:
-        """Show the slices of a volume across another axis."""
-        assert self.kind == "volume"
-        self.plane, self.pages = axis, self._pixels.shape[axis]
+    def set_plane(self, axis: int, number: int = 0) -> None:
+        """Show the slices across another axis of the volume that a page is in."""
+        assert self.has_planes
+        if self.plane == 0:
+            self._plane_page = number
+        self.plane, self.pages = axis, self.volume.shape[axis] if axis else len(self._pixels)
         self.first_frame = self.frame(0)
+
+    @property
+    def has_planes(self) -> bool:
+        """Whether there is a volume whose slices can be shown across other axes."""
+        several = self.pages > 1 and not self.video and not self.rate
+        return several and not self.color and (self.dicom is not None or VOLUME in self.extents)
+
+    @property
+    def volume(self) -> Array:
+        """The volume whose slices are shown."""
+        extent = self.extents[VOLUME]
+        return self._pixels if extent.is_window else self.together(self._plane_page, extent)[0]
+
+    def together(self, number: int, extent: Extent) -> tuple[Array, tuple[int | slice, ...]]:
+        """Return the pixels that a page is filtered together with, and their index in the stack."""
+        pixels = self._pixels.reshape(*self.stack.lengths, *self._pixels.shape[1:])
+        places = zip(self.stack.letters, self.stack.place(number), strict=True)
+        index = tuple(slice(None) if letter in extent.over else place for letter, place in places)
+        return pixels[index], index
+
+    def filtered_together(self, number: int, extent: Extent, work: Any, **options: Any) -> Array:
+        """Filter what a page is filtered together with, by :meth:`undula.io.Picture.filtered`."""
+        pixels, _ = self.together(self.page_of(number), extent)
+        axes = StackAxes(extent.over, pixels.shape[: len(extent.over)])
+        pages = pixels.reshape(-1, *self._pixels.shape[1:])
+        picture = Picture(pages, pages=True, stored=self.stored, stack=axes)
+        return picture.filtered(work, over=extent.over, **options).pixels.reshape(pixels.shape)
+
+    def slab(self, number: int, extent: Extent, thickness: int) -> tuple[Array, int]:
+        """Return the part of a volume around a slice, and the place of the slice within it."""
+        pixels, _ = self.together(self.page_of(number), extent)
+        place = number if self.plane else self.place_within(number, extent)[0]
+        depth = pixels.shape[self.plane]
+        begin = min(max(0, place - thickness // 2), max(0, depth - thickness))
+        return pixels.take(range(begin, min(begin + thickness, depth)), self.plane), place - begin
+
+    def page_of(self, number: int) -> int:
+        """Return a page of the volume that a slice belongs to."""
+        return self._plane_page if self.plane else number
+
+    @property
+    def page_samples(self) -> int:
+        """Number of samples of a page of the file."""
+        return self.first_frame.size if self.video or not self.pages else self._pixels[0].size
+
+    def place_within(self, number: int, extent: Extent) -> tuple[int, ...]:
+        """Return the place of a page within what it is filtered together with."""
+        places = zip(self.stack.letters, self.stack.place(self.page_of(number)), strict=True)
+        return tuple(place for letter, place in places if letter in extent.over)
+
+    def slice_of(self, filtered: Array, number: int, extent: Extent) -> Array:
+        """Return the slice that a number stands for, of what it was filtered together with."""
+        places = self.place_within(number, extent)
+        if not self.plane:
+            return np.asarray(filtered[places])
+        depth = extent.over.find(self.extents[VOLUME].over[0])
+        if depth < 0:
+            raise ArgumentError(
+                "frames over time are filtered in the plane XY; show that plane, or filter volumes"
+            )
+        index = tuple(slice(None) if k == depth else place for k, place in enumerate(places))
+        return np.ascontiguousarray(filtered[index].take(number, self.plane))
+
+    def scan(self, number: int, pixels: Array | None = None) -> DicomFrame | None:
+        """Return a frame of a DICOM file with what filters leave alone; None for other files."""
+        if self.dicom is None or self.plane:
+            return None
+        return self._scan_frame(number, self.frame(number) if pixels is None else pixels)
+
+    def _scan_frame(self, number: int, page: Array) -> DicomFrame:
+        picture = Picture(page, "dicom", stored=self.stored)
+        mask = self.protected if self.protects else None
+        grey = mask is not None and self._grey_outside
+        return DicomFrame(picture, page, mask[number] if mask is not None and mask.ndim == 3 else mask, grey)
+
+    def scans(self) -> Iterator[DicomFrame]:
+        """Yield all frames of a DICOM file with what filters leave alone."""
+        for number, page in enumerate(self._pixels):
+            yield self._scan_frame(number, page)
+
+    @property
+    def position_name(self) -> str:
+        """What the pages are called."""
+        return "frame" if self.kind in ("clip", "video") or set(self.extents) == {TIME} else "slice"
+
+    def position_text(self, number: int) -> str:
+        """Return the number of a page, and its place along each axis of a hyperstack."""
+        text = f"{self.position_name} {number + 1} / {self.frame_count}"
+        if self.plane or sum(length > 1 for length in self.stack.lengths) < 2:
+            return text
+        places = zip(self.stack.letters, self.stack.place(number), self.stack.lengths, strict=True)
+        return f"{' '.join(f'{n} {k + 1}' for n, k, length in places if length > 1)} · {text}"
 
     @property
     def kind(self) -> str:
@@ -130,7 +232,7 @@ class Input:
         height, width = self.first_frame.shape[:2]
         words = [f"{width} × {height}"]
         if self.frame_count > 1:
-            words.append(f"{self.frame_count} {'slices' if self.kind == 'volume' else 'frames'}")
+            words.append(f"{self.frame_count} {self.position_name}s")
         if self.first_frame.dtype != np.uint8:
             words.append(str(self.first_frame.dtype))
         return ", ".join(words)
@@ -141,11 +243,9 @@ class Input:
             return self._decoder.frame(number, ahead)
         if not self.pages:
             return self._pixels
-        return (
-            np.ascontiguousarray(self._pixels.take(number, self.plane))
-            if self.plane
-            else self._pixels[number]
-        )
+        if self.plane:
+            return np.ascontiguousarray(self.volume.take(number, self.plane))
+        return np.asarray(self._pixels[number])
 
     @property
     def facts(self) -> DicomFacts:
@@ -216,6 +316,7 @@ class Camera(Input):
         self.format, self.video, self.pages, self.rate = "camera", False, 0, 0.0
         self.display = self.window = DisplayRange()
         self.color, self.stored, self.dicom, self.plane = True, None, None, 0
+        self.protected, self.protects, self.extents, self.stack = None, False, {}, StackNames("", ())
         self.first_frame = np.zeros((480, 640, 3), np.uint8)
 
     kind = "camera"

@@ -211,6 +211,7 @@ class Page:
             self._slots.props("flat dense no-caps toggle-color=primary")
             identify(self._slots, "Version of the chain", "slots").tooltip("Two versions of the chain (A)")
             self._compare = self._button("compare", "Compare A with B (B)", "compare", self.compare)
+            self._show_comparing()
         self._tools = {
             tool: self._button(icon, label, f"tool-{tool}", lambda tool=tool: self.use_tool(tool))
             for tool, icon, label in (
@@ -355,7 +356,7 @@ class Page:
         self._error.set_visibility(bool(session.error_message))
         self._running.set_text(str(session.exports.running))
         self._running.set_visibility(session.exports.running > 0)
-        busy = session.activities[-1] if session.activities else None
+        busy = session.activities.newest
         self._busy.set_visibility(busy is not None and busy.seconds > BUSY_SECONDS)
         if busy is not None:
             self._busy_text.set_text(f"{busy.title} … {busy.seconds:.0f} s")
@@ -366,10 +367,9 @@ class Page:
             if self._scrub.value != session.number and not self._holding:
                 self._own_scrub_value = session.number
                 self._scrub.set_value(session.number)
-            self._plane.set_visibility(shown.kind == "volume" and not shown.color)
+            self._plane.set_visibility(shown.has_planes)
             self._plane.set_value(shown.plane)
-            unit = "slice" if shown.kind == "volume" else "frame"
-            self._position.set_text(f"{unit} {session.number + 1} / {shown.frame_count}")
+            self._position.set_text(shown.position_text(session.number))
             self._play.props(f"icon={'pause' if session.playback.on else 'play_arrow'}")
             self._loop.props(f"color={'primary' if session.playback.loop else 'grey'}")
         self.figures_panel.update()
@@ -389,7 +389,8 @@ class Page:
 
     def cancel(self) -> None:
         """Cancel what the visitor waits for."""
-        for activity in self.session.activities[-1:]:
+        activity = self.session.activities.newest
+        if activity is not None:
             activity.cancel()
 
     async def open_files(self, paths: Sequence[Path]) -> None:
@@ -449,9 +450,12 @@ class Page:
     def compare(self) -> None:
         """Compare the result with that of the other version, or with the original again."""
         self.session.comparing = not self.session.comparing
+        self._show_comparing()
+        self.session.invalidate()
+
+    def _show_comparing(self) -> None:
         self._compare.props(f"color={'orange-9' if self.session.comparing else 'primary'}")
         self._compare.props(f"aria-pressed={str(self.session.comparing).lower()}")
-        self.session.invalidate()
 
     _tool = "pan"
 
@@ -466,15 +470,14 @@ class Page:
     def set_plane(self, axis: int) -> None:
         """Show the slices of a volume across another axis, beginning in the middle."""
         shown = self.session.current
-        if shown is not None and shown.kind == "volume" and axis != shown.plane:
-            shown.set_plane(axis)
+        if shown is not None and shown.has_planes and axis != shown.plane:
+            shown.set_plane(axis, self.session.number)
             self.session.seek(shown.frame_count // 2)
             self._update()
 
     def load_pipeline(self, pipeline: Pipeline) -> None:
         """Replace the chain by a pipeline."""
-        self.session.verb = None
-        self.set_chain(FilterChain.from_pipeline(pipeline))
+        self.set_chain(self.chain.with_pipeline(pipeline))
         self.history.end_gesture()
         self.rebuild_panels()
 

@@ -44,6 +44,7 @@ SPECKLE_LABELS = {
     "log": "log-compressed, as displayed",
 }
 MAX_SHIFT_LEVELS = 6
+HISTOGRAM_HINT = "Grey: before; line: after; dashed: threshold. Logarithmic scale."
 
 # On Enter, sends the text typed into a list, unless an option was selected with the arrow keys.
 SEND_TYPED_TEXT = """(event) => {
@@ -432,7 +433,7 @@ class FiguresPanel:
             ui.html("<h2>Histogram of a band</h2>", sanitize=False)
             self.choices()
             self._plot = ui.html("", sanitize=False).classes("full-width").props('data-testid="histogram"')
-            ui.label("Grey: before; line: after; dashed: threshold. Logarithmic scale.").classes("hint")
+            self._plot_hint = ui.label("").classes("hint")
 
     @ui.refreshable_method
     def dicom(self) -> None:
@@ -449,6 +450,11 @@ class FiguresPanel:
         def choose(name: str) -> None:
             assert shown is not None
             shown.window = shown.windows.get(name, shown.window)
+            page.session.invalidate()
+
+        def protect(protects: bool) -> None:
+            assert shown is not None
+            shown.protects = protects
             page.session.invalidate()
 
         facts = shown.facts
@@ -470,12 +476,21 @@ class FiguresPanel:
                 select_box(names, chosen, "Window", choose, "window")
             self._listed_window = shown.window
             ultrasound = PRESETS["Ultrasound"][1]
-            if facts.modality == "US" and page.chain != FilterChain.from_pipeline(ultrasound):
+            if facts.modality == "US" and page.chain != page.chain.with_pipeline(ultrasound):
                 offer = ui.button(
                     "Use the ultrasound preset", on_click=lambda: page.load_pipeline(ultrasound)
                 )
                 offer.props("outline dense size=sm").classes("full-width q-mt-xs")
                 identify(offer, "Use the ultrasound preset", "offer-ultrasound")
+            if shown.protected is not None:
+                share = 100 * float(shown.protected.mean())
+                check_box(
+                    f"Keep text and colours ({share:.0f} %)",
+                    shown.protects,
+                    protect,
+                    "protect",
+                    "Leave burned-in text and colours unchanged",
+                )
             if shown.dicom:
                 ui.label("Not for diagnosis.").classes("hint")
 
@@ -536,21 +551,29 @@ class FiguresPanel:
             self._facts.set_content("")
             self._plot.set_content("")
             return
-        rows = [("Size", session.current.size_text)]
+        size, *more = session.current.size_text.split(", ")
+        rows = [("Size", size), *(("", text) for text in more)]
         bar = ""
         if session.last_sent is not None:
             times = session.last_sent.milliseconds
             for name in ("forward", "filter", "inverse", "transfer"):
                 mark = f'<i class="dot" style="background:{PHASE_COLORS[name]}"></i> '
-                if name != "transfer" or session.settings.backend != "cpu":
-                    rows.append((mark + name.capitalize(), f"{times.get(name, 0.0):.1f} ms"))
+                if name in times and (name != "transfer" or session.settings.backend != "cpu"):
+                    rows.append((mark + name.capitalize(), f"{times[name]:.1f} ms"))
             rows.append(("Total", f"{times.get('total', 0.0):.1f} ms"))
-            bar = time_bar(times)
+            bar = time_bar(times) if "forward" in times else ""
         rows += _quality_rows(session.figures)
         cells = "".join(f"<tr><td>{name}</td><td>{html.escape(value)}</td></tr>" for name, value in rows)
         self._facts.set_content(f'{bar}<table class="facts">{cells}</table>')
         level, key = min(session.band[0], self.page.levels), session.band[1]
         counts = session.histogram
+        shown = session.current
+        hint = HISTOGRAM_HINT
+        if session.chain.applied(shown.first_frame.shape, shown.extents).task is not None:
+            hint = "Along motion, blocks are filtered and not bands of wavelets."
+        elif session.chain.extent in shown.extents:
+            hint += f" For this {shown.position_name} alone."
+        self._plot_hint.set_text(hint)
         self._plot.set_content("" if counts is None else histogram(counts, level, BAND_LABELS[key]))
 
 

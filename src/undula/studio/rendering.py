@@ -16,6 +16,7 @@ from ..arrays import library_of, upload
 from ..errors import ArgumentError
 from ..filters import Pipeline, Trace, estimate_sigma, picture
 from ..filters.planes import GivenImage
+from ..io.dicom_filtering import DicomFrame
 from ..io.stored import StoredRange
 from ..measures import psnr, ssim
 from .dicom import DicomFacts
@@ -26,6 +27,7 @@ __all__ = [
     "BandHistogram",
     "FilteredFrame",
     "Settings",
+    "TimedWork",
     "filter_frame",
     "quality_figures",
     "region_text",
@@ -69,11 +71,47 @@ def _upload(x: Array, backend: str) -> tuple[Any, str]:
 
 @dataclass
 class FilteredFrame:
-    """A frame before and after filtering, and the milliseconds of each phase."""
+    """A frame before and after filtering, and the milliseconds of each phase; ``note`` is empty if exact."""
 
     before: Array
     after: Array
     milliseconds: dict[str, float] = field(default_factory=dict)
+    note: str = ""  # what is not exact about a preview
+
+
+class TimedWork:
+    """A pipeline on the chosen device, called as Undula calls filters; it measures the time of each phase."""
+
+    def __init__(self, pipeline: Pipeline, settings: Settings) -> None:
+        self._pipeline, self._settings = pipeline, settings
+        self._trace, self._transfer = Trace(), 0.0
+        self._begin = time.perf_counter()
+
+    def __call__(self, x: Array, *, channel_axis: int | None, mask: Any = None, **options: Any) -> Array:
+        """Filter an image or a volume."""
+        settings = self._settings
+        options = {"channel_axis": channel_axis, "trace": self._trace}
+        if settings.backend == "cpu":  # The CPU engine has no choice of schemes and strategies.
+            return np.asarray(self._pipeline(x, mask=mask, **options))
+        begin = time.perf_counter()
+        uploaded, backend = _upload(x, settings.backend)
+        mask = None if mask is None else _upload(mask, settings.backend)[0]
+        self._transfer += time.perf_counter() - begin
+        options |= {"backend": backend, "strategy": settings.strategy, "scheme": settings.scheme}
+        result = self._pipeline(uploaded, mask=mask, **options)
+        begin = time.perf_counter()
+        result = library_of(result).to_numpy(result).astype(x.dtype, copy=False)
+        self._transfer += time.perf_counter() - begin
+        return np.asarray(result)
+
+    def milliseconds(self) -> dict[str, float]:
+        """Return the time of each phase since the start."""
+        total = time.perf_counter() - self._begin
+        seconds = dict(self._trace.seconds)
+        seconds["transfer"] = self._transfer + seconds.get("transfer", 0.0)
+        seconds["colour and rounding"] = max(0.0, total - sum(seconds.values()))
+        seconds["total"] = total
+        return {name: 1e3 * value for name, value in seconds.items()}
 
 
 def filter_frame(
@@ -82,35 +120,20 @@ def filter_frame(
     pipeline: Pipeline,
     settings: Settings,
     stored: StoredRange | None = None,
+    scan: DicomFrame | None = None,
 ) -> FilteredFrame:
-    """Filter a frame; results are limited to the values that the file format can store."""
-    begin = time.perf_counter()
-    valid = stored.valid(frame) if stored is not None else None
-    if valid is not None and not valid.any():
-        return FilteredFrame(frame, frame, {"total": 0.0})
-    trace = Trace()
-    options: dict[str, Any] = {"channel_axis": channel_axis, "trace": trace}
-    if settings.backend == "cpu":  # The CPU engine has no choice of schemes and strategies.
-        result = pipeline(frame, mask=valid, **options)
-        transfer = 0.0
+    """Filter a frame; results are limited to the values that the file format can store.
+
+    ``scan`` is the frame with the parts of a DICOM file that filters leave alone.
+    """
+    work = TimedWork(pipeline, settings)
+    if scan is not None:
+        result = scan.filtered(work)
+    elif stored is not None:
+        result = stored.filtered(work, frame, channel_axis=channel_axis)
     else:
-        uploaded, backend = _upload(frame, settings.backend)
-        options["mask"] = None if valid is None else _upload(valid, settings.backend)[0]
-        uploaded_at = time.perf_counter()
-        result = pipeline(
-            uploaded, backend=backend, strategy=settings.strategy, scheme=settings.scheme, **options
-        )
-        filtered_at = time.perf_counter()
-        result = library_of(result).to_numpy(result).astype(frame.dtype, copy=False)
-        transfer = (uploaded_at - begin) + (time.perf_counter() - filtered_at)
-    if stored is not None:
-        result = stored.fitted(result, frame)
-    total = time.perf_counter() - begin
-    transfer += trace.seconds.pop("transfer")
-    seconds = {**trace.seconds, "transfer": transfer}
-    seconds["colour and rounding"] = max(0.0, total - sum(seconds.values()))
-    seconds["total"] = total
-    return FilteredFrame(frame, result, {name: 1e3 * value for name, value in seconds.items()})
+        result = work(frame, channel_axis=channel_axis)
+    return FilteredFrame(frame, result, work.milliseconds())
 
 
 def render_pyramids(

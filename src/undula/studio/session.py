@@ -28,27 +28,23 @@ import numpy as np
 
 from ..engines.threads import WorkCancelledError, cancellable
 from ..errors import ArgumentError, UndulaError
-from ..filters import Pipeline, Trace
 from ..filters.calibration import CalibratedPipeline
-from ..filters.verbs import Verb
+from .activities import Activity, ActivityList
 from .budget import BYTES_PER_SAMPLE, ServerBudget, working_memory
 from .chain import PRESETS, FilterChain, History
-from .decoding import FileDecoder
 from .encoding import encode_layers, pack_message
 from .exports import ExportList
+from .extents import EACH
 from .inputs import Camera, Input, open_input
+from .playback import Playback
+from .renderer import RenderedView, Renderer, RenderRequest
 from .rendering import (
     PYRAMID_VIEWS,
     BandHistogram,
-    Bitmap,
     FilteredFrame,
     Settings,
-    filter_frame,
     quality_figures,
     region_text,
-    render_difference,
-    render_pyramids,
-    view_layers,
 )
 
 __all__ = ["SentPicture", "Session"]
@@ -60,7 +56,6 @@ UNKNOWN_SCALE = 0.5  # until the page reports its scale
 QUIET_SECONDS = 0.1  # without a change, before the exact picture follows a preview
 FIGURES_DELAY_SECONDS = 0.15  # without a change, before figures are computed
 MAX_PICTURES_IN_FLIGHT = 2
-MAX_DELAY_SECONDS = 0.3  # during playback, before frames are dropped
 MAX_INPUTS = 24
 
 
@@ -70,49 +65,6 @@ class SentPicture:
 
     version: int
     milliseconds: dict[str, float]
-
-
-@dataclass
-class Activity:
-    """Work that the visitor waits for, and can cancel."""
-
-    title: str
-    started: float = field(default_factory=time.monotonic)
-    cancelled: threading.Event = field(default_factory=threading.Event)
-    process: FileDecoder | None = None
-
-    def cancel(self) -> None:
-        """Stop the work as soon as possible."""
-        self.cancelled.set()
-        if self.process is not None:
-            self.process.close()
-
-    @property
-    def seconds(self) -> float:
-        """How long the work has taken so far."""
-        return time.monotonic() - self.started
-
-
-@dataclass
-class Playback:
-    """State of playback; ``speed`` 0 is as fast as possible."""
-
-    on: bool = False
-    loop: bool = True
-    speed: float = 1.0
-    _start_time: float = 0.0
-    _start_frame: int = 0
-
-    def start(self, number: int) -> None:
-        """Start the clock at a frame."""
-        self._start_time, self._start_frame = time.perf_counter(), number
-
-    def seconds_until(self, number: int, rate: float) -> float:
-        """Return the seconds until a frame is due; negative if it is late."""
-        if self.speed == 0:
-            return 0.0
-        elapsed = time.perf_counter() - self._start_time
-        return (number - self._start_frame) / (rate * self.speed) - elapsed
 
 
 @dataclass
@@ -139,7 +91,6 @@ class Session:
     view: str = "divider"
     settings: Settings = field(default_factory=Settings)
     reference: Input | None = None
-    verb: Verb | None = None  # the task that the chain was made for
     slot: str = "A"
     slots: dict[str, FilterChain] = field(default_factory=dict)
     comparing: bool = False  # with the chain of the other slot, instead of the original
@@ -165,14 +116,14 @@ class Session:
         self._change_event = asyncio.Event()
         self._drawn_event = asyncio.Event()
         self._sent_id = self._drawn_id = 0
-        self._result_cache: tuple[Any, FilteredFrame] | None = None
-        self._other_cache: tuple[Any, FilteredFrame] | None = None
-        self._pyramid_cache: tuple[Any, tuple[Bitmap, Bitmap, Trace]] | None = None
+        self.renderer = Renderer(self.budget.memory)
+        self._filtering: Activity | None = None
         self._sent_before: Any = None  # the frame whose original the page has
         self._preview_shown = False
+        self._part_shown = False  # a part of a volume was filtered, and the rest follows
         self._measured_state: Any = None
         self._camera_frames = 0
-        self.activities: list[Activity] = []
+        self.activities = ActivityList()
         self._drawn_state = (self.chain.enable_all(False), self.view, self.settings)
         self._loop = asyncio.create_task(self._paint_loop())
 
@@ -205,13 +156,14 @@ class Session:
             with cancellable(cancelled):
                 return calibrated.calibration(frame, channel_axis=shown.channel_axis, mask=mask).strength
 
-        with self.working("Calibrating the strength") as activity:
+        with self.activities.working("Calibrating the strength") as activity:
             async with self.budget.memory.lend(2 * working_memory(frame, calibrated.pipeline)):
                 run = asyncio.get_running_loop().run_in_executor
                 factor = await run(self.pool, search, activity.cancelled)
-        verb = self.verb
-        if verb is not None and self.chain == FilterChain.from_pipeline(verb.pipeline()):
-            self.verb = replace(verb, strength=factor * verb.strength)  # type: ignore[type-var, attr-defined]
+        task = self.chain.task
+        if task is not None:
+            verb = replace(task, strength=factor * task.strength)  # type: ignore[type-var, attr-defined]
+            chain = replace(chain, verb=verb)
         for link, stage in zip(
             (link for link in chain.links if link.enabled),
             calibrated.with_strength(factor).stages,
@@ -229,17 +181,9 @@ class Session:
     def invalidate(self) -> None:
         """Render again, because something about the picture changed."""
         self.version += 1
+        if self._filtering is not None and self._filtering.is_refinement:
+            self._filtering.supersede()
         self._change_event.set()
-
-    @contextmanager
-    def working(self, title: str) -> Iterator[Activity]:
-        """Tell the visitor that something is being done, and let them cancel it."""
-        activity = Activity(title)
-        self.activities.append(activity)
-        try:
-            yield activity
-        finally:
-            self.activities.remove(activity)
 
     @contextmanager
     def reserve_slot(self) -> Iterator[None]:
@@ -261,7 +205,7 @@ class Session:
         """Open a file in a slot that is already reserved, and show it."""
         memory = self.budget.memory
         limits = replace(self.budget.limits, memory=min(self.budget.limits.memory, memory.total // 2))
-        with self.working(f"Opening {name}") as activity:
+        with self.activities.working(f"Opening {name}") as activity:
             async with memory.lend(limits.memory):
                 new_input = await asyncio.to_thread(
                     open_input, path, name, limits, source, memory, partial(setattr, activity, "process")
@@ -287,7 +231,10 @@ class Session:
         self.current, self.number = selected, 0
         self.playback.on = False
         self.figures, self.histogram, self.error_message = {}, None, ""
-        self._result_cache = self._pyramid_cache = self._measured_state = self.last_sent = None
+        self._measured_state = self.last_sent = None
+        if self._filtering is not None:
+            self._filtering.supersede()
+        self.renderer.clear()
         self.draw_times.clear()
         self.invalidate()
 
@@ -405,11 +352,8 @@ class Session:
             except asyncio.CancelledError:
                 raise
             except WorkCancelledError:
-                chain, self.view, self.settings = self._drawn_state
-                self.playback.on = False
-                self.set_chain(chain)
-                if self.page is not None:
-                    self.page.restore()
+                if self._filtering is None or not self._filtering.is_superseded:
+                    self._restore_drawn()
             except Exception as error:  # The session survives any failure of a filter.
                 text = str(error) if isinstance(error, UndulaError) else f"{type(error).__name__}: {error}"
                 self.error_message = " ".join(text.split())[:400] or type(error).__name__
@@ -417,11 +361,21 @@ class Session:
                 self.notify_page()
                 await self._send_empty()
 
+    def _restore_drawn(self) -> None:
+        """Return to what was drawn before, or to less work if that was the same."""
+        chain, self.view, self.settings = self._drawn_state
+        self.playback.on = False
+        if chain == self.chain:
+            chain = replace(chain, extent=EACH) if chain.extent else chain.enable_all(False)
+        self.set_chain(chain)
+        if self.page is not None:
+            self.page.restore()
+
     async def _wait_for_change(self) -> bool:
         """Wait for a change; False if there is none for a while and the page shows a preview."""
         try:
-            timeout = QUIET_SECONDS if self._preview_shown and self._shows_exact else None
-            await asyncio.wait_for(self._change_event.wait(), timeout)
+            follows = self._preview_shown and (self._shows_exact or self._part_shown)
+            await asyncio.wait_for(self._change_event.wait(), QUIET_SECONDS if follows else None)
         except TimeoutError:
             return False
         return True
@@ -453,57 +407,45 @@ class Session:
     async def _advance(self) -> bool:
         """Go to the next frame when it is due; False if something changed in the meantime."""
         assert self.current is not None
-        number = self.number + 1
-        delay = -self.playback.seconds_until(number, self.rate)
-        if self.playback.speed and delay > MAX_DELAY_SECONDS:
-            number += int(delay * self.rate * self.playback.speed)
-        if number >= self.current.frame_count:
-            if not self.playback.loop:
-                self.playback.on = False
-                self.number = self.current.frame_count - 1
-                self.notify_page()
-                return True
-            number = 0
-            self.playback.start(0)
-        wait = self.playback.seconds_until(number, self.rate)
+        following = self.playback.next_frame(self.number, self.rate, self.current.frame_count)
+        if following is None:
+            self.number = self.current.frame_count - 1
+            self.notify_page()
+            return True
+        wait = self.playback.seconds_until(following, self.rate)
         if wait > 0:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._change_event.wait(), wait)
                 return not self.playback.on
-        self.number = number
+        self.number = following
         return True
 
     async def _paint(self, exact: bool) -> None:
         shown, number, version, view = self.current, self.number, self.version, self.view
         assert shown is not None
         moving = self.moving
-        pipeline, settings = self.fitted_chain.pipeline(), self.settings
         run = asyncio.get_running_loop().run_in_executor
-        ahead = number + 1 if moving and number + 1 < shown.frame_count else None
-        nbytes = working_memory(shown.first_frame, pipeline)
-        if view in PYRAMID_VIEWS:
-            nbytes = max(nbytes, working_memory(shown.first_frame, pipeline, True))
-        state = (self.chain, view, settings)
-        other = self.other_chain.fit_shape(shown.first_frame.shape).pipeline() if self.comparing else None
-        async with self.budget.memory.lend(nbytes):
-            with self.working("Filtering") as activity:
-                key, result, layers, note = await run(
-                    self.pool,
-                    lambda: self._render(
-                        shown, number, ahead, pipeline, settings, view, other, activity.cancelled
-                    ),
-                )
-            self._drawn_state = state
+        request = self._request(shown, exact)
+        state = (self.chain, view, self.settings)
+        async with self.budget.memory.lend(self.renderer.working_memory(request)):
+            with self.activities.working("Filtering", exact and self._preview_shown) as self._filtering:
+                rendered = await run(self.pool, self.renderer.render, request, self._filtering.cancelled)
+            result, layers, note = rendered.result, rendered.layers, rendered.note
+            self._filtering = None
+            if not result.note:
+                self._drawn_state = state
             if self.error_message:
                 self.error_message = ""
                 self.notify_page()
-            before_key = (key[0], shown.window, other)
+            before_key = (request.frame_key, shown.window, request.other)
             if "before" in layers and self._sent_before == before_key:
                 del layers["before"]  # The page has it already.
-            preview = moving or (
-                not exact and sum(bitmap.nbytes for bitmap in layers.values()) > MAX_EXACT_BYTES
+            preview = (
+                moving
+                or bool(result.note)
+                or (not exact and sum(bitmap.nbytes for bitmap in layers.values()) > MAX_EXACT_BYTES)
             )
-            self._preview_shown = preview and not moving
+            self._preview_shown, self._part_shown = preview and not moving, bool(result.note)
             parts = await run(self.pool, lambda: encode_layers(layers, preview, self.raw, self.scale))
         if self.current is not shown:
             return
@@ -514,11 +456,12 @@ class Session:
             "id": self._sent_id,
             "version": version,
             "view": view,
-            "number": key[0][3] if isinstance(shown, Camera) else number,
+            "number": request.camera_frame if isinstance(shown, Camera) else number,
             "input": shown.id,
             "exact": not preview,
             "note": note or (shown.window_text if view not in PYRAMID_VIEWS else ""),
             "labels": [self.other_slot, self.slot] if self.comparing else ["Before", "After"],
+            "warning": "Not for diagnosis" if shown.dicom is not None else "",
             "spacing": shown.facts.spacing if shown.plane == 0 and view not in PYRAMID_VIEWS else None,
             "probe": view not in PYRAMID_VIEWS
             and (result.before.dtype != np.uint8 or shown.dicom is not None),
@@ -529,16 +472,16 @@ class Session:
             return
         self.last_sent = SentPicture(version, result.milliseconds)
         if self.version == version and not moving and (not preview or not self._shows_exact):
-            await self._measure(shown, key, result, pipeline)
+            await self._measure(request, result)
         if not moving:
             self.notify_page()
 
     async def describe(self, request: dict[str, Any]) -> None:
         """Tell the page the values at a place, or in a region, before and after the filter."""
-        shown, cache = self.current, self._result_cache
-        if shown is None or cache is None or cache[0][0][0] != shown.id or self._send is None:
+        shown, rendered = self.current, self.renderer.last
+        if shown is None or rendered is None or rendered.key[0][0] != shown.id or self._send is None:
             return
-        pictures = (cache[1].before, cache[1].after)
+        pictures = (rendered.result.before, rendered.result.after)
         rows, columns = pictures[0].shape[:2]
         if "probe" in request:
             x, y = (int(n) for n in request["probe"])
@@ -563,58 +506,12 @@ class Session:
             with suppress(Exception):  # The page may be gone.
                 await self._send(pack_message({"input": self.current.id, "version": self.version}, []))
 
-    # --- rendering, in a thread -------------------------------------------------------------------
-
-    def _render(
-        self,
-        shown: Input,
-        number: int,
-        ahead: int | None,
-        pipeline: Pipeline,
-        settings: Settings,
-        view: str,
-        other: Pipeline | None,
-        cancelled: threading.Event,
-    ) -> tuple[Any, FilteredFrame, dict[str, Bitmap], str]:
-        """Return a key of the state, the filtered frame, the layers of the view and a note."""
-        camera_frames = self._camera_frames if isinstance(shown, Camera) else 0
-        frame_key = (shown.id, shown.plane, number, camera_frames)
-        key = (frame_key, pipeline, settings)
-        cache = self._result_cache
-        if cache is None or cache[0] != key:
-            frame = shown.frame(number, ahead)
-            with cancellable(cancelled):
-                result = filter_frame(frame, shown.channel_axis, pipeline, settings, shown.stored)
-            self._result_cache = cache = (key, result)
-        result = cache[1]
-        compared = result
-        if other is not None and view not in PYRAMID_VIEWS:
-            other_key = (frame_key, other, settings)
-            if self._other_cache is None or self._other_cache[0] != other_key:
-                with cancellable(cancelled):
-                    version = filter_frame(result.before, shown.channel_axis, other, settings, shown.stored)
-                self._other_cache = (other_key, version)
-            compared = FilteredFrame(self._other_cache[1].after, result.after)
-        if view == "difference":
-            bitmap, gain = render_difference(compared, shown.window)
-            return key, result, {view: bitmap}, f"difference × {gain:g}, around mid-grey"
-        pyramids = self._pyramids(key, result, shown, pipeline)[:2] if view in PYRAMID_VIEWS else None
-        return key, result, view_layers(view, compared, shown.window, pyramids), ""
-
-    def _pyramids(
-        self, key: Any, result: FilteredFrame, shown: Input, pipeline: Pipeline
-    ) -> tuple[Bitmap, Bitmap, Trace]:
-        cache = self._pyramid_cache
-        if cache is None or cache[0] != key:
-            pyramids = render_pyramids(result.before, shown.channel_axis, pipeline, shown.stored)
-            self._pyramid_cache = cache = (key, pyramids)
-        return cache[1]
-
     # --- figures ----------------------------------------------------------------------------------
 
-    async def _measure(self, shown: Input, key: Any, result: FilteredFrame, pipeline: Pipeline) -> None:
+    async def _measure(self, request: RenderRequest, result: FilteredFrame) -> None:
         """Compute the figures, and the histogram if memory allows, unless something changes first."""
-        state = (key, self.reference.id if self.reference else None, self.band)
+        shown, pipeline = request.shown, request.applied.pipeline
+        state = (request.key, self.reference.id if self.reference else None, self.band)
         if state == self._measured_state:
             return
         with suppress(TimeoutError):
@@ -629,9 +526,10 @@ class Session:
             if reference is not None:
                 expected = reference.frame(self.number if reference.frame_count > 1 else 0)
             figures = quality_figures(result, expected, shown)
-            if not with_histogram or min(result.before.shape[:2]) < 2 or pipeline.level == 0:
+            has_bands = min(result.before.shape[:2]) > 1 and pipeline.level != 0
+            if not with_histogram or not has_bands or request.applied.task is not None:
                 return figures, None
-            trace = self._pyramids(key, result, shown, pipeline)[2]
+            trace = self.renderer.pyramids(request, result)[2]
             return figures, BandHistogram.from_trace(trace, *self.band)
 
         async with self.budget.memory.lend(
@@ -641,18 +539,29 @@ class Session:
         if self.current is shown:
             self.figures, self.histogram, self._measured_state = figures, histogram, state
 
-    async def current_result(self) -> FilteredFrame:
-        """Filter the current frame with the current chain."""
-        shown, pipeline = self.current, self.fitted_chain.pipeline()
-        if shown is None:
+    def _request(self, shown: Input, exact: bool = True) -> RenderRequest:
+        """Return what is to be rendered now."""
+        shape, number = shown.first_frame.shape, self.number
+        return RenderRequest(
+            shown,
+            number,
+            self.chain.applied(shape, shown.extents),
+            self.settings,
+            self.view,
+            self.other_chain.applied(shape, shown.extents) if self.comparing else None,
+            number + 1 if self.moving and number + 1 < shown.frame_count else None,
+            exact,
+            self._camera_frames if isinstance(shown, Camera) else 0,
+        )
+
+    async def current_view(self) -> RenderedView:
+        """Render the current frame with the current chain."""
+        if self.current is None:
             raise ArgumentError("no file is open")
-
-        def filtered() -> FilteredFrame:
-            frame = shown.frame(self.number)
-            return filter_frame(frame, shown.channel_axis, pipeline, self.settings, shown.stored)
-
-        async with self.budget.memory.lend(working_memory(shown.first_frame, pipeline)):
-            return await asyncio.get_running_loop().run_in_executor(self.pool, filtered)
+        request = self._request(self.current)
+        async with self.budget.memory.lend(self.renderer.working_memory(request)):
+            run = asyncio.get_running_loop().run_in_executor
+            return await run(self.pool, self.renderer.render, request, threading.Event())
 
     def close(self) -> None:
         """Close all inputs and remove all files of the session."""
@@ -662,5 +571,5 @@ class Session:
         self._send = None
         for each in [*self.inputs]:
             self.close_input(each)
-        self._result_cache = self._other_cache = self._pyramid_cache = None
+        self.renderer.clear()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -10,7 +10,8 @@ from nicegui import ui
 
 from ..errors import UndulaError
 from ..filters.verbs import VERBS, Verb, VerbOption
-from .chain import FilterChain
+from .code import TEMPORAL_OPTIONS
+from .extents import EACH, AppliedChain
 from .panels import check_box, identify, select_box, slider_row
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class TaskPanel:
 
     @property
     def _verb(self) -> Verb | None:
-        return self.page.session.verb
+        return self.page.chain.verb
 
     @ui.refreshable_method
     def build(self) -> None:
@@ -69,18 +70,65 @@ class TaskPanel:
             tasks = {"": "custom chain", **{name: name.capitalize() for name in VERBS}}
             name = next((name for name, kind in VERBS.items() if type(verb) is kind), "")
             select_box(tasks, name, "Task", self._choose, "task")
+            self._build_extent()
             if verb is None:
                 return
-            if self.page.chain != FilterChain.from_pipeline(verb.pipeline()):
+            if self.page.chain.task is None:
                 ui.label("The filter chain was changed; an option below replaces it.").classes("hint")
+            in_motion = self._follows_motion
             for each, description in shown_options(verb):
-                self._build_option(each.name, description, getattr(verb, each.name))
-            if "calibrate" in verb.options():
+                value = getattr(verb, each.name)
+                # What denoising over time refuses is shown only if it has to be changed back.
+                if not in_motion or each.name in TEMPORAL_OPTIONS or value != each.default:
+                    self._build_option(each.name, description, value)
+            if "calibrate" in verb.options() and not in_motion:
                 button = ui.button("Calibrate the strength", icon="tune", on_click=self.calibrate)
                 button.props("outline dense size=sm").classes("full-width q-mt-xs")
                 identify(button, "Calibrate the strength", "calibrate").tooltip(
                     "Find the strength with the least estimated error for this image"
                 )
+
+    @property
+    def _follows_motion(self) -> bool:
+        """Whether frames are filtered along their motion, for which most options do not apply."""
+        shown, chain = self.page.session.current, self.page.chain
+        extent = shown.extents.get(chain.extent) if shown is not None else None
+        return extent is not None and extent.is_window and chain.follows_motion
+
+    def _build_extent(self) -> None:
+        """Add the choice of what is filtered together, for volumes and clips."""
+        page, chain, shown = self.page, self.page.chain, self.page.session.current
+        if shown is None or not shown.extents:
+            return
+        titles = {EACH: f"each {shown.position_name} alone"}
+        titles |= {key: extent.title for key, extent in shown.extents.items()}
+        chosen = chain.extent if chain.extent in titles else EACH
+
+        def choose(extent: str) -> None:
+            page.set_chain(replace(page.chain, extent=extent))
+            page.history.end_gesture()
+            self.build.refresh()
+
+        select_box(titles, chosen, "Filter", choose, "extent", "full-width q-mt-xs")
+        extent = shown.extents.get(chosen)
+        if extent is None:
+            return
+        if extent.is_window:
+            low, high, step = AppliedChain.frame_bounds(chain.follows_motion)
+            slider_row(
+                f"{shown.position_name.capitalize()}s together",
+                (low, high, step),
+                min(max(chain.over_time, low), high),
+                lambda value: page.set_chain(replace(page.chain, over_time=int(value)), "over time"),
+                page.history.end_gesture,
+                "over-time",
+                "more of them remove more noise, but take longer",
+            )
+            if self._follows_motion:
+                ui.label(
+                    "Similar blocks are filtered together, along their motion. The wavelet and the filter"
+                    " chain below are not used."
+                ).classes("hint")
 
     def _build_option(self, name: str, description: VerbOption, value: Any) -> None:
         label, test_id = name.replace("_", " ").capitalize(), f"task-{name}"
@@ -135,9 +183,9 @@ class TaskPanel:
     def _show(self, verb: Verb | None, gesture: Any = None, rebuild: bool = True) -> None:
         """Make the chain of a verb the current one; the card of a slider that is dragged must stay."""
         page = self.page
-        page.session.verb = verb
-        if verb is not None:
-            page.set_chain(FilterChain.from_pipeline(verb.pipeline()), gesture)
+        chain = page.chain
+        chain = replace(chain, verb=None) if verb is None else chain.with_pipeline(verb.pipeline(), verb)
+        page.set_chain(chain, gesture)
         if rebuild:
             page.history.end_gesture()
             page.rebuild_panels()

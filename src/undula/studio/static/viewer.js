@@ -15,6 +15,7 @@ export default {
         <span class="tag" style="left: 12px">{{ labels[0] }}</span>
         <span class="tag" style="right: 12px">{{ labels[1] }}</span>
       </template>
+      <span v-if="shown && warning" class="tag warning">{{ warning }}</span>
       <span v-if="shown && note" class="tag" style="left: 12px; top: 40px" data-testid="note">{{ note }}</span>
       <div v-if="shown && box" class="region" :style="box"><span data-testid="region">{{ regionText }}</span></div>
       <div v-if="shown && bar" class="scale-bar" data-testid="scale-bar" :style="{width: bar.width + 'px'}">{{ bar.text }}</div>
@@ -43,7 +44,7 @@ export default {
   data() {
     return {
       shown: false, view: "divider", split: 0.5, dragging: false, dropping: false, readout: "", zoomed: "",
-      uploads: [], camera: false, note: "", labels: ["Before", "After"], bar: null, box: null, regionText: "",
+      uploads: [], camera: false, note: "", warning: "", labels: ["Before", "After"], bar: null, box: null, regionText: "",
       tool: "pan",
     };
   },
@@ -121,6 +122,7 @@ export default {
       if (head.input !== this.painted.input) this.region = null;
       this.view = head.view;
       this.note = head.note;
+      this.warning = head.warning;
       this.labels = head.labels;
       this.shown = true;
       this.painted = { ...head, at: performance.now() };
