@@ -40,7 +40,8 @@ NAMES = (
     "petabyte",
 )
 PAGES = [DOCS / f"{name}.md" for name in NAMES]
-PAGES += sorted(DOCS.glob("guides/*.md")) + sorted(DOCS.glob("developing/*.md"))
+TASKS = DOCS / "guides" / "tasks.md"
+PAGES += sorted({*DOCS.glob("guides/*.md")} - {TASKS}) + sorted(DOCS.glob("developing/*.md"))
 BLOCK = re.compile(r"(?:<!-- needs: ([\w, ]+) -->\n)?```(python|sh)\n(.*?)```", re.S)
 
 
@@ -75,6 +76,27 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for found in BLOCK.finditer(page.read_text(encoding="utf-8")):
         if not missing(found[1]):
             run(page, found, names)
+
+
+ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| (.+) \|$", re.M)
+
+
+def test_all_tasks_of_users_can_be_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands run one after the other; ways through the Studio name a test that takes them in a browser."""
+    monkeypatch.chdir(tmp_path)
+    text = TASKS.read_text(encoding="utf-8")
+    for found in BLOCK.finditer(text):
+        run(TASKS, found, {})
+    clicked = (ROOT / "tests" / "studio" / "test_browser.py").read_text(encoding="utf-8")
+    rows = [row for row in ROW.findall(text) if row[0] != "task"]
+    assert len(rows) > 30
+    for task, command, way in rows:
+        assert command != "–" or way != "–", task
+        for words in map(shlex.split, re.findall("`(undula [^`]+)`", command)):
+            assert main(words[1:]) == 0, task
+        if way != "–":
+            (test,) = re.findall(r"<!-- (test_\w+) -->", way)
+            assert f"def {test}(" in clicked, task
 
 
 WANTING = [page for page in PAGES if "<!-- needs:" in page.read_text(encoding="utf-8")]
@@ -185,3 +207,57 @@ def test_names_in_the_glossary_exist() -> None:
             pkgutil.resolve_name(f"undula.{name}")
         except (ImportError, AttributeError) as error:
             pytest.fail(f"the glossary names {name}, which does not exist: {error}")
+
+
+def test_names_in_the_architecture_exist() -> None:
+    text = (DOCS / "developing" / "architecture.md").read_text(encoding="utf-8")
+    prose = re.sub(r"```.*?```", "", text, flags=re.S)
+    names = {name for name in re.findall(r"`([a-z_]+(?:\.\w+)+)`", prose) if not name.endswith(".py")}
+    names -= {"jax.numpy", "np.ndarray", "undula.torch.as_expressions"}
+    assert len(names) > 50
+    unknown = [name for name in sorted(names) if not any(is_defined(folder, name) for folder in FOLDERS)]
+    assert not unknown, f"the page on the architecture names {unknown}, which do not exist"
+
+
+FOLDERS = [ROOT / "src" / "undula", ROOT / "src" / "undula" / "engines"]
+
+
+def is_defined(folder: Path, name: str) -> bool:
+    """Return whether a module, or its source, has a name; importing all modules would take long."""
+    first, _, rest = name.partition(".")
+    if (folder / first).is_dir():
+        return not rest or is_defined(folder / first, rest)
+    module = folder / f"{first}.py" if (folder / f"{first}.py").exists() else folder / "__init__.py"
+    words = rest.split(".") if module.stem == first else [first, *rest.split(".")]
+    source = module.read_text(encoding="utf-8")
+    definition = r"\b{}\b" if module.stem == "__init__" else r"^ *(?:def |class |){}\b *[(:=,]"
+    return all(re.search(definition.format(word), source, re.M) for word in words if word)
+
+
+@pytest.mark.parametrize("folder", ["gpu", "cpu"])
+def test_modules_of_engines_are_listed(folder: str) -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = re.search(rf"\| module of `engines/{folder}`.*?\n\n", text, re.S)
+    assert table is not None
+    listed = re.findall(r"`([\w/]+)`", "".join(row.split("|")[1] for row in table[0].split("\n")[2:-2]))
+    package = ROOT / "src" / "undula" / "engines" / folder
+    modules = {
+        path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    assert sorted(listed) == sorted(modules - {"__init__"})
+
+
+CHANGES = [
+    (page, block)
+    for page in sorted(DOCS.glob("developing/add-*.md"))
+    for block in re.findall(r"```diff\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
+]
+
+
+@pytest.mark.parametrize(("page", "block"), CHANGES, ids=lambda value: getattr(value, "stem", ""))
+def test_shown_changes_apply(page: Path, block: str) -> None:
+    name, _, hunks = block.partition("\n")
+    text = (ROOT / name.removeprefix("# ")).read_text(encoding="utf-8")
+    for hunk in hunks.split("@@\n"):
+        before = "".join(f"{line[1:]}\n" for line in hunk.splitlines() if line[:1] in (" ", "-"))
+        assert before in text, f"{page.name} changes lines that {name} does not have:\n{before}"

@@ -1,5 +1,7 @@
 """The docstrings of all public names: every parameter with its type and default, results, and an example.
 
+Methods need no example of their own, because their class has one.
+
 Shared parameters are written out in every docstring, so that ``help()``, editors and the site show them; the
 tests keep their texts equal.
 """
@@ -9,6 +11,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -25,6 +28,24 @@ def public(module: str) -> Iterator[tuple[str, Any]]:
         value = getattr(found, name)
         if callable(value) and not inspect.ismodule(value):
             yield f"{module}.{name}", value
+
+
+def members(value: type) -> Iterator[tuple[str, list[Any]]]:
+    """The public methods and properties that a class or its parents define in Undula: name, and definitions.
+
+    The first definition is the one that is called; it overrides the others. Methods that override those of
+    another package are described there, and properties may be among the attributes of the class.
+    """
+    ancestors = [parent for parent in value.__mro__ if parent.__module__.partition(".")[0] == "undula"]
+    elsewhere = {name for parent in value.__mro__ if parent not in ancestors for name in vars(parent)}
+    elsewhere |= {name for parent in ancestors for name in described(sections(parent))}
+    for name in dict.fromkeys(name for parent in ancestors for name in vars(parent)):
+        if name.startswith("_") or name in elsewhere:
+            continue
+        items = [vars(parent)[name] for parent in ancestors if name in vars(parent)]
+        items = [item.__func__ if isinstance(item, classmethod | staticmethod) else item for item in items]
+        if inspect.isfunction(items[0]) or isinstance(items[0], property | cached_property):
+            yield f"{value.__module__}.{value.__qualname__}.{name}", items
 
 
 def sections(value: Any) -> dict[str, str]:
@@ -46,11 +67,15 @@ def described(text: dict[str, str]) -> dict[str, tuple[str, str]]:
 
 
 def problems(name: str, value: Any) -> Iterator[str]:
-    text = sections(value)
-    if ">>>" not in text.get("Examples", ""):
+    if ">>>" not in sections(value).get("Examples", ""):
         yield "has no example"
-    if inspect.isclass(value) and issubclass(value, Exception):
-        return
+    if not (inspect.isclass(value) and issubclass(value, Exception)):
+        yield from undescribed(value)
+
+
+def undescribed(value: Any) -> Iterator[str]:
+    """What the docstring of a function, a class or a method does not say about parameters and results."""
+    text = sections(value)
     entries = described(text)
     for parameter in inspect.signature(value).parameters.values():
         if parameter.name in ("self", "cls") or parameter.name.startswith("_"):
@@ -72,9 +97,19 @@ def problems(name: str, value: Any) -> Iterator[str]:
             elif stated and not _same(stated[1], parameter.default):
                 yield f"gives {parameter.name} the default {stated[1]}, which is {parameter.default!r}"
     if inspect.isfunction(value):
-        annotation = inspect.signature(value).return_annotation
-        if annotation not in ("None", None) and not {"Returns", "Yields"} & set(text):
+        signature = inspect.signature(value)
+        # A method without arguments says in its first line what it returns.
+        brief = set(signature.parameters) <= {"self", "cls"} and "." in value.__qualname__
+        returns = signature.return_annotation not in ("None", None)
+        if returns and not brief and not {"Returns", "Yields"} & set(text):
             yield "does not describe what it returns"
+
+
+def unexplained(member: Any) -> Iterator[str]:
+    if not inspect.getdoc(member):
+        yield "has no docstring"
+    elif inspect.isfunction(member):
+        yield from undescribed(member)
 
 
 def _same(stated: str, default: Any) -> bool:
@@ -92,10 +127,24 @@ def test_public_names_are_documented_in_full(module: str) -> None:
     assert not wanting, "\n".join(wanting)
 
 
+@pytest.mark.parametrize("module", MODULES)
+def test_public_methods_are_documented_in_full(module: str) -> None:
+    if module in WITH_TORCH:
+        pytest.importorskip("torch", reason="the layers of PyTorch need torch")
+    wanting = {}
+    for _, value in public(module):
+        for name, definitions in members(value) if inspect.isclass(value) else ():
+            # An override may leave the description to what it overrides.
+            problems = [list(unexplained(item)) for item in definitions]
+            if all(problems):
+                wanting[name] = problems[0]
+    assert not wanting, "\n".join(f"{name} {problem}" for name in wanting for problem in wanting[name])
+
+
 SHARED = {
     "undula.functions": ["backend"],
     "undula.filters.functions": ["axes"],
-    "undula.stores.functions": "backend overwrite progress resume runner scheduler workers".split(),
+    "undula.stores": "backend overwrite progress resume runner scheduler workers".split(),
     "undula.xarray.filtering": ["channel_dim", "keep_attrs"],
     "undula.xarray.transforms": ["backend"],
 }
