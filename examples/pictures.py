@@ -303,6 +303,27 @@ PACKAGES = {
 }
 
 
+@mpl.rc_context(STYLE)
+def denoising_chart(methods: dict[str, tuple[float, float]], path: Path) -> None:
+    """Draw the mean PSNR of methods of denoising over their time, from their dB and milliseconds."""
+    figure, axes = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
+    axes.tick_params(labelsize=12)
+    for name, (quality, time) in methods.items():
+        color = ACCENT if name.startswith("Undula") else MUTED
+        axes.plot(time, quality, "o", color=color, markersize=8)
+        left = time > 1000 or "balanced" in name  # Avoids the border and other texts.
+        place: Any = {"xytext": (-8 if left else 8, -5), "ha": "right" if left else "left"}
+        axes.annotate(name, (time, quality), textcoords="offset points", fontsize=12, color=INK, **place)
+    axes.set(xscale="log", xlim=(2, 6000))
+    axes.set_xticks([10, 100, 1000], ["10 ms", "100 ms", "1 s"])
+    axes.minorticks_off()
+    axes.margins(y=0.12)
+    axes.set_xlabel("time for 512 × 512 pixels; left is faster", fontsize=12)
+    axes.set_ylabel("PSNR, dB; up is better", fontsize=12)
+    axes.grid(True, color=INK, alpha=0.18, linewidth=0.6)
+    save(figure, path)
+
+
 def _square_images(benchmark: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the results for one level of square images in float32, by all threads."""
     plain = {"wavelet": "CDF 9/7", "levels": 1, "dtype": "f4"}.items()
@@ -419,6 +440,10 @@ def filter_gallery(folder: Path) -> None:
         (best := undula.denoise(noisy, 25.5, quality="best"), f"undula, best, {db(best)}"),
     ]
     labelled([(picture[cut], text) for picture, text in tiles], 1.4, 2).save(folder / "qualities.png")
+    crop = (slice(70, 220), slice(150, 330))
+    shown = [(noisy, "noisy"), (similar, "scikit-image, non-local means"), (best, "undula, best")]
+    tiles = [(picture, f"{text}, {db(picture)}") for picture, text in shown]
+    labelled([(picture[crop], text) for picture, text in tiles], 1.5).save(folder / "best.png")
 
     hard = Pipeline("cdf97", 4, [Shrink("given", "hard", 250.0)])(camera)
     rough = camera + 15 * np.random.default_rng(1).standard_normal(camera.shape).astype(np.float32)

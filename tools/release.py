@@ -1,4 +1,6 @@
-"""Build the sdist and the wheel, check them, and run the README's examples from both in empty environments.
+"""Build the sdist and the wheel, check them, and run the examples of the documentation from both.
+
+Each is installed in an empty environment.
 
 ``python tools/release.py build install`` does both; the workflow of releases does them on different machines.
 """
@@ -44,23 +46,22 @@ def build() -> None:
 
 
 def install() -> None:
-    """Install each distribution in an empty environment, and run the command and the README's examples."""
+    """Install each distribution in an empty environment, and run the command and the examples."""
     distributions = sorted(DIST.glob("undula-*"))
     if len(distributions) != 2:
         raise SystemExit(f"expected an sdist and a wheel in {DIST}; run: python tools/release.py build")
     for distribution in distributions:
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            # Only the test and the README are copied: nothing but the installed package can be imported.
-            (folder / "tests").mkdir()
-            shutil.copy(ROOT / "tests" / "test_project.py", folder / "tests")
-            shutil.copy(ROOT / "README.md", folder)
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place)
+            # Only the test and its pages are copied: nothing but the installed package can be imported.
+            for name in ("tests/test_project.py", "README.md", "docs/overview.md"):
+                (folder / name).parent.mkdir(exist_ok=True)
+                shutil.copy(ROOT / name, folder / name)
             commands = environment(folder / "venv", f"{distribution}[app]", "pytest")
             run(commands / "undula", "--version")
             run(commands / "undula", "info")
-            run(
-                commands / "pytest", "-q", "tests/test_project.py::test_examples_in_the_readme", folder=folder
-            )
+            examples = "tests/test_project.py::test_examples_in_the_readme_and_the_overview"
+            run(commands / "pytest", "-q", examples, folder=folder)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ show("a photograph, and the same with noise", {"photograph": photo, "with noise"
 # ## What a wavelet transform sees
 # One level of a transform divides an image into an approximation of half the size, and three bands of
 # details: horizontal edges, vertical edges, and diagonals. Compare the details of the two images. Those of
-# the photograph are zero nearly everywhere, and large at edges. Those of the noise are small, and the same
+# the photograph are zero nearly everywhere, and large at edges. Those of the noise are small and similar
 # everywhere.
 
 # %%
@@ -58,7 +58,7 @@ for title, band in magnitudes.items():
 # ## Five lines that remove noise
 # So the recipe is: transform, set small details to zero, and transform back. How small is small? Noise with
 # the standard deviation σ hardly ever exceeds σ√(2 ln n) among n coefficients, the *universal threshold*.
-# The median of the finest details tells σ, because most of them are noise.
+# The median of the finest details gives σ, because most of them are noise.
 
 # %%
 coeffs = undula.wavedec2(grey_noisy, "db2", level=4)
@@ -81,9 +81,9 @@ for title, image in {"noisy": grey_noisy, "by hand": by_hand}.items():
 # to lie, which shows as ripples along edges.
 #
 # ## Let Undula do it
-# `undula.denoise` mends all three: it judges each coefficient by its neighbours and by its parent at the
-# next coarser level, and it averages over shifts of the grid. It estimates the noise by itself, and it
-# filters luma and chroma of a colour image. There is nothing to tune.
+# `undula.denoise` solves all three problems: it judges each coefficient by its neighbours and by its parent
+# at the next coarser level, and it averages over shifts of the grid. It estimates the noise by itself, and
+# it filters luma and chroma of a colour image. There is nothing to tune.
 
 # %%
 clean = undula.denoise(noisy)

@@ -2,8 +2,8 @@
 # # Clean an ultrasound clip
 # Ultrasound images are grainy. The grain is *speckle*: echoes of many small scatterers that interfere. It
 # is not additive noise, so filters for additive noise remove too much in dark regions and too little in
-# bright ones. In this tutorial you clean a clip in the format DICOM, and keep what must not change: the
-# text, the black background, and the data of the patient.
+# bright ones. In this tutorial you clean a DICOM clip and keep what must not change: the text, the black
+# background, and the data of the patient.
 #
 # You need the [extra](../install.md) `demo`.
 
@@ -37,8 +37,8 @@ def show(label, pictures):
 # %% [markdown]
 # ## Despeckle a frame
 # Machines display the *logarithm* of the echo, because the echo varies by a factor of thousands. The
-# logarithm turns multiplicative speckle into additive noise, and `kind="log"` says that this has happened
-# already. The speckle of a scan is larger than one pixel; with this kind, Undula therefore measures its
+# logarithm turns multiplicative speckle into additive noise, and `kind="log"` says that this has already
+# happened. The speckle of a scan is larger than one pixel; with this kind, Undula therefore measures its
 # strength in each band of the transform.
 
 # %%
@@ -49,8 +49,8 @@ shown = {"as recorded": frames[0], "strength 1": strong, "strength 0.5": gentle}
 show("the heart, and two strengths", {title: frame[heart] for title, frame in shown.items()})
 
 # %% [markdown]
-# At full strength the tissue looks smooth. Speckle is also what a physician reads the texture of tissue
-# from, so half the strength is a good beginning.
+# At full strength the tissue looks smooth. But physicians read the texture of tissue from its speckle, so
+# half the strength is a good start.
 #
 # The background stays black: `kind="log"` leaves dark samples out of all statistics.
 
@@ -62,7 +62,7 @@ assert gentle[background].max() <= 2
 
 # %% [markdown]
 # ## All frames
-# A clip is a stack of images: the axis of time is neither space nor channels, so name the axes of space.
+# A clip is a stack of images. Its first axis is time, neither space nor colour, so pass the spatial axes.
 # Frames are then filtered one by one, on all cores.
 
 # %%
@@ -93,7 +93,7 @@ plt.show()
 #
 # ## Write a DICOM file
 # The command `undula despeckle` filters the pixels of a file and keeps the rest: patient, study,
-# calibration, the time of each frame. It takes whole folders, too. Here it is called from Python.
+# calibration and the time of each frame. It also takes whole folders. Here it is called from Python.
 
 # %%
 io.write("clip.dcm", clip)

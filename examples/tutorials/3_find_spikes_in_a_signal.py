@@ -8,7 +8,8 @@
 
 # %% [markdown]
 # ## A difficult signal
-# We take an electrocardiogram, and make it worse: noise, and a drift of the baseline as from breathing.
+# We take an electrocardiogram and make it worse by adding noise and a drifting baseline, as breathing
+# causes it.
 
 # %%
 import matplotlib.pyplot as plt
@@ -47,8 +48,8 @@ for shift in range(3):
     print(f"MODWT, shifted by {shift}: largest detail {np.abs(details).max():6.1f}")
 
 # %% [markdown]
-# `modwt`, the maximal overlap DWT, keeps all coefficients. A shift of the signal shifts them, and that is
-# all. It takes signals of any length. (`swt` is the same transform in PyWavelets' convention.)
+# `modwt`, the maximal overlap DWT, keeps all coefficients. A shift of the signal shifts them and changes
+# nothing else. Signals may have any length. (`swt` is the same transform in PyWavelets' convention.)
 #
 # ## Look at all scales
 # `modwt_mra` splits the signal into parts that add up to it again. Each has zero phase, so an event is at
@@ -66,10 +67,10 @@ for axis, name, part in zip(axes, names, parts, strict=True):
 plt.show()
 
 # %% [markdown]
-# Noise is in D1 and D2. The drift is in S6. The beats stand out in D3 and D4, where nothing else is.
+# Noise is in D1 and D2. The drift is in S6. The beats stand out in D3 and D4, which contain little else.
 #
 # ## Find the beats
-# Add those two, estimate how large the rest is by the median (which the few beats do not disturb), and keep
+# Add these two parts, estimate their usual size by the median (which the few beats hardly affect), and keep
 # what is far above it. One beat has several large samples, so take the largest of each group.
 
 # %%
@@ -102,7 +103,7 @@ assert len(found) == len(peaks)
 assert max(abs(a - b) for a, b in zip(found, peaks, strict=True)) <= 4
 
 # %% [markdown]
-# All beats, none too many, and each within four samples of its place.
+# All beats are found, without false ones, and each is within four samples of its place.
 #
 # ## From here
 # - [Transforms](../transforms.md) explains the conventions of `swt` and `modwt`.

@@ -1,14 +1,14 @@
 # %% [markdown]
 # # Compress a volume without loss
 # Microscopes and scanners fill disks with volumes of 16-bit samples, and no bit of them may change. In this
-# tutorial you see why wavelets of *integers* make such data smaller, how much, and how to have it in a Zarr
-# array that any program reads.
+# tutorial you see why wavelet transforms of *integers* make such data smaller, how much smaller, and how to
+# store it in a Zarr array.
 #
 # You need the [extras](../install.md) `demo` and `scale`.
 
 # %% [markdown]
 # ## A volume
-# Light-sheet microscopy of cells, simulated: blurred spheres that glow, and the noise of the photons that a
+# We simulate light-sheet microscopy of cells: blurred, glowing spheres, and the noise of the photons that a
 # camera counts.
 
 # %%
@@ -33,10 +33,11 @@ print(volume.shape, volume.dtype, f"{volume.nbytes / 1e6:.1f} MB, values {volume
 
 # %% [markdown]
 # ## Why wavelets help
-# A compressor spends few bits on values that occur often. Samples take many values. Their *differences*
-# from what the neighbours predict take few, around zero. The lifting transform of integers is exactly that:
-# predict every second sample from its neighbours, keep the error, repeat along each axis and for the
-# coarser samples. All steps round in a way that can be undone, so integers come back bit for bit.
+# A compressor spends few bits on values that occur often. Samples have many different values. Their
+# *differences* from what their neighbours predict have few, around zero. The lifting transform of integers
+# is exactly that: predict every second sample from its neighbours, keep the error, repeat along each axis
+# and for the coarser samples. All steps round in a way that can be undone, so integers come back bit for
+# bit.
 
 # %%
 coeffs = undula.lwtn(volume, "cdf53", level=2)
@@ -72,9 +73,9 @@ plt.show()
 # The rest is photon noise, which nothing can compress: noise has no neighbours that predict it.
 #
 # ## In a Zarr array
-# `nd_lift` is a codec: Zarr applies it to each chunk before the compressor, and undoes it after reading. To
-# those who use the array nothing changes. `"undula.zigzag"` folds the sign into the last bit, so that the
-# high bytes of small values are zero whatever their sign.
+# `nd_lift` is a codec: Zarr applies it to each chunk before the compressor, and undoes it after reading.
+# Nothing changes for those who use the array. `"undula.zigzag"` folds the sign into the last bit, so that
+# the high bytes of small values are zero whatever their sign.
 
 # %%
 from undula.codecs.zarr3 import NdLiftCodec, ZigZagCodec
@@ -94,7 +95,7 @@ for name, filters in {"Blosc": [], "nd_lift and Blosc": lifted}.items():
 assert sizes["nd_lift and Blosc"] < sizes["Blosc"]
 
 # %% [markdown]
-# Others read it without Undula if their Zarr library has `nd_lift`, which is a published format; with
+# Others can read it without Undula if their Zarr library has `nd_lift`, which is a published format; with
 # Undula installed, Zarr finds the codec by itself.
 #
 # ## From here

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Train through a wavelet
 # Shrinking wavelet coefficients removes noise, but by how much should each band be shrunk? There are
-# formulas. Or let the data decide: make the thresholds parameters of a PyTorch module, and train them. For
-# this, gradients must pass through the transform, and they do: the backward pass of a transform is its
-# exact adjoint, borders included.
+# formulas for this. Or let the data decide: make the thresholds parameters of a PyTorch module, and train
+# them. For this, gradients must pass through the transform, and they do: the backward pass of a transform
+# is its exact adjoint, borders included.
 #
 # You need PyTorch, and the [extra](../install.md) `demo`.
 
@@ -47,8 +47,8 @@ class Shrinkage(nn.Module):
 
 # %% [markdown]
 # ## Data
-# Pairs of noisy and clean patches of a photograph. One half of the photograph is for training, the other
-# one for the test.
+# The data are pairs of noisy and clean patches of a photograph. One half of the photograph is for training,
+# and the other is for the test.
 
 # %%
 SIGMA = 0.1
@@ -75,7 +75,7 @@ def psnr(image):
 
 # %% [markdown]
 # ## Training
-# The universal threshold, σ√(2 ln n), is where we begin.
+# We begin with the universal threshold, σ√(2 ln n).
 
 # %%
 start = SIGMA * np.sqrt(2 * np.log(64 * 64))
@@ -124,9 +124,9 @@ for axis, (title, image) in zip(axes, images.items(), strict=True):
 plt.show()
 
 # %% [markdown]
-# Training found what the theory says, too: coarse levels hold structure and should hardly be shrunk; the
-# finest diagonals are mostly noise. Nine numbers were learned from 32 patches. `undula.denoise` still does
-# better, because it looks at the neighbours of each coefficient; that can be trained in the same way.
+# Training confirms the theory: coarse levels hold structure and should hardly be shrunk; the finest
+# diagonals are mostly noise. Nine numbers were learned from 32 patches. `undula.denoise` still does better,
+# because it looks at the neighbours of each coefficient; that can be trained in the same way.
 #
 # ## From here
 # - [Gradients](../guides/gradients.md): losses in the wavelet domain, learned wavelets, `torch.compile`,

@@ -2,7 +2,7 @@
 # # A terabyte on a cluster
 # A volume of a terabyte does not fit into the memory of any machine you have. In this tutorial you plan its
 # transform, read what it will cost before a single byte moves, run the same program on a small cluster on
-# your own machine, and check that the numbers are those of the transform in memory.
+# your own machine, and check that its results equal those of the transform in memory.
 #
 # You need the [extra](../install.md) `scale`, and `demo` for the plot.
 
@@ -28,19 +28,19 @@ print(f"{huge.nbytes / 1e12:.1f} TB in {huge.npartitions:,} chunks of {chunk.nby
 # %% [markdown]
 # ## The plan
 # Coefficients near the border of a chunk need samples of its neighbours, the *halo*. There are two ways to
-# compute several levels. *Fused*, one task computes all levels of a chunk: nothing waits, but the halo is
-# wide, and what lies in it is computed by several tasks. *Level by level*, the halo is narrow, but
-# approximations travel between tasks. `explain` counts both and says which one is used.
+# compute several levels. If levels are *fused*, one task computes all levels of a chunk: nothing has to
+# wait, but the halo is wide, and several tasks compute what lies in it. *Level by level*, the halo is
+# narrow, but approximations travel between tasks. `explain` counts both and says which one is used.
 
 # %%
 print(explain(huge, "bior4.4", level=3))
 
 # %% [markdown]
-# Read the table like this. Fused, a third of the samples would be transformed more than once, because the
-# halo of three levels is wide in three dimensions; level by level it is one in 23. So `auto` goes level by
-# level, with a stage for each level (`1+1+1`). Schedulers cope well with 23,000 tasks. 54 GB travel between
-# workers, a twentieth of the data. The largest task needs 1.2 GB, so give each thread of a worker at least
-# twice that.
+# Read the table like this: if levels were fused, a third of the samples would be transformed more than
+# once, because the halo of three levels is wide in three dimensions. Level by level, it is one sample in
+# 23. So `auto` goes level by level, with a stage for each level (`1+1+1`). Schedulers cope well with 23,000
+# tasks. 54 GB travel between workers, a twentieth of the data. The largest task needs 1.2 GB, so give each
+# thread of a worker at least twice that.
 #
 # ## The same program on a small cluster
 # The program does not change with the size of the array or of the cluster. For practice, this cluster is
@@ -56,8 +56,8 @@ coeffs = undula.wavedec2(chunked, "bior4.4", level=3)
 print(coeffs[0])  # a Dask array: nothing is computed yet
 
 # %% [markdown]
-# Compute all bands in *one* call. Then chunks are read once for all bands; with a call for each band they
-# would be read once for each.
+# Compute all bands in *one* call. Then each chunk is read once; with one call for each band, it would be
+# read once for each.
 
 # %%
 low, *details = dask.compute(*coeffs)
@@ -71,7 +71,7 @@ for level, same in zip(details, exact[1:], strict=True):
 # Bit for bit means that no seams can appear between chunks, whatever you do with the coefficients.
 #
 # ## Filters
-# Filters take Dask arrays, too. Pass `sigma` if you know it: estimating it needs three more passes over the
+# Filters also take Dask arrays. Pass `sigma` if you know it: estimating it needs three more passes over the
 # data.
 
 # %%

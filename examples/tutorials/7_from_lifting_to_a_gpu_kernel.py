@@ -2,7 +2,7 @@
 # # From lifting to a GPU kernel
 # Undula is a compiler: it turns the name of a wavelet into the text of a program for your GPU. In this
 # tutorial you follow one wavelet, CDF 5/3, from two filters to a few lines of OpenCL or CUDA, and run them.
-# You need no GPU: an OpenCL driver for the CPU does (`pip install pocl-binary-distribution`).
+# You need no GPU: an OpenCL driver for the CPU is enough (`pip install pocl-binary-distribution`).
 #
 # You need the [extras](../install.md) `demo` and `opencl`.
 
@@ -23,7 +23,7 @@ print("high ", np.round(wavelet.dec_hi, 4))
 # %% [markdown]
 # ## Two lifting steps
 # The filters share most of their arithmetic. [Lifting](../lifting.md) makes use of this: *predict* each odd
-# sample from its two even neighbours and keep the error; then *update* each even sample by the errors
+# sample from its two even neighbours and keep the error; then *update* each even sample with the errors
 # beside it. Each step is undone by its opposite, so the inverse is free.
 
 # %%
@@ -96,7 +96,7 @@ assert np.abs(restored - image).max() < 1e-5
 # %% [markdown]
 # ## What it costs
 # The plan knows what it does: bytes read and written, operations, barriers. Eight bytes for each pixel,
-# four to read it and four to write a coefficient, is what a copy takes. No transform can do with less.
+# four to read it and four to write a coefficient, is what a copy takes. No transform needs less.
 
 # %%
 cost = plan.cost
