@@ -1,5 +1,6 @@
 """Values that JAX traces: transforms equal those of arrays, and gradients equal adjoints."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -82,8 +83,16 @@ def test_derivatives_of_both_modes_and_orders() -> None:
     check_grads(jax.jit(lambda x: undula.dwt(x, "db2", "smooth")[0] ** 2), (x,), order=2)
 
 
+@pytest.fixture
+def on_cpu() -> Iterator[None]:
+    """Compile for the CPU, also where JAX has a GPU."""
+    with jax.default_device(jax.devices("cpu")[0]):
+        yield
+
+
 @pytest.mark.parametrize("samples", [0, 1 << 40], ids=["kernels", "expressions"])
 @pytest.mark.parametrize(("wavelet", "mode"), [("db2", "symmetric"), ("bior2.2", "periodization")])
+@pytest.mark.usefixtures("on_cpu")
 def test_operators(monkeypatch: pytest.MonkeyPatch, samples: int, wavelet: str, mode: str) -> None:
     """By kernels and by expressions, the transformations of JAX give the same."""
     from jax.test_util import check_grads

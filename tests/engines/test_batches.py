@@ -16,9 +16,9 @@ from undula.lowering.spec import BandTree, transform_spec
 SHAPE = (3, 5, 40, 33)
 
 
-def _tree(mode: str, dual: bool, levels: int = 3) -> BandTree:
-    spec = transform_spec(4, "db2", mode, (-2, -1))
-    return BandTree.of_samples(spec.adjoint() if dual else spec, SHAPE, levels)
+def _tree(mode: str, dual: bool, levels: int = 3, shape: tuple[int, ...] = SHAPE) -> BandTree:
+    spec = transform_spec(len(shape), "db2", mode, range(len(shape))[-2:])
+    return BandTree.of_samples(spec.adjoint() if dual else spec, shape, levels)
 
 
 def _program(tree: BandTree, back: bool) -> Any:
@@ -43,10 +43,22 @@ def test_scratch_memory(monkeypatch: pytest.MonkeyPatch, mode: str, dual: bool, 
     assert sizes[1] < share * np.prod(SHAPE)
 
 
+@pytest.mark.parametrize("shape", [(2**26,), (8192, 8192), (1, 8192, 8192), (3, 5000, 5000), (0, 9, 9)])
+@pytest.mark.parametrize("back", [False, True])
+def test_scratch_memory_of_large_arrays(shape: tuple[int, ...], back: bool) -> None:
+    program = _program(_tree("symmetric", False, 3, shape), back)
+    # Approximations of lines are a half and a quarter of the samples, those of planes a quarter and less.
+    share = 0.8 if len(shape) == 1 else 0.35
+    assert sum(count for count, _ in program.scratch) <= share * np.prod(shape) + 2
+
+
 @pytest.mark.parametrize("dual", [False, True])
-def test_results_on_a_device(monkeypatch: pytest.MonkeyPatch, target: str, dual: bool) -> None:
-    engine, tree = device_engine(target), _tree("zero", dual, 2)
-    x = np.random.default_rng(0).standard_normal(SHAPE).astype("float32")
+@pytest.mark.parametrize("shape", [SHAPE, (40, 33)])
+def test_results_on_a_device(
+    monkeypatch: pytest.MonkeyPatch, target: str, dual: bool, shape: tuple[int, ...]
+) -> None:
+    engine, tree = device_engine(target), _tree("zero", dual, 2, shape)
+    x = np.random.default_rng(0).standard_normal(shape).astype("float32")
 
     def run() -> list[Any]:
         bands = [np.empty(shape, "float32") for shape in tree.flat_shapes]

@@ -42,7 +42,7 @@ def batch_parts(
         return
     levels, samples, coefficients = batch
     planes = samples.shape[0]
-    size = -(-planes // min(planes, parts))
+    size = -(-planes // parts)
     for start in range(0, planes, size):
         count = min(size, planes - start)
         bands = [None if view is None else _slice(view, start, count) for view in coefficients]
@@ -52,8 +52,11 @@ def batch_parts(
 def merged_batch(
     levels: Sequence[DeviceLevel], samples: ArrayView, coefficients: Sequence[ArrayView | None]
 ) -> Part | None:
-    """Return a batch whose planes are along one axis; None if they have no common stride."""
-    outer = min(task.axis for task in levels[0].tasks)
+    """Return a batch whose planes are along one axis; None if they have no common stride.
+
+    There must be an axis before those of a plane.
+    """
+    outer = _outer_axes(levels)
     views = [samples, *coefficients]
     merged = [None if view is None else _merged(view, outer) for view in views]
     if any((part is None) != (view is None) for part, view in zip(merged, views, strict=True)):
@@ -66,10 +69,16 @@ def merged_batch(
 def _parts(levels: Sequence[DeviceLevel], samples: ArrayView) -> int:
     """Return the number of parts that keeps scratch arrays small; one for batches that fit the device."""
     size = math.prod(samples.shape)
-    if size * samples.itemsize < MIN_SAMPLE_BYTES or samples.shape != levels[0].shape:
+    planes = math.prod(samples.shape[: _outer_axes(levels)])
+    if size * samples.itemsize < MIN_SAMPLE_BYTES or samples.shape != levels[0].shape or not planes:
         return 1
     scratch = sum(math.prod(next(iter(level.shapes.values()))) for level in levels[:-1])
-    return math.ceil(scratch / (MAX_SCRATCH_SHARE * size))
+    return min(planes, math.ceil(scratch / (MAX_SCRATCH_SHARE * size)))
+
+
+def _outer_axes(levels: Sequence[DeviceLevel]) -> int:
+    """Return the number of axes before those of a plane."""
+    return min(task.axis for task in levels[0].tasks)
 
 
 def _merged(view: ArrayView, outer: int) -> ArrayView | None:
