@@ -184,6 +184,21 @@ def test_batches_and_chunks_give_the_same_pixels(noisy: Array) -> None:
     np.testing.assert_array_equal(undula.denoise(chunks).compute(), expected)
 
 
+def test_chunks_of_images_larger_than_the_compared_part(noisy: Array) -> None:
+    """The mosaic is looked for in the middle of an image, wherever its chunks are."""
+    da = pytest.importorskip("dask.array")
+    image = np.tile(grey(noisy), (3, 3)).astype("float32")  # 576 × 720
+    image[::7, :100] += 20  # Left of the middle there is something else.
+    expected = undula.denoise(image)
+    assert (expected != undula.denoise(image, noise="gaussian")).any()
+    for chunks in (200, (576, 300), (555, 700)):
+        given = da.from_array(image, chunks=chunks)
+        np.testing.assert_allclose(undula.denoise(given).compute(), expected, atol=1e-3)
+    both = da.from_array(np.stack([image, image[::-1]]), chunks=(1, 300, 300))
+    expected = undula.denoise(np.stack([image, image[::-1]]), axes=(1, 2))
+    np.testing.assert_allclose(undula.denoise(both, axes=(1, 2)).compute(), expected, atol=1e-3)
+
+
 def luma(image: Array) -> Array:
     return np.asarray(image @ [0.299, 0.587, 0.114])
 

@@ -29,6 +29,8 @@ __all__ = [
     "round_down",
 ]
 
+ENOUGH_SAMPLES = 1 << 21  # of an image, for the noise to be that of one shift
+
 Details = list[dict[str, Any]]  # Bands by key, for each level, finest first.
 
 
@@ -123,6 +125,14 @@ class Pyramid:
         """Former name of ``operations``."""
         warnings.warn("Pyramid.arrays is deprecated; use operations", DeprecationWarning, stacklevel=2)
         return self.operations
+
+    def one_shift(self, band: Any) -> Any:
+        """Return the coefficients of one shift of a band that has those of several."""
+        return band[:, :1] if len(band.shape) > self.ndim + 1 else band
+
+    def sampled(self, band: Any) -> Any:
+        """Return as much of a band as its median needs: of large images, one shift."""
+        return self.one_shift(band) if self.samples > ENOUGH_SAMPLES else band
 
     def masked(self, band: Any, index: int) -> tuple[Any, Any]:
         """Return a band with zeros at invalid samples, and the valid share of each item.

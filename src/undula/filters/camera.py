@@ -67,8 +67,11 @@ def camera_share(x: Any, valid: Any, ndim: int, channels: int) -> Any:
     if ndim != 2 or dwtn_max_level(x.shape[1:], as_wavelet("db2")) < MEASURED_LEVELS:
         return 0.0
     details, pyramid = noise_pyramid(x, valid, ndim, MEASURED_LEVELS, channels)
+    measured = _measured(details, pyramid)
+    if channels > 1:
+        return _chroma_share(measured, channels)
     contrast = partial(mosaic_contrast, x, PipelineTransform(as_wavelet("db2")))
-    return _recognized_share(_measured(details, pyramid), replace(pyramid, mosaic_contrast=contrast))
+    return _mosaic_share(_mosaic_limit(measured), replace(pyramid, mosaic_contrast=contrast))
 
 
 def recognizes(details: Details, pyramid: Pyramid) -> bool:
@@ -76,7 +79,7 @@ def recognizes(details: Details, pyramid: Pyramid) -> bool:
     return pyramid.ndim == 2 and len(details) >= MEASURED_LEVELS
 
 
-def mosaic_contrast(x: Any, transform: PipelineTransform, scale: Any) -> Any:
+def mosaic_contrast(x: Any, transform: PipelineTransform, limit: Any) -> Any:
     """Return by how much pixels of different places of a mosaic differ in noise, from 0 to 1, for each image.
 
     Parameters
@@ -84,16 +87,18 @@ def mosaic_contrast(x: Any, transform: PipelineTransform, scale: Any) -> Any:
     x : SymbolicArray of shape (items, rows, columns)
     transform : PipelineTransform
         Its bands have the differences between rows, between columns, and between the colours of a chessboard.
-    scale : SymbolicArray
-        The noise of each item.
+    limit : SymbolicArray
+        The largest difference from neighbours that counts, for each item.
     """
     middle = tuple(_middle(n) for n in x.shape[1:])
-    remainders = OPERATIONS.remainders(x[:, *middle], np.array([0.25, 0.5, 0.25]), 2, MAX_DIFFERENCE * scale)
+    remainders = OPERATIONS.remainders(x[:, *middle], np.array([0.25, 0.5, 0.25]), 2, limit)
     low, bands = transform.decompose_level(remainders, (1, 2))
     wavelet = transform.wavelet
     signs = (-1.0) ** np.arange(wavelet.dec_len)
     gain = abs(float(np.sum(wavelet.dec_lo)) / float(np.dot(signs, wavelet.dec_hi)))
-    mean, *differences = reduced("sum", [low, bands["dd"], bands["ad"], bands["da"]])
+    region = tuple((each.start, each.stop) for each in middle)
+    sums = reduced("sum", [low, bands["dd"], bands["ad"], bands["da"]], region=region)
+    mean, *differences = sums
     chess, columns, rows = (xp.abs(each) / xp.maximum(mean, TINY) for each in differences)
     return xp.maximum(gain**2 * chess, gain * xp.minimum(columns, rows))
 
@@ -119,8 +124,13 @@ def correlated_noise(details: Details, pyramid: Pyramid, presumed: bool) -> Leve
     white = measured[0]["d" * pyramid.ndim]
     noise = extended if presumed else [dict.fromkeys(bands, white) for bands in details]
     if recognizes(details, pyramid):
-        share = _recognized_share(measured, pyramid)
-        of_camera = _camera_noise(measured, extended, pyramid.channels)
+        if pyramid.channels == 1:
+            limit = _mosaic_limit(measured)
+            share = _mosaic_share(limit, pyramid)
+            of_camera = _grey_camera_noise(measured, limit, len(details))
+        else:
+            share = _chroma_share(measured, pyramid.channels)
+            of_camera = _color_camera_noise(measured, extended, pyramid.channels)
         noise = [
             {key: (1 - share) * sigma + share * camera[key] for key, sigma in bands.items()}
             for bands, camera in zip(noise, of_camera, strict=True)
@@ -139,8 +149,8 @@ def _measured(details: Details, pyramid: Pyramid) -> Levels:
     for level, keys in enumerate(details[:MEASURED_LEVELS]):
         for key in keys:
             band, _ = pyramid.masked(details[level][key], level)
-            if len(band.shape) > pyramid.ndim + 1 and (level or "a" in key):
-                band = band[:, :1]  # Of all shifts, one is enough where differences of bands matter.
+            # Of all shifts, one is enough where differences of bands matter.
+            band = pyramid.sampled(band) if level == 0 and "a" not in key else pyramid.one_shift(band)
             places.append((level, key))
             bands.append(band)
             floors.append(pyramid.rounding_floor(level))
@@ -179,32 +189,51 @@ def _others(bands: dict[str, Any]) -> list[Any]:
     return [band for key, band in bands.items() if "a" in key]
 
 
-def _recognized_share(measured: Levels, pyramid: Pyramid) -> Any:
-    """Return the share of the noise of each item that is recognised as that of a camera."""
-    if pyramid.channels == 1:
-        contrast = pyramid.mosaic_contrast(_mean(_others(measured[0])))
-        compared = min(pyramid.samples, MOSAIC_LENGTH**2)
-        least = LEAST_CONTRAST + CHANCE_CONTRAST / math.sqrt(compared)
-        share = (contrast - least) / (CERTAIN_CONTRAST - LEAST_CONTRAST)
-    else:
-        finest = _of_chroma([measured[0]["dd"]], pyramid.channels)
-        second = _of_chroma(_others(measured[1]), pyramid.channels)
-        span = (CERTAIN_RATIO - LEAST_RATIO) * finest
-        share = (second - LEAST_RATIO * finest) / xp.maximum(span, TINY)
-    share = xp.clip(share, 0.0, 1.0)
+def _mosaic_limit(measured: Levels) -> Any:
+    """Return the largest difference between neighbours that is compared, for each item."""
+    limit = MAX_DIFFERENCE * _mean(_others(measured[0]))
+    materialize(limit)
+    return limit
+
+
+def _mosaic_share(limit: Any, pyramid: Pyramid) -> Any:
+    """Return the share of the noise of grey images that is recognised by the mosaic, for each item."""
+    contrast = pyramid.mosaic_contrast(limit)
+    least = LEAST_CONTRAST + CHANCE_CONTRAST / math.sqrt(min(pyramid.samples, MOSAIC_LENGTH**2))
+    share = xp.clip((contrast - least) / (CERTAIN_CONTRAST - LEAST_CONTRAST), 0.0, 1.0)
     materialize(share)
     return share
 
 
-def _camera_noise(measured: Levels, extended: Levels, channels: int) -> Levels:
-    """Return the noise of a camera in each band."""
+def _chroma_share(measured: Levels, channels: int) -> Any:
+    """Return the share of the noise of colour images that is recognised by chroma, for each item."""
+    finest = _of_chroma([measured[0]["dd"]], channels)
+    second = _of_chroma(_others(measured[1]), channels)
+    span = (CERTAIN_RATIO - LEAST_RATIO) * finest
+    share = xp.clip((second - LEAST_RATIO * finest) / xp.maximum(span, TINY), 0.0, 1.0)
+    materialize(share)
+    return share
+
+
+def _grey_camera_noise(measured: Levels, limit: Any, levels: int) -> Levels:
+    """Return the noise of a camera in each band of grey images."""
     diagonal = measured[0]["dd"]
-    if channels == 1:
-        growth = _mean(_others(measured[0])) / xp.maximum(diagonal, TINY)
-        coarse = diagonal * xp.clip(growth, 1.0, MAX_GREY_GROWTH) ** GREY_EXPONENT
-    else:
-        coarse = _of_chroma(_others(_extended(measured, MEASURED_LEVELS + 1)[-1]), channels)
-    coarse = xp.maximum(coarse, diagonal)
+    growth = xp.clip(limit / xp.maximum(MAX_DIFFERENCE * diagonal, TINY), 1.0, MAX_GREY_GROWTH)
+    noise: Levels = []
+    for level in range(levels):
+        noise.append({})
+        for key in measured[0]:
+            sigma = diagonal * growth ** (GREY_EXPONENT * (1 - _exponent(level, key)))
+            if level < MEASURED_LEVELS:
+                sigma = xp.minimum(sigma, measured[level][key])
+            noise[-1][key] = LUMA_MARGIN * sigma
+    return noise
+
+
+def _color_camera_noise(measured: Levels, extended: Levels, channels: int) -> Levels:
+    """Return the noise of a camera in each band of luma and chroma."""
+    diagonal = measured[0]["dd"]
+    coarse = xp.maximum(_of_chroma(_others(_extended(measured, MEASURED_LEVELS + 1)[-1]), channels), diagonal)
     ratio = xp.maximum(diagonal, TINY) / xp.maximum(coarse, TINY)
     materialize(coarse, ratio)
     luma = xp.ones_like(diagonal[: diagonal.shape[0] // channels])
@@ -213,9 +242,13 @@ def _camera_noise(measured: Levels, extended: Levels, channels: int) -> Levels:
     for level, bands in enumerate(extended):
         noise.append({})
         for key, of_chroma in bands.items():
-            exponent = 4.0**-level * (NOT_DIAGONAL if "a" in key else 1.0)
-            of_luma = coarse * ratio**exponent
+            of_luma = coarse * ratio ** _exponent(level, key)
             if level < MEASURED_LEVELS:
                 of_luma = xp.minimum(of_luma, measured[level][key])
             noise[-1][key] = xp.where(is_luma, LUMA_MARGIN * of_luma, of_chroma)
     return noise
+
+
+def _exponent(level: int, key: str) -> float:
+    """Return the share of the noise of a band that is that of the finest diagonal band, as an exponent."""
+    return float(4.0**-level) * (NOT_DIAGONAL if "a" in key else 1.0)

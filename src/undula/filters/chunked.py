@@ -154,6 +154,13 @@ class _ChunkedFilter:
             along.append(blocks)
         return along
 
+    def _region_blocks(self, region: tuple[Interval, ...]) -> list[list[_Block]]:
+        """Return the blocks along each axis of a part of the image, which is one window of its own."""
+        along = self._blocks(0)
+        for axis, (start, stop) in zip(self.layout.axes, region, strict=True):
+            along[axis] = [_Block((start, stop), LineWindow(stop - start, ((start, stop),)))]
+        return along
+
     def result(self) -> Any:
         """Return the filtered array."""
         statistics = [self._statistic(number, node) for number, node in enumerate(self.reductions)]
@@ -226,15 +233,18 @@ class _ChunkedFilter:
 
     def _statistic(self, number: int, node: Reduce) -> str:
         """Add the tasks of a statistic, and return the name of those that have its values."""
-        views = [load.view for source in node.sources for load in loads(source)]
-        along = self._blocks(max(self.reach[view.buffer] for view in views))
+        if node.region is None:
+            views = [load.view for source in node.sources for load in loads(source)]
+            along = self._blocks(max(self.reach[view.buffer] for view in views))
+        else:
+            along = self._region_blocks(node.region)
         dtype = np.dtype(node.results[0].dtype)
         digits = 8 * dtype.itemsize // DIGIT_BITS if node.kind == "median" else 1
         state = ""
         for digit in range(digits):
             name = self._statistic_name(number, "" if digit == digits - 1 else f"-digit{digit}")
             statistic = Statistic(number, node.kind, digit, dtype)
-            tasks, keys = self._parts(name, statistic, along, state)
+            tasks, keys = self._parts(name, statistic, along, state, node.region is not None)
             self._add_pass(name, tasks | self._joined(name, statistic, keys, state))
             self._read_again(name, keys)
             state = name
@@ -244,7 +254,12 @@ class _ChunkedFilter:
         return named(f"{self.name}-{number}{suffix}", "statistic")
 
     def _parts(
-        self, name: str, statistic: Statistic, along: list[list[_Block]], state: str
+        self,
+        name: str,
+        statistic: Statistic,
+        along: list[list[_Block]],
+        state: str,
+        of_region: bool,
     ) -> tuple[dict[Key, Any], dict[tuple[int, ...], list[Key]]]:
         """Return the tasks of a statistic on blocks, and their keys, by the images that they belong to."""
         reader = ChunkReader(self.source, name)
@@ -254,9 +269,10 @@ class _ChunkedFilter:
             batch = self._batch(numbers)
             needed: dict[Key, int] = {}
             window = reader.window([block.window.segments for block in blocks], needed)
-            places = tuple(
-                self._spatial(self._place_in_window(blocks, level)) for level in range(self.levels + 1)
-            )
+            places = None
+            if not of_region:
+                levels = range(self.levels + 1)
+                places = tuple(self._spatial(self._place_in_window(blocks, level)) for level in levels)
             task = StatisticPart(self._window_run(blocks), window, places, statistic)
             known = [(self._statistic_name(k), *batch) for k in range(statistic.number)]
             key: Key = (named(name, "part"), *numbers)
@@ -398,14 +414,14 @@ class StatisticPart:
     ----------
     run : WindowRun
     window : WindowPieces
-    places : tuple of tuple of slice
-        At each level, where the coefficients of the block are in the window.
+    places : tuple of tuple of slice, optional
+        At each level, where the coefficients of the block are in the window; None if all of it counts.
     statistic : Statistic
     """
 
     run: WindowRun
     window: WindowPieces
-    places: tuple[Slices, ...]
+    places: tuple[Slices, ...] | None
     statistic: Statistic
 
     def __call__(self, arguments: Sequence[Any], known: Sequence[Any], states: Any) -> list[Any]:
@@ -413,16 +429,21 @@ class StatisticPart:
         image = self.window.joined(arguments)
         _check_samples(image, self.run.recipe.positive)
         outputs = self.run.outputs(image, known, self.statistic.number)
-        layout = self.run.recipe.layout
-        shapes = self.run.pipeline.level_shapes(layout.planes_shape[1:], len(self.places) - 1)
-        levels = {shape: level for level, shape in enumerate(shapes)}
         parts = []
         for number in range(sum(name.startswith("source") for name in outputs)):
             source, limit = outputs[f"source{number}"], outputs.get(f"limit{number}")
-            place = self.places[levels[source.shape[source.ndim - layout.ndim :]]]
             state = None if states is None else states[number]
-            parts.append(self.statistic.part(_on_host(source[(..., *place)]), _on_host(limit), state))
+            parts.append(self.statistic.part(_on_host(source[self._place(source)]), _on_host(limit), state))
         return parts
+
+    def _place(self, source: Any) -> tuple[Any, ...]:
+        """Return where the coefficients of the block are in an array of the window."""
+        if self.places is None:
+            return (...,)
+        layout = self.run.recipe.layout
+        shapes = self.run.pipeline.level_shapes(layout.planes_shape[1:], len(self.places) - 1)
+        levels = {shape: level for level, shape in enumerate(shapes)}
+        return (..., *self.places[levels[source.shape[source.ndim - layout.ndim :]]])
 
 
 def _on_host(x: Any) -> Any:

@@ -97,7 +97,7 @@ def estimate_noise(details: Details, pyramid: Pyramid, sigma: float | None = Non
     if pyramid.sigma is not None:
         return pyramid.sigma
     masked, _ = pyramid.masked(details[0][diagonal], 0)
-    return robust_sigma(masked, pyramid.norms[0][diagonal], pyramid.floor)
+    return robust_sigma(pyramid.sampled(masked), pyramid.norms[0][diagonal], pyramid.floor)
 
 
 def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_axis: int | None = None) -> Any:

@@ -174,6 +174,9 @@ class Reduce:
         The samples of each array.
     limits : tuple of Expression
         For medians and SURE: the limit for each item of each array.
+    region : tuple of (int, int), optional
+        The part of the image, along each spatial axis, that the samples are computed from, as if it were an
+        image of its own; all of the image if None. Results are then those of this part alone.
     """
 
     kind: str
@@ -181,6 +184,7 @@ class Reduce:
     results: tuple[ArrayView, ...]
     sources: tuple[Expression, ...]
     limits: tuple[Expression, ...] = ()
+    region: tuple[tuple[int, int], ...] | None = None
 
     @cached_property
     def reads(self) -> tuple[ArrayView, ...]:
@@ -493,7 +497,7 @@ def _group_key(node: Node) -> tuple[Any, ...]:
     if isinstance(node, Stencil):
         return (Stencil, node.taps, node.guard)
     if isinstance(node, Reduce):
-        return (Reduce, node.kind)
+        return (Reduce, node.kind, node.region)
     return (type(node), id(node))
 
 
@@ -505,7 +509,7 @@ def _joined(nodes: list[Node]) -> Node:
     changes: dict[str, Any] = {
         each.name: tuple(chain.from_iterable(getattr(node, each.name) for node in nodes))
         for each in fields(first)
-        if each.name not in ("taps", "kind", "guard")
+        if each.name not in ("taps", "kind", "guard", "region")
     }
     return replace(first, **changes)
 

@@ -255,14 +255,17 @@ def materialize(*arrays: SymbolicArray) -> list[ArrayView]:
 
 
 def reduced(
-    kind: str, arrays: Sequence[SymbolicArray], limits: Sequence[SymbolicArray | Scalar] = ()
+    kind: str,
+    arrays: Sequence[SymbolicArray],
+    limits: Sequence[SymbolicArray | Scalar] = (),
+    region: tuple[tuple[int, int], ...] | None = None,
 ) -> list[SymbolicArray]:
     """Return one number for each item of each array; see :class:`~undula.lowering.graph.Reduce`."""
     graph = arrays[0].graph
     results = tuple(graph.allocate((x.shape[0],), x.dtype) for x in arrays)
     sources = tuple(x.expression for x in arrays)
     shapes = tuple(x.shape for x in arrays)
-    graph.append(Reduce(kind, shapes, results, sources, tuple(map(_as_expression, limits))))
+    graph.append(Reduce(kind, shapes, results, sources, tuple(map(_as_expression, limits)), region))
     return [symbolic(graph, view) for view in results]
 
 
