@@ -7,6 +7,7 @@ import pytest
 
 import undula
 from comparing import noise
+from undula.arrays import library_of
 
 
 @pytest.fixture(params=["float32", "float64", "float16", "complex64", "uint8"])
@@ -231,6 +232,31 @@ def test_torch_on_the_host() -> None:
     assert isinstance(coeffs[0], torch.Tensor)
     assert isinstance(coeffs[1][2], torch.Tensor)
     np.testing.assert_allclose(undula.waverec2(coeffs, "db2").numpy(), x.detach().numpy(), atol=1e-5)
+
+
+# PyTorch imports its decompositions for tangents, which use what it deprecates.
+@pytest.mark.filterwarnings("ignore:.torch.jit.script.:DeprecationWarning")
+def test_layout_keys_of_torch_tell_all_that_a_run_depends_on() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    forward_ad = torch.autograd.forward_ad
+
+    def keys(change: Any = lambda x: None) -> Any:
+        x = torch.zeros(4, 6)
+        change(x)
+        return library_of(x).layout_keys([x])
+
+    def replace_data(x: Any) -> None:
+        x.data = x.data.T
+
+    assert keys() == keys()
+    for change in (torch.Tensor.t_, lambda x: x.resize_(2, 12), replace_data, torch.Tensor.requires_grad_):
+        assert keys(change) != keys()
+    with torch.no_grad():
+        assert keys(torch.Tensor.requires_grad_) == keys()
+    with forward_ad.dual_level():
+        x = torch.zeros(4, 6)
+        both = [library_of(each).layout_keys([each]) for each in (x, forward_ad.make_dual(x, x))]
+        assert both[0] != both[1]
 
 
 def test_the_host_reads_no_arrays_of_devices() -> None:

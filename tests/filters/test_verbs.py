@@ -13,7 +13,7 @@ import pytest
 import undula
 from commands import call
 from undula import io
-from undula.filters.verbs import VERBS
+from undula.filters.verbs import VERBS, Denoising
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (40, 52)).astype("uint8")
 
@@ -117,3 +117,11 @@ def test_the_strength_is_calibrated(tmp_path: Path) -> None:
     for options in ({"strength": 2.0}, {"noise": "poisson"}, {"regions": 16}, {"over_time": 4}):
         with pytest.raises(undula.ArgumentError, match="calibrate"):
             undula.denoise(image, calibrate=True, **options)
+
+
+def test_pipelines_of_equal_options_are_built_once() -> None:
+    assert Denoising(invariant=2).pipeline() is Denoising().pipeline()
+    assert Denoising(invariant=1).pipeline().invariant is not Denoising(invariant=True).pipeline().invariant
+    for _ in range(2):  # Errors are raised each time.
+        with pytest.raises(undula.ArgumentTypeError):
+            Denoising(strength=True).pipeline()

@@ -124,8 +124,17 @@ class TorchLibrary(ArrayLibrary):
     def buffer(self, x: Any) -> int:
         return int(x.data_ptr())
 
-    def layout_key(self, x: Any) -> tuple[Any, ...]:
-        return x.shape, x.stride(), x.dtype, x.is_conj(), x.is_neg()
+    def layout_keys(self, arrays: Sequence[Any]) -> list[Any]:
+        torch = sys.modules["torch"]
+        differentiates = torch.is_grad_enabled()
+        keys: list[Any] = [
+            (x.shape, x.stride(), x.dtype, x.is_conj(), x.is_neg(), x.requires_grad and differentiates)
+            for x in arrays
+        ]
+        # Tensors have tangents only within a level of forward differentiation, of which PyTorch tells nobody.
+        if getattr(torch.autograd.forward_ad, "_current_level", 0) >= 0:
+            keys += [self._has_tangent(torch, x) for x in arrays]
+        return keys
 
     def queue(self, x: Any) -> int | None:
         return int(sys.modules["torch"].cuda.current_stream(x.device).cuda_stream) if x.is_cuda else None
@@ -217,8 +226,8 @@ class OpenCLLibrary(ArrayLibrary):
         size = x.dtype.itemsize  # The flags of these arrays would be computed anew each time.
         return tuple([step // size for step in x.strides])
 
-    def layout_key(self, x: Any) -> tuple[Any, ...]:
-        return x.shape, x.strides, x.dtype, x.offset
+    def layout_keys(self, arrays: Sequence[Any]) -> list[Any]:
+        return [(x.shape, x.strides, x.dtype, x.offset) for x in arrays]
 
     def queue(self, x: Any) -> Any:
         if x.queue is None:

@@ -9,7 +9,7 @@ The methods of :class:`ArrayLibrary` in their order:
   ``is_differentiated`` whether that is all that the library does, and ``refuse_gradients`` raises an error
   for arrays whose gradients would be lost;
 - ``shape``, ``dtype``, ``strides`` (in elements) and ``buffer`` describe an array, and ``view`` all of it;
-- ``layout_key`` changes when an array is reshaped or converted in place;
+- ``layout_keys`` change when an array is reshaped or converted in place, or expects a gradient;
 - ``queue`` is the caller's stream or queue, and ``events`` what else to wait for;
 - ``empty`` allocates beside an array, ``convert``, ``transpose`` and ``copy`` do what they say;
 - ``to_numpy`` reads an array on the host, and copies one of a device there; ``upload`` copies to a device;
@@ -130,9 +130,9 @@ class ArrayLibrary(ABC):
         alignment = math.gcd(address, MAX_ALIGNMENT)
         return ArrayView(address, self.shape(x), self.strides(x), self.dtype(x), 0, alignment, x)
 
-    def layout_key(self, x: Any) -> tuple[Any, ...]:
-        """Return a key for shape, strides and dtype, quickly."""
-        return x.shape, x.strides, x.dtype
+    def layout_keys(self, arrays: Sequence[Any]) -> list[Any]:
+        """Return a key of each array for its shape, strides and dtype, quickly."""
+        return [(x.shape, x.strides, x.dtype) for x in arrays]
 
     def queue(self, x: Any) -> Any:
         """Return the caller's current stream or queue; None on the host."""

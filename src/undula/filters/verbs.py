@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -114,9 +115,16 @@ class Verb(ABC):
         """Return whether an option applies to the others."""
         return True
 
-    @abstractmethod
     def pipeline(self) -> Pipeline:
         """Return the pipeline of these options."""
+        try:  # Options that compare equal may differ in type, as 1 and True do.
+            return _pipeline(self, tuple(map(type, vars(self).values())))
+        except TypeError:  # Some option cannot be a key.
+            return self._build()
+
+    @abstractmethod
+    def _build(self) -> Pipeline:
+        """Build the pipeline of these options."""
 
     @classmethod
     def options(cls) -> dict[str, VerbOption]:
@@ -129,6 +137,11 @@ def _check_method(method: Any, verb: str, methods: Sequence[str] = NAMED_METHODS
     if method == "given":
         raise ArgumentError(f"{verb} takes no thresholds; use a Pipeline with Shrink('given', threshold=...)")
     check_choice(method, "method", methods)
+
+
+@lru_cache(maxsize=64)
+def _pipeline(verb: Verb, types: tuple[type, ...]) -> Pipeline:
+    return verb._build()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +215,7 @@ class Denoising(Verb):
             self.over_time, TEMPORAL_STEPS[self.quality], self.strength, self.color, self.luma, self.chroma
         )
 
-    def pipeline(self) -> Pipeline:
+    def _build(self) -> Pipeline:
         """Return the pipeline that denoises single images with these options."""
         _check_method(self.method, "denoise", DENOISING_METHODS)
         check_choice(self.quality, "quality", QUALITIES)
@@ -303,7 +316,7 @@ class Despeckling(Verb):
             return None
         return float(np.sqrt(trigamma(float(self.looks)))) * (1.0 if self.kind == "intensity" else 0.5)
 
-    def pipeline(self) -> Pipeline:
+    def _build(self) -> Pipeline:
         """Return the pipeline that despeckles with these options."""
         _check_method(self.method, "despeckle")
         log = self.kind == "log"
@@ -330,7 +343,7 @@ class Sharpening(Verb):
     )
     sigma: float = option(Unsharp.sigma, "Standard deviation of the blur of unsharp, in pixels.")
 
-    def pipeline(self) -> Pipeline:
+    def _build(self) -> Pipeline:
         """Return the pipeline that sharpens with these options."""
         check_number(self.amount, "amount")
         amount = self.amount
@@ -360,7 +373,7 @@ class Enhancing(Verb):
     level: int | None = option(None, LEVEL_HELP, auto=LEVEL_AUTO)
     max_gain: float = option(Contrast.max_gain, "Upper limit on the gain applied to any detail.")
 
-    def pipeline(self) -> Pipeline:
+    def _build(self) -> Pipeline:
         """Return the pipeline that enhances with these options."""
         if not isinstance(self.denoise, (bool, np.bool_)):
             raise ArgumentTypeError(f"denoise must be True or False, got {self.denoise!r}")

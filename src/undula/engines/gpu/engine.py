@@ -381,7 +381,7 @@ class BoundRun:
         self._scratch, self._queue = executable.scratch(queue, like), queue
         self._results = slice(1) if back else slice(1, None)
         self._references = [weakref.ref(array) for array in arrays]
-        self._layouts = [self._library.layout_key(array) for array in arrays]
+        self._layouts = self._library.layout_keys(arrays)
         self._keys = [0 if view is None else _buffer_key(view.buffer) for view in views]
 
     def __call__(self, *arrays: Any) -> bool:
@@ -392,9 +392,7 @@ class BoundRun:
             if array is None or reference() is not array:
                 return False
         library = self._library
-        for array in arrays:
-            library.refuse_gradients(array, "data")
-        if [library.layout_key(array) for array in arrays] != self._layouts:
+        if library.layout_keys(arrays) != self._layouts:
             return False
         buffers = [library.buffer(array) for array in arrays]
         # Addresses are their own keys.

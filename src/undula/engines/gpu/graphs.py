@@ -86,7 +86,7 @@ class DeviceGraph:
         inputs = [self._readable(x, buffer, like) for x, buffer in zip(present, self._inputs, strict=True)]
         if library.allocates:
             buffers = [library.buffer(x) for x in inputs]
-            layouts = [library.layout_key(x) for x in inputs]
+            layouts = library.layout_keys(inputs)
         else:  # These arrays have fewer attributes.
             views = [library.view(x) for x in inputs]
             buffers = [view.buffer for view in views]
