@@ -61,19 +61,24 @@ def _reduced_part(
     return Part((*shape, 1)[:ndim], padded, pattern, constants).merged(1)
 
 
-def _chunks(builder: GraphBuilder, part: Part) -> tuple[int, int, int]:
-    """Return the number of samples of an item, those of a chunk, and the number of chunks."""
-    items, count = part.sizes[0], math.prod(part.sizes[1:])
-    groups = max(1, GROUPS_PER_UNIT * builder.limits.units // items)
-    chunk = max(CHUNK_ELEMENTS, -(-count // groups))
-    return count, chunk, -(-count // chunk)
+def _chunked(builder: GraphBuilder, group: PartGroup) -> list[tuple[int, int, int]]:
+    """Return for each part the number of samples of an item, those of a chunk, and the number of chunks.
+
+    All parts together have as many chunks as the device runs at a time, since each takes a while to begin.
+    """
+    items = sum(part.sizes[0] for part in group.parts)
+    samples = sum(math.prod(part.sizes) for part in group.parts)
+    counts = [math.prod(part.sizes[1:]) for part in group.parts]
+    groups = max(1, GROUPS_PER_UNIT * builder.limits.units - items)  # The last chunk of an item is not full.
+    chunk = max(CHUNK_ELEMENTS, min(-(-samples // groups), max(counts)))
+    return [(count, chunk, -(-count // chunk)) for count in counts]
 
 
 def _source_rows(builder: GraphBuilder, group: PartGroup, entries: Sequence[int]) -> list[PartRow]:
     """Return rows for kernels on chunks of items."""
     rows = []
-    for part, entry in zip(group.parts, entries, strict=True):
-        count, chunk, chunks = _chunks(builder, part)
+    chunked = _chunked(builder, group)
+    for part, entry, (count, chunk, chunks) in zip(group.parts, entries, chunked, strict=True):
         fields = [count, chunk, chunks, entry, 0, *size_numbers(part.sizes[1:])]
         rows.append(PartRow(chunks * part.sizes[0], fields, part.arrays, part.constants))
     return rows
@@ -82,7 +87,7 @@ def _source_rows(builder: GraphBuilder, group: PartGroup, entries: Sequence[int]
 def fold(builder: GraphBuilder, kind: str, group: PartGroup) -> None:
     """Append a launch for chunks, and one for items if they have several."""
     spec = group.spec(builder.dialect, "result")
-    counts = [_chunks(builder, part)[2] for part in group.parts]
+    counts = [chunks for _, _, chunks in _chunked(builder, group)]
     if max(counts) == 1:
         kernel = reductions.emit_partials(kind, spec, True)
         builder.launch(kernel, _source_rows(builder, group, [0] * len(counts)))
@@ -141,7 +146,7 @@ def _sure(builder: GraphBuilder, group: PartGroup) -> None:
         rows.append(PartRow(blocks * part.sizes[0], fields, part.arrays, part.constants))
     builder.launch(reductions.emit_keys(group.spec(builder.dialect)), rows, extra)
     _sort(builder, group, padded, entries, extra)
-    chunked = [_chunks(builder, part) for part in group.parts]
+    chunked = _chunked(builder, group)
     partial_counts = [3 * part.sizes[0] * c[2] for part, c in zip(group.parts, chunked, strict=True)]
     starts, total = _running(partial_counts)
     partials = builder.scratch((total,), "float64")
