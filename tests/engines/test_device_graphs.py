@@ -18,8 +18,9 @@ from undula.engines.gpu.launches import DeviceLimits
 from undula.engines.gpu.memory import Arena
 from undula.engines.reference.graphs import ReferenceGraph
 from undula.filters.holes import fill_holes
-from undula.filters.pipeline import ImageRecipe, Pipeline
+from undula.filters.pipeline import Pipeline
 from undula.filters.planes import ImageLayout
+from undula.filters.programs import ImageRecipe
 from undula.filters.stages import Blur, Gain, Shrink, Unsharp
 from undula.filters.transforms import PipelineTransform
 from undula.lowering.dual_tree import DualTree

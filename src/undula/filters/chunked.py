@@ -38,8 +38,9 @@ from ..lowering.expressions import loads
 from ..lowering.graph import Reduce
 from ..lowering.reach import reaches
 from ..lowering.windows import Interval, LineWindow, aligned_boundaries, margin_window
-from .pipeline import ImageRecipe, Pipeline, window_program
+from .pipeline import Pipeline
 from .planes import GivenImage, ImageLayout, all_finite
+from .programs import ImageRecipe, window_program
 from .speckle import MULTIPLICATIVE
 
 __all__ = ["filter_chunks"]
@@ -312,7 +313,7 @@ class WindowRun:
     def outputs(
         self, image: Any, known: Sequence[Sequence[Array]], number: int | None = None
     ) -> dict[str, Any]:
-        """Run the program of :func:`~undula.filters.pipeline.window_program` with known statistics."""
+        """Run the program of :func:`~undula.filters.programs.window_program` with known statistics."""
         with worker_resources():
             program = window_program(self.pipeline, self.recipe, engine_for([image], self.backend), number)
             arrays = {"image": image}

@@ -8,14 +8,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arrays import DASK, given_array, library_of, refuse_gradients
-from ..engines.base import Engine, TransformOptions, computes_on_host
+from ..engines.base import TransformOptions, computes_on_host
 from ..engines.dispatch import engine_for
 from ..engines.gpu.strategies import STRATEGIES
 from ..engines.threads import frame_workers, share_of_threads
@@ -24,26 +23,21 @@ from ..functions import dwtn_max_level
 from ..lowering.borders import MODES, check_mode
 from ..lowering.graph import Graph
 from ..lowering.spec import BandTree, transform_spec
-from ..lowering.symbolic import symbolic_input, symbolic_output, xp
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet, as_wavelet, is_discrete
-from . import shifts
 from .background import scan_masks
-from .base import Details, FilteredImage, Pyramid, check_choice, check_number, plain_number
-from .camera import camera_share, mosaic_contrast
-from .holes import fill_holes, valid_coefficients
-from .noise import band_norms, estimated_noise
-from .operations import OPERATIONS, rounding_floor
+from .base import check_choice, check_number, plain_number
 from .pictures import picture
-from .planes import AUTO, COLORS, GivenImage, ImageLayout
+from .planes import AUTO, COLORS, GivenImage
 from .poisson import PHOTON_NOISE, filter_photons
-from .speckle import KINDS, MULTIPLICATIVE, Logarithm, check_intensities, check_looks
+from .programs import ImageRecipe, compiled_pipeline, pipeline_graph
+from .speckle import KINDS, MULTIPLICATIVE, check_intensities, check_looks
 from .spectrum import ESTIMATED, NoiseSpectrum, as_spectrum, estimate_spectrum
-from .stages import FilterStage, Shrink, as_stage
-from .trace import RunOptions, Trace, keep_coefficients, keep_limits
-from .transforms import MAX_LEVELS, PipelineTransform
+from .stages import FilterStage, as_stage
+from .trace import RunOptions, Trace
+from .transforms import MAX_LEVELS
 
-__all__ = ["ImageRecipe", "Pipeline", "Views", "WindowProgram", "window_program"]
+__all__ = ["Pipeline", "Views"]
 
 Shape = tuple[int, ...]
 DEFAULT_LEVELS = 4
@@ -198,7 +192,8 @@ class Pipeline:
         return "channels" if self.speckle in MULTIPLICATIVE else self.color
 
     @property
-    def _shifted_levels(self) -> int:
+    def shifted_levels(self) -> int:
+        """Number of the finest levels that are computed for all shifts."""
         return MAX_LEVELS if self.invariant is True else int(self.invariant)
 
     def __str__(self) -> str:
@@ -437,7 +432,7 @@ class Pipeline:
             layout, sigma is not None, image.mask is not None, counted is not None, positive, keep
         )
         strategy = options.strategy if options.scheme == "auto" else "tiled"
-        executable = _compiled(self, recipe, engine, TransformOptions(strategy, options.scheme))
+        executable = compiled_pipeline(self, recipe, engine, TransformOptions(strategy, options.scheme))
         arrays = {"image": image.array}
         if sigma is not None:
             arrays["sigma"] = layout.item_sigmas(sigma)
@@ -603,35 +598,7 @@ class Pipeline:
         Graph
             The operations that an engine compiles.
         """
-        graph, layout = Graph(), recipe.layout
-        if isinstance(self.spectrum, NoiseSpectrum) and len(self.spectrum.shape) != layout.ndim:
-            raise ArgumentError(
-                f"the spectrum of the noise must have {layout.ndim} axes, as the image has; got"
-                f" {self.spectrum.shape}"
-            )
-        if recipe.image_shape:
-            graph.extents = self._extents(layout.planes_shape[1:], recipe.image_shape)
-        image = symbolic_input(graph, "image", layout.shape, layout.dtype)
-        sigma = mask = valid = None
-        if recipe.sigma:
-            sigma = symbolic_input(graph, "sigma", layout.planes_shape[:1], layout.working_dtype)
-        if recipe.mask:
-            mask = symbolic_input(graph, "mask", layout.shape, "bool")
-            valid = layout.mask_planes(xp, mask)
-        planes = layout.to_planes(xp, image, mask)
-        if valid is not None:
-            planes = fill_holes(planes, valid, layout.ndim)
-        if recipe.counted:
-            counted = layout.mask_planes(xp, symbolic_input(graph, "counted", layout.shape, "bool"))
-            valid = counted if valid is None else valid & counted
-        if self.speckle in MULTIPLICATIVE:
-            logarithm = Logarithm(self.speckle, self.looks, layout.ndim)
-            logs = logarithm.forward(planes, valid, recipe.positive)
-            planes = logarithm.inverse(self._filter_planes(logs, recipe, sigma, logarithm.valid))
-        else:
-            planes = self._filter_planes(planes, recipe, sigma, valid)
-        symbolic_output(graph, "result", layout.to_image(xp, planes, image, mask))
-        return graph
+        return pipeline_graph(self, recipe)
 
     def level_shapes(self, shape: Shape, levels: int | None = None) -> list[Shape]:
         """Return the spatial shapes of an image and of its approximations.
@@ -655,109 +622,6 @@ class Pipeline:
         tree = BandTree.of_samples(spec, shape, levels)
         return [*tree.sample_shapes, tree.approximation_shape]
 
-    def _extents(self, shape: Shape, image_shape: Shape) -> dict[Shape, int]:
-        """Return the number of samples of an image at each level, by the shape of a window of it."""
-        of_image = self.level_shapes(image_shape)
-        of_window = self.level_shapes(shape, len(of_image) - 1)
-        return dict(zip(of_window, map(math.prod, of_image), strict=True))
-
-    def _filter_planes(self, x: Any, recipe: ImageRecipe, sigma: Any, valid: Any) -> Any:
-        """Run all stages on planes."""
-        layout = recipe.layout
-        for stage in self.stages:
-            if "image" in stage.places():
-                x = stage.on_samples(x, OPERATIONS, layout.ndim)
-        result = self._filter_pyramid(x, recipe, sigma, valid)
-
-        def noise() -> Any:
-            return sigma if sigma is not None else estimated_noise(x, valid, layout.ndim)
-
-        channels = 3 if layout.mixed else 1
-
-        def share() -> Any:
-            return 0.0 if sigma is not None else camera_share(x, valid, layout.ndim, channels)
-
-        strengths = self._strengths(x, channels)
-        image = FilteredImage(x, noise, layout.ndim, channels, self.spectrum, strengths, share)
-        for stage in self.stages:
-            if "result" in stage.places():
-                result = stage.on_result(result, image)
-        return result
-
-    def _filter_pyramid(self, x: Any, recipe: ImageRecipe, sigma: Any, valid: Any) -> Any:
-        """Decompose planes, run the stages on coefficients, and reconstruct."""
-        ndim, wavelet = recipe.layout.ndim, as_wavelet(self.wavelet)
-        transform = PipelineTransform(wavelet, self.mode)
-        shape = recipe.image_shape or x.shape[1:]
-        levels = self.levels_for(shape)
-        elsewhere = {"image", "result"}
-        stages = [(k, stage) for k, stage in enumerate(self.stages) if not elsewhere & {*stage.places()}]
-        if levels == 0 or not (stages or recipe.keep):
-            return x
-        low, details, shapes = self._decompose(x, ndim, levels, transform)
-        if recipe.keep:
-            keep_coefficients(x.graph, "before", low, details)
-        channels = 3 if recipe.layout.mixed else 1
-        pyramid = Pyramid(
-            operations=OPERATIONS,
-            norms=band_norms(wavelet, levels, ndim, self.spectrum),
-            samples=math.prod(shape),
-            ndim=ndim,
-            offset=max(0, (wavelet.dec_len - 3) // 2),
-            sigma=sigma,
-            valid=valid_coefficients(valid, details, ndim, wavelet, self.invariant),
-            floor=rounding_floor(low, levels, ndim),
-            channels=channels,
-            strength=self._strengths(x, channels),
-            mosaic_contrast=partial(mosaic_contrast, x, transform),
-        )
-        for k, stage in stages:
-            if "last" in stage.places():
-                low = stage.on_samples(low, OPERATIONS, ndim)
-            if "details" in stage.places():
-                if recipe.keep and isinstance(stage, Shrink):
-                    keep_limits(x, k, stage.limits(details, pyramid))
-                details = stage.on_details(details, pyramid)
-        if recipe.keep:
-            keep_coefficients(x.graph, "after", low, details)
-        if self.invariant:
-            return shifts.inverse(low, details, shapes, transform, ndim, self._shifted_levels)
-        return transform.recompose(low, details, x.shape, range(1, 1 + ndim))
-
-    def _strengths(self, x: Any, channels: int) -> Any:
-        """Return the factor of the strengths of stages, or that of each item if they differ."""
-        if channels == 1 or self.luma == self.chroma:
-            return self.luma
-        images = x.shape[0] // channels
-        item = x[:images, *[0] * (len(x.shape) - 1)]
-        factors = [self.luma] + [self.chroma] * (channels - 1)
-        return xp.concat([xp.full_like(item, factor) for factor in factors])
-
-    def _decompose(
-        self, x: Any, ndim: int, levels: int, transform: PipelineTransform
-    ) -> tuple[Any, Details, list[tuple[int, ...]]]:
-        """Return the approximation, details finest level first, and for all shifts the decomposed shapes."""
-        between = [stage for stage in self.stages if "approximation" in stage.places()]
-
-        def on_approximation(low: Any, level: int) -> Any:
-            for stage in between:
-                if getattr(stage, "levels", None) is None or level in stage.levels:
-                    low = stage.on_samples(low, OPERATIONS, ndim)
-            return low
-
-        if self.invariant:
-            return shifts.forward(x, transform, levels, ndim, on_approximation, self._shifted_levels)
-        axes = tuple(range(1, 1 + ndim))
-        if not between:
-            return *transform.decompose(x, levels, axes), []
-        low, details = x, []
-        for level in range(1, levels + 1):
-            low, bands = transform.decompose_level(low, axes)
-            details.append(bands)
-            if level < levels:
-                low = on_approximation(low, level)
-        return low, details, []
-
 
 def _checked_counted(counted: Any, shape: Shape) -> Any:
     """Return where samples count in statistics, or raise an error unless that is known of each sample."""
@@ -774,68 +638,6 @@ def _copied(frame: Any) -> Any:
     """Return a copy of an array on the host, whose memory the caller may use for the next frame."""
     library = library_of(frame)
     return library.copy(frame) if hasattr(frame, "dtype") and library.device(frame).on_host else frame
-
-
-class ImageRecipe(NamedTuple):
-    """What the program of a pipeline depends on, besides the pipeline.
-
-    Parameters
-    ----------
-    layout : ImageLayout
-    sigma : bool
-        Whether the noise of each item is given.
-    mask, counted : bool
-        Whether there is a mask of valid samples, and one of samples that count in statistics.
-    positive : bool
-        Whether all valid samples are known to be above zero.
-    keep : bool
-        Whether coefficients and thresholds are outputs, too.
-    image_shape : tuple of int, default ()
-        For a window of an image, the spatial shape of the image.
-    """
-
-    layout: ImageLayout
-    sigma: bool = False
-    mask: bool = False
-    counted: bool = False
-    positive: bool = False
-    keep: bool = False
-    image_shape: Shape = ()
-
-
-@lru_cache(maxsize=64)
-def _compiled(pipeline: Pipeline, recipe: ImageRecipe, engine: Engine, options: TransformOptions) -> Any:
-    return engine.compile_graph(pipeline.graph(recipe), options)
-
-
-class WindowProgram(NamedTuple):
-    """A compiled program of a window of an image, and the names of the inputs for each statistic."""
-
-    executable: Any
-    statistics: list[list[str]]
-
-
-@lru_cache(maxsize=64)
-def window_program(
-    pipeline: Pipeline, recipe: ImageRecipe, engine: Engine, number: int | None
-) -> WindowProgram:
-    """Return the program of a window of an image, with statistics of the image as inputs.
-
-    Parameters
-    ----------
-    pipeline : Pipeline
-    recipe : ImageRecipe
-        With the shape of the image.
-    engine : Engine
-    number : int or None
-        The statistic whose sources are the outputs, with those before it as inputs; None for the filtered
-        window, with all statistics as inputs.
-    """
-    graph = pipeline.graph(recipe)
-    names = [[view.buffer for view in node.writes] for node in graph.reductions()]
-    if number is None:
-        return WindowProgram(engine.compile_graph(graph.with_known_reductions(len(names))), names)
-    return WindowProgram(engine.compile_graph(graph.reduction_sources(number)), names[:number])
 
 
 def _has_known_name(wavelet: Wavelet) -> bool:
