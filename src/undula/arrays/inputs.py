@@ -69,7 +69,7 @@ def _refuse_chunks(data: Any, what: str) -> None:
 
 
 def traceable_array(data: Any, what: str = "data") -> Any:
-    """Return an array of numbers as :func:`given_array` does, and a tensor that PyTorch traces as it is."""
+    """Return an array of numbers as :func:`given_array` does, and one that its library traces as it is."""
     if type(data) is not np.ndarray and library_of(data).is_traced(data):
         return data
     return given_array(data, what)
@@ -88,7 +88,7 @@ def differentiable_array(data: Any, what: str = "data") -> Any:
 
 
 def operator_array(data: Any, what: str = "data") -> Any:
-    """Return a tensor as it is if operators of PyTorch can transform it, and other arrays of numbers."""
+    """Return an array if operators of its library can transform it, or what :func:`given_array` returns."""
     if type(data) is not np.ndarray and library_of(data).has_operators(data):
         return data
     return given_array(data, what)

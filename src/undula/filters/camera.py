@@ -42,7 +42,7 @@ from .noise import noise_pyramid
 from .operations import NORMAL_MEDIAN, OPERATIONS
 from .transforms import PipelineTransform
 
-__all__ = ["camera_share", "correlated_noise", "recognizes"]
+__all__ = ["camera_share", "can_recognize", "correlated_noise", "mosaic_contrast"]
 
 MEASURED_LEVELS = 2
 MAX_GROWTH = 8.0  # from one level to the next
@@ -74,7 +74,7 @@ def camera_share(x: Any, valid: Any, ndim: int, channels: int) -> Any:
     return _mosaic_share(_mosaic_limit(measured), replace(pyramid, mosaic_contrast=contrast))
 
 
-def recognizes(details: Details, pyramid: Pyramid) -> bool:
+def can_recognize(details: Details, pyramid: Pyramid) -> bool:
     """Return whether the noise of a camera could be recognised: in images with two levels."""
     return pyramid.ndim == 2 and len(details) >= MEASURED_LEVELS
 
@@ -123,7 +123,7 @@ def correlated_noise(details: Details, pyramid: Pyramid, presumed: bool) -> Leve
     extended = _extended(measured, len(details))
     white = measured[0]["d" * pyramid.ndim]
     noise = extended if presumed else [dict.fromkeys(bands, white) for bands in details]
-    if recognizes(details, pyramid):
+    if can_recognize(details, pyramid):
         if pyramid.channels == 1:
             limit = _mosaic_limit(measured)
             share = _mosaic_share(limit, pyramid)

@@ -24,7 +24,7 @@ from .base import (
     replace_bands,
     round_down,
 )
-from .camera import correlated_noise, recognizes
+from .camera import can_recognize, correlated_noise
 from .noise import estimate_noise, noise_argument, robust_sigma
 from .operations import LocalWindow
 from .selection import select_thresholds
@@ -230,7 +230,7 @@ class Shrink(FilterStage):
         masked = [pyramid.masked(details[index][key], index) for index, key in selected]
         bands = [band for band, _ in masked]
         kind = "white" if self.sigma is not None or pyramid.sigma is not None else self.noise
-        if kind == "auto" and not recognizes(details, pyramid):
+        if kind == "auto" and not can_recognize(details, pyramid):
             kind = "white"
         if kind in ("auto", "correlated"):
             noise = correlated_noise(details, pyramid, kind == "correlated")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import library_of, numpy_array, refuse_gradients, traceable_array
-from ..engines.tensors import call_compiled, is_compiled
+from ..engines.tensors import call_untraced, is_torch_compiling
 from ..errors import ArgumentError, UnknownNameError
 from ..lowering.rules import ALIASES, THRESHOLD_RULES, apply_rule
 
@@ -52,8 +52,8 @@ def threshold(data: ArrayLike, value: ArrayLike, mode: str = "soft", substitute:
     >>> threshold([-3.0, -1.0, 0.5, 2.0, 4.0], 2, "hard")
     array([-3.,  0.,  0.,  2.,  4.])
     """
-    if is_compiled():
-        return call_compiled(__name__, "threshold", data, value, mode, substitute)  # type: ignore[no-any-return]
+    if is_torch_compiling():
+        return call_untraced(__name__, "threshold", data, value, mode, substitute)  # type: ignore[no-any-return]
     mode = ALIASES.get(mode, mode) if isinstance(mode, str) else mode
     if not isinstance(mode, str) or mode not in MODES:
         raise UnknownNameError("threshold mode", mode, MODES)
@@ -107,8 +107,8 @@ def threshold_firm(data: ArrayLike, value_low: ArrayLike, value_high: ArrayLike)
     >>> threshold_firm([-4.0, -2.0, 0.5, 1.5, 3.0], 1, 3)
     array([-4.  , -1.5 ,  0.  ,  0.75,  3.  ])
     """
-    if is_compiled():
-        return call_compiled(__name__, "threshold_firm", data, value_low, value_high)  # type: ignore[no-any-return]
+    if is_torch_compiling():
+        return call_untraced(__name__, "threshold_firm", data, value_low, value_high)  # type: ignore[no-any-return]
     x = traceable_array(data)
     if not isinstance(x, np.ndarray):
         refuse_gradients((value_low, value_high), "a threshold")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,34 @@ from ..engines.dispatch import operator_engine
 from ..lowering.nesting import Form, flat_bands, shapes_of
 from ..lowering.spec import BandTree, TransformSpec, checked_level, exact_types, is_exact_key
 
-__all__ = ["CALLS", "bands_layout", "call_key", "compiled_forward", "compiled_inverse", "keep_call"]
+__all__ = [
+    "CALLS",
+    "KeptForward",
+    "bands_layout",
+    "call_key",
+    "compile_forward",
+    "compile_inverse",
+    "keep_call",
+]
 
 MAX_CALLS = 2048
-CALLS: dict[Any, Any] = {}  # What was compiled, by its key.
+# What was compiled, by its key: a KeptForward, or the function of bands that compile_inverse returns.
+CALLS: dict[Any, Any] = {}
+
+
+class KeptForward(NamedTuple):
+    """A transform that was compiled.
+
+    Parameters
+    ----------
+    call : callable
+        A function of the array that returns its coefficients, or None if it cannot read the array.
+    warn : callable, optional
+        What each call has to warn of: that there are more levels than are useful.
+    """
+
+    call: Callable[[Any], Any]
+    warn: Callable[..., Any] | None = None
 
 
 def call_key(name: str, wavelet: Any, mode: Any, axes: Any, rest: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -45,19 +69,13 @@ def keep_call(key: tuple[Any, ...], call: Any) -> None:
     CALLS[key] = call
 
 
-def compiled_forward(
-    form: Form, spec: TransformSpec, x: Any, levels: int, backend: str
-) -> tuple[Callable[[Any], Any], Callable[..., Any] | None] | None:
+def compile_forward(form: Form, spec: TransformSpec, x: Any, levels: int, backend: str) -> KeptForward | None:
     """Compile a transform for NumPy arrays of the layout of ``x``, or for tensors of its shape.
 
     Returns
     -------
-    call : callable
-        A function of the array that returns its coefficients.
-    warn : function or None
-        What each call has to warn of: that there are more levels than are useful.
-
-    None is returned in place of both if kernels cannot read the array as it is.
+    KeptForward or None
+        None if kernels cannot read the array as it is.
     """
     nest = form.flat_nesting(spec.keys[1:], levels)
     call: Callable[[Any], Any] | None = None
@@ -69,8 +87,8 @@ def compiled_forward(
     if call is None:
         return None
     if form.single or levels <= checked_level(x.shape, spec.wavelets, spec.axes, None):
-        return call, None
-    return call, partial(checked_level, x.shape, spec.wavelets, spec.axes, levels)
+        return KeptForward(call)
+    return KeptForward(call, partial(checked_level, x.shape, spec.wavelets, spec.axes, levels))
 
 
 def bands_layout(bands: Sequence[Any], shape: Any, backend: str) -> tuple[Any, ...] | None:
@@ -96,7 +114,7 @@ def bands_layout(bands: Sequence[Any], shape: Any, backend: str) -> tuple[Any, .
     return tuple(layout)
 
 
-def compiled_inverse(
+def compile_inverse(
     spec: TransformSpec, keyed: list[Any], given: Sequence[Any], shape: tuple[int, ...] | None, backend: str
 ) -> Callable[[Sequence[Any]], Any] | None:
     """Compile an inverse for bands in the order of ``given``; None if they must be cut or levels left out.

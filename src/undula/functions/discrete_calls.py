@@ -14,14 +14,14 @@ import numpy as np
 
 from ..arrays import as_shape, library_of, operator_array, traceable_array
 from ..engines.dispatch import decompose, engine_for, recompose
-from ..engines.tensors import call_compiled, is_compiled
+from ..engines.tensors import call_untraced, is_torch_compiling
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.borders import BORDERS
 from ..lowering.boundary_methods import BoundaryMethod, has_boundary_method
 from ..lowering.nesting import FORMS, NESTING, Form, arrays_of, band_keys, keyed_as
 from ..lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec, checked_level, transform_spec
 from ..wavelets import Wavelet
-from .compiled_calls import CALLS, bands_layout, call_key, compiled_forward, compiled_inverse, keep_call
+from .compiled_calls import CALLS, bands_layout, call_key, compile_forward, compile_inverse, keep_call
 
 __all__ = ["Length", "Modes", "Names", "check_line_lengths", "forward", "inverse"]
 
@@ -37,13 +37,13 @@ def forward(
     name: str, data: Any, wavelet: Names, mode: Modes, level: int | None, axes: Any, out: Any, backend: str
 ) -> Any:
     """Return the coefficients of samples, nested as the function of this name nests them."""
-    key = compiled = None
+    key, kept = None, None
     layout: tuple[Any, ...] | None = None
     if type(data) is np.ndarray:
         if backend == "auto":
             layout = data.shape, data.strides, data.dtype
-    elif is_compiled():
-        return call_compiled(__name__, "forward", name, data, wavelet, mode, level, axes, out, backend)
+    elif is_torch_compiling():
+        return call_untraced(__name__, "forward", name, data, wavelet, mode, level, axes, out, backend)
     else:
         library = library_of(data)
         if library.has_operators(data):
@@ -51,15 +51,14 @@ def forward(
     if layout is not None and out is None:
         key = call_key(name, wavelet, mode, axes, (*layout, level, type(level)))
         try:
-            compiled = CALLS.get(key)
+            kept = CALLS.get(key)
         except TypeError:  # A list, for instance of wavelets, is not looked up.
             key = None
-        if compiled is not None:
-            call, warn = compiled
-            coeffs = call(data)
+        if kept is not None:
+            coeffs = kept.call(data)
             if coeffs is not None:
-                if warn is not None:
-                    warn(stacklevel=4)
+                if kept.warn is not None:
+                    kept.warn(stacklevel=4)
                 return coeffs
     form = FORMS[name]
     if has_boundary_method(mode):
@@ -77,11 +76,11 @@ def forward(
     if not spec.distinct:
         return form.from_bands(_along_repeated_axes(spec, data if spec.axes else x, out, backend))
     check_line_lengths(spec, x.shape, levels)
-    if key is not None and compiled is None:
-        compiled = compiled_forward(form, spec, x, levels, backend)
-        if compiled is not None:
-            keep_call(key, compiled)
-            coeffs = compiled[0](data)
+    if key is not None and kept is None:
+        kept = compile_forward(form, spec, x, levels, backend)
+        if kept is not None:
+            keep_call(key, kept)
+            coeffs = kept.call(data)
             if coeffs is not None:
                 return coeffs
     keyed = None if out is None else form.keyed(out, spec.keys[0])
@@ -123,8 +122,8 @@ def inverse(
     name: str, coeffs: Any, wavelet: Names, mode: Modes, axes: Any, shape: Length, out: Any, backend: str
 ) -> Any:
     """Return the samples of coefficients that are nested as the function of this name nests them."""
-    if is_compiled():
-        return call_compiled(__name__, "inverse", name, coeffs, wavelet, mode, axes, shape, out, backend)
+    if is_torch_compiling():
+        return call_untraced(__name__, "inverse", name, coeffs, wavelet, mode, axes, shape, out, backend)
     form = FORMS[name]
     key = call = None
     bands, names = form.listed(coeffs) or ([], ())
@@ -151,7 +150,7 @@ def inverse(
     given = [band for band in arrays_of(keyed) if band is not None]
     lengths = as_shape(shape, len(given[0].shape))
     if key is not None and call is None:
-        call = compiled_inverse(spec, keyed, bands, lengths, backend)
+        call = compile_inverse(spec, keyed, bands, lengths, backend)
         if call is not None:
             keep_call(key, call)
             x = call(bands)

@@ -21,7 +21,7 @@ from ..engines.cpu.engine import CPU
 from ..engines.dispatch import decompose, decompose_mixed, engine_for, grown, recompose
 from ..engines.gpu.engine import DeviceEngine
 from ..engines.numpy_engine import NumpyEngine
-from ..engines.tensors import call_compiled, is_compiled
+from ..engines.tensors import call_untraced, is_torch_compiling
 from ..engines.tensors.engine import TensorEngine
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import Axes, one_axis, two_axes
@@ -103,9 +103,9 @@ def _lwtn(
     form: str,
     backend: str,
 ) -> list[Any]:
-    if is_compiled():
+    if is_torch_compiling():
         options = {"level": level, "axes": axes, "out": out, "dtype": dtype, "backend": backend}
-        return from_keys(call_compiled(__name__, "lwtn", x, wavelet, mode=mode, **options), form)
+        return from_keys(call_untraced(__name__, "lwtn", x, wavelet, mode=mode, **options), form)
     given = array = traceable_array(x, "x")
     engine = engine_for([given], backend)
     shape = engine.library.shape(array)
@@ -309,9 +309,9 @@ def ilwtn(
     >>> bool((ilwtn(lwtn(x, "cdf97", level=3), "cdf97") == x).all())
     True
     """
-    if is_compiled():
+    if is_torch_compiling():
         options = {"axes": axes, "out": out, "backend": backend}
-        return call_compiled(__name__, "ilwtn", coeffs, wavelet, mode, **options)  # type: ignore[no-any-return]
+        return call_untraced(__name__, "ilwtn", coeffs, wavelet, mode, **options)  # type: ignore[no-any-return]
     read = to_keys(coeffs, traceable_array)
     ndim = len(read[0].shape)
     if ndim < 1:

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import library_of, traceable_array
 from ..engines.dispatch import decompose, engine_for, recompose
-from ..engines.tensors import call_compiled, is_compiled
+from ..engines.tensors import call_untraced, is_torch_compiling
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.axis_arguments import checked_axes, one_axis
 from ..lowering.spec import MAX_LEVEL, TransformSpec, undecimated_spec
@@ -103,8 +103,8 @@ def modwt(
     >>> scaling.round(3).tolist()
     [3.0, 1.5, 3.0, 6.0, 6.5]
     """
-    if is_compiled():
-        return call_compiled(  # type: ignore[no-any-return]
+    if is_torch_compiling():
+        return call_untraced(  # type: ignore[no-any-return]
             __name__, "modwt", data, wavelet, level=level, axis=axis, boundary=boundary, backend=backend
         )
     x, number = _line(data, axis)
@@ -149,9 +149,9 @@ def imodwt(
     >>> imodwt(modwt([1.0, 2.0, 4.0, 8.0, 5.0], "db2"), "db2").round(3).tolist()
     [1.0, 2.0, 4.0, 8.0, 5.0]
     """
-    if is_compiled():
+    if is_torch_compiling():
         options = {"backend": backend}
-        return call_compiled(__name__, "imodwt", coeffs, wavelet, axis, boundary, **options)  # type: ignore[no-any-return]
+        return call_untraced(__name__, "imodwt", coeffs, wavelet, axis, boundary, **options)  # type: ignore[no-any-return]
     if isinstance(coeffs, np.ndarray) and coeffs.ndim > 1:
         coeffs = list(coeffs)  # Bands of one shape are often stacked in one array.
     if isinstance(coeffs, str) or not isinstance(coeffs, Sequence) or len(coeffs) < 2:

@@ -24,7 +24,7 @@ from ..arrays import library_of, result_dtype, traceable_array
 from ..engines.base import UnfollowableStridesError
 from ..engines.cpu.engine import ForwardCall
 from ..engines.dispatch import decompose, engine_for, recompose
-from ..engines.tensors import call_compiled, is_compiled
+from ..engines.tensors import call_untraced, is_torch_compiling
 from ..errors import ArgumentError, ArgumentTypeError, MismatchedBandsError
 from ..lowering.axis_arguments import Axes, one_axis, two_axes
 from ..lowering.nesting import FORMS, TUPLE_KEYS, arrays_of, from_keys, keyed_as, keyed_bands
@@ -177,9 +177,9 @@ def _forward(
                 coeffs: list[Any] | None = call(data)
                 if coeffs is not None:
                     return coeffs
-    elif is_compiled():
+    elif is_torch_compiling():
         numbers = level, start_level
-        return call_compiled(  # type: ignore[no-any-return]
+        return call_untraced(  # type: ignore[no-any-return]
             __name__, "_forward", form, data, wavelet, *numbers, axes, trim_approx, norm, mode, out, backend
         )
     x = traceable_array(data)
@@ -255,8 +255,8 @@ def _inverse(
     out: Any,
     backend: str,
 ) -> Array:
-    if is_compiled():
-        return call_compiled(  # type: ignore[no-any-return]
+    if is_torch_compiling():
+        return call_untraced(  # type: ignore[no-any-return]
             __name__, "_inverse", form, coeffs, wavelet, axes, norm, mode, start_level, out, backend
         )
     if isinstance(coeffs, np.ndarray) and coeffs.ndim > 1:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ..arrays import TORCH
-from ..engines.tensors import call_compiled, is_compiled
+from ..engines.tensors import call_untraced, is_torch_compiling
 from ..engines.tensors.encoding import encoded
 from ..engines.tensors.engine import decomposed, recomposed
 from ..engines.tensors.stacking import Stacking
@@ -62,16 +62,16 @@ def _parts(
 
     ``before`` is the number of levels of a stationary transform that were computed before.
     """
-    if is_compiled():
-        return call_compiled(__name__, "_parts", x, wavelets, mode, levels, stationary, before)
+    if is_torch_compiling():
+        return call_untraced(__name__, "_parts", x, wavelets, mode, levels, stationary, before)
     transform = encoded(_spec(tuple(wavelets), mode, stationary).at_level(before))
     return decomposed(x, transform, levels, stacking=_stacking(len(wavelets)))
 
 
 def _samples(parts: list[Tensor | None], wavelets: Sequence[Wavelet], mode: str, stationary: bool) -> Tensor:
     """Return the samples of an approximation and of the details of each level, coarsest first."""
-    if is_compiled():
-        return call_compiled(__name__, "_samples", parts, wavelets, mode, stationary)
+    if is_torch_compiling():
+        return call_untraced(__name__, "_samples", parts, wavelets, mode, stationary)
     spec, stacking = _spec(tuple(wavelets), mode, stationary), _stacking(len(wavelets))
     low, *levels = parts
     bands = parts if stacking is None else stacking.unstack(parts)

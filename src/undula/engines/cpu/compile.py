@@ -158,13 +158,13 @@ class _Builder:
         self.back, self.dtype = back, dtype
         self.steps: list[ExecutableStep] = []
         self.tables: list[Any] = []
-        self.end = self.temporary_bytes = start
+        self.end = self.transform_bytes = start
 
     def temporary(self, shape: Shape) -> ArrayView:
         """Return a new intermediate result."""
         view = ArrayView.contiguous(TEMPORARY_BUFFER, shape, self.dtype.name, self.end // self.dtype.itemsize)
         self.end += -(-math.prod(shape) * self.dtype.itemsize // 64) * 64
-        self.temporary_bytes = max(self.temporary_bytes, self.end)
+        self.transform_bytes = max(self.transform_bytes, self.end)
         return view
 
     def add(self, work: Any, x: Source, bands: Views, mix: int = 0) -> None:
@@ -238,7 +238,7 @@ class _Builder:
 
     def executable(self, arrays: int) -> CpuExecutable:
         """Return the executable of all steps."""
-        return CpuExecutable(self.dtype, self.steps, arrays, self.temporary_bytes, self.tables)
+        return CpuExecutable(self.dtype, self.steps, arrays, self.transform_bytes, self.tables)
 
 
 def compile_transform(

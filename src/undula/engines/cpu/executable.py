@@ -460,7 +460,7 @@ class CpuExecutable:
     steps : sequence of ExecutableStep
     arrays : int
         How many arrays it is called with.
-    temporary_bytes : int
+    transform_bytes : int
         Size of the memory for intermediate results.
     tables : sequence of arrays
         Arrays that kernels find by their address, kept as long as the executable.
@@ -471,18 +471,18 @@ class CpuExecutable:
         dtype: np.dtype[Any],
         steps: Sequence[ExecutableStep],
         arrays: int,
-        temporary_bytes: int = 0,
+        transform_bytes: int = 0,
         tables: Sequence[Array] = (),
     ) -> None:
         self.dtype, self.steps, self._tables = dtype, steps, tables
         self.scratch_bytes = max([_rounded(step.scratch_bytes) for step in steps], default=0)
-        self.temporary_bytes = temporary_bytes
+        self.transform_bytes = transform_bytes
         self.samples = max((step.samples for step in steps), default=0)
         self.has_functions = any(step.function is not None for step in steps)
         self._pack = struct.Struct(f"{arrays}q").pack
         self._tapes: dict[int, list[Any]] = {}
-        small = temporary_bytes <= MAX_SCRATCH_TEMPORARY_BYTES
-        self._scratch_total = self.scratch_bytes + (temporary_bytes if small else 0)
+        small = transform_bytes <= MAX_SCRATCH_TEMPORARY_BYTES
+        self._scratch_total = self.scratch_bytes + (transform_bytes if small else 0)
         self._temporary_in_scratch = small
 
     def _compiled(self, threads: int) -> list[Any]:
@@ -517,7 +517,7 @@ class CpuExecutable:
         if len(parts) == 1 and len(parts[0]) == 1 and self._temporary_in_scratch:
             self.run_tape(parts[0][0], 0, addresses)
             return
-        memory = empty((max(1, self.temporary_bytes),), _BYTES)  # Threads share intermediate results.
+        memory = empty((max(1, self.transform_bytes),), _BYTES)  # Threads share intermediate results.
         temporary = address(memory)
         for tapes in parts:
             run(self.run_tape, [(tape, temporary, addresses) for tape in tapes])
@@ -554,7 +554,7 @@ class CpuExecutable:
             return
         threads = workers(self.samples)
         parts = self._tapes.get(threads) or self._compiled(threads)
-        memory = empty((max(1, self.temporary_bytes),), _BYTES)
+        memory = empty((max(1, self.transform_bytes),), _BYTES)
         buffers: list[Any] = [None, memory, *arrays]
         for part in parts:
             if isinstance(part, ExecutableStep):

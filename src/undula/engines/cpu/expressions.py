@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...lowering.expressions import OPERATIONS, Constant, Expression, Load, WindowSum
-from .nests import FIRST_EXTRA, LOOPS, Nest, UnsupportedExpressionError
+from .nests import FIRST_EXTRA, LOOPS, Nest, NoKernelError
 
 __all__ = ["KernelText", "indented", "pointwise_text", "row_bytes"]
 
@@ -34,7 +34,7 @@ class KernelText:
         self.places: list[int] = []
         for o in nest.operands:
             self.places.append(first)
-            first += 9 if o.finer else 5
+            first += 9 if o.is_coarser else 5
 
     def name(self) -> str:
         """Return a new name."""
@@ -46,11 +46,11 @@ class KernelText:
         o, at = self.nest.operands[number], self.places[number]
         parts = [f"w[{at}]"]
         for k, index in enumerate(("i0", "i1", row)):
-            if o.finer and o.lasts[k] >= 0:
+            if o.is_coarser and o.lasts[k] >= 0:
                 index = f"min(({index} + w[{at + 5}]) >> 1, w[{at + 5 + k}])"
             if k < 2 or o.strides[k]:
                 parts.append(f"{index} * w[{at + 1 + k}]")
-        if o.strides[3] and not o.finer:
+        if o.strides[3] and not o.is_coarser:
             parts.append(f"begin3 * w[{at + 4}]")
         return " + ".join(parts)
 
@@ -109,9 +109,9 @@ class KernelText:
             o = self.nest.operands[number]
             is_bool, real = o.view.dtype == "bool", o.view.dtype == self.nest.dtype
             convert = "{} != 0" if is_bool else "{}" if real else f"np.{self.nest.dtype}({{}})"
-            if o.finer:
+            if o.is_coarser:
                 if not real:
-                    raise UnsupportedExpressionError("a coarser level has another dtype")
+                    raise NoKernelError("a coarser level has another dtype")
                 pointer, _ = self._doubled_row(number, row, row_lines, local)
                 return keep((number, "sample"), 3, lambda name: f"{name} = {pointer}[j]")
             if not o.strides[3]:

@@ -1,7 +1,7 @@
 """Graphs compiled for the CPU.
 
-All steps of a graph are played in one call from Python, by as many threads as there are: see
-``tape.play_steps``. Where the arrays of the caller are is all that is added when a graph runs.
+All steps between two nodes that are functions are played in one call from Python, by as many threads as there
+are: see ``tape.play_steps``. Where the arrays of the caller are is all that is added when a graph runs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ THREADED = 1 << 18  # Samples of all steps below which handing work to other thr
 
 @dataclass
 class _Segment:
-    """Pieces that are played in one call, or a node that has a function of its own, or that of NumPy."""
+    """Pieces that are played in one call, or a node that a function computes: its own, or that of NumPy."""
 
     phase: str
     begin: int = 0
@@ -77,7 +77,7 @@ class CpuGraph:
         self._outputs = [(b.name, b.shape, np.dtype(b.dtype)) for b in tasks.graph.outputs.values()]
         self._places = tasks.places
         self._buffers = tasks.buffers
-        temporary = -(-tasks.temporary_bytes // ALIGNMENT) * ALIGNMENT
+        temporary = -(-tasks.transform_bytes // ALIGNMENT) * ALIGNMENT
         self._starts = COUNTER_BYTES, COUNTER_BYTES + temporary
         self._bytes = COUNTER_BYTES + temporary + tasks.bytes + ALIGNMENT
         self._scratch_bytes = tasks.scratch_bytes

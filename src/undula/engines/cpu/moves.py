@@ -13,7 +13,7 @@ from ...arrays import ArrayView
 from ...lowering.graph import Move
 from .executable import SCRATCH_BUFFER, KernelCall, address
 from .machine_code import source_address
-from .nests import KernelPart, UnsupportedExpressionError, cut
+from .nests import KernelPart, NoKernelError, cut
 from .tasks import GraphTasks, Step, piece_samples
 
 __all__ = ["add_move"]
@@ -50,9 +50,9 @@ def add_move(tasks: GraphTasks, node: Move) -> None:
     lead = [axis for axis in range(len(result.shape) - 3) if result.shape[axis] > 1]
     contiguous = source.shape[-1] == 1 or (source.strides[-1] == 1 and result.strides[-1] in (0, 1))
     if len(lead) > 1 or not contiguous:
-        raise UnsupportedExpressionError("no kernel moves these axes")
+        raise NoKernelError("no kernel moves these axes")
     if lead and any(axis == lead[0] for axis, _ in node.places):
-        raise UnsupportedExpressionError("no kernel moves items")
+        raise NoKernelError("no kernel moves items")
     missing = max(0, 3 - len(result.shape))
     tables = [*[np.zeros(1, np.int64)] * missing, *tables]
     size = source.itemsize

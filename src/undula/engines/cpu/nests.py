@@ -33,7 +33,7 @@ __all__ = [
     "MAX_EXTRA_WORDS",
     "KernelPart",
     "Nest",
-    "UnsupportedExpressionError",
+    "NoKernelError",
     "cut",
 ]
 
@@ -59,8 +59,8 @@ LOADABLE = {
 }
 
 
-class UnsupportedExpressionError(Exception):
-    """No kernel can compute an expression."""
+class NoKernelError(Exception):
+    """No kernel can compute a node, or a part of it; NumPy does."""
 
 
 @dataclass(frozen=True)
@@ -106,14 +106,14 @@ class Operand:
     offset: int = 0
 
     @property
-    def finer(self) -> bool:
-        """Whether the result belongs to the next finer level."""
+    def is_coarser(self) -> bool:
+        """Whether the array belongs to the next coarser level than the result."""
         return any(last >= 0 for last in self.lasts)
 
     @property
     def is_row(self) -> bool:
         """Whether samples of a row are beside each other."""
-        return not self.finer and self.strides[-1] == self.view.itemsize
+        return not self.is_coarser and self.strides[-1] == self.view.itemsize
 
 
 def _operand(view: ArrayView, shape: Shape, finer: Shape = (), offset: int = 0) -> Operand:
@@ -148,7 +148,7 @@ class Nest:
         known: dict[tuple[Any, ...], int] = {}
         for load in loads(*expressions):
             if load.view.dtype not in LOADABLE:
-                raise UnsupportedExpressionError(f"no kernel loads {load.view.dtype}")
+                raise NoKernelError(f"no kernel loads {load.view.dtype}")
             key = (*load.view[:5], load.finer, load.offset)
             if key not in known:
                 known[key] = len(self.operands)
@@ -161,14 +161,14 @@ class Nest:
         self.dtype = str(kind) if kind.kind == "f" else "float64"
         if result is not None:
             if result.dtype not in LOADABLE:
-                raise UnsupportedExpressionError(f"no kernel stores {result.dtype}")
+                raise NoKernelError(f"no kernel stores {result.dtype}")
             self.operands.append(_operand(result, shape))
         self.result = result
         self.lengths = self._joined(shape, apart)
         self.constants: list[float] = []
-        count = FIRST_EXTRA + MAX_EXTRA_WORDS + sum(9 if o.finer else 5 for o in self.operands)
+        count = FIRST_EXTRA + MAX_EXTRA_WORDS + sum(9 if o.is_coarser else 5 for o in self.operands)
         if count > MAX_WORDS:
-            raise UnsupportedExpressionError(f"a kernel would have {count} arguments")
+            raise NoKernelError(f"a kernel would have {count} arguments")
 
     @property
     def itemsize(self) -> int:
@@ -189,7 +189,7 @@ class Nest:
             else:
                 joined.append((n, [axis]))
         if len(joined) > LOOPS:
-            raise UnsupportedExpressionError(f"no kernel has loops for shape {shape}")
+            raise NoKernelError(f"no kernel has loops for shape {shape}")
         missing = LOOPS - len(joined)
         axes = [(n, group[-1]) for n, group in joined]
         if apart < 0:
@@ -200,7 +200,7 @@ class Nest:
             o.strides = [0 if axis < 0 else o.strides[axis] for _, axis in axes]
             o.lasts = [-1 if axis < 0 or not o.lasts else o.lasts[axis] for _, axis in axes]
             if o.lasts[0] >= 0:
-                raise UnsupportedExpressionError("no kernel has so many axes of a coarser level")
+                raise NoKernelError("no kernel has so many axes of a coarser level")
         return tuple(n for n, _ in axes)
 
     def _continues(self, before: int, axis: int, n: int) -> bool:
@@ -246,7 +246,7 @@ class Nest:
             buffer, start = locate(o.view)
             relocations.append((len(words), buffer))
             words += [start, *o.strides]
-            if o.finer:
+            if o.is_coarser:
                 words += [o.offset, *o.lasts[1:]]
         kernel = source_address(text, dtype)
         return KernelCall(

@@ -17,7 +17,7 @@ from .executable import CALL_BYTES, SCRATCH_BUFFER, KernelCall
 from .expressions import KernelText, indented, row_bytes
 from .kernel_layout import BINS
 from .machine_code import source_address
-from .nests import FIRST_EXTRA, MAX_EXTRA_WORDS, KernelPart, Nest, UnsupportedExpressionError, cut
+from .nests import FIRST_EXTRA, MAX_EXTRA_WORDS, KernelPart, Nest, NoKernelError, cut
 from .tasks import ALIGNMENT, PIECE, GraphTasks, Step, piece_samples
 
 __all__ = ["add_reduce"]
@@ -134,14 +134,14 @@ def median_text(nest: Nest, source: Expression, result: str) -> str:
 def add_reduce(tasks: GraphTasks, node: Reduce) -> None:
     """Add the tasks of a node that computes one number for each item."""
     if node.kind == "sure":
-        raise UnsupportedExpressionError(node.kind)
+        raise NoKernelError(node.kind)
     if node.kind == "median":
         _add_median(tasks, node)
         return
     nests = [Nest(shape, [source], apart=-1) for shape, source in zip(node.shapes, node.sources, strict=True)]
     cuts = [list(cut(nest.lengths[1:], piece_samples(math.prod(nest.lengths[1:])))) for nest in nests]
     parts = [
-        tasks.temporary((len(pieces), shape[0]), "float64")
+        tasks.new_buffer((len(pieces), shape[0]), "float64")
         for pieces, shape in zip(cuts, node.shapes, strict=True)
     ]
     texts = [total_text(nest, source, node.kind) for nest, source in zip(nests, node.sources, strict=True)]
@@ -174,14 +174,14 @@ def add_reduce(tasks: GraphTasks, node: Reduce) -> None:
 
 def _add_median(tasks: GraphTasks, node: Reduce) -> None:
     limits = [
-        tasks.temporary(shape[:1], result.dtype)
+        tasks.new_buffer(shape[:1], result.dtype)
         for shape, result in zip(node.shapes, node.results, strict=True)
     ]
     tasks.add_pointwise(Pointwise(tuple(limits), node.limits))
     nests = [Nest(shape, [source], apart=-1) for shape, source in zip(node.shapes, node.sources, strict=True)]
     for nest, view in zip(nests, limits, strict=True):
         if nest.dtype != view.dtype:
-            raise UnsupportedExpressionError("a limit has another dtype than its samples")
+            raise NoKernelError("a limit has another dtype than its samples")
     texts = [
         median_text(nest, source, result.dtype)
         for nest, source, result in zip(nests, node.sources, node.results, strict=True)
@@ -218,7 +218,9 @@ class _MedianWork:
         self.state_bytes = STATE_BYTES + 8 * splits
         sizes = self.state_bytes, splits * COUNTS_BYTES, splits * self.capacity * nest.itemsize
         self.sizes = [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]
-        self.memory = [] if self.alone else [tasks.temporary((items * size,), "uint8") for size in self.sizes]
+        self.memory = (
+            [] if self.alone else [tasks.new_buffer((items * size,), "uint8") for size in self.sizes]
+        )
         self.phases = (TALLY,) if self.alone else (TALLY, LOCATE, GATHER, SELECT)
         self.row = max(row_bytes(part[-1][1] - part[-1][0], nest.itemsize) for part in self.cuts)
 

@@ -171,7 +171,7 @@ def add_stencil(tasks: GraphTasks, node: Stencil) -> None:
 
 def _summed(tasks: GraphTasks, node: Stencil, sources: Sequence[Expression], axis: int) -> list[Expression]:
     """Return sources that are summed along one axis of the window."""
-    results = [tasks.temporary(view.shape, view.dtype) for view in node.results]
+    results = [tasks.new_buffer(view.shape, view.dtype) for view in node.results]
     taps = node.taps[axis]
     kernels = []
     first = -len(node.taps) + axis
@@ -222,6 +222,6 @@ def _materialized(tasks: GraphTasks, source: Expression, result: ArrayView) -> A
         view = source.view
         if (view.shape, view.strides, view.dtype) == (contiguous.shape, contiguous.strides, result.dtype):
             return view
-    view = tasks.temporary(result.shape, result.dtype)
+    view = tasks.new_buffer(result.shape, result.dtype)
     tasks.add_pointwise(Pointwise((view,), (source,)))
     return view

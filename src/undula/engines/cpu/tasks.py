@@ -1,7 +1,8 @@
 """Tasks: the nodes of a graph as steps of kernel calls, on memory that is laid out before.
 
 Each node becomes one or more steps, and each step is cut into parts, in the same way for any number of
-threads.
+threads. Small parts are joined to pieces, which threads take one after the other. A node that no kernel can
+compute is left to NumPy.
 
 Buffers are numbered: 0 is scratch of the thread, 1 has intermediate results of transforms, 2 has all arrays
 between nodes, and the arrays of the caller follow. Arrays that are not needed at the same time share their
@@ -23,7 +24,7 @@ from ...lowering.expressions import Load
 from ...lowering.graph import Buffer, Graph, Node, Pointwise, Transform
 from .executable import CALL_BYTES
 from .expressions import pointwise_text, row_bytes
-from .nests import KernelPart, Nest, UnsupportedExpressionError, cut
+from .nests import KernelPart, Nest, NoKernelError, cut
 
 __all__ = [
     "ALIGNMENT",
@@ -89,7 +90,7 @@ class GraphTasks:
         For each buffer its number, and the byte where it begins.
     tables : list
         What kernels have the address of, to be kept.
-    bytes, temporary_bytes, scratch_bytes : int
+    bytes, transform_bytes, scratch_bytes : int
         The sizes of buffers 2, 1 and 0; those of the last two are known when all steps are made.
     """
 
@@ -99,7 +100,7 @@ class GraphTasks:
         self.tasks: list[GraphTask] = []
         self.tables: list[Any] = []
         self.scratch_bytes = CALL_BYTES
-        self.temporary_bytes = self.bytes = 0
+        self.transform_bytes = self.bytes = 0
         self.phase = ""
         self.places: dict[str, tuple[int, int]] = {}
         transforms = [node.bands[0].dtype for node in graph.nodes if isinstance(node, Transform)]
@@ -108,7 +109,7 @@ class GraphTasks:
 
     # --- memory -----------------------------------------------------------------------------------
 
-    def temporary(self, shape: tuple[int, ...], dtype: str) -> ArrayView:
+    def new_buffer(self, shape: tuple[int, ...], dtype: str) -> ArrayView:
         """Return a new buffer."""
         name = f"cpu{len(self.buffers)}"
         self.buffers[name] = buffer = Buffer(name, shape, dtype)
@@ -167,7 +168,7 @@ class GraphTasks:
         count = len(self.tasks)
         try:
             add(self, node)
-        except UnsupportedExpressionError:
+        except NoKernelError:
             del self.tasks[count:]
             self.add_function(node)
 
@@ -230,7 +231,7 @@ def piece_samples(samples: int) -> int:
 
 def coarser_operands(nest: Nest) -> int:
     """Return how many operands belong to the next coarser level; each needs a row of memory."""
-    return sum(operand.finer for operand in nest.operands)
+    return sum(operand.is_coarser for operand in nest.operands)
 
 
 def _bytes(buffer: Buffer) -> int:

@@ -15,7 +15,7 @@ from ..base import UnfollowableStridesError
 from .compile import LIFTING, compile_transform, level_passes, ordered_bands
 from .executable import FIRST_ARRAY, SCRATCH_BUFFER, AxisPass, CpuExecutable, KernelCall
 from .expressions import pointwise_text
-from .nests import KernelPart, Nest, UnsupportedExpressionError
+from .nests import KernelPart, Nest, NoKernelError
 from .tasks import ALIGNMENT, MAX_PIECES, PIECE, GraphTasks, Step
 
 __all__ = ["add_transform"]
@@ -40,7 +40,7 @@ def add_transform(tasks: GraphTasks, node: Transform) -> None:
         return
     parts = None
     if node.back:
-        parts = tasks.temporary((items, len(shifts), *node.samples.shape[1:]), node.samples.dtype)
+        parts = tasks.new_buffer((items, len(shifts), *node.samples.shape[1:]), node.samples.dtype)
     arrays = []
     for item in range(items):
         for number, shift in enumerate(shifts):
@@ -135,11 +135,11 @@ def _add_levels(
             try:
                 numbered = [view._replace(buffer=k) for k, view in enumerate(views, FIRST_ARRAY)]
                 if compile_transform(back, np.dtype(views[0].dtype), each, numbered).has_functions:
-                    raise UnsupportedExpressionError("a transform is not made of kernels")
+                    raise NoKernelError("a transform is not made of kernels")
                 break
             except UnfollowableStridesError as error:
                 number = error.buffer - FIRST_ARRAY
-                copy = tasks.temporary(views[number].shape, views[number].dtype)
+                copy = tasks.new_buffer(views[number].shape, views[number].dtype)
                 read = (number == 0) != back
                 (before if read else after).append((views[number], copy))
                 views[number] = copy
@@ -152,8 +152,8 @@ def _add_levels(
         for each, views in zip(levels, followed, strict=True):
             placed = [tasks.placed(view) for view in views]
             transforms.append(compile_transform(back, np.dtype(views[0].dtype), each, placed, start=start))
-            start = transforms[-1].temporary_bytes
-        tasks.temporary_bytes = max(tasks.temporary_bytes, start)
+            start = transforms[-1].transform_bytes
+        tasks.transform_bytes = max(tasks.transform_bytes, start)
         tasks.tables.extend(transforms)  # They keep what kernels have the address of.
         return _joined_steps(tasks, transforms)
 

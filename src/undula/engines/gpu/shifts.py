@@ -1,6 +1,8 @@
 """The launches of one level for all shifts; see :mod:`undula.engines.gpu.emit.shifts`.
 
-Where kernels for all shifts at once cannot run a level, each shift is transformed like a level of its own.
+A level is one launch of the kernels for all shifts if they can run it, or else one launch of the strategy on
+shifted views (:meth:`~.builder.ProgramBuilder.shifted_level`). Where neither can, each shift is transformed
+like a level of its own.
 """
 
 from __future__ import annotations
@@ -108,7 +110,7 @@ def _shifted(builder: GraphBuilder, node: Transform, source: ArrayView, bands: S
     """Append one launch for the coefficients of all shifts of samples without mirrored ones."""
     taps = _filter_lengths(node, builder.options)
     rows = shifted_rows(taps[0], source.itemsize, builder.limits.shared) if taps else None
-    assert taps is not None
+    assert taps is not None  # This and the next are what elided_moves has checked.
     assert rows is not None
     down, along = (BORDERS[mode] for mode in node.tree.spec.modes)
     tile = rows, BAND_COLUMNS

@@ -1,22 +1,22 @@
-"""Transforms of tensors that PyTorch differentiates, traces or batches, by operators that it knows."""
+"""Transforms of tensors by operators that their library knows, and so can differentiate, trace and batch."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
 
-__all__ = ["NOTHING", "call_compiled", "is_compiled", "replaced"]
+__all__ = ["NOTHING", "call_untraced", "is_torch_compiling", "replaced"]
 
 NOTHING = "None"  # stands for None, which functions that torch.compile does not trace cannot take
 
 
-def is_compiled() -> bool:
+def is_torch_compiling() -> bool:
     """Return whether ``torch.compile`` traces the caller, in place of running it."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.compiler.is_dynamo_compiling()
 
 
-def call_compiled(module: str, name: str, *arguments: Any, **options: Any) -> Any:
+def call_untraced(module: str, name: str, *arguments: Any, **options: Any) -> Any:
     """Call a function of this package so that ``torch.compile`` sees nothing but its operators."""
     from .compiling import call_untraced
 
