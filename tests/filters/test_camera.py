@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import undula
 from commands import call
 from undula import io
-from undula.filters import Pipeline
+from undula.filters import Blur, Pipeline, Shrink
 from undula.filters.verbs import Denoising
 from undula.measures import psnr
 
@@ -194,6 +194,9 @@ def test_chunks_of_images_larger_than_the_compared_part(noisy: Array) -> None:
     for chunks in (200, (576, 300), (555, 700)):
         given = da.from_array(image, chunks=chunks)
         np.testing.assert_allclose(undula.denoise(given).compute(), expected, atol=1e-3)
+    pipeline = Pipeline("db2", None, [Blur(0.5, at="image"), Shrink("bivariate", noise="auto")])
+    blurred = pipeline(da.from_array(image, chunks=200)).compute()
+    np.testing.assert_allclose(blurred, pipeline(image), atol=1e-3)
     both = da.from_array(np.stack([image, image[::-1]]), chunks=(1, 300, 300))
     expected = undula.denoise(np.stack([image, image[::-1]]), axes=(1, 2))
     np.testing.assert_allclose(undula.denoise(both, axes=(1, 2)).compute(), expected, atol=1e-3)

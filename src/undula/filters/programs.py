@@ -105,11 +105,11 @@ def _extents(pipeline: Pipeline, shape: Shape, image_shape: Shape) -> dict[Shape
 
 def _filtered_planes(pipeline: Pipeline, x: Any, recipe: ImageRecipe, sigma: Any, valid: Any) -> Any:
     """Run all stages on planes."""
-    layout = recipe.layout
+    layout, given = recipe.layout, x
     for stage in pipeline.stages:
         if "image" in stage.places():
             x = stage.on_samples(x, OPERATIONS, layout.ndim)
-    result = _filtered_pyramid(pipeline, x, recipe, sigma, valid)
+    result = _filtered_pyramid(pipeline, x, given, recipe, sigma, valid)
 
     def noise() -> Any:
         return sigma if sigma is not None else estimated_noise(x, valid, layout.ndim)
@@ -127,8 +127,13 @@ def _filtered_planes(pipeline: Pipeline, x: Any, recipe: ImageRecipe, sigma: Any
     return result
 
 
-def _filtered_pyramid(pipeline: Pipeline, x: Any, recipe: ImageRecipe, sigma: Any, valid: Any) -> Any:
-    """Decompose planes, run the stages on coefficients, and reconstruct."""
+def _filtered_pyramid(
+    pipeline: Pipeline, x: Any, given: Any, recipe: ImageRecipe, sigma: Any, valid: Any
+) -> Any:
+    """Decompose planes, run the stages on coefficients, and reconstruct.
+
+    The planes are ``x``; ``given`` are the planes before the stages on images.
+    """
     ndim, wavelet = recipe.layout.ndim, as_wavelet(pipeline.wavelet)
     transform = PipelineTransform(wavelet, pipeline.mode)
     shape = recipe.image_shape or x.shape[1:]
@@ -152,7 +157,8 @@ def _filtered_pyramid(pipeline: Pipeline, x: Any, recipe: ImageRecipe, sigma: An
         floor=rounding_floor(low, levels, ndim),
         channels=channels,
         strength=_strengths(pipeline, x, channels),
-        mosaic_contrast=partial(mosaic_contrast, x, transform),
+        # The contrast is that of a part of the image, at whose ends stages on images would mirror it.
+        mosaic_contrast=partial(mosaic_contrast, given, transform),
     )
     for k, stage in stages:
         if "last" in stage.places():
