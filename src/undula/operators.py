@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrays import numpy_array
 from .errors import ArgumentError
 from .functions import ravel_coeffs, unravel_coeffs
 from .plan import Plan
@@ -33,6 +34,7 @@ class WaveletOperator:
     ----------
     shape : (int, int)
     dtype : dtype
+        Complex vectors give complex results also if this is real.
 
     Examples
     --------
@@ -45,6 +47,8 @@ class WaveletOperator:
     >>> bool(np.allclose(operator.inverse() @ (operator @ x), x))
     True
     """
+
+    __array_ufunc__ = None  # NumPy leaves products to the operator.
 
     def __init__(self, plan: Plan, inverse: bool = False) -> None:
         if not isinstance(plan, Plan):
@@ -87,9 +91,11 @@ class WaveletOperator:
         -------
         array
         """
-        vector = np.asarray(x)
-        if vector.size != self.shape[1] or vector.ndim > 2:
+        vector = numpy_array(x, "the vector")
+        if vector.size != self.shape[1] or vector.ndim not in (1, 2):
             raise ArgumentError(f"this operator takes vectors of {self.shape[1]} numbers, got {vector.shape}")
+        if vector.dtype.kind == "c" and self.dtype.kind != "c":  # The matrix is real.
+            return np.asarray(self.matvec(vector.real) + 1j * self.matvec(vector.imag))
         vector = vector.reshape(-1).astype(self.dtype, copy=False)
         if self._inverse:
             coeffs = unravel_coeffs(vector, self._places, self._shapes, self._form)
@@ -122,11 +128,25 @@ class WaveletOperator:
         -------
         array ``(m, k)``
         """
-        return np.stack([self.matvec(column) for column in np.asarray(x).T], axis=1)
+        matrix = numpy_array(x, "the matrix")
+        if matrix.ndim != 2 or matrix.shape[0] != self.shape[1]:
+            raise ArgumentError(
+                f"this operator takes vectors of {self.shape[1]} numbers, and matrices with so many rows, got"
+                f" {matrix.shape}"
+            )
+        if not matrix.shape[1]:
+            return np.empty((self.shape[0], 0), np.result_type(self.dtype, matrix.dtype))
+        return np.stack([self.matvec(column) for column in matrix.T], axis=1)
 
     def __matmul__(self, x: Any) -> Array:
         """Return the product with a vector or a matrix."""
-        return self.matvec(x) if np.ndim(x) == 1 else self.matmat(x)
+        x = numpy_array(x, "the vector or matrix")
+        return self.matvec(x) if x.ndim == 1 else self.matmat(x)
+
+    def __rmatmul__(self, x: Any) -> Array:
+        """Return the product of a vector, or of the rows of a matrix, with the operator."""
+        adjoint = self.adjoint()
+        return adjoint.matvec(x) if x.ndim == 1 else adjoint.matmat(x.T).T
 
 
 def _flat_shapes(shapes: Any) -> list[tuple[int, ...]]:

@@ -220,6 +220,25 @@ def test_operators_solve_least_squares() -> None:
     assert np.allclose(solved[0], x, atol=1e-8)
 
 
+def test_operators_multiply_all_kinds_of_vectors() -> None:
+    plan = undula.Plan(17, "db2", level=2, mode="smooth")
+    operator = WaveletOperator(plan)
+    matrix, y = operator @ np.eye(17), noise(17, 3)
+    z = y[:, 0] + 1j * y[:, 1]
+    assert np.allclose(operator @ z, matrix @ z)
+    assert np.allclose(operator @ y, matrix @ y)
+    w = noise(operator.shape[0])
+    assert np.allclose(w @ operator, w @ matrix)
+    assert np.allclose(np.stack([w, 1j * w]) @ operator, np.stack([w, 1j * w]) @ matrix)
+    assert np.allclose(operator.rmatvec(1j * w), matrix.T @ (1j * w))
+    assert (operator @ np.empty((17, 0))).shape == (operator.shape[0], 0)
+    for wrong in (3.0, np.ones((17, 2, 2)), np.ones((16, 2)), np.ones(16)):
+        with pytest.raises(undula.ArgumentError, match="takes vectors of 17 numbers"):
+            operator @ wrong
+    with pytest.raises(undula.ArgumentTypeError, match="Dask array"):
+        operator @ dask.array.ones(17)
+
+
 def test_errors_say_what_to_do() -> None:
     with pytest.raises(undula.UnknownNameError, match="wavedec2"):
         undula.adjoint("wavedec_2", [np.ones(4)], "haar")
