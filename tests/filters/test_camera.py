@@ -23,6 +23,7 @@ from undula.measures import psnr
 Array = NDArray[Any]
 PHOTO = skimage.data.coffee()[60:252, 180:420]
 TEXTURE = skimage.data.immunohistochemistry()[100:292, 100:340]
+BARS = np.array(list(np.ndindex(2, 2, 2)), np.uint8) * 255  # of saturated colours
 GAMMA = 2.2
 
 
@@ -93,8 +94,9 @@ def test_white_noise_is_taken_for_white(photo: Array, sigma: float) -> None:
         as_jpeg(PHOTO)[..., 1],  # JPEG, but no mosaic
         np.kron(PHOTO[..., 1], np.ones((2, 2), np.uint8)),  # enlarged
         skimage.data.grass()[:192, :240],
+        np.repeat(np.repeat(BARS[None], 96, axis=0), 40, axis=1),  # without noise
     ],
-    ids=["grey", "constant", "small", "jpeg", "enlarged", "texture"],
+    ids=["grey", "constant", "small", "jpeg", "enlarged", "texture", "bars"],
 )
 def test_other_images_are_filtered_as_if_noise_were_white(image: Array) -> None:
     for options in ({}, {"quality": "balanced"}):

@@ -107,6 +107,14 @@ def test_functions(name: str, dtype: str) -> None:
     assert_same(result.compute(scheduler="sync"), function(x), name in ("despeckle", "enhance"))
 
 
+@pytest.mark.parametrize("name", ["denoise", "enhance"])
+def test_chunks_without_samples(name: str) -> None:
+    function, x = getattr(undula, name), image((2, 38, 129), "uint8")
+    for chunks in (((2, 0), (38,), (129,)), ((0, 1, 1, 0), (0, 38), (64, 0, 65))):
+        result = function(da.from_array(x, chunks=chunks), axes=(1, 2)).compute(scheduler="sync")
+        assert_same(result, function(x, axes=(1, 2)), name == "enhance")
+
+
 def test_results_do_not_depend_on_the_chunks() -> None:
     x = image((150, 170), "float64")
     first, second = (undula.enhance(da.from_array(x, chunks=chunks)) for chunks in ((64, 100), (33, 170)))

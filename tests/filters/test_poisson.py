@@ -174,6 +174,12 @@ def test_dtypes_colours_and_masks() -> None:
     assert np.nanstd(result) < np.nanstd(image)
 
 
+@pytest.mark.parametrize("gain", [0, -1, 1e300, 1e-300, np.inf])
+def test_gains_out_of_range(gain: float) -> None:
+    with pytest.raises(undula.ArgumentError, match="gain must be"):
+        undula.denoise(np.ones((32, 32)), noise="poisson", gain=gain)
+
+
 def test_mistakes_are_explained() -> None:
     image = np.ones((32, 32))
     with pytest.raises(undula.UnknownNameError, match="poisson-gaussian"):

@@ -380,7 +380,8 @@ def _thawed(value: Any) -> Any:
 def check_number(value: Any, name: str, least: float = 0.0, exclusive: bool = False) -> None:
     """Raise an error unless ``value`` is a finite number of at least (or above) ``least``."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ArgumentTypeError(f"{name} must be a number, got {value!r}")
+        got = f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
+        raise ArgumentTypeError(f"{name} must be a number, got {got}")
     if not math.isfinite(value) or value < least or (exclusive and value == least):
         bound = "above" if exclusive else "at least"
         raise ArgumentError(f"{name} must be finite and {bound} {least:g}, got {value!r}")

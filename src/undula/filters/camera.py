@@ -211,6 +211,7 @@ def _chroma_share(measured: Levels, channels: int) -> Any:
     second = _of_chroma(_others(measured[1]), channels)
     span = (CERTAIN_RATIO - LEAST_RATIO) * finest
     share = xp.clip((second - LEAST_RATIO * finest) / xp.maximum(span, TINY), 0.0, 1.0)
+    share = xp.where(finest > 0, share, xp.zeros_like(share))  # Graphics without noise have edges alone.
     materialize(share)
     return share
 

@@ -89,6 +89,8 @@ def filter_chunks(
     engine(backend)  # An error for unknown ones.
     if not x.dtype.isnative:
         x = x.astype(x.dtype.newbyteorder("="))
+    if x.size and any(0 in lengths for lengths in x.chunks):
+        x = x.rechunk(tuple(tuple(n for n in lengths if n) for lengths in x.chunks))
     layout = GivenImage(x, channel_axis, axes, pipeline.colors).layout
     if layout.channel is not None:
         x = x.rechunk({layout.channel: -1})

@@ -43,6 +43,7 @@ Shape = tuple[int, ...]
 DEFAULT_LEVELS = 4
 JSON_VERSION = 1
 FRAMES_ON_DEVICE = 3
+LEAST_GAIN = 1e-30  # The square of it and of its inverse are normal numbers of float64.
 
 
 class Views(NamedTuple):
@@ -176,6 +177,11 @@ class Pipeline:
                 raise ArgumentError("photons have neither speckle nor a spectrum; pass one of the three")
         if self.gain is not None:
             check_number(self.gain, "gain", exclusive=True)
+            if not LEAST_GAIN <= self.gain <= 1 / LEAST_GAIN:
+                raise ArgumentError(
+                    f"gain must be from {LEAST_GAIN:g} to {1 / LEAST_GAIN:g}, got {self.gain!r}; scale the"
+                    " samples"
+                )
             if self.photons is None:
                 raise ArgumentError(f"gain is for noise='poisson' and 'poisson-gaussian', got {self.gain!r}")
         if self.spectrum is not None and not isinstance(self.spectrum, str):

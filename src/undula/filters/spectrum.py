@@ -20,7 +20,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import given_array, library_of
+from ..arrays import DASK, given_array, library_of
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.collaborative import (
     BLOCK,
@@ -179,7 +179,12 @@ def estimate_spectrum(image: ArrayLike, *, channel_axis: int | None = None) -> A
     >>> bool(abs(np.sqrt(estimate_spectrum(white).mean()) - 5) < 0.3)
     True
     """
-    x = np.asarray(library_of(given_array(image, "image")).to_numpy(given_array(image, "image")))
+    if DASK.owns(image):
+        raise ArgumentError(
+            "the spectrum of noise is estimated from images in memory; call the compute() of a part first"
+        )
+    x = given_array(image, "image")
+    x = np.asarray(library_of(x).to_numpy(x))
     if channel_axis is not None:
         channels = np.moveaxis(x, channel_axis, 0)
         return np.asarray(np.mean([estimate_spectrum(channel) for channel in channels], axis=0))

@@ -204,7 +204,7 @@ def _grouped(spec: TransformSpec, source: ChunkedArray, itemsize: int) -> list[S
     """
     boundaries: list[Sequence[int]] = list(source.boundaries)
     axis = max(spec.axes, key=lambda axis: len(boundaries[axis]))
-    size = prod(map(_usual_length, boundaries)) * max(itemsize, source.dtype.itemsize)
+    size = max(1, prod(map(_usual_length, boundaries))) * max(itemsize, source.dtype.itemsize)
     most = min(BLOCK_BYTES // size, prod(map(len, source.chunks)) // MIN_BLOCKS)
     if most > 1:
         places = boundaries[axis]
