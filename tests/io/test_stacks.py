@@ -79,6 +79,16 @@ def test_axes_channels_and_distances_are_kept(kind: str, tmp_path: Path) -> None
     assert (header.stack, header.pixels.shape) == (axes, given.pixels.shape)
 
 
+def test_imagej_stacks_that_are_cut_off(tmp_path: Path) -> None:
+    stack = np.zeros((4, 2, 32, 40), np.float32)
+    tifffile.imwrite(tmp_path / "whole.tif", stack, imagej=True, metadata={"axes": "ZCYX"})
+    assert io.read(tmp_path / "whole.tif").pixels.size == stack.size
+    content = (tmp_path / "whole.tif").read_bytes()
+    (tmp_path / "part.tif").write_bytes(content[: len(content) * 6 // 10])
+    with pytest.raises(undula.UndulaError, match=r"part\.tif.* cut off"):
+        io.read(tmp_path / "part.tif")
+
+
 def test_imagej_to_ome_and_arrays_to_ome(tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "in.tif", STACK, imagej=True, resolution=(10, 10), metadata=IMAGEJ)
     io.write(tmp_path / "a.ome.tif", io.read(tmp_path / "in.tif"))

@@ -103,7 +103,13 @@ def _jobs_into_folder(
     targets = [job.target for job in jobs]
     if len(set(targets)) < len(targets):
         duplicate = next(target for target in targets if targets.count(target) > 1)
-        raise ArgumentError(f"two inputs have the same name and would both be written to {duplicate}")
+        first, second = [str(job.source) for job in jobs if job.target == duplicate][:2]
+        if first == second:
+            raise ArgumentError(f"{first} was given twice")
+        raise ArgumentError(
+            f"{first} and {second} would both be written to {duplicate}; filter them one after the other,"
+            " with another folder or suffix (--output, --suffix)"
+        )
     return jobs
 
 

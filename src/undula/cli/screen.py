@@ -43,7 +43,8 @@ def error_text(error: Exception) -> str:
     elif isinstance(error, MemoryError):
         text = "not enough memory"
     elif isinstance(error, OSError):
-        text = f"{error.filename or 'a file'}: {error.strerror or error}"
+        reason = error.strerror or str(error)
+        text = f"{error.filename}: {reason}" if error.filename else f"cannot write the output: {reason}"
     else:
         text = f"{type(error).__name__}: {error}"
     return " ".join(text.split())

@@ -67,6 +67,7 @@ def _opened(path: Path) -> Iterator[_TiffHeader]:
         if not file.series:
             raise FileError(f"{path} contains no images")
         series = file.series[0]
+        _check_hyperstack(path, file, series)
         page = series.keyframe
         if not all(getattr(other.keyframe, "is_reduced", False) for other in file.series[1:]):
             raise FileError(
@@ -170,6 +171,17 @@ def _picture(
         stack=stack,
         **header.metadata,
     )
+
+
+def _check_hyperstack(path: Path, file: Any, series: Any) -> None:
+    """Raise an error if a file has fewer planes than ImageJ describes, since it was cut off."""
+    described = (file.imagej_metadata or {}).get("images", 1) if file.is_imagej else 1
+    found = math.prod(n for n, axis in zip(series.shape, series.axes, strict=True) if axis not in "YXS")
+    if isinstance(described, int) and found < described:
+        raise FileError(
+            f"cannot read {path}: it has {found} of the {described} planes that ImageJ describes; it seems to"
+            " be cut off"
+        )
 
 
 # --- axes -----------------------------------------------------------------------------------------

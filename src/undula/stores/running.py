@@ -245,8 +245,10 @@ def task_runner(
         if not str(scheduler).startswith("inproc://"):
             distributed.comm.get_address_host_port(scheduler)
         client = distributed.Client(scheduler, timeout=CONNECT_TIMEOUT_S, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
-        reason = short_message(error)
+    except (OSError, ValueError, TypeError, MemoryError) as error:
+        # What another kind of server answers is taken for the length of a message, larger than any memory.
+        is_other = isinstance(error, MemoryError)
+        reason = "what answers there is no Dask scheduler" if is_other else short_message(error)
         raise SchedulerError(f"cannot reach the scheduler {scheduler}: {reason}") from None
     try:
         if not client.nthreads():

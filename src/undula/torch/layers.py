@@ -139,6 +139,8 @@ class _Analysis(_WaveletLayer):
 
     def __init__(self, J: int = 1, wave: Any = "db1", mode: str = "zero") -> None:
         super().__init__(wave, mode)
+        if isinstance(J, bool) or not isinstance(J, int) or J < 0:
+            raise ArgumentError(f"J must be the number of levels, an integer of at least 0, got {J!r}")
         self.J = J
 
     def forward(self, x: Tensor) -> Pyramid:
