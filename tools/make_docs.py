@@ -308,7 +308,8 @@ GPU, `pip install pocl-binary-distribution` installs an OpenCL driver for the CP
   configurations and remembers the fastest one for that device. `plan.frames(arrays)` transforms a sequence of NumPy arrays
   and overlaps transfers with computation. `square=True` pads the samples with zeros to a square whose side is a power of
   two, for the whole decomposition.
-- **Gradients.** PyTorch differentiates transforms; see [Gradients](guides/gradients.md). Values traced by JAX are rejected.
+- **Gradients.** PyTorch and JAX differentiate transforms; see [Gradients](guides/gradients.md). Plans, and functions without
+  gradients, reject values that JAX traces.
 - **Errors.** `undula.MissingDeviceError` names the missing package, driver or device, and how to get it.
   `OutOfMemoryError` states how much memory was needed. `KernelError` contains the kernel source and the compiler's log.
 
