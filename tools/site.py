@@ -121,7 +121,7 @@ def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
 
 
 def with_breaks(table: re.Match[str]) -> str:
-    """Let names in the cells of a table be broken after dots, and long ones after other signs, but no options."""
+    """Let names in tables be broken after dots, and long ones after other signs, but no options."""
 
     def broken(word: str) -> str:
         if word.startswith("-"):
