@@ -33,6 +33,17 @@ def test_counts_in_the_docs_are_current() -> None:
     subprocess.run([sys.executable, str(ROOT / "tools" / "make_docs.py"), "--check"], check=True)
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_speed_that_is_promised_was_measured(page: str) -> None:
+    promised = re.search(r"up to (\d+) times as fast", (ROOT / page).read_text(encoding="utf-8"))
+    assert promised is not None
+    rows = re.findall(
+        r"^\| 2 CPU cores: .*? \| [\d.]+\sms \| (\d+)\s×", (ROOT / "README.md").read_text("utf-8"), re.M
+    )
+    assert len(rows) > 4
+    assert int(promised[1]) <= max(map(int, rows)) < 1.2 * int(promised[1])
+
+
 def test_every_wavelet_is_in_the_docs() -> None:
     text = (ROOT / "docs" / "lifting.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| (\S+) \| \d", text, re.M)

@@ -165,7 +165,7 @@ inverse in float32 to white noise of unit variance (*float32*, the root mean squ
 **{", ".join(banks)}**: {"its" if len(banks) == 1 else "their"} filters reconstruct only approximately, so no chain of
 invertible steps can equal them.
 
-*Operations* are multiplications per pair of samples, not counting the scaling; the filter bank takes two for each
+*Operations* are multiply-adds per pair of samples along one axis, not counting the scaling; the filter bank takes two for each
 tap.
 
 {table(head, rows)}"""
@@ -220,8 +220,8 @@ compute the same coefficients; the lifting transform of ndwt is non-expansive.
 - **Explicit vector loops.** Compilers vectorise neither loops with several results nor loads of every second sample. The
   inner loops are therefore written as vector operations, which LLVM maps to the instructions of the processor. From the
   first load on, a row is stored as two halves: its even and its odd columns.
-- **Lifting or filters, whichever is faster.** Short symmetric chains (CDF 5/3, CDF 9/7) use lifting: CDF 9/7 takes two
-  multiplications per sample and axis, where the filters take eight. All other wavelets run as two filters over the same
+- **Lifting or filters, whichever is faster.** Short symmetric chains (CDF 5/3, CDF 9/7) use lifting: CDF 9/7 takes four
+  multiply-adds per sample and axis, where the filters take eight. All other wavelets run as two filters over the same
   input. Counted in loads and fused multiply-adds, filters cost no more than long chains, and they are as precise as
   PyWavelets. CDF 9/7 in double precision also runs as filters under its PyWavelets name `bior4.4`, because those filters
   differ from the lifting steps in the twelfth digit. `Plan.method` reports the choice.
@@ -308,7 +308,8 @@ GPU, `pip install pocl-binary-distribution` installs an OpenCL driver for the CP
   configurations and remembers the fastest one for that device. `plan.frames(arrays)` transforms a sequence of NumPy arrays
   and overlaps transfers with computation. `square=True` pads the samples with zeros to a square whose side is a power of
   two, for the whole decomposition.
-- **Gradients.** PyTorch differentiates transforms; see [Gradients](guides/gradients.md). Values traced by JAX are rejected.
+- **Gradients.** PyTorch and JAX differentiate transforms; see [Gradients](guides/gradients.md). Plans, and functions without
+  gradients, reject values that JAX traces.
 - **Errors.** `undula.MissingDeviceError` names the missing package, driver or device, and how to get it.
   `OutOfMemoryError` states how much memory was needed. `KernelError` contains the kernel source and the compiler's log.
 
@@ -722,7 +723,7 @@ Colour images:
 {tables["color"]}
 Compared with `fast`, the smallest gain on any image is {worst["balanced"]:+.2f} dB with `balanced` and {worst["best"]:+.2f} dB with `best`.
 
-Mean PSNR of the images on which the package `bm3d` was run, which is closed source and for non-commercial use. Undula's constants were
+Mean PSNR on the images that were also given to `bm3d` (closed source, non-commercial use only). Undula's constants were
 chosen with a view to 16 of these images. On the {held_out["images"]} others, with σ = {DENOISED_SIGMA}, `best` has {held_out["undula best"]:.2f} dB and bm3d {held_out["bm3d"]:.2f} dB:
 
 {with_bm3d}
@@ -735,8 +736,9 @@ Arrays on a GPU are filtered there, and so are NumPy arrays with `backend="cuda"
 rounding. Sums of blocks are integers, so every run has the same results. Batches are filtered in chunks that need up to 1 GiB of device
 memory, but at least one image at a time: about 20 bytes for each of its samples.
 
-Milliseconds of a repeated call with the image in device memory, beside the 16 cores of the same machine, and the PSNR of both; σ is
-25 of 255 ({gpu["machine"]}, {gpu["date"]}; `python benchmarks/filters_gpu.py`):
+Milliseconds of a repeated call with the image in device memory, and the PSNR; σ is 25 of 255 ({gpu["machine"]}, {gpu["date"]};
+`python benchmarks/filters_gpu.py`). The CPU is that of the same machine, with 16 cores; the times above and those on the home page
+are from another machine, with two cores:
 
 {on_gpu}
 ## Counted photons
@@ -752,7 +754,7 @@ Results have the dtype of the image. Convert integers of few photons to floats, 
 `undula denoise --noise poisson` does the same with files; in a video, it filters the luma only.
 
 Mean PSNR with `peak` photons at the brightest sample. The gain is estimated: {gains}, where it is 1. Constants were chosen on
-the tuned images. How photons are counted was changed once after a look at the new ones
+the *tuned* images. The estimator was changed once after the *new* images had been seen
 (`python benchmarks/denoise.py --photons`):
 
 {counted}
@@ -784,8 +786,8 @@ its documentation recommends, 0.8, or the one that is best in the mean over each
 ({camera["about"]}; `python benchmarks/camera.py` describes the simulation and runs it):
 
 {camera["by_camera"]}
-A colour image of 512² takes {camera["colour"]["undula denoise"]["clock"]:.1f} ms, {camera["colour"]["undula, white noise"]["clock"]:.1f} ms with `noise="gaussian"`, and {camera["colour"]["nl_means"]["clock"]:.0f} ms with non-local means;
-a grey one {camera["grey"]["undula denoise"]["clock"]:.1f}, {camera["grey"]["undula, white noise"]["clock"]:.1f} and {camera["grey"]["nl_means"]["clock"]:.0f} ms.
+By default, a 512² colour image takes {camera["colour"]["undula denoise"]["clock"]:.1f} ms; with `noise="gaussian"` it takes {camera["colour"]["undula, white noise"]["clock"]:.1f} ms; non-local means takes {camera["colour"]["nl_means"]["clock"]:.0f} ms. For a grey
+image, these times are {camera["grey"]["undula denoise"]["clock"]:.1f} ms, {camera["grey"]["undula, white noise"]["clock"]:.1f} ms and {camera["grey"]["nl_means"]["clock"]:.0f} ms.
 
 ![without noise, noisy, by non-local means, for white noise, by default, with strengths for luma and chroma](images/camera.png)
 
@@ -1178,7 +1180,12 @@ def with_peers(path: Path) -> str:
             {"scikit-image": times["skimage Bayes"]},
         )
     )
-    comparison = table(["CDF 9/7, float32", "Undula", *names], rows)
+    alone = next(row["times"] for row in cpu["results"] if row.get("threads") == 1 and not row.get("back"))
+    one_thread = (
+        f"PyWavelets runs on one thread. With one thread, Undula takes {alone['undula']:.1f}\N{NO-BREAK SPACE}ms for one level of 4096²,"
+        f" and PyWavelets {alone['PyWavelets'] / alone['undula']:.0f} times as long.\n"
+    )
+    comparison = table(["CDF 9/7, float32", "Undula", *names], rows) + "\n" + one_thread
     text = _filled(path.read_text(encoding="utf-8"), "peers", comparison)
     return _filled(text, "denoising", _denoising_table())
 
@@ -1224,6 +1231,33 @@ def _denoising_table() -> str:
     return table([f"Denoising, σ = {DENOISED_SIGMA} of 255", *DENOISERS], rows)
 
 
+def gradients_page() -> str:
+    """Return the guide to gradients with the latest measurements filled in."""
+    names = {
+        "undula": "Undula",
+        "undula.torch": "Undula's layer",
+        "ptwt": "ptwt",
+        "pytorch_wavelets": "pytorch_wavelets",
+    }
+    rows: list[list[object]] = []
+    for name, where in (("gradients-cpu", "two cores"), ("gradients-cuda", "H200")):
+        results = load(name)
+        *batch, height, width = results["shape"]
+        assert height == width
+        times = {key: results["figures"][key]["both_ms"] for key in names}
+        ours, *others = times.values()
+        ratios = [f"{other / ours:#.2g}".rstrip(".") for other in others]
+        rows.append(
+            [
+                f"{where}, {' × '.join(map(str, batch))} × {height}²",
+                f"{ours:.3g}\N{NO-BREAK SPACE}ms",
+                *(f"{ratio}\N{NO-BREAK SPACE}×" for ratio in ratios),
+            ]
+        )
+    text = (DOCS / "guides" / "gradients.md").read_text(encoding="utf-8")
+    return _filled(text, "speed", table(["", *names.values()], rows))
+
+
 def pages() -> Iterator[tuple[str, str]]:
     yield "filters.md", filters_page()
     yield "integers.md", integers_page()
@@ -1234,6 +1268,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "studio.md", studio_page()
     yield "denoising.md", denoising_page()
     yield "zarr-codec.md", zarr_codec_page()
+    yield "guides/gradients.md", gradients_page()
     for name in ("../README.md", "comparison.md"):
         yield name, with_peers(DOCS / name)
 
@@ -1282,6 +1317,7 @@ if __name__ == "__main__":
             ("denoising.md", denoising_page()),
             ("studio.md", studio_page()),
             ("zarr-codec.md", zarr_codec_page()),
+            ("guides/gradients.md", gradients_page()),
             ("../README.md", with_peers(DOCS / "../README.md")),
             ("comparison.md", with_peers(DOCS / "comparison.md")),
         ):

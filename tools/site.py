@@ -109,6 +109,7 @@ def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
         return text.replace("<svg ", f"<svg {attributes}", 1)
 
     html = re.sub(r'<img [^>]*src="[^"]+\.svg"[^>]*>', inlined, html)
+    html = re.sub(r"<table>.*?</table>", with_breaks, html, flags=re.S)
     html = re.sub(r":(?:func|meth|class|data|attr|mod):(?=<code>)", "", html)  # Roles in docstrings.
 
     def formula(match: re.Match[str]) -> str:
@@ -117,6 +118,21 @@ def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
         return convert(text.strip()[2:-2], display="block" if block else "inline")
 
     return re.sub(r'<(span|div) class="arithmatex">(.*?)</\1>', formula, html, flags=re.S)
+
+
+def with_breaks(table: re.Match[str]) -> str:
+    """Let names in tables be broken after dots, and long ones after other signs, but no options."""
+
+    def broken(word: str) -> str:
+        if word.startswith("-"):
+            return f'<span class="whole">{word}</span>'
+        signs = "./_(,=" if len(word) > 24 else "./"
+        return re.sub(rf"(?<=[\w\])])([{signs}])(?=[A-Za-z_])", r"\1<wbr>", word)
+
+    def code(match: re.Match[str]) -> str:
+        return f"<code>{' '.join(map(broken, match[1].split(' ')))}</code>"
+
+    return re.sub(r"<code>([^<]*)</code>", code, table[0])
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:

@@ -1,6 +1,6 @@
 # %% [markdown]
 # # Find spikes in a signal
-# Heart beats in an electrocardiogram, clicks in a recording, faults in a power line: the task is to find
+# Heartbeats in an electrocardiogram, clicks in a recording, faults in a power line: the task is to find
 # short events in a signal that also drifts and is noisy. In this tutorial you find the beats of a heart
 # with an undecimated wavelet transform, and see why the usual decimated one is the wrong tool.
 #

@@ -29,7 +29,7 @@ print("high ", np.round(wavelet.dec_hi, 4))
 # %%
 lifting = undula.lifting(wavelet)
 print(lifting)
-print("multiplications per pair of samples:", lifting.operations)
+print("multiply-adds per pair of samples:", lifting.operations)
 
 # %% [markdown]
 # P and U are polynomials in z, the shift by one pair: P = −1/2 − 1/2·z⁻¹ means "subtract half of one
@@ -42,12 +42,16 @@ print("multiplications per pair of samples:", lifting.operations)
 
 # %%
 schemes = {name: undula.scheme(wavelet, name) for name in undula.SCHEMES}
-_, axis = plt.subplots(figsize=(7, 3.4), num="barriers and operations of the schemes", layout="constrained")
+names_at = {}  # Some schemes have the same barriers and operations.
 for name, scheme in schemes.items():
-    axis.plot(scheme.barriers, scheme.operations, "o")
-    axis.annotate(
-        name, (scheme.barriers, scheme.operations), xytext=(7, -3), textcoords="offset points", fontsize=9
-    )
+    names_at.setdefault((scheme.barriers, scheme.operations), []).append(name)
+
+_, axis = plt.subplots(figsize=(7, 3.4), num="barriers and operations of the schemes", layout="constrained")
+raised = {"convolution": 2, "polyphase": -9}  # Their points almost touch.
+for point, names in names_at.items():
+    axis.plot(*point, "o")
+    place = 7, raised.get(names[0], -3)
+    axis.annotate(", ".join(names), point, xytext=place, textcoords="offset points", fontsize=9)
 axis.set_xlabel("barriers")
 axis.set_ylabel("operations per quadruple of samples")
 axis.set_xticks(range(1, 1 + max(scheme.barriers for scheme in schemes.values())))

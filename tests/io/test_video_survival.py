@@ -36,20 +36,16 @@ def identity(planes: Planes) -> Planes:
 
 
 def survival_table() -> dict[str, dict[str, str]]:
-    """The cells of the table, by suffix and column."""
+    """The cells of the table, by suffix and by what may survive."""
     text = GUIDE.read_text(encoding="utf-8")
     section = text[text.index("### What survives") :]
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in section.splitlines()
-        if line.startswith("|")
-    ]
-    names, cells = rows[0][1:], rows[2:]
-    table = {}
-    for row in cells[: next((k for k, row in enumerate(cells) if not row[0].startswith("`.")), len(cells))]:
-        for suffix in re.findall(r"`(\.\w+)`", row[0]):
-            table[suffix] = dict(zip(names, row[1:], strict=True))
-    return table
+    lines = section[section.index("\n|") + 1 :].partition("\n\n")[0].splitlines()
+    head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
+    return {
+        suffix: {row[0]: row[number] for row in rows}
+        for number, containers in enumerate(head)
+        for suffix in re.findall(r"`(\.\w+)`", containers)
+    }
 
 
 TABLE = survival_table()
@@ -235,7 +231,7 @@ ERRORS = {
 }
 
 
-def test_the_table_has_a_row_for_each_container_and_a_column_for_each_thing() -> None:
+def test_the_table_has_a_column_for_each_container_and_a_row_for_each_thing() -> None:
     assert set(TABLE) == set(io.VIDEOS)
     assert {tuple(row) for row in TABLE.values()} == {tuple(COLUMNS)}
 

@@ -1,8 +1,8 @@
 """Arrays as callers pass them: read where they are, or refused with an error that says what to do.
 
-Transforms of tensors that PyTorch differentiates or traces are operators that it knows. Anything else done to
-such a tensor would come back without a gradient, and training would go on with wrong numbers. So functions
-other than transforms refuse such tensors, and all functions refuse values that JAX traces.
+Transforms of values that PyTorch or JAX differentiates or traces are operators that these libraries know.
+Anything else done to such a value would come back without a gradient, and training would go on with wrong
+numbers. So functions that have no gradients refuse such values.
 """
 
 from __future__ import annotations
