@@ -395,14 +395,15 @@ def test_volumes_are_filtered_in_3d(
     monkeypatch.chdir(tmp_path)
     volume = io.read(io.sample("volume")).pixels
     tab.sample("volume")
+    assert "slice 25 / 48" in tab.at("where").inner_text()  # A volume opens in the middle.
     tab.at("on").click()
-    tab.until("undulaStudio.painted.number === 1")
+    tab.until("undulaStudio.painted.number === 25")
     tab.settled()
-    np.testing.assert_array_equal(tab.grey("after"), DEFAULT(volume[1]))
-    assert "slice 2 / 48" in tab.at("where").inner_text()
+    np.testing.assert_array_equal(tab.grey("after"), DEFAULT(volume[25]))
+    assert "slice 26 / 48" in tab.at("where").inner_text()
     whole = DEFAULT(volume, channel_axis=None)
     tab.change(lambda: tab.choose("extent", "the whole volume (3-D)"))
-    np.testing.assert_array_equal(tab.grey("after"), whole[1])
+    np.testing.assert_array_equal(tab.grey("after"), whole[25])
     tab.change(lambda: tab.choose("plane", "XZ"))
     np.testing.assert_array_equal(tab.grey("after"), whole[:, 96])
     tab.page.screenshot(path=pictures / "volume.png", animations="disabled")
@@ -718,20 +719,23 @@ def test_zoom_pan_and_divider_are_shared_between_views(noisy_tab: Tab) -> None:
 
 def test_files_are_opened_and_closed(tab: Tab, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
-    deep = rng.integers(0, 65536, (60, 84)).astype(np.uint16)
+    deep = rng.integers(0, 65536, (7, 60, 84)).astype(np.uint16)
     color = rng.integers(0, 256, (50, 41, 4)).astype(np.uint8)
-    io.write(tmp_path / "deep.png", deep)
+    np.save(tmp_path / "deep.npy", deep)
     io.write(tmp_path / "<b>odd & name.png", color)
-    tab.upload(tmp_path / "deep.png", tmp_path / "<b>odd & name.png")
+    tab.upload(tmp_path / "deep.npy")
+    tab.change(lambda: tab.at("on").click())
+    tab.upload(tmp_path / "<b>odd & name.png")
     assert tab.js("undulaStudio.painted.layers[0].width") == 41
     np.testing.assert_array_equal(
         tab.pixels("before")[color[..., 3] == 255], color[color[..., 3] == 255][:, :3]
     )
     strip = tab.page.get_by_role("list", name="Inputs")
     assert strip.get_by_role("listitem").count() == 2
-    tab.change(lambda: strip.get_by_role("button", name="deep.png, picture").click())
+    tab.change(lambda: strip.get_by_role("button", name="deep.npy, volume").click())
     assert tab.js("undulaStudio.painted.layers[0].width") == 84
-    tab.page.get_by_role("button", name="Close deep.png").click()
+    assert tab.js("undulaStudio.painted.number") == 4  # where it was left
+    tab.page.get_by_role("button", name="Close deep.npy").click()
     tab.until("undulaStudio.layers.before?.width === 41")
     tab.page.get_by_role("button", name="Close <b>odd & name.png").click()
     tab.at("welcome").wait_for(state="visible")
@@ -876,24 +880,28 @@ def test_exports(tab: Tab, studio: Served, tmp_path: Path) -> None:
     tab.upload(tmp_path / "short.mp4")
     frames = list(io.read_frames(tmp_path / "short.mp4"))
 
-    def export(what: str, name: str) -> Path:
+    def export(what: str, name: str, written: str = "") -> Path:
         tab.page.keyboard.press("e")
-        offered = "" if what == "This result" else tab.at("export-name").input_value()
+        assert tab.at("export-name").input_value() == "short filtered 1.png"
+        offered = "" if what == "This result" else "short filtered 1.png"
         tab.choose("export-what", what)
         # The proposed name appears first.
         tab.until(f"document.querySelector('[data-testid=export-name]').value !== {offered!r}")
         tab.at("export-name").fill(name)
         tab.at("export-go").click()
-        tab.page.get_by_text(f"written: {name}").wait_for()
+        written = written or name
+        tab.page.get_by_text(f"written: {written}").wait_for()
+        tab.page.get_by_text(written, exact=True).wait_for()
         tab.at("export-close").click()
         tab.at("export-go").wait_for(state="detached")
-        return studio.exports / name
+        return studio.exports / written
 
     np.testing.assert_array_equal(io.read(export("This result", "one.png")).pixels, DEFAULT(frames[0]))
+    assert export("This result", "one.png", "one 2.png").exists()
     assert io.probe(export("The whole video", "all.mp4")).frames == 9
     folder = export("Every frame", "some frames")
     assert len(list(folder.glob("*.png"))) == 9
-    np.testing.assert_array_equal(io.read(folder / "frame 00007.png").pixels, DEFAULT(frames[7]))
+    np.testing.assert_array_equal(io.read(folder / "frame 00007.png").pixels, DEFAULT(frames[6]))
     assert export("The current view", "view.png").exists()
     # Names cannot lead out of the folder.
     tab.page.keyboard.press("e")

@@ -122,6 +122,7 @@ class Session:
         self._preview_shown = False
         self._part_shown = False  # a part of a volume was filtered, and the rest follows
         self._measured_state: Any = None
+        self._numbers: dict[int, int] = {}  # by input, the frame to return to
         self._camera_frames = 0
         self.activities = ActivityList()
         self._drawn_state = (self.chain.enable_all(False), self.view, self.settings)
@@ -227,8 +228,11 @@ class Session:
         self.select(camera)
 
     def select(self, selected: Input | None) -> None:
-        """Show an input, or nothing."""
-        self.current, self.number = selected, 0
+        """Show an input, in the middle of a volume or where it was left, or nothing."""
+        if self.current is not None:
+            self._numbers[self.current.id] = self.number
+        self.current = selected
+        self.number = 0 if selected is None else self._numbers.get(selected.id, selected.opening_number)
         self.playback.on = False
         self.figures, self.histogram, self.error_message = {}, None, ""
         self._measured_state = self.last_sent = None
@@ -265,6 +269,7 @@ class Session:
             self.reference = None
         if self.current is closed:
             self.select(self.inputs[min(index, len(self.inputs) - 1)] if self.inputs else None)
+        self._numbers.pop(closed.id, None)
         closed.close()
         if closed.path is not None and closed.path.parent == self.folder:
             self.budget.discard(closed.path.stat().st_size)
