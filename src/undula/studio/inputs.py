@@ -196,7 +196,7 @@ class Input:
 
     @property
     def opening_number(self) -> int:
-        """Number of the page that is shown first: of a volume, the middle slice; of others, the first page."""
+        """Number of the page that is shown first: the middle slice of a volume, or the first page."""
         if self.kind != "volume":
             return 0
         number = 0
