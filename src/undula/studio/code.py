@@ -9,7 +9,7 @@ from typing import Any
 
 from ..filters import Pipeline
 from ..filters.spectrum import NoiseSpectrum
-from ..filters.verbs import Denoising
+from ..filters.verbs import Denoising, Verb
 from ..filters.words import format_stage
 from .extents import AppliedChain
 
@@ -24,6 +24,12 @@ def _options(pipeline: Pipeline) -> dict[str, Any]:
     return {e.name: getattr(pipeline, e.name) for e in options if getattr(pipeline, e.name) != e.default}
 
 
+def _temporal_options(task: Verb) -> dict[str, Any]:
+    """Return the options of denoising over time that differ from their defaults."""
+    options = {name: getattr(task, name) for name in TEMPORAL_OPTIONS}
+    return {name: value for name, value in options.items() if value != getattr(Denoising, name)}
+
+
 def command_words(applied: AppliedChain) -> str:
     """Return the command and its options, without files, for the description of DICOM series."""
     return shlex.join(_command(applied)[1:])
@@ -36,9 +42,8 @@ def _command(applied: AppliedChain) -> list[str]:
     """
     pipeline = applied.pipeline
     if applied.task is not None:
-        options = [(name, getattr(applied.task, name)) for name in TEMPORAL_OPTIONS]
-        chosen = [(name, value) for name, value in options if value != getattr(Denoising, name)]
-        words = [word for name, value in chosen for word in (f"--{name}", f"{value}")]
+        chosen = _temporal_options(applied.task)
+        words = [word for name, value in chosen.items() for word in (f"--{name}", f"{value}")]
         return ["undula", "denoise", *words, *applied.command_options()]
     stages = [format_stage(stage) for stage in pipeline.stages]
     plain = _options(pipeline).keys() <= {"invariant"}
@@ -65,11 +70,15 @@ def command_line(
         source = f"{sample}{sample_suffix}"
         first = shlex.join(["undula", "example", source, "--sample", sample])
         return f"{first} && {command_line(applied, source, target, protects=protects)}"
+    return shlex.join(_command_with_files(applied, source, target, protects))
+
+
+def _command_with_files(applied: AppliedChain, source: str, target: str, protects: bool) -> list[str]:
     words = [*_command(applied), *["--mask", "none"] * (not protects)]
     files = [source, target]
     if any(name.startswith("-") for name in files):
-        return shlex.join([*words, "--", *files])
-    return shlex.join([*words[:2], *files, *words[2:]])
+        return [*words, "--", *files]
+    return [*words[:2], *files, *words[2:]]
 
 
 @dataclass(frozen=True)
@@ -106,23 +115,16 @@ def python_code(applied: AppliedChain, source: CodeSource, target: str) -> str:
     """Return a Python program that filters a file into another one.
 
     If pages are filtered one by one, the program filters the one that is shown. DICOM files are always
-    filtered completely.
+    filtered completely, by the command.
     """
+    if source.kind == "dicom":
+        return _program_of_command(applied, source, target)
+    if applied.task is not None:
+        return _program_over_time(applied, applied.task, source, target)
     imports, lines = ["import undula"], _definition(applied)
     kinds = sorted({type(stage).__name__ for stage in applied.pipeline.stages})
-    if kinds and applied.task is None:
+    if kinds:
         imports.append(f"from undula.filters import {', '.join(kinds)}")
-    work = "pipeline" if applied.task is None else "denoiser"
-    if applied.task is not None:
-        imports.append("from undula.filters.video import TemporalDenoiser")
-    if source.kind == "dicom":
-        imports = ["from pathlib import Path", "", *imports]
-        imports.append("from undula.io.dicom_filtering import DicomFilter")
-        options = f", over_time={applied.over_time}" * applied.is_window
-        options += ', protect="none"' * (not source.protects)
-        lines.append(f"filtered = DicomFilter({work}{options})")
-        lines.append(f"filtered.filter_file(Path({source.code}), Path({target!r}))")
-        return _program(imports, lines)
     if source.kind == "video":
         imports = ["from itertools import islice", "", *imports]
         lines.append(f"frames = undula.io.read_frames({source.code})")
@@ -130,8 +132,6 @@ def python_code(applied: AppliedChain, source: CodeSource, target: str) -> str:
             lines.append(f"frame = next(islice(frames, {source.page or 0}, None))")
             lines[-1] += "  # for all frames: pipeline.frames(frames)"
             lines.append("result = pipeline(frame)")
-        elif applied.task is not None:
-            lines.append(f"result = next(islice(denoiser(frames), {source.page or 0}, None))")
         else:
             imports.append("from undula.io.video import filter_windows")
             lines.append("planes = ([frame] for frame in frames)")
@@ -155,14 +155,40 @@ def python_code(applied: AppliedChain, source: CodeSource, target: str) -> str:
     return _program(imports, [*lines, f"undula.io.write({target!r}, result)"])
 
 
+def _program_of_command(applied: AppliedChain, source: CodeSource, target: str) -> str:
+    """Return a program that runs the command."""
+    words = _command_with_files(applied, source.name, target, source.protects)[1:]
+    codes = [source.code if word == source.name else repr(word) for word in words]
+    imports = ["import subprocess", "import sys", *["", "import undula"] * source.name.startswith("sample:")]
+    lines = ["command = [", "    sys.executable, '-m', 'undula',", *(f"    {code}," for code in codes), "]"]
+    return _program(imports, [*lines, "subprocess.run(command, check=True)"])
+
+
+def _program_over_time(applied: AppliedChain, task: Verb, source: CodeSource, target: str) -> str:
+    """Return a program that denoises a video along its motion, up to the frame that is shown."""
+    chosen = {"over_time": applied.over_time, **_temporal_options(task)}
+    options = ", ".join(f"{name}={value!r}" for name, value in chosen.items())
+    if {"luma", "chroma"} & chosen.keys():  # Only the function for whole clips has them.
+        imports = ["import numpy as np", "import undula"]
+        lines = [
+            f"clip = np.stack(list(undula.io.read_frames({source.code})))",
+            f"result = undula.denoise(clip, {options})[{source.page or 0}]",
+        ]
+    else:
+        imports = ["from itertools import islice", "", "import undula"]
+        lines = [
+            f"frames = undula.denoise_frames(undula.io.read_frames({source.code}), {options})",
+            f"result = next(islice(frames, {source.page or 0}, None))",
+        ]
+    return _program(imports, [*lines, f"undula.io.write({target!r}, result)"])
+
+
 def _program(imports: list[str], lines: list[str]) -> str:
     return "\n".join([*imports, "", *lines]) + "\n"
 
 
 def _definition(applied: AppliedChain) -> list[str]:
-    """Return the lines that define the filter."""
-    if applied.task is not None:
-        return [f"denoiser = {applied.work!r}"]
+    """Return the lines that define the pipeline."""
     pipeline = applied.pipeline
     stages = "".join(f"\n        {stage!r}," for stage in pipeline.stages)
     arguments = [f"{pipeline.wavelet!r}", f"{pipeline.level!r}", f"[{stages}\n    ]" if stages else "[]"]

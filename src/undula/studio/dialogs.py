@@ -195,7 +195,7 @@ def _build_export(page: Page, export: Export) -> Callable[[], None]:
     """
     with ui.row().classes("full-width items-center justify-between no-wrap"):
         with ui.column().style("gap:0;min-width:0;flex:1"):
-            ui.label(export.name).style("overflow-wrap:anywhere")
+            ui.label(export.title).style("overflow-wrap:anywhere")
             state = ui.label(export.text).classes("hint").style("overflow-wrap:anywhere")
             bar = None
             if not export.ended:

@@ -180,11 +180,11 @@ def _write_frames(target: Path, frames: Iterable[Array], total: int, progress: P
     target.mkdir(parents=True)
     written: list[Path] = []
     try:
-        for number, frame in enumerate(frames):
+        for number, frame in enumerate(frames, 1):
             path = target / f"frame {number:05d}{'.png' if frame.dtype in (np.uint8, np.uint16) else '.tif'}"
             io.write(path, frame)
             written.append(path)
-            progress(number + 1, total)
+            progress(number, total)
     except BaseException:
         for path in written:
             path.unlink(missing_ok=True)

@@ -66,6 +66,11 @@ class Export:
         return self.path is not None or bool(self.error)
 
     @property
+    def title(self) -> str:
+        """The name of the file, which has a number if the chosen name was used already."""
+        return self.name if self.path is None else self.path.name
+
+    @property
     def text(self) -> str:
         """The state, for display."""
         if self.path is not None:
@@ -142,7 +147,7 @@ class ExportList:
         kinds: dict[str, ExportKind] = {}
         if shown is not None:
             stem, dtype = _allowed(file_stem(shown)), str(shown.first_frame.dtype)
-            frame = f" {session.number}" if shown.frame_count > 1 else ""
+            frame = f" {session.number + 1}" if shown.frame_count > 1 else ""
             suffixes = export_suffixes("picture", dtype)
             name = f"{stem} filtered{frame}{suffixes[0]}"
             kinds["picture"] = ExportKind("This result, as an image", name, suffixes)

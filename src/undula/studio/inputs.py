@@ -195,6 +195,16 @@ class Input:
             yield self._scan_frame(number, page)
 
     @property
+    def opening_number(self) -> int:
+        """Number of the page that is shown first: the middle slice of a volume, or the first page."""
+        if self.kind != "volume":
+            return 0
+        number = 0
+        for letter, length in zip(self.stack.letters, self.stack.lengths, strict=True):
+            number = number * length + (0 if letter in "TC" else length // 2)
+        return number
+
+    @property
     def position_name(self) -> str:
         """What the pages are called."""
         return "frame" if self.kind in ("clip", "video") or set(self.extents) == {TIME} else "slice"

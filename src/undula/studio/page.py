@@ -91,6 +91,12 @@ class Page:
         """Difference between the values displayed as white and black."""
         return self.session.current.display.span if self.session.current is not None else 255.0
 
+    @property
+    def follows_motion(self) -> bool:
+        """Whether frames are filtered along their motion, for which wavelet and chain are not used."""
+        shown = self.session.current
+        return shown is not None and self.chain.applied(self._shape, shown.extents).task is not None
+
     def initial_sigma(self, most: float) -> float:
         """Return the estimated noise level, to start with when the estimate is switched off."""
         return min(most, round(self.session.figures.get("noise before", 0.04 * self.span), 3))
@@ -122,6 +128,7 @@ class Page:
             "width=300 bordered breakpoint=1023 aria-label='Filters'"
         ) as self.left:
             with ui.column().classes("panel"):
+                self._build_closing("left", "Filters", self.left)
                 self.task_panel.build()
                 self.wavelet_panel.build()
                 self.chain_panel.build()
@@ -129,6 +136,7 @@ class Page:
             "width=292 bordered breakpoint=1179 aria-label='Figures'"
         ) as self.right:
             with ui.column().classes("panel"):
+                self._build_closing("right", "Figures", self.right)
                 self.figures_panel.build()
         with ui.element("div").classes("stage"):
             with ui.row().classes("toolbar"):
@@ -152,7 +160,7 @@ class Page:
         self._update_undo()
         ui.timer(0.25, self._update)
 
-    def _button(self, icon: str, label: str, test_id: str, action: Any, text: str = "") -> Any:
+    def _button(self, icon: str | None, label: str, test_id: str, action: Any, text: str = "") -> Any:
         button = ui.button(text, icon=icon, on_click=action).props("flat dense size=md")
         return identify(button.classes("q-px-xs"), label, test_id).tooltip(label)
 
@@ -197,6 +205,13 @@ class Page:
         self._button("dark_mode", "Light or dark theme (D)", "dark", self._toggle_dark)
         self._button("help_outline", "Keyboard shortcuts (?)", "help", lambda: self._keys.open())
         self._button("analytics", "Figures panel", "toggle-right", lambda: self.right.toggle())
+
+    def _build_closing(self, side: str, title: str, drawer: Any) -> None:
+        """Add a heading with a button that closes a drawer; they are shown where it covers the page."""
+        with ui.row().classes(f"closing {side} full-width items-center justify-between no-wrap"):
+            ui.html(f"<h2 class='card-title'>{title}</h2>", sanitize=False)
+            button = ui.button(icon="close", on_click=drawer.hide).props("flat dense")
+            identify(button, f"Close the panel {title}", f"close-{side}")
 
     def _build_toolbar(self) -> None:
         self._views = ui.toggle(
@@ -246,14 +261,14 @@ class Page:
 
     def _build_zoom(self) -> None:
         with ui.row().classes("zoom-buttons no-wrap").props('role="group" aria-label="Zoom"') as self._zoom:
-            for icon, label, test_id, method in (
-                ("zoom_out", "Zoom out (−)", "zoom-out", ("zoom", 0.8)),
-                ("zoom_in", "Zoom in (+)", "zoom-in", ("zoom", 1.25)),
-                ("fit_screen", "Fit (0)", "fit", ("fit",)),
-                ("crop_free", "Actual size (9)", "actual", ("actual",)),
+            for icon, text, label, test_id, method in (
+                ("zoom_out", "", "Zoom out (−)", "zoom-out", ("zoom", 0.8)),
+                ("zoom_in", "", "Zoom in (+)", "zoom-in", ("zoom", 1.25)),
+                ("fit_screen", "", "Fit (0)", "fit", ("fit",)),
+                (None, "1:1", "1:1, actual size (9)", "actual", ("actual",)),
             ):
                 button = self._button(
-                    icon, label, test_id, lambda method=method: self.viewer.run_method(*method)
+                    icon, label, test_id, lambda method=method: self.viewer.run_method(*method), text
                 )
                 button.props("color=white")
 

@@ -149,6 +149,8 @@ class WaveletPanel:
     def build(self) -> None:
         """Build the card."""
         chain, page = self.page.chain, self.page
+        if page.follows_motion:
+            return
         settle = page.history.end_gesture
         with ui.element("section").classes("card column").props('aria-label="Wavelet"'):
             ui.html("<h2>Wavelet</h2>", sanitize=False)
@@ -170,7 +172,7 @@ class WaveletPanel:
             slider_row(
                 "Translation-invariant levels",
                 (0, min(deepest, MAX_SHIFT_LEVELS), 1),
-                min(int(chain.base.invariant), deepest, MAX_SHIFT_LEVELS),
+                min(int(chain.base.invariant), page.levels, MAX_SHIFT_LEVELS),
                 lambda value: self._configure(invariant=int(value)),
                 settle,
                 "invariant",
@@ -279,6 +281,8 @@ class ChainPanel:
     @ui.refreshable_method
     def build(self) -> None:
         """Build the cards of all stages."""
+        if self.page.follows_motion:
+            return
         links = self.page.chain.links
         with ui.row().classes("full-width items-center justify-between no-wrap"):
             ui.html("<h2 class='card-title'>Filter chain</h2>", sanitize=False)
@@ -527,6 +531,8 @@ class FiguresPanel:
     def choices(self) -> None:
         """Build the choice of a band."""
         session, page = self.page.session, self.page
+        if page.follows_motion:
+            return
 
         def choose(level: int | None = None, key: str | None = None) -> None:
             session.band = (level or session.band[0], key or session.band[1])
@@ -560,7 +566,8 @@ class FiguresPanel:
                 mark = f'<i class="dot" style="background:{PHASE_COLORS[name]}"></i> '
                 if name in times and (name != "transfer" or session.settings.backend != "cpu"):
                     rows.append((mark + name.capitalize(), f"{times[name]:.1f} ms"))
-            rows.append(("Total", f"{times.get('total', 0.0):.1f} ms"))
+            total = "Total, first run" if session.last_sent.first_run else "Total"
+            rows.append((total, f"{times.get('total', 0.0):.1f} ms"))
             bar = time_bar(times) if "forward" in times else ""
         rows += _quality_rows(session.figures)
         cells = "".join(f"<tr><td>{name}</td><td>{html.escape(value)}</td></tr>" for name, value in rows)
@@ -569,7 +576,7 @@ class FiguresPanel:
         counts = session.histogram
         shown = session.current
         hint = HISTOGRAM_HINT
-        if session.chain.applied(shown.first_frame.shape, shown.extents).task is not None:
+        if self.page.follows_motion:
             hint = "Along motion, blocks are filtered and not bands of wavelets."
         elif session.chain.extent in shown.extents:
             hint += f" For this {shown.position_name} alone."

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,24 @@ class RenderRequest:
     def key(self) -> Any:
         """Identifies the filtered frame."""
         return (self.frame_key, self.applied, self.settings)
+
+    @property
+    def work_kind(self) -> Any:
+        """Equal for work that the same compiled code does: numbers of its stages differ at most."""
+        frame, pipeline = self.shown.first_frame, self.applied.pipeline
+        stages = [
+            (type(stage), *(value for value in vars(stage).values() if isinstance(value, str)))
+            for stage in pipeline.stages
+        ]
+        applied = (self.applied.extent, self.applied.over_time, self.applied.task is not None)
+        return (
+            frame.shape,
+            frame.dtype.str,
+            str(replace(pipeline, stages=())),
+            *stages,
+            *applied,
+            self.settings,
+        )
 
 
 @dataclass(frozen=True)

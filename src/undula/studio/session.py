@@ -61,10 +61,14 @@ MAX_INPUTS = 24
 
 @dataclass(frozen=True)
 class SentPicture:
-    """The state of the session that a picture shows, and the milliseconds of its phases."""
+    """The state of the session that a picture shows, and the milliseconds of its phases.
+
+    The ``first_run`` of a filter takes longer, because it is prepared and compiled.
+    """
 
     version: int
     milliseconds: dict[str, float]
+    first_run: bool = False
 
 
 @dataclass
@@ -122,7 +126,10 @@ class Session:
         self._preview_shown = False
         self._part_shown = False  # a part of a volume was filtered, and the rest follows
         self._measured_state: Any = None
+        self._numbers: dict[int, int] = {}  # by input, the frame to return to
         self._camera_frames = 0
+        self._kinds_run: set[Any] = set()  # of work that was done at least once
+        self._first_run: dict[str, float] | None = None  # the times of the newest first run
         self.activities = ActivityList()
         self._drawn_state = (self.chain.enable_all(False), self.view, self.settings)
         self._loop = asyncio.create_task(self._paint_loop())
@@ -227,8 +234,11 @@ class Session:
         self.select(camera)
 
     def select(self, selected: Input | None) -> None:
-        """Show an input, or nothing."""
-        self.current, self.number = selected, 0
+        """Show an input, in the middle of a volume or where it was left, or nothing."""
+        if self.current is not None:
+            self._numbers[self.current.id] = self.number
+        self.current = selected
+        self.number = 0 if selected is None else self._numbers.get(selected.id, selected.opening_number)
         self.playback.on = False
         self.figures, self.histogram, self.error_message = {}, None, ""
         self._measured_state = self.last_sent = None
@@ -265,6 +275,7 @@ class Session:
             self.reference = None
         if self.current is closed:
             self.select(self.inputs[min(index, len(self.inputs) - 1)] if self.inputs else None)
+        self._numbers.pop(closed.id, None)
         closed.close()
         if closed.path is not None and closed.path.parent == self.folder:
             self.budget.discard(closed.path.stat().st_size)
@@ -470,7 +481,10 @@ class Session:
             await self._send(pack_message(head, parts))
         if self.current is not shown:
             return
-        self.last_sent = SentPicture(version, result.milliseconds)
+        if request.work_kind not in self._kinds_run:
+            self._kinds_run.add(request.work_kind)
+            self._first_run = result.milliseconds
+        self.last_sent = SentPicture(version, result.milliseconds, result.milliseconds is self._first_run)
         if self.version == version and not moving and (not preview or not self._shows_exact):
             await self._measure(request, result)
         if not moving:

@@ -75,7 +75,7 @@ class TaskPanel:
                 return
             if self.page.chain.task is None:
                 ui.label("The filter chain was changed; an option below replaces it.").classes("hint")
-            in_motion = self._follows_motion
+            in_motion = self.page.follows_motion
             for each, description in shown_options(verb):
                 value = getattr(verb, each.name)
                 # What denoising over time refuses is shown only if it has to be changed back.
@@ -87,13 +87,6 @@ class TaskPanel:
                 identify(button, "Calibrate the strength", "calibrate").tooltip(
                     "Find the strength with the least estimated error for this image"
                 )
-
-    @property
-    def _follows_motion(self) -> bool:
-        """Whether frames are filtered along their motion, for which most options do not apply."""
-        shown, chain = self.page.session.current, self.page.chain
-        extent = shown.extents.get(chain.extent) if shown is not None else None
-        return extent is not None and extent.is_window and chain.follows_motion
 
     def _build_extent(self) -> None:
         """Add the choice of what is filtered together, for volumes and clips."""
@@ -107,7 +100,7 @@ class TaskPanel:
         def choose(extent: str) -> None:
             page.set_chain(replace(page.chain, extent=extent))
             page.history.end_gesture()
-            self.build.refresh()
+            page.rebuild_panels()
 
         select_box(titles, chosen, "Filter", choose, "extent", "full-width q-mt-xs")
         extent = shown.extents.get(chosen)
@@ -124,10 +117,10 @@ class TaskPanel:
                 "over-time",
                 "more of them remove more noise, but take longer",
             )
-            if self._follows_motion:
+            if page.follows_motion:
                 ui.label(
-                    "Similar blocks are filtered together, along their motion. The wavelet and the filter"
-                    " chain below are not used."
+                    "Similar blocks are filtered together, along their motion, without wavelets and filter"
+                    " chain."
                 ).classes("hint")
 
     def _build_option(self, name: str, description: VerbOption, value: Any) -> None:
@@ -183,7 +176,7 @@ class TaskPanel:
     def _show(self, verb: Verb | None, gesture: Any = None, rebuild: bool = True) -> None:
         """Make the chain of a verb the current one; the card of a slider that is dragged must stay."""
         page = self.page
-        chain = page.chain
+        chain, followed_motion = page.chain, page.follows_motion
         chain = replace(chain, verb=None) if verb is None else chain.with_pipeline(verb.pipeline(), verb)
         page.set_chain(chain, gesture)
         if rebuild:
@@ -191,6 +184,9 @@ class TaskPanel:
             page.rebuild_panels()
         else:
             page.chain_panel.build.refresh()
+            if page.follows_motion != followed_motion:
+                page.wavelet_panel.build.refresh()
+                page.figures_panel.choices.refresh()
 
     async def calibrate(self) -> None:
         """Set the strengths of the chain to those with the least estimated error."""

@@ -13,7 +13,7 @@ export default {
       <canvas ref="canvas" aria-hidden="true"></canvas>
       <template v-if="shown && (view === 'divider' || view === 'side')">
         <span class="tag" style="left: 12px">{{ labels[0] }}</span>
-        <span class="tag" style="right: 12px">{{ labels[1] }}</span>
+        <span class="tag" :style="stacked ? {left: '12px', top: 'calc(50% + 12px)'} : {right: '12px'}">{{ labels[1] }}</span>
       </template>
       <span v-if="shown && warning" class="tag warning">{{ warning }}</span>
       <span v-if="shown && note" class="tag" style="left: 12px; top: 40px" data-testid="note">{{ note }}</span>
@@ -22,7 +22,7 @@ export default {
       <div v-if="shown && view === 'divider'" class="divider" role="slider" tabindex="0" aria-orientation="horizontal"
            aria-label="Divider between before and after" :aria-valuenow="Math.round(split * 100)" aria-valuemin="0"
            aria-valuemax="100" :style="{left: split * 100 + '%'}" @pointerdown.stop="grab" @keydown="nudge"><i></i></div>
-      <div v-if="shown && view === 'side'" class="middle"></div>
+      <div v-if="shown && view === 'side'" class="middle" :class="{stacked}"></div>
       <div v-if="readout" class="readout">{{ readout }}</div>
       <div class="zoom" v-if="shown">{{ zoomed }}</div>
       <div v-if="dropping" class="drop"><span>Drop images, volumes or videos here</span></div>
@@ -45,7 +45,7 @@ export default {
     return {
       shown: false, view: "divider", split: 0.5, dragging: false, dropping: false, readout: "", zoomed: "",
       uploads: [], camera: false, note: "", warning: "", labels: ["Before", "After"], bar: null, box: null, regionText: "",
-      tool: "pan",
+      tool: "pan", stacked: false,
     };
   },
 
@@ -238,10 +238,10 @@ export default {
       context.fillRect(0, 0, width, height);
       const layers = this.names().map((name) => this.layers[name]);
       if (!this.shown || layers.some((layer) => !layer)) return;
-      const size = this.sizes[this.names()[0]], side = this.view === "side";
-      const pane = side ? Math.floor(width / 2) : width;
+      const size = this.sizes[this.names()[0]], pane = this.pane(width, height);
+      this.stacked = pane.top > 0;
       if (this.at.fit) {
-        const scale = Math.min(pane / size.width, height / size.height);
+        const scale = Math.min(pane.width / size.width, pane.height / size.height);
         this.at = { scale: Math.min(scale, 8 * dpr), x: size.width / 2, y: size.height / 2, fit: true };
       }
       if (this.socket?.readyState === 1 && Math.abs(this.at.scale / this.sentScale - 1) > 0.01) {
@@ -250,15 +250,24 @@ export default {
       }
       this.zoomed = Math.round((100 * this.at.scale) / dpr) + " %";
       this.measureBar(dpr);
-      this.placeRegion(dpr, pane, height);
-      if (side) {
-        this.paint(layers[0], size, 0, pane, pane, height);
-        this.paint(layers[1], size, width - pane, pane, pane, height);
+      this.placeRegion(dpr, pane.width, pane.height);
+      if (this.view === "side") {
+        this.paint(layers[0], size, { ...pane, left: 0, top: 0 });
+        this.paint(layers[1], size, pane);
       } else if (this.view === "divider") {
         const cut = Math.round(this.split * width);
-        this.paint(layers[0], size, 0, cut, width, height);
-        this.paint(layers[1], size, 0, width, width, height, cut);
-      } else this.paint(layers[0], size, 0, width, width, height);
+        this.paint(layers[0], size, pane, 0, cut);
+        this.paint(layers[1], size, pane, cut, width);
+      } else this.paint(layers[0], size, pane);
+    },
+
+    // The size of a pane, and where the second one begins: beside the first one, or below it in portrait.
+    pane(width, height) {
+      const pane = { width, height, left: 0, top: 0 };
+      if (this.view !== "side") return pane;
+      const [length, at] = height > width ? ["height", "top"] : ["width", "left"];
+      const half = Math.floor(pane[length] / 2);
+      return { ...pane, [length]: half, [at]: pane[length] - half };
     },
 
     // The scale bar has a round length in millimetres, of 60 to 150 pixels.
@@ -285,16 +294,16 @@ export default {
       if (tool !== "region") { this.region = null; this.regionText = ""; this.draw(); }
     },
 
-    // Draws a layer into the pane at `left` with width `pane`, clipped to its columns from `begin` to `end`.
-    paint(layer, size, left, end, pane, height, begin = 0) {
+    // Draws a layer into a pane, clipped to its columns from `begin` to `end`.
+    paint(layer, size, pane, begin = 0, end = pane.width) {
       const context = this.context, { scale, x, y } = this.at;
       context.save();
       context.beginPath();
-      context.rect(left + begin, 0, end - begin, height);
+      context.rect(pane.left + begin, pane.top, end - begin, pane.height);
       context.clip();
       context.imageSmoothingEnabled = scale < 1;
       context.imageSmoothingQuality = this.quality;
-      context.translate(left + pane / 2, height / 2);
+      context.translate(pane.left + pane.width / 2, pane.top + pane.height / 2);
       context.scale(scale, scale);
       context.drawImage(layer, -x, -y, size.width, size.height);
       context.restore();
@@ -305,21 +314,17 @@ export default {
     // Converts screen coordinates to those of the picture (x, y), and to the offset from the centre of the pane.
     place(clientX, clientY) {
       const box = this.$el.getBoundingClientRect(), dpr = window.devicePixelRatio || 1;
-      let px = (clientX - box.left) * dpr, width = box.width * dpr;
-      const py = (clientY - box.top) * dpr - (box.height * dpr) / 2;
-      if (this.view === "side") {
-        const pane = Math.floor(width / 2);
-        if (px >= width - pane) px -= width - pane;
-        width = pane;
-      }
-      px -= width / 2;
+      const pane = this.pane(box.width * dpr, box.height * dpr);
+      let px = (clientX - box.left) * dpr, py = (clientY - box.top) * dpr;
+      if (px >= pane.left && py >= pane.top) { px -= pane.left; py -= pane.top; }
+      px -= pane.width / 2;
+      py -= pane.height / 2;
       return { x: this.at.x + px / this.at.scale, y: this.at.y + py / this.at.scale, px, py };
     },
 
     zoom(factor, clientX, clientY) {
       if (!this.shown) return;
-      const box = this.$el.getBoundingClientRect();
-      const spot = this.place(clientX ?? box.left + box.width / 2, clientY ?? box.top + box.height / 2);
+      const spot = clientX === undefined ? { ...this.at, px: 0, py: 0 } : this.place(clientX, clientY);
       const size = this.sizes[this.names()[0]], dpr = window.devicePixelRatio || 1;
       const least = Math.min(0.5, 100 / Math.max(size.width, size.height)) * dpr;
       const scale = Math.min(MAX_SCALE * dpr, Math.max(least, this.at.scale * factor));
