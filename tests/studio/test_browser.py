@@ -455,6 +455,11 @@ def test_clips_are_filtered_over_time(tab: Tab, tmp_path: Path, monkeypatch: pyt
     np.testing.assert_array_equal(tab.pixels(), undula.denoise(frames, over_time=4)[11])
     for unused in ("task-method", "wavelet", "add", "stage-0", "band-level", "band-key"):
         assert tab.at(unused).count() == 0
+    tab.page.locator(".stage-canvas").focus()
+    tab.change(lambda: tab.page.keyboard.press("x"))  # The chain without filters is not that of the task.
+    tab.at("stage-0").wait_for()
+    tab.change(lambda: tab.page.keyboard.press("x"))
+    tab.at("stage-0").wait_for(state="detached")
     assert "undula.denoise_frames(" in run_copied(tab)
     np.testing.assert_array_equal(io.read("short-filtered.png").pixels, tab.pixels())
     assert io.probe("short-filtered.mp4").frames == 12

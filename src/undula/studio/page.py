@@ -604,7 +604,7 @@ class Page:
         enabled = any(link.enabled for link in self.chain.links)
         self.set_chain(self.chain.enable_all(not enabled))
         self.history.end_gesture()
-        self.chain_panel.build.refresh()
+        self.rebuild_panels()
 
 
 def _sample_image(name: str) -> None:
