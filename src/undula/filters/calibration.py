@@ -24,7 +24,7 @@ from ..arrays import array_in_memory, library_of
 from ..errors import ArgumentError
 from .noise import estimate_sigma
 from .pipeline import Pipeline
-from .planes import AUTO, GivenImage
+from .planes import AUTO, GivenImage, is_constant
 from .verbs import Denoising
 
 __all__ = ["CalibratedPipeline", "Calibration", "calibrate"]
@@ -151,6 +151,8 @@ class CalibratedPipeline:
 
     def __call__(self, x: Any, *, sigma: Any = None, **options: Any) -> Any:
         """Filter an image with the strength that is best for it; arguments are those of a pipeline."""
+        if sigma is None and is_constant(x, options.get("mask")):  # It has no noise to calibrate for.
+            return x.copy()
         strength = self.calibration(x, sigma, **options).strength
         return self.with_strength(strength)(x, sigma=sigma, **options)
 

@@ -28,7 +28,7 @@ from ..wavelets import Wavelet, as_wavelet, is_discrete
 from .background import scan_masks
 from .base import check_choice, check_number, plain_number
 from .pictures import picture
-from .planes import AUTO, COLORS, GivenImage
+from .planes import AUTO, COLORS, GivenImage, is_constant
 from .poisson import PHOTON_NOISE, filter_photons
 from .programs import ImageRecipe, compiled_pipeline, pipeline_graph
 from .speckle import KINDS, MULTIPLICATIVE, check_intensities, check_looks
@@ -367,6 +367,8 @@ class Pipeline:
             options |= {"strategy": strategy, "scheme": scheme, "counted": counted, "trace": trace}
             if self.photons is not None:
                 return filter_photons(self, x, sigma, options)
+            if is_constant(x, mask):  # It has no noise to estimate.
+                return x.copy()
             return self._with_spectrum(x, channel_axis, axes, mask)(x, sigma=sigma, **options)
         if isinstance(self.spectrum, NoiseSpectrum) and sigma is None:
             sigma = self.spectrum.sigma

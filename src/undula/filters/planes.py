@@ -22,6 +22,7 @@ __all__ = [
     "align_mask",
     "all_finite",
     "find_channel_axis",
+    "is_constant",
     "native_samples",
 ]
 
@@ -35,6 +36,14 @@ def all_finite(x: np.ndarray[Any, Any]) -> bool:
     with np.errstate(over="ignore", invalid="ignore"):
         total = np.sum(x, dtype=None if x.dtype.itemsize > 2 else np.float32)
     return bool(np.isfinite(total)) or bool(np.isfinite(x).all())
+
+
+def is_constant(image: Any, mask: Any) -> bool:
+    """Return whether all valid samples of an array of NumPy are equal."""
+    if not isinstance(image, np.ndarray) or image.dtype.kind not in "iuf" or not image.size:
+        return False
+    samples = image if mask is None or np.shape(mask) != image.shape else image[np.asarray(mask, bool)]
+    return bool(samples.size) and bool(samples.min() == samples.max())
 
 
 def native_samples(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

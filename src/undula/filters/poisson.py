@@ -47,7 +47,7 @@ from .base import check_number
 from .collaborative import Collaborative
 from .directional import Directional
 from .operations import NORMAL_MEDIAN
-from .planes import GivenImage, native_samples
+from .planes import GivenImage, is_constant, native_samples
 from .shrinkage import Shrink
 from .spatial import gaussian
 
@@ -292,6 +292,8 @@ def filter_photons(pipeline: Any, image: Any, sigma: Any, options: dict[str, Any
         if sigma:
             raise ArgumentError(f"noise='poisson' has no read noise; pass 'poisson-gaussian' with {sigma=}")
         sigma = 0.0
+    if gain is None and is_constant(image, options["mask"]):  # It has no noise to estimate.
+        return image.copy()
     given = GivenImage(image, options["channel_axis"], options["axes"], pipeline.colors, options["mask"])
     layout, mask = given.layout, given.mask
     if not given.on_host or not isinstance(given.array, np.ndarray):
