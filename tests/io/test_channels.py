@@ -506,7 +506,8 @@ def test_scans_with_white_at_zero(tmp_path: Path) -> None:
     dataset.PhotometricInterpretation = "MONOCHROME1"
     dataset.save_as(tmp_path / "x.dcm")
     given = io.read(tmp_path / "x.dcm")
-    io.write(tmp_path / "y.tif", given)
+    with pytest.warns(undula.FormatWarning, match="does not keep DICOM header, rescale of stored values"):
+        io.write(tmp_path / "y.tif", given)
     with tifffile.TiffFile(tmp_path / "y.tif") as file:
         assert file.pages[0].photometric.name == "MINISWHITE"
         np.testing.assert_array_equal(file.asarray(), given.pixels)
