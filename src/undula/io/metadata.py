@@ -92,10 +92,9 @@ def lost_metadata(picture: Picture, kind: str) -> tuple[str, ...]:
         lost.append(f"axes {picture.stack.names}")
     if kind != "dicom" and "dataset" in picture.about:
         lost.append("DICOM header")
-        rescale = (picture.about["dataset"].get(name) for name in ("RescaleSlope", "RescaleIntercept"))
-        if picture.stored is not None and any(
-            x is not None and float(x) != k for x, k in zip(rescale, (1, 0))
-        ):
+        dataset = picture.about["dataset"]
+        slope, intercept = dataset.get("RescaleSlope") or 1, dataset.get("RescaleIntercept") or 0
+        if (float(slope), float(intercept)) != (1, 0):
             lost.append("rescale of stored values")
     return (*picture.lost, *lost)
 
