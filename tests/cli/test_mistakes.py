@@ -140,7 +140,9 @@ def test_interrupt_during_imports(package: str, tmp_path: Path) -> None:
     )
     entry = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["undula"]
     module, _, function = entry.partition(":")
-    code = f"import sys; from {module} import {function}; sys.exit({function}())"
+    # Processes in the background of a shell ignore interrupts, and so do their children.
+    heeded = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{heeded}; import sys; from {module} import {function}; sys.exit({function}())"
     paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
         [sys.executable, "-c", code, "info"],
