@@ -176,11 +176,11 @@ def _picture(
 def _check_hyperstack(path: Path, file: Any, series: Any) -> None:
     """Raise an error if a file has fewer planes than ImageJ describes, since it was cut off."""
     described = (file.imagej_metadata or {}).get("images", 1) if file.is_imagej else 1
-    found = math.prod(n for n, axis in zip(series.shape, series.axes, strict=True) if axis not in "YXS")
-    if isinstance(described, int) and found < described:
+    planes = math.prod(n for n, axis in zip(series.shape, series.axes, strict=True) if axis not in "YXS")
+    if isinstance(described, int) and planes < described:
         raise FileError(
-            f"cannot read {path}: it has {found} of the {described} planes that ImageJ describes; it seems to"
-            " be cut off"
+            f"cannot read {path}: it has {planes} of the {described} planes that ImageJ describes; it seems"
+            " to be cut off"
         )
 
 
