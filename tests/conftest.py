@@ -1,11 +1,13 @@
 """Fixtures that many tests share: wavelets, modes, schemes, devices."""
 
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -19,6 +21,10 @@ from undula.engines.gpu.emit import Kernel
 from undula.engines.gpu.opencl.runtime import OpenCLDevice
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or JAX takes the memory of all others
+
+# The compiler of PoCL may be older than the processor, but it knows the levels of x86-64.
+if platform.machine() == "x86_64" and " avx2 " in Path("/proc/cpuinfo").read_text():
+    os.environ.setdefault("POCL_LLVM_CPU_NAME", "x86-64-v3")
 
 if not THOROUGH:
     # Most of the time of these tests is that of a compiler; the thorough ones let it do all it can.
