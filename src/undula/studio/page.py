@@ -19,10 +19,10 @@ from .chain import PRESETS, FilterChain, History
 from .dialogs import code_dialog, export_dialog, keys_dialog
 from .inputs import Camera, Input
 from .panels import ChainPanel, FiguresPanel, WaveletPanel, identify
-from .rendering import VIEWS
 from .session import Session
 from .tasks import TaskPanel
 from .viewer import Viewer
+from .views import VIEWS
 
 if TYPE_CHECKING:
     from .server import ServerOptions
