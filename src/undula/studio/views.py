@@ -1,4 +1,4 @@
-"""The views of a frame: the frame filtered, bitmaps of each view, and quality figures; independent of pages."""
+"""The views of a frame: it is filtered, drawn as bitmaps and measured; nothing here depends on pages."""
 
 from __future__ import annotations
 
