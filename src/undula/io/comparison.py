@@ -56,16 +56,6 @@ class VideoComparison:
         """The mean SSIM of all frames."""
         return float(np.mean(self.ssim))
 
-    @property
-    def worst_psnr(self) -> int:
-        """The number of the frame with the lowest PSNR."""
-        return int(np.argmin(self.psnr))
-
-    @property
-    def worst_ssim(self) -> int:
-        """The number of the frame with the lowest SSIM."""
-        return int(np.argmin(self.ssim))
-
 
 def _common_format(a: Video, b: Video) -> str:
     """Return the pixel format to compare in: that of the video with more bits, or of the first."""
