@@ -23,18 +23,9 @@ from ...lowering.mixing import Mixing, RowPieces
 from ...lowering.nesting import details_by_level
 from ...lowering.spec import LevelOperators, Operators, Task
 from .adjoints import AdjointPass, FoldedPass
-from .executable import (
-    TEMPORARY_BUFFER,
-    AxisPass,
-    CpuExecutable,
-    ExecutableStep,
-    PlaneStrides,
-    address,
-    fused_calls,
-    fused_scratch,
-    fusible,
-)
+from .executable import TEMPORARY_BUFFER, CpuExecutable, ExecutableStep, address
 from .mixing import mixing_table, pieces_table
+from .passes import AxisPass, PlaneStrides, fused_calls, fused_scratch, fusible
 from .undecimated import UndecimatedPass
 
 __all__ = [

@@ -112,10 +112,10 @@ class CpuEngine(NumpyEngine):
         fresh: bool = True,
         cache: RunCache | None = None,
     ) -> None:
-        """Transform arrays in flat order; a plan can repeat that on other arrays in C order."""
+        """Transform arrays in flat order, those in C order by a built-in function, which a plan keeps."""
         samples = arrays[0]
         assert samples is not None
-        # Integers may be lifted by steps that are no kernels.
+        # Integers may be lifted by functions of NumPy's arrays, of which no built-in function is made.
         plain = options.rule is None and samples.shape == tree.sample_shapes[0] and dtype.kind in "fc"
         if plain and samples.flags.c_contiguous:
             function = _contiguous_function(back, tree, dtype)
