@@ -14,7 +14,8 @@ import numpy as np
 
 from .. import measures
 from ..errors import ArgumentError, FileError
-from .decoder import Planes, Video, filterable_format, probe, read_planes, sample_bits
+from .decoder import Planes, Video, probe, read_planes
+from .pixel_formats import filterable_format, sample_bits
 
 __all__ = ["VideoComparison", "compare_videos"]
 
