@@ -147,8 +147,8 @@ class AxisPass:
         return ScratchLayout(width, 0, 4 * down.pairs + 4 + down.rims, self.size, down.taps, self.size)
 
     @property
-    def reads_pieces(self) -> bool:
-        """Whether rows of samples may be in pieces: what lies beyond the ends is copies of rows."""
+    def reads_fragments(self) -> bool:
+        """Whether rows of samples may be in fragments: what lies beyond the ends is copies of rows."""
         return self.kind == "planes" and not self.back and not self._encoded_ops[0].rims
 
     @property
