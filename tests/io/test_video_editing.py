@@ -484,7 +484,6 @@ def test_measures_agree_with_ffmpeg_and_scikit_image(tmp_path: Path) -> None:
     lumas = [[frame[0] for frame in plain_decode(path)] for path in paths]
     expected = [structural_similarity(p, q) for p, q in zip(*lumas, strict=True)]
     np.testing.assert_allclose(comparison.ssim, expected, rtol=1e-6)
-    assert comparison.worst_psnr == int(np.argmin(comparison.psnr))
     assert min(comparison.psnr) < comparison.mean_psnr < max(comparison.psnr)
 
 

@@ -293,10 +293,6 @@ class InterfaceLibrary(ArrayLibrary):
     def buffer(self, x: Any) -> int:
         return x.__cuda_array_interface__["data"][0] or 0
 
-    def layout_key(self, x: Any) -> tuple[Any, ...]:
-        interface = x.__cuda_array_interface__
-        return interface["shape"], interface.get("strides"), interface["typestr"]
-
     def queue(self, x: Any) -> int:
         return int(x.__cuda_array_interface__.get("stream") or DEFAULT_STREAM)
 

@@ -17,7 +17,6 @@ from typing import Any
 
 from .. import io
 from ..errors import ArgumentError, FileError, MissingExtraError, SchedulerError, UndulaError
-from ..io.decoder import Y4MReader
 from ..io.derivation import Derivation, get_element
 from ..io.dicom import read_header
 from ..io.dicom_filtering import AUTOMATIC, DicomFilter, FilteredDicom
@@ -32,6 +31,7 @@ from ..io.filtering import Encoding, Filter, filter_picture, filter_video
 from ..io.preview import write_preview
 from ..io.series import group_series
 from ..io.summary import check_result
+from ..io.video_sources import Y4MReader
 from ..stores.opening import open_source
 from ..stores.partial import check_store
 from ..stores.pictures import BLOCKS_AT_ONCE, filter_in_blocks, imported_image, large_picture

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from ..arrays import library_of
 from ..engines.base import engine
-from ..engines.chunked.blocks import Slices, WindowPieces
+from ..engines.chunked.blocks import ChunkedWindow, Slices
 from ..engines.chunked.sources import ChunkReader, Key, named
 from ..engines.chunked.transforms import as_chunked
 from ..engines.chunked.workers import worker_resources
@@ -332,7 +332,7 @@ class FilteredBlock:
     """A block of the filtered image."""
 
     run: WindowRun
-    window: WindowPieces
+    window: ChunkedWindow
     result: Slices
 
     def __call__(self, arguments: Sequence[Any], known: Sequence[Any]) -> Any:
@@ -416,14 +416,14 @@ class StatisticPart:
     Parameters
     ----------
     run : WindowRun
-    window : WindowPieces
+    window : ChunkedWindow
     places : tuple of tuple of slice, optional
         At each level, where the coefficients of the block are in the window; None if all of it counts.
     statistic : Statistic
     """
 
     run: WindowRun
-    window: WindowPieces
+    window: ChunkedWindow
     places: tuple[Slices, ...] | None
     statistic: Statistic
 

@@ -18,11 +18,12 @@ from ..filters import Pipeline
 from .chain import PRESETS, FilterChain, History
 from .dialogs import code_dialog, export_dialog, keys_dialog
 from .inputs import Camera, Input
-from .panels import ChainPanel, FiguresPanel, WaveletPanel, identify
-from .rendering import VIEWS
+from .panels import ChainPanel, FiguresPanel, WaveletPanel
 from .session import Session
 from .tasks import TaskPanel
 from .viewer import Viewer
+from .views import VIEWS
+from .widgets import icon_button, identify, sample_image
 
 if TYPE_CHECKING:
     from .server import ServerOptions
@@ -30,11 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["Page"]
 
 STATIC = Path(__file__).parent / "static"
-LOGO = (
-    '<svg viewBox="0 0 60 40" aria-hidden="true" fill="none" stroke="var(--accent)" stroke-width="4"'
-    ' stroke-linecap="round" stroke-linejoin="round">'
-    '<path d="M2 22c5 0 7-2 9-8s4-9 7-9 4 30 9 30 6-33 9-33 4 26 8 26 5-7 14-7"/></svg>'
-)
 MAX_STAGES = 40
 BUSY_SECONDS = 0.4  # before the page says that something takes long
 PLANES = {0: "XY", 1: "XZ", 2: "YZ"}
@@ -160,14 +156,11 @@ class Page:
         self._update_undo()
         ui.timer(0.25, self._update)
 
-    def _button(self, icon: str | None, label: str, test_id: str, action: Any, text: str = "") -> Any:
-        button = ui.button(text, icon=icon, on_click=action).props("flat dense size=md")
-        return identify(button.classes("q-px-xs"), label, test_id).tooltip(label)
-
     def _build_header(self) -> None:
-        self._button("tune", "Filters panel", "toggle-left", lambda: self.left.toggle())
-        ui.html(f'<h1 class="brand">{LOGO}Undula <em>Studio</em></h1>', sanitize=False)
-        self._button("folder_open", "Open files (O)", "open", lambda: self.viewer.run_method("pick"), "Open")
+        icon_button("tune", "Filters panel", "toggle-left", lambda: self.left.toggle())
+        logo = (STATIC / "logo.svg").read_text(encoding="utf-8")
+        ui.html(f'<h1 class="brand">{logo}Undula <em>Studio</em></h1>', sanitize=False)
+        icon_button("folder_open", "Open files (O)", "open", lambda: self.viewer.run_method("pick"), "Open")
         with ui.button("Samples", icon="collections").props("flat dense").classes("middling") as samples:
             identify(samples, "Samples", "samples")
             with ui.menu().props("auto-close"):
@@ -175,13 +168,13 @@ class Page:
                     item = ui.menu_item(on_click=lambda name=name: self.open_sample(name))
                     with item.props(f'data-testid="menu-sample-{name}"'):
                         with ui.item_section().props("avatar"):
-                            _sample_image(name)
+                            sample_image(name)
                         with ui.item_section():
                             ui.label(title)
-        self._button("videocam", "Camera", "camera", lambda: self.viewer.run_method("startCamera"))
+        icon_button("videocam", "Camera", "camera", lambda: self.viewer.run_method("startCamera"))
         ui.space()
-        self._undo = self._button("undo", "Undo (Ctrl+Z)", "undo", self.undo)
-        self._redo = self._button("redo", "Redo (Ctrl+Y)", "redo", self.redo)
+        self._undo = icon_button("undo", "Undo (Ctrl+Z)", "undo", self.undo)
+        self._redo = icon_button("redo", "Redo (Ctrl+Y)", "redo", self.redo)
         with ui.button("Presets", icon="auto_awesome").props("flat dense") as presets:
             identify(presets, "Presets", "presets")
             with ui.menu().props("auto-close"):
@@ -198,13 +191,13 @@ class Page:
                     ("Save this pipeline …", "save-pipeline", lambda: export_dialog(self, "pipeline")),
                 ):
                     ui.menu_item(text, on_click=action).props(f'data-testid="{test_id}"')
-        self._button("code", "Show code (C)", "code", lambda: code_dialog(self))
-        with self._button("download", "Export (E)", "export", lambda: export_dialog(self)):
+        icon_button("code", "Show code (C)", "code", lambda: code_dialog(self))
+        with icon_button("download", "Export (E)", "export", lambda: export_dialog(self)):
             self._running = ui.badge("").props('floating data-testid="exports-running"')
             self._running.set_visibility(False)
-        self._button("dark_mode", "Light or dark theme (D)", "dark", self._toggle_dark)
-        self._button("help_outline", "Keyboard shortcuts (?)", "help", lambda: self._keys.open())
-        self._button("analytics", "Figures panel", "toggle-right", lambda: self.right.toggle())
+        icon_button("dark_mode", "Light or dark theme (D)", "dark", self._toggle_dark)
+        icon_button("help_outline", "Keyboard shortcuts (?)", "help", lambda: self._keys.open())
+        icon_button("analytics", "Figures panel", "toggle-right", lambda: self.right.toggle())
 
     def _build_closing(self, side: str, title: str, drawer: Any) -> None:
         """Add a heading with a button that closes a drawer; they are shown where it covers the page."""
@@ -225,10 +218,10 @@ class Page:
             )
             self._slots.props("flat dense no-caps toggle-color=primary")
             identify(self._slots, "Version of the chain", "slots").tooltip("Two versions of the chain (A)")
-            self._compare = self._button("compare", "Compare A with B (B)", "compare", self.compare)
+            self._compare = icon_button("compare", "Compare A with B (B)", "compare", self.compare)
             self._show_comparing()
         self._tools = {
-            tool: self._button(icon, label, f"tool-{tool}", lambda tool=tool: self.use_tool(tool))
+            tool: icon_button(icon, label, f"tool-{tool}", lambda tool=tool: self.use_tool(tool))
             for tool, icon, label in (
                 ("window", "contrast", "Window: drag for width and centre (W, or the right button)"),
                 ("region", "highlight_alt", "Region: drag for mean and deviation (R, or Shift)"),
@@ -256,7 +249,7 @@ class Page:
                         .props(f'data-testid="sample-{name}" type="button"')
                         .on("click", lambda name=name: self.open_sample(name))
                     ):
-                        _sample_image(name)
+                        sample_image(name)
                         ui.label(title)
 
     def _build_zoom(self) -> None:
@@ -267,7 +260,7 @@ class Page:
                 ("fit_screen", "", "Fit (0)", "fit", ("fit",)),
                 (None, "1:1", "1:1, actual size (9)", "actual", ("actual",)),
             ):
-                button = self._button(
+                button = icon_button(
                     icon, label, test_id, lambda method=method: self.viewer.run_method(*method), text
                 )
                 button.props("color=white")
@@ -283,11 +276,11 @@ class Page:
     def _build_player(self) -> None:
         session = self.session
         with ui.row().classes("player").props('role="group" aria-label="Playback"') as self._player:
-            self._button("skip_previous", "First (Home)", "first", lambda: self.seek(0))
-            self._button("chevron_left", "Previous (←)", "back", lambda: self.seek(session.number - 1))
-            self._play = self._button("play_arrow", "Play or pause (Space)", "play", self.play)
-            self._button("chevron_right", "Next (→)", "on", lambda: self.seek(session.number + 1))
-            self._loop = self._button("repeat", "Loop (L)", "loop", self.loop)
+            icon_button("skip_previous", "First (Home)", "first", lambda: self.seek(0))
+            icon_button("chevron_left", "Previous (←)", "back", lambda: self.seek(session.number - 1))
+            self._play = icon_button("play_arrow", "Play or pause (Space)", "play", self.play)
+            icon_button("chevron_right", "Next (→)", "on", lambda: self.seek(session.number + 1))
+            self._loop = icon_button("repeat", "Loop (L)", "loop", self.loop)
             self._scrub = ui.slider(
                 min=0, max=1, step=1, value=0, on_change=lambda event: self._scrub_to(event.value)
             )
@@ -605,8 +598,3 @@ class Page:
         self.set_chain(self.chain.enable_all(not enabled))
         self.history.end_gesture()
         self.rebuild_panels()
-
-
-def _sample_image(name: str) -> None:
-    """Add the thumbnail of a sample."""
-    ui.element("img").props(f'src="/studio/sample/{name}" alt="" width="64" height="48" loading="lazy"')

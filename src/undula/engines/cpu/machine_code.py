@@ -27,7 +27,7 @@ LINE_LOOPS = "line_"  # Names of loops of lines begin so.
 # What machine code depends on: that of transforms, and that of generated kernels.
 SOURCES = (
     "emitter.py", "simd.py", "kernel_layout.py", "rows.py", "analysis.py", "synthesis.py",
-    "builtin_layout.py", "tape.py", "machine_code.py",
+    "sample_kernels.py", "builtin_layout.py", "tape.py", "machine_code.py",
 )  # fmt: skip
 COLLABORATIVE_SOURCES = (
     "emitter.py", "simd.py", "rows.py", "collaborative_layout.py", "collaborative_instructions.py",
@@ -180,9 +180,10 @@ def _module(name: str) -> Any:
         from . import temporal_kernels
 
         return temporal_kernels
-    from . import analysis, synthesis, tape
+    from . import analysis, sample_kernels, synthesis, tape
 
-    return tape if name.startswith("play") else synthesis if name.startswith("synthesise") else analysis
+    modules = {"analyse": analysis, "synthesise": synthesis, "play": tape}
+    return modules.get(name.partition("_")[0], sample_kernels)
 
 
 def _compile_entry(dtype: str) -> bytes:

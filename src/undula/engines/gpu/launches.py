@@ -23,7 +23,7 @@ __all__ = [
     "UnfusedError",
 ]
 
-PAD_ELEMENTS = 8  # Rows of scratch arrays are padded to a multiple of this, for access in wide pieces.
+PAD_ELEMENTS = 8  # Rows of scratch arrays are padded to a multiple of this, for access in wide words.
 
 Shape = tuple[int, ...]
 
