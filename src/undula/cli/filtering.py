@@ -204,7 +204,7 @@ def filter_files(
         DicomOption(
             "--mask",
             help="What to leave unchanged: auto finds burned-in text and colour Doppler, none filters"
-            " everything; or a picture of the same size whose black pixels are filtered.",
+            " everything; or a picture of the same size in black, which is filtered, and white.",
         ),
     ] = AUTOMATIC,
     show_mask: Annotated[
@@ -305,8 +305,8 @@ def _print_results(results: list[dict[str, Any]], total: int, summary: dict[str,
         print_text(f"… and {len(written) - MAX_OUTPUT_LINES} more")
     if len(results) == 1 and results[0].get("protected"):
         print_text(
-            f"{results[0]['protected']:.1%} of the pixels are unchanged, as text or colours: --show-mask"
-            " FILE.png shows them, --mask none filters them"
+            f"{results[0]['protected']:.1%} of the pixels are left unchanged: --show-mask FILE.png shows"
+            " them, --mask none filters all"
         )
     seconds, frames = summary["seconds"], summary["frames"]
     if total > 1 or len(written) < len(results):

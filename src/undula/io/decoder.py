@@ -444,7 +444,7 @@ class DecodedSpan:
             self._check_last_frame()
             return
         declared, of_stream = self._declared()
-        truncated = self._kind in DECLARED_SIZES and is_truncated(Path(self._path), self._kind)
+        truncated = self._kind in DECLARED_SIZES and is_truncated(Path(str(self._path)), self._kind)
         missing_frames = 0 if truncated else 2
         if not self._times or 0 < int(self._stream.frames) <= self._count + missing_frames:
             return
