@@ -61,6 +61,7 @@ from .jobs import (
 )
 from .outputs import PIPE, ResultNames, check_outputs
 from .screen import print_error, print_json, print_text, print_warning
+from .zarr_stores import InterruptedWorkError
 
 MAX_ERROR_LINES = 20
 MAX_OUTPUT_LINES = 5
@@ -292,6 +293,12 @@ def filter_files(
         _print_losses(results)
     if errors:
         _print_errors(errors, len(jobs))
+    if len(results) + len(errors) < len(jobs):
+        raise InterruptedWorkError(
+            f"interrupted; {counts[WRITTEN]} of {len(jobs)} files were written, and nothing was left half"
+            " done. Add --skip-existing to go on"
+        )
+    if errors:
         raise typer.Exit(SOME_FAILED if results else 1)
 
 
