@@ -351,10 +351,11 @@ def test_an_interrupt_reports_what_was_written(
         yield from as_completed(list(futures)[:3])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(jobs, "_run_job", interrupted)
-    monkeypatch.setattr(jobs, "as_completed", waited)
-    monkeypatch.setattr(jobs, "print_warning", lambda text: warned.set())
-    assert call(f"denoise in -o out {words}") == 130
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs, "_run_job", interrupted)
+        patch.setattr(jobs, "as_completed", waited)
+        patch.setattr(jobs, "print_warning", lambda text: warned.set())
+        assert call(f"denoise in -o out {words}") == 130
     captured = capsys.readouterr()
     written = len(list(Path("out").iterdir()))
     assert 3 <= written < COUNT - 1
