@@ -2,8 +2,11 @@
 
 import json
 import shutil
+import signal
+from concurrent.futures import as_completed
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -329,3 +332,38 @@ def test_preview(shoot: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("denoise x.mkv out.mkv --preview q.png") == 1
     assert "applies to images only" in capsys.readouterr().err
     assert not Path("out.mkv").exists()
+
+
+@pytest.mark.parametrize("words", ["", "--jobs 2", "--json"])
+def test_an_interrupt_reports_what_was_written(
+    words: str, pictures: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_job, begun, warned = jobs._run_job, [], Event()
+
+    def interrupted(job: Any, **options: Any) -> Any:
+        begun.append(job)
+        if len(begun) > 3 and "jobs" not in words:
+            signal.raise_signal(signal.SIGINT)
+        assert len(begun) <= 3 or warned.wait(60)
+        return run_job(job, **options)
+
+    def waited(futures: Any) -> Any:
+        yield from as_completed(list(futures)[:3])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs, "_run_job", interrupted)
+        patch.setattr(jobs, "as_completed", waited)
+        patch.setattr(jobs, "print_warning", lambda text: warned.set())
+        assert call(f"denoise in -o out {words}") == 130
+    captured = capsys.readouterr()
+    written = len(list(Path("out").iterdir()))
+    assert 3 <= written < COUNT - 1
+    assert captured.err.splitlines()[-1] == (
+        f"undula: interrupted; {written} of {COUNT} files were written, and nothing was left half done. Add"
+        " --skip-existing to go on"
+    )
+    if words == "--json":
+        assert json.loads(captured.out)["written"] == written
+    assert call("denoise in -o out --skip-existing --quiet") == SOME_FAILED
+    assert len(list(Path("out").iterdir())) == COUNT - 1

@@ -239,6 +239,8 @@ def test_images_without_noise_stay_unchanged() -> None:
 
 
 BAD: list[tuple[Callable[[], Any], str]] = [
+    (lambda: undula.denoise(CAMERA * np.float32(3e38)), "float32 samples can be filtered up to 3.2e\\+32"),
+    (lambda: undula.denoise(1.7e308 * CAMERA.astype("f8")), "float64 samples can be filtered up to 1.7e"),
     (lambda: undula.sharpen(CAMERA, np.inf), "amount must be finite and at least 0, got inf"),
     (lambda: undula.enhance(CAMERA, np.nan), "amount must be finite and at least 0, got nan"),
     (lambda: undula.denoise(CAMERA, -1), "sigma must be finite and not negative, got -1"),

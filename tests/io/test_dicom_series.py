@@ -1,6 +1,7 @@
 """DICOM studies: new series, clips and series over time, compression."""
 
 import base64
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -284,3 +285,22 @@ def test_despeckling_over_time_uses_all_frames(stack: Any) -> None:
     pipeline = Despeckling(kind="log", wavelet="haar").pipeline()
     expected = pipeline(stack, channel_axis=None)
     np.testing.assert_array_equal(pydicom.dcmread("out.dcm").pixel_array, np.clip(expected, 0, 4095))
+
+
+def test_files_without_pixels_are_listed_as_unreadable(capsys: pytest.CaptureFixture[str]) -> None:
+    """They may have been cut off, so that they are not left out like reports."""
+    shutil.copytree(SLICES, "slices")
+    name = sorted(path.name for path in Path("slices").iterdir())[0]
+    dataset = pydicom.dcmread(SLICES / name)
+    del dataset.PixelData
+    dataset.save_as(f"slices/{name}")
+    count = len(list(Path("slices").iterdir()))
+    report = json_of("info slices", capsys)
+    assert [entry["file"] for entry in report["files"] if "error" in entry] == [name]
+    assert "error" in report["files"][0]
+    assert report["files"][0]["error"].endswith(
+        f"{name} is a DICOM file without an image: it has no PixelData"
+    )
+    assert call("denoise slices out --dry-run --json") == 4
+    planned = json.loads(capsys.readouterr().out)
+    assert (planned["planned"], planned["failed"]) == (count - 1, 1)

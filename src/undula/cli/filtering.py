@@ -61,6 +61,7 @@ from .jobs import (
 )
 from .outputs import PIPE, ResultNames, check_outputs
 from .screen import print_error, print_json, print_text, print_warning
+from .zarr_stores import InterruptedWorkError
 
 MAX_ERROR_LINES = 20
 MAX_OUTPUT_LINES = 5
@@ -204,7 +205,7 @@ def filter_files(
         DicomOption(
             "--mask",
             help="What to leave unchanged: auto finds burned-in text and colour Doppler, none filters"
-            " everything; or a picture of the same size whose black pixels are filtered.",
+            " everything; or a picture of the same size in black, which is filtered, and white.",
         ),
     ] = AUTOMATIC,
     show_mask: Annotated[
@@ -292,6 +293,12 @@ def filter_files(
         _print_losses(results)
     if errors:
         _print_errors(errors, len(jobs))
+    if len(results) + len(errors) < len(jobs):
+        raise InterruptedWorkError(
+            f"interrupted; {counts[WRITTEN]} of {len(jobs)} files were written, and nothing was left half"
+            " done. Add --skip-existing to go on"
+        )
+    if errors:
         raise typer.Exit(SOME_FAILED if results else 1)
 
 
@@ -305,8 +312,8 @@ def _print_results(results: list[dict[str, Any]], total: int, summary: dict[str,
         print_text(f"… and {len(written) - MAX_OUTPUT_LINES} more")
     if len(results) == 1 and results[0].get("protected"):
         print_text(
-            f"{results[0]['protected']:.1%} of the pixels are unchanged, as text or colours: --show-mask"
-            " FILE.png shows them, --mask none filters them"
+            f"{results[0]['protected']:.1%} of the pixels are left unchanged: --show-mask FILE.png shows"
+            " them, --mask none filters all"
         )
     seconds, frames = summary["seconds"], summary["frames"]
     if total > 1 or len(written) < len(results):

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,7 @@ from ..stores.pictures import BLOCKS_AT_ONCE, filter_in_blocks, imported_image, 
 from ..stores.running import TaskRunner, ThreadRunner, task_runner
 from .finding import FileJob, input_kind
 from .outputs import PIPE, check_outputs, identity, without_empty_folders
-from .screen import error_text, progress_bar
+from .screen import error_text, print_warning, progress_bar
 from .zarr_stores import InterruptedWorkError, check_zarr_target, filter_store, is_zarr
 
 ADVICE = "name another output; the last path is the output, and several files go into a folder with --output"
@@ -219,11 +219,14 @@ def run_jobs(
     """Filter files, and return an entry of the report for each result and for each error.
 
     If a file fails, the others are still filtered. The error of a single file is raised, unless ``collect``.
-    ``make_filter`` returns the filter, given whether it is for video. ``report`` is called with each entry as
-    soon as it is known.
+    After an interrupt, there are no entries for the files that were not filtered; that of a single file is
+    raised. ``make_filter`` returns the filter, given whether it is for video. ``report`` is called with each
+    entry as soon as it is known.
     """
     entries: list[dict[str, Any] | None] = [None] * len(jobs)
     with ExitStack() as stack:
+        if len(jobs) > 1:
+            stack.enter_context(suppress(KeyboardInterrupt))
         stack.enter_context(without_empty_folders(job.target.parent for job in jobs))
         progress = stack.enter_context(progress_bar("files", len(jobs), options.quiet or len(jobs) < 2))
         runner = None
@@ -287,10 +290,17 @@ def _started(
         return
     with ThreadPoolExecutor(count) as pool:
         futures = {pool.submit(run, job): number for number, job in jobs}
+        left = dict(futures)
         try:
-            yield from ((futures[future], future.result) for future in as_completed(futures))
+            for future in as_completed(futures):
+                yield left.pop(future), future.result
+        except KeyboardInterrupt:
+            print_warning("interrupted; the files in progress are finished first")
+            pool.shutdown(cancel_futures=True)
+            yield from ((left[future], future.result) for future in left if not future.cancelled())
+            raise
         finally:
-            pool.shutdown(cancel_futures=True)  # After an interrupt, only the files in progress are finished.
+            pool.shutdown(cancel_futures=True)
 
 
 def _checked_jobs(

@@ -8,6 +8,7 @@ sums are exact until they are rounded once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -39,7 +40,7 @@ from ..lowering.graph import Reduce
 from ..lowering.reach import reaches
 from ..lowering.windows import Interval, LineWindow, aligned_boundaries, margin_window
 from .pipeline import Pipeline
-from .planes import GivenImage, ImageLayout, all_finite
+from .planes import GivenImage, ImageLayout, check_magnitude, largest_magnitude
 from .programs import ImageRecipe, window_program
 from .speckle import MULTIPLICATIVE
 
@@ -338,18 +339,21 @@ class FilteredBlock:
     def __call__(self, arguments: Sequence[Any], known: Sequence[Any]) -> Any:
         """Return the block."""
         image = self.window.joined(arguments)
-        _check_samples(image, self.run.recipe.positive)
+        _check_samples(image, self.run.recipe)
         return self.run.outputs(image, known)["result"][self.result]
 
 
-def _check_samples(image: Any, positive: bool) -> None:
+def _check_samples(image: Any, recipe: ImageRecipe) -> None:
     """Raise an error for samples that are left out of images in memory, which needs more than a window."""
-    if isinstance(image, np.ndarray) and image.dtype.kind == "f" and not all_finite(image):
-        raise ArgumentError(
-            "this Dask array has NaNs or infinities, which are left out of images in memory only; replace"
-            " them first, for instance by dask.array.nan_to_num"
-        )
-    if positive and not (least := image.min()) > 0:
+    if isinstance(image, np.ndarray) and image.dtype.kind == "f":
+        largest = largest_magnitude(image)
+        if not math.isfinite(largest):
+            raise ArgumentError(
+                "this Dask array has NaNs or infinities, which are left out of images in memory only; replace"
+                " them first, for instance by dask.array.nan_to_num"
+            )
+        check_magnitude(largest, recipe.layout.working_dtype)
+    if recipe.positive and not (least := image.min()) > 0:
         raise ArgumentError(
             f"speckle filters of Dask arrays need samples above zero, got {least}; zeros have no logarithm,"
             " and filling them in needs the image in memory"
@@ -430,7 +434,7 @@ class StatisticPart:
     def __call__(self, arguments: Sequence[Any], known: Sequence[Any], states: Any) -> list[Any]:
         """Return the contribution to each array of the statistic."""
         image = self.window.joined(arguments)
-        _check_samples(image, self.run.recipe.positive)
+        _check_samples(image, self.run.recipe)
         outputs = self.run.outputs(image, known, self.statistic.number)
         parts = []
         for number in range(sum(name.startswith("source") for name in outputs)):

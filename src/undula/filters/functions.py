@@ -77,7 +77,9 @@ def denoise(
         ``directional`` and ``collaborative``. ``bivariate`` is followed closely by ``block``; those after it
         select thresholds. ``directional`` shrinks the coefficients of a dual tree (:func:`undula.dtcwt2`): it
         is better than ``bivariate`` in the mean, and filters volumes plane by plane. ``collaborative``
-        filters groups of similar blocks alone; those of volumes have three axes, and are for the CPU.
+        filters groups of similar blocks alone; those of volumes have three axes, and are for the CPU. With
+        quality ``balanced`` and ``best``, this is the method whose result is blended with that of groups; the
+        last two are for ``fast`` only.
     profile : {"fast", "normal", "best"}, default "normal"
         How many similar blocks ``collaborative`` looks for, and how far away.
     strength : float, default 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,22 +21,40 @@ __all__ = [
     "GivenImage",
     "ImageLayout",
     "align_mask",
-    "all_finite",
+    "check_magnitude",
     "find_channel_axis",
     "is_constant",
+    "largest_magnitude",
     "native_samples",
 ]
 
 COLORS = ("ycbcr", "channels")
 AUTO = "auto"
+# Transforms multiply samples by up to this, which leaves room for them in the range of floats.
+MAX_TRANSFORM_GAIN = 2.0**20
 FLOAT64_DTYPES = ("float64", "int32", "uint32", "int64", "uint64")  # Filtered in float64, others in float32.
 
 
-def all_finite(x: np.ndarray[Any, Any]) -> bool:
-    """Return whether all samples are finite, mostly by their sum, which is fast."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = np.sum(x, dtype=None if x.dtype.itemsize > 2 else np.float32)
-    return bool(np.isfinite(total)) or bool(np.isfinite(x).all())
+def largest_magnitude(x: np.ndarray[Any, Any]) -> float:
+    """Return the largest magnitude of the samples, which is not finite unless all of them are."""
+    with np.errstate(invalid="ignore"):
+        return float(np.maximum(x.max(), -x.min()))
+
+
+def magnitude_limit(dtype: str) -> float:
+    """Return the magnitude of samples up to which transforms of them are finite."""
+    return float(np.finfo(dtype).max) / MAX_TRANSFORM_GAIN
+
+
+def check_magnitude(largest: float, dtype: str) -> None:
+    """Raise an error for samples that are too large to be filtered in this dtype."""
+    limit = magnitude_limit(dtype)
+    if largest > limit:
+        wider = ", convert them to float64" if dtype == "float32" else ""
+        raise ArgumentError(
+            f"{dtype} samples can be filtered up to {limit:.1e}, got {largest:.1e}: divide them{wider}, or"
+            " exclude them by mask"
+        )
 
 
 def is_constant(image: Any, mask: Any) -> bool:
@@ -329,14 +348,20 @@ class GivenImage:
     def _find_valid(self, mask: Any, unmasked: Any) -> Any:
         """Return where samples are valid, in the layout of the image; None if all are."""
         layout, valid = self.layout, unmasked
-        if self.on_host and layout.dtype.startswith("float") and not all_finite(self.array):
-            finite = np.isfinite(self.array)
-            valid = finite if valid is None else valid & finite
+        largest = 0.0
+        if self.on_host and layout.dtype.startswith("float"):
+            largest = largest_magnitude(self.array)
+            if not math.isfinite(largest):
+                finite = np.isfinite(self.array)
+                valid = finite if valid is None else valid & finite
         if mask is not None:
             mask = align_mask(mask, self.xp, layout.shape, layout.channel, layout.axes)
             valid = mask if valid is None else valid & mask
         if valid is not None and self.on_host and not valid.any():
             raise ArgumentError("no sample is valid: all are masked or NaN")
+        if valid is not None and not largest <= magnitude_limit(layout.working_dtype):
+            largest = largest_magnitude(self.array[valid])
+        check_magnitude(largest, layout.working_dtype)
         return valid
 
     def _check_pixels(self, mask: Any) -> None:

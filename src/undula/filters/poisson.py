@@ -68,6 +68,7 @@ LEAST_HALVED = 32  # samples along an axis that is halved
 BINS = 24  # of means, for the fit of gain and read noise
 FLAT_SHARE = 0.4  # of places with the least structure, which the noise is estimated from
 LEAST_PLACES = 64
+ROUNDING = 64  # times the precision of floats is what rounding may change in the brightest sample
 CLIPPED = 5.0  # standard deviations beyond which a difference is structure
 
 
@@ -263,7 +264,8 @@ def estimate_poisson(
         variance = sigma**2
     else:
         gain, variance = _line(means, squares)
-    if not gain > 0:
+    rounding = (ROUNDING * float(np.finfo(planes.dtype).eps) * float(means.max())) ** 2
+    if not gain * means.mean() > rounding:
         raise ArgumentError(
             "the noise of the image does not grow with its brightness; pass gain, or no noise"
         )

@@ -9,11 +9,13 @@ from typing import Any
 
 from ..errors import FileError
 from .pixel_formats import sample_bits
+from .truncation import DECLARED_SIZES, is_truncated
 from .video_sources import VideoSource, Y4MReader, damage_error, open_container
 
 __all__ = ["DecodedSpan"]
 
-# A video is cut off if more is missing than so many of its longest frames and this share of its duration.
+# Files that are as long as they declare are cut off if more is missing than so many of their longest frames
+# and this share of their duration, which programs do not always write exactly.
 MAX_MISSING_FRAMES, MAX_MISSING_SHARE = 2.5, 0.03
 
 
@@ -77,11 +79,17 @@ class DecodedSpan:
             self._check_last_frame()
             return
         declared, of_stream = self._declared()
-        if not self._times or (self._stream.frames and self._count >= self._stream.frames - 2):
+        truncated = self._kind in DECLARED_SIZES and is_truncated(Path(str(self._path)), self._kind)
+        missing_frames = 0 if truncated else 2
+        if not self._times or 0 < int(self._stream.frames) <= self._count + missing_frames:
             return
         reached = max(self._end, self._end - self._times[0])
         slack = max(MAX_MISSING_FRAMES * self._longest, MAX_MISSING_SHARE * declared)
-        if reached >= declared - slack or not self._is_damaged(declared - slack, reached + slack, of_stream):
+        if truncated:
+            slack = self._longest / 2
+        if reached >= declared - slack:
+            return
+        if not self._is_damaged(declared - slack, reached + slack, of_stream, missing_frames):
             return
         raise FileError(
             f"{self._path} declares {declared:.2f} s and ends after {self._count} frames, at {reached:.2f} s:"
@@ -103,7 +111,7 @@ class DecodedSpan:
                 f" read the frames that it has with --frames {self._count} (count={self._count})"
             )
 
-    def _is_damaged(self, min_end: float, max_end: float, of_stream: bool) -> bool:
+    def _is_damaged(self, min_end: float, max_end: float, of_stream: bool, missing_frames: int) -> bool:
         """Return whether packets are missing, or some gave no frames."""
         index = self._stream.index
         _, stream_end, file_end = _packet_ends(self._path, index)
@@ -111,7 +119,7 @@ class DecodedSpan:
             return True
         if self._kind == "mov":  # Packets that an edit list leaves out are not missing.
             count, _, _ = _packet_ends(self._path, index, ignore_editlist="1")
-            return count < int(self._stream.frames) - 2
+            return count < int(self._stream.frames) - missing_frames
         return of_stream or file_end < min_end
 
     def _declared(self) -> tuple[float, bool]:

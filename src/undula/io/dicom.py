@@ -25,7 +25,7 @@ from .limits import MAX_METADATA_BYTES, codestream_size, inflates_beyond
 from .picture import Picture
 from .stored import StoredRange
 
-__all__ = ["get_element", "has_image", "read_dicom", "read_header", "write_dicom"]
+__all__ = ["check_pixels", "get_element", "has_image", "read_dicom", "read_header", "write_dicom"]
 
 Array = NDArray[Any]
 PIXEL_DATA_TAG = 0x7FE00010
@@ -71,6 +71,22 @@ def has_image(path: Path) -> bool:
     except Exception:  # pydicom raises all kinds of errors for damaged files.
         return True
     return "Rows" in header or not ("SOPClassUID" in header or "DirectoryRecordSequence" in header)
+
+
+def check_pixels(path: Path, header: Any) -> None:
+    """Raise an error unless a DICOM file with this header has pixels, which are not read."""
+    _check_size_elements(path, header)
+    if _deflated_part(path) is None:
+        with path.open("rb") as file:
+            import_optional("pydicom").dcmread(file, stop_before_pixels=True, force=True)
+            if not file.read(1):
+                raise FileError(f"{path} is a DICOM file without an image: it has no PixelData")
+
+
+def _check_size_elements(path: Path, header: Any) -> None:
+    for name in ("Rows", "Columns"):
+        if name not in header:
+            raise FileError(f"{path} is a DICOM file without an image: it has no {name}")
 
 
 def _header(path: Path, deflated: bytes | None) -> Any:
@@ -147,9 +163,7 @@ def _check_header(path: Path, header: Any, max_pixels: int | None) -> int:
     """Return the number of bytes of the pixels; raise an error if there are too many, or none to filter."""
     if "DirectoryRecordSequence" in header:
         raise FileError(f"{path} is a DICOM directory without an image; pass the folder")
-    for name in ("Rows", "Columns"):
-        if name not in header:
-            raise FileError(f"{path} is a DICOM file without an image: it has no {name}")
+    _check_size_elements(path, header)
     bits = int(header.get("BitsAllocated", 8))
     if bits not in (8, 16, 32):
         raise FileError(f"{path} has {bits} bit(s) per sample; only 8, 16 and 32 can be filtered")

@@ -34,6 +34,8 @@ Mask = NDArray[np.bool_]
 Progress = Callable[[int], None]
 
 AUTOMATIC, NOTHING = "auto", "none"
+BLACK = 0.25  # The greatest brightness of black in a mask.
+MAX_BETWEEN = 0.05  # The share of a mask that may be neither black nor white, as at smooth edges.
 KEPT_NOTE = "burned-in text and coloured pixels unchanged"
 
 
@@ -107,7 +109,7 @@ class DicomFilter:
         :class:`~undula.filters.video.TemporalDenoiser` follows motion; other filters take windows as volumes.
     protect : {"auto", "none"} or path, default "auto"
         What is left unchanged. ``auto`` finds burned-in text and colour Doppler; a picture of the same size
-        protects its pixels that are not black.
+        in black and white protects its white pixels.
     shown_mask : path, optional
         Where to write a picture that shows what is protected.
     derivation : Derivation, optional
@@ -261,15 +263,22 @@ def _share(protected: Mask | None) -> float:
 
 
 def _read_mask(path: Path, picture: Picture) -> Mask:
-    """Read a mask of protected pixels from a picture, where they are not black."""
+    """Read a mask of protected pixels from a picture in black and white, where they are white."""
     given = read(path).upright()
-    mask: Mask = np.asarray(given.all_pages[0] > 0)
+    levels = given.all_pages[0]
     if given.channel_axis is not None:
-        mask = np.asarray(mask[..., : 3 if given.space == "rgb" else 1].any(axis=-1))
+        levels = levels[..., : 3 if given.space == "rgb" else 1].max(axis=-1)
     size = tuple(picture.pixels.shape[axis] for axis in picture.axes)
-    if mask.shape != size:
+    if levels.shape != size:
         raise ArgumentError(
-            f"the mask {path} has {mask.shape[1]} × {mask.shape[0]} pixels, and the image"
+            f"the mask {path} has {levels.shape[1]} × {levels.shape[0]} pixels, and the image"
             f" {size[1]} × {size[0]}"
         )
-    return mask
+    brightness = levels / max(float(levels.max()), 1e-30)
+    between = float(np.mean((brightness > BLACK) & (brightness < 1 - BLACK)))
+    if between > MAX_BETWEEN:
+        raise ArgumentError(
+            f"{between:.0%} of the mask {path} are neither black nor white; paint what is to be left"
+            " unchanged in white on black (--show-mask writes a picture to look at, not a mask)"
+        )
+    return np.asarray(brightness > BLACK)
