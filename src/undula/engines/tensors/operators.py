@@ -88,7 +88,7 @@ def _is_observed(tensors: Sequence[Tensor]) -> bool:
         or are_functorch_transforms_active()
         or tracing_state() is not None
         or forward_ad_level() >= 0
-        or any(map(is_legacy_batchedtensor, tensors))
+        or any(x.is_meta or is_legacy_batchedtensor(x) for x in tensors)
     )
 
 
