@@ -81,8 +81,9 @@ class TorchLibrary(ArrayLibrary):
         torch = sys.modules["torch"]
         if torch.compiler.is_compiling() or (x.requires_grad and torch.is_grad_enabled()):
             return True
-        # NumPy has no bfloat16. Subclasses other than parameters are those of fake and functional tensors.
-        if x.dtype == torch.bfloat16 or type(x) not in (torch.Tensor, torch.nn.Parameter):
+        # NumPy has no bfloat16, and tensors of device "meta" have no memory. Subclasses other than parameters
+        # are those of fake and functional tensors.
+        if x.dtype == torch.bfloat16 or x.is_meta or type(x) not in (torch.Tensor, torch.nn.Parameter):
             return True
         return _torch_is_transforming(torch) or self._has_tangent(torch, x)
 

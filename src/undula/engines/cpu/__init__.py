@@ -49,8 +49,9 @@ def largest_of(arrays: Sequence[Array]) -> list[int]:
     """Return the largest magnitude of the integers in each array."""
     dtype, total = arrays[0].dtype, 0
     table: list[int] = []
+    readable = dtype.isnative and dtype.char in _KERNEL_DTYPES
     for x in arrays:
-        if x.dtype != dtype or not x.flags.c_contiguous or dtype.char not in _KERNEL_DTYPES:
+        if not readable or x.dtype != dtype or not x.flags.c_contiguous:
             return [max(-int(x.min()), int(x.max())) if x.size else 0 for x in arrays]
         table += [address(x) if x.size else 0, x.size]
         total += x.size
