@@ -1,5 +1,6 @@
 """Fixtures that many tests share: wavelets, modes, schemes, devices."""
 
+import multiprocessing
 import os
 import platform
 import subprocess
@@ -23,8 +24,13 @@ from undula.engines.gpu.opencl.runtime import OpenCLDevice
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or JAX takes the memory of all others
 
 # The compiler of PoCL may be older than the processor, but it knows the levels of x86-64.
-if platform.machine() == "x86_64" and " avx2 " in Path("/proc/cpuinfo").read_text():
+CPU_INFO = Path("/proc/cpuinfo")
+if platform.machine() == "x86_64" and CPU_INFO.exists() and " avx2 " in CPU_INFO.read_text():
     os.environ.setdefault("POCL_LLVM_CPU_NAME", "x86-64-v3")
+
+if "forkserver" in multiprocessing.get_all_start_methods():
+    # Processes of a cluster start as copies of one that has imported Dask.
+    os.environ.setdefault("DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD", "forkserver")
 
 if not THOROUGH:
     # Most of the time of these tests is that of a compiler; the thorough ones let it do all it can.
@@ -112,6 +118,15 @@ def pytest_runtest_call() -> Generator[None]:
 def opencl() -> None:
     """A driver of OpenCL, for tests that use it through commands."""
     undula.wavedec([1.0, 2.0], "haar", backend="opencl")
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Any]:
+    """A cluster of two processes; it starts those again that a test kills."""
+    distributed = pytest.importorskip("distributed", reason="Dask's scheduler is not installed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+    with distributed.LocalCluster(**options, silence_logs=50) as started:
+        yield started
 
 
 @pytest.fixture(scope="session", autouse=not THOROUGH)
