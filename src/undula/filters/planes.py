@@ -21,6 +21,8 @@ __all__ = [
     "ImageLayout",
     "align_mask",
     "all_finite",
+    "checked_counted",
+    "copied_frame",
     "find_channel_axis",
     "is_constant",
     "native_samples",
@@ -106,6 +108,23 @@ def align_mask(
             raise ArgumentError(f"mask must have the shape of the image, {shape}, got {mask_shape}")
         mask = xp.reshape(mask, tuple(n if axis in spatial else 1 for axis, n in enumerate(shape)))
     return xp.broadcast_to(mask, shape)
+
+
+def checked_counted(counted: Any, shape: tuple[int, ...]) -> Any:
+    """Return where samples count in statistics, or raise an error unless that is known of each sample."""
+    counted = given_array(counted, "counted")
+    dtype, counted_shape = library_of(counted).dtype(counted), tuple(counted.shape)
+    if not dtype.startswith("bool"):
+        raise ArgumentTypeError(f"counted must be boolean, True where samples count; got dtype {dtype}")
+    if counted_shape != shape:
+        raise ArgumentError(f"counted must have the shape of the image, {shape}, got {counted_shape}")
+    return counted
+
+
+def copied_frame(frame: Any) -> Any:
+    """Return a copy of an array on the host, whose memory the caller may use for the next frame."""
+    library = library_of(frame)
+    return library.copy(frame) if hasattr(frame, "dtype") and library.device(frame).on_host else frame
 
 
 @dataclass(frozen=True)
