@@ -15,10 +15,11 @@ from ..lowering.spec import TransformSpec, stationary_spec, transform_spec
 from ..schemes import SCHEMES
 from ..wavelets import Wavelet
 
-__all__ = ["check_choices", "plan_dtype", "plan_shape", "plan_spec"]
+__all__ = ["TRANSFORMS", "check_choices", "plan_dtype", "plan_shape", "plan_spec"]
 
 METHODS = ("auto", "lifting", "filters")
-MODES = {"dwt": "symmetric", "swt": "periodization"}  # The default mode of each transform.
+TRANSFORMS = ("dwt", "swt")
+DEFAULT_MODES = {"dwt": "symmetric", "swt": "periodization"}
 
 
 def plan_shape(shape: Sequence[int] | int) -> tuple[int, ...]:
@@ -50,9 +51,9 @@ def plan_spec(
     start_level: int,
 ) -> TransformSpec:
     """Return the transform of arrays of so many axes."""
-    if transform not in tuple(MODES):
-        raise UnknownNameError("transform", transform, tuple(MODES))
-    mode = MODES[transform] if mode is None else mode
+    if transform not in TRANSFORMS:
+        raise UnknownNameError("transform", transform, TRANSFORMS)
+    mode = DEFAULT_MODES[transform] if mode is None else mode
     if transform == "swt":
         return stationary_spec(ndim, wavelet, mode, axes, start_level, norm)
     if norm or start_level:
