@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import DASK, differentiable_array, given_array, library_of, refuse_gradients
+from ..arrays import DASK, differentiable_image, given_array, library_of, refuse_gradients
 from ..color.spaces import space
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..lowering.axis_arguments import checked_axes
@@ -319,7 +319,7 @@ class GivenImage:
         if isinstance(x, np.ma.MaskedArray):
             unmasked, x = ~np.ma.getmaskarray(x), x.data
         # A tensor that is differentiated stays with its library, like an array on a device.
-        self.array = differentiable_array(x, "image")
+        self.array = differentiable_image(x)
         library = library_of(self.array)
         self.on_host = isinstance(self.array, np.ndarray)
         shape = tuple(int(n) for n in self.array.shape)
