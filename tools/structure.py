@@ -20,6 +20,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "undula"
 
 # Words that say nothing about the thing they name.
 PRONOUNS = frozenset({"own", "found", "made", "told", "one", "some", "wanted", "whole"})
+MAX_LINES = 600  # of a module
 SHORT_LIVED_LINES = 3  # A pronoun may name a local variable that is not used further down than this.
 # Public members whose names begin with an underscore: of named tuples, and of Numba's structures.
 PUBLIC_MEMBERS = frozenset({"_asdict", "_fields", "_make", "_replace", "_getvalue"})
@@ -143,9 +144,9 @@ def repeated_class_names(folder: Path = SOURCE) -> dict[str, list[Finding]]:
     return {name: places for name, places in sorted(classes.items()) if len(places) > 1}
 
 
-def line_count(folder: Path = SOURCE) -> int:
-    """Lines of all modules."""
-    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in modules(folder))
+def line_count(path: Path) -> int:
+    """Lines of a module."""
+    return len(path.read_text(encoding="utf-8").splitlines())
 
 
 def comment_share(folder: Path = SOURCE) -> float:
@@ -204,7 +205,8 @@ def main() -> None:
         print(*private, *names, *(place for places in classes.values() for place in places), sep="\n")
     rows = [
         ("modules", len(modules())),
-        ("lines", line_count()),
+        ("lines", sum(map(line_count, modules()))),
+        (f"modules of more than {MAX_LINES} lines", sum(line_count(path) > MAX_LINES for path in modules())),
         ("lines with a comment, one in", round(1 / comment_share())),
         ("reads of other modules' private attributes", len(private)),
         ("pronouns as names", len(names)),

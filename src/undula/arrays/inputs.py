@@ -23,7 +23,7 @@ __all__ = [
     "array_in_memory",
     "as_shape",
     "check_out",
-    "differentiable_array",
+    "differentiable_image",
     "given_array",
     "numpy_array",
     "operator_array",
@@ -75,14 +75,14 @@ def traceable_array(data: Any, what: str = "data") -> Any:
     return given_array(data, what)
 
 
-def differentiable_array(data: Any, what: str = "data") -> Any:
-    """Return an array as :func:`given_array` does, and a tensor that expects a gradient as it is."""
+def differentiable_image(data: Any) -> Any:
+    """Return an image as :func:`given_array` does, and a tensor that expects a gradient as it is."""
     library = library_of(data)
     if type(data) is np.ndarray or not library.is_differentiated(data):
-        return given_array(data, what)
+        return given_array(data, "image")
     if library.dtype(data) not in ("float32", "float64"):
         raise ArgumentTypeError(
-            f"{what} has dtype {library.dtype(data)}, in which filters have no gradients; convert it first"
+            f"image has dtype {library.dtype(data)}, in which filters have no gradients; convert it first"
         )
     return data
 

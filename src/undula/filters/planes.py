@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import DASK, differentiable_array, given_array, library_of, refuse_gradients
+from ..arrays import DASK, differentiable_image, given_array, library_of, refuse_gradients
 from ..color.spaces import space
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..lowering.axis_arguments import checked_axes
@@ -22,6 +22,8 @@ __all__ = [
     "ImageLayout",
     "align_mask",
     "check_magnitude",
+    "checked_counted",
+    "copied_frame",
     "find_channel_axis",
     "is_constant",
     "largest_magnitude",
@@ -125,6 +127,23 @@ def align_mask(
             raise ArgumentError(f"mask must have the shape of the image, {shape}, got {mask_shape}")
         mask = xp.reshape(mask, tuple(n if axis in spatial else 1 for axis, n in enumerate(shape)))
     return xp.broadcast_to(mask, shape)
+
+
+def checked_counted(counted: Any, shape: tuple[int, ...]) -> Any:
+    """Return where samples count in statistics, or raise an error unless that is known of each sample."""
+    counted = given_array(counted, "counted")
+    dtype, counted_shape = library_of(counted).dtype(counted), tuple(counted.shape)
+    if not dtype.startswith("bool"):
+        raise ArgumentTypeError(f"counted must be boolean, True where samples count; got dtype {dtype}")
+    if counted_shape != shape:
+        raise ArgumentError(f"counted must have the shape of the image, {shape}, got {counted_shape}")
+    return counted
+
+
+def copied_frame(frame: Any) -> Any:
+    """Return a copy of an array on the host, whose memory the caller may use for the next frame."""
+    library = library_of(frame)
+    return library.copy(frame) if hasattr(frame, "dtype") and library.device(frame).on_host else frame
 
 
 @dataclass(frozen=True)
@@ -319,7 +338,7 @@ class GivenImage:
         if isinstance(x, np.ma.MaskedArray):
             unmasked, x = ~np.ma.getmaskarray(x), x.data
         # A tensor that is differentiated stays with its library, like an array on a device.
-        self.array = differentiable_array(x, "image")
+        self.array = differentiable_image(x)
         library = library_of(self.array)
         self.on_host = isinstance(self.array, np.ndarray)
         shape = tuple(int(n) for n in self.array.shape)

@@ -151,9 +151,7 @@ class DicomFilter:
         self._write(target, picture, np.stack(results) if picture.pages else results[0], protected)
         return FilteredDicom(picture.pixels.shape, len(frames), _share(protected))
 
-    def filter_series(
-        self, sources: Sequence[Path], targets: Sequence[Path], progress: Progress | None = None
-    ) -> list[FilteredDicom]:
+    def filter_series(self, sources: Sequence[Path], targets: Sequence[Path]) -> list[FilteredDicom]:
         """Filter images over time or space, in the order of ``sources``; write all targets, or none."""
         waiting: deque[DicomFrame] = deque()
 
@@ -184,8 +182,6 @@ class DicomFilter:
                 temporary = folders[target.parent] / target.name
                 self._write(temporary, frame.picture, result, frame.protected, neighbors)
                 report.append(FilteredDicom(frame.pixels.shape, 1, _share(frame.protected)))
-                if progress is not None:
-                    progress(len(report))
             for target in targets:
                 (folders[target.parent] / target.name).replace(target)
         return report
