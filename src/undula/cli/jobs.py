@@ -404,6 +404,7 @@ def _dicom_entry(filtered: FilteredDicom) -> dict[str, Any]:
         "shape": list(filtered.shape),
         "frames": filtered.frames,
         "protected": round(filtered.protected, 4),
+        "lost": list(filtered.lost),
     }
 
 
