@@ -316,7 +316,9 @@ def _checked_jobs(
             if options.skip_existing and os.path.lexists(job.target):
                 finished(number, {"status": SKIPPED, "frames": 0})
                 continue
-            if not is_zarr(job.source):
+            if not is_zarr(job.source) and is_zarr(job.target):
+                check_store(job.target, options.overwrite)
+            elif not is_zarr(job.source):
                 check_outputs(job.target, overwrite=options.overwrite, inputs=inputs, advice=advice)
             if options.dry_run:
                 _check_headers(job, options)
@@ -529,7 +531,6 @@ def _run_import_job(job: FileJob, pipeline: Filter, options: FilterOptions) -> d
     """Filter a file into an image of OME-Zarr, and return its entry in the report."""
     with input_path(str(job.source)) as source:
         _check_kinds(source, job.target)
-        check_store(job.target, options.overwrite)
         job.target.parent.mkdir(parents=True, exist_ok=True)
         over = options.filter_over or "YX"
         with imported_image(source, job.target, options.axes, over, options.max_pixels) as stored:
