@@ -312,6 +312,34 @@ def test_losses_are_named_once(shoot: Path, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err == ""
 
 
+def test_warnings_of_several_files_are_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    for number in range(3):
+        io.write(f"dim{number}.png", rng.poisson(1.5, (64, 64)).astype("u1"))
+        assert call(f"example scan{number}.dcm --json") == 0
+    capsys.readouterr()
+    assert call("denoise dim0.png dim1.png dim2.png -o out --noise poisson") == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("undula: warning: results are rounded to uint8, in which so few photons are lost")
+    assert call("denoise scan0.dcm scan1.dcm scan2.dcm -o out --format png") == 0
+    assert capsys.readouterr().err == "undula: warning: out/scan0.png and 2 more do not keep DICOM header\n"
+    assert call("denoise dim0.png scan0.dcm -o out2 --noise poisson --format png --quiet") == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_empty_files_of_a_folder_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    """They are images by their suffix; other files are left out."""
+    for name in ("in/a.png", "in/b.dcm", "in/c"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).touch()
+    assert call("denoise in -o out") == 1
+    assert [line.split(" ")[1] for line in capsys.readouterr().err.splitlines()] == [
+        "in/a.png",
+        "in/b.dcm",
+        "2",
+    ]
+
+
 def test_image_quality(shoot: Path) -> None:
     for quality in (20, 95):
         assert call(f"denoise shoot -o out{quality} --image-quality {quality}") == 0

@@ -245,6 +245,10 @@ BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: undula.enhance(CAMERA, np.nan), "amount must be finite and at least 0, got nan"),
     (lambda: undula.denoise(CAMERA, -1), "sigma must be finite and not negative, got -1"),
     (lambda: undula.denoise(CAMERA, [1, 2]), r"one for each of 1 channel"),
+    (
+        lambda: undula.denoise("photo.png"),
+        r"got 'photo.png'; undula.io.read\(path\).pixels reads image files",
+    ),
     (lambda: undula.denoise(CAMERA, np.ones((3, 3))), "the shape of the image"),
     (lambda: undula.denoise(CAMERA, method="bays"), "bayes"),
     (lambda: undula.denoise(CAMERA, rule="sof"), "soft"),

@@ -51,6 +51,11 @@ def test_noise_on_a_background_without_noise_is_estimated() -> None:
     assert undula.estimate_sigma(drawing()) == 0
 
 
+def test_noise_beyond_the_range_of_floats_removes_everything() -> None:
+    x = np.random.default_rng(0).normal(100, 5, (32, 32)).astype("f4")
+    np.testing.assert_array_equal(undula.denoise(x, 1e300), undula.denoise(x, 1e30))
+
+
 def test_drawings_have_no_photon_noise() -> None:
     with pytest.raises(undula.ArgumentError, match="does not grow with its brightness; pass gain"):
         undula.denoise(drawing(), noise="poisson")

@@ -162,7 +162,8 @@ def test_mistakes_with_masks(capsys: pytest.CaptureFixture[str]) -> None:
         "denoise scan.dcm out.dcm --mask nothing.png": "nothing.png",
         "denoise photo.png out.png --show-mask x.png": "--show-mask applies to DICOM files only",
         "denoise slices out --show-mask x.png": "the mask of one file; got 5 inputs",
-        "denoise scan.dcm out.dcm --show-mask scan.dcm": "is an input",
+        "denoise scan.dcm out.dcm --show-mask photo.png": "photo.png exists",
+        "denoise scan.dcm out.dcm --show-mask x.dcm": "--show-mask is written as an image, got x.dcm",
     }.items():
         capsys.readouterr()
         assert call(line) == 1

@@ -287,6 +287,13 @@ def test_despeckling_over_time_uses_all_frames(stack: Any) -> None:
     np.testing.assert_array_equal(pydicom.dcmread("out.dcm").pixel_array, np.clip(expected, 0, 4095))
 
 
+def test_clips_that_are_cut_off_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("example clip.dcm") == 0
+    Path("cut.dcm").write_bytes(Path("clip.dcm").read_bytes()[:40_000])
+    assert call("denoise cut.dcm out.dcm") == 1
+    assert "cut.dcm is cut off or damaged: its PixelData cannot be read" in capsys.readouterr().err
+
+
 def test_files_without_pixels_are_listed_as_unreadable(capsys: pytest.CaptureFixture[str]) -> None:
     """They may have been cut off, so that they are not left out like reports."""
     shutil.copytree(SLICES, "slices")

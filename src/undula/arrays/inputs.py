@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from numbers import Number
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,8 @@ def numpy_array(data: ArrayLike, what: str = "data") -> Array:
         x = _numbers_of_objects(x)
     if x.dtype.kind not in "biufc":
         got = f"dtype {x.dtype}" if x.ndim else repr(data)[:60]
-        raise ArgumentTypeError(f"{what} must be numbers, got {got}")
+        hint = "; undula.io.read(path).pixels reads image files" if isinstance(data, (str, PurePath)) else ""
+        raise ArgumentTypeError(f"{what} must be numbers, got {got}{hint}")
     return x
 
 

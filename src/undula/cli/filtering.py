@@ -21,7 +21,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 from typer import Argument, Option
 
-from ..errors import ArgumentError, FormatWarning
+from ..errors import ArgumentError
 from ..filters import Pipeline
 from ..filters.calibration import CalibratedPipeline
 from ..filters.poisson import PHOTON_NOISE
@@ -269,7 +269,7 @@ def filter_files(
     )
     refuse_image_options(jobs, options)
     if quiet:
-        warnings.simplefilter("ignore", FormatWarning)
+        warnings.simplefilter("ignore", UserWarning)
     to_pipe = any(str(job.target) == PIPE for job in jobs)
     as_json = (json_ or json_lines) and not to_pipe
     print_line = partial(print_json, indent=None) if json_lines and not to_pipe else None

@@ -37,7 +37,7 @@ from ..stores.partial import check_store
 from ..stores.pictures import BLOCKS_AT_ONCE, filter_in_blocks, imported_image, large_picture
 from ..stores.running import TaskRunner, ThreadRunner, task_runner
 from .finding import FileJob, input_kind
-from .outputs import PIPE, check_outputs, identity, without_empty_folders
+from .outputs import PIPE, check_drawing, check_outputs, identity, without_empty_folders
 from .screen import error_text, print_warning, progress_bar
 from .zarr_stores import InterruptedWorkError, check_zarr_target, filter_store, is_zarr
 
@@ -171,8 +171,7 @@ def refuse_image_options(jobs: Sequence[FileJob], options: FilterOptions) -> Non
         raise ArgumentError(f"--preview shows a single image, got {len(jobs)} files")
     if is_zarr(jobs[0].source) or str(jobs[0].source).startswith("camera:"):
         raise ArgumentError(f"--preview applies to image files only, got {jobs[0].source}")
-    if output_kind(options.preview) in ("video", "dicom"):
-        raise ArgumentError(f"--preview is written as an image, got {options.preview.name}")
+    check_drawing("--preview", options.preview)
     check_outputs(options.preview, overwrite=options.overwrite, inputs=[jobs[0].source])
     check_outputs(jobs[0].target, options.preview, overwrite=True)
     check_writable(options.preview)
@@ -180,6 +179,7 @@ def refuse_image_options(jobs: Sequence[FileJob], options: FilterOptions) -> Non
 
 def refuse_mask_options(jobs: Sequence[FileJob], mask: str, shown_mask: Path | None) -> None:
     """Raise an error for options of masks if no input is DICOM, or if one picture would show several."""
+    check_drawing("--show-mask", shown_mask)
     if shown_mask is not None and len(jobs) > 1:
         raise ArgumentError(f"--show-mask shows the mask of one file; got {len(jobs)} inputs")
     if mask == AUTOMATIC and shown_mask is None:
@@ -316,7 +316,9 @@ def _checked_jobs(
             if options.skip_existing and os.path.lexists(job.target):
                 finished(number, {"status": SKIPPED, "frames": 0})
                 continue
-            if not is_zarr(job.source):
+            if not is_zarr(job.source) and is_zarr(job.target):
+                check_store(job.target, options.overwrite)
+            elif not is_zarr(job.source):
                 check_outputs(job.target, overwrite=options.overwrite, inputs=inputs, advice=advice)
             if options.dry_run:
                 _check_headers(job, options)
@@ -404,6 +406,7 @@ def _dicom_entry(filtered: FilteredDicom) -> dict[str, Any]:
         "shape": list(filtered.shape),
         "frames": filtered.frames,
         "protected": round(filtered.protected, 4),
+        "lost": list(filtered.lost),
     }
 
 
@@ -528,7 +531,6 @@ def _run_import_job(job: FileJob, pipeline: Filter, options: FilterOptions) -> d
     """Filter a file into an image of OME-Zarr, and return its entry in the report."""
     with input_path(str(job.source)) as source:
         _check_kinds(source, job.target)
-        check_store(job.target, options.overwrite)
         job.target.parent.mkdir(parents=True, exist_ok=True)
         over = options.filter_over or "YX"
         with imported_image(source, job.target, options.axes, over, options.max_pixels) as stored:

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ..errors import ArgumentError, FileError, UnknownNameError
-from ..io.files import IMAGES, RAW_SUFFIXES, VIDEOS, detect_kind
+from ..io.files import IMAGES, RAW_SUFFIXES, VIDEOS, detect_kind, output_kind
 
 PIPE = "-"  # Standard input or output.
 Identity = tuple[int, int] | str
@@ -126,6 +126,12 @@ def check_outputs(
                 f" or {advice}"
             )
         output_keys.add(key)
+
+
+def check_drawing(flag: str, path: Path | None) -> None:
+    """Raise an error if a picture that a command draws is named like a video or a DICOM file."""
+    if path is not None and output_kind(path) in ("video", "dicom"):
+        raise ArgumentError(f"{flag} is written as an image, got {path.name}")
 
 
 def _describe(path: Path) -> str:

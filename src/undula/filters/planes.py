@@ -290,6 +290,7 @@ class ImageLayout:
             variances = np.broadcast_to(sigmas, (self.channels,))[:3] ** 2
             sigmas = np.sqrt((self.weights**2) @ variances)
         items = self.planes_shape[0]
+        sigmas = np.minimum(sigmas, magnitude_limit(self.working_dtype))
         return np.repeat(sigmas, items // len(sigmas)).astype(self.working_dtype)
 
 

@@ -76,11 +76,17 @@ def has_image(path: Path) -> bool:
 def check_pixels(path: Path, header: Any) -> None:
     """Raise an error unless a DICOM file with this header has pixels, which are not read."""
     _check_size_elements(path, header)
-    if _deflated_part(path) is None:
-        with path.open("rb") as file:
-            import_optional("pydicom").dcmread(file, stop_before_pixels=True, force=True)
-            if not file.read(1):
-                raise FileError(f"{path} is a DICOM file without an image: it has no PixelData")
+    if not _may_have_pixels(path):
+        raise FileError(f"{path} is a DICOM file without an image: it has no PixelData")
+
+
+def _may_have_pixels(path: Path) -> bool:
+    """Return whether there is anything after the header of a DICOM file; unknown if it is deflated."""
+    if _deflated_part(path) is not None:
+        return True
+    with path.open("rb") as file:
+        import_optional("pydicom").dcmread(file, stop_before_pixels=True, force=True)
+        return bool(file.read(1))
 
 
 def _check_size_elements(path: Path, header: Any) -> None:
@@ -112,7 +118,8 @@ def _dataset(path: Path, max_pixels: int | None) -> Any:
         )
     dataset = pydicom.dcmread(path, force=True)
     if "PixelData" not in dataset:
-        raise FileError(f"{path} is a DICOM file without an image: it has no PixelData")
+        check_pixels(path, header)
+        raise FileError(f"{path} is cut off or damaged: its PixelData cannot be read")
     if "TransferSyntaxUID" not in dataset.file_meta:
         if not nbytes <= len(dataset.PixelData) <= nbytes + 1:
             raise FileError(f"{path} does not declare how its pixels are encoded (no TransferSyntaxUID)")

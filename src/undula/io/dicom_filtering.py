@@ -24,7 +24,7 @@ from .dicom import read_header
 from .files import output_kind
 from .picture import RGB, Picture
 from .protection import find_protected, is_grey_outside, show_protected
-from .raster import read, write
+from .raster import read, save, write
 from .video import Planes, check_window, filter_windows
 
 __all__ = ["AUTOMATIC", "NOTHING", "DicomFilter", "DicomFrame", "FilteredDicom", "dicom_frames"]
@@ -41,11 +41,23 @@ KEPT_NOTE = "burned-in text and coloured pixels unchanged"
 
 @dataclass(frozen=True)
 class FilteredDicom:
-    """The shape of the pixels of a filtered file, the number of frames, and the share that was protected."""
+    """What was filtered.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        That of the pixels.
+    frames : int
+    protected : float
+        The share of the pixels that was left unchanged.
+    lost : tuple of str
+        What the result does not keep.
+    """
 
     shape: tuple[int, ...]
     frames: int
     protected: float
+    lost: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -148,8 +160,8 @@ class DicomFilter:
             results.append(result)
             if progress is not None:
                 progress(len(results))
-        self._write(target, picture, np.stack(results) if picture.pages else results[0], protected)
-        return FilteredDicom(picture.pixels.shape, len(frames), _share(protected))
+        lost = self._write(target, picture, np.stack(results) if picture.pages else results[0], protected)
+        return FilteredDicom(picture.pixels.shape, len(frames), _share(protected), lost)
 
     def filter_series(self, sources: Sequence[Path], targets: Sequence[Path]) -> list[FilteredDicom]:
         """Filter images over time or space, in the order of ``sources``; write all targets, or none."""
@@ -180,8 +192,8 @@ class DicomFilter:
                 first, last = max(0, number - self.over_time), number + self.over_time + 1
                 neighbors = (*headers[first:number], *headers[number + 1 : last])
                 temporary = folders[target.parent] / target.name
-                self._write(temporary, frame.picture, result, frame.protected, neighbors)
-                report.append(FilteredDicom(frame.pixels.shape, 1, _share(frame.protected)))
+                lost = self._write(temporary, frame.picture, result, frame.protected, neighbors)
+                report.append(FilteredDicom(frame.pixels.shape, 1, _share(frame.protected), lost))
             for target in targets:
                 (folders[target.parent] / target.name).replace(target)
         return report
@@ -228,14 +240,15 @@ class DicomFilter:
 
     def _write(
         self, target: Path, picture: Picture, pixels: Array, protected: Mask | None, neighbors: Any = ()
-    ) -> None:
+    ) -> tuple[str, ...]:
+        """Write the result for a file, and return what it does not keep."""
         options = {}
         if output_kind(target, picture.kind, picture.about.get("suffix", "")) == "dicom":
             note = "" if protected is None else KEPT_NOTE
             options["derivation"] = replace(
                 self.derivation or Derivation(), note=note, neighbors=tuple(neighbors)
             )
-        write(target, picture.with_pixels(pixels), **options)
+        return save(target, picture.with_pixels(pixels), **options)
 
 
 def _apply(work: Callable[..., Any], x: Array, valid: Mask, **options: Any) -> Array:

@@ -513,4 +513,6 @@ def filter_windows(frames: Iterator[Planes], work: Work, length: int) -> Iterato
 def check_window(over_time: int) -> None:
     """Raise an error if windows of so many frames are too short."""
     if over_time and over_time < MIN_WINDOW_FRAMES:
-        raise ArgumentError(f"over_time must be 0, or {MIN_WINDOW_FRAMES} or more; got {over_time}")
+        raise ArgumentError(
+            f"over_time (--over-time) must be 0, or {MIN_WINDOW_FRAMES} or more; got {over_time}"
+        )
