@@ -167,8 +167,9 @@ class CalibratedPipeline:
         backend: str = "auto",
     ) -> Calibration:
         """Return the strength with the least error for an image, and the errors of others."""
-        image = array_in_memory(image, "image")
-        image = library_of(image).to_numpy(image)
+        if not isinstance(image, np.ma.MaskedArray):
+            image = array_in_memory(image, "image")
+            image = library_of(image).to_numpy(image)
         given = GivenImage(image, channel_axis, axes, self.pipeline.colors, mask)
         layout, valid = given.layout, given.mask
         x = given.array.astype(layout.working_dtype)
@@ -187,7 +188,7 @@ class CalibratedPipeline:
             deviation = sigmas.reshape([-1 if axis == layout.channel else 1 for axis in range(x.ndim)])
         signs = np.random.default_rng(self.seed).integers(0, 2, x.shape) * 2 - 1
         probe = (PROBE * deviation * signs).astype(x.dtype)
-        options = {"channel_axis": layout.channel, "axes": axes, "mask": mask, "backend": backend}
+        options = {"channel_axis": layout.channel, "axes": axes, "mask": valid, "backend": backend}
 
         def error(strength: float) -> float:
             pipeline = self.with_strength(strength)
