@@ -488,7 +488,9 @@ def test_dark_background_does_not_count_as_speckle() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"regions": 32}, {"sigma": np.full(CAMERA.shape, 0.1)}], ids=["all", "regions", "map"]
+    "options",
+    [{}, {"regions": 32}, {"sigma": np.full(CAMERA.shape, 0.1)}, {"calibrate": True}],
+    ids=["all", "regions", "map", "calibrate"],
 )
 def test_masked_arrays_match_masks(options: dict[str, Any]) -> None:
     x = noisy(CAMERA, 0.1)
@@ -555,6 +557,9 @@ MORE_BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: undula.denoise_wavelet(np.full((9, 9), np.nan)), "NaN"),
     (lambda: undula.estimate_sigma(np.ones((9, 9), complex)), "real numbers"),
     (lambda: undula.denoise_wavelet(np.ma.masked_equal(np.eye(9), 1)), "masked samples"),
+    (lambda: undula.estimate_spectrum(np.ma.masked_equal(np.eye(9), 1)), "masked samples"),
+    (lambda: undula.threshold(np.ma.masked_equal(np.eye(9), 1), 0.5), "masked samples"),
+    (lambda: undula.dwt2(np.ma.masked_equal(np.eye(9), 1), "haar"), "masked samples.*filled"),
     (lambda: undula.denoise(np.ones((9, 9), np.longdouble)), "at most 64 bits, got"),
     (lambda: undula.denoise_wavelet(np.ones((9, 9), np.longdouble)), "at most 64 bits, got"),
     (lambda: undula.denoise_wavelet(CAMERA, wavelet_levels=0), "wavelet_levels"),

@@ -283,6 +283,13 @@ def test_sparse_tensors_are_refused() -> None:
             undula.dwt2(tensor, "haar")
 
 
+def test_tensors_in_chunks_of_dask_are_refused() -> None:
+    da = pytest.importorskip("dask.array", reason="Dask is not installed")
+    chunks = da.ones((8, 8), chunks=4).map_blocks(torch.from_numpy)
+    with pytest.raises(undula.ArgumentTypeError, match=r"NumPy or CuPy .* got dtype torch\.float64"):
+        undula.dwt2(chunks, "haar")
+
+
 def test_nesting_does_not_depend_on_gradients() -> None:
     plain = torch.randn(32)
     for x in (plain, plain.clone().requires_grad_()):

@@ -101,6 +101,11 @@ def numpy_array(data: ArrayLike, what: str = "data") -> Array:
         return data
     refuse_gradients(data, what)
     _refuse_chunks(data, what)
+    if np.ma.is_masked(data):
+        raise ArgumentTypeError(
+            f"{what} has masked samples, which this cannot leave out; fill them first, by .filled(…), or use"
+            " a filter that can, such as undula.denoise"
+        )
     library = library_of(data)
     if not library.device(data).on_host:
         raise ArgumentTypeError(

@@ -408,8 +408,10 @@ class DaskLibrary(ArrayLibrary):
         raise ArgumentTypeError("the chunks of a Dask array have no common memory; call its compute() first")
 
     def wrap(self, x: Any) -> Any:
-        if x.dtype.kind not in "biufc":
-            raise ArgumentTypeError(f"a Dask array must have numbers, got dtype {x.dtype}")
+        if not isinstance(x.dtype, np.dtype) or x.dtype.kind not in "biufc":
+            raise ArgumentTypeError(
+                f"a Dask array must have chunks of NumPy or CuPy with numbers, got dtype {x.dtype}"
+            )
         if isinstance(getattr(x, "_meta", None), np.ma.MaskedArray):
             raise ArgumentTypeError(
                 "the chunks of this Dask array are masked arrays, whose masks would be lost; fill them first,"

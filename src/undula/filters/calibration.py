@@ -159,8 +159,10 @@ class CalibratedPipeline:
 
     def _given(self, image: Any, channel_axis: Any, axes: Any, mask: Any) -> GivenImage:
         """Return an image on the host, with its layout."""
-        image = array_in_memory(image, "image")
-        return GivenImage(library_of(image).to_numpy(image), channel_axis, axes, self.pipeline.colors, mask)
+        if not isinstance(image, np.ma.MaskedArray):
+            image = array_in_memory(image, "image")
+            image = library_of(image).to_numpy(image)
+        return GivenImage(image, channel_axis, axes, self.pipeline.colors, mask)
 
     def _estimated_sigma(
         self, image: Any, *, channel_axis: Any = AUTO, axes: Any = None, mask: Any = None, backend: str = ""
@@ -199,7 +201,7 @@ class CalibratedPipeline:
             deviation = sigmas.reshape([-1 if axis == layout.channel else 1 for axis in range(x.ndim)])
         signs = np.random.default_rng(self.seed).integers(0, 2, x.shape) * 2 - 1
         probe = (PROBE * deviation * signs).astype(x.dtype)
-        options = {"channel_axis": layout.channel, "axes": axes, "mask": mask, "backend": backend}
+        options = {"channel_axis": layout.channel, "axes": axes, "mask": valid, "backend": backend}
 
         def error(strength: float) -> float:
             pipeline = self.with_strength(strength)

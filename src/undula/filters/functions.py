@@ -321,7 +321,7 @@ def _noise_map(
     image: Any, sigma: Any, regions: int | None, channel_axis: Any, axes: Any, mask: Any
 ) -> NDArray[Any]:
     """Return the noise at each sample, on the host."""
-    array = given_array(image, "image")
+    array = image if isinstance(image, np.ma.MaskedArray) else given_array(image, "image")
     shape = tuple(array.shape)
     if sigma is not None:
         noise_map = _on_host(given_array(sigma, "sigma")).astype(np.float64)

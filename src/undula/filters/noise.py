@@ -170,9 +170,12 @@ def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_ax
     >>> abs(estimate_sigma(noisy) - 5) < 0.1
     True
     """
+    hidden = None
+    if isinstance(image, np.ma.MaskedArray):
+        hidden, image = np.ma.getmaskarray(image), image.data
     x = given_array(image, "image")
-    if isinstance(image, np.ma.MaskedArray) and x.dtype.kind in "biuf":
-        x = np.where(np.ma.getmaskarray(image), np.nan, x.astype(np.result_type(x.dtype, np.float16)))
+    if hidden is not None and x.dtype.kind in "biuf":
+        x = np.where(hidden, np.nan, x.astype(np.result_type(x.dtype, np.float16)))
     if "complex" in str(x.dtype):
         raise ArgumentTypeError(f"images must have real numbers, got {x.dtype}")
     ndim = len(x.shape)

@@ -90,11 +90,6 @@ def denoise_wavelet(
     >>> bool(denoise_wavelet(noisy).std() < 0.05)
     True
     """
-    if np.ma.is_masked(image):
-        raise ArgumentTypeError(
-            "image has masked samples, which denoise_wavelet cannot leave out; use undula.denoise, or fill"
-            " them in first with image.filled(...)"
-        )
     x = differentiable_image(image)
     library = library_of(x)
     on_host = isinstance(x, np.ndarray)
