@@ -1,5 +1,6 @@
 """Fixtures that many tests share: wavelets, modes, schemes, devices."""
 
+import gc
 import multiprocessing
 import os
 import subprocess
@@ -20,6 +21,9 @@ from undula.engines.gpu.emit import Kernel
 from undula.engines.gpu.opencl.runtime import OpenCLDevice
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or JAX takes the memory of all others
+
+# The objects of the packages stay: to look through all of them again and again takes a tenth of the time.
+gc.set_threshold(700, 10, 100)
 
 if "forkserver" in multiprocessing.get_all_start_methods():
     # Processes of a cluster start as copies of one that has imported Dask.
@@ -152,6 +156,7 @@ UNUSED = {(name, kind) for name in (*COLLABORATIVE, *TEMPORAL) for kind in LIKE 
 UNUSED.add(("mix_planes", "float64"))
 FILTERS = pytest.StashKey["subprocess.Popen[bytes]"]()
 FILTER_ONCE = """
+import gc; gc.disable()
 import numpy as np, undula
 for dtype in ("uint8", "float64"):
     image = (np.arange(64 * 64 * 3).reshape(64, 64, 3) * 37 % 251).astype(dtype)
@@ -174,6 +179,7 @@ def pytest_configure(config: pytest.Config) -> None:
         groups += [inverse, forward] if number % 2 else [forward, inverse]
     cores = os.cpu_count() or 1
     code = (
+        "import gc; gc.disable()\n"
         "from undula.engines.cpu.machine_code import kernel\n"
         "for group in {}:\n  for each in group: kernel(*each)"
     )
@@ -186,7 +192,7 @@ def pytest_configure(config: pytest.Config) -> None:
         collect = [sys.executable, "-m", "pytest", "-n0", "--collect-only", "-qq", *config.args]
         subprocess.run(collect, stdout=subprocess.DEVNULL, cwd=config.invocation_params.dir, check=False)
     assert not any(process.wait() for process in waiting)
-    # Numba keeps the loops of the filters on disk; they are compiled while the workers collect the tests.
+    # The loops of the filters are kept on disk, too; they are compiled while the workers collect the tests.
     config.stash[FILTERS] = subprocess.Popen([sys.executable, "-c", FILTER_ONCE])
 
 
@@ -234,6 +240,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not HAS_GPU:
         items[:] = [item for item in items if item.get_closest_marker("cuda") is None]
     items.sort(key=lambda item: FIRST.get(item.nodeid.partition("::")[0], len(FIRST)))
+    gc.freeze()
 
 
 # Files that share what takes long to make, and therefore run in one process: a server and its browser, a
