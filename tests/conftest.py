@@ -253,17 +253,18 @@ TOGETHER = {
 }
 # The files that take longest run first, so that at the end all processes finish at about the same time.
 LONGEST = """
-    tests/engines/test_devices.py tests/test_docs.py tests/test_pywavelets.py
-    tests/engines/test_device_graphs.py tests/cli/test_commands.py tests/filters/test_chunked_filters.py
-    tests/engines/test_emit.py
-    tests/filters/test_functions.py tests/functions/test_dwt.py tests/filters/test_masks.py
-    tests/filters/test_pipeline.py tests/functions/test_adjoints.py tests/test_jax.py
-    tests/engines/test_device_collaborative.py tests/test_gradients.py tests/lowering/test_growth.py
-    tests/test_project.py tests/schemes/test_schemes.py tests/engines/test_chunked.py
-    tests/functions/test_stationary.py tests/functions/test_stream.py tests/studio/test_parts.py
-    tests/engines/test_graphs.py tests/cli/test_zarr.py tests/functions/test_dual_tree.py
-    tests/engines/test_reference.py tests/color/test_color.py tests/io/test_video_differential.py
-    tests/stores/test_stores.py tests/test_xarray.py tests/codecs/test_nd_lift.py
+    tests/test_docs.py tests/engines/test_devices.py tests/cli/test_commands.py tests/test_jax.py
+    tests/engines/test_device_graphs.py tests/filters/test_chunked_filters.py tests/studio/test_extents.py
+    tests/functions/test_adjoints.py tests/filters/test_pipeline.py tests/engines/test_emit.py
+    tests/filters/test_functions.py tests/test_pywavelets.py tests/filters/test_masks.py
+    tests/test_project.py tests/functions/test_dwt.py tests/engines/test_chunked.py
+    tests/lowering/test_growth.py tests/schemes/test_schemes.py tests/filters/test_camera.py
+    tests/studio/test_parts.py tests/test_gradients.py tests/engines/test_device_collaborative.py
+    tests/functions/test_stationary.py tests/io/test_video_differential.py tests/engines/test_graphs.py
+    tests/cli/test_channels.py tests/test_xarray.py tests/io/test_stacks.py tests/cli/test_zarr.py
+    tests/engines/test_reference.py tests/codecs/test_nd_lift.py tests/stores/test_stores.py
+    tests/io/test_dicom.py tests/color/test_color.py tests/experiments/test_experiments.py
+    tests/engines/test_undecimated.py tests/functions/test_dual_tree.py
 """.split()
 FIRST = {path: number for number, path in enumerate([*TOGETHER, *LONGEST])}
 
