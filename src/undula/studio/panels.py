@@ -116,7 +116,8 @@ def slider_row(
         def typed() -> None:
             try:
                 number = float(str(text.value).strip().replace(",", ".").replace("−", "-"))
-                set_to(float(round(number)) if step >= 1 else number)
+                whole = float(round(number))  # refuses NaN and infinity
+                set_to(whole if step >= 1 else number)
             except (ValueError, OverflowError):
                 ui.notify(f"{label}: expected a number from {low:g} to {high:g}", type="warning")
             moved(slider)  # The text of a number that was out of range or no number.
@@ -480,7 +481,7 @@ class FiguresPanel:
                 select_box(names, chosen, "Window", choose, "window")
             self._listed_window = shown.window
             ultrasound = PRESETS["Ultrasound"][1]
-            if facts.modality == "US" and page.chain != page.chain.with_pipeline(ultrasound):
+            if facts.is_ultrasound and page.chain != page.chain.with_pipeline(ultrasound):
                 offer = ui.button(
                     "Use the ultrasound preset", on_click=lambda: page.load_pipeline(ultrasound)
                 )
