@@ -6,6 +6,7 @@ import npe2
 import numpy as np
 import pytest
 from napari.components import ViewerModel
+from qtpy.QtWidgets import QLabel
 
 import undula
 import undula_napari
@@ -70,6 +71,31 @@ def test_a_layer_is_denoised_as_by_the_library(viewer: Any, qtbot: Any, data: An
     np.testing.assert_array_equal(shown(qtbot, widget, viewer, "x denoised"), expected)
     np.testing.assert_array_equal(viewer.layers["x denoised"].scale, layer.scale)
     np.testing.assert_array_equal(layer.data, data)
+
+
+def test_results_are_where_their_originals_are(viewer: Any, qtbot: Any) -> None:
+    place = {"scale": (2, 1, 1), "translate": (3, 4, 5), "rotate": [10, 20, 30], "shear": [0.1, 0, 0.2]}
+    names = {"axis_labels": ("z", "y", "x"), "units": ("µm", "nm", "nm")}
+    layer = viewer.add_image(STACK, name="x", affine=np.diag([1, 2, 3, 1]), **place, **names)
+    widget = PyramidWidget(viewer)
+    widget.compute()
+    assert widget._apply.text == "Computing …"
+    shown(qtbot, widget, viewer, "x pyramid")
+    assert widget._apply.text == "Apply"
+    result = viewer.layers["x pyramid"]
+    corners = np.array([[0, 0, 0], [9, 95, 119], [9, 0, 7]])
+    np.testing.assert_allclose(
+        [result.data_to_world(corner) for corner in corners],
+        [layer.data_to_world(corner) for corner in corners],
+    )
+    assert (result.axis_labels, result.units) == (layer.axis_labels, layer.units)
+
+
+def test_labels_are_aligned(viewer: Any) -> None:
+    labels = DenoiseWidget(viewer).native.findChildren(QLabel)
+    widths = {label.minimumWidth() for label in labels if label.text()}
+    assert len(widths) == 1
+    assert widths.pop() > 0
 
 
 def test_volumes_and_other_options(viewer: Any, qtbot: Any) -> None:

@@ -43,13 +43,13 @@ KEYS = {
 }
 
 
-def _named(title: str, shown: bool = False) -> Any:
+def _named(title: str) -> Any:
     """Return a dialog with a name for screen readers."""
-    return identify(ui.dialog(value=shown), title)
+    return identify(ui.dialog(value=True), title)
 
 
-def keys_dialog() -> Any:
-    """Build the list of keyboard shortcuts."""
+def keys_dialog(page: Page) -> Any:
+    """Show the list of keyboard shortcuts."""
     with _named("Keyboard shortcuts") as dialog, ui.card().classes("q-pa-md").props('data-testid="keys"'):
         ui.html("<h2 class='text-h6'>Keyboard shortcuts</h2>", sanitize=False)
         rows = "".join(
@@ -90,7 +90,7 @@ def code_dialog(page: Page) -> Any:
     code = python_code(applied, source, target + suffix)
     command = command_line(applied, source.name, target + whole_suffix, sample_suffix, source.protects)
     with (
-        _named("Code for this result", True) as dialog,
+        _named("Code for this result") as dialog,
         ui.card().style("width:min(820px,94vw);max-width:none"),
     ):
         ui.html("<h2 class='text-h6'>Code for this result</h2>", sanitize=False)
@@ -117,7 +117,7 @@ def export_dialog(page: Page, kind: str | None = None) -> Any:
     exports, folder = page.session.exports, page.options.exports
     kinds = exports.kinds()
     first = kind if kind in kinds else next(iter(kinds))
-    with _named("Export", True) as dialog, ui.card().style("width:min(520px,94vw)"):
+    with _named("Export") as dialog, ui.card().style("width:min(520px,94vw)"):
         ui.html("<h2 class='text-h6'>Export</h2>", sanitize=False)
         what = ui.select({key: each.title for key, each in kinds.items()}, value=first, label="What")
         identify(what.props("outlined dense").classes("full-width"), "What to export", "export-what")
@@ -167,20 +167,17 @@ def export_dialog(page: Page, kind: str | None = None) -> Any:
                 for show in progress:
                     show()
 
-        timer = ui.timer(0.25, update)
-
-        def close() -> None:
-            timer.cancel()
-            dialog.close()
-            dialog.clear()
+        ui.timer(0.25, update)
 
         with ui.row().classes("full-width justify-end items-center"):
             batch = ui.button("Batch …", on_click=lambda: page.viewer.run_method("pickBatch")).props("flat")
-            identify(batch.classes("q-mr-auto"), "Filter many files with this chain", "export-batch").tooltip(
-                "Filter many files with this chain, without opening them"
-            )
-            identify(ui.button("Close", on_click=close).props("flat"), "Close", "export-close")
-            identify(ui.button("Export", on_click=start_export), "Export", "export-go")
+            identify(
+                batch.classes("q-mr-auto"), "Batch …: filter many files with this chain", "export-batch"
+            ).tooltip("Filter many files with this chain, without opening them")
+            identify(ui.button("Close", on_click=dialog.close).props("flat"), "Close", "export-close")
+            start = identify(ui.button("Export"), "Export", "export-go")
+            # The second click of a double click is ignored.
+            start.on("click", start_export, js_handler="(event) => { if (event.detail < 2) emit(); }")
     return dialog
 
 

@@ -43,6 +43,11 @@ class DicomFacts:
     windows: tuple[tuple[str, float, float], ...] = ()
     file_windows: int = 0
 
+    @property
+    def is_ultrasound(self) -> bool:
+        """Whether the pixels are those of ultrasound, compressed logarithmically for display."""
+        return self.modality in ("US", "IVUS")
+
     def to_modality(self, stored: float) -> float:
         """Return the value of the modality for a stored one."""
         return self.slope * stored + self.intercept

@@ -148,20 +148,21 @@ class ExportList:
         if shown is not None:
             stem, dtype = _allowed(file_stem(shown)), str(shown.first_frame.dtype)
             frame = f" {session.number + 1}" if shown.frame_count > 1 else ""
-            suffixes = export_suffixes("picture", dtype)
-            name = f"{stem} filtered{frame}{suffixes[0]}"
-            kinds["picture"] = ExportKind("This result, as an image", name, suffixes)
-            view = f"{stem} {session.view}{frame}.png"
-            kinds["view"] = ExportKind("The current view", view, (".png", ".jpg", ".webp"))
             if shown.path is not None:
                 suffixes = export_suffixes(shown.kind, dtype)
                 if shown.format == "dicom" or (shown.format == "gif" and shown.frame_count > 1):
                     suffixes = (file_suffix(shown), *suffixes)
                 titles = {"video": "The whole video", "picture": "The whole file, with its metadata"}
-                title = titles.get(shown.kind, "All slices or frames, as one file")
+                title = titles.get(shown.kind, f"All {shown.position_name}s, as one file")
                 kinds["whole"] = ExportKind(title, f"{stem} filtered{file_suffix(shown)}", suffixes)
                 if shown.frame_count > 1:
-                    kinds["frames"] = ExportKind("Every frame, as images in a folder", f"{stem} frames")
+                    title = f"Every {shown.position_name}, as images in a folder"
+                    kinds["frames"] = ExportKind(title, f"{stem} {shown.position_name}s")
+            suffixes = export_suffixes("picture", dtype)
+            name = f"{stem} filtered{frame}{suffixes[0]}"
+            kinds["picture"] = ExportKind("This result, as an image without metadata", name, suffixes)
+            view = f"{stem} {session.view}{frame}.png"
+            kinds["view"] = ExportKind("The current view", view, (".png", ".jpg", ".webp"))
         count = len(self._files())
         if count > 1:
             kinds["batch"] = ExportKind(f"All {count} open files, one by one", "")

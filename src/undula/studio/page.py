@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ __all__ = ["Page"]
 STATIC = Path(__file__).parent / "static"
 MAX_STAGES = 40
 BUSY_SECONDS = 0.4  # before the page says that something takes long
+REBUILD_SECONDS = 0.05  # without another change, before panels are rebuilt
 PLANES = {0: "XY", 1: "XZ", 2: "YZ"}
 SPEEDS = {0.25: "¼ ×", 0.5: "½ ×", 1.0: "1 ×", 2.0: "2 ×", 0.0: "max"}
 
@@ -49,6 +50,8 @@ class Page:
         self.chain_panel = ChainPanel(self)
         self.figures_panel = FiguresPanel(self)
         self._listed_inputs: Any = None
+        self._opening: set[str] = set()  # names of samples
+        self._rebuilding: asyncio.TimerHandle | None = None
 
     # --- state, for the panels --------------------------------------------------------------------
 
@@ -103,13 +106,24 @@ class Page:
         self._update_undo()
 
     def rebuild_panels(self) -> None:
-        """Rebuild the panels after a change that was not made with their controls."""
-        self.task_panel.build.refresh()
-        self.chain_panel.build.refresh()
-        self.wavelet_panel.build.refresh()
-        self.figures_panel.choices.refresh()
-        self.figures_panel.dicom.refresh()
+        """Rebuild the panels after a change that was not made with their controls.
+
+        Changes that follow closely, as while a key is held, rebuild them once: browsers need longer to
+        lay out the panels than keys need to repeat.
+        """
         self._update_undo()
+        if self._rebuilding is not None:
+            self._rebuilding.cancel()
+        self._rebuilding = asyncio.get_running_loop().call_later(REBUILD_SECONDS, self._rebuild_panels)
+
+    def _rebuild_panels(self) -> None:
+        self._rebuilding = None
+        if not self.client.is_deleted:
+            with self.client:
+                for part in (self.task_panel, self.chain_panel, self.wavelet_panel):
+                    part.build.refresh()
+                self.figures_panel.choices.refresh()
+                self.figures_panel.dicom.refresh()
 
     # --- building ---------------------------------------------------------------------------------
 
@@ -151,7 +165,6 @@ class Page:
                 self._build_zoom()
             self._build_player()
             self._inputs_row = ui.row().classes("strip")
-        self._keys = keys_dialog()
         self._update_inputs()
         self._update_undo()
         ui.timer(0.25, self._update)
@@ -188,15 +201,21 @@ class Page:
                 ui.separator()
                 for text, test_id, action in (
                     ("Load a pipeline (JSON) …", "load-pipeline", lambda: self.viewer.run_method("pickJson")),
-                    ("Save this pipeline …", "save-pipeline", lambda: export_dialog(self, "pipeline")),
+                    (
+                        "Save this pipeline …",
+                        "save-pipeline",
+                        lambda: self.show_dialog(export_dialog, "pipeline"),
+                    ),
                 ):
                     ui.menu_item(text, on_click=action).props(f'data-testid="{test_id}"')
-        icon_button("code", "Show code (C)", "code", lambda: code_dialog(self))
-        with icon_button("download", "Export (E)", "export", lambda: export_dialog(self)):
+        icon_button("code", "Show code (C)", "code", lambda: self.show_dialog(code_dialog))
+        with icon_button(
+            "download", "Export (E)", "export", lambda: self.show_dialog(export_dialog)
+        ) as self._export:
             self._running = ui.badge("").props('floating data-testid="exports-running"')
             self._running.set_visibility(False)
         icon_button("dark_mode", "Light or dark theme (D)", "dark", self._toggle_dark)
-        icon_button("help_outline", "Keyboard shortcuts (?)", "help", lambda: self._keys.open())
+        icon_button("help_outline", "Keyboard shortcuts (?)", "help", lambda: self.show_dialog(keys_dialog))
         icon_button("analytics", "Figures panel", "toggle-right", lambda: self.right.toggle())
 
     def _build_closing(self, side: str, title: str, drawer: Any) -> None:
@@ -301,6 +320,9 @@ class Page:
         listed = ([each.id for each in session.inputs], session.current.id if session.current else None)
         if listed == self._listed_inputs:
             return
+        if self._listed_inputs is not None:  # Otherwise the panels have been built just now.
+            self.rebuild_panels()
+            self.figures_panel.references.refresh()
         self._listed_inputs = listed
         self._welcome.set_visibility(session.current is None)
         self._zoom.set_visibility(session.current is not None)
@@ -312,8 +334,6 @@ class Page:
                     self._build_thumbnail(each)
             add = ui.button(icon="add", on_click=lambda: self.viewer.run_method("pick")).props("flat")
             identify(add.classes("add"), "Open more files", "add-input")
-        self.rebuild_panels()
-        self.figures_panel.references.refresh()
         if not isinstance(session.current, Camera):
             self.viewer.run_method("stopCamera")
         if session.current is None:
@@ -362,8 +382,10 @@ class Page:
         shown = session.current
         self._error.set_text(session.error_message)
         self._error.set_visibility(bool(session.error_message))
-        self._running.set_text(str(session.exports.running))
-        self._running.set_visibility(session.exports.running > 0)
+        running = session.exports.running
+        self._running.set_text(str(running))
+        self._running.set_visibility(running > 0)
+        self._export.props(f'aria-label="Export (E){f", {running} running" if running else ""}"')
         busy = session.activities.newest
         self._busy.set_visibility(busy is not None and busy.seconds > BUSY_SECONDS)
         if busy is not None:
@@ -395,6 +417,14 @@ class Page:
 
     # --- actions ----------------------------------------------------------------------------------
 
+    _dialog: Any = None
+
+    def show_dialog(self, build: Callable[..., Any], *arguments: Any) -> None:
+        """Show a dialog until it is closed, unless another one is shown already."""
+        if self._dialog is None or not self._dialog.value:
+            self._dialog = build(self, *arguments)
+            self._dialog.on("hide", self._dialog.delete)
+
     def cancel(self) -> None:
         """Cancel what the visitor waits for."""
         activity = self.session.activities.newest
@@ -407,9 +437,15 @@ class Page:
             await self._open(path, path.name, str(path))
 
     async def open_sample(self, name: str) -> None:
-        """Open a sample."""
-        path = await asyncio.to_thread(io.sample, name, self.session.budget.folder / "samples")
-        await self._open(path, io.samples()[name], f"sample:{name}")
+        """Open a sample, once if it is clicked twice."""
+        if name in self._opening:
+            return
+        self._opening.add(name)
+        try:
+            path = await asyncio.to_thread(io.sample, name, self.session.budget.folder / "samples")
+            await self._open(path, io.samples()[name], f"sample:{name}")
+        finally:
+            self._opening.discard(name)
 
     async def _open(self, path: Path, name: str, source: str) -> None:
         try:
@@ -440,6 +476,9 @@ class Page:
 
     def _sync(self, event: Any) -> None:
         """Note that all events which the page sent before this one were handled."""
+        if self._rebuilding is not None:
+            self._rebuilding.cancel()
+            self._rebuild_panels()
         self.session.sync_mark = str(event["mark"])[:40]
 
     def show_view(self, view: str) -> None:
@@ -576,10 +615,10 @@ class Page:
             "end": lambda: self.seek(last),
             "l": self.loop,
             "d": self._toggle_dark,
-            "?": lambda: self._keys.open(),
-            "e": lambda: export_dialog(self),
-            "c": lambda: code_dialog(self),
-            "ctrl+s": lambda: export_dialog(self, "pipeline"),
+            "?": lambda: self.show_dialog(keys_dialog),
+            "e": lambda: self.show_dialog(export_dialog),
+            "c": lambda: self.show_dialog(code_dialog),
+            "ctrl+s": lambda: self.show_dialog(export_dialog, "pipeline"),
             "ctrl+z": self.undo,
             "ctrl+y": self.redo,
             "x": self._toggle_filters,

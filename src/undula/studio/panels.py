@@ -402,7 +402,7 @@ class FiguresPanel:
                 select_box(names, chosen, "Window", choose, "window")
             self._listed_window = shown.window
             ultrasound = PRESETS["Ultrasound"][1]
-            if facts.modality == "US" and page.chain != page.chain.with_pipeline(ultrasound):
+            if facts.is_ultrasound and page.chain != page.chain.with_pipeline(ultrasound):
                 offer = ui.button(
                     "Use the ultrasound preset", on_click=lambda: page.load_pipeline(ultrasound)
                 )

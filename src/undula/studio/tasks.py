@@ -162,7 +162,10 @@ class TaskPanel:
             self._change(name, value)
 
     def _choose(self, name: str) -> None:
-        self._show(VERBS[name]() if name else None)
+        shown = self.page.session.current
+        scans = shown is not None and shown.facts.is_ultrasound
+        options = {"kind": "log"} if name == "despeckle" and scans else {}
+        self._show(VERBS[name](**options) if name else None)
 
     def _change(self, name: str, value: Any, rebuild: bool = True) -> None:
         verb = self._verb

@@ -139,6 +139,7 @@ def application(options: ServerOptions, sessions: SessionRegistry) -> Any:
         if new:
             await studio_page.open_files(options.files)
 
+    ui.menu_item.default_props("role=menuitem")  # Quasar calls them items of a list.
     ui.run_with(
         app,
         title="Undula Studio",

@@ -75,7 +75,8 @@ def slider_row(
         def typed() -> None:
             try:
                 number = float(str(text.value).strip().replace(",", ".").replace("−", "-"))
-                set_to(float(round(number)) if step >= 1 else number)
+                whole = float(round(number))  # refuses NaN and infinity
+                set_to(whole if step >= 1 else number)
             except (ValueError, OverflowError):
                 ui.notify(f"{label}: expected a number from {low:g} to {high:g}", type="warning")
             moved(slider)  # The text of a number that was out of range or no number.

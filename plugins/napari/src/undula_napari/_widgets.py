@@ -34,6 +34,8 @@ __all__ = [
 ADVANCED = ("profile", "rule", "color")
 SLICES, VOLUMES = "2-D slices", "3-D volumes"
 PYRAMID_WAVELETS = ("cdf53", "haar", "cdf97")
+# What tells where a layer is; older versions of napari lack the last two.
+PLACE = ("scale", "translate", "rotate", "shear", "affine", "axis_labels", "units")
 SMALLEST_SIDE = 256  # of the coarsest level that is proposed
 
 
@@ -77,7 +79,8 @@ class LayerWidget(Container):  # type: ignore[type-arg]
         self._live = CheckBox(text="Live", value=False, tooltip="Compute after every change of a control")
         self._apply = PushButton(text="Apply")
         self._busy = self._again = False
-        super().__init__(widgets=[self._layer, *controls.values(), self._live, self._apply])
+        super().__init__(widgets=[self._layer, *controls.values()])
+        self.extend([self._live, self._apply])  # Widgets that are added later align all labels.
         self._apply.changed.connect(self.compute)
         for event in (viewer.layers.events.inserted, viewer.layers.events.removed):
             event.connect(self._list_layers)
@@ -111,7 +114,8 @@ class LayerWidget(Container):  # type: ignore[type-arg]
         self._busy, self._again = True, False
         name, options = self.result_name, {key: control.value for key, control in self._controls.items()}
         data = layer.data[0] if layer.multiscale else layer.data
-        worker = thread_worker(self._result)(np.asarray(data), layer.rgb, options)
+        self._apply.text = "Computing …"
+        worker = thread_worker(self._result)(data, layer.rgb, options)
         worker.returned.connect(lambda result: self._show(*result, name, layer))
         worker.finished.connect(self._finish)
         worker.start()
@@ -119,12 +123,12 @@ class LayerWidget(Container):  # type: ignore[type-arg]
     def _result(self, data: Any, rgb: bool, options: dict[str, Any]) -> tuple[Any, str]:
         """Return the result, or the text that tells which options do not go together."""
         try:
-            return self._function(data, rgb, options), ""
+            return self._function(np.asarray(data), rgb, options), ""
         except undula.UndulaError as error:
             return None, str(error)
 
     def _finish(self) -> None:
-        self._busy = False
+        self._busy, self._apply.text = False, "Apply"
         if self._again:
             self.compute()
 
@@ -142,7 +146,7 @@ class LayerWidget(Container):  # type: ignore[type-arg]
                 shown.data = result
                 return
             self._viewer.layers.remove(shown)
-        look = {"scale": layer.scale, "translate": layer.translate, "rgb": layer.rgb}
+        look = {name: getattr(layer, name) for name in PLACE if hasattr(layer, name)} | {"rgb": layer.rgb}
         if not layer.rgb:
             look |= {
                 "colormap": layer.colormap,

@@ -75,6 +75,11 @@ export default {
     for (const [target, name, listener] of this.listeners) target.addEventListener(name, listener);
     window.undulaStudio = this;
     document.documentElement.lang = "en";
+    // Quasar makes the scrolled part of a list focusable, which only options may be.
+    this.lists = new MutationObserver(() => {
+      for (const part of document.querySelectorAll("[role=listbox] > [tabindex]")) part.removeAttribute("tabindex");
+    });
+    this.lists.observe(document.body, { childList: true });
     document.querySelector(".q-drawer--left")?.setAttribute("aria-label", "Filters");
     document.querySelector(".q-drawer--right")?.setAttribute("aria-label", "Figures");
     this.measure();
@@ -87,6 +92,7 @@ export default {
     this.socket?.close();
     this.resized.disconnect();
     this.dark.disconnect();
+    this.lists.disconnect();
     for (const [target, name, listener] of this.listeners) target.removeEventListener(name, listener);
   },
 
