@@ -100,7 +100,7 @@ assert measures.psnr(photo, clean) > measures.psnr(photo, noisy) + 8
 assert measures.psnr(photo, best) > measures.psnr(photo, clean)
 
 # %% [markdown]
-# `quality="best"` also filters groups of similar blocks together, which takes about 15 times as long.
+# `quality="best"` also filters groups of similar blocks together, which takes at least ten times as long.
 #
 # ## From here
 # - The same on the command line, with colour profile and metadata kept: `undula denoise photo.jpg

@@ -104,6 +104,6 @@ assert again.pixels.shape == clip.pixels.shape
 
 # %% [markdown]
 # ## From here
-# - [Denoise ultrasound](../guides/ultrasound.md) has masks for burned-in text, video over time, and GPUs.
+# - [Denoise ultrasound](../guides/ultrasound.md) has masks, pipelines of your own, and measures of quality.
 # - In [Studio](../studio.md) you move sliders while the clip plays, and copy the settings as a command.
 # - These filters are for viewing. They are not approved for diagnosis.
