@@ -240,7 +240,7 @@ def is_defined(folder: Path, name: str) -> bool:
 
 @pytest.mark.parametrize("folder", ["gpu", "cpu"])
 def test_modules_of_engines_are_listed(folder: str) -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    text = (DOCS / "developing" / "engines.md").read_text(encoding="utf-8")
     table = re.search(rf"\| module of `engines/{folder}`.*?\n\n", text, re.S)
     assert table is not None
     listed = re.findall(r"`([\w/]+)`", "".join(row.split("|")[1] for row in table[0].split("\n")[2:-2]))
