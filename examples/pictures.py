@@ -105,7 +105,7 @@ def wavelet_gallery(names: Sequence[str], path: Path) -> None:
         support = np.flatnonzero(np.maximum(np.abs(phi), np.abs(psi)) > 2e-3 * np.abs(psi).max())
         axis.set_xlim(x[support[0]], x[support[-1]])
         axis.set_yticks([])
-        axis.tick_params(labelsize=8, color="#adb5bd", labelcolor=GREY)
+        axis.tick_params(labelsize=9.5, color="#adb5bd", labelcolor=GREY)
         axis.spines[["top", "right", "left"]].set_visible(False)
         axis.spines["bottom"].set_color("#adb5bd")
     figure.suptitle("scaling function (orange) and wavelet (teal)", fontsize=10, color=GREY)
@@ -193,7 +193,7 @@ def shift_chart(path: Path, length: int = 256, level: int = 4, shifts: int = 16)
     for color, (name, values) in zip((ACCENT, MUTED), energies.items(), strict=True):
         axes[2].plot(np.array(values) / np.mean(values), color=color, label=name, marker="o", ms=3)
     axes[2].set_title("energy of that level / mean", fontsize=9.5, color=INK, loc="left")
-    axes[2].set_xlabel("shift, in samples", fontsize=9)
+    axes[2].set_xlabel("shift, in samples", fontsize=10)
     axes[2].set_ylim(0)
     axes[2].legend(frameon=False)
     for axis in axes:
@@ -218,7 +218,7 @@ def scheme_chart(path: Path, wavelets: Sequence[str] = ("cdf53", "cdf97", "dd137
                 row,
                 f"{s.operations} · {s.barriers} barrier{plural}",
                 va="center",
-                fontsize=8.5,
+                fontsize=10,
             )
         axis.set_title(wavelet, loc="left", fontsize=11, color=INK)
         axis.set_xlim(0, 1.75 * widest)
@@ -242,10 +242,10 @@ def strategy_chart(rows: Sequence[dict[str, Any]], machine: str, path: Path) -> 
         colors = [ACCENT if way == "sliding" else "#99b7c9" for way in ways]
         axis.barh(ways, times, color=colors, height=0.66)
         for k, time in enumerate(times):
-            axis.text(time + 0.015 * widest, k, f"{time:.0f}" if time else "–", va="center", fontsize=8.5)
+            axis.text(time + 0.015 * widest, k, f"{time:.0f}" if time else "–", va="center", fontsize=10)
         floor = rows[0]["copy"]
         axis.axvline(floor, color=INK, linewidth=1, linestyle=":")
-        axis.text(floor, len(ways) - 0.35, f" copy {floor:.0f} µs", fontsize=8.5, color=INK, va="bottom")
+        axis.text(floor, len(ways) - 0.35, f" copy {floor:.0f} µs", fontsize=10, color=INK, va="bottom")
         axis.set_title(wavelet, loc="left", fontsize=11, color=INK, pad=14)
         axis.set_xlim(0, 1.18 * widest)
         axis.set_xticks([])
