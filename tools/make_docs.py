@@ -782,7 +782,7 @@ calmer = undula.denoise(photo, luma=0, chroma=2)  # keep the grain, remove spots
 Mean PSNR (dB) of {camera["count"]} photographs that were developed as a camera does: Bayer pattern, noise of photons and read noise at
 three sensitivities, demosaicing, JPEG of quality 90 with chroma 4:2:0; in colour, and saved as grey images. The constants of Undula
 were chosen on the tuned ones. No method knows the noise. Non-local means get the estimate of scikit-image, and the factor of `h` that
-its documentation recommends, 0.8, or the one that is best in the mean over each set, which users cannot know
+its documentation recommends, 0.8, or the one that is best on average over each set, which users cannot know
 ({camera["about"]}; `python benchmarks/camera.py` describes the simulation and runs it):
 
 {camera["by_camera"]}
