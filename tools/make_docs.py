@@ -988,8 +988,8 @@ pipeline.save("ultrasound.json")  # Pipeline.load("ultrasound.json") restores it
 analysis, filtered_analysis, synthesis = pipeline.views(image)
 ```
 
-A stage acts at one of four places: `image`, `approximation` (of each level, before it is decomposed further), `last` (the
-remaining approximation) or `details` (of all levels or some). `Gain` multiplies details by a factor for each level, and
+`Blur`, `Unsharp` and `Laplace` act at one of four places: `image`, `approximation` (of each level, before it is decomposed
+further), `last` (the remaining approximation) or `details` (of all levels or some). `Gain` multiplies details by a factor for each level, and
 `Contrast` amplifies weak details. For frames on a GPU, `Plan.inverse(coeffs, rule="soft", limits=...)` applies thresholds
 while it reads the coefficients.
 
