@@ -230,6 +230,11 @@ def estimate_poisson(
     PoissonNoise
         With the fields ``gain`` and ``sigma``.
 
+    Raises
+    ------
+    ArgumentError
+        If the image has too few bright samples, or if its noise does not grow with its brightness.
+
     Notes
     -----
     The variance of noise, ``g·mean + σ²``, is measured by the finest diagonal band at the places of the image
@@ -254,6 +259,8 @@ def estimate_poisson(
     valid = None if mask is None else np.asarray(mask, bool)
     if valid is not None and valid.shape != x.shape:
         raise ArgumentError(f"mask must have the shape of the image, {x.shape}, got {valid.shape}")
+    if is_constant(x, valid):
+        raise ArgumentError("the image is constant, and has no noise to estimate; pass gain")
     planes = x.reshape(-1, *x.shape[-2:]).astype(np.float64)
     means, differences = _flat_places(planes, None if valid is None else valid.reshape(planes.shape))
     if means.size < LEAST_PLACES or means.max() <= 0:

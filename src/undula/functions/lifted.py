@@ -83,6 +83,11 @@ def lwtn(
         ``[approximation, details of the coarsest level, …]``, details as dictionaries: as many numbers as
         ``x`` has.
 
+    Raises
+    ------
+    ReconstructionError
+        If the wavelet has no lifting steps, as ``dmey``.
+
     Examples
     --------
     >>> low, details = lwtn(np.arange(15).reshape(3, 5), "cdf53")
@@ -397,6 +402,11 @@ def lwt(
     list of arrays
         ``[cA, cD of the coarsest level, …]``.
 
+    Raises
+    ------
+    ReconstructionError
+        If the wavelet has no lifting steps, as ``dmey``.
+
     Examples
     --------
     >>> [band.tolist() for band in lwt([1, 2, 3, 4, 5], "cdf53")]
@@ -484,6 +494,11 @@ def lwt2(
     -------
     list
         ``[cA, (cH, cV, cD) of the coarsest level, …]``.
+
+    Raises
+    ------
+    ReconstructionError
+        If the wavelet has no lifting steps, as ``dmey``.
 
     Examples
     --------

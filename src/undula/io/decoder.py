@@ -244,6 +244,11 @@ def probe(path: VideoSource, max_pixels: int | None = None) -> Video:
     Video
         The properties.
 
+    Raises
+    ------
+    FileError
+        If the file does not exist, is damaged, is not a video, or declares more than ``max_pixels``.
+
     Examples
     --------
     >>> from undula import io
@@ -350,6 +355,11 @@ def read_frames(
     ------
     ndarray of uint8
         A frame of shape ``(H, W, 3)`` in RGB, upright.
+
+    Raises
+    ------
+    FileError
+        If the file does not exist, is damaged, is not a video, or declares more than ``max_pixels``.
 
     Examples
     --------
