@@ -19,6 +19,7 @@ from .chain import PRESETS, FilterChain, History
 from .dialogs import code_dialog, export_dialog, keys_dialog
 from .inputs import Camera, Input
 from .panels import ChainPanel, FiguresPanel, WaveletPanel
+from .player import Player
 from .session import Session
 from .tasks import TaskPanel
 from .viewer import Viewer
@@ -34,8 +35,6 @@ STATIC = Path(__file__).parent / "static"
 MAX_STAGES = 40
 BUSY_SECONDS = 0.4  # before the page says that something takes long
 REBUILD_SECONDS = 0.05  # without another change, before panels are rebuilt
-PLANES = {0: "XY", 1: "XZ", 2: "YZ"}
-SPEEDS = {0.25: "¼ ×", 0.5: "½ ×", 1.0: "1 ×", 2.0: "2 ×", 0.0: "max"}
 
 
 class Page:
@@ -49,6 +48,7 @@ class Page:
         self.wavelet_panel = WaveletPanel(self)
         self.chain_panel = ChainPanel(self)
         self.figures_panel = FiguresPanel(self)
+        self.player = Player(self)
         self._listed_inputs: Any = None
         self._opening: set[str] = set()  # names of samples
         self._rebuilding: asyncio.TimerHandle | None = None
@@ -163,7 +163,7 @@ class Page:
                 self._build_welcome()
                 self._build_busy()
                 self._build_zoom()
-            self._build_player()
+            self.player.build()
             self._inputs_row = ui.row().classes("strip")
         self._update_inputs()
         self._update_undo()
@@ -292,28 +292,6 @@ class Page:
             identify(cancel, "Cancel", "cancel")
         self._busy.set_visibility(False)
 
-    def _build_player(self) -> None:
-        session = self.session
-        with ui.row().classes("player").props('role="group" aria-label="Playback"') as self._player:
-            icon_button("skip_previous", "First (Home)", "first", lambda: self.seek(0))
-            icon_button("chevron_left", "Previous (←)", "back", lambda: self.seek(session.number - 1))
-            self._play = icon_button("play_arrow", "Play or pause (Space)", "play", self.play)
-            icon_button("chevron_right", "Next (→)", "on", lambda: self.seek(session.number + 1))
-            self._loop = icon_button("repeat", "Loop (L)", "loop", self.loop)
-            self._scrub = ui.slider(
-                min=0, max=1, step=1, value=0, on_change=lambda event: self._scrub_to(event.value)
-            )
-            identify(self._scrub.props("dense"), "Frame or slice", "scrub")
-            self._scrub.on("pan", lambda event: self._hold(event.args))
-            self._position = ui.label("").classes("where").props('data-testid="where"')
-            self._plane = ui.select(PLANES, value=0, on_change=lambda event: self.set_plane(event.value))
-            self._plane.props("dense borderless options-dense").style("width:58px")
-            identify(self._plane, "Plane of the slices", "plane")
-            speed = ui.select(
-                SPEEDS, value=session.playback.speed, on_change=lambda e: self._set_speed(e.value)
-            )
-            identify(speed.props("dense borderless options-dense").style("width:58px"), "Speed", "speed")
-
     def _update_inputs(self) -> None:
         """Rebuild the list of inputs if it changed."""
         session = self.session
@@ -379,7 +357,6 @@ class Page:
 
     def _update(self) -> None:
         session = self.session
-        shown = session.current
         self._error.set_text(session.error_message)
         self._error.set_visibility(bool(session.error_message))
         running = session.exports.running
@@ -390,18 +367,7 @@ class Page:
         self._busy.set_visibility(busy is not None and busy.seconds > BUSY_SECONDS)
         if busy is not None:
             self._busy_text.set_text(f"{busy.title} … {busy.seconds:.0f} s")
-        several = shown is not None and shown.frame_count > 1
-        self._player.set_visibility(several)
-        if shown is not None and several:
-            self._scrub.props(f"max={shown.frame_count - 1}")
-            if self._scrub.value != session.number and not self._holding:
-                self._own_scrub_value = session.number
-                self._scrub.set_value(session.number)
-            self._plane.set_visibility(shown.has_planes)
-            self._plane.set_value(shown.plane)
-            self._position.set_text(shown.position_text(session.number))
-            self._play.props(f"icon={'pause' if session.playback.on else 'play_arrow'}")
-            self._loop.props(f"color={'primary' if session.playback.loop else 'grey'}")
+        self.player.update()
         self.figures_panel.update()
 
     def _update_undo(self) -> None:
@@ -514,14 +480,6 @@ class Page:
             button.props(f"aria-pressed={str(name == self._tool).lower()}")
         self.viewer.run_method("setTool", self._tool)
 
-    def set_plane(self, axis: int) -> None:
-        """Show the slices of a volume across another axis, beginning in the middle."""
-        shown = self.session.current
-        if shown is not None and shown.has_planes and axis != shown.plane:
-            shown.set_plane(axis, self.session.number)
-            self.session.seek(shown.frame_count // 2)
-            self._update()
-
     def load_pipeline(self, pipeline: Pipeline) -> None:
         """Replace the chain by a pipeline."""
         self.set_chain(self.chain.with_pipeline(pipeline))
@@ -554,45 +512,6 @@ class Page:
         self.session.invalidate()
         self.rebuild_panels()
 
-    def play(self) -> None:
-        """Play or pause."""
-        self.session.play(not self.session.playback.on)
-        self._update()
-
-    def loop(self) -> None:
-        """Switch looping on or off."""
-        self.session.playback.loop = not self.session.playback.loop
-        self._update()
-
-    def seek(self, number: int) -> None:
-        """Show a frame, and stop playback."""
-        self.session.play(False)
-        self.session.seek(number)
-        self._update()
-
-    _own_scrub_value: int | None = None  # set by the server, not by the visitor
-    _holding = False
-    _resume = False
-
-    def _hold(self, phase: Any) -> None:
-        """Interrupt playback while the slider is dragged."""
-        self._holding = phase == "start"
-        if self._holding:
-            self._resume = self.session.playback.on
-            self.session.play(False)
-        elif self._resume:
-            self.session.play(True)
-
-    def _scrub_to(self, value: float | None) -> None:
-        if value is None or int(value) == self._own_scrub_value:
-            self._own_scrub_value = None
-            return
-        self.session.seek(int(value))
-
-    def _set_speed(self, value: float) -> None:
-        self.session.playback.speed = value
-        self.session.seek(self.session.number)
-
     def set_device(self, name: str) -> None:
         """Choose the device that filters run on."""
         self.session.settings = replace(self.session.settings, backend=name)
@@ -605,15 +524,14 @@ class Page:
 
     async def _shortcut(self, key: str) -> None:
         session = self.session
-        last = session.current.frame_count - 1 if session.current is not None else 0
         actions: dict[str, Any] = {
             **{str(k): (lambda view=view: self.show_view(view)) for k, view in enumerate(VIEWS, 1)},
-            " ": self.play,
-            "arrowleft": lambda: self.seek(session.number - 1),
-            "arrowright": lambda: self.seek(session.number + 1),
-            "home": lambda: self.seek(0),
-            "end": lambda: self.seek(last),
-            "l": self.loop,
+            " ": self.player.play,
+            "arrowleft": lambda: self.player.seek(session.number - 1),
+            "arrowright": lambda: self.player.seek(session.number + 1),
+            "home": lambda: self.player.seek(0),
+            "end": self.player.seek_last,
+            "l": self.player.loop,
             "d": self._toggle_dark,
             "?": lambda: self.show_dialog(keys_dialog),
             "e": lambda: self.show_dialog(export_dialog),
