@@ -61,7 +61,7 @@ class ScratchLayout:
         self.listed = aligned(8 * (listed + TERMS))
 
     def arguments(self, start: int) -> list[int]:
-        """Return the arguments that describe the scratch of a kernel, which begins at byte ``start`` of all."""
+        """Return the arguments that describe the scratch of a kernel, which begins at byte ``start``."""
         return [start, self.slot, self.half, self.origin, start + self.before]
 
 
