@@ -1,4 +1,4 @@
-"""Files with a digest: whole ones are read, damaged ones are not, and failures to write are told."""
+"""Files with a digest: whole ones are read, damaged ones are not, and failures to write are reported."""
 
 from pathlib import Path
 
