@@ -97,7 +97,7 @@ class _StationaryCall:
             x = np.empty(tree.approximation_shape, x.dtype)
 
     def __call__(self, x: Array) -> list[Any] | None:
-        """Return the coefficients, or None if the arrays have to be looked at closer."""
+        """Return the coefficients, or None if only engines can read the array."""
         levels = []
         for call in self._calls:
             flat = call(x)

@@ -584,7 +584,7 @@ class Window:
         points = np.unique(np.concatenate([used, ends]).astype(np.int_))
         if points.size == 0:
             return ()
-        # A gap that is read by nobody separates the two ends of a periodic line.
+        # A gap of samples that are not read separates the two ends of a periodic line.
         gaps = np.diff(points)
         inside = (points[:-1] >= max(begin, 0)) & (points[1:] <= min(end, length) - 1)
         cuts = np.flatnonzero((gaps > 1) & ~inside) + 1

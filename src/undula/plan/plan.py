@@ -501,10 +501,10 @@ class Plan:
 
         Examples
         --------
-        >>> told = Plan((1024, 1024), "cdf97", level=1, dtype="float32").predict()
-        >>> told.operations, told.bytes
+        >>> prediction = Plan((1024, 1024), "cdf97", level=1, dtype="float32").predict()
+        >>> prediction.operations, prediction.bytes
         (10485760, 8454400)
-        >>> told.seconds > 0 and told.limit in told.terms
+        >>> prediction.seconds > 0 and prediction.limit in prediction.terms
         True
         """
         return model.predict(self, device, transfers=transfers)

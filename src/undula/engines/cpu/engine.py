@@ -98,7 +98,7 @@ class CpuEngine(NumpyEngine):
     ) -> Callable[..., bool]:
         """Compile a transform into a function of the samples and all bands in flat order.
 
-        It returns False, and has done nothing, where :meth:`run` has to look closer at the arrays.
+        It returns False, and has done nothing, if it cannot read the arrays; :meth:`run` can.
         """
         return array_function(self.compile(back, tree, dtype, views), dtype, back, views)
 
@@ -215,7 +215,7 @@ class ForwardCall:
         self._run = CPU.compile_function(False, tree, x.dtype, views)
 
     def __call__(self, x: Array) -> Any:
-        """Return the coefficients, or None if :meth:`CpuEngine.run` has to look closer at the array."""
+        """Return the coefficients, or None if only :meth:`CpuEngine.run` can read the array."""
         new, dtype = self._empty, self._dtype
         bands = [new(shape, dtype) for shape in self._shapes]
         return self._nest(bands) if self._run(x, *bands) else None
@@ -242,6 +242,6 @@ class InverseCall:
         self._run = CPU.compile_function(True, tree, self._dtype, [samples, *views])
 
     def __call__(self, bands: Sequence[Array | None]) -> Array | None:
-        """Return the samples of bands, or None if :meth:`CpuEngine.run` has to look closer at them."""
+        """Return the samples of bands, or None if only :meth:`CpuEngine.run` can read them."""
         x = self._empty(self._shape, self._dtype)
         return x if self._run(x, *bands) else None

@@ -47,8 +47,8 @@ SCRATCH_BUFFER, TEMPORARY_BUFFER, FIRST_ARRAY = range(3)
 
 
 def address(x: Array) -> int:
-    """Return the address of the first sample; the quickest way first."""
-    try:
+    """Return the address of the first sample."""
+    try:  # This is the fastest way.
         return ctypes.addressof(ctypes.c_char.from_buffer(x))  # type: ignore[arg-type]
     except (TypeError, ValueError, BufferError):  # It is read-only, empty, or has strides.
         start: int = x.__array_interface__["data"][0]

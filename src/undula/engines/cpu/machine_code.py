@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -18,6 +17,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from threading import Lock
 from typing import Any
+
+from ..digests import read_file, write_file
 
 __all__ = ["kernel", "kernel_address", "source_address"]
 
@@ -45,7 +46,6 @@ LINE_SOURCES = (
     "emitter.py", "kernel_layout.py", "line_loops.py", "line_code.py", "translate.py", "machine_code.py",
 )  # fmt: skip
 MONTH = 30 * 24 * 3600  # seconds
-DIGEST = 32  # Bytes in front of the code by which it is known to be whole.
 
 _lock = Lock()
 
@@ -262,12 +262,9 @@ def _name(name: str, dtype: str) -> str:
 def _kept(name: str, dtype: str) -> bytes | None:
     """Return machine code from the disk; None if there is none, or if it is damaged."""
     for folder in _folders():
-        try:
-            content = (folder / _name(name, dtype)).read_bytes()
-        except OSError:
-            continue
-        if hashlib.sha256(content[DIGEST:]).digest() == content[:DIGEST]:
-            return content[DIGEST:]
+        code = read_file(folder / _name(name, dtype))
+        if code is not None:
+            return code
     return None
 
 
@@ -275,18 +272,7 @@ def _keep(name: str, dtype: str, code: bytes) -> None:
     """Write machine code to the first folder that can be written to, and remove what is a month old."""
     for folder in _folders():
         target = folder / _name(name, dtype)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=folder)
-        except OSError:
-            continue
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(code).digest() + code)
-            os.replace(temporary, target)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(temporary)
+        if not write_file(target, code):
             continue
         prefix = target.name.rpartition("-")[0]
         for other in folder.glob(f"{prefix}*.bin"):

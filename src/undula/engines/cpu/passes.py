@@ -61,7 +61,7 @@ class ScratchLayout:
         self.listed = aligned(8 * (listed + TERMS))
 
     def arguments(self, start: int) -> list[int]:
-        """Return what a kernel is told, for scratch that begins so many bytes from the start of all."""
+        """Return the arguments that describe the scratch of a kernel, which begins at byte ``start``."""
         return [start, self.slot, self.half, self.origin, start + self.before]
 
 
@@ -198,7 +198,7 @@ class AxisPass:
         scratch: int,
         mix: int = 0,
     ) -> tuple[list[int], list[tuple[int, int]]]:
-        """Return what the kernel is told of some planes and rows, and which words are relative."""
+        """Return the arguments for some planes and rows, and which of them are relative to buffers."""
         first = planes[0]
         offsets = [array.offset + first * array.plane for array in arrays]
         steps, strides = [array.plane for array in arrays], [array.row for array in arrays]
