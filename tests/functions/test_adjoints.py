@@ -112,6 +112,7 @@ def test_inner_products(number: int) -> None:
         _check(*case, "cpu")
 
 
+@pytest.mark.filterwarnings("ignore:Level value")
 @pytest.mark.parametrize("array", [((1, 14), (0,), 2), ((4, 1, 3), (1,), 1), ((5, 1), (0, 1), 2)])
 @pytest.mark.parametrize("mode", undula.LWT_MODES)
 def test_bands_without_coefficients(array: tuple[Any, Any, int], mode: str) -> None:
