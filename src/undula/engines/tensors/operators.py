@@ -19,14 +19,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, is_grad_enabled
-from torch import _add_batch_dim as with_batch
-from torch import _remove_batch_dim as without_batch
+from torch import _add_batch_dim as add_batch_dim
+from torch import _remove_batch_dim as remove_batch_dim
 from torch._C import _are_functorch_transforms_active as are_functorch_transforms_active
 from torch._C import _AutoDispatchBelowAutograd as below_autograd
 from torch._C import _get_tracing_state as tracing_state
 from torch._C import _len_torch_dispatch_stack as dispatch_modes
-from torch._C import _vmapmode_decrement_nesting as leave_batch
-from torch._C import _vmapmode_increment_nesting as enter_batch
+from torch._C import _vmapmode_decrement_nesting as leave_batch_level
+from torch._C import _vmapmode_increment_nesting as enter_batch_level
 from torch._C._functorch import is_legacy_batchedtensor
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
@@ -269,11 +269,11 @@ torch.library.register_vmap("undula::recompose", _batched_recompose, lib=_librar
 
 def _batch_level(tensors: Sequence[Tensor]) -> tuple[int, int]:
     """Return the innermost level of which some tensor has a batch, and the size of the batch."""
-    level = enter_batch() - 1
-    leave_batch()
+    level = enter_batch_level() - 1
+    leave_batch_level()
     while level:
         # A tensor without a batch of this level becomes a batch of no tensors.
-        sizes = [without_batch(x, level, 0, 0).shape[0] for x in tensors]
+        sizes = [remove_batch_dim(x, level, 0, 0).shape[0] for x in tensors]
         if any(sizes):
             return level, max(sizes)
         level -= 1
@@ -282,15 +282,15 @@ def _batch_level(tensors: Sequence[Tensor]) -> tuple[int, int]:
 
 def _decompose_of_autograd(x: Tensor, *arguments: Any) -> list[Tensor]:
     level, size = _batch_level([x])
-    bands, _ = _batched_decompose(None, (0,), without_batch(x, level, size, 0), *arguments)
-    return [with_batch(band, 0, level) for band in bands]
+    bands, _ = _batched_decompose(None, (0,), remove_batch_dim(x, level, size, 0), *arguments)
+    return [add_batch_dim(band, 0, level) for band in bands]
 
 
 def _recompose_of_autograd(bands: list[Tensor | None], transform: str, shape: Any, *arguments: Any) -> Tensor:
     level, size = _batch_level([band for band in bands if band is not None])
-    together = [None if band is None else without_batch(band, level, size, 0) for band in bands]
+    together = [None if band is None else remove_batch_dim(band, level, size, 0) for band in bands]
     x = recompose_operator(together, moved(transform, 0), (size, *shape), *arguments)
-    return with_batch(x, 0, level)
+    return add_batch_dim(x, 0, level)
 
 
 _library.impl("decompose", _decompose_of_autograd, "Batched")
