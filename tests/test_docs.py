@@ -118,7 +118,8 @@ def test_there_are_blocks() -> None:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(target)]
+    build = "import gc; gc.disable(); from mkdocs.__main__ import cli; cli()"  # A fifth faster.
+    command = [sys.executable, "-c", build, "build", "--strict", "--quiet", "--site-dir", str(target)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "SITE_URL": "https://example.org/undula/"}
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)
     assert result.returncode == 0, result.stdout + result.stderr
