@@ -961,6 +961,24 @@ def test_keys_that_are_held_rebuild_the_panels_once(noisy_tab: Tab) -> None:
     tab.page.locator(".q-dialog .q-card").wait_for(state="detached")
 
 
+def test_menus_are_used_with_the_keyboard(noisy_tab: Tab) -> None:
+    tab = noisy_tab
+    tab.at("presets").focus()
+    tab.page.keyboard.press("Enter")
+    items = tab.page.locator(".q-menu [role=menuitem]")
+    items.first.wait_for(state="visible")
+    tab.until("document.activeElement.closest('.q-menu')")
+    focused = "document.activeElement.innerText.split('\\n')[0]"
+    names = [text.split("\n")[0] for text in items.all_inner_texts()]
+    for key, at in (("ArrowDown", 0), ("ArrowDown", 1), ("ArrowUp", 0), ("ArrowUp", -1), ("Home", 0)):
+        tab.page.keyboard.press(key)
+        assert tab.js(focused) == names[at]
+    for _ in range(names.index("Sharpen")):
+        tab.page.keyboard.press("ArrowDown")
+    tab.change(lambda: tab.page.keyboard.press("Enter"))
+    np.testing.assert_array_equal(tab.grey(), PRESETS["Sharpen"][1](noisy()))
+
+
 def test_a_sample_that_is_clicked_twice_is_opened_once(tab: Tab) -> None:
     tab.at("sample-scene").dblclick()
     tab.until("undulaStudio.shown")

@@ -322,3 +322,32 @@ def test_a_session_keeps_cancels_and_compares_extents(
 
     with ThreadPoolExecutor(1) as pool:
         pool.submit(asyncio.run, run()).result()
+
+
+def test_slices_that_are_too_small_to_be_filtered_alone(tmp_path: Path) -> None:
+    """They are shown with figures, but without the histogram of a slice."""
+    np.save(tmp_path / "thin.npy", BLOCK[:6])
+
+    async def run() -> None:
+        with ThreadPoolExecutor(2) as pool:
+            session = Session(ServerBudget(StudioLimits(), tmp_path), pool)
+
+            async def send(data: bytes) -> None:
+                session.acknowledge(session._sent_id)
+
+            session.attach(send)
+            shown = await session.open_file(tmp_path / "thin.npy", "thin.npy")
+            shown.set_plane(1)
+            session.set_chain(chain_of(VOLUME, verb=Denoising(noise="poisson")))
+            session.figures = {}
+            for _ in range(6000):
+                if session.figures or session.error_message:
+                    break
+                await asyncio.sleep(0.01)
+            assert session.error_message == ""
+            assert session.figures["change"] > 0
+            assert session.histogram is None
+            session.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, run()).result()

@@ -543,7 +543,10 @@ class Session:
             has_bands = min(result.before.shape[:2]) > 1 and pipeline.level != 0
             if not with_histogram or not has_bands or request.applied.task is not None:
                 return figures, None
-            trace = self.renderer.pyramids(request, result)[2]
+            try:
+                trace = self.renderer.pyramids(request, result)[2]
+            except UndulaError:  # A slice of a volume may be too small to be filtered alone.
+                return figures, None
             return figures, BandHistogram.from_trace(trace, *self.band)
 
         async with self.budget.memory.lend(

@@ -442,8 +442,18 @@ export default {
 
     // --- keys ----------------------------------------------------------------------------------------
 
+    // Moves through the items of a menu, which Quasar leaves to the Tab key.
+    moveInMenu(e, items) {
+      const at = items.indexOf(document.activeElement), last = items.length - 1;
+      const next = { ArrowDown: at < last ? at + 1 : 0, ArrowUp: at > 0 ? at - 1 : last, Home: 0, End: last }[e.key];
+      if (next === undefined) return;
+      e.preventDefault();
+      items[next]?.focus();
+    },
+
     key(e) {
-      const target = e.target;
+      const target = e.target, menu = target.closest?.("[role=menu]");
+      if (menu) return this.moveInMenu(e, [...menu.querySelectorAll("[role=menuitem]")]);
       if (target.closest?.("input, textarea, [contenteditable], .q-select, .q-menu, .q-dialog")) return;
       const name = (e.ctrlKey || e.metaKey ? "ctrl+" : "") + (e.shiftKey && e.key.length > 1 ? "shift+" : "") + e.key.toLowerCase();
       const slider = target.closest?.("[role=slider]");
