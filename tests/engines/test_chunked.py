@@ -19,7 +19,7 @@ da = pytest.importorskip("dask.array", reason="Dask is not installed")
 PLANS = ("auto", "fused", "level")
 LONGEST = {1: 300, 2: 40, 3: 14}  # samples along an axis, by the number of axes
 LARGEST = 1_000_000  # samples of a band; stationary transforms by long filters extend volumes a lot
-GROUPS, CASES = (100, 100) if THOROUGH else (12, 20)
+GROUPS, CASES = (100, 100) if THOROUGH else (20, 25)
 
 
 def random_chunks(rng: np.random.Generator, length: int) -> tuple[int, ...]:
