@@ -957,7 +957,7 @@ in float64, so values beyond 2⁵³ lose their last digits.
 
 Thresholds are applied by a `rule`: `soft`, `hard`, `garrote`, `firm`, `greater` or `less`; it has no effect with `bivariate`
 and `block`. The noise level is estimated from
-the median magnitude of the finest diagonal band; the [noise of cameras](denoising.md#noise-of-cameras) is recognised, and
+the median magnitude of the finest diagonal band, and is 0 for drawings and text without noise; the [noise of cameras](denoising.md#noise-of-cameras) is recognised, and
 estimated in each band of luma and chroma. Alternatively it is passed as `sigma` (one value, one for each channel, or one
 for each sample), or estimated locally (`regions=64`: in squares of 64 samples). The estimate takes into account how the wavelet
 spreads noise over its bands.

@@ -120,6 +120,9 @@ def check_outputs(
             raise FileError(f"{path} is named for two outputs; name another file for one of them")
         if path.is_dir():
             raise FileError(f"cannot write {path}: it is a folder; name a file in it")
+        above = next((folder for folder in path.parents if folder.exists()), None)
+        if above is not None and not above.is_dir():
+            raise FileError(f"cannot write {path}: {above} is not a folder")
         if os.path.lexists(path) and not overwrite:
             raise FileError(
                 f"{path} exists ({_describe(path)}) and would be lost; add --overwrite (-y) to replace it,"
