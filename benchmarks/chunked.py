@@ -44,6 +44,7 @@ Row = dict[str, Any]
 WAVELET, SIGMA = "bior4.4", 0.1
 SAMPLING_S = 0.005  # Time between two readings of the memory of a worker.
 MAX_WORKERS = 16
+REFERENCE_RUNS = 5
 
 
 # --- what workers run -----------------------------------------------------------------------------
@@ -85,6 +86,24 @@ def peak_bytes(dask_worker: Any) -> int:
 
 def sent_bytes(dask_worker: Any) -> int:
     return int(dask_worker.transfer_outgoing_bytes_total)
+
+
+def copy_seconds(nbytes: int) -> float:
+    """Copy as many bytes into new memory; the time of one of several copies."""
+    x = np.ones(nbytes // 4, np.float32)
+    start = time.perf_counter()
+    for _ in range(REFERENCE_RUNS):
+        x.copy()
+    return (time.perf_counter() - start) / REFERENCE_RUNS
+
+
+def arithmetic_seconds(nbytes: int) -> float:
+    """Multiply numbers in the cache of a core, as many as there are in so many bytes."""
+    x = np.ones(1 << 13, np.float32)
+    start = time.perf_counter()
+    for _ in range(REFERENCE_RUNS * nbytes // x.nbytes):
+        np.multiply(x, x, out=x)
+    return (time.perf_counter() - start) / REFERENCE_RUNS
 
 
 def chunk_of_image(block_id: Any = None, block_info: Any = None) -> Any:
@@ -267,29 +286,38 @@ def denoise(level: int) -> Callable[[Any], Any]:
 def scaling(chunk: int, chunks: int, level: int, most: int, runs: int) -> list[Row]:
     """Weak scaling: each worker has as many chunks, in an image that grows with the number of workers.
 
-    Beside it is the efficiency of as many threads that transform an image of one worker in memory.
+    Beside it are the efficiencies of as many threads that transform an image of one worker in memory, and of
+    as many processes that only copy memory, or only compute in their caches: no cluster scales better.
     """
     rows, workers, make = list[Row](), 1, transform(level)
     columns = max(n for n in range(1, chunks + 1) if chunks % n == 0 and n * n <= chunks)
     in_memory = lazy_image((chunks // columns * chunk, columns * chunk), chunk).compute()
-    print("workers         shape      ms    GB/s  efficiency  in memory  tasks  MB sent")
+    print("workers         shape      ms    GB/s  efficiency  in memory  copy  arithmetic  tasks  MB sent")
     while workers <= most:
         count = workers * chunks
         columns = max(n for n in range(1, count + 1) if count % n == 0 and n * n <= count)
         image = lazy_image((count // columns * chunk, columns * chunk), chunk)
         with cluster_of(workers) as client:
             row = distributed_figures(client, image, lambda x: flat(make(x)), runs, "columns")
+            references = {
+                work.__name__: max(client.run(work, image.nbytes // workers).values())
+                for work in (copy_seconds, arithmetic_seconds)
+            }
         row = {"workers": workers, "shape": list(image.shape), "chunk": chunk} | row
         row["in_memory"] = in_memory_figures(in_memory, make, workers, runs)
         first = rows[0] if rows else row
         row["efficiency"] = first["seconds"] / row["seconds"]
         reused = [of["in_memory"]["reused_memory_seconds"] for of in (first, row)]
         row["in_memory"]["efficiency"] = reused[0] / reused[1] / workers
+        row["references"] = references
+        efficiencies = {name: first["references"][name] / references[name] for name in references}
+        row["references"] = references | {f"{name[:-8]}_efficiency": e for name, e in efficiencies.items()}
         rows.append(row)
         print(
             f"{workers:7} {'×'.join(map(str, image.shape)):>13} {row['seconds'] * 1e3:7.0f}"
             f" {row['gigabytes_per_second']:7.2f} {row['efficiency']:11.0%}"
             f" {row['in_memory']['efficiency']:10.0%}"
+            f" {efficiencies['copy_seconds']:5.0%} {efficiencies['arithmetic_seconds']:11.0%}"
             f" {row['tasks_per_chunk'] * count:6.0f} {row['bytes_sent'] / 1e6:8.1f}"
         )
         workers *= 2

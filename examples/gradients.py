@@ -111,11 +111,11 @@ def psnr(x: Any) -> float:
 
 
 def show(path: Path, images: Sequence[tuple[str, Any]]) -> None:
-    """Write enlarged parts of images beside each other."""
-    figure, axes = plt.subplots(1, len(images), figsize=(2.9 * len(images), 3.2), layout="constrained")
-    for axis, (title, image) in zip(axes, images, strict=True):
+    """Write enlarged parts of four images."""
+    figure, axes = plt.subplots(2, 2, figsize=(5.8, 6.4), layout="constrained")
+    for axis, (title, image) in zip(axes.flat, images, strict=True):
         axis.imshow(image[0, 0, 8:136, 8:136], cmap="gray", vmin=0, vmax=1)
-        axis.set_title(title, fontsize=9, color="#868e96")
+        axis.set_title(title, fontsize=11, color="#868e96")
         axis.set_axis_off()
     figure.savefig(path, dpi=130, transparent=True)
     plt.close(figure)
@@ -147,16 +147,16 @@ def main(folder: Path) -> None:
     )
     signals, before, after = learned_wavelet()
     plt.rcParams.update(STYLE)
-    figure, axes = plt.subplots(1, 2, figsize=(11.6, 2.6), layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(8.6, 2.6), layout="constrained")
     axes[0].plot(signals[0, :64], color=INK, lw=1)
-    axes[0].set_title("a signal", fontsize=9)
+    axes[0].set_title("a signal", fontsize=10.5)
     axes[1].plot(before.reshape(4, -1)[0, :64], color="#f76707", lw=1, label="CDF 5/3")
     axes[1].plot(after.reshape(4, -1)[0, :64], color="#1098ad", lw=1.5, label="learned")
-    axes[1].set_title("its details", fontsize=9)
-    axes[1].legend(frameon=False, fontsize=9, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
+    axes[1].set_title("its details", fontsize=10.5)
+    axes[1].legend(frameon=False, fontsize=10, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
-        axis.tick_params(labelsize=8)
+        axis.tick_params(labelsize=10)
     (folder / "learned.svg").write_text(themed(figure), encoding="utf-8")
     plt.close(figure)
 

@@ -6,6 +6,7 @@ import runpy
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import matplotlib as mpl
@@ -25,6 +26,7 @@ TITLE = "multiply-accumulates per quadruple of samples; dark: scalar terms compu
 # These suit light and dark pages; pictures are transparent between their parts.
 ACCENT, MUTED, GREY, CLEAR = "#1098ad", "#f76707", "#868e96", (128, 128, 128, 0)
 FONT = findfont("DejaVu Sans")  # Included in matplotlib, and contains × and ψ.
+PHONE_WIDTH = 358  # What the screen of a phone leaves for a picture of the site, in pixels.
 
 
 def save(figure: Any, path: Path) -> None:
@@ -103,7 +105,7 @@ def wavelet_gallery(names: Sequence[str], path: Path) -> None:
         support = np.flatnonzero(np.maximum(np.abs(phi), np.abs(psi)) > 2e-3 * np.abs(psi).max())
         axis.set_xlim(x[support[0]], x[support[-1]])
         axis.set_yticks([])
-        axis.tick_params(labelsize=8, color="#adb5bd", labelcolor=GREY)
+        axis.tick_params(labelsize=9.5, color="#adb5bd", labelcolor=GREY)
         axis.spines[["top", "right", "left"]].set_visible(False)
         axis.spines["bottom"].set_color("#adb5bd")
     figure.suptitle("scaling function (orange) and wavelet (teal)", fontsize=10, color=GREY)
@@ -125,9 +127,9 @@ def boundary_chart(path: Path, wavelet: str = "db4", length: int = 40) -> None:
         axis.axhline(0, color="#adb5bd", lw=0.8)
         axis.vlines(np.arange(details.size), 0, np.abs(details), color=ACCENT, lw=1.8)
         label = mode if isinstance(mode, str) else type(mode).__name__
-        axis.set_title(f"{label}, {name}", fontsize=9, color=INK, loc="left")
+        axis.set_title(f"{label}, {name}", fontsize=9.5, color=INK, loc="left")
         axis.set_xticks([])
-        axis.tick_params(labelsize=7, color="#adb5bd", labelcolor=GREY)
+        axis.tick_params(labelsize=9.5, color="#adb5bd", labelcolor=GREY)
         axis.spines[["top", "right"]].set_visible(False)
         axis.spines[["left", "bottom"]].set_color("#adb5bd")
     figure.suptitle(
@@ -139,32 +141,33 @@ def boundary_chart(path: Path, wavelet: str = "db4", length: int = 40) -> None:
 def direction_chart(path: Path, level: int = 4, size: int = 128) -> None:
     """Draw the wavelets of the six directions of images, and the real wavelets of the DWT."""
     shape, band = (size, size), size >> level
-    figure, axes = plt.subplots(3, 6, figsize=(8.6, 4.9), layout="constrained")
+    figure, axes = plt.subplots(5, 3, figsize=(6, 10.7), layout="constrained")
     for axis in axes.flat:
         axis.set_axis_off()
-    for row, (unit, label) in enumerate(((1, "real part"), (1j, "imaginary part"))):
+    for part, (unit, label) in enumerate(((1, "real part"), (1j, "imaginary part"))):
         for number in range(6):
             coeffs: list[Any] = [None] * (level + 1)
             coeffs[1] = np.zeros((6, band, band), complex)
             coeffs[1][number, band // 2, band // 2] = unit
             coeffs[level] = np.zeros((6, size // 2, size // 2), complex)
             title = f"{15 + 30 * number}°, {label}"
-            _draw_wavelet(axes[row, number], undula.idtcwt2(coeffs, shape=shape), title)
-    for number, (label, key) in enumerate(
-        (("horizontal edges", "da"), ("vertical edges", "ad"), ("diagonals", "dd"))
-    ):
+            _draw_wavelet(
+                axes[2 * (number // 3) + part, number % 3], undula.idtcwt2(coeffs, shape=shape), title
+            )
+    real_wavelets = (("horizontal edges", "da"), ("vertical edges", "ad"), ("diagonals", "dd"))
+    for axis, (label, key) in zip(axes[4], real_wavelets, strict=True):
         keyed = undula.wavedecn(np.zeros(shape), "bior4.4", "periodization", level)
         keyed[1][key][band // 2, band // 2] = 1
         wave = undula.waverecn(keyed, "bior4.4", "periodization")
-        _draw_wavelet(axes[2, 2 * number], wave, f"DWT, {label}")
-    figure.savefig(path, dpi=160, transparent=True)
+        _draw_wavelet(axis, wave, f"DWT, {label}")
+    figure.savefig(path, dpi=100, transparent=True)
     plt.close(figure)
 
 
 def _draw_wavelet(axis: Any, wave: Array, title: str) -> None:
     peak = np.abs(wave).max()
     axis.imshow(wave, cmap="RdBu_r", vmin=-peak, vmax=peak)
-    axis.set_title(title, fontsize=8.5, color=GREY, loc="left")
+    axis.set_title(title, fontsize=10.5, color=GREY, loc="left")
 
 
 @mpl.rc_context(STYLE)
@@ -190,7 +193,7 @@ def shift_chart(path: Path, length: int = 256, level: int = 4, shifts: int = 16)
     for color, (name, values) in zip((ACCENT, MUTED), energies.items(), strict=True):
         axes[2].plot(np.array(values) / np.mean(values), color=color, label=name, marker="o", ms=3)
     axes[2].set_title("energy of that level / mean", fontsize=9.5, color=INK, loc="left")
-    axes[2].set_xlabel("shift, in samples", fontsize=9)
+    axes[2].set_xlabel("shift, in samples", fontsize=10)
     axes[2].set_ylim(0)
     axes[2].legend(frameon=False)
     for axis in axes:
@@ -215,7 +218,7 @@ def scheme_chart(path: Path, wavelets: Sequence[str] = ("cdf53", "cdf97", "dd137
                 row,
                 f"{s.operations} · {s.barriers} barrier{plural}",
                 va="center",
-                fontsize=8.5,
+                fontsize=10,
             )
         axis.set_title(wavelet, loc="left", fontsize=11, color=INK)
         axis.set_xlim(0, 1.75 * widest)
@@ -239,10 +242,10 @@ def strategy_chart(rows: Sequence[dict[str, Any]], machine: str, path: Path) -> 
         colors = [ACCENT if way == "sliding" else "#99b7c9" for way in ways]
         axis.barh(ways, times, color=colors, height=0.66)
         for k, time in enumerate(times):
-            axis.text(time + 0.015 * widest, k, f"{time:.0f}" if time else "–", va="center", fontsize=8.5)
+            axis.text(time + 0.015 * widest, k, f"{time:.0f}" if time else "–", va="center", fontsize=10)
         floor = rows[0]["copy"]
         axis.axvline(floor, color=INK, linewidth=1, linestyle=":")
-        axis.text(floor, len(ways) - 0.35, f" copy {floor:.0f} µs", fontsize=8.5, color=INK, va="bottom")
+        axis.text(floor, len(ways) - 0.35, f" copy {floor:.0f} µs", fontsize=10, color=INK, va="bottom")
         axis.set_title(wavelet, loc="left", fontsize=11, color=INK, pad=14)
         axis.set_xlim(0, 1.18 * widest)
         axis.set_xticks([])
@@ -341,18 +344,26 @@ def _square_images(benchmark: dict[str, Any]) -> list[dict[str, Any]]:
 # --- filters --------------------------------------------------------------------------------------
 
 
-def labelled(pictures: Sequence[tuple[Array, str]], scale: float = 1.0, columns: int = 0) -> Image.Image:
-    """Arrange images with values from 0 to 255 in rows, each with a line of text below it."""
+def labelled(pictures: Sequence[tuple[Array, str]], scale: float = 1.0, columns: int = 2) -> Image.Image:
+    """Arrange images of one size in rows, with captions that can be read on a phone.
+
+    Values of images are from 0 to 255.
+    """
+    height, width = (round(side * scale) for side in pictures[0][0].shape[:2])
+    font = ImageFont.truetype(FONT, round(9 * columns * width / PHONE_WIDTH))
+    letters = int(width / font.getlength("n"))
+    captions = [wrap(text.replace(" dB", "\xa0dB"), letters, break_on_hyphens=False) for _, text in pictures]
+    line = round(1.3 * font.size)
+    strip = line * max(map(len, captions)) + 6
     tiles = []
-    for picture, text in pictures:
+    for (picture, _), lines in zip(pictures, captions, strict=True):
         image = Image.fromarray(np.clip(picture, 0, 255).astype(np.uint8)).convert("RGB")
-        size = (round(image.width * scale), round(image.height * scale))
-        image = image.resize(size, Image.Resampling.LANCZOS if scale < 1 else Image.Resampling.NEAREST)
-        sheet = Image.new("RGBA", (image.width, image.height + 26), CLEAR)
-        sheet.paste(image, (0, 0))
-        ImageDraw.Draw(sheet).text((2, image.height + 5), text, GREY, font=ImageFont.truetype(FONT, 13))
+        filtering = Image.Resampling.LANCZOS if scale < 1 else Image.Resampling.NEAREST
+        sheet = Image.new("RGBA", (width, height + strip), CLEAR)
+        sheet.paste(image.resize((width, height), filtering), (0, 0))
+        for number, text in enumerate(lines):
+            ImageDraw.Draw(sheet).text((2, height + 5 + number * line), text, GREY, font=font)
         tiles.append(sheet)
-    columns = columns or len(tiles)
     rows = [side_by_side(tiles[k : k + columns], 10) for k in range(0, len(tiles), columns)]
     sheet = Image.new("RGBA", (max(r.width for r in rows), sum(r.height for r in rows)), CLEAR)
     top = 0
@@ -385,7 +396,7 @@ def video_gallery(folder: Path) -> None:
             (together, "over time, best"),
         ):
             tiles.append((frame[cut], f"{text}, {undula.measures.psnr(clean[12], frame, 255):.1f} dB"))
-    labelled(tiles, 2, 4).save(folder / "over-time.png")
+    labelled(tiles, 2).save(folder / "over-time.png")
 
 
 def camera_gallery(folder: Path) -> None:
@@ -403,7 +414,7 @@ def camera_gallery(folder: Path) -> None:
     ):
         tiles.append((image, f"{text}, {undula.measures.psnr(clean, image, 255):.1f} dB"))
     cut = (slice(90, 250), slice(180, 400))
-    labelled([(picture[cut], text) for picture, text in tiles], 1.5, 3).save(folder / "camera.png")
+    labelled([(picture[cut], text) for picture, text in tiles], 1.5).save(folder / "camera.png")
 
 
 def filter_gallery(folder: Path) -> None:
@@ -428,7 +439,7 @@ def filter_gallery(folder: Path) -> None:
         (ours := undula.denoise_wavelet(noisy), f"undula.denoise_wavelet, {db(ours)}"),
         (best := undula.denoise(noisy), f"undula.denoise, {db(best)}"),
     ]
-    labelled([(picture[cut], text) for picture, text in tiles], 1.4, 2).save(folder / "denoise.png")
+    labelled([(picture[cut], text) for picture, text in tiles], 1.4).save(folder / "denoise.png")
 
     similar = skimage.restoration.denoise_nl_means(
         noisy / 255, patch_size=5, patch_distance=6, h=0.08, sigma=0.1, fast_mode=True
@@ -439,11 +450,11 @@ def filter_gallery(folder: Path) -> None:
         (fast := undula.denoise(noisy, 25.5), f"undula, fast, {db(fast)}"),
         (best := undula.denoise(noisy, 25.5, quality="best"), f"undula, best, {db(best)}"),
     ]
-    labelled([(picture[cut], text) for picture, text in tiles], 1.4, 2).save(folder / "qualities.png")
+    labelled([(picture[cut], text) for picture, text in tiles], 1.4).save(folder / "qualities.png")
     crop = (slice(70, 220), slice(150, 330))
     shown = [(noisy, "noisy"), (similar, "scikit-image, non-local means"), (best, "undula, best")]
     tiles = [(picture, f"{text}, {db(picture)}") for picture, text in shown]
-    labelled([(picture[crop], text) for picture, text in tiles], 1.5).save(folder / "best.png")
+    labelled([(picture[crop], text) for picture, text in tiles], 1.5, 3).save(folder / "best.png")
 
     hard = Pipeline("cdf97", 4, [Shrink("given", "hard", 250.0)])(camera)
     rough = camera + 15 * np.random.default_rng(1).standard_normal(camera.shape).astype(np.float32)
@@ -466,7 +477,7 @@ def filter_gallery(folder: Path) -> None:
         (soft32, f"soft, 30 / 20 / 10, 32 bits, {db(soft32)}"),
         (soft16, f"the same in 16 bits: differs by {difference:.1f} of 255"),
     ]
-    labelled([(picture[cut], text) for picture, text in tiles], 1.25, 2).save(folder / "thresholds.png")
+    labelled([(picture[cut], text) for picture, text in tiles], 1.25).save(folder / "thresholds.png")
 
     clean = 20 + 0.8 * camera
     speckled = clean * np.random.default_rng(0).gamma(4, 1 / 4, clean.shape)
@@ -476,12 +487,12 @@ def filter_gallery(folder: Path) -> None:
         (undula.denoise(speckled), "undula.denoise"),
         (undula.despeckle(speckled), "undula.despeckle"),
     ]
-    labelled([(picture[cut], text) for picture, text in tiles], 1.25, 2).save(folder / "speckle.png")
+    labelled([(picture[cut], text) for picture, text in tiles], 1.25).save(folder / "speckle.png")
 
-    tiles = []
-    for image in (examples.rgb_color.pixel_array, examples.ybr_color.pixel_array[0]):
-        tiles += [(image, "ultrasound"), (undula.despeckle(image, kind="log", strength=0.5), "despeckled")]
-    labelled(tiles, 1.6, 2).save(folder / "ultrasound.png")
+    scan = examples.ybr_color.pixel_array[0]
+    calm = undula.despeckle(scan, kind="log", strength=0.5)
+    heart = (slice(35, 175), slice(90, 250))
+    labelled([(scan[heart], "ultrasound"), (calm[heart], "despeckled")], 2.2).save(folder / "ultrasound.png")
 
     views = Pipeline("cdf97", 3, [Shrink("bayes")]).views(rough.astype(np.float32))
     tiles = [
@@ -489,4 +500,4 @@ def filter_gallery(folder: Path) -> None:
         (views.filtered, "filtered analysis"),
         (views.synthesis, "synthesis"),
     ]
-    labelled(tiles, 0.7).save(folder / "views.png")
+    labelled(tiles, 0.7, 3).save(folder / "views.png")

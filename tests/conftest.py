@@ -1,11 +1,15 @@
 """Fixtures that many tests share: wavelets, modes, schemes, devices."""
 
+import gc
+import multiprocessing
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -19,6 +23,18 @@ from undula.engines.gpu.emit import Kernel
 from undula.engines.gpu.opencl.runtime import OpenCLDevice
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or JAX takes the memory of all others
+
+# The compiler of PoCL may be older than the processor, but it knows the levels of x86-64.
+CPU_INFO = Path("/proc/cpuinfo")
+if platform.machine() == "x86_64" and CPU_INFO.exists() and " avx2 " in CPU_INFO.read_text():
+    os.environ.setdefault("POCL_LLVM_CPU_NAME", "x86-64-v3")
+
+# The objects of the packages stay: to look through all of them again and again takes a tenth of the time.
+gc.set_threshold(700, 10, 100)
+
+if "forkserver" in multiprocessing.get_all_start_methods():
+    # Processes of a cluster start as copies of one that has imported Dask.
+    os.environ.setdefault("DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD", "forkserver")
 
 if not THOROUGH:
     # Most of the time of these tests is that of a compiler; the thorough ones let it do all it can.
@@ -108,6 +124,15 @@ def opencl() -> None:
     undula.wavedec([1.0, 2.0], "haar", backend="opencl")
 
 
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Any]:
+    """A cluster of two processes; it starts those again that a test kills."""
+    distributed = pytest.importorskip("distributed", reason="Dask's scheduler is not installed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+    with distributed.LocalCluster(**options, silence_logs=50) as started:
+        yield started
+
+
 @pytest.fixture(scope="session", autouse=not THOROUGH)
 def _fast_nvrtc() -> Iterator[None]:
     """Let NVRTC compile fast where no GPU runs the result: tests without a GPU check that kernels compile."""
@@ -138,6 +163,7 @@ UNUSED = {(name, kind) for name in (*COLLABORATIVE, *TEMPORAL) for kind in LIKE 
 UNUSED.add(("mix_planes", "float64"))
 FILTERS = pytest.StashKey["subprocess.Popen[bytes]"]()
 FILTER_ONCE = """
+import gc; gc.disable()
 import numpy as np, undula
 for dtype in ("uint8", "float64"):
     image = (np.arange(64 * 64 * 3).reshape(64, 64, 3) * 37 % 251).astype(dtype)
@@ -160,6 +186,7 @@ def pytest_configure(config: pytest.Config) -> None:
         groups += [inverse, forward] if number % 2 else [forward, inverse]
     cores = os.cpu_count() or 1
     code = (
+        "import gc; gc.disable()\n"
         "from undula.engines.cpu.machine_code import kernel\n"
         "for group in {}:\n  for each in group: kernel(*each)"
     )
@@ -172,7 +199,7 @@ def pytest_configure(config: pytest.Config) -> None:
         collect = [sys.executable, "-m", "pytest", "-n0", "--collect-only", "-qq", *config.args]
         subprocess.run(collect, stdout=subprocess.DEVNULL, cwd=config.invocation_params.dir, check=False)
     assert not any(process.wait() for process in waiting)
-    # Numba keeps the loops of the filters on disk; they are compiled while the workers collect the tests.
+    # The loops of the filters are kept on disk, too; they are compiled while the workers collect the tests.
     config.stash[FILTERS] = subprocess.Popen([sys.executable, "-c", FILTER_ONCE])
 
 
@@ -220,6 +247,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not HAS_GPU:
         items[:] = [item for item in items if item.get_closest_marker("cuda") is None]
     items.sort(key=lambda item: FIRST.get(item.nodeid.partition("::")[0], len(FIRST)))
+    gc.freeze()
 
 
 # Files that share what takes long to make, and therefore run in one process: a server and its browser, a
@@ -232,17 +260,18 @@ TOGETHER = {
 }
 # The files that take longest run first, so that at the end all processes finish at about the same time.
 LONGEST = """
-    tests/engines/test_devices.py tests/test_docs.py tests/test_pywavelets.py
-    tests/engines/test_device_graphs.py tests/cli/test_commands.py tests/filters/test_chunked_filters.py
-    tests/engines/test_emit.py
-    tests/filters/test_functions.py tests/functions/test_dwt.py tests/filters/test_masks.py
-    tests/filters/test_pipeline.py tests/functions/test_adjoints.py tests/test_jax.py
-    tests/engines/test_device_collaborative.py tests/test_gradients.py tests/lowering/test_growth.py
-    tests/test_project.py tests/schemes/test_schemes.py tests/engines/test_chunked.py
-    tests/functions/test_stationary.py tests/functions/test_stream.py tests/studio/test_parts.py
-    tests/engines/test_graphs.py tests/cli/test_zarr.py tests/functions/test_dual_tree.py
-    tests/engines/test_reference.py tests/color/test_color.py tests/io/test_video_differential.py
-    tests/stores/test_stores.py tests/test_xarray.py tests/codecs/test_nd_lift.py
+    tests/test_docs.py tests/engines/test_devices.py tests/cli/test_commands.py tests/test_jax.py
+    tests/engines/test_device_graphs.py tests/filters/test_chunked_filters.py tests/studio/test_extents.py
+    tests/functions/test_adjoints.py tests/filters/test_pipeline.py tests/engines/test_emit.py
+    tests/filters/test_functions.py tests/test_pywavelets.py tests/filters/test_masks.py
+    tests/test_project.py tests/functions/test_dwt.py tests/engines/test_chunked.py
+    tests/lowering/test_growth.py tests/schemes/test_schemes.py tests/filters/test_camera.py
+    tests/studio/test_parts.py tests/test_gradients.py tests/engines/test_device_collaborative.py
+    tests/functions/test_stationary.py tests/io/test_video_differential.py tests/engines/test_graphs.py
+    tests/cli/test_channels.py tests/test_xarray.py tests/io/test_stacks.py tests/cli/test_zarr.py
+    tests/engines/test_reference.py tests/codecs/test_nd_lift.py tests/stores/test_stores.py
+    tests/io/test_dicom.py tests/color/test_color.py tests/experiments/test_experiments.py
+    tests/engines/test_undecimated.py tests/functions/test_dual_tree.py
 """.split()
 FIRST = {path: number for number, path in enumerate([*TOGETHER, *LONGEST])}
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import undula
 from documented import MODULES, WITH_TORCH
 
 DEFERRED = re.compile(r"^(As (for|in|of) )|\bsee :(func|class|meth):|^See ", re.M)
@@ -139,6 +140,15 @@ def test_public_methods_are_documented_in_full(module: str) -> None:
             if all(problems):
                 wanting[name] = problems[0]
     assert not wanting, "\n".join(f"{name} {problem}" for name in wanting for problem in wanting[name])
+
+
+def test_choices_of_stages_are_those_that_they_accept() -> None:
+    for kind, stage in undula.filters.STAGES.items():
+        entries = described(sections(stage))
+        for name, argument in stage.arguments().items():
+            stated = re.match(r"(\{.*?\})", entries[name][0])
+            if stated:
+                assert ast.literal_eval(stated[1]) == set(argument.options), f"{kind}: {name}"
 
 
 SHARED = {

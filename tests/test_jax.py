@@ -104,16 +104,18 @@ def test_operators(monkeypatch: pytest.MonkeyPatch, samples: int, wavelet: str, 
     x, batch = noise(10, 12), noise(3, 10, 12)
     text = str(jax.jit(lambda x: undula.wavedec2(x, wavelet, mode, 1)).lower(x).as_text())
     assert ("callback" in text) == (samples == 0)
+    # JAX compiles every operation of an expression by itself, and for every derivative.
+    level, checked = (2, x) if THOROUGH or samples == 0 else (1, x[0])
 
     def energy(x: Any) -> Any:
-        low, *details = undula.wavedec2(x, wavelet, mode, 2)
-        back = undula.waverec2([2 * low, *details], wavelet, mode, shape=x.shape)
+        low, *details = undula.wavedecn(x, wavelet, mode, level)
+        back = undula.waverecn([2 * low, *details], wavelet, mode, shape=x.shape)
         return (back**3).sum()
 
-    check_grads(jax.jit(energy), (x,), order=2)
+    check_grads(jax.jit(energy), (checked,), order=2)
     expected = np.stack([jax.grad(energy)(image) for image in batch])
     assert_close(jax.jit(jax.vmap(jax.grad(energy)))(batch), expected)
-    assert_close(jax.grad(lambda x: jax.vmap(energy)(x).sum())(batch), expected)
+    assert_close(jax.jit(jax.grad(lambda x: jax.vmap(energy)(x).sum()))(batch), expected)
     energies = np.array([energy(image) for image in batch])
     assert_close(jax.vmap(energy, in_axes=1)(batch.swapaxes(0, 1)), energies)
     jax.clear_caches()

@@ -43,7 +43,7 @@ LAYERS = (
 # Layers within folders, left to right; those of one line may import each other.
 INNER_LAYERS = {
     "engines": (
-        {"memory", "threads"},
+        {"digests", "memory", "threads"},
         {"base", "convolution"},
         {"cpu", "numpy_engine"},
         {"gpu"},

@@ -44,6 +44,30 @@ def test_the_speed_that_is_promised_was_measured(page: str) -> None:
     assert int(promised[1]) <= max(map(int, rows)) < 1.2 * int(promised[1])
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_denoising_that_is_promised_was_measured(page: str) -> None:
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    promised = re.search(
+        r"([\d.]+) dB better than non-local means in a fifth of the time, and as good as BM3D in a hundredth",
+        text,
+    )
+    assert promised is not None
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = [
+        line.split(" | ")[1:]
+        for line in readme.splitlines()
+        if line.startswith(("| Denoising,", "| mean PSNR", "| 512² on 2 CPU cores, ms"))
+    ]
+    names, quality, times = ([cell.strip("| `").replace(",", "") for cell in row] for row in rows)
+    figures = {name: (float(dB), float(ms)) for name, dB, ms in zip(names, quality, times, strict=True)}
+    best, slow = figures["Undula `best"], figures["bm3d"]
+    nl_means = max(figures["scikit-image NL-means"], figures["OpenCV NL-means"])
+    assert float(promised[1]) == round(best[0] - nl_means[0], 1)
+    assert best[0] >= slow[0]
+    assert 4.5 < nl_means[1] / best[1] < 5.5
+    assert 90 < slow[1] / best[1] < 130
+
+
 def test_every_wavelet_is_in_the_docs() -> None:
     text = (ROOT / "docs" / "lifting.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| (\S+) \| \d", text, re.M)

@@ -21,11 +21,11 @@ FILES = sorted(path.name for path in FOLDER.glob("test_*.py"))
 SLOW = [
     "test_perfect_reconstruction.py::test_perfect_reconstruction",
     "test_multilevel.py::test_wavedecn_coeff_reshape_even",
+    "test_multilevel.py::test_waverec2_all_wavelets_modes",
+    "test_multilevel.py::test_waverecn_all_wavelets_modes",
     "test_swt.py::test_swt2_iswt2_integration",
 ]
 SLOW_FILES = ["test_perfect_reconstruction.py"]  # have no other tests
-# One process runs several files, because it takes longer to start than most files.
-PROCESSES = 3
 
 
 def run_files(names: Sequence[str], *options: str) -> subprocess.CompletedProcess[str]:
@@ -34,10 +34,10 @@ def run_files(names: Sequence[str], *options: str) -> subprocess.CompletedProces
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("number", range(PROCESSES))
-def test_tests_of_pywavelets_pass(number: int) -> None:
+def test_tests_of_pywavelets_pass() -> None:
+    """One process runs all files, because it takes longer to start than most files."""
     left_out = {*EXCEPTIONS, *([] if THOROUGH else (*SLOW, *SLOW_FILES))}
-    names = [name for name in FILES if name not in left_out][number::PROCESSES]
+    names = [name for name in FILES if name not in left_out]
     done = run_files(names, "-rp", *(f"--deselect={test}" for test in left_out))
     assert done.returncode == 0, done.stdout + done.stderr
     for name in names:

@@ -1,4 +1,4 @@
-"""Rules on names: no pronouns for long-lived things, no class name twice, no foreign private attributes."""
+"""Rules on modules: their length, and names that say what things are, are unique, and stay private."""
 
 import importlib.util
 import sys
@@ -36,6 +36,11 @@ def test_names_say_what_things_are(path: Path) -> None:
 @pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_private_attributes_are_read_at_home(path: Path) -> None:
     assert not [str(finding) for finding in structure.foreign_private_attributes(path)]
+
+
+def test_modules_are_short() -> None:
+    lines = {_name(path): structure.line_count(path) for path in MODULES}
+    assert not {name: count for name, count in lines.items() if count > structure.MAX_LINES}
 
 
 def test_class_names_are_unique() -> None:

@@ -782,7 +782,7 @@ calmer = undula.denoise(photo, luma=0, chroma=2)  # keep the grain, remove spots
 Mean PSNR (dB) of {camera["count"]} photographs that were developed as a camera does: Bayer pattern, noise of photons and read noise at
 three sensitivities, demosaicing, JPEG of quality 90 with chroma 4:2:0; in colour, and saved as grey images. The constants of Undula
 were chosen on the tuned ones. No method knows the noise. Non-local means get the estimate of scikit-image, and the factor of `h` that
-its documentation recommends, 0.8, or the one that is best in the mean over each set, which users cannot know
+its documentation recommends, 0.8, or the one that is best on average over each set, which users cannot know
 ({camera["about"]}; `python benchmarks/camera.py` describes the simulation and runs it):
 
 {camera["by_camera"]}
@@ -938,9 +938,8 @@ in float64, so values beyond 2⁵³ lose their last digits.
 - **Masks and NaNs.** Pass `mask=`, which is True where samples are valid. Invalid samples and NaNs are returned unchanged and
   excluded from all statistics. On a device, NaNs are not detected, because the host would have to wait for it: pass a mask.
 - **Volumes and batches.** Arrays with three axes are volumes. For batches, name the image axes: `axes=(-2, -1)`.
-- **GPUs.** PyTorch, CuPy and JAX arrays on a GPU are filtered there, without waiting for the device. NumPy arrays with
-  `backend="cuda"` or `"opencl"` are transformed on the device, and filtered on the host in between. With `invariant=False`,
-  the device also applies the thresholds or gains of the last stage on details, while it reads them for the inverse.
+- **GPUs.** Arrays on a device are filtered there, without waiting for it. NumPy arrays with `backend="cuda"` or `"opencl"`
+  are copied to the device once, filtered there, and copied back.
 
 ![noisy, denoised by scikit-image, denoised by Undula](images/denoise.png)
 
@@ -948,7 +947,7 @@ in float64, so values beyond 2⁵³ lose their last digits.
 
 | `method` | based on |
 |---|---|
-| `bivariate` | the neighbourhood of each coefficient, and its parent at the next coarser level (Şendur and Selesnick); the best of the methods that use wavelets alone |
+| `bivariate` | the neighbourhood of each coefficient, and its parent at the next coarser level (Şendur and Selesnick); the default |
 | `block` | the neighbourhood of each coefficient |
 | `directional` | a dual tree: [directions](denoising.md#directions), also of edges that are neither horizontal nor vertical |
 | `collaborative` | groups of similar blocks, without wavelets of the image; see [Denoising](denoising.md), also for `quality` |
@@ -958,7 +957,7 @@ in float64, so values beyond 2⁵³ lose their last digits.
 
 Thresholds are applied by a `rule`: `soft`, `hard`, `garrote`, `firm`, `greater` or `less`; it has no effect with `bivariate`
 and `block`. The noise level is estimated from
-the median magnitude of the finest diagonal band; the [noise of cameras](denoising.md#noise-of-cameras) is recognised, and
+the median magnitude of the finest diagonal band, and is 0 for drawings and text without noise; the [noise of cameras](denoising.md#noise-of-cameras) is recognised, and
 estimated in each band of luma and chroma. Alternatively it is passed as `sigma` (one value, one for each channel, or one
 for each sample), or estimated locally (`regions=64`: in squares of 64 samples). The estimate takes into account how the wavelet
 spreads noise over its bands.
@@ -989,8 +988,8 @@ pipeline.save("ultrasound.json")  # Pipeline.load("ultrasound.json") restores it
 analysis, filtered_analysis, synthesis = pipeline.views(image)
 ```
 
-A stage acts at one of five places: `image`, `approximation` (of a level, before it is decomposed further), `last` (the
-remaining approximation), `details` (of all levels or some) or `result`. `Gain` multiplies details by a factor for each level, and
+`Blur`, `Unsharp` and `Laplace` act at one of four places: `image`, `approximation` (of each level, before it is decomposed
+further), `last` (the remaining approximation) or `details` (of all levels or some). `Gain` multiplies details by a factor for each level, and
 `Contrast` amplifies weak details. For frames on a GPU, `Plan.inverse(coeffs, rule="soft", limits=...)` applies thresholds
 while it reads the coefficients.
 
@@ -1005,7 +1004,7 @@ of all statistics. On a device the background is not detected: pass a mask.
 
 ![speckle, denoised and despeckled](images/speckle.png)
 
-![ultrasound before and after](images/ultrasound.png)
+![a part of an ultrasound clip, before and after](images/ultrasound.png)
 
 Simulated speckle of four looks. `edges` is the correlation between the Laplacians of the result and of the original (1 is
 ideal):

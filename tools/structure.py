@@ -20,6 +20,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "undula"
 
 # Words that say nothing about the thing they name.
 PRONOUNS = frozenset({"own", "found", "made", "told", "one", "some", "wanted", "whole"})
+MAX_LINES = 600  # of a module
 SHORT_LIVED_LINES = 3  # A pronoun may name a local variable that is not used further down than this.
 # Public members whose names begin with an underscore: of named tuples, and of Numba's structures.
 PUBLIC_MEMBERS = frozenset({"_asdict", "_fields", "_make", "_replace", "_getvalue"})
@@ -47,6 +48,11 @@ def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def _nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(_tree(path)))
+
+
 def _is_pronoun(name: str) -> bool:
     return name.strip("_") in PRONOUNS
 
@@ -57,8 +63,8 @@ def _arguments(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg
     return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *optional]
 
 
-def _scopes(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree):
+def _scopes(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in _nodes(path):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield node
 
@@ -69,14 +75,13 @@ def pronouns(path: Path) -> list[Finding]:
     These are parameters, functions, classes, attributes, variables of modules and classes, and local
     variables that are used more than three lines below the line that binds them first.
     """
-    tree = _tree(path)
     findings: set[tuple[int, str]] = set()
-    for node in ast.walk(tree):
+    for node in _nodes(path):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and _is_pronoun(node.name):
             findings.add((node.lineno, node.name))
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _is_pronoun(node.attr):
             findings.add((node.lineno, node.attr))
-    for body in [tree.body, *(node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef))]:
+    for body in [_tree(path).body, *(node.body for node in _nodes(path) if isinstance(node, ast.ClassDef))]:
         for statement in body:
             targets: list[ast.expr] = []
             if isinstance(statement, ast.Assign):
@@ -85,7 +90,7 @@ def pronouns(path: Path) -> list[Finding]:
                 targets = [statement.target]
             names = [node for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
             findings |= {(node.lineno, node.id) for node in names if _is_pronoun(node.id)}
-    for function in _scopes(tree):
+    for function in _scopes(path):
         findings |= {(arg.lineno, arg.arg) for arg in _arguments(function) if _is_pronoun(arg.arg)}
         parameters = {arg.arg for arg in _arguments(function)}
         lines: dict[str, list[int]] = defaultdict(list)
@@ -103,9 +108,8 @@ def pronouns(path: Path) -> list[Finding]:
 
 def foreign_private_attributes(path: Path) -> list[Finding]:
     """Reads of private attributes that the module does not define itself."""
-    tree = _tree(path)
     defined: set[str] = set()
-    for node in ast.walk(tree):
+    for node in _nodes(path):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             defined.add(node.name)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
@@ -115,14 +119,14 @@ def foreign_private_attributes(path: Path) -> list[Finding]:
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             defined.add(node.value)  # (slots, and names for setattr)
     findings = []
-    for node in ast.walk(tree):
+    for node in _nodes(path):
         if not isinstance(node, ast.Attribute) or not node.attr.startswith("_") or node.attr.startswith("__"):
             continue
         if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
             continue
         if node.attr not in defined | PUBLIC_MEMBERS:
             findings.append(Finding(path, node.lineno, ast.unparse(node)))
-    for node in ast.walk(tree):
+    for node in _nodes(path):
         if isinstance(node, ast.ImportFrom) and node.level:
             private = [
                 alias.name
@@ -137,15 +141,15 @@ def repeated_class_names(folder: Path = SOURCE) -> dict[str, list[Finding]]:
     """Names that stand for several classes, by name."""
     classes: dict[str, list[Finding]] = defaultdict(list)
     for path in modules(folder):
-        for node in ast.walk(_tree(path)):
+        for node in _nodes(path):
             if isinstance(node, ast.ClassDef):
                 classes[node.name.lstrip("_")].append(Finding(path, node.lineno, node.name))
     return {name: places for name, places in sorted(classes.items()) if len(places) > 1}
 
 
-def line_count(folder: Path = SOURCE) -> int:
-    """Lines of all modules."""
-    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in modules(folder))
+def line_count(path: Path) -> int:
+    """Lines of a module."""
+    return len(path.read_text(encoding="utf-8").splitlines())
 
 
 def comment_share(folder: Path = SOURCE) -> float:
@@ -167,7 +171,7 @@ def homes(words: tuple[str, ...], folder: Path = SOURCE) -> list[Path]:
     """The modules that have one of these words as a constant, outside of docstrings."""
     paths = []
     for path in modules(folder):
-        constants = {node.value for node in ast.walk(_tree(path)) if isinstance(node, ast.Constant)}
+        constants = {node.value for node in _nodes(path) if isinstance(node, ast.Constant)}
         if constants & set(words):
             paths.append(path)
     return paths
@@ -204,7 +208,8 @@ def main() -> None:
         print(*private, *names, *(place for places in classes.values() for place in places), sep="\n")
     rows = [
         ("modules", len(modules())),
-        ("lines", line_count()),
+        ("lines", sum(map(line_count, modules()))),
+        (f"modules of more than {MAX_LINES} lines", sum(line_count(path) > MAX_LINES for path in modules())),
         ("lines with a comment, one in", round(1 / comment_share())),
         ("reads of other modules' private attributes", len(private)),
         ("pronouns as names", len(names)),

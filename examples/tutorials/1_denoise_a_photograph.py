@@ -25,12 +25,11 @@ noisy = np.clip(photo + noise, 0, 255).astype("uint8")
 
 def show(label, pictures, gray=True):
     """Show pictures beside each other, each with its title."""
-    _, axes = plt.subplots(
-        1, len(pictures), figsize=(3.4 * len(pictures), 3.7), num=label, layout="constrained"
-    )
-    for axis, (title, picture) in zip(axes, pictures.items(), strict=True):
+    rows = len(pictures) // 2
+    _, axes = plt.subplots(rows, 2, figsize=(6.8, 3.7 * rows), num=label, layout="constrained")
+    for axis, (title, picture) in zip(axes.flat, pictures.items(), strict=True):
         axis.imshow(picture, cmap="gray" if gray else None)
-        axis.set_title(title, fontsize=11)
+        axis.set_title(title, fontsize=13)
         axis.set_axis_off()
     plt.show()
 
@@ -101,7 +100,7 @@ assert measures.psnr(photo, clean) > measures.psnr(photo, noisy) + 8
 assert measures.psnr(photo, best) > measures.psnr(photo, clean)
 
 # %% [markdown]
-# `quality="best"` also filters groups of similar blocks together, which takes about 15 times as long.
+# `quality="best"` also filters groups of similar blocks together, which takes at least ten times as long.
 #
 # ## From here
 # - The same on the command line, with colour profile and metadata kept: `undula denoise photo.jpg

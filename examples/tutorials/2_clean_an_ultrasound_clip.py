@@ -24,12 +24,10 @@ frames = clip.pixels[:8]  # the first eight frames, to be quick
 
 def show(label, pictures):
     """Show pictures beside each other, each with its title."""
-    _, axes = plt.subplots(
-        1, len(pictures), figsize=(4.6 * len(pictures), 3.8), num=label, layout="constrained"
-    )
+    _, axes = plt.subplots(1, len(pictures), figsize=(7.6, 2.6), num=label, layout="constrained")
     for axis, (title, picture) in zip(axes, pictures.items(), strict=True):
         axis.imshow((picture / 255) ** 0.6)  # brighter than it is, for a bright room
-        axis.set_title(title, fontsize=11)
+        axis.set_title(title, fontsize=14)
         axis.set_axis_off()
     plt.show()
 
@@ -106,6 +104,6 @@ assert again.pixels.shape == clip.pixels.shape
 
 # %% [markdown]
 # ## From here
-# - [Denoise ultrasound](../guides/ultrasound.md) has masks for burned-in text, video over time, and GPUs.
+# - [Denoise ultrasound](../guides/ultrasound.md) has masks, pipelines of your own, and measures of quality.
 # - In [Studio](../studio.md) you move sliders while the clip plays, and copy the settings as a command.
 # - These filters are for viewing. They are not approved for diagnosis.

@@ -115,11 +115,11 @@ for level, limits in zip(range(LEVELS, 0, -1), module.limits.detach() / SIGMA, s
 print(f"universal: {start / SIGMA:.2f}")
 assert module.limits.detach()[0].mean() < module.limits.detach()[-1].mean()
 
-_, axes = plt.subplots(1, 4, figsize=(12, 3.4), num="the test image before and after", layout="constrained")
+_, axes = plt.subplots(2, 2, figsize=(6.8, 7.2), num="the test image before and after", layout="constrained")
 images = {"clean": test, "noisy": noisy_test, "universal": before, "learned": after}
-for axis, (title, image) in zip(axes, images.items(), strict=True):
+for axis, (title, image) in zip(axes.flat, images.items(), strict=True):
     axis.imshow(image[40:200, 40:200].numpy(), cmap="gray", vmin=0, vmax=1)
-    axis.set_title(title, fontsize=11)
+    axis.set_title(title, fontsize=13)
     axis.set_axis_off()
 plt.show()
 

@@ -71,7 +71,7 @@ for level, same in zip(details, exact[1:], strict=True):
 # Bit for bit means that no seams can appear between chunks, whatever you do with the coefficients.
 #
 # ## Filters
-# Filters also take Dask arrays. Pass `sigma` if you know it: estimating it needs three more passes over the
+# Filters also take Dask arrays. Pass `sigma` if you know it: estimating it needs several more passes over the
 # data.
 
 # %%

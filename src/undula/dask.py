@@ -25,7 +25,7 @@ from .engines.chunked.plans import PLANS, PlanStage, StageCost, chosen_stages, t
 from .engines.chunked.transforms import as_chunked
 from .errors import ArgumentTypeError, UnknownNameError
 from .lowering.spec import BandTree, check_extension, checked_level, transform_spec, undecimated_spec
-from .plan.plan import TRANSFORMS
+from .plan.arguments import TRANSFORMS
 
 __all__ = ["Explanation", "PlanSummary", "explain"]
 

@@ -4,7 +4,7 @@
 
     UndulaError
     ├── ArgumentError (ValueError)          a value that cannot be used
-    │   ├── UnknownNameError                a wavelet, scheme or mode nobody knows
+    │   ├── UnknownNameError                an unknown wavelet, scheme or mode
     │   ├── UnknownAxisError (IndexError)   an axis that the array does not have; NumPy's AxisError, too
     │   ├── MismatchedBandsError (RuntimeError)  bands of one transform whose shapes do not belong together
     │   ├── UnknownNodeError (IndexError)   a path that leads to no node of a tree of wavelet packets
@@ -277,7 +277,7 @@ class NotInvertibleError(ArgumentError):
 
 
 class UnknownNameError(ArgumentError):
-    """A name nobody knows; the message lists the nearest ones.
+    """An unknown name; the message lists the nearest known ones.
 
     Examples
     --------

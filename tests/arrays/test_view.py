@@ -52,6 +52,7 @@ def test_strides() -> None:
     assert view.plane_strides(1, 2) == (24, 6)
     assert view.plane_strides(1, 1) is None
     assert view._replace(strides=(24, 6, 2)).plane_strides(1, 2) is None
+    assert ArrayView.contiguous(0, (2, 0, 3), "float32").plane_strides(0, 1) == (0, 0)
 
 
 def test_fields_of_records_have_no_strides_in_elements() -> None:

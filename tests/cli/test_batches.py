@@ -2,8 +2,11 @@
 
 import json
 import shutil
+import signal
+from concurrent.futures import as_completed
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -309,6 +312,34 @@ def test_losses_are_named_once(shoot: Path, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err == ""
 
 
+def test_warnings_of_several_files_are_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    for number in range(3):
+        io.write(f"dim{number}.png", rng.poisson(1.5, (64, 64)).astype("u1"))
+        assert call(f"example scan{number}.dcm --json") == 0
+    capsys.readouterr()
+    assert call("denoise dim0.png dim1.png dim2.png -o out --noise poisson") == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("undula: warning: results are rounded to uint8, in which so few photons are lost")
+    assert call("denoise scan0.dcm scan1.dcm scan2.dcm -o out --format png") == 0
+    assert capsys.readouterr().err == "undula: warning: out/scan0.png and 2 more do not keep DICOM header\n"
+    assert call("denoise dim0.png scan0.dcm -o out2 --noise poisson --format png --quiet") == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_empty_files_of_a_folder_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    """They are images by their suffix; other files are left out."""
+    for name in ("in/a.png", "in/b.dcm", "in/c"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).touch()
+    assert call("denoise in -o out") == 1
+    assert [line.split(" ")[1] for line in capsys.readouterr().err.splitlines()] == [
+        "in/a.png",
+        "in/b.dcm",
+        "2",
+    ]
+
+
 def test_image_quality(shoot: Path) -> None:
     for quality in (20, 95):
         assert call(f"denoise shoot -o out{quality} --image-quality {quality}") == 0
@@ -329,3 +360,38 @@ def test_preview(shoot: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("denoise x.mkv out.mkv --preview q.png") == 1
     assert "applies to images only" in capsys.readouterr().err
     assert not Path("out.mkv").exists()
+
+
+@pytest.mark.parametrize("words", ["", "--jobs 2", "--json"])
+def test_an_interrupt_reports_what_was_written(
+    words: str, pictures: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_job, begun, warned = jobs._run_job, [], Event()
+
+    def interrupted(job: Any, **options: Any) -> Any:
+        begun.append(job)
+        if len(begun) > 3 and "jobs" not in words:
+            signal.raise_signal(signal.SIGINT)
+        assert len(begun) <= 3 or warned.wait(60)
+        return run_job(job, **options)
+
+    def waited(futures: Any) -> Any:
+        yield from as_completed(list(futures)[:3])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs, "_run_job", interrupted)
+        patch.setattr(jobs, "as_completed", waited)
+        patch.setattr(jobs, "print_warning", lambda text: warned.set())
+        assert call(f"denoise in -o out {words}") == 130
+    captured = capsys.readouterr()
+    written = len(list(Path("out").iterdir()))
+    assert 3 <= written < COUNT - 1
+    assert captured.err.splitlines()[-1] == (
+        f"undula: interrupted; {written} of {COUNT} files were written, and nothing was left half done. Add"
+        " --skip-existing to go on"
+    )
+    if words == "--json":
+        assert json.loads(captured.out)["written"] == written
+    assert call("denoise in -o out --skip-existing --quiet") == SOME_FAILED
+    assert len(list(Path("out").iterdir())) == COUNT - 1

@@ -97,6 +97,16 @@ def test_pattern_that_matches_two_images(capsys: pytest.CaptureFixture[str]) -> 
     assert contents()["b.png"] != before["b.png"]
 
 
+@pytest.mark.parametrize("output", ["b.png/out.png", "b.png/deep/out.png"])
+def test_files_are_no_folders(output: str, capsys: pytest.CaptureFixture[str]) -> None:
+    picture("a.png")
+    picture("b.png", 1)
+    before = contents()
+    assert call(f"denoise a.png {output} -y") == 1
+    assert capsys.readouterr().err == f"undula: cannot write {output}: b.png is not a folder\n"
+    assert contents() == before
+
+
 def test_every_command_with_outputs_is_tested() -> None:
     for name, command in COMMANDS.items():
         writes = OUTPUTS & {parameter.name for parameter in command.params}

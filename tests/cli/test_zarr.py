@@ -128,12 +128,21 @@ def test_stores_among_files_in_folders(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.parametrize(
-    "line", ["denoise in.zarr", "transform in.zarr -l 1", "inverse c.zarr", "pyramid in.zarr -l 1", "example"]
+    "line",
+    [
+        "denoise in.zarr",
+        "denoise in.tif",
+        "transform in.zarr -l 1",
+        "inverse c.zarr",
+        "pyramid in.zarr -l 1",
+        "pyramid in.tif -l 1",
+        "example",
+    ],
 )
 def test_existing_stores_are_replaced_only_with_overwrite(
     line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write("in.zarr", (64, 64))
+    io.write("in.tif", write("in.zarr", (64, 64)))
     zarr.create_array("out.zarr", data=np.arange(5))
     assert call("transform in.zarr c.zarr -l 1") == 0
     capsys.readouterr()
@@ -142,7 +151,7 @@ def test_existing_stores_are_replaced_only_with_overwrite(
     assert zarr.open_array("out.zarr", mode="r").shape == (5,)
     assert call(f"{line} out.zarr --overwrite") == 0
     assert not Path("out.zarr/c/0").is_file()
-    assert sorted(os.listdir()) == ["c.zarr", "in.zarr", "out.zarr"]
+    assert sorted(os.listdir()) == ["c.zarr", "in.tif", "in.zarr", "out.zarr"]
 
 
 @pytest.mark.parametrize(

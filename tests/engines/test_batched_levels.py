@@ -1,5 +1,6 @@
 """All levels of a batch in one launch give what they give level by level."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,10 +23,10 @@ def _tree(shape: tuple[int, ...], wavelet: str, mode: str, levels: int, dual: bo
     return BandTree.of_samples(spec.adjoint() if dual else spec, shape, levels)
 
 
-def _program(tree: BandTree, back: bool, **options: Any) -> DeviceProgram:
+def _program(tree: BandTree, back: bool, unit_shared: int = 233472, **options: Any) -> DeviceProgram:
     samples, *bands = tree.contiguous_views("float32")
     levels = device_levels(tree, "float32")
-    limits = DeviceLimits(units=132)
+    limits = DeviceLimits(units=132, unit_shared=unit_shared)
     return transform_program(back, levels, samples, bands, CUDA, limits, TransformOptions(**options))
 
 
@@ -71,20 +72,35 @@ def test_results(
             np.testing.assert_allclose(result, expected, rtol=0, atol=precision * np.abs(expected).max())
 
 
-def test_scratch_memory() -> None:
-    tree = _tree((1024, 256, 256), "db2", "zero", 3, False)
+@pytest.mark.parametrize(
+    ("size", "unit_shared", "items", "shared_levels"),
+    [
+        (256, 0, 512, 0),
+        (256, 102400, 1024, 2),  # One large group shares what two small ones cannot.
+        (256, 65536, 512, 1),
+        (256, 233472, 512, 2),
+        (400, 233472, 1024, 2),
+    ],
+)
+def test_memory(size: int, unit_shared: int, items: int, shared_levels: int) -> None:
+    """Approximations take memory that a group shares if they fit, and else little scratch memory."""
+    tree = _tree((1024, size, size), "db2", "zero", 3, False)
     for back in (False, True):
-        program = _program(tree, back)
+        program = _program(tree, back, unit_shared)
         (launch,) = program.launches
-        assert (launch.groups, launch.kernel.items) == (256, 512)
-        assert sum(count for count, _ in program.scratch) <= batches.MAX_SCRATCH_SHARE * 1024 * 256**2
+        assert launch.kernel.items == items
+        shapes = [tree.sample_shapes[1], tree.sample_shapes[2]][2 - shared_levels :]
+        needed = 4 * sum(math.prod(shape[1:]) for shape in shapes)
+        assert needed <= launch.kernel.shared_bytes <= min(1.1 * needed, unit_shared * items // 1024)
+        assert len(program.scratch) == 2 - shared_levels
+        assert sum(count for count, _ in program.scratch) <= batches.MAX_SCRATCH_SHARE * 1024 * size**2
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
+@pytest.mark.parametrize(("arch", "unit_shared"), [("sm_75", 65536), ("sm_90", 233472), ("sm_90", 0)])
 @pytest.mark.parametrize(("wavelet", "mode", "dual"), [("db2", "zero", False), ("db4", "smooth", True)])
-def test_compiles(arch: str, wavelet: str, mode: str, dual: bool) -> None:
+def test_compiles(arch: str, unit_shared: int, wavelet: str, mode: str, dual: bool) -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
-    program = _program(_tree((1024, 256, 256), wavelet, mode, 3, dual), dual)
+    program = _program(_tree((1024, 256, 256), wavelet, mode, 3, dual), dual, unit_shared)
     assert compile_kernel(program.launches[0].kernel, arch)
 
 

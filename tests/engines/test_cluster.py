@@ -16,20 +16,9 @@ distributed = pytest.importorskip("distributed", reason="Dask's scheduler is not
 da = pytest.importorskip("dask.array", reason="Dask is not installed")
 
 
-OPTIONS = {
-    "n_workers": 2,
-    "threads_per_worker": 1,
-    "dashboard_address": "127.0.0.1:0",
-    "silence_logs": 50,
-}
-
-
 @pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    with (
-        distributed.LocalCluster(**OPTIONS) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+def client(cluster: Any) -> Iterator[Any]:
+    with distributed.Client(cluster) as client:
         yield client
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import undula
 from comparing import assert_same, noise, reference
-from undula.engines.chunked.blocks import ChunkPart, WindowPieces
+from undula.engines.chunked.blocks import ChunkedWindow, Fragment
 from undula.engines.cpu import executable
 from undula.engines.cpu.engine import CPU
 from undula.lowering.spec import BandTree, transform_spec
@@ -137,7 +137,7 @@ def test_kernels_of_integers_stay_where_they_belong(
     st.integers(1, 4),
     st.integers(0, 2**32),
 )
-def test_rows_in_pieces_have_the_numbers_of_whole_rows(
+def test_rows_in_fragments_have_the_numbers_of_whole_rows(
     name: str, mode: str, shape: tuple[int, ...], dtype: str, level: int, threads: int, seed: int
 ) -> None:
     rng, axes = np.random.default_rng(seed), (1, 2)
@@ -145,14 +145,14 @@ def test_rows_in_pieces_have_the_numbers_of_whole_rows(
     window, arguments, walls = cut_window(rng, x)
     spec = transform_spec(4, name, mode, axes)
     tree = BandTree.of_samples(spec, shape, level)
-    assert CPU.reads_pieces(tree, x.dtype)
+    assert CPU.reads_fragments(tree, x.dtype)
     rows = window.rows(arguments, 1, x.dtype)
     assert rows is not None
-    addresses, pieces, _arrays = rows
+    addresses, fragments, _arrays = rows
     made = [walled(part, dtype) for part in tree.flat_shapes]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(executable, "workers", lambda samples: threads)
-        CPU.run_on_pieces(tree, addresses, pieces, [band for band, _ in made], x.dtype)
+        CPU.run_on_fragments(tree, addresses, fragments, [band for band, _ in made], x.dtype)
     for stands in (*walls, *(wall for _, wall in made)):
         stands()
     low, *details = undula.wavedecn(x, name, mode, level, axes)
@@ -161,22 +161,22 @@ def test_rows_in_pieces_have_the_numbers_of_whole_rows(
         np.testing.assert_array_equal(band, whole)
 
 
-def cut_window(rng: np.random.Generator, x: Any) -> tuple[WindowPieces, list[Any], list[Callable[[], None]]]:
-    """Pieces of an array that begin at even places along the third axis, each between walls of its own."""
+def cut_window(rng: np.random.Generator, x: Any) -> tuple[ChunkedWindow, list[Any], list[Callable[[], None]]]:
+    """Fragments of an array that begin at even places along the third axis, each between walls of its own."""
     places = []
     for axis, length in enumerate(x.shape[:3]):
         unit = 2 if axis == 2 else 1
         inner = {unit * int(place) for place in rng.integers(0, length, 3)}
         places.append([0, *sorted(place for place in inner if 0 < place < length), length])
-    pieces, arguments, walls = [], [], []
+    fragments, arguments, walls = [], [], []
     for target in product(*([slice(*ends) for ends in pairwise(cuts)] for cuts in places)):
         target = (*target, slice(0, x.shape[3]))
         array, wall = walled(x[target].shape, x.dtype)
         array[...] = x[target]
-        pieces.append(ChunkPart(len(arguments), None, None, target))
+        fragments.append(Fragment(len(arguments), None, None, target))
         arguments.append(array)
         walls.append(wall)
-    return WindowPieces(x.shape, tuple(pieces)), arguments, walls
+    return ChunkedWindow(x.shape, tuple(fragments)), arguments, walls
 
 
 @given(st.integers(1, 90), st.integers(1, 90), st.sampled_from([3, 4]), st.integers(1, 3), st.integers(1, 4))

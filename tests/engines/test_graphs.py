@@ -16,9 +16,9 @@ from cases import THOROUGH
 from undula.engines.cpu import graphs, tasks
 from undula.engines.cpu.compile import level_passes
 from undula.engines.cpu.encoding import encode_analysis, encode_synthesis
-from undula.engines.cpu.executable import AxisPass
 from undula.engines.cpu.graphs import CpuGraph
 from undula.engines.cpu.nests import cut
+from undula.engines.cpu.passes import AxisPass
 from undula.engines.reference.graphs import ReferenceGraph
 from undula.filters.operations import OPERATIONS, LocalWindow
 from undula.filters.transforms import PipelineTransform

@@ -185,8 +185,8 @@ def test_large_images_are_read_again_for_each_pass() -> None:
     with dask.config.set({"undula.kept-bytes": 0}):
         again = undula.denoise(x)
     np.testing.assert_array_equal(again.compute(scheduler="sync"), kept)
-    # The rounding floor, two digits of the median, the mosaic of a camera, and the result.
-    assert len(reads) == 4 + 5 * 4
+    # The rounding floor, two digits of the median, the density of details, the mosaic, and the result.
+    assert len(reads) == 4 + 6 * 4
 
 
 @pytest.mark.parametrize(

@@ -239,10 +239,16 @@ def test_images_without_noise_stay_unchanged() -> None:
 
 
 BAD: list[tuple[Callable[[], Any], str]] = [
+    (lambda: undula.denoise(CAMERA * np.float32(3e38)), "float32 samples can be filtered up to 3.2e\\+32"),
+    (lambda: undula.denoise(1.7e308 * CAMERA.astype("f8")), "float64 samples can be filtered up to 1.7e"),
     (lambda: undula.sharpen(CAMERA, np.inf), "amount must be finite and at least 0, got inf"),
     (lambda: undula.enhance(CAMERA, np.nan), "amount must be finite and at least 0, got nan"),
     (lambda: undula.denoise(CAMERA, -1), "sigma must be finite and not negative, got -1"),
     (lambda: undula.denoise(CAMERA, [1, 2]), r"one for each of 1 channel"),
+    (
+        lambda: undula.denoise("photo.png"),
+        r"got 'photo.png'; undula.io.read\(path\).pixels reads image files",
+    ),
     (lambda: undula.denoise(CAMERA, np.ones((3, 3))), "the shape of the image"),
     (lambda: undula.denoise(CAMERA, method="bays"), "bayes"),
     (lambda: undula.denoise(CAMERA, rule="sof"), "soft"),
@@ -482,7 +488,9 @@ def test_dark_background_does_not_count_as_speckle() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"regions": 32}, {"sigma": np.full(CAMERA.shape, 0.1)}], ids=["all", "regions", "map"]
+    "options",
+    [{}, {"regions": 32}, {"sigma": np.full(CAMERA.shape, 0.1)}, {"calibrate": True}],
+    ids=["all", "regions", "map", "calibrate"],
 )
 def test_masked_arrays_match_masks(options: dict[str, Any]) -> None:
     x = noisy(CAMERA, 0.1)
@@ -549,6 +557,9 @@ MORE_BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: undula.denoise_wavelet(np.full((9, 9), np.nan)), "NaN"),
     (lambda: undula.estimate_sigma(np.ones((9, 9), complex)), "real numbers"),
     (lambda: undula.denoise_wavelet(np.ma.masked_equal(np.eye(9), 1)), "masked samples"),
+    (lambda: undula.estimate_spectrum(np.ma.masked_equal(np.eye(9), 1)), "masked samples"),
+    (lambda: undula.threshold(np.ma.masked_equal(np.eye(9), 1), 0.5), "masked samples"),
+    (lambda: undula.dwt2(np.ma.masked_equal(np.eye(9), 1), "haar"), "masked samples.*filled"),
     (lambda: undula.denoise(np.ones((9, 9), np.longdouble)), "at most 64 bits, got"),
     (lambda: undula.denoise_wavelet(np.ones((9, 9), np.longdouble)), "at most 64 bits, got"),
     (lambda: undula.denoise_wavelet(CAMERA, wavelet_levels=0), "wavelet_levels"),

@@ -153,6 +153,18 @@ def test_views_of_images_with_nans_in_one_channel() -> None:
     np.testing.assert_array_equal(pipeline.views(x).synthesis, pipeline(x))
 
 
+def test_values_for_missing_samples_may_be_masked() -> None:
+    """Some programs write the largest float where there is no sample."""
+    x = _image().astype("f4")
+    x[5:9, 5:9] = -np.finfo("f4").max
+    mask = x > 0
+    result = undula.denoise(x, mask=mask)
+    assert np.isfinite(result).all()
+    np.testing.assert_array_equal(result[~mask], x[~mask])
+    expected = undula.denoise(np.where(mask, x, np.float32(0)), mask=mask)
+    np.testing.assert_array_equal(result[mask], expected[mask])
+
+
 @pytest.mark.parametrize("value", [0.0, 7.0])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_contrast_of_constant_images(value: float, dtype: str) -> None:

@@ -211,6 +211,8 @@ def test_mistakes_are_explained() -> None:
         undula.denoise(np.eye(32), noise="poisson")
     with pytest.raises(undula.ArgumentTypeError, match="16 by 16"):
         undula.estimate_poisson(image[:4])
+    with pytest.raises(undula.ArgumentError, match="constant"):
+        undula.estimate_poisson(image)
 
 
 def test_negative_samples_are_no_counts() -> None:

@@ -113,6 +113,14 @@ def test_inner_products(number: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Level value")
+@pytest.mark.parametrize("array", [((1, 14), (0,), 2), ((4, 1, 3), (1,), 1), ((5, 1), (0, 1), 2)])
+@pytest.mark.parametrize("mode", undula.LWT_MODES)
+def test_bands_without_coefficients(array: tuple[Any, Any, int], mode: str) -> None:
+    """A line of one sample has no details."""
+    _check("lwt", "sym4", mode, array, "f8", "cpu")
+
+
+@pytest.mark.filterwarnings("ignore:Level value")
 def test_inner_products_in_the_reference() -> None:
     for family, wavelet, mode, array, dtype in CASES[::12]:
         if np.prod(array[0]) < 3000:

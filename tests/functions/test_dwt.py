@@ -220,6 +220,15 @@ def test_shape_brings_odd_lengths_back(name: str, mode: str, shape: list[int], l
     assert back.shape == x.shape
     if name != "dmey" and mode not in ("smooth", "antireflect"):
         assert_same(back, x, 100)
+    # Without details, only the shape tells which lengths were odd.
+    zeros = [{key: np.zeros_like(band) for key, band in details.items()} for details in coeffs[1:]]
+    for number in range(len(coeffs)):
+        sparse = [coeffs[0] if number == 0 else None, *({} for _ in zeros)]
+        full = [coeffs[0] if number == 0 else np.zeros_like(coeffs[0]), *zeros]
+        if number:
+            sparse[number], full[number] = coeffs[number], coeffs[number]
+        back = undula.waverecn(sparse, name, mode, shape=shape)
+        assert_same(back, undula.waverecn(full, name, mode, shape=shape), 100)
 
 
 def test_memory_of_results_is_kept_and_bounded() -> None:

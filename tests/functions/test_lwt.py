@@ -145,6 +145,19 @@ def test_integers_are_kept_in_the_smallest_that_holds_them() -> None:
     np.testing.assert_array_equal(wide[0], coeffs[0])
 
 
+@pytest.mark.parametrize("dtype", ["u2", "i4", "u4", "i8"])
+def test_integers_in_the_other_byte_order(dtype: str) -> None:
+    x = np.random.default_rng(2).integers(0, 256, (9, 12)).astype(dtype)
+    swapped = x.astype(x.dtype.newbyteorder())
+    assert_identical(undula.lwt2(swapped, "cdf53", 2), undula.lwt2(x, "cdf53", 2))
+    for asked in (np.dtype("i4"), np.dtype("i8")):
+        expected = undula.lwt2(x, "cdf53", 2, dtype=asked)
+        assert_identical(undula.lwt2(swapped, "cdf53", 2, dtype=asked.newbyteorder()), expected)
+    large = [np.full(4, sign * 0x7F000000, "i4") for sign in (1, -1)]  # small numbers in the other order
+    with pytest.raises(undula.ArgumentError, match="int32 does not hold"):
+        undula.ilwt([band.astype(band.dtype.newbyteorder()) for band in large], "cdf97")
+
+
 def test_what_is_known_to_fit_is_what_does() -> None:
     """Samples of the largest size, with the signs that lead to the largest numbers."""
     for name in ("cdf53", "cdf97", "dd137"):

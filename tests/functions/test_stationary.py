@@ -111,6 +111,8 @@ def test_two_axes_are_one_after_the_other(mode: str) -> None:
     assert_same([low, horizontal], [twice, details], 10)
 
 
+@pytest.mark.thorough
+@settings(max_examples=settings.default.max_examples // 2)  # Most have kernels of their own.
 @given(
     mode=st.sampled_from([*MODES, None]),
     array=st.sampled_from(ARRAYS),

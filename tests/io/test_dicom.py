@@ -181,9 +181,9 @@ def test_the_studio_shows_what_is_written(tmp_path: Path) -> None:
     pytest.importorskip("nicegui", reason="the Studio needs nicegui")
     from undula.filters.verbs import Sharpening
     from undula.studio.decoding import StudioLimits
-    from undula.studio.exporting import ExportJob, run_job
+    from undula.studio.export_jobs import ExportJob, run_job
     from undula.studio.inputs import open_input
-    from undula.studio.rendering import Settings, filter_frame, quality_figures, render_pyramids
+    from undula.studio.views import Settings, filter_frame, quality_figures, render_pyramids
 
     cells = np.stack([steps(0, 4095, "u2")] * 2)
     cells[:, ROUND] = 63536

@@ -127,6 +127,31 @@ def test_masks_can_be_shown_switched_off_and_given(
     np.testing.assert_array_equal(pydicom.dcmread("mine.dcm").pixel_array[:, tissue], clip[:, tissue])
 
 
+@pytest.mark.parametrize("name", ["mask.png", "mask.jpg"])
+@pytest.mark.parametrize("white", [1, 90, 255])
+def test_masks_are_white_on_black(name: str, white: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """JPEG has some noise around edges, and programs write masks with several values of white."""
+    assert call("example scan.dcm") == 0
+    mask = np.zeros((240, 320), bool)
+    mask[48:96, 64:160] = True
+    if white == 1 and name == "mask.jpg":  # Such small values do not survive.
+        white = 128
+    io.write(name, np.where(mask, white, 0).astype("u1"))
+    assert call(f"denoise scan.dcm out.dcm --mask {name} --quiet") == 0
+    before, after = (io.read(path).pixels[..., 0] for path in ("scan.dcm", "out.dcm"))
+    np.testing.assert_array_equal(after[mask], before[mask])
+    assert (after != before)[~mask & (before > 20)].mean() > 0.3
+
+
+def test_the_picture_of_a_mask_is_no_mask(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("example scan.dcm") == 0
+    assert call("denoise scan.dcm out.dcm --show-mask shown.png --quiet") == 0
+    capsys.readouterr()
+    assert call("denoise scan.dcm other.dcm --mask shown.png") == 1
+    assert "of the mask shown.png are neither black nor white; paint what" in capsys.readouterr().err
+    assert not Path("other.dcm").exists()
+
+
 def test_mistakes_with_masks(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("example scan.dcm") == 0
     assert call("example photo.png") == 0
@@ -137,7 +162,8 @@ def test_mistakes_with_masks(capsys: pytest.CaptureFixture[str]) -> None:
         "denoise scan.dcm out.dcm --mask nothing.png": "nothing.png",
         "denoise photo.png out.png --show-mask x.png": "--show-mask applies to DICOM files only",
         "denoise slices out --show-mask x.png": "the mask of one file; got 5 inputs",
-        "denoise scan.dcm out.dcm --show-mask scan.dcm": "is an input",
+        "denoise scan.dcm out.dcm --show-mask photo.png": "photo.png exists",
+        "denoise scan.dcm out.dcm --show-mask x.dcm": "--show-mask is written as an image, got x.dcm",
     }.items():
         capsys.readouterr()
         assert call(line) == 1

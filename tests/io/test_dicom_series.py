@@ -1,6 +1,7 @@
 """DICOM studies: new series, clips and series over time, compression."""
 
 import base64
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -208,8 +209,13 @@ KEPT = {
 }
 
 
+NO_ENCODER = "pyjpegls, which encodes JPEG-LS, has no wheels for this Python"
+
+
 @pytest.mark.parametrize("name", KEPT)
 def test_results_are_compressed_as_their_sources_without_loss(name: str) -> None:
+    if "JPEG-LS" in KEPT[name]:
+        pytest.importorskip("jpeg_ls", reason=NO_ENCODER)
     source = scan_path(name)
     given = io.read(source)
     io.write("out.dcm", given)
@@ -232,6 +238,7 @@ def test_a_loss_that_the_source_does_not_declare_is_declared() -> None:
 
 
 def test_padding_beyond_the_stored_bits_survives_compression() -> None:
+    pytest.importorskip("jpeg_ls", reason=NO_ENCODER)
     cells = np.full((16, 16), 1000, "u2")
     cells[:4] = 63536
     save(Path("plain.dcm"), cells, 12, PixelPaddingValue=63536)
@@ -284,3 +291,29 @@ def test_despeckling_over_time_uses_all_frames(stack: Any) -> None:
     pipeline = Despeckling(kind="log", wavelet="haar").pipeline()
     expected = pipeline(stack, channel_axis=None)
     np.testing.assert_array_equal(pydicom.dcmread("out.dcm").pixel_array, np.clip(expected, 0, 4095))
+
+
+def test_clips_that_are_cut_off_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("example clip.dcm") == 0
+    Path("cut.dcm").write_bytes(Path("clip.dcm").read_bytes()[:40_000])
+    assert call("denoise cut.dcm out.dcm") == 1
+    assert "cut.dcm is cut off or damaged: its PixelData cannot be read" in capsys.readouterr().err
+
+
+def test_files_without_pixels_are_listed_as_unreadable(capsys: pytest.CaptureFixture[str]) -> None:
+    """They may have been cut off, so that they are not left out like reports."""
+    shutil.copytree(SLICES, "slices")
+    name = sorted(path.name for path in Path("slices").iterdir())[0]
+    dataset = pydicom.dcmread(SLICES / name)
+    del dataset.PixelData
+    dataset.save_as(f"slices/{name}")
+    count = len(list(Path("slices").iterdir()))
+    report = json_of("info slices", capsys)
+    assert [entry["file"] for entry in report["files"] if "error" in entry] == [name]
+    assert "error" in report["files"][0]
+    assert report["files"][0]["error"].endswith(
+        f"{name} is a DICOM file without an image: it has no PixelData"
+    )
+    assert call("denoise slices out --dry-run --json") == 4
+    planned = json.loads(capsys.readouterr().out)
+    assert (planned["planned"], planned["failed"]) == (count - 1, 1)

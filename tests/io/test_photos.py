@@ -224,3 +224,10 @@ def test_preview_of_any_image(pixels: Any, tmp_path: Path) -> None:
     if pixels is PHOTO:
         scale = width // PHOTO.shape[1]
         np.testing.assert_array_equal(left[::scale, ::scale], PHOTO)
+
+
+def test_errors_of_libraw_are_text(tmp_path: Path) -> None:
+    path = tmp_path / "bad.nef"
+    path.write_bytes(b"II*\0" + bytes(100))
+    with pytest.raises(undula.FileError, match=r"bad\.nef as raw: Unsupported file format"):
+        io.read(path)

@@ -89,6 +89,12 @@ def test_imagej_stacks_that_are_cut_off(tmp_path: Path) -> None:
         io.read(tmp_path / "part.tif")
 
 
+def test_arrays_of_many_axes_keep_their_shape(tmp_path: Path) -> None:
+    np.save(tmp_path / "in.npy", STACK)
+    io.write(tmp_path / "out.npy", io.read(tmp_path / "in.npy"))  # A warning would be an error.
+    assert np.load(tmp_path / "out.npy").shape == STACK.shape
+
+
 def test_imagej_to_ome_and_arrays_to_ome(tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "in.tif", STACK, imagej=True, resolution=(10, 10), metadata=IMAGEJ)
     io.write(tmp_path / "a.ome.tif", io.read(tmp_path / "in.tif"))

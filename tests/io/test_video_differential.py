@@ -17,7 +17,8 @@ from cases import parametrize_some
 from clips import CLIP_CODECS, COUNT, plain_decode, write_test_clip
 from undula import io
 from undula.io import video
-from undula.io.decoder import Planes, VideoReader, filterable_format
+from undula.io.decoder import Planes, VideoReader
+from undula.io.pixel_formats import filterable_format
 from undula.io.samples import write_clip
 from undula.studio.decoding import FileDecoder
 

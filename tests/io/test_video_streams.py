@@ -750,6 +750,22 @@ def test_a_video_that_is_cut_off_is_an_error(suffix: str, codec: str, tmp_path: 
     assert len(list(io.read_frames(source, count))) == count
 
 
+@pytest.mark.parametrize(("suffix", "codec"), [("mkv", "libx264"), ("webm", "libvpx-vp9"), ("mp4", "mpeg4")])
+def test_a_video_that_lacks_its_last_frames_is_an_error(suffix: str, codec: str, tmp_path: Path) -> None:
+    """Sizes that the container declares tell more than its duration, of which little is missing."""
+    source = short_clip(tmp_path / f"x.{suffix}", codec)
+    cut_off(source, 24)
+    with pytest.raises(undula.FileError, match=r"declares 1\.0.* s and ends after 2[34] frames"):
+        list(io.read_frames(source))
+
+
+@pytest.mark.parametrize("suffix", ["mkv", "mp4"])
+def test_a_video_may_lack_what_follows_its_frames(suffix: str, tmp_path: Path) -> None:
+    source = with_sound(tmp_path / f"x.{suffix}", "libx264", 1)
+    source.write_bytes(source.read_bytes()[:-20])
+    assert len(list(io.read_frames(source))) == 25
+
+
 @pytest.mark.parametrize("tagged", [True, False])
 @pytest.mark.parametrize("seconds", [0.2, 3])
 @pytest.mark.parametrize(

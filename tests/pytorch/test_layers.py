@@ -112,6 +112,44 @@ def test_checkpoints() -> None:
         layer(torch.ones(4, 4))
 
 
+BAD: dict[str, tuple[Any, str]] = {
+    "an array": (lambda: layers.DWTForward()(np.ones((1, 1, 8, 8))), "tensor of shape .* got ndarray"),
+    "no approximation": (
+        lambda: layers.DWT1DInverse()((None, [torch.ones(1, 1, 4)])),
+        r"approximation must be .*\(N, C, L\), got NoneType",
+    ),
+    "too many bands": (
+        lambda: layers.DWTInverse()((torch.ones(1, 1, 4, 4), [torch.ones(1, 1, 4, 4, 4)])),
+        r"details must have shape \(N, C, 3, H, W\), got \(1, 1, 4, 4, 4\)",
+    ),
+    "too few bands": (
+        lambda: layers.SWTInverse()([torch.ones(1, 1, 3, 4, 4)]),
+        r"\(N, C, 4, H, W\), got \(1, 1, 3, 4, 4\)",
+    ),
+    "no levels": (lambda: layers.SWTInverse()([]), "at least one level"),
+    "negative J": (lambda: layers.SWTForward(-1), "J must be .* at least 0, got -1"),
+    "negative J of a learned wavelet": (lambda: layers.LearnableDWT("haar", -1), "J must .* got -1"),
+    "no axes": (lambda: layers.LearnableDWT("haar", ndim=0), "ndim must be .* at least 1, got 0"),
+    "fewer taps": (lambda: layers.LearnableDWT("haar", extra_taps=-1), "extra_taps must .* got -1"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(case: str) -> None:
+    act, message = BAD[case]
+    with pytest.raises((undula.ArgumentError, undula.ArgumentTypeError), match=message):
+        act()
+
+
+@pytest.mark.parametrize("layer", [layers.DWTForward(2, "db2"), layers.SWTForward(2, "db2")])
+def test_tensors_without_memory(layer: Any) -> None:
+    x = torch.ones(2, 3, 9, 12)
+    shapes = [[part.shape for part in layer(each)[1]] for each in (x, x.to("meta"))]
+    assert shapes[0] == shapes[1]
+    low, *_ = undula.wavedec2(x.to("meta"), "db2", level=1)
+    assert (low.is_meta, low.shape) == (True, (2, 3, 6, 7))
+
+
 @pytest.mark.parametrize("wave", ["haar", "db2", "cdf97"])
 def test_learnable_wavelets(wave: str) -> None:
     layer = layers.LearnableDWT(wave, 2, extra_taps=1).double()
@@ -125,6 +163,8 @@ def test_learnable_wavelets(wave: str) -> None:
             step += 0.1 * torch.randn_like(step)
     np.testing.assert_allclose(layer.inverse(layer(x)).detach(), x, atol=1e-9)
     assert torch.autograd.gradcheck(lambda x: layer(x)[0], x.requires_grad_(), fast_mode=True)
+    integers = (100 * x.detach()).round()
+    torch.testing.assert_close(layer(integers.int())[0], layer(integers)[0])
     with pytest.raises(undula.ArgumentError, match="multiples of 4"):
         layer(torch.ones(6, 8))
 

@@ -201,6 +201,24 @@ def test_batches_are_loops(in_dim: int) -> None:
     torch.testing.assert_close(torch.func.jacfwd(loss)(x, weight), torch.func.jacrev(loss)(x, weight))
 
 
+@pytest.mark.parametrize("strategy", ["reverse-mode", "forward-mode"])
+def test_batches_of_autograd(strategy: str) -> None:
+    def energies(x: Any) -> Any:
+        low, (high, _, diagonal), _ = undula.wavedec2(x, "db2", "symmetric", level=2)
+        return undula.waverec2([low**2, (high, None, diagonal), None], "db2", "symmetric")
+
+    x = torch.randn(7, 8, dtype=torch.float64, requires_grad=True)
+    expected = torch.autograd.functional.jacobian(energies, x)
+    jacobian = torch.autograd.functional.jacobian(energies, x, vectorize=True, strategy=strategy)
+    torch.testing.assert_close(jacobian, expected)
+
+    def loss(x: Any) -> Any:
+        return energies(x).sum()
+
+    hessian = torch.autograd.functional.hessian(loss, x, vectorize=True, outer_jacobian_strategy=strategy)
+    torch.testing.assert_close(hessian, torch.autograd.functional.hessian(loss, x))
+
+
 def test_operators_are_registered_as_they_should() -> None:
     from undula.engines.tensors.operators import decompose_operator, recompose_operator
 
@@ -265,6 +283,13 @@ def test_sparse_tensors_are_refused() -> None:
             undula.dwt2(tensor, "haar")
 
 
+def test_tensors_in_chunks_of_dask_are_refused() -> None:
+    da = pytest.importorskip("dask.array", reason="Dask is not installed")
+    chunks = da.ones((8, 8), chunks=4).map_blocks(torch.from_numpy)
+    with pytest.raises(undula.ArgumentTypeError, match=r"NumPy or CuPy .* got dtype torch\.float64"):
+        undula.dwt2(chunks, "haar")
+
+
 def test_nesting_does_not_depend_on_gradients() -> None:
     plain = torch.randn(32)
     for x in (plain, plain.clone().requires_grad_()):
@@ -272,13 +297,16 @@ def test_nesting_does_not_depend_on_gradients() -> None:
         assert type(undula.dwt(x, "db2")) is tuple
 
 
-@pytest.mark.parametrize("backend", ["reference", "opencl"])
+@pytest.mark.parametrize("backend", ["cpu", "reference", "opencl"])
 def test_other_engines(backend: str) -> None:
-    x = torch.randn(6, 8, dtype=torch.float64, requires_grad=True)
-    low = undula.wavedec2(x, "db2", level=1, backend=backend)[0]
-    (gradient,) = torch.autograd.grad((low**2).sum(), x)
-    (expected,) = torch.autograd.grad((undula.wavedec2(x, "db2", level=1)[0] ** 2).sum(), x)
-    torch.testing.assert_close(gradient, expected)
+    x = torch.randn(5, 7, dtype=torch.float64, requires_grad=True)
+    expected_bands = flat(undula.wavedec2(x, "coif1", "zero", level=2))
+    for band, expected_band in zip(
+        flat(undula.wavedec2(x, "coif1", "zero", level=2, backend=backend)), expected_bands, strict=True
+    ):
+        (gradient,) = torch.autograd.grad((band**2).sum(), x)
+        (expected,) = torch.autograd.grad((expected_band**2).sum(), x, retain_graph=True)
+        torch.testing.assert_close(gradient, expected)
 
 
 @pytest.mark.parametrize(

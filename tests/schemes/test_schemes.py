@@ -75,7 +75,7 @@ def test_haar_needs_no_barrier(scheme_name: str) -> None:
 
 # Products of long polynomials take time: of these, only the ones that most tests use.
 LIFTED = [name for name in undula.wavelist(undula.families(), kind="discrete") if name != "dmey"]
-SHORT = [name for name in LIFTED if undula.Wavelet(name).dec_len <= 20]
+SHORT = [name for name in LIFTED if undula.Wavelet(name).dec_len <= 14]
 
 
 @parametrize_some("name", LIFTED, [name for name in LIFTED if name in SHORT or name in WAVELETS])

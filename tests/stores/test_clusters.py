@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +17,6 @@ from undula.stores import blocks
 
 distributed = pytest.importorskip("distributed", reason="Dask's scheduler is not installed")
 zarr = pytest.importorskip("zarr", reason="Zarr is not installed")
-
-PROCESSES = 2
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    options = {
-        "n_workers": PROCESSES,
-        "threads_per_worker": 1,
-        "dashboard_address": "127.0.0.1:0",
-        "silence_logs": 50,
-    }
-    with distributed.LocalCluster(**options) as started:
-        yield started
 
 
 @pytest.fixture(autouse=True)
@@ -59,11 +44,17 @@ def same(first: str, second: str) -> bool:
     return content(first) == content(second)
 
 
+def processes(cluster: Any) -> list[int]:
+    """Wait for all workers, and return their processes."""
+    with distributed.Client(cluster) as client:
+        client.wait_for_workers(len(cluster.workers))
+        return list(client.run(os.getpid).values())
+
+
 def test_a_worker_is_killed_in_the_middle(cluster: Any) -> None:
     volume()
     address = cluster.scheduler_address
-    with distributed.Client(cluster) as client:
-        pids = list(client.run(os.getpid).values())
+    pids = processes(cluster)
     killed: list[int] = []
 
     def progress(done: int, total: int) -> None:
@@ -79,9 +70,7 @@ def test_a_worker_is_killed_in_the_middle(cluster: Any) -> None:
 
 def test_a_worker_is_killed_while_it_filters(cluster: Any) -> None:
     x = volume((2, 96, 96))
-    with distributed.Client(cluster) as client:
-        client.wait_for_workers(PROCESSES)
-        pids = list(client.run(os.getpid).values())
+    pids = processes(cluster)
     killed: list[int] = []
 
     def progress(done: int, total: int) -> None:

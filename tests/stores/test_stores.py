@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import undula
-from undula.errors import ArgumentError, FileError
+from undula.errors import ArgumentError, ArgumentTypeError, FileError
 from undula.stores import blocks
 from undula.stores.coefficients import work_dtype
 from undula.stores.partial import JOURNAL, PartialStore
@@ -483,9 +483,10 @@ def test_bad_arguments() -> None:
         (lambda: stores.inverse("x.zarr", "o.zarr"), "a group is needed"),
         (lambda: stores.apply("x.zarr", "o.zarr", lambda x: x[1:]), "Dask array of shape"),
         (lambda: stores.apply("x.zarr", "o.zarr", lambda x: 1), "Dask array of shape"),
+        (lambda: stores.apply(zarr.open("x.zarr"), "o.zarr", undula.denoise), "path or address, got Array"),
     ]
     for call, message in cases:
-        with pytest.raises((ArgumentError, FileError), match=message):
+        with pytest.raises((ArgumentError, ArgumentTypeError, FileError), match=message):
             call()
     assert sorted(os.listdir()) == ["line.zarr", "nan.zarr", "x.zarr"]
 

@@ -24,7 +24,7 @@ from undula.io.video import filter_windows
 from undula.studio.chain import PRESETS
 from undula.studio.controls import Slider, apply_control, controls
 from undula.studio.inputs import DisplayRange
-from undula.studio.rendering import VIEWS, FilteredFrame, render_difference, render_pyramids
+from undula.studio.views import VIEWS, FilteredFrame, render_difference, render_pyramids
 
 DEFAULT = Pipeline("cdf97", 3, [Shrink("bayes")])
 

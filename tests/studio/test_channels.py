@@ -12,7 +12,7 @@ from undula import io
 from undula.filters import Pipeline
 from undula.studio.code import CodeSource, python_code
 from undula.studio.decoding import StudioLimits
-from undula.studio.exporting import ExportJob, run_job
+from undula.studio.export_jobs import ExportJob, run_job
 from undula.studio.extents import AppliedChain
 from undula.studio.inputs import open_input
 

@@ -24,13 +24,13 @@ from undula.studio.budget import MemoryBudget, ServerBudget
 from undula.studio.chain import FilterChain
 from undula.studio.code import CodeSource, command_line, python_code
 from undula.studio.decoding import StudioLimits
-from undula.studio.exporting import ExportJob, run_job
+from undula.studio.export_jobs import ExportJob, run_job
 from undula.studio.exports import _job_options
 from undula.studio.extents import TIME, VOLUME, VOLUME_AND_TIME, StackNames, extents_of
 from undula.studio.inputs import Input, open_input
 from undula.studio.renderer import Renderer, RenderRequest
-from undula.studio.rendering import FilteredFrame, Settings
 from undula.studio.session import Session
+from undula.studio.views import FilteredFrame, Settings
 
 PIPELINE = Pipeline("db2", 2, [Shrink("bayes")])
 BLOCK = io.read(io.sample("volume")).pixels[:20, 60:100, 70:118]

@@ -37,11 +37,13 @@ from undula.studio.controls import (
 )
 from undula.studio.decoding import FileDecoder, StudioLimits
 from undula.studio.dicom import CT_WINDOWS, DicomFacts, dicom_facts
-from undula.studio.exporting import ExportJob, ExportProcess, export_path, run_job
+from undula.studio.export_jobs import ExportJob, ExportProcess, export_path, run_job
 from undula.studio.extents import AppliedChain
 from undula.studio.inputs import Camera, DisplayRange, open_input
 from undula.studio.plots import histogram, wavelet_functions
-from undula.studio.rendering import (
+from undula.studio.session import Session
+from undula.studio.tasks import change_option, shown_options
+from undula.studio.views import (
     BandHistogram,
     Settings,
     filter_frame,
@@ -49,8 +51,6 @@ from undula.studio.rendering import (
     render_pyramids,
     view_layers,
 )
-from undula.studio.session import Session
-from undula.studio.tasks import change_option, shown_options
 
 PHOTOGRAPH = io.read(io.sample("noisy")).pixels
 stages = st.sampled_from(

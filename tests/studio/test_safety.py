@@ -529,7 +529,7 @@ def test_filters_take_no_more_memory_than_declared(pipeline: Pipeline) -> None:
     code = f"""
 import resource, numpy as np
 from undula.filters import Pipeline
-from undula.studio.rendering import Settings, filter_frame, quality_figures, render_pyramids
+from undula.studio.views import Settings, filter_frame, quality_figures, render_pyramids
 from undula.studio.inputs import Camera
 frame = np.random.default_rng(0).integers(0, 256, {frame.shape}).astype(np.uint8)
 pipeline, source, axis = Pipeline.from_json({pipeline.to_json()!r}), Camera(), -1

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from numbers import Number
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ __all__ = [
     "array_in_memory",
     "as_shape",
     "check_out",
-    "differentiable_array",
+    "differentiable_image",
     "given_array",
     "numpy_array",
     "operator_array",
@@ -75,14 +76,14 @@ def traceable_array(data: Any, what: str = "data") -> Any:
     return given_array(data, what)
 
 
-def differentiable_array(data: Any, what: str = "data") -> Any:
-    """Return an array as :func:`given_array` does, and a tensor that expects a gradient as it is."""
+def differentiable_image(data: Any) -> Any:
+    """Return an image as :func:`given_array` does, and a tensor that expects a gradient as it is."""
     library = library_of(data)
     if type(data) is np.ndarray or not library.is_differentiated(data):
-        return given_array(data, what)
+        return given_array(data, "image")
     if library.dtype(data) not in ("float32", "float64"):
         raise ArgumentTypeError(
-            f"{what} has dtype {library.dtype(data)}, in which filters have no gradients; convert it first"
+            f"image has dtype {library.dtype(data)}, in which filters have no gradients; convert it first"
         )
     return data
 
@@ -100,6 +101,11 @@ def numpy_array(data: ArrayLike, what: str = "data") -> Array:
         return data
     refuse_gradients(data, what)
     _refuse_chunks(data, what)
+    if np.ma.is_masked(data):
+        raise ArgumentTypeError(
+            f"{what} has masked samples, which this cannot leave out; fill them first, by .filled(…), or use"
+            " a filter that can, such as undula.denoise"
+        )
     library = library_of(data)
     if not library.device(data).on_host:
         raise ArgumentTypeError(
@@ -116,7 +122,8 @@ def numpy_array(data: ArrayLike, what: str = "data") -> Array:
         x = _numbers_of_objects(x)
     if x.dtype.kind not in "biufc":
         got = f"dtype {x.dtype}" if x.ndim else repr(data)[:60]
-        raise ArgumentTypeError(f"{what} must be numbers, got {got}")
+        hint = "; undula.io.read(path).pixels reads image files" if isinstance(data, (str, PurePath)) else ""
+        raise ArgumentTypeError(f"{what} must be numbers, got {got}{hint}")
     return x
 
 

@@ -81,8 +81,9 @@ class TorchLibrary(ArrayLibrary):
         torch = sys.modules["torch"]
         if torch.compiler.is_compiling() or (x.requires_grad and torch.is_grad_enabled()):
             return True
-        # NumPy has no bfloat16. Subclasses other than parameters are those of fake and functional tensors.
-        if x.dtype == torch.bfloat16 or type(x) not in (torch.Tensor, torch.nn.Parameter):
+        # NumPy has no bfloat16, and tensors of device "meta" have no memory. Subclasses other than parameters
+        # are those of fake and functional tensors.
+        if x.dtype == torch.bfloat16 or x.is_meta or type(x) not in (torch.Tensor, torch.nn.Parameter):
             return True
         return _torch_is_transforming(torch) or self._has_tangent(torch, x)
 
@@ -293,10 +294,6 @@ class InterfaceLibrary(ArrayLibrary):
     def buffer(self, x: Any) -> int:
         return x.__cuda_array_interface__["data"][0] or 0
 
-    def layout_key(self, x: Any) -> tuple[Any, ...]:
-        interface = x.__cuda_array_interface__
-        return interface["shape"], interface.get("strides"), interface["typestr"]
-
     def queue(self, x: Any) -> int:
         return int(x.__cuda_array_interface__.get("stream") or DEFAULT_STREAM)
 
@@ -411,8 +408,10 @@ class DaskLibrary(ArrayLibrary):
         raise ArgumentTypeError("the chunks of a Dask array have no common memory; call its compute() first")
 
     def wrap(self, x: Any) -> Any:
-        if x.dtype.kind not in "biufc":
-            raise ArgumentTypeError(f"a Dask array must have numbers, got dtype {x.dtype}")
+        if not isinstance(x.dtype, np.dtype) or x.dtype.kind not in "biufc":
+            raise ArgumentTypeError(
+                f"a Dask array must have chunks of NumPy or CuPy with numbers, got dtype {x.dtype}"
+            )
         if isinstance(getattr(x, "_meta", None), np.ma.MaskedArray):
             raise ArgumentTypeError(
                 "the chunks of this Dask array are masked arrays, whose masks would be lost; fill them first,"

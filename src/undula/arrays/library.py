@@ -33,7 +33,7 @@ from .view import ArrayView, Shape, contiguous, dtype_name
 
 __all__ = ["CHUNKED", "HOST", "MAX_ALIGNMENT", "ArrayLibrary", "DeviceKey", "element_strides"]
 
-MAX_ALIGNMENT = 16  # bytes; kernels access no wider pieces
+MAX_ALIGNMENT = 16  # bytes; kernels access no wider words
 
 
 class DeviceKey(NamedTuple):

@@ -6,6 +6,7 @@ import logging
 import signal
 import sys
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -41,9 +42,16 @@ def _interrupt(number: int, frame: Any) -> None:
     raise KeyboardInterrupt
 
 
-def _show_warning(message: Warning | str, *details: Any, **options: Any) -> None:
-    """Print a warning as one line, without the place in the code that Python adds."""
-    print_warning(str(message))
+def _warning_printer() -> Callable[..., None]:
+    """Return a function that prints a warning as one line, without the place in the code, and only once."""
+    printed: set[str] = set()
+
+    def show_warning(message: Warning | str, *details: Any, **options: Any) -> None:
+        if str(message) not in printed:
+            printed.add(str(message))
+            print_warning(str(message))
+
+    return show_warning
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -52,8 +60,9 @@ def run(arguments: list[str] | None = None) -> int:
     for name in ("tifffile", "pydicom", "libav", "distributed"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
+    warnings.filterwarnings("default", category=UserWarning, module=r"undula\.filters")
     warnings.simplefilter("always", FormatWarning)
-    warnings.showwarning = _show_warning
+    warnings.showwarning = _warning_printer()
     with suppress(ValueError):  # Only the main thread can set signal handlers.
         for name in ("SIGTERM", "SIGHUP"):
             if hasattr(signal, name):

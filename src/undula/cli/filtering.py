@@ -21,7 +21,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 from typer import Argument, Option
 
-from ..errors import ArgumentError, FormatWarning
+from ..errors import ArgumentError
 from ..filters import Pipeline
 from ..filters.calibration import CalibratedPipeline
 from ..filters.poisson import PHOTON_NOISE
@@ -61,6 +61,7 @@ from .jobs import (
 )
 from .outputs import PIPE, ResultNames, check_outputs
 from .screen import print_error, print_json, print_text, print_warning
+from .zarr_stores import InterruptedWorkError
 
 MAX_ERROR_LINES = 20
 MAX_OUTPUT_LINES = 5
@@ -204,7 +205,7 @@ def filter_files(
         DicomOption(
             "--mask",
             help="What to leave unchanged: auto finds burned-in text and colour Doppler, none filters"
-            " everything; or a picture of the same size whose black pixels are filtered.",
+            " everything; or a picture of the same size in black, which is filtered, and white.",
         ),
     ] = AUTOMATIC,
     show_mask: Annotated[
@@ -268,7 +269,7 @@ def filter_files(
     )
     refuse_image_options(jobs, options)
     if quiet:
-        warnings.simplefilter("ignore", FormatWarning)
+        warnings.simplefilter("ignore", UserWarning)
     to_pipe = any(str(job.target) == PIPE for job in jobs)
     as_json = (json_ or json_lines) and not to_pipe
     print_line = partial(print_json, indent=None) if json_lines and not to_pipe else None
@@ -292,6 +293,12 @@ def filter_files(
         _print_losses(results)
     if errors:
         _print_errors(errors, len(jobs))
+    if len(results) + len(errors) < len(jobs):
+        raise InterruptedWorkError(
+            f"interrupted; {counts[WRITTEN]} of {len(jobs)} files were written, and nothing was left half"
+            " done. Add --skip-existing to go on"
+        )
+    if errors:
         raise typer.Exit(SOME_FAILED if results else 1)
 
 
@@ -305,8 +312,8 @@ def _print_results(results: list[dict[str, Any]], total: int, summary: dict[str,
         print_text(f"… and {len(written) - MAX_OUTPUT_LINES} more")
     if len(results) == 1 and results[0].get("protected"):
         print_text(
-            f"{results[0]['protected']:.1%} of the pixels are unchanged, as text or colours: --show-mask"
-            " FILE.png shows them, --mask none filters them"
+            f"{results[0]['protected']:.1%} of the pixels are left unchanged: --show-mask FILE.png shows"
+            " them, --mask none filters all"
         )
     seconds, frames = summary["seconds"], summary["frames"]
     if total > 1 or len(written) < len(results):

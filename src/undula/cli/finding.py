@@ -141,5 +141,5 @@ def _can_filter(path: Path) -> bool:
     try:
         # Studies have reports and other files without images besides.
         return has_image(path) if detect_kind(path) == "dicom" else suffix in IMAGES
-    except FileError:  # The file is empty or cannot be read.
-        return False
+    except FileError:  # The file is empty or cannot be read, which is reported if it should be an image.
+        return suffix in IMAGES

@@ -38,7 +38,7 @@ from .common import (
 )
 from .finding import files_in, input_kind
 from .jobs import input_path, read_image
-from .outputs import PIPE, check_outputs
+from .outputs import PIPE, check_drawing, check_outputs
 from .screen import print_json, print_table, print_text
 from .zarr_stores import is_zarr
 
@@ -68,6 +68,8 @@ def compare(
     Example: `undula example photo.png && undula denoise photo.png b.png && undula compare photo.png b.png`
     """
     check_outputs(difference, plot, overwrite=overwrite, inputs=[a, b])
+    check_drawing("--difference", difference)
+    check_drawing("--plot", plot)
     kinds = [path != PIPE and input_kind(Path(path)) == "video" for path in (a, b)]
     if any(kinds):
         if not all(kinds):

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,6 @@ from typing import Any
 
 from .. import io
 from ..errors import ArgumentError, FileError, MissingExtraError, SchedulerError, UndulaError
-from ..io.decoder import Y4MReader
 from ..io.derivation import Derivation, get_element
 from ..io.dicom import read_header
 from ..io.dicom_filtering import AUTOMATIC, DicomFilter, FilteredDicom
@@ -32,13 +31,14 @@ from ..io.filtering import Encoding, Filter, filter_picture, filter_video
 from ..io.preview import write_preview
 from ..io.series import group_series
 from ..io.summary import check_result
+from ..io.video_sources import Y4MReader
 from ..stores.opening import open_source
 from ..stores.partial import check_store
 from ..stores.pictures import BLOCKS_AT_ONCE, filter_in_blocks, imported_image, large_picture
 from ..stores.running import TaskRunner, ThreadRunner, task_runner
 from .finding import FileJob, input_kind
-from .outputs import PIPE, check_outputs, identity, without_empty_folders
-from .screen import error_text, progress_bar
+from .outputs import PIPE, check_drawing, check_outputs, identity, without_empty_folders
+from .screen import error_text, print_warning, progress_bar
 from .zarr_stores import InterruptedWorkError, check_zarr_target, filter_store, is_zarr
 
 ADVICE = "name another output; the last path is the output, and several files go into a folder with --output"
@@ -171,8 +171,7 @@ def refuse_image_options(jobs: Sequence[FileJob], options: FilterOptions) -> Non
         raise ArgumentError(f"--preview shows a single image, got {len(jobs)} files")
     if is_zarr(jobs[0].source) or str(jobs[0].source).startswith("camera:"):
         raise ArgumentError(f"--preview applies to image files only, got {jobs[0].source}")
-    if output_kind(options.preview) in ("video", "dicom"):
-        raise ArgumentError(f"--preview is written as an image, got {options.preview.name}")
+    check_drawing("--preview", options.preview)
     check_outputs(options.preview, overwrite=options.overwrite, inputs=[jobs[0].source])
     check_outputs(jobs[0].target, options.preview, overwrite=True)
     check_writable(options.preview)
@@ -180,6 +179,7 @@ def refuse_image_options(jobs: Sequence[FileJob], options: FilterOptions) -> Non
 
 def refuse_mask_options(jobs: Sequence[FileJob], mask: str, shown_mask: Path | None) -> None:
     """Raise an error for options of masks if no input is DICOM, or if one picture would show several."""
+    check_drawing("--show-mask", shown_mask)
     if shown_mask is not None and len(jobs) > 1:
         raise ArgumentError(f"--show-mask shows the mask of one file; got {len(jobs)} inputs")
     if mask == AUTOMATIC and shown_mask is None:
@@ -219,11 +219,14 @@ def run_jobs(
     """Filter files, and return an entry of the report for each result and for each error.
 
     If a file fails, the others are still filtered. The error of a single file is raised, unless ``collect``.
-    ``make_filter`` returns the filter, given whether it is for video. ``report`` is called with each entry as
-    soon as it is known.
+    After an interrupt, there are no entries for the files that were not filtered; that of a single file is
+    raised. ``make_filter`` returns the filter, given whether it is for video. ``report`` is called with each
+    entry as soon as it is known.
     """
     entries: list[dict[str, Any] | None] = [None] * len(jobs)
     with ExitStack() as stack:
+        if len(jobs) > 1:
+            stack.enter_context(suppress(KeyboardInterrupt))
         stack.enter_context(without_empty_folders(job.target.parent for job in jobs))
         progress = stack.enter_context(progress_bar("files", len(jobs), options.quiet or len(jobs) < 2))
         runner = None
@@ -287,10 +290,17 @@ def _started(
         return
     with ThreadPoolExecutor(count) as pool:
         futures = {pool.submit(run, job): number for number, job in jobs}
+        left = dict(futures)
         try:
-            yield from ((futures[future], future.result) for future in as_completed(futures))
+            for future in as_completed(futures):
+                yield left.pop(future), future.result
+        except KeyboardInterrupt:
+            print_warning("interrupted; the files in progress are finished first")
+            pool.shutdown(cancel_futures=True)
+            yield from ((left[future], future.result) for future in left if not future.cancelled())
+            raise
         finally:
-            pool.shutdown(cancel_futures=True)  # After an interrupt, only the files in progress are finished.
+            pool.shutdown(cancel_futures=True)
 
 
 def _checked_jobs(
@@ -306,7 +316,9 @@ def _checked_jobs(
             if options.skip_existing and os.path.lexists(job.target):
                 finished(number, {"status": SKIPPED, "frames": 0})
                 continue
-            if not is_zarr(job.source):
+            if not is_zarr(job.source) and is_zarr(job.target):
+                check_store(job.target, options.overwrite)
+            elif not is_zarr(job.source):
                 check_outputs(job.target, overwrite=options.overwrite, inputs=inputs, advice=advice)
             if options.dry_run:
                 _check_headers(job, options)
@@ -394,6 +406,7 @@ def _dicom_entry(filtered: FilteredDicom) -> dict[str, Any]:
         "shape": list(filtered.shape),
         "frames": filtered.frames,
         "protected": round(filtered.protected, 4),
+        "lost": list(filtered.lost),
     }
 
 
@@ -518,7 +531,6 @@ def _run_import_job(job: FileJob, pipeline: Filter, options: FilterOptions) -> d
     """Filter a file into an image of OME-Zarr, and return its entry in the report."""
     with input_path(str(job.source)) as source:
         _check_kinds(source, job.target)
-        check_store(job.target, options.overwrite)
         job.target.parent.mkdir(parents=True, exist_ok=True)
         over = options.filter_over or "YX"
         with imported_image(source, job.target, options.axes, over, options.max_pixels) as stored:

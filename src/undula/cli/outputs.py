@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ..errors import ArgumentError, FileError, UnknownNameError
-from ..io.files import IMAGES, RAW_SUFFIXES, VIDEOS, detect_kind
+from ..io.files import IMAGES, RAW_SUFFIXES, VIDEOS, detect_kind, output_kind
 
 PIPE = "-"  # Standard input or output.
 Identity = tuple[int, int] | str
@@ -120,12 +120,21 @@ def check_outputs(
             raise FileError(f"{path} is named for two outputs; name another file for one of them")
         if path.is_dir():
             raise FileError(f"cannot write {path}: it is a folder; name a file in it")
+        above = next((folder for folder in path.parents if folder.exists()), None)
+        if above is not None and not above.is_dir():
+            raise FileError(f"cannot write {path}: {above} is not a folder")
         if os.path.lexists(path) and not overwrite:
             raise FileError(
                 f"{path} exists ({_describe(path)}) and would be lost; add --overwrite (-y) to replace it,"
                 f" or {advice}"
             )
         output_keys.add(key)
+
+
+def check_drawing(flag: str, path: Path | None) -> None:
+    """Raise an error if a picture that a command draws is named like a video or a DICOM file."""
+    if path is not None and output_kind(path) in ("video", "dicom"):
+        raise ArgumentError(f"{flag} is written as an image, got {path.name}")
 
 
 def _describe(path: Path) -> str:

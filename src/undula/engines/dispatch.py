@@ -20,7 +20,7 @@ from ..arrays import DASK, JAX, NUMPY, TORCH
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.growth import Growth, gains_back, growth
 from ..lowering.mixing import Mixing
-from ..lowering.nesting import arrays_of, band_name, flat_bands, shapes_of
+from ..lowering.nesting import arrays_of, flat_bands, out_name, shapes_of
 from ..lowering.spec import NO_COEFFICIENTS, BandTree, TransformSpec
 from . import base, cpu
 from .base import DEFAULT_OPTIONS, Engine, RunCache, TransformOptions, split_backend
@@ -189,7 +189,7 @@ def _checked_out(
                 raise ArgumentError(f"out has to hold the details {sorted(shape)} at place {number}")
             parts = {key: (part[key], shape[key]) for key in shape}
         for key, (array, expected) in parts.items():
-            name = band_name(out, number, key, "out")
+            name = out_name(out, number, key)
             before.append(engine.check_out(array, expected, dtype, before, name))
     return before[1:]
 

@@ -102,7 +102,7 @@ def _threads_of_environment() -> int | None:
 def get_num_threads() -> int:
     """Return how many threads a large transform uses.
 
-    That is what :func:`set_num_threads` was told, the environment variable ``UNDULA_NUM_THREADS`` or
+    That is the number that :func:`set_num_threads` set, the environment variable ``UNDULA_NUM_THREADS`` or
     ``OMP_NUM_THREADS``, or else one for each core.
 
     Returns

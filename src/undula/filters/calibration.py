@@ -24,7 +24,7 @@ from ..arrays import array_in_memory, library_of
 from ..errors import ArgumentError
 from .noise import estimate_sigma
 from .pipeline import Pipeline
-from .planes import AUTO, GivenImage, is_constant
+from .planes import AUTO, GivenImage
 from .verbs import Denoising
 
 __all__ = ["CalibratedPipeline", "Calibration", "calibrate"]
@@ -151,10 +151,27 @@ class CalibratedPipeline:
 
     def __call__(self, x: Any, *, sigma: Any = None, **options: Any) -> Any:
         """Filter an image with the strength that is best for it; arguments are those of a pipeline."""
-        if sigma is None and is_constant(x, options.get("mask")):  # It has no noise to calibrate for.
-            return x.copy()
-        strength = self.calibration(x, sigma, **options).strength
+        known = self._estimated_sigma(x, **options) if sigma is None else sigma
+        if sigma is None and not np.any(known):  # There is nothing to calibrate for.
+            return library_of(x).copy(x)
+        strength = self.calibration(x, known, **options).strength
         return self.with_strength(strength)(x, sigma=sigma, **options)
+
+    def _given(self, image: Any, channel_axis: Any, axes: Any, mask: Any) -> GivenImage:
+        """Return an image on the host, with its layout."""
+        if not isinstance(image, np.ma.MaskedArray):
+            image = array_in_memory(image, "image")
+            image = library_of(image).to_numpy(image)
+        return GivenImage(image, channel_axis, axes, self.pipeline.colors, mask)
+
+    def _estimated_sigma(
+        self, image: Any, *, channel_axis: Any = AUTO, axes: Any = None, mask: Any = None, backend: str = ""
+    ) -> Any:
+        """Return the noise of an image, or that of each of its channels."""
+        given = self._given(image, channel_axis, axes, mask)
+        x = given.array.astype(given.layout.working_dtype)
+        masked = x if given.mask is None else np.where(given.mask, x, np.nan)
+        return estimate_sigma(masked, channel_axis=given.layout.channel)
 
     def calibration(
         self,
@@ -167,14 +184,11 @@ class CalibratedPipeline:
         backend: str = "auto",
     ) -> Calibration:
         """Return the strength with the least error for an image, and the errors of others."""
-        image = array_in_memory(image, "image")
-        image = library_of(image).to_numpy(image)
-        given = GivenImage(image, channel_axis, axes, self.pipeline.colors, mask)
+        given = self._given(image, channel_axis, axes, mask)
         layout, valid = given.layout, given.mask
         x = given.array.astype(layout.working_dtype)
         if sigma is None:
-            masked = x if valid is None else np.where(valid, x, np.nan)
-            sigma = estimate_sigma(masked, channel_axis=layout.channel)
+            sigma = self._estimated_sigma(image, channel_axis=channel_axis, axes=axes, mask=mask)
         if np.ndim(sigma) > 1 or (np.ndim(sigma) == 1 and np.shape(sigma) != (layout.channels,)):
             raise ArgumentError(
                 "calibrate needs one sigma, or one for each channel; noise per sample has none"
@@ -187,7 +201,7 @@ class CalibratedPipeline:
             deviation = sigmas.reshape([-1 if axis == layout.channel else 1 for axis in range(x.ndim)])
         signs = np.random.default_rng(self.seed).integers(0, 2, x.shape) * 2 - 1
         probe = (PROBE * deviation * signs).astype(x.dtype)
-        options = {"channel_axis": layout.channel, "axes": axes, "mask": mask, "backend": backend}
+        options = {"channel_axis": layout.channel, "axes": axes, "mask": valid, "backend": backend}
 
         def error(strength: float) -> float:
             pipeline = self.with_strength(strength)

@@ -38,7 +38,7 @@ from ..functions import dwtn_max_level
 from ..lowering.symbolic import materialize, reduced, xp
 from ..wavelets import as_wavelet
 from .base import Details, Pyramid
-from .noise import noise_pyramid
+from .noise import finest_noise_share, noise_pyramid
 from .operations import NORMAL_MEDIAN, OPERATIONS
 from .transforms import PipelineTransform
 
@@ -155,8 +155,9 @@ def _measured(details: Details, pyramid: Pyramid) -> Levels:
             bands.append(band)
             floors.append(pyramid.rounding_floor(level))
     noise: Levels = [{} for _ in details[:MEASURED_LEVELS]]
+    share = finest_noise_share(bands[places.index((0, "d" * pyramid.ndim))], pyramid)
     for (level, key), median in zip(places, reduced("median", bands, floors), strict=True):
-        noise[level][key] = median / (NORMAL_MEDIAN * pyramid.norms[level][key])
+        noise[level][key] = share * median / (NORMAL_MEDIAN * pyramid.norms[level][key])
     return noise
 
 

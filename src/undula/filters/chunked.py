@@ -8,6 +8,7 @@ sums are exact until they are rounded once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 
 from ..arrays import library_of
 from ..engines.base import engine
-from ..engines.chunked.blocks import Slices, WindowPieces
+from ..engines.chunked.blocks import ChunkedWindow, Slices
 from ..engines.chunked.sources import ChunkReader, Key, named
 from ..engines.chunked.transforms import as_chunked
 from ..engines.chunked.workers import worker_resources
@@ -39,7 +40,7 @@ from ..lowering.graph import Reduce
 from ..lowering.reach import reaches
 from ..lowering.windows import Interval, LineWindow, aligned_boundaries, margin_window
 from .pipeline import Pipeline
-from .planes import GivenImage, ImageLayout, all_finite
+from .planes import GivenImage, ImageLayout, check_magnitude, largest_magnitude
 from .programs import ImageRecipe, window_program
 from .speckle import MULTIPLICATIVE
 
@@ -332,24 +333,27 @@ class FilteredBlock:
     """A block of the filtered image."""
 
     run: WindowRun
-    window: WindowPieces
+    window: ChunkedWindow
     result: Slices
 
     def __call__(self, arguments: Sequence[Any], known: Sequence[Any]) -> Any:
         """Return the block."""
         image = self.window.joined(arguments)
-        _check_samples(image, self.run.recipe.positive)
+        _check_samples(image, self.run.recipe)
         return self.run.outputs(image, known)["result"][self.result]
 
 
-def _check_samples(image: Any, positive: bool) -> None:
+def _check_samples(image: Any, recipe: ImageRecipe) -> None:
     """Raise an error for samples that are left out of images in memory, which needs more than a window."""
-    if isinstance(image, np.ndarray) and image.dtype.kind == "f" and not all_finite(image):
-        raise ArgumentError(
-            "this Dask array has NaNs or infinities, which are left out of images in memory only; replace"
-            " them first, for instance by dask.array.nan_to_num"
-        )
-    if positive and not (least := image.min()) > 0:
+    if isinstance(image, np.ndarray) and image.dtype.kind == "f":
+        largest = largest_magnitude(image)
+        if not math.isfinite(largest):
+            raise ArgumentError(
+                "this Dask array has NaNs or infinities, which are left out of images in memory only; replace"
+                " them first, for instance by dask.array.nan_to_num"
+            )
+        check_magnitude(largest, recipe.layout.working_dtype)
+    if recipe.positive and not (least := image.min()) > 0:
         raise ArgumentError(
             f"speckle filters of Dask arrays need samples above zero, got {least}; zeros have no logarithm,"
             " and filling them in needs the image in memory"
@@ -416,21 +420,21 @@ class StatisticPart:
     Parameters
     ----------
     run : WindowRun
-    window : WindowPieces
+    window : ChunkedWindow
     places : tuple of tuple of slice, optional
         At each level, where the coefficients of the block are in the window; None if all of it counts.
     statistic : Statistic
     """
 
     run: WindowRun
-    window: WindowPieces
+    window: ChunkedWindow
     places: tuple[Slices, ...] | None
     statistic: Statistic
 
     def __call__(self, arguments: Sequence[Any], known: Sequence[Any], states: Any) -> list[Any]:
         """Return the contribution to each array of the statistic."""
         image = self.window.joined(arguments)
-        _check_samples(image, self.run.recipe.positive)
+        _check_samples(image, self.run.recipe)
         outputs = self.run.outputs(image, known, self.statistic.number)
         parts = []
         for number in range(sum(name.startswith("source") for name in outputs)):

@@ -70,14 +70,16 @@ def denoise(
         sample. Estimated if None; 0 stands for no noise.
     quality : {"fast", "balanced", "best"}, default "fast"
         ``fast`` filters wavelet coefficients. ``balanced`` and ``best`` also filter groups of similar blocks,
-        and blend both results; they take about 10 and 15 times as long. Signals are filtered by wavelets
+        and blend both results; they take about 7 and 10 times as long. Signals are filtered by wavelets
         alone, and with ``best`` for all shifts.
     method : str, default "bivariate"
         One of ``bivariate``, ``block``, ``bayes``, ``sure``, ``hybrid``, ``minimax``, ``universal``,
-        ``directional`` and ``collaborative``. ``bivariate`` is followed closely by ``block``; those after it
+        ``directional`` and ``collaborative``. ``bivariate`` is slightly better than ``block``; those after it
         select thresholds. ``directional`` shrinks the coefficients of a dual tree (:func:`undula.dtcwt2`): it
-        is better than ``bivariate`` in the mean, and filters volumes plane by plane. ``collaborative``
-        filters groups of similar blocks alone; those of volumes have three axes, and are for the CPU.
+        is better than ``bivariate`` on average, and filters volumes plane by plane. ``collaborative``
+        filters groups of similar blocks alone; those of volumes have three axes, and are for the CPU. With
+        quality ``balanced`` and ``best``, this is the method whose result is blended with that of groups; the
+        last two are for ``fast`` only.
     profile : {"fast", "normal", "best"}, default "normal"
         How many similar blocks ``collaborative`` looks for, and how far away.
     strength : float, default 1.0
@@ -319,7 +321,7 @@ def _noise_map(
     image: Any, sigma: Any, regions: int | None, channel_axis: Any, axes: Any, mask: Any
 ) -> NDArray[Any]:
     """Return the noise at each sample, on the host."""
-    array = given_array(image, "image")
+    array = image if isinstance(image, np.ma.MaskedArray) else given_array(image, "image")
     shape = tuple(array.shape)
     if sigma is not None:
         noise_map = _on_host(given_array(sigma, "sigma")).astype(np.float64)

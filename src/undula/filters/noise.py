@@ -3,6 +3,10 @@
 White noise of standard deviation σ has the standard deviation σ·‖f‖ in a band whose filters, cascaded, are f;
 for orthogonal wavelets that is σ in every band. The finest diagonal band is mostly noise. The median of its
 magnitudes gives a robust estimate, σ = median/0.6745, which the few large coefficients hardly influence.
+
+Coefficients that are zero do not count, because backgrounds without noise have them. Drawings and text have
+no noise, but coefficients at their edges, which have mostly zeros around them; those of noise have few. So σ
+is multiplied by a share from 0 to 1, which grows with the density of coefficients that are not zero.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from ..engines.base import Engine
 from ..engines.dispatch import engine_for
 from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.graph import Graph
-from ..lowering.symbolic import symbolic_input, symbolic_output, xp
+from ..lowering.symbolic import reduced, symbolic_input, symbolic_output, xp
 from ..wavelets import Wavelet, as_wavelet
 from .base import Details, Pyramid, argument
 from .holes import valid_coefficients
@@ -34,10 +38,17 @@ __all__ = [
     "estimate_noise",
     "estimate_sigma",
     "estimated_noise",
+    "finest_noise_share",
     "noise_argument",
     "noise_pyramid",
+    "noise_share",
     "robust_sigma",
 ]
+
+DENSITY_RADIUS = 5  # coefficients
+# The share of noise grows from 0 to 1 between these densities, so that frames of a video that are close to a
+# limit do not differ. Pages of text have up to 0.56, photographs and scans on a background from 0.83 on.
+LEAST_DENSITY, CERTAIN_DENSITY = 0.6, 0.7
 
 
 @lru_cache(maxsize=256)
@@ -97,7 +108,37 @@ def estimate_noise(details: Details, pyramid: Pyramid, sigma: float | None = Non
     if pyramid.sigma is not None:
         return pyramid.sigma
     masked, _ = pyramid.masked(details[0][diagonal], 0)
-    return robust_sigma(pyramid.sampled(masked), pyramid.norms[0][diagonal], pyramid.floor)
+    sigma = robust_sigma(pyramid.sampled(masked), pyramid.norms[0][diagonal], pyramid.floor)
+    return sigma * finest_noise_share(masked, pyramid)
+
+
+def finest_noise_share(diagonal: Any, pyramid: Pyramid) -> Any:
+    """Return the :func:`noise_share` of each item, by the masked diagonal band of the finest level."""
+    valid = pyramid.valid[0] if pyramid.valid else None
+    return noise_share(pyramid.one_shift(diagonal), pyramid.floor, pyramid.ndim, valid)
+
+
+def noise_share(band: Any, floor: Any, ndim: int, valid: Any = None) -> Any:
+    """Return the share of the finest diagonal details that may be noise, for each item.
+
+    Parameters
+    ----------
+    band : SymbolicArray
+        The details, of which those that are not valid do not exceed the floor.
+    floor : float or SymbolicArray
+        Magnitude up to which details count as zero.
+    ndim : int
+        Number of spatial axes.
+    valid : SymbolicArray of bool, optional
+        Where details are valid; everywhere if None.
+    """
+    exceeds = xp.abs(band) > OPERATIONS.spread(OPERATIONS.per_item(floor, band), band)
+    nonzero = xp.where(exceeds, xp.ones_like(band), xp.zeros_like(band))
+    occupied = nonzero if valid is None else xp.where(valid, nonzero, xp.ones_like(band))
+    neighbors = OPERATIONS.window_means(occupied, nonzero, DENSITY_RADIUS, ndim)
+    total, count = reduced("sum", [neighbors, nonzero])
+    density = total / xp.maximum(count, 1.0)
+    return xp.clip((density - LEAST_DENSITY) / (CERTAIN_DENSITY - LEAST_DENSITY), 0.0, 1.0)
 
 
 def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_axis: int | None = None) -> Any:
@@ -120,7 +161,8 @@ def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_ax
     Notes
     -----
     The result equals that of scikit-image, except for images with constant regions: details that are zero up
-    to rounding are ignored here, while scikit-image takes them for noise of 1e-17.
+    to rounding are ignored here, while scikit-image takes them for noise of 1e-17. Drawings and text without
+    noise have an estimate of 0 here: nearly all of their details are zero or have zeros around them.
 
     Examples
     --------
@@ -128,9 +170,12 @@ def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_ax
     >>> abs(estimate_sigma(noisy) - 5) < 0.1
     True
     """
+    hidden = None
+    if isinstance(image, np.ma.MaskedArray):
+        hidden, image = np.ma.getmaskarray(image), image.data
     x = given_array(image, "image")
-    if isinstance(image, np.ma.MaskedArray) and x.dtype.kind in "biuf":
-        x = np.where(np.ma.getmaskarray(image), np.nan, x.astype(np.result_type(x.dtype, np.float16)))
+    if hidden is not None and x.dtype.kind in "biuf":
+        x = np.where(hidden, np.nan, x.astype(np.result_type(x.dtype, np.float16)))
     if "complex" in str(x.dtype):
         raise ArgumentTypeError(f"images must have real numbers, got {x.dtype}")
     ndim = len(x.shape)
@@ -174,7 +219,9 @@ def _sigma_program(shape: tuple[int, ...], dtype: str, axes: tuple[int, ...], en
     low, (bands,) = PipelineTransform(as_wavelet("db2")).decompose(planes, 1, range(1, 1 + ndim))
     magnitudes = xp.abs(low[..., :: max(1, low.shape[-1] // 64)])
     floor = rounding_floor(xp.where(magnitudes < math.inf, magnitudes, 0.0), 1, ndim)
-    symbolic_output(graph, "sigma", robust_sigma(bands["d" * ndim], 1.0, floor))
+    band = bands["d" * ndim]
+    share = noise_share(band, floor, ndim, band == band)  # NaNs are not valid.
+    symbolic_output(graph, "sigma", share * robust_sigma(band, 1.0, floor))
     return engine.compile_graph(graph)
 
 

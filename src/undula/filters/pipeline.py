@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,11 +23,12 @@ from ..lowering.borders import MODES, check_mode
 from ..lowering.graph import Graph
 from ..lowering.spec import BandTree, transform_spec
 from ..schemes import SCHEMES
-from ..wavelets import Wavelet, as_wavelet, is_discrete
+from ..wavelets import Wavelet, as_wavelet
 from .background import scan_masks
 from .base import check_choice, check_number, plain_number
 from .pictures import picture
-from .planes import AUTO, COLORS, GivenImage, is_constant
+from .pipeline_json import arguments_from_json, has_known_name, pipeline_to_json
+from .planes import AUTO, COLORS, GivenImage, checked_counted, copied_frame, is_constant
 from .poisson import PHOTON_NOISE, filter_photons
 from .programs import ImageRecipe, compiled_pipeline, pipeline_graph
 from .speckle import KINDS, MULTIPLICATIVE, check_intensities, check_looks
@@ -41,7 +41,6 @@ __all__ = ["Pipeline", "Views"]
 
 Shape = tuple[int, ...]
 DEFAULT_LEVELS = 4
-JSON_VERSION = 1
 FRAMES_ON_DEVICE = 3
 LEAST_GAIN = 1e-30  # The square of it and of its inverse are normal numbers of float64.
 
@@ -136,7 +135,7 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         wavelet = as_wavelet(self.wavelet)
-        if not isinstance(self.wavelet, str) and _has_known_name(wavelet):
+        if not isinstance(self.wavelet, str) and has_known_name(wavelet):
             object.__setattr__(self, "wavelet", wavelet.name)  # As JSON has it.
         object.__setattr__(self, "mode", check_mode(self.mode, MODES))
         for name in ("level", "invariant", "looks", "gain", "max_level", "luma", "chroma"):
@@ -226,22 +225,7 @@ class Pipeline:
 
     def to_json(self) -> str:
         """Return the pipeline as JSON, for :meth:`from_json`."""
-        wavelet = as_wavelet(self.wavelet)
-        if not _has_known_name(wavelet):
-            raise ArgumentError(
-                f"only pipelines with a built-in wavelet can be written as JSON, got {wavelet.name!r}"
-            )
-        values: dict[str, Any] = {"undula": JSON_VERSION, "wavelet": wavelet.name, "level": self.level}
-        options = [option for option in fields(self) if option.kw_only]
-        values |= {
-            option.name: getattr(self, option.name)
-            for option in options
-            if getattr(self, option.name) != option.default
-        }
-        if isinstance(self.spectrum, NoiseSpectrum):
-            values["spectrum"] = self.spectrum.power.tolist()
-        values["stages"] = [stage.to_dict() for stage in self.stages]
-        return json.dumps(values, indent=2)
+        return pipeline_to_json(self)
 
     @classmethod
     def from_json(cls, text: str) -> Pipeline:
@@ -256,22 +240,7 @@ class Pipeline:
         -------
         Pipeline
         """
-        if not isinstance(text, (str, bytes, bytearray)):
-            raise ArgumentTypeError(f"a pipeline is read from JSON text, got {type(text).__name__}")
-        try:
-            values = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ArgumentError(f"a pipeline must be valid JSON: {error}") from None
-        if not isinstance(values, dict):
-            raise ArgumentError(f"a pipeline must be a JSON object, got {type(values).__name__}")
-        version = values.pop("undula", JSON_VERSION)
-        if version != JSON_VERSION:
-            raise ArgumentError(f"cannot read a pipeline of version {version!r}; expected {JSON_VERSION}")
-        names = tuple(option.name for option in fields(cls))
-        for key in values:
-            if key not in names:
-                raise UnknownNameError("key of a pipeline", key, names)
-        return cls(**values)
+        return cls(**arguments_from_json(text, tuple(option.name for option in fields(cls))))
 
     def save(self, path: str | Path) -> None:
         """Write the pipeline to a JSON file.
@@ -414,7 +383,7 @@ class Pipeline:
     ) -> tuple[GivenImage, Any]:
         """Return an image with its mask, and where samples count in statistics; None if all valid ones do."""
         if counted is not None:
-            counted = _checked_counted(counted, tuple(given_array(x, "image").shape))
+            counted = checked_counted(counted, tuple(given_array(x, "image").shape))
         if self.speckle == "log":
             mask, bright = scan_masks(x, channel_axis, axes, mask)
             if bright is not None:
@@ -492,7 +461,7 @@ class Pipeline:
         pool = ThreadPoolExecutor(count, "undula-frames")
         try:
             for frame in frames:
-                waiting.append(pool.submit(filtered, _copied(frame)))
+                waiting.append(pool.submit(filtered, copied_frame(frame)))
                 if len(waiting) > count:
                     yield waiting.popleft().result()
             while waiting:
@@ -629,25 +598,3 @@ class Pipeline:
             return [shape]
         tree = BandTree.of_samples(spec, shape, levels)
         return [*tree.sample_shapes, tree.approximation_shape]
-
-
-def _checked_counted(counted: Any, shape: Shape) -> Any:
-    """Return where samples count in statistics, or raise an error unless that is known of each sample."""
-    counted = given_array(counted, "counted")
-    dtype, counted_shape = library_of(counted).dtype(counted), tuple(counted.shape)
-    if not dtype.startswith("bool"):
-        raise ArgumentTypeError(f"counted must be boolean, True where samples count; got dtype {dtype}")
-    if counted_shape != shape:
-        raise ArgumentError(f"counted must have the shape of the image, {shape}, got {counted_shape}")
-    return counted
-
-
-def _copied(frame: Any) -> Any:
-    """Return a copy of an array on the host, whose memory the caller may use for the next frame."""
-    library = library_of(frame)
-    return library.copy(frame) if hasattr(frame, "dtype") and library.device(frame).on_host else frame
-
-
-def _has_known_name(wavelet: Wavelet) -> bool:
-    """Return whether the name of a wavelet stands for it."""
-    return is_discrete(wavelet.name) and as_wavelet(wavelet.name) == wavelet

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import DASK, differentiable_array, given_array, library_of, refuse_gradients
+from ..arrays import DASK, differentiable_image, given_array, library_of, refuse_gradients
 from ..color.spaces import space
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from ..lowering.axis_arguments import checked_axes
@@ -20,22 +21,42 @@ __all__ = [
     "GivenImage",
     "ImageLayout",
     "align_mask",
-    "all_finite",
+    "check_magnitude",
+    "checked_counted",
+    "copied_frame",
     "find_channel_axis",
     "is_constant",
+    "largest_magnitude",
     "native_samples",
 ]
 
 COLORS = ("ycbcr", "channels")
 AUTO = "auto"
+# Transforms multiply samples by up to this, which leaves room for them in the range of floats.
+MAX_TRANSFORM_GAIN = 2.0**20
 FLOAT64_DTYPES = ("float64", "int32", "uint32", "int64", "uint64")  # Filtered in float64, others in float32.
 
 
-def all_finite(x: np.ndarray[Any, Any]) -> bool:
-    """Return whether all samples are finite, mostly by their sum, which is fast."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = np.sum(x, dtype=None if x.dtype.itemsize > 2 else np.float32)
-    return bool(np.isfinite(total)) or bool(np.isfinite(x).all())
+def largest_magnitude(x: np.ndarray[Any, Any]) -> float:
+    """Return the largest magnitude of the samples, which is not finite unless all of them are."""
+    with np.errstate(invalid="ignore"):
+        return float(np.maximum(x.max(), -x.min()))
+
+
+def magnitude_limit(dtype: str) -> float:
+    """Return the magnitude of samples up to which transforms of them are finite."""
+    return float(np.finfo(dtype).max) / MAX_TRANSFORM_GAIN
+
+
+def check_magnitude(largest: float, dtype: str) -> None:
+    """Raise an error for samples that are too large to be filtered in this dtype."""
+    limit = magnitude_limit(dtype)
+    if largest > limit:
+        wider = ", convert them to float64" if dtype == "float32" else ""
+        raise ArgumentError(
+            f"{dtype} samples can be filtered up to {limit:.1e}, got {largest:.1e}: divide them{wider}, or"
+            " exclude them by mask"
+        )
 
 
 def is_constant(image: Any, mask: Any) -> bool:
@@ -106,6 +127,23 @@ def align_mask(
             raise ArgumentError(f"mask must have the shape of the image, {shape}, got {mask_shape}")
         mask = xp.reshape(mask, tuple(n if axis in spatial else 1 for axis, n in enumerate(shape)))
     return xp.broadcast_to(mask, shape)
+
+
+def checked_counted(counted: Any, shape: tuple[int, ...]) -> Any:
+    """Return where samples count in statistics, or raise an error unless that is known of each sample."""
+    counted = given_array(counted, "counted")
+    dtype, counted_shape = library_of(counted).dtype(counted), tuple(counted.shape)
+    if not dtype.startswith("bool"):
+        raise ArgumentTypeError(f"counted must be boolean, True where samples count; got dtype {dtype}")
+    if counted_shape != shape:
+        raise ArgumentError(f"counted must have the shape of the image, {shape}, got {counted_shape}")
+    return counted
+
+
+def copied_frame(frame: Any) -> Any:
+    """Return a copy of an array on the host, whose memory the caller may use for the next frame."""
+    library = library_of(frame)
+    return library.copy(frame) if hasattr(frame, "dtype") and library.device(frame).on_host else frame
 
 
 @dataclass(frozen=True)
@@ -252,6 +290,7 @@ class ImageLayout:
             variances = np.broadcast_to(sigmas, (self.channels,))[:3] ** 2
             sigmas = np.sqrt((self.weights**2) @ variances)
         items = self.planes_shape[0]
+        sigmas = np.minimum(sigmas, magnitude_limit(self.working_dtype))
         return np.repeat(sigmas, items // len(sigmas)).astype(self.working_dtype)
 
 
@@ -300,7 +339,7 @@ class GivenImage:
         if isinstance(x, np.ma.MaskedArray):
             unmasked, x = ~np.ma.getmaskarray(x), x.data
         # A tensor that is differentiated stays with its library, like an array on a device.
-        self.array = differentiable_array(x, "image")
+        self.array = differentiable_image(x)
         library = library_of(self.array)
         self.on_host = isinstance(self.array, np.ndarray)
         shape = tuple(int(n) for n in self.array.shape)
@@ -329,14 +368,20 @@ class GivenImage:
     def _find_valid(self, mask: Any, unmasked: Any) -> Any:
         """Return where samples are valid, in the layout of the image; None if all are."""
         layout, valid = self.layout, unmasked
-        if self.on_host and layout.dtype.startswith("float") and not all_finite(self.array):
-            finite = np.isfinite(self.array)
-            valid = finite if valid is None else valid & finite
+        largest = 0.0
+        if self.on_host and layout.dtype.startswith("float"):
+            largest = largest_magnitude(self.array)
+            if not math.isfinite(largest):
+                finite = np.isfinite(self.array)
+                valid = finite if valid is None else valid & finite
         if mask is not None:
             mask = align_mask(mask, self.xp, layout.shape, layout.channel, layout.axes)
             valid = mask if valid is None else valid & mask
         if valid is not None and self.on_host and not valid.any():
             raise ArgumentError("no sample is valid: all are masked or NaN")
+        if valid is not None and not largest <= magnitude_limit(layout.working_dtype):
+            largest = largest_magnitude(self.array[valid])
+        check_magnitude(largest, layout.working_dtype)
         return valid
 
     def _check_pixels(self, mask: Any) -> None:

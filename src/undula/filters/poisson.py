@@ -68,6 +68,7 @@ LEAST_HALVED = 32  # samples along an axis that is halved
 BINS = 24  # of means, for the fit of gain and read noise
 FLAT_SHARE = 0.4  # of places with the least structure, which the noise is estimated from
 LEAST_PLACES = 64
+ROUNDING = 64  # times the precision of floats is what rounding may change in the brightest sample
 CLIPPED = 5.0  # standard deviations beyond which a difference is structure
 
 
@@ -229,6 +230,11 @@ def estimate_poisson(
     PoissonNoise
         With the fields ``gain`` and ``sigma``.
 
+    Raises
+    ------
+    ArgumentError
+        If the image has too few bright samples, or if its noise does not grow with its brightness.
+
     Notes
     -----
     The variance of noise, ``g·mean + σ²``, is measured by the finest diagonal band at the places of the image
@@ -253,6 +259,8 @@ def estimate_poisson(
     valid = None if mask is None else np.asarray(mask, bool)
     if valid is not None and valid.shape != x.shape:
         raise ArgumentError(f"mask must have the shape of the image, {x.shape}, got {valid.shape}")
+    if is_constant(x, valid):
+        raise ArgumentError("the image is constant, and has no noise to estimate; pass gain")
     planes = x.reshape(-1, *x.shape[-2:]).astype(np.float64)
     means, differences = _flat_places(planes, None if valid is None else valid.reshape(planes.shape))
     if means.size < LEAST_PLACES or means.max() <= 0:
@@ -263,7 +271,8 @@ def estimate_poisson(
         variance = sigma**2
     else:
         gain, variance = _line(means, squares)
-    if not gain > 0:
+    rounding = (ROUNDING * float(np.finfo(planes.dtype).eps) * float(means.max())) ** 2
+    if not gain * means.mean() > rounding:
         raise ArgumentError(
             "the noise of the image does not grow with its brightness; pass gain, or no noise"
         )

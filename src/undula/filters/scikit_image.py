@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import differentiable_array, library_of, numpy_array
+from ..arrays import differentiable_image, library_of, numpy_array
 from ..engines.base import Engine
 from ..engines.dispatch import engine_for
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
@@ -90,12 +90,7 @@ def denoise_wavelet(
     >>> bool(denoise_wavelet(noisy).std() < 0.05)
     True
     """
-    if np.ma.is_masked(image):
-        raise ArgumentTypeError(
-            "image has masked samples, which denoise_wavelet cannot leave out; use undula.denoise, or fill"
-            " them in first with image.filled(...)"
-        )
-    x = differentiable_array(image, "image")
+    x = differentiable_image(image)
     library = library_of(x)
     on_host = isinstance(x, np.ndarray)
     if on_host:

@@ -98,12 +98,12 @@ class Blur(Spatial):
     ----------
     sigma : float, default 1.0
         Standard deviation, in samples at the place of the stage.
-    at : {"image", "approximation", "last", "result"}, default "image"
-        Where the stage acts: on the image, on the approximations of some levels before they are decomposed
-        further, on the last approximation, or on the result.
+    at : {"image", "approximation", "last", "details"}, default "image"
+        Where the stage acts: on the image, on each approximation before it is decomposed further, on the
+        last approximation, or on the details.
     levels : sequence of int, optional
-        With ``at="approximation"``, the levels whose approximations are filtered, 1 being the finest; all if
-        None.
+        With ``at="approximation"`` and ``at="details"``, the levels that are filtered, 1 being the finest;
+        all if None.
 
     Examples
     --------
@@ -139,12 +139,12 @@ class Unsharp(Spatial):
         Standard deviation of the blur, in samples at the place of the stage.
     amount : float, default 1.0
         Factor of the difference.
-    at : {"image", "approximation", "last", "result"}, default "image"
-        Where the stage acts: on the image, on the approximations of some levels before they are decomposed
-        further, on the last approximation, or on the result.
+    at : {"image", "approximation", "last", "details"}, default "image"
+        Where the stage acts: on the image, on each approximation before it is decomposed further, on the
+        last approximation, or on the details.
     levels : sequence of int, optional
-        With ``at="approximation"``, the levels whose approximations are filtered, 1 being the finest; all if
-        None.
+        With ``at="approximation"`` and ``at="details"``, the levels that are filtered, 1 being the finest;
+        all if None.
 
     Examples
     --------
@@ -182,12 +182,12 @@ class Laplace(Spatial):
         Factor of the Laplacian; the default is that of Nielsen's kernels (NTNU, 2007).
     kernel : {"cross", "diagonal"}, default "cross"
         ``cross`` uses the nearest neighbours along each axis, ``diagonal`` also the diagonal ones.
-    at : {"image", "approximation", "last", "result"}, default "image"
-        Where the stage acts: on the image, on the approximations of some levels before they are decomposed
-        further, on the last approximation, or on the result.
+    at : {"image", "approximation", "last", "details"}, default "image"
+        Where the stage acts: on the image, on each approximation before it is decomposed further, on the
+        last approximation, or on the details.
     levels : sequence of int, optional
-        With ``at="approximation"``, the levels whose approximations are filtered, 1 being the finest; all if
-        None.
+        With ``at="approximation"`` and ``at="details"``, the levels that are filtered, 1 being the finest;
+        all if None.
 
     Examples
     --------

@@ -158,7 +158,8 @@ class Denoising(Verb):
     )
     method: str = option(
         "bivariate",
-        "Method, for quality fast; bivariate is the best of those that use wavelets.",
+        "Method of shrinkage; bivariate is the best of those that use wavelets. Quality balanced and best"
+        " blend its result with that of similar blocks; directional and collaborative are for fast.",
         DENOISING_METHODS,
     )
     profile: str = option("normal", "Search range and group size of the method collaborative.", PROFILE_NAMES)

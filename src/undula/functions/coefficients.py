@@ -252,6 +252,11 @@ def pad(x: ArrayLike, pad_widths: Any, mode: str | int | BoundaryMethod) -> NDAr
     ndarray
         The extended array.
 
+    Raises
+    ------
+    ArgumentError
+        If values beyond the ends do not fit into an integer dtype.
+
     Examples
     --------
     >>> pad([1, 2, 3], (2, 1), "symmetric")

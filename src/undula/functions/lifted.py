@@ -83,6 +83,11 @@ def lwtn(
         ``[approximation, details of the coarsest level, …]``, details as dictionaries: as many numbers as
         ``x`` has.
 
+    Raises
+    ------
+    ReconstructionError
+        If the wavelet has no lifting steps, as ``dmey``.
+
     Examples
     --------
     >>> low, details = lwtn(np.arange(15).reshape(3, 5), "cdf53")
@@ -155,8 +160,10 @@ def storage(
 
     ``largest`` looks for the largest of the samples, where their dtype does not tell enough.
     """
-    if asked is not None and np.dtype(asked).name not in STORAGES:
-        raise ArgumentTypeError(f"integers are kept as {', '.join(STORAGES)}, got dtype {np.dtype(asked)}")
+    if asked is not None:
+        asked = np.dtype(asked).newbyteorder("=")
+        if asked.name not in STORAGES:
+            raise ArgumentTypeError(f"integers are kept as {', '.join(STORAGES)}, got dtype {asked}")
     if dtype.kind not in "iu":
         if asked is None:
             return None
@@ -168,7 +175,7 @@ def storage(
     most = max(-int(info.min), int(info.max))
     sizes = [np.dtype(name) for name in STORAGES]
     if asked is not None:
-        sizes = [np.dtype(asked)]
+        sizes = [asked]
     elif dtype.itemsize > 2:
         sizes = [np.dtype(np.int32 if dtype.itemsize == 4 else np.int64)]
     for size in sizes:
@@ -333,7 +340,7 @@ def _stored_dtype(
     """Return the integers that coefficients are stored in; None for floats."""
     if isinstance(engine, TensorEngine):
         return storage(np.dtype(np.float32), spec, (), levels, asked, None)
-    dtype = np.dtype(engine.library.dtype(x))
+    dtype = np.dtype(engine.library.dtype(x)).newbyteorder("=")
     if dtype.kind not in "iu":
         return storage(dtype, spec, (), levels, asked, None)
     x = engine.integers(x, dtype)
@@ -394,6 +401,11 @@ def lwt(
     -------
     list of arrays
         ``[cA, cD of the coarsest level, …]``.
+
+    Raises
+    ------
+    ReconstructionError
+        If the wavelet has no lifting steps, as ``dmey``.
 
     Examples
     --------
@@ -482,6 +494,11 @@ def lwt2(
     -------
     list
         ``[cA, (cH, cV, cD) of the coarsest level, …]``.
+
+    Raises
+    ------
+    ReconstructionError
+        If the wavelet has no lifting steps, as ``dmey``.
 
     Examples
     --------

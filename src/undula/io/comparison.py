@@ -14,7 +14,8 @@ import numpy as np
 
 from .. import measures
 from ..errors import ArgumentError, FileError
-from .decoder import Planes, Video, filterable_format, probe, read_planes, sample_bits
+from .decoder import Planes, Video, probe, read_planes
+from .pixel_formats import filterable_format, sample_bits
 
 __all__ = ["VideoComparison", "compare_videos"]
 
@@ -55,16 +56,6 @@ class VideoComparison:
     def mean_ssim(self) -> float:
         """The mean SSIM of all frames."""
         return float(np.mean(self.ssim))
-
-    @property
-    def worst_psnr(self) -> int:
-        """The number of the frame with the lowest PSNR."""
-        return int(np.argmin(self.psnr))
-
-    @property
-    def worst_ssim(self) -> int:
-        """The number of the frame with the lowest SSIM."""
-        return int(np.argmin(self.ssim))
 
 
 def _common_format(a: Video, b: Video) -> str:

@@ -32,7 +32,6 @@ STALE_TAGS = (
     " MODIFICATION_DATE MATERIAL_PACKAGE_UMID FILE_PACKAGE_UMID FILE_PACKAGE_NAME TIMECODE"
 ).split()
 STREAM_TAGS = ("title", "language")  # Tags of streams that are compared; others are rarely set by people.
-DEFAULT_HANDLERS = ("VideoHandler", "SoundHandler", "SubtitleHandler")  # Of FFmpeg, not titles.
 UNSPECIFIED_COLORS = (0, 2)  # Reserved, or unspecified.
 COLOR_ATTRIBUTES = {
     "color_primaries": "colour primaries",

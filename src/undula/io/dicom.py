@@ -25,7 +25,7 @@ from .limits import MAX_METADATA_BYTES, codestream_size, inflates_beyond
 from .picture import Picture
 from .stored import StoredRange
 
-__all__ = ["get_element", "has_image", "read_dicom", "read_header", "write_dicom"]
+__all__ = ["check_pixels", "get_element", "has_image", "read_dicom", "read_header", "write_dicom"]
 
 Array = NDArray[Any]
 PIXEL_DATA_TAG = 0x7FE00010
@@ -73,6 +73,28 @@ def has_image(path: Path) -> bool:
     return "Rows" in header or not ("SOPClassUID" in header or "DirectoryRecordSequence" in header)
 
 
+def check_pixels(path: Path, header: Any) -> None:
+    """Raise an error unless a DICOM file with this header has pixels, which are not read."""
+    _check_size_elements(path, header)
+    if not _may_have_pixels(path):
+        raise FileError(f"{path} is a DICOM file without an image: it has no PixelData")
+
+
+def _may_have_pixels(path: Path) -> bool:
+    """Return whether there is anything after the header of a DICOM file; unknown if it is deflated."""
+    if _deflated_part(path) is not None:
+        return True
+    with path.open("rb") as file:
+        import_optional("pydicom").dcmread(file, stop_before_pixels=True, force=True)
+        return bool(file.read(1))
+
+
+def _check_size_elements(path: Path, header: Any) -> None:
+    for name in ("Rows", "Columns"):
+        if name not in header:
+            raise FileError(f"{path} is a DICOM file without an image: it has no {name}")
+
+
 def _header(path: Path, deflated: bytes | None) -> Any:
     """Read the elements before the pixels; ``deflated`` are the bytes that contain them, if not the file."""
     if deflated is None:
@@ -96,7 +118,8 @@ def _dataset(path: Path, max_pixels: int | None) -> Any:
         )
     dataset = pydicom.dcmread(path, force=True)
     if "PixelData" not in dataset:
-        raise FileError(f"{path} is a DICOM file without an image: it has no PixelData")
+        check_pixels(path, header)
+        raise FileError(f"{path} is cut off or damaged: its PixelData cannot be read")
     if "TransferSyntaxUID" not in dataset.file_meta:
         if not nbytes <= len(dataset.PixelData) <= nbytes + 1:
             raise FileError(f"{path} does not declare how its pixels are encoded (no TransferSyntaxUID)")
@@ -147,9 +170,7 @@ def _check_header(path: Path, header: Any, max_pixels: int | None) -> int:
     """Return the number of bytes of the pixels; raise an error if there are too many, or none to filter."""
     if "DirectoryRecordSequence" in header:
         raise FileError(f"{path} is a DICOM directory without an image; pass the folder")
-    for name in ("Rows", "Columns"):
-        if name not in header:
-            raise FileError(f"{path} is a DICOM file without an image: it has no {name}")
+    _check_size_elements(path, header)
     bits = int(header.get("BitsAllocated", 8))
     if bits not in (8, 16, 32):
         raise FileError(f"{path} has {bits} bit(s) per sample; only 8, 16 and 32 can be filtered")

@@ -24,7 +24,7 @@ from .dicom import read_header
 from .files import output_kind
 from .picture import RGB, Picture
 from .protection import find_protected, is_grey_outside, show_protected
-from .raster import read, write
+from .raster import read, save, write
 from .video import Planes, check_window, filter_windows
 
 __all__ = ["AUTOMATIC", "NOTHING", "DicomFilter", "DicomFrame", "FilteredDicom", "dicom_frames"]
@@ -34,16 +34,30 @@ Mask = NDArray[np.bool_]
 Progress = Callable[[int], None]
 
 AUTOMATIC, NOTHING = "auto", "none"
+BLACK = 0.25  # The greatest brightness of black in a mask.
+MAX_BETWEEN = 0.05  # The share of a mask that may be neither black nor white, as at smooth edges.
 KEPT_NOTE = "burned-in text and coloured pixels unchanged"
 
 
 @dataclass(frozen=True)
 class FilteredDicom:
-    """The shape of the pixels of a filtered file, the number of frames, and the share that was protected."""
+    """What was filtered.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        That of the pixels.
+    frames : int
+    protected : float
+        The share of the pixels that was left unchanged.
+    lost : tuple of str
+        What the result does not keep.
+    """
 
     shape: tuple[int, ...]
     frames: int
     protected: float
+    lost: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,7 +121,7 @@ class DicomFilter:
         :class:`~undula.filters.video.TemporalDenoiser` follows motion; other filters take windows as volumes.
     protect : {"auto", "none"} or path, default "auto"
         What is left unchanged. ``auto`` finds burned-in text and colour Doppler; a picture of the same size
-        protects its pixels that are not black.
+        in black and white protects its white pixels.
     shown_mask : path, optional
         Where to write a picture that shows what is protected.
     derivation : Derivation, optional
@@ -146,12 +160,10 @@ class DicomFilter:
             results.append(result)
             if progress is not None:
                 progress(len(results))
-        self._write(target, picture, np.stack(results) if picture.pages else results[0], protected)
-        return FilteredDicom(picture.pixels.shape, len(frames), _share(protected))
+        lost = self._write(target, picture, np.stack(results) if picture.pages else results[0], protected)
+        return FilteredDicom(picture.pixels.shape, len(frames), _share(protected), lost)
 
-    def filter_series(
-        self, sources: Sequence[Path], targets: Sequence[Path], progress: Progress | None = None
-    ) -> list[FilteredDicom]:
+    def filter_series(self, sources: Sequence[Path], targets: Sequence[Path]) -> list[FilteredDicom]:
         """Filter images over time or space, in the order of ``sources``; write all targets, or none."""
         waiting: deque[DicomFrame] = deque()
 
@@ -180,10 +192,8 @@ class DicomFilter:
                 first, last = max(0, number - self.over_time), number + self.over_time + 1
                 neighbors = (*headers[first:number], *headers[number + 1 : last])
                 temporary = folders[target.parent] / target.name
-                self._write(temporary, frame.picture, result, frame.protected, neighbors)
-                report.append(FilteredDicom(frame.pixels.shape, 1, _share(frame.protected)))
-                if progress is not None:
-                    progress(len(report))
+                lost = self._write(temporary, frame.picture, result, frame.protected, neighbors)
+                report.append(FilteredDicom(frame.pixels.shape, 1, _share(frame.protected), lost))
             for target in targets:
                 (folders[target.parent] / target.name).replace(target)
         return report
@@ -230,14 +240,15 @@ class DicomFilter:
 
     def _write(
         self, target: Path, picture: Picture, pixels: Array, protected: Mask | None, neighbors: Any = ()
-    ) -> None:
+    ) -> tuple[str, ...]:
+        """Write the result for a file, and return what it does not keep."""
         options = {}
         if output_kind(target, picture.kind, picture.about.get("suffix", "")) == "dicom":
             note = "" if protected is None else KEPT_NOTE
             options["derivation"] = replace(
                 self.derivation or Derivation(), note=note, neighbors=tuple(neighbors)
             )
-        write(target, picture.with_pixels(pixels), **options)
+        return save(target, picture.with_pixels(pixels), **options)
 
 
 def _apply(work: Callable[..., Any], x: Array, valid: Mask, **options: Any) -> Array:
@@ -261,15 +272,22 @@ def _share(protected: Mask | None) -> float:
 
 
 def _read_mask(path: Path, picture: Picture) -> Mask:
-    """Read a mask of protected pixels from a picture, where they are not black."""
+    """Read a mask of protected pixels from a picture in black and white, where they are white."""
     given = read(path).upright()
-    mask: Mask = np.asarray(given.all_pages[0] > 0)
+    levels = given.all_pages[0]
     if given.channel_axis is not None:
-        mask = np.asarray(mask[..., : 3 if given.space == "rgb" else 1].any(axis=-1))
+        levels = levels[..., : 3 if given.space == "rgb" else 1].max(axis=-1)
     size = tuple(picture.pixels.shape[axis] for axis in picture.axes)
-    if mask.shape != size:
+    if levels.shape != size:
         raise ArgumentError(
-            f"the mask {path} has {mask.shape[1]} × {mask.shape[0]} pixels, and the image"
+            f"the mask {path} has {levels.shape[1]} × {levels.shape[0]} pixels, and the image"
             f" {size[1]} × {size[0]}"
         )
-    return mask
+    brightness = levels / max(float(levels.max()), 1e-30)
+    between = float(np.mean((brightness > BLACK) & (brightness < 1 - BLACK)))
+    if between > MAX_BETWEEN:
+        raise ArgumentError(
+            f"{between:.0%} of the mask {path} are neither black nor white; paint what is to be left"
+            " unchanged in white on black (--show-mask writes a picture to look at, not a mask)"
+        )
+    return np.asarray(brightness > BLACK)

@@ -20,9 +20,10 @@ from .containers import CONTAINERS, muxer_options
 from .contents import Contents, decoded_tags, losses, quicktime_language, timecode, valid_tags
 from .conversion import TEXT_SUBTITLES, AudioConverter, SubtitleConverter, codec_name
 from .cutting import Cut, later_timecode
-from .decoder import IDENTITY_MATRIX, display_matrix, frame_times, is_live, open_video
+from .decoder import IDENTITY_MATRIX, display_matrix, frame_times, open_video
 from .encoder_choice import CONSTANT_RATE, choose_encoder, encoder_options, keeps_aspect, keeps_range
 from .files import VIDEOS, import_optional, short_message
+from .video_sources import is_live
 
 __all__ = ["VideoWriter", "ordinary_threads"]
 

@@ -229,6 +229,8 @@ def check_size(path: Path, pixels: int, max_pixels: int | None, nbytes: int = 0)
 def short_message(error: BaseException) -> str:
     """Return the message of a decoder or encoder as one short line."""
     message = getattr(error, "strerror", None) or str(error)
+    if error.args and isinstance(error.args[0], bytes):  # as LibRaw has it
+        message = error.args[0].decode(errors="replace")
     line = " ".join(str(message).partition("Traceback")[0].split()) or type(error).__name__
     return line if len(line) < 160 else line[:157] + "…"
 

@@ -88,7 +88,8 @@ def lost_metadata(picture: Picture, kind: str) -> tuple[str, ...]:
     texts = [name for name in picture.texts if not {name, "texts"} & set(stored)]
     if texts:
         lost.append(f"text ({', '.join(texts)})")
-    if kind in ("npy", "npz") and picture.stack is not None and len(picture.stack.names) > 2 + picture.pages:
+    has_shape = kind not in ("npy", "npz") or "shape" in picture.about
+    if not has_shape and picture.stack is not None and len(picture.stack.names) > 2 + picture.pages:
         lost.append(f"axes {picture.stack.names}")
     if kind != "dicom" and "dataset" in picture.about:
         lost.append("DICOM header")

@@ -2,7 +2,7 @@
 
 Readers name each channel as the file does, and filters follow these names: red, green and blue are filtered
 together, alpha is kept, and every other channel is filtered independently. Colours of transparent pixels are
-masked, since nobody sees them and they may be anything.
+masked, since they are invisible and may be anything.
 """
 
 from __future__ import annotations

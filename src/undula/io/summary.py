@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import FileError, UndulaError
 from .derivation import get_element
+from .dicom import check_pixels
 from .dicom import read_header as read_dicom_header
 from .files import IMAGES, check_size, detect_kind, import_optional, output_kind, short_message
 from .limits import check_declared
@@ -60,8 +61,7 @@ def _image_size(path: Path, kind: str, max_pixels: int | None) -> tuple[int, int
     """Return the width, the height and the number of pages of an image."""
     if kind == "dicom":
         header = read_dicom_header(path)
-        if "Rows" not in header or "Columns" not in header:
-            raise FileError(f"{path} has no image")
+        check_pixels(path, header)
         return int(header.Columns), int(header.Rows), int(get_element(header, "NumberOfFrames", 1))
     if kind == "raw":
         with import_optional("rawpy", "photo").RawPy() as raw:

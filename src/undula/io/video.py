@@ -24,19 +24,14 @@ import numpy as np
 
 from ..errors import ArgumentError, FileError, FormatWarning, UndulaError
 from .cutting import Cut
+from .decoded_span import DecodedSpan
 from .decoder import (
-    DecodedSpan,
     Planes,
     Video,
-    VideoSource,
-    Y4MReader,
     copy_planes,
-    decode_error,
-    filterable_format,
     find_frame,
     frame_decoder,
     frame_times,
-    is_live,
     open_video,
     probe,
     read_frames,
@@ -46,6 +41,8 @@ from .decoder import (
 from .encoder import VideoWriter
 from .encoder_choice import check_options
 from .files import VIDEOS, atomic_write, import_optional, same_file, short_message
+from .pixel_formats import filterable_format
+from .video_sources import VideoSource, Y4MReader, decode_error, is_live
 
 __all__ = ["Planes", "Video", "probe", "process", "read_frames"]
 
@@ -516,4 +513,6 @@ def filter_windows(frames: Iterator[Planes], work: Work, length: int) -> Iterato
 def check_window(over_time: int) -> None:
     """Raise an error if windows of so many frames are too short."""
     if over_time and over_time < MIN_WINDOW_FRAMES:
-        raise ArgumentError(f"over_time must be 0, or {MIN_WINDOW_FRAMES} or more; got {over_time}")
+        raise ArgumentError(
+            f"over_time (--over-time) must be 0, or {MIN_WINDOW_FRAMES} or more; got {over_time}"
+        )

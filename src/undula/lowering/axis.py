@@ -36,6 +36,7 @@ from .polyphase import (
     Exit,
     Polyphase,
     Step,
+    StepTable,
     SynthesisFilters,
     Tap,
     band_places,
@@ -46,30 +47,10 @@ from .polyphase import (
     shift_of_bands,
 )
 
-__all__ = ["AxisOp", "StepTable", "Window"]
+__all__ = ["AxisOp", "Window"]
 
 Array = NDArray[Any]
 DilatedTaps = tuple[tuple[int, float], ...]  # pairs of an offset and a factor
-
-
-@dataclass(frozen=True, eq=False)
-class StepTable:
-    """A lifting step that extends the band it reads, on lines of one length.
-
-    Coefficients ``begin ≤ i < end`` read the other band at ``i + offset``. For those in ``border`` the table
-    has the numbers of the coefficients to read, -1 for none.
-    """
-
-    step: Step
-    begin: int
-    end: int
-    border: NDArray[np.int64]
-    table: NDArray[np.int64]
-
-    @cached_property
-    def offsets(self) -> NDArray[np.int64]:
-        """The offsets of the taps."""
-        return np.array([tap.offset for tap in self.step.taps], np.int64)
 
 
 @dataclass(frozen=True)
@@ -603,7 +584,7 @@ class Window:
         points = np.unique(np.concatenate([used, ends]).astype(np.int_))
         if points.size == 0:
             return ()
-        # A gap that is read by nobody separates the two ends of a periodic line.
+        # A gap of samples that are not read separates the two ends of a periodic line.
         gaps = np.diff(points)
         inside = (points[:-1] >= max(begin, 0)) & (points[1:] <= min(end, length) - 1)
         cuts = np.flatnonzero((gaps > 1) & ~inside) + 1

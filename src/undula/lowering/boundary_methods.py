@@ -79,11 +79,11 @@ class Extrapolation(BoundaryMethod, ABC):
         """
 
 
-def _checked_number(value: Any, what: str, least: float, most: float) -> float:
+def _checked_factor(value: Any, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise ArgumentTypeError(f"{what} is a number, got {value!r}")
-    if not least <= value <= most:
-        raise ArgumentError(f"{what} is from {least:g} to {most:g}, got {value!r}")
+    if not 0 <= value <= 1:
+        raise ArgumentError(f"{what} is from 0 to 1, got {value!r}")
     return float(value)
 
 
@@ -114,7 +114,7 @@ class Decay(Extrapolation):
     rate: float = 0.5
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", _checked_number(self.rate, "the rate", 0, 1))
+        object.__setattr__(self, "rate", _checked_factor(self.rate, "the rate"))
 
     def weights(self, count: int, length: int) -> Matrix:
         """Return powers of the rate."""
@@ -180,7 +180,7 @@ class Taper(BoundaryMethod):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", _checked_count(self.width, "the width", 1, 2**30))
-        object.__setattr__(self, "least", _checked_number(self.least, "the least factor", 0, 1))
+        object.__setattr__(self, "least", _checked_factor(self.least, "the least factor"))
 
     def factors(self, length: int) -> Matrix:
         """Return the factors of the samples of a line.

@@ -46,7 +46,7 @@ REDUCTIONS = ("sum", "max", "median", "sure")
 
 @dataclass(frozen=True)
 class Buffer:
-    """A named piece of memory, with the shape and dtype that its first user gave it."""
+    """A named block of memory, with the shape and dtype that its first user gave it."""
 
     name: str
     shape: tuple[int, ...]

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from ..liftings import lifting
 from ..wavelets import Wavelet
-from .axis import AxisOp, StepTable
+from .axis import AxisOp
+from .polyphase import StepTable
 
 __all__ = ["KINDS", "Growth", "gains_back", "growth"]
 

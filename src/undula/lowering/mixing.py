@@ -1,10 +1,10 @@
-"""Samples that are made of others: planes that are sums of channels, and the inverse; rows in pieces."""
+"""Samples that are made of others: planes that are sums of channels, and the inverse; rows in fragments."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Mixing", "RowPieces", "Unmixing"]
+__all__ = ["Mixing", "RowFragments", "Unmixing"]
 
 
 class Mixing(NamedTuple):
@@ -30,13 +30,13 @@ class Mixing(NamedTuple):
         return len(self.weights)
 
 
-class RowPieces(NamedTuple):
-    """Rows that are in pieces at different places in memory.
+class RowFragments(NamedTuple):
+    """Rows that are in fragments at different places in memory.
 
     Parameters
     ----------
     counts : tuple of int
-        The number of samples of each piece.
+        The number of samples of each fragment.
     """
 
     counts: tuple[int, ...]

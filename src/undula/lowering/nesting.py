@@ -31,13 +31,13 @@ __all__ = [
     "Form",
     "arrays_of",
     "band_keys",
-    "band_name",
     "details_by_level",
     "flat_as",
     "flat_bands",
     "from_keys",
     "keyed_as",
     "keyed_bands",
+    "out_name",
     "shapes_of",
     "to_keys",
 ]
@@ -207,23 +207,21 @@ def flat_as(coeffs: Any, form: str, keys: Sequence[str]) -> list[Any] | None:
     return flat
 
 
-def band_name(nested: Any, number: int, key: str, name: str) -> str:
-    """Return how a caller writes a band of coefficients nested in any form, which are called ``name``.
+def out_name(out: Any, number: int, key: str) -> str:
+    """Return how a caller writes the array of ``out``, nested in any form, for a band.
 
     Examples
     --------
-    >>> band_name([[0], ([1], [2], [3])], 1, "ad", "out")
+    >>> out_name([[0], ([1], [2], [3])], 1, "ad")
     'out[1][1]'
     """
-    if isinstance(nested, Mapping):
-        return f"{name}[{key or 'a' * len(next(iter(nested)))!r}]"
-    level = nested[number]
+    if isinstance(out, Mapping):
+        return f"out[{key or 'a' * len(next(iter(out)))!r}]"
+    level = out[number]
     if not number or not isinstance(level, (Mapping, list, tuple)):
-        return f"{name}[{number}]"
+        return f"out[{number}]"
     return (
-        f"{name}[{number}][{key!r}]"
-        if isinstance(level, Mapping)
-        else f"{name}[{number}][{TUPLE_KEYS.index(key)}]"
+        f"out[{number}][{key!r}]" if isinstance(level, Mapping) else f"out[{number}][{TUPLE_KEYS.index(key)}]"
     )
 
 

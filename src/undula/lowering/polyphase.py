@@ -17,6 +17,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..liftings import Lifting, lifting
 from ..wavelets import Wavelet
@@ -29,6 +30,7 @@ __all__ = [
     "Exit",
     "Polyphase",
     "Step",
+    "StepTable",
     "SynthesisFilters",
     "Tap",
     "band_places",
@@ -152,6 +154,26 @@ class Step(NamedTuple):
     target: int
     taps: tuple[Tap, ...]
     rounded: Rounding
+
+
+@dataclass(frozen=True, eq=False)
+class StepTable:
+    """A lifting step that extends the band it reads, on lines of one length.
+
+    Coefficients ``begin ≤ i < end`` read the other band at ``i + offset``. For those in ``border`` the table
+    has the numbers of the coefficients to read, -1 for none.
+    """
+
+    step: Step
+    begin: int
+    end: int
+    border: NDArray[np.int64]
+    table: NDArray[np.int64]
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """The offsets of the taps."""
+        return np.array([tap.offset for tap in self.step.taps], np.int64)
 
 
 class Entry(NamedTuple):

@@ -331,9 +331,13 @@ class BandTree:
         samples: list[Shape] = []
         infer = _lwt_shapes if spec.lifted else _dwt_shapes
         for number, details in enumerate(shapes[1:], 1):
-            if low is None and all(band is None for band in details.values()):
-                continue
-            lengths, low = infer(spec.at_level(len(shapes) - 1 - number), low, details, number)
+            level = len(shapes) - 1 - number
+            if all(band is None for band in details.values()):
+                if low is None:
+                    continue
+                if shape is not None and spec.family == "dwt":
+                    low = _without_surplus(spec, low, shape, level)
+            lengths, low = infer(spec.at_level(level), low, details, number)
             if not samples:
                 cut = low
             elif low is not None:
@@ -445,6 +449,17 @@ def _dwt_shapes(
                 f" {wavelet.rec_len} taps of {wavelet.name!r} in mode {mode!r}"
             )
     return tuple(lengths), low
+
+
+def _without_surplus(spec: TransformSpec, low: Shape, shape: Shape, level: int) -> Shape:
+    """Return the shape of an approximation that may have one sample too many, and has no details to tell."""
+    lengths = list(low)
+    for number, axis in enumerate(spec.axes):
+        count = shape[axis]
+        for _ in range(level + 1):
+            count, _ = spec.counts(number, count)
+        lengths[axis] -= lengths[axis] == count + 1
+    return tuple(lengths)
 
 
 def _lwt_shapes(

@@ -52,7 +52,7 @@ class FrameSlot:
         driver = device.driver
         device.activate()
         self.stream = int(check(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING)))
-        # All results are in one piece of memory, and come back by one copy.
+        # All results are in one block of memory, and come back by one copy.
         ends = list(accumulate(-(-_nbytes(*band) // ALIGNMENT) * ALIGNMENT for band in bands))
         self.source = self._pinned(_nbytes(*samples)).view(samples[1]).reshape(samples[0])
         self.downloaded = self._pinned(ends[-1])

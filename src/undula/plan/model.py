@@ -253,6 +253,11 @@ def ceilings(device: str = "cpu", again: bool = False) -> Ceilings:
     Ceilings
         The measured limits of the device.
 
+    Raises
+    ------
+    MissingDeviceError
+        If there is no such device, or a package or driver for it is missing.
+
     Examples
     --------
     >>> found = ceilings("cpu")

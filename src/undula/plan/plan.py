@@ -37,21 +37,16 @@ from ..lowering.spec import (
     LevelOperators,
     check_extension,
     checked_level,
-    stationary_spec,
-    transform_spec,
 )
-from ..schemes import SCHEMES
 from ..wavelets import Wavelet
 from . import model
+from .arguments import check_choices, plan_dtype, plan_shape, plan_spec
 from .frames import FrameSlot, frames
 from .model import PlanCost, Prediction
 from .resident import Resident
 from .tuning import fastest_knobs
 
 __all__ = ["Plan"]
-
-METHODS = ("auto", "lifting", "filters")
-TRANSFORMS = ("dwt", "swt")
 
 
 class Plan:
@@ -138,33 +133,14 @@ class Plan:
         square: bool = False,
         tune: bool = False,
     ) -> None:
-        self.shape = _shape(shape)
-        try:
-            dtype = np.dtype(dtype)
-        except TypeError:
-            raise ArgumentTypeError(f"a plan is for arrays of numbers, got dtype {dtype!r}") from None
-        if dtype.kind not in "biufc":
-            raise ArgumentTypeError(f"a plan is for arrays of numbers, got dtype {dtype!r}")
-        if transform not in TRANSFORMS:
-            raise UnknownNameError("transform", transform, TRANSFORMS)
-        stationary = transform == "swt"
-        if mode is None:
-            mode = "periodization" if stationary else "symmetric"
-        if stationary:
-            self.spec = stationary_spec(len(self.shape), wavelet, mode, axes, start_level, norm)
-        elif norm or start_level:
-            raise ArgumentError(
-                f"norm and start_level are for transform='swt', got norm={norm!r} and"
-                f" start_level={start_level!r} for transform={transform!r}"
-            )
-        else:
-            self.spec = transform_spec(len(self.shape), wavelet, mode, axes)
-        self.axes = self.spec.axes
+        self.shape, dtype = plan_shape(shape), plan_dtype(dtype)
+        self.spec = plan_spec(len(self.shape), wavelet, mode, axes, transform, norm, start_level)
+        self.axes, self.square = self.spec.axes, square
+        stationary = self.spec.family == "swt"
         if stationary and square:
             raise ArgumentError("a stationary transform takes any shape; omit square")
         if any(self.shape[axis] < 1 for axis in self.axes):
             raise ArgumentError(f"a plan needs samples along the transformed axes, got shape {self.shape}")
-        self.square = square
         side = 2 ** math.ceil(math.log2(max(self.shape[axis] for axis in self.axes)))
         self.padded_shape = (
             tuple(side if axis in self.axes else n for axis, n in enumerate(self.shape))
@@ -181,13 +157,7 @@ class Plan:
                 self.level = checked_level(self.padded_shape, self.spec.wavelets, self.axes, level)
         if stationary:
             check_extension(self.spec, self.level)
-        for what, value, known in (
-            ("scheme", scheme, ("auto", *SCHEMES)),
-            ("strategy", strategy, tuple(STRATEGIES)),
-            ("method", method, METHODS),
-        ):
-            if value not in known:
-                raise UnknownNameError(what, value, known)
+        check_choices(strategy, scheme, method)
         name, _ = split_backend(backend)
         self.backend, self.device_name = ("cpu", "cpu") if name == "auto" else (name, backend)
         self.engine = engine(backend)
@@ -203,18 +173,23 @@ class Plan:
         self._caches: dict[Any, RunCache] = defaultdict(RunCache)
         self.options = TransformOptions(strategy, scheme, method)
         if self.on_device:
-            self.strategy = choose(strategy, scheme, method, self.axes).name
-            self.options = replace(self.options, strategy=self.strategy)
-            if self._runs:
-                program = self.executable(False).program  # Raises an error for what cannot be laid out so.
-                if self.strategy == "auto":
-                    names = [launch.kernel.name.partition("_")[0] for launch in program.launches]
-                    used = [strategy for strategy in (*STRATEGIES, UNDECIMATED.name) if strategy in names]
-                    self.strategy = " and ".join(used)
-                if tune:
-                    self.options = replace(self.options, knobs=fastest_knobs(self))
+            self._choose_strategy(tune)
         elif scheme != "auto" and self._runs:
             self.engine.compile(False, self.tree, self.dtype, (), self.options)  # Checks the scheme.
+
+    def _choose_strategy(self, tune: bool) -> None:
+        """Choose the strategy of a plan for a device, or raise an error if it does not fit."""
+        self.strategy = choose(self.strategy, self.scheme, self._method, self.axes).name
+        self.options = replace(self.options, strategy=self.strategy)
+        if not self._runs:
+            return
+        program = self.executable(False).program  # Raises an error for what cannot be laid out so.
+        if self.strategy == "auto":
+            names = [launch.kernel.name.partition("_")[0] for launch in program.launches]
+            used = [strategy for strategy in (*STRATEGIES, UNDECIMATED.name) if strategy in names]
+            self.strategy = " and ".join(used)
+        if tune:
+            self.options = replace(self.options, knobs=fastest_knobs(self))
 
     @property
     def _runs(self) -> bool:
@@ -526,10 +501,10 @@ class Plan:
 
         Examples
         --------
-        >>> told = Plan((1024, 1024), "cdf97", level=1, dtype="float32").predict()
-        >>> told.operations, told.bytes
+        >>> prediction = Plan((1024, 1024), "cdf97", level=1, dtype="float32").predict()
+        >>> prediction.operations, prediction.bytes
         (10485760, 8454400)
-        >>> told.seconds > 0 and told.limit in told.terms
+        >>> prediction.seconds > 0 and prediction.limit in prediction.terms
         True
         """
         return model.predict(self, device, transfers=transfers)
@@ -613,10 +588,3 @@ def _read(keyed: Sequence[Any]) -> list[Any]:
 
 def _is_array(band: Any) -> bool:
     return band is not None
-
-
-def _shape(shape: Sequence[int] | int) -> tuple[int, ...]:
-    lengths = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    if not lengths or not all(isinstance(n, (int, np.integer)) and n >= 0 for n in lengths):
-        raise ArgumentError(f"a shape is one or more whole numbers, got {shape!r}")
-    return tuple(int(n) for n in lengths)

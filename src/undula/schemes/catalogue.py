@@ -78,6 +78,13 @@ def scheme(wavelet: Wavelet | Lifting | str, name: str) -> Scheme:
     -------
     Scheme
 
+    Raises
+    ------
+    UnknownNameError
+        If there is no scheme or wavelet of that name.
+    ReconstructionError
+        If the scheme needs lifting steps and the wavelet has none, as ``dmey``.
+
     Examples
     --------
     >>> for name in ("sweldens", "monolithic*", "polyphase"):

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engines.chunked.blocks import ChunkPart, ForwardBlock, InverseBlock, WindowPieces
+from ..engines.chunked.blocks import ChunkedWindow, ForwardBlock, Fragment, InverseBlock
 from ..errors import FileError
 from ..io.files import short_message
 from ..lowering.spec import BandTree, transform_spec
@@ -207,7 +207,7 @@ class ForwardStage:
             self.backend,
             None,
             None,
-            _window_pieces(x.shape),
+            _whole_window(x.shape),
             results,
         )
         for (level, key), location, values in zip(bands, self.bands, task([x]), strict=True):
@@ -254,11 +254,11 @@ class InverseStage:
         spec = stage.tree.spec
         window = BlockWindow.of(stage, block, back=True)
         inner = BandTree.of_samples(spec, window.shape, stage.depth)
-        arrays, pieces = [], []
+        arrays, windows = [], []
         for place, ((level, _), shape) in enumerate(zip(stage.bands, inner.flat_shapes, strict=True)):
             segments = window.band_segments(level, shape)
             arrays.append(read_window(open_array(self.bands[place], self.token), segments))
-            pieces.append(_window_pieces(shape, place) if prod(shape) else WindowPieces(shape, ()))
+            windows.append(_whole_window(shape, place) if prod(shape) else ChunkedWindow(shape, ()))
         # A single channel of several is transformed as it is among them; see InverseBlock.
         last = max(spec.axes)
         several = len(spec.axes) > 1 and prod(stage.shape[last + 1 :]) > 1
@@ -269,7 +269,7 @@ class InverseStage:
             self.backend,
             np.dtype(self.dtype),
             window.shape,
-            tuple(pieces),
+            tuple(windows),
             window.samples(),
             doubled,
         )
@@ -299,9 +299,9 @@ class CopyStage:
         open_array(self.target, self.token, True)[region] = to_dtype(x, np.dtype(self.dtype))
 
 
-def _window_pieces(shape: Shape, argument: int = 0) -> WindowPieces:
+def _whole_window(shape: Shape, argument: int = 0) -> ChunkedWindow:
     """Return a window that is a single array, an argument of the task."""
-    return WindowPieces(shape, (ChunkPart(argument, None, None, tuple(map(slice, shape))),))
+    return ChunkedWindow(shape, (Fragment(argument, None, None, tuple(map(slice, shape))),))
 
 
 def create_bands(

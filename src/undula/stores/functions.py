@@ -253,6 +253,11 @@ def read_coefficients(source: StorePath) -> list[Any]:
     list
         The approximation, then the details of each level as a dictionary, coarsest first.
 
+    Raises
+    ------
+    FileError
+        If the store does not exist, is incomplete, or holds no coefficients.
+
     Examples
     --------
     >>> import tempfile, zarr

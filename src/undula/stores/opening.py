@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..engines.threads import get_num_threads
-from ..errors import ArgumentError, FileError, UndulaError
+from ..errors import ArgumentError, ArgumentTypeError, FileError, UndulaError
 from ..io.files import import_optional, short_message
 from ..io.picture import RGB
 from .partial import is_incomplete, is_store
@@ -39,6 +40,11 @@ COEFFICIENTS_KIND = "coefficients"  # The kind of a group of coefficients, in it
 
 def _location(path: str | Path) -> str:
     """Return a path or an address as Zarr takes it."""
+    if not isinstance(path, (str, PathLike)):
+        raise ArgumentTypeError(
+            f"a store must be named by its path or address, got {type(path).__name__}; functions such as"
+            " undula.denoise take Dask arrays, and dask.array.from_zarr makes one of an array of Zarr"
+        )
     text = str(path)
     return text if "://" in text else str(Path(text).absolute())
 

@@ -13,7 +13,7 @@ from ..errors import UndulaError
 from .code import CodeSource, command_line, python_code
 from .exports import Export, file_stem, file_suffix
 from .extents import AppliedChain
-from .panels import identify
+from .widgets import identify
 
 if TYPE_CHECKING:
     from .page import Page

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..io.files import import_optional
-from .rendering import Bitmap
+from .views import Bitmap
 
 __all__ = ["encode_layers", "pack_message", "reduce_to_scale"]
 

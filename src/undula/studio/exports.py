@@ -23,7 +23,7 @@ from ..io.files import IMAGES, VIDEOS
 from .budget import working_memory
 from .chain import FilterChain
 from .code import command_words
-from .exporting import ExportJob, ExportProcess, export_path, export_suffixes
+from .export_jobs import ExportJob, ExportProcess, export_path, export_suffixes
 from .inputs import Input
 from .renderer import frames_together
 

@@ -18,11 +18,13 @@ from ..filters import Pipeline
 from .chain import PRESETS, FilterChain, History
 from .dialogs import code_dialog, export_dialog, keys_dialog
 from .inputs import Camera, Input
-from .panels import ChainPanel, FiguresPanel, WaveletPanel, identify
-from .rendering import VIEWS
+from .panels import ChainPanel, FiguresPanel, WaveletPanel
+from .player import Player
 from .session import Session
 from .tasks import TaskPanel
 from .viewer import Viewer
+from .views import VIEWS
+from .widgets import icon_button, identify, sample_image
 
 if TYPE_CHECKING:
     from .server import ServerOptions
@@ -30,16 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["Page"]
 
 STATIC = Path(__file__).parent / "static"
-LOGO = (
-    '<svg viewBox="0 0 60 40" aria-hidden="true" fill="none" stroke="var(--accent)" stroke-width="4"'
-    ' stroke-linecap="round" stroke-linejoin="round">'
-    '<path d="M2 22c5 0 7-2 9-8s4-9 7-9 4 30 9 30 6-33 9-33 4 26 8 26 5-7 14-7"/></svg>'
-)
 MAX_STAGES = 40
 BUSY_SECONDS = 0.4  # before the page says that something takes long
 REBUILD_SECONDS = 0.05  # without another change, before panels are rebuilt
-PLANES = {0: "XY", 1: "XZ", 2: "YZ"}
-SPEEDS = {0.25: "¼ ×", 0.5: "½ ×", 1.0: "1 ×", 2.0: "2 ×", 0.0: "max"}
 
 
 class Page:
@@ -53,6 +48,7 @@ class Page:
         self.wavelet_panel = WaveletPanel(self)
         self.chain_panel = ChainPanel(self)
         self.figures_panel = FiguresPanel(self)
+        self.player = Player(self)
         self._listed_inputs: Any = None
         self._opening: set[str] = set()  # names of samples
         self._rebuilding: asyncio.TimerHandle | None = None
@@ -167,20 +163,17 @@ class Page:
                 self._build_welcome()
                 self._build_busy()
                 self._build_zoom()
-            self._build_player()
+            self.player.build()
             self._inputs_row = ui.row().classes("strip")
         self._update_inputs()
         self._update_undo()
         ui.timer(0.25, self._update)
 
-    def _button(self, icon: str | None, label: str, test_id: str, action: Any, text: str = "") -> Any:
-        button = ui.button(text, icon=icon, on_click=action).props("flat dense size=md")
-        return identify(button.classes("q-px-xs"), label, test_id).tooltip(label)
-
     def _build_header(self) -> None:
-        self._button("tune", "Filters panel", "toggle-left", lambda: self.left.toggle())
-        ui.html(f'<h1 class="brand">{LOGO}Undula <em>Studio</em></h1>', sanitize=False)
-        self._button("folder_open", "Open files (O)", "open", lambda: self.viewer.run_method("pick"), "Open")
+        icon_button("tune", "Filters panel", "toggle-left", lambda: self.left.toggle())
+        logo = (STATIC / "logo.svg").read_text(encoding="utf-8")
+        ui.html(f'<h1 class="brand">{logo}Undula <em>Studio</em></h1>', sanitize=False)
+        icon_button("folder_open", "Open files (O)", "open", lambda: self.viewer.run_method("pick"), "Open")
         with ui.button("Samples", icon="collections").props("flat dense").classes("middling") as samples:
             identify(samples, "Samples", "samples")
             with ui.menu().props("auto-close"):
@@ -188,13 +181,13 @@ class Page:
                     item = ui.menu_item(on_click=lambda name=name: self.open_sample(name))
                     with item.props(f'data-testid="menu-sample-{name}"'):
                         with ui.item_section().props("avatar"):
-                            _sample_image(name)
+                            sample_image(name)
                         with ui.item_section():
                             ui.label(title)
-        self._button("videocam", "Camera", "camera", lambda: self.viewer.run_method("startCamera"))
+        icon_button("videocam", "Camera", "camera", lambda: self.viewer.run_method("startCamera"))
         ui.space()
-        self._undo = self._button("undo", "Undo (Ctrl+Z)", "undo", self.undo)
-        self._redo = self._button("redo", "Redo (Ctrl+Y)", "redo", self.redo)
+        self._undo = icon_button("undo", "Undo (Ctrl+Z)", "undo", self.undo)
+        self._redo = icon_button("redo", "Redo (Ctrl+Y)", "redo", self.redo)
         with ui.button("Presets", icon="auto_awesome").props("flat dense") as presets:
             identify(presets, "Presets", "presets")
             with ui.menu().props("auto-close"):
@@ -215,15 +208,15 @@ class Page:
                     ),
                 ):
                     ui.menu_item(text, on_click=action).props(f'data-testid="{test_id}"')
-        self._button("code", "Show code (C)", "code", lambda: self.show_dialog(code_dialog))
-        with self._button(
+        icon_button("code", "Show code (C)", "code", lambda: self.show_dialog(code_dialog))
+        with icon_button(
             "download", "Export (E)", "export", lambda: self.show_dialog(export_dialog)
         ) as self._export:
             self._running = ui.badge("").props('floating data-testid="exports-running"')
             self._running.set_visibility(False)
-        self._button("dark_mode", "Light or dark theme (D)", "dark", self._toggle_dark)
-        self._button("help_outline", "Keyboard shortcuts (?)", "help", lambda: self.show_dialog(keys_dialog))
-        self._button("analytics", "Figures panel", "toggle-right", lambda: self.right.toggle())
+        icon_button("dark_mode", "Light or dark theme (D)", "dark", self._toggle_dark)
+        icon_button("help_outline", "Keyboard shortcuts (?)", "help", lambda: self.show_dialog(keys_dialog))
+        icon_button("analytics", "Figures panel", "toggle-right", lambda: self.right.toggle())
 
     def _build_closing(self, side: str, title: str, drawer: Any) -> None:
         """Add a heading with a button that closes a drawer; they are shown where it covers the page."""
@@ -244,10 +237,10 @@ class Page:
             )
             self._slots.props("flat dense no-caps toggle-color=primary")
             identify(self._slots, "Version of the chain", "slots").tooltip("Two versions of the chain (A)")
-            self._compare = self._button("compare", "Compare A with B (B)", "compare", self.compare)
+            self._compare = icon_button("compare", "Compare A with B (B)", "compare", self.compare)
             self._show_comparing()
         self._tools = {
-            tool: self._button(icon, label, f"tool-{tool}", lambda tool=tool: self.use_tool(tool))
+            tool: icon_button(icon, label, f"tool-{tool}", lambda tool=tool: self.use_tool(tool))
             for tool, icon, label in (
                 ("window", "contrast", "Window: drag for width and centre (W, or the right button)"),
                 ("region", "highlight_alt", "Region: drag for mean and deviation (R, or Shift)"),
@@ -275,7 +268,7 @@ class Page:
                         .props(f'data-testid="sample-{name}" type="button"')
                         .on("click", lambda name=name: self.open_sample(name))
                     ):
-                        _sample_image(name)
+                        sample_image(name)
                         ui.label(title)
 
     def _build_zoom(self) -> None:
@@ -286,7 +279,7 @@ class Page:
                 ("fit_screen", "", "Fit (0)", "fit", ("fit",)),
                 (None, "1:1", "1:1, actual size (9)", "actual", ("actual",)),
             ):
-                button = self._button(
+                button = icon_button(
                     icon, label, test_id, lambda method=method: self.viewer.run_method(*method), text
                 )
                 button.props("color=white")
@@ -298,28 +291,6 @@ class Page:
             cancel = ui.button("Cancel", on_click=self.cancel).props("flat dense size=sm")
             identify(cancel, "Cancel", "cancel")
         self._busy.set_visibility(False)
-
-    def _build_player(self) -> None:
-        session = self.session
-        with ui.row().classes("player").props('role="group" aria-label="Playback"') as self._player:
-            self._button("skip_previous", "First (Home)", "first", lambda: self.seek(0))
-            self._button("chevron_left", "Previous (←)", "back", lambda: self.seek(session.number - 1))
-            self._play = self._button("play_arrow", "Play or pause (Space)", "play", self.play)
-            self._button("chevron_right", "Next (→)", "on", lambda: self.seek(session.number + 1))
-            self._loop = self._button("repeat", "Loop (L)", "loop", self.loop)
-            self._scrub = ui.slider(
-                min=0, max=1, step=1, value=0, on_change=lambda event: self._scrub_to(event.value)
-            )
-            identify(self._scrub.props("dense"), "Frame or slice", "scrub")
-            self._scrub.on("pan", lambda event: self._hold(event.args))
-            self._position = ui.label("").classes("where").props('data-testid="where"')
-            self._plane = ui.select(PLANES, value=0, on_change=lambda event: self.set_plane(event.value))
-            self._plane.props("dense borderless options-dense").style("width:58px")
-            identify(self._plane, "Plane of the slices", "plane")
-            speed = ui.select(
-                SPEEDS, value=session.playback.speed, on_change=lambda e: self._set_speed(e.value)
-            )
-            identify(speed.props("dense borderless options-dense").style("width:58px"), "Speed", "speed")
 
     def _update_inputs(self) -> None:
         """Rebuild the list of inputs if it changed."""
@@ -386,7 +357,6 @@ class Page:
 
     def _update(self) -> None:
         session = self.session
-        shown = session.current
         self._error.set_text(session.error_message)
         self._error.set_visibility(bool(session.error_message))
         running = session.exports.running
@@ -397,18 +367,7 @@ class Page:
         self._busy.set_visibility(busy is not None and busy.seconds > BUSY_SECONDS)
         if busy is not None:
             self._busy_text.set_text(f"{busy.title} … {busy.seconds:.0f} s")
-        several = shown is not None and shown.frame_count > 1
-        self._player.set_visibility(several)
-        if shown is not None and several:
-            self._scrub.props(f"max={shown.frame_count - 1}")
-            if self._scrub.value != session.number and not self._holding:
-                self._own_scrub_value = session.number
-                self._scrub.set_value(session.number)
-            self._plane.set_visibility(shown.has_planes)
-            self._plane.set_value(shown.plane)
-            self._position.set_text(shown.position_text(session.number))
-            self._play.props(f"icon={'pause' if session.playback.on else 'play_arrow'}")
-            self._loop.props(f"color={'primary' if session.playback.loop else 'grey'}")
+        self.player.update()
         self.figures_panel.update()
 
     def _update_undo(self) -> None:
@@ -521,14 +480,6 @@ class Page:
             button.props(f"aria-pressed={str(name == self._tool).lower()}")
         self.viewer.run_method("setTool", self._tool)
 
-    def set_plane(self, axis: int) -> None:
-        """Show the slices of a volume across another axis, beginning in the middle."""
-        shown = self.session.current
-        if shown is not None and shown.has_planes and axis != shown.plane:
-            shown.set_plane(axis, self.session.number)
-            self.session.seek(shown.frame_count // 2)
-            self._update()
-
     def load_pipeline(self, pipeline: Pipeline) -> None:
         """Replace the chain by a pipeline."""
         self.set_chain(self.chain.with_pipeline(pipeline))
@@ -561,45 +512,6 @@ class Page:
         self.session.invalidate()
         self.rebuild_panels()
 
-    def play(self) -> None:
-        """Play or pause."""
-        self.session.play(not self.session.playback.on)
-        self._update()
-
-    def loop(self) -> None:
-        """Switch looping on or off."""
-        self.session.playback.loop = not self.session.playback.loop
-        self._update()
-
-    def seek(self, number: int) -> None:
-        """Show a frame, and stop playback."""
-        self.session.play(False)
-        self.session.seek(number)
-        self._update()
-
-    _own_scrub_value: int | None = None  # set by the server, not by the visitor
-    _holding = False
-    _resume = False
-
-    def _hold(self, phase: Any) -> None:
-        """Interrupt playback while the slider is dragged."""
-        self._holding = phase == "start"
-        if self._holding:
-            self._resume = self.session.playback.on
-            self.session.play(False)
-        elif self._resume:
-            self.session.play(True)
-
-    def _scrub_to(self, value: float | None) -> None:
-        if value is None or int(value) == self._own_scrub_value:
-            self._own_scrub_value = None
-            return
-        self.session.seek(int(value))
-
-    def _set_speed(self, value: float) -> None:
-        self.session.playback.speed = value
-        self.session.seek(self.session.number)
-
     def set_device(self, name: str) -> None:
         """Choose the device that filters run on."""
         self.session.settings = replace(self.session.settings, backend=name)
@@ -612,15 +524,14 @@ class Page:
 
     async def _shortcut(self, key: str) -> None:
         session = self.session
-        last = session.current.frame_count - 1 if session.current is not None else 0
         actions: dict[str, Any] = {
             **{str(k): (lambda view=view: self.show_view(view)) for k, view in enumerate(VIEWS, 1)},
-            " ": self.play,
-            "arrowleft": lambda: self.seek(session.number - 1),
-            "arrowright": lambda: self.seek(session.number + 1),
-            "home": lambda: self.seek(0),
-            "end": lambda: self.seek(last),
-            "l": self.loop,
+            " ": self.player.play,
+            "arrowleft": lambda: self.player.seek(session.number - 1),
+            "arrowright": lambda: self.player.seek(session.number + 1),
+            "home": lambda: self.player.seek(0),
+            "end": self.player.seek_last,
+            "l": self.player.loop,
             "d": self._toggle_dark,
             "?": lambda: self.show_dialog(keys_dialog),
             "e": lambda: self.show_dialog(export_dialog),
@@ -644,8 +555,3 @@ class Page:
         self.set_chain(self.chain.enable_all(not enabled))
         self.history.end_gesture()
         self.rebuild_panels()
-
-
-def _sample_image(name: str) -> None:
-    """Add the thumbnail of a sample."""
-    ui.element("img").props(f'src="/studio/sample/{name}" alt="" width="64" height="48" loading="lazy"')

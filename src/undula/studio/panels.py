@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -32,11 +31,12 @@ from .controls import (
 )
 from .inputs import DisplayRange
 from .plots import PHASE_COLORS, histogram, time_bar, wavelet_functions
+from .widgets import check_box, identify, select_box, slider_row
 
 if TYPE_CHECKING:
     from .page import Page
 
-__all__ = ["ChainPanel", "FiguresPanel", "WaveletPanel", "identify", "select_box"]
+__all__ = ["ChainPanel", "FiguresPanel", "WaveletPanel"]
 
 SPECKLE_LABELS = {
     "intensity": "multiplicative, intensities",
@@ -50,85 +50,6 @@ HISTOGRAM_HINT = "Grey: before; line: after; dashed: threshold. Logarithmic scal
 SEND_TYPED_TEXT = """(event) => {
     if (!document.querySelector(".q-menu .q-manual-focusable--focused")) emit(event.target.value);
 }"""
-
-
-def identify(element: Any, label: str, test_id: str = "") -> Any:
-    """Give an element a label for screen readers, and an identifier for tests."""
-    element.props["aria-label"] = label
-    if test_id:
-        element.props["data-testid"] = test_id
-    return element
-
-
-def select_box(
-    options: dict[Any, str],
-    value: Any,
-    label: str,
-    change: Callable[[Any], None],
-    test_id: str,
-    classes: str = "full-width",
-    title: str = "",
-    **more: Any,
-) -> Any:
-    """Add a list to choose from; ``title`` is shown in place of the label."""
-    box = ui.select(
-        options, value=value, label=title or label, on_change=lambda event: change(event.value), **more
-    )
-    return identify(box.props("dense outlined options-dense").classes(classes), label, test_id)
-
-
-def check_box(label: str, value: bool, change: Callable[[bool], None], test_id: str, name: str = "") -> None:
-    """Add a check box; ``name`` is for screen readers."""
-    box = ui.checkbox(label, value=value, on_change=lambda event: change(event.value))
-    identify(box.props("dense size=sm").classes("hint"), name or label, test_id)
-
-
-def slider_row(
-    label: str,
-    bounds: tuple[float, float, float],
-    value: float,
-    change: Callable[[float], None],
-    settle: Callable[[], None],
-    test_id: str,
-    hint: str = "",
-) -> None:
-    """Add a label, a value and a slider with ``bounds`` (low, high, step), which reports while dragged."""
-    low, high, step = bounds
-    digits = max(0, -math.floor(math.log10(step) + 1e-9)) if step < 1 else 0
-    with ui.column().classes("control"):
-        with ui.row().classes("full-width justify-between items-center no-wrap"):
-            name = ui.label(label).classes("name")
-            if hint:
-                name.tooltip(hint)
-            text = ui.input(value=f"{value:.{digits}f}").props("dense borderless inputmode=decimal")
-            identify(text.classes("value"), f"{label}: value", f"{test_id}-value")
-
-        def moved(event: Any) -> None:
-            if event.value is not None:
-                rounded = f"{event.value:.{digits}f}"
-                text.set_value(rounded if abs(float(rounded) - event.value) < 1e-9 else f"{event.value:g}")
-                change(event.value)
-
-        def set_to(number: float) -> None:
-            slider.set_value(min(max(number, low), high))
-            settle()
-
-        def typed() -> None:
-            try:
-                number = float(str(text.value).strip().replace(",", ".").replace("−", "-"))
-                whole = float(round(number))  # refuses NaN and infinity
-                set_to(whole if step >= 1 else number)
-            except (ValueError, OverflowError):
-                ui.notify(f"{label}: expected a number from {low:g} to {high:g}", type="warning")
-            moved(slider)  # The text of a number that was out of range or no number.
-
-        slider = ui.slider(min=low, max=high, step=step, value=value, on_change=moved).props("dense")
-        identify(slider, label, test_id)
-        slider.on("change", settle, args=[])
-        slider.on("keydown.home.prevent", lambda: set_to(low), args=[])
-        slider.on("keydown.end.prevent", lambda: set_to(high), args=[])
-        text.on("keydown.enter", typed, args=[])
-        text.on("blur", typed, args=[])
 
 
 class WaveletPanel:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..wavelets import as_wavelet
-from .rendering import BandHistogram
+from .views import BandHistogram
 
 __all__ = ["PHASE_COLORS", "histogram", "time_bar", "wavelet_functions"]
 

@@ -29,7 +29,7 @@ from ..io.stack import StackAxes
 from .budget import MemoryBudget, working_memory
 from .extents import AppliedChain, filter_clip
 from .inputs import Camera, Input
-from .rendering import (
+from .views import (
     PYRAMID_VIEWS,
     Bitmap,
     FilteredFrame,

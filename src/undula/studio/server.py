@@ -20,7 +20,7 @@ from .decoding import StudioLimits
 from .folders import private_folder
 from .guard import Guard, is_local
 from .policy import Policy
-from .sessions import SessionRegistry
+from .session_registry import SessionRegistry
 
 __all__ = ["ServerOptions", "serve"]
 

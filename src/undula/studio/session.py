@@ -38,7 +38,7 @@ from .extents import EACH
 from .inputs import Camera, Input, open_input
 from .playback import Playback
 from .renderer import RenderedView, Renderer, RenderRequest
-from .rendering import (
+from .views import (
     PYRAMID_VIEWS,
     BandHistogram,
     FilteredFrame,

@@ -12,7 +12,7 @@ from ..errors import UndulaError
 from ..filters.verbs import VERBS, Verb, VerbOption
 from .code import TEMPORAL_OPTIONS
 from .extents import EACH, AppliedChain
-from .panels import check_box, identify, select_box, slider_row
+from .widgets import check_box, identify, select_box, slider_row
 
 if TYPE_CHECKING:
     from .page import Page

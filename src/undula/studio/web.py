@@ -24,7 +24,7 @@ from .inputs import sample_thumbnail
 from .page import Page
 from .server import ServerOptions
 from .session import Session
-from .sessions import SessionRegistry
+from .session_registry import SessionRegistry
 from .uploads import UploadTooLargeError, receiving
 
 __all__ = ["application"]

@@ -19,7 +19,7 @@ from ..engines.tensors import call_untraced, is_torch_compiling
 from ..engines.tensors.encoding import encoded
 from ..engines.tensors.engine import decomposed, recomposed
 from ..engines.tensors.stacking import Stacking
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..lowering.nesting import keyed_bands, shapes_of
 from ..lowering.spec import BandTree, TransformSpec, transform_spec, undecimated_spec
 from ..wavelets import Wavelet
@@ -34,6 +34,7 @@ __all__ = [
     "DWTInverse",
     "SWTForward",
     "SWTInverse",
+    "checked_count",
 ]
 
 MODE_ALIASES = {"per": "periodization", "replicate": "constant"}  # of pytorch_wavelets
@@ -81,6 +82,15 @@ def _samples(parts: list[Tensor | None], wavelets: Sequence[Wavelet], mode: str,
     return recomposed([low, *levels], encoded(spec), tree.sample_shapes[0], stacking=stacking)
 
 
+def checked_count(number: Any, name: str, what: str, least: int = 0) -> int:
+    """Return an argument that counts something, or raise an error."""
+    if isinstance(number, bool) or not isinstance(number, int) or number < least:
+        raise ArgumentError(
+            f"{name} must be the number of {what}, an integer of at least {least}, got {number!r}"
+        )
+    return number
+
+
 class _WaveletLayer(nn.Module):
     """A wavelet for each axis, a boundary mode, and the filters of one direction as buffers."""
 
@@ -114,14 +124,19 @@ class _WaveletLayer(nn.Module):
     def _undula_mode(self) -> str:
         return MODE_ALIASES.get(self.mode, self.mode)
 
-    def _check(self, x: Tensor, what: str) -> None:
-        if x.ndim != 2 + self.ndim:
-            axes = ("(N, C, L)", "(N, C, H, W)", "(N, C, D, H, W)")[self.ndim - 1]
+    def _check(self, x: Tensor, what: str, bands: int | None = None) -> None:
+        """Raise an error unless this is a tensor of lines, images or volumes, or of as many bands of them."""
+        before = "N, C" if bands is None else f"N, C, {bands}"
+        axes = f"({before}, {('L', 'H, W', 'D, H, W')[self.ndim - 1]})"
+        if not isinstance(x, Tensor):
+            raise ArgumentTypeError(f"{what} must be a tensor of shape {axes}, got {type(x).__name__}")
+        if x.ndim != axes.count(",") + 1 or (bands is not None and x.shape[2] != bands):
             raise ArgumentError(f"{what} must have shape {axes}, got {tuple(x.shape)}")
 
     def extra_repr(self) -> str:
         """Return the arguments, for ``print``."""
-        return f"wave={self.wavelets[0].name!r}, mode={self.mode!r}"
+        levels = f"J={self.J}, " if hasattr(self, "J") else ""
+        return f"{levels}wave={self.wavelets[0].name!r}, mode={self.mode!r}"
 
 
 def _check_filters(layer: Any, incompatible: Any) -> None:
@@ -139,9 +154,7 @@ class _Analysis(_WaveletLayer):
 
     def __init__(self, J: int = 1, wave: Any = "db1", mode: str = "zero") -> None:
         super().__init__(wave, mode)
-        if isinstance(J, bool) or not isinstance(J, int) or J < 0:
-            raise ArgumentError(f"J must be the number of levels, an integer of at least 0, got {J!r}")
-        self.J = J
+        self.J = checked_count(J, "J", "levels")
 
     def forward(self, x: Tensor) -> Pyramid:
         """Return the approximation, and the details of each level, finest first.
@@ -174,6 +187,9 @@ class _Synthesis(_WaveletLayer):
         """
         low, levels = coeffs
         self._check(low, "the approximation")
+        for details in levels:
+            if details is not None:
+                self._check(details, "details", None if self.ndim == 1 else 2**self.ndim - 1)
         return _samples([low, *reversed(levels)], self.wavelets, self._undula_mode, False)
 
 
@@ -333,7 +349,7 @@ class SWTForward(_WaveletLayer):
 
     def __init__(self, J: int = 1, wave: Any = "db1", mode: str = "periodization") -> None:
         super().__init__(wave, mode)
-        self.J = J
+        self.J = checked_count(J, "J", "levels")
 
     def forward(self, x: Tensor) -> list[Tensor]:
         """Return the approximation and the details of each level, finest first, each as one tensor."""
@@ -371,5 +387,9 @@ class SWTInverse(_WaveletLayer):
 
     def forward(self, coeffs: list[Tensor]) -> Tensor:
         """Return the samples of coefficients, as the forward layer returns them."""
+        if not coeffs:
+            raise ArgumentError("coefficients of at least one level are needed, got none")
+        for level in coeffs:
+            self._check(level, "each level", 2**self.ndim)
         details = [level[:, :, 1:] for level in reversed(coeffs)]
         return _samples([coeffs[-1][:, :, 0], *details], self.wavelets, self._undula_mode, True)

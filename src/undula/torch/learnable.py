@@ -17,6 +17,7 @@ from ..algebra import Laurent
 from ..errors import ArgumentError
 from ..liftings import Lifting, lifting
 from ..wavelets import Wavelet, as_wavelet
+from .layers import checked_count
 
 __all__ = ["LearnableDWT"]
 
@@ -57,7 +58,8 @@ class LearnableDWT(nn.Module):
     def __init__(self, wave: str | Wavelet = "haar", J: int = 1, ndim: int = 2, extra_taps: int = 0) -> None:
         super().__init__()
         steps = lifting(as_wavelet(wave))
-        self.J, self.ndim = J, ndim
+        self.J, self.ndim = checked_count(J, "J", "levels"), checked_count(ndim, "ndim", "axes", 1)
+        checked_count(extra_taps, "extra_taps", "added taps")
         self.odd = steps.odd  # H[n] is the sample after L[n], or before it.
         self.kinds = [step.kind for step in steps.steps]
         self.places: list[range] = []
@@ -88,6 +90,7 @@ class LearnableDWT(nn.Module):
             transformed ones.
         """
         self._check(x)
+        x = self._floats(x)
         levels = []
         for _ in range(self.J):
             bands = [x]
@@ -110,9 +113,9 @@ class LearnableDWT(nn.Module):
         Tensor
             Samples.
         """
-        x, levels = coeffs
+        x, levels = self._floats(coeffs[0]), coeffs[1]
         for level in reversed(levels):
-            bands = [x, *level.unbind(-self.ndim - 1)]
+            bands = [x, *self._floats(level).unbind(-self.ndim - 1)]
             for axis in range(-1, -self.ndim - 1, -1):
                 bands = [self._merge(bands[k], bands[k + 1], axis) for k in range(0, len(bands), 2)]
             (x,) = bands
@@ -124,6 +127,10 @@ class LearnableDWT(nn.Module):
                 f"the last {self.ndim} lengths must be multiples of {2**self.J} for {self.J} level(s), got"
                 f" shape {tuple(x.shape)}"
             )
+
+    def _floats(self, x: Tensor) -> Tensor:
+        """Return integers in the dtype of the parameters, which would be truncated in theirs."""
+        return x if x.is_floating_point() or x.is_complex() else x.to(self.scaling.dtype)
 
     def _factors(self, x: Tensor) -> Tensor:
         return (self.signs * self.scaling.exp()).to(x.dtype)

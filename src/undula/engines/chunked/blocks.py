@@ -1,10 +1,10 @@
 """Blocks: the tasks of a chunked transform, as workers run them.
 
-A task gets chunks, or rims of them, which are the pieces of the window of its block, transforms the window,
-and returns the results that are free of the cuts. A large window is never in memory as a whole. Kernels for
-images read the pieces of each row where they are. Other windows are put together in stripes, of which the
-first level is computed while they are in the cache. A block is described completely by itself, so that any
-worker can run it.
+A task gets chunks, or rims of them, of which parts are the fragments of the window of its block. It
+transforms the window, and returns the results that are free of the cuts. A large window is never in memory as
+a whole. Kernels for images read the fragments of each row where they are. Other windows are put together in
+stripes, of which the first level is computed while they are in the cache. A block is described completely by
+itself, so that any worker can run it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ...arrays import result_dtype
 from ...errors import ArgumentError
-from ...lowering.mixing import RowPieces
+from ...lowering.mixing import RowFragments
 from ...lowering.nesting import flat_bands, keyed_bands
 from ...lowering.spec import BandTree, TransformSpec
 from ...lowering.windows import Interval
@@ -33,7 +33,7 @@ from ..memory import empty
 from .lines import axis_blocks, line_transforms
 from .workers import worker_resources
 
-__all__ = ["ChunkPart", "ForwardBlock", "InverseBlock", "Rims", "WindowPieces"]
+__all__ = ["ChunkedWindow", "ForwardBlock", "Fragment", "InverseBlock", "Rims"]
 
 Shape = tuple[int, ...]
 Slices = tuple[slice, ...]
@@ -44,8 +44,8 @@ STRIPE_BYTES = 1 << 21
 STRIPE_TAPS = 8
 
 
-class ChunkPart(NamedTuple):
-    """A part of a window.
+class Fragment(NamedTuple):
+    """The part of a window that is in one chunk, or in a rim of one.
 
     Parameters
     ----------
@@ -73,16 +73,16 @@ class ChunkPart(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WindowPieces:
-    """A window as the pieces that it consists of."""
+class ChunkedWindow:
+    """A window as the fragments that it consists of."""
 
     shape: Shape
-    pieces: tuple[ChunkPart, ...]
+    fragments: tuple[Fragment, ...]
 
     def joined(self, arguments: Sequence[Any]) -> Any:
         """Return the window as one array."""
-        first = self.pieces[0].of(arguments)
-        if len(self.pieces) == 1:
+        first = self.fragments[0].of(arguments)
+        if len(self.fragments) == 1:
             # Axes in another order in memory would be transformed in that order, and rounded differently.
             in_rows = not isinstance(first, np.ndarray) or first.strides[-1:] == (first.itemsize,)
             return first if in_rows else np.ascontiguousarray(first)
@@ -90,26 +90,27 @@ class WindowPieces:
             window = _window_memory(self.shape, first.dtype)
         else:
             window = np.empty_like(first, shape=self.shape)
-        window[self.pieces[0].target] = first
-        for piece in self.pieces[1:]:
-            window[piece.target] = piece.of(arguments)
+        window[self.fragments[0].target] = first
+        for fragment in self.fragments[1:]:
+            window[fragment.target] = fragment.of(arguments)
         return window
 
     def rows(
         self, arguments: Sequence[Any], axis: int, dtype: np.dtype[Any]
-    ) -> tuple[NDArray[np.int64], RowPieces, list[Any]] | None:
-        """Return the addresses of the pieces of all rows, the lengths of these pieces, and their arrays.
+    ) -> tuple[NDArray[np.int64], RowFragments, list[Any]] | None:
+        """Return the addresses of the fragments of all rows, the lengths of fragments, and their arrays.
 
-        A row has the samples along all axes after this one. Addresses have shape ``(planes, rows, pieces)``.
-        Arrays that kernels cannot read are copied, such as those that come from another worker and are not
-        aligned. None is returned if pieces begin at odd places, or have another dtype or shape than expected.
+        A row has the samples along all axes after this one. Addresses have shape ``(planes, rows,
+        fragments)``. Arrays that kernels cannot read are copied, such as those that come from another worker
+        and are not aligned. None is returned if fragments begin at odd places, or have another dtype or shape
+        than expected.
         """
-        starts = sorted({piece.target[axis + 1].start for piece in self.pieces})
+        starts = sorted({fragment.target[axis + 1].start for fragment in self.fragments})
         if any(start % 2 for start in starts):
             return None
         addresses, arrays = np.empty((*self.shape[: axis + 1], len(starts)), np.int64), []
-        for piece in self.pieces:
-            array, shape = piece.of(arguments), tuple(part.stop - part.start for part in piece.target)
+        for fragment in self.fragments:
+            array, shape = fragment.of(arguments), tuple(part.stop - part.start for part in fragment.target)
             expected = type(array) is np.ndarray and (array.dtype, array.shape) == (dtype, shape)
             if not expected or shape[axis + 2 :] != self.shape[axis + 2 :]:
                 return None
@@ -119,30 +120,32 @@ class WindowPieces:
             places: Any = address(array)
             for length, stride in zip(shape[: axis + 1], array.strides[: axis + 1], strict=True):
                 places = np.add.outer(places, stride * np.arange(length))
-            column = addresses[..., starts.index(piece.target[axis + 1].start)]
-            column[piece.target[: axis + 1]] = places
+            column = addresses[..., starts.index(fragment.target[axis + 1].start)]
+            column[fragment.target[: axis + 1]] = places
         lengths = (stop - start for start, stop in pairwise([*starts, self.shape[axis + 1]]))
         numbers = prod(self.shape[axis + 2 :]) * (2 if dtype.kind == "c" else 1)
-        pieces = RowPieces(tuple(n * numbers for n in lengths))
-        return addresses.reshape(-1, *addresses.shape[-2:]), pieces, arrays
+        fragments = RowFragments(tuple(n * numbers for n in lengths))
+        return addresses.reshape(-1, *addresses.shape[-2:]), fragments, arrays
 
-    def stripe(self, axis: int, segments: Sequence[Interval]) -> WindowPieces:
+    def stripe(self, axis: int, segments: Sequence[Interval]) -> ChunkedWindow:
         """Return the parts of the window between these places along an axis, as a window of their own."""
-        pieces, length = [], 0
+        fragments, length = [], 0
         for start, stop in segments:
-            for piece in self.pieces:
-                place = piece.target[axis]
+            for fragment in self.fragments:
+                place = fragment.target[axis]
                 first, last = max(start, place.start), min(stop, place.stop)
                 if first < last:
                     sources = list(
-                        piece.source or (slice(0, part.stop - part.start) for part in piece.target)
+                        fragment.source or (slice(0, part.stop - part.start) for part in fragment.target)
                     )
                     begin = sources[axis].start + first - place.start
                     sources[axis] = slice(begin, begin + last - first)
-                    target = _along(piece.target, axis, slice(length + first - start, length + last - start))
-                    pieces.append(piece._replace(source=tuple(sources), target=target))
+                    target = _along(
+                        fragment.target, axis, slice(length + first - start, length + last - start)
+                    )
+                    fragments.append(fragment._replace(source=tuple(sources), target=target))
             length += stop - start
-        return WindowPieces((*self.shape[:axis], length, *self.shape[axis + 1 :]), tuple(pieces))
+        return ChunkedWindow((*self.shape[:axis], length, *self.shape[axis + 1 :]), tuple(fragments))
 
 
 def _along(slices: Slices, axis: int, part: slice) -> Slices:
@@ -205,7 +208,7 @@ class ForwardBlock:
     extent : (tuple of int, int) or None
         Shape of the samples of the whole transform and its levels, which bound how large integers get; None
         if the samples are coefficients of another stage.
-    window : WindowPieces
+    window : ChunkedWindow
     results : tuple of tuple of slice
         The results in the bands of the window, in flat order.
     """
@@ -215,18 +218,18 @@ class ForwardBlock:
     backend: str
     integers: np.dtype[Any] | None
     extent: tuple[Shape, int] | None
-    window: WindowPieces
+    window: ChunkedWindow
     results: tuple[Slices, ...]
 
     def __call__(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
         """Return the bands of the block in flat order."""
-        first = self.window.pieces[0].of(arguments)
+        first = self.window.fragments[0].of(arguments)
         engine, count = engine_for([first], self.backend), len(self.spec.keys) - 1
         with worker_resources():
             axis, places = self._stripes(first.itemsize) if engine is CPU else (0, [])
             if not places:
                 return self._parts(engine, self.window.joined(arguments), self.levels, self.results)
-            bands = self._bands_of_pieces(arguments, first.dtype)
+            bands = self._bands_of_fragments(arguments, first.dtype)
             if bands is not None:
                 return bands
             low, *details = self._first_level(arguments, axis, places)
@@ -242,17 +245,17 @@ class ForwardBlock:
         flat = flat_bands(coeffs, self.spec.keys[1:])
         return tuple(band[part] for band, part in zip(flat, parts, strict=True))
 
-    def _bands_of_pieces(self, arguments: Sequence[Any], dtype: np.dtype[Any]) -> tuple[Any, ...] | None:
+    def _bands_of_fragments(self, arguments: Sequence[Any], dtype: np.dtype[Any]) -> tuple[Any, ...] | None:
         """Return the bands of a window that is not put together, or None if kernels need it as one array."""
         tree = BandTree.of_samples(self.spec, self.window.shape, self.levels)
-        if self.integers is not None or result_dtype(dtype) != dtype or not CPU.reads_pieces(tree, dtype):
+        if self.integers is not None or result_dtype(dtype) != dtype or not CPU.reads_fragments(tree, dtype):
             return None
         rows = self.window.rows(arguments, min(self.spec.axes), dtype)
         if rows is None:
             return None
-        addresses, pieces, _arrays = rows
+        addresses, fragments, _arrays = rows
         bands = [empty(shape, dtype) for shape in tree.flat_shapes]
-        CPU.run_on_pieces(tree, addresses, pieces, bands, dtype)
+        CPU.run_on_fragments(tree, addresses, fragments, bands, dtype)
         return tuple(band[part] for band, part in zip(bands, self.results, strict=True))
 
     def _stripes(self, itemsize: int) -> tuple[int, list[int]]:
@@ -266,7 +269,7 @@ class ForwardBlock:
             if axis in spec.axes:
                 rows = max(rows, STRIPE_TAPS * spec.wavelets[spec.axes.index(axis)].dec_len)
             rows += 2 - rows % 2
-            if 2 * rows <= length and len(self.window.pieces) > 1:
+            if 2 * rows <= length and len(self.window.fragments) > 1:
                 return axis, [*range(0, length - rows + 1, rows), length]
         return 0, []
 
@@ -334,7 +337,7 @@ class InverseBlock:
         Dtype in which to transform.
     shape : tuple of int
         Shape of the samples of the window.
-    bands : tuple of WindowPieces or None
+    bands : tuple of ChunkedWindow or None
         The windows of all bands in flat order; None for zeros.
     result : tuple of slice
         The block in the samples of the window.
@@ -348,16 +351,18 @@ class InverseBlock:
     backend: str
     dtype: np.dtype[Any]
     shape: Shape
-    bands: tuple[WindowPieces | None, ...]
+    bands: tuple[ChunkedWindow | None, ...]
     result: Slices
     doubled: bool = False
 
     def __call__(self, arguments: Sequence[Any]) -> Any:
         """Return the samples of the block."""
-        bands = [None if band is None or not band.pieces else band.joined(arguments) for band in self.bands]
+        bands = [
+            None if band is None or not band.fragments else band.joined(arguments) for band in self.bands
+        ]
         given = next(band for band in bands if band is not None)
         for number, band in enumerate(self.bands):
-            if band is not None and not band.pieces:  # Lines of one sample have no high coefficients.
+            if band is not None and not band.fragments:  # Lines of one sample have no high coefficients.
                 bands[number] = np.empty_like(given, shape=band.shape)
         with worker_resources():
             if not self.doubled:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...lowering.windows import Interval
-from .blocks import ChunkPart, Rims, Slices, WindowPieces
+from .blocks import ChunkedWindow, Fragment, Rims, Slices
 
 __all__ = ["ChunkReader", "ChunkedArray", "Key", "named"]
 
@@ -65,7 +65,7 @@ class ChunkedArray:
         return tuple(tuple(stop - start for start, stop in pairwise(places)) for places in self.boundaries)
 
 
-class _AxisPiece(NamedTuple):
+class _AxisFragment(NamedTuple):
     """A part of a chunk along one axis, and where it belongs in the window."""
 
     chunk: int
@@ -74,17 +74,17 @@ class _AxisPiece(NamedTuple):
     target: int
 
 
-def _axis_pieces(places: Sequence[int], segments: Sequence[Interval]) -> list[_AxisPiece]:
+def _axis_fragments(places: Sequence[int], segments: Sequence[Interval]) -> list[_AxisFragment]:
     """Return the parts of chunks that segments of a line consist of."""
-    pieces, target = [], 0
+    fragments, target = [], 0
     for start, stop in segments:
         while start < stop:
             chunk = bisect_right(places, start) - 1
             end = min(stop, places[chunk + 1])
-            pieces.append(_AxisPiece(chunk, start - places[chunk], end - places[chunk], target))
+            fragments.append(_AxisFragment(chunk, start - places[chunk], end - places[chunk], target))
             target += end - start
             start = end
-    return pieces
+    return fragments
 
 
 class _Rim(NamedTuple):
@@ -124,7 +124,7 @@ class ChunkReader:
             for places, ends in zip(blocks or array.boundaries, array.boundaries, strict=True)
         ]
 
-    def window(self, segments: Sequence[Sequence[Interval]], keys: dict[Key, int]) -> WindowPieces:
+    def window(self, segments: Sequence[Sequence[Interval]], keys: dict[Key, int]) -> ChunkedWindow:
         """Return a window of the array.
 
         Parameters
@@ -135,9 +135,10 @@ class ChunkReader:
             The keys that the task depends on, numbered; those of the window are added.
         """
         along = [
-            _axis_pieces(places, parts) for places, parts in zip(self.array.boundaries, segments, strict=True)
+            _axis_fragments(places, parts)
+            for places, parts in zip(self.array.boundaries, segments, strict=True)
         ]
-        pieces = []
+        fragments = []
         for parts in product(*along):
             chunk = tuple(part.chunk for part in parts)
             target = tuple(slice(part.target, part.target + part.stop - part.start) for part in parts)
@@ -149,12 +150,12 @@ class ChunkReader:
                 rims = self._rims.setdefault(group, {})
                 number = rims.setdefault(_Rim(chunk, inner), len(rims))
                 key: Key = (self.rims_name, *group)
-                pieces.append(ChunkPart(keys.setdefault(key, len(keys)), number, None, target))
+                fragments.append(Fragment(keys.setdefault(key, len(keys)), number, None, target))
             else:
                 complete = count == size
                 key = (self.array.name, *chunk)
-                pieces.append(
-                    ChunkPart(
+                fragments.append(
+                    Fragment(
                         keys.setdefault(key, len(keys)),
                         self.array.item,
                         None if complete else _slices(inner),
@@ -162,7 +163,7 @@ class ChunkReader:
                     )
                 )
         shape = tuple(sum(stop - start for start, stop in parts) for parts in segments)
-        return WindowPieces(shape, tuple(pieces))
+        return ChunkedWindow(shape, tuple(fragments))
 
     @property
     def rim_tasks(self) -> dict[Key, Any]:

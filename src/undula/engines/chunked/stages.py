@@ -13,7 +13,7 @@ import numpy as np
 
 from ...lowering.nesting import band_keys
 from ...lowering.spec import BandTree, TransformSpec
-from .blocks import ForwardBlock, InverseBlock, WindowPieces
+from .blocks import ChunkedWindow, ForwardBlock, InverseBlock
 from .lines import axis_blocks, line_transforms
 from .sources import ChunkedArray, ChunkReader, Key
 
@@ -162,7 +162,7 @@ def inverse_stage(
         shape = tuple(axis.window.length for axis in block)
         inner = BandTree.of_samples(spec, shape, levels)
         keys: dict[Key, int] = {}
-        bands: list[WindowPieces | None] = []
+        bands: list[ChunkedWindow | None] = []
         for (level, _), counts, reader in zip(flat, inner.flat_shapes, readers, strict=True):
             if reader is None:
                 bands.append(None)

@@ -22,7 +22,7 @@ from ...lowering.spec import BandTree, Task, TransformSpec, undecimated_spec
 from ...lowering.windows import Interval
 from ..dispatch import decompose, engine_for, recompose
 from ..numpy_engine import NumpyEngine
-from .blocks import WindowPieces
+from .blocks import ChunkedWindow
 from .sources import ChunkedArray, ChunkReader, Key, named
 from .stages import Tasks, select_item
 from .workers import worker_resources
@@ -125,7 +125,7 @@ class UndecimatedBlock:
         Dtype in which to transform.
     lines : tuple of (int, LineBlock)
         The axes, in the order of the transform's keys, and what is computed along each.
-    windows : tuple of WindowPieces or None
+    windows : tuple of ChunkedWindow or None
         Forward the samples, back the bands in the order of their keys; None for zeros.
     """
 
@@ -133,7 +133,7 @@ class UndecimatedBlock:
     backend: str
     dtype: np.dtype[Any]
     lines: tuple[tuple[int, LineBlock], ...]
-    windows: tuple[WindowPieces | None, ...]
+    windows: tuple[ChunkedWindow | None, ...]
 
     def __call__(self, arguments: Sequence[Any]) -> Any:
         """Return the bands of the block in the order of their keys, or its samples."""
@@ -213,7 +213,7 @@ def _block_task(
     backend: str,
     dtype: np.dtype[Any],
     block: Sequence[LineBlock | Interval],
-    windows: Sequence[WindowPieces | None],
+    windows: Sequence[ChunkedWindow | None],
 ) -> UndecimatedBlock:
     lines = []
     for axis in spec.axes:

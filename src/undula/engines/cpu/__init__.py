@@ -49,8 +49,9 @@ def largest_of(arrays: Sequence[Array]) -> list[int]:
     """Return the largest magnitude of the integers in each array."""
     dtype, total = arrays[0].dtype, 0
     table: list[int] = []
+    readable = dtype.isnative and dtype.char in _KERNEL_DTYPES
     for x in arrays:
-        if x.dtype != dtype or not x.flags.c_contiguous or dtype.char not in _FOUND_IN:
+        if not readable or x.dtype != dtype or not x.flags.c_contiguous:
             return [max(-int(x.min()), int(x.max())) if x.size else 0 for x in arrays]
         table += [address(x) if x.size else 0, x.size]
         total += x.size
@@ -67,7 +68,7 @@ def largest_of(arrays: Sequence[Array]) -> list[int]:
     results = start + 8 * len(table)
     scratch = results + 4 * len(table)
     run(
-        kernel("find_largest", _FOUND_IN[dtype.char]),
+        kernel("find_largest", _KERNEL_DTYPES[dtype.char]),
         [
             (start + 16 * count * thread, results + 8 * count * thread, scratch + 128 * thread, count)
             for thread in range(threads)
@@ -77,4 +78,4 @@ def largest_of(arrays: Sequence[Array]) -> list[int]:
     return largest if threads == 1 else [max(largest[k::count]) for k in range(count)]
 
 
-_FOUND_IN = {"h": "int16", "i": "int32"}
+_KERNEL_DTYPES = {"h": "int16", "i": "int32"}

@@ -24,8 +24,9 @@ from ...lowering.adjoints import Fold, border_rows
 from ...lowering.axis import AxisOp
 from ..base import UnfollowableStridesError
 from ..threads import ranges
-from .executable import CALL_BYTES, SCRATCH_BUFFER, AxisPass, ExecutableStep, KernelCall, address
+from .executable import CALL_BYTES, SCRATCH_BUFFER, ExecutableStep, KernelCall, address
 from .machine_code import source_address
+from .passes import AxisPass
 
 __all__ = ["AdjointPass", "FoldedPass"]
 

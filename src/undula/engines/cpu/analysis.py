@@ -26,6 +26,8 @@ from .kernel_layout import (
     FACTORS,
     FILTERS,
     FIRST,
+    FRAGMENT_COUNT,
+    FRAGMENTS,
     HIGH,
     HIGH_BEGIN,
     HIGH_END,
@@ -43,8 +45,6 @@ from .kernel_layout import (
     NEAR_START,
     ONE,
     PAIRS,
-    PIECE_TOTAL,
-    PIECES,
     PLACE,
     PLAIN,
     PLANES,
@@ -76,7 +76,6 @@ from .rows import (
 from .simd import (
     add_difference,
     copy,
-    extremes,
     filter_plain,
     filter_plain_apart,
     filter_split,
@@ -89,7 +88,7 @@ from .simd import (
     words,
 )
 
-__all__ = ["analyse_columns", "analyse_lines", "analyse_planes", "find_largest", "mix_planes"]
+__all__ = ["analyse_columns", "analyse_lines", "analyse_planes"]
 
 
 @compiled
@@ -278,7 +277,7 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
 
     ``down`` and ``along`` are operators, ``downs`` and ``alongs`` their numbers; ``bands`` has the arguments,
     with the addresses of the bands; ``place`` says where scratch is. What ``goes_on`` where the last call
-    ended finds there what has to be remembered. Where there is a ``table``, rows are in pieces, whose
+    ended finds there what has to be remembered. Where there is a ``table``, rows are in fragments, whose
     addresses are at ``x``, or samples of lifted planes are made of interleaved channels by it, row by row.
     """
     scratch, slot, half, origin, buffer = place
@@ -296,7 +295,7 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
     _make_rims(down, downs, x, row, rims, slot, count, low, high, listed, taps)
     ring = rims + down[RIMS] * slot
     how = words(bands[MIX])
-    pieces = how[PIECE_TOTAL] if table and how[MIX_CHANNELS] == 0 else 0
+    fragments = how[FRAGMENT_COUNT] if table and how[MIX_CHANNELS] == 0 else 0
     addresses = whereis(listed)
     moves = taps + along[TAPS] + TERMS
     beyond = along[LEFT] + along[RIGHT]
@@ -315,7 +314,7 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
             b = _row_at(at, down, x, row, rims, slot)
             a = _row_at(at + 1, down, x, row, rims, slot)
             a1 = _row_at(at - 1, down, x, row, rims, slot)
-            if table and not pieces:
+            if table and not fragments:
                 # (Rows that are a step apart have slots of their own; the last one is still in its.)
                 if t == start:
                     mix_row(how, table, a1, ring + ((at - 1) & 3) * slot, width, unit)
@@ -325,28 +324,28 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
             row_b, row_a = finished, finished + slot
             if c == 1:
                 row_b, row_a = states + (2 * pairs - 2) * slot, states + (2 * pairs - 1) * slot
-            o = int64(0)  # bytes before the piece, in a row whose layout is that of the results
-            for piece in range(max(1, pieces)):
-                samples, b_piece, a_piece, a1_piece = count, b, a, a1
-                if pieces:
-                    samples = how[PIECES + piece]
-                    b_piece, a_piece, a1_piece = words(b)[piece], words(a)[piece], words(a1)[piece]
+            o = int64(0)  # bytes before the fragment, in a row whose layout is that of the results
+            for fragment in range(max(1, fragments)):
+                samples, b_start, a_start, a1_start = count, b, a, a1
+                if fragments:
+                    samples = how[FRAGMENTS + fragment]
+                    b_start, a_start, a1_start = words(b)[fragment], words(a)[fragment], words(a1)[fragment]
                 if c > 1:
                     down_columns(
-                        pairs, PLAIN, b_piece, a_piece, a1_piece, states + o, slot, 0,
+                        pairs, PLAIN, b_start, a_start, a1_start, states + o, slot, 0,
                         row_b + o, row_a + o, samples, downs, ones,
                     )  # fmt: skip
                     o += samples * size
                     continue
                 n = samples // 2
                 down_columns(
-                    pairs, SPLIT, b_piece, a_piece, a1_piece, states + o, slot, half, 0, 0, n, downs, ones
+                    pairs, SPLIT, b_start, a_start, a1_start, states + o, slot, half, 0, 0, n, downs, ones
                 )
                 o += n * size
-                if samples % 2:  # only of the last piece
+                if samples % 2:  # only of the last fragment
                     last = 2 * n * size
                     down_columns(
-                        pairs, PLAIN, b_piece + last, a_piece + last, a1_piece + last, states + o, slot, 0,
+                        pairs, PLAIN, b_start + last, a_start + last, a1_start + last, states + o, slot, 0,
                         row_b + o, row_a + o, 1, downs, ones,
                     )  # fmt: skip
             if k < begin:
@@ -355,11 +354,11 @@ def _analyse_plane(x, row, down, downs, along, alongs, bands, begin, end, goes_o
             low_scale, high_scale = downs[SCALE], downs[SCALE + 1]
         else:
             o = int64(0)
-            for piece in range(max(1, pieces)):
-                samples = how[PIECES + piece] if pieces else count
+            for fragment in range(max(1, fragments)):
+                samples = how[FRAGMENTS + fragment] if fragments else count
                 for tap in range(taps):
                     at = _row_at(2 * t + _turned(down, tap), down, x, row, rims, slot)
-                    listed[tap] = words(at)[piece] if pieces else at
+                    listed[tap] = words(at)[fragment] if fragments else at
                 if c > 1:
                     _filter(addresses, down, downs, low_row + o, high_row + o, samples)
                     o += samples * size
@@ -549,7 +548,7 @@ def analyse_lines(arguments, along, alongs, listed, like):
         x = arguments[X]
         begin = arguments[BEGIN]
         while begin < arguments[END]:
-            # (The last coefficient of an odd line, which has no other beside it, makes a piece of its own.)
+            # (The last coefficient of an odd line, which has no other beside it, makes a part of its own.)
             end = min(begin + chunk, arguments[END], both if begin < both else along[LOW])
             low, high = _read_places(along, begin, end)
             even = scratch + origin - (low // 2) * step
@@ -571,31 +570,3 @@ def analyse_lines(arguments, along, alongs, listed, like):
             )  # fmt: skip
             begin = end
         next_plane(arguments)
-
-
-@compiled
-def mix_planes(parameters, like):
-    """Compute rows of planes from interleaved channels."""
-    values = words(parameters)
-    x, x_row, out, out_plane, out_row = values[0], values[1], values[2], values[3], values[4]
-    planes, rows, width, how = values[5], values[6], values[7], values[8]
-    for row in range(rows):
-        for plane in range(planes):
-            table = how + MIX_TABLE + plane * MIX_PLANE
-            target = out + plane * out_plane + row * out_row
-            mix_row(words(how), table, x + row * x_row, target, width, like)
-
-
-@compiled
-def find_largest(table, out, scratch, count, like):
-    """Find the largest magnitude of integers: a table has addresses, each with a count."""
-    table = words(table)
-    out = words(out)
-    ends = reals(scratch, like)
-    lanes = 32 // ends.itemsize
-    for number in range(count):
-        extremes(table[2 * number], scratch, table[2 * number + 1], like)
-        most = max(int64(0), -int64(ends[2 * lanes]), int64(ends[2 * lanes + 1]))
-        for lane in range(lanes):
-            most = max(most, -int64(ends[lane]), int64(ends[lanes + lane]))
-        out[number] = most

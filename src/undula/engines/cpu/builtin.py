@@ -2,9 +2,9 @@
 
 A call by way of ctypes, with the address and the layout of every array asked for in Python, takes several
 times as long as a small transform. So the kernel ``play_arrays`` gets the objects themselves: it reads the
-fields of the arrays in memory, and compares them with a table of what they have to be. Whether the fields lie
-where it reads them is checked once; where they do not, there are no such functions, and callers go the way
-that arrays of other layouts go.
+fields of the arrays in memory, and compares them with a table of what they have to be. Whether the fields are
+where it reads them is checked once. If they are not, the functions refuse all arrays, and callers treat them
+like arrays of other layouts.
 """
 
 from __future__ import annotations

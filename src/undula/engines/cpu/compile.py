@@ -19,22 +19,13 @@ from ...arrays import ArrayView
 from ...lowering.adjoints import differs_at_ends, fold_of, plain_operator
 from ...lowering.axis import AxisOp
 from ...lowering.choose import LiftingLimits
-from ...lowering.mixing import Mixing, RowPieces
+from ...lowering.mixing import Mixing, RowFragments
 from ...lowering.nesting import details_by_level
 from ...lowering.spec import LevelOperators, Operators, Task
 from .adjoints import AdjointPass, FoldedPass
-from .executable import (
-    TEMPORARY_BUFFER,
-    AxisPass,
-    CpuExecutable,
-    ExecutableStep,
-    PlaneStrides,
-    address,
-    fused_calls,
-    fused_scratch,
-    fusible,
-)
-from .mixing import mixing_table, pieces_table
+from .executable import TEMPORARY_BUFFER, CpuExecutable, ExecutableStep, address
+from .mixing import fragments_table, mixing_table
+from .passes import AxisPass, PlaneStrides, fused_calls, fused_scratch, fusible
 from .undecimated import UndecimatedPass
 
 __all__ = [
@@ -45,7 +36,7 @@ __all__ = [
     "level_passes",
     "mixes",
     "ordered_bands",
-    "reads_pieces",
+    "reads_fragments",
 ]
 
 # Kernels take up to two pairs of steps between neighbours; longer liftings do as much work as filters.
@@ -246,7 +237,7 @@ def compile_transform(
     dtype: np.dtype[Any],
     levels: Sequence[LevelOperators],
     arrays: Sequence[ArrayView | None],
-    mixing: Mixing | RowPieces | None = None,
+    mixing: Mixing | RowFragments | None = None,
     start: int = 0,
 ) -> CpuExecutable:
     """Compile some levels of a transform.
@@ -262,10 +253,10 @@ def compile_transform(
     arrays : sequence of ArrayView or None
         The samples, the approximation, and the details, coarsest level first, in the order of their keys;
         None for details, or an approximation, that are zero.
-    mixing : Mixing or RowPieces, optional
+    mixing : Mixing or RowFragments, optional
         Forward: the first array is an image ``(H, W, C)``, and its channels are mixed to planes ``(P, H, W)``
-        row by row, as the first level needs them. Or it has the addresses ``(P, H, pieces)`` of the pieces of
-        all rows of planes.
+        row by row, as the first level needs them. Or it has the addresses ``(P, H, fragments)`` of the
+        fragments of all rows of planes.
     start : int, default 0
         The first byte for intermediate results.
     """
@@ -285,8 +276,8 @@ def compile_transform(
     source: Source = x
     mix = 0
     if mixing is not None:
-        if isinstance(mixing, RowPieces):
-            table = pieces_table(mixing)
+        if isinstance(mixing, RowFragments):
+            table = fragments_table(mixing)
             source = PlaneStrides(x.buffer, 0, *x.byte_strides[:2])
         else:
             table = mixing_table(mixing, x.itemsize, dtype.kind == "f")
@@ -297,12 +288,12 @@ def compile_transform(
     return builder.executable(len(arrays))
 
 
-def reads_pieces(dtype: np.dtype[Any], shape: Shape, operators: Operators) -> bool:
-    """Return whether the first level can read rows in pieces."""
+def reads_fragments(dtype: np.dtype[Any], shape: Shape, operators: Operators) -> bool:
+    """Return whether the first level can read rows in fragments."""
     if dtype.kind == "c":
         dtype, shape = np.empty(0, dtype).real.dtype, (*shape, 2)
     work = level_passes(False, shape, dtype, operators).work
-    return isinstance(work, AxisPass) and work.reads_pieces
+    return isinstance(work, AxisPass) and work.reads_fragments
 
 
 def mixes(dtype: np.dtype[Any], shape: Shape, operators: Operators) -> bool:

@@ -49,7 +49,7 @@ class EncodedOp:
     taps : int
         Sources of the filters, of both bands together on the way back.
     reach : int
-        Places or coefficients read beyond those that a piece of a line has itself, on either side.
+        Places or coefficients read beyond those that a part of a line has itself, on either side.
     rims : int
         Places beyond the ends that are no copies of samples.
     local : bool

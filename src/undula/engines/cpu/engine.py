@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...arrays import ArrayView
 from ...lowering.graph import Graph
-from ...lowering.mixing import Mixing, RowPieces
+from ...lowering.mixing import Mixing, RowFragments
 from ...lowering.spec import BandTree, LevelOperators
 from ..base import (
     DEFAULT_OPTIONS,
@@ -25,7 +25,7 @@ from ..memory import allocator
 from ..numpy_engine import NumpyEngine, array_view
 from ..threads import get_num_threads
 from .builtin import array_function
-from .compile import LIFTING, compile_transform, kernel_operators, reads_pieces
+from .compile import LIFTING, compile_transform, kernel_operators, reads_fragments
 from .executable import FIRST_ARRAY, CpuExecutable
 
 __all__ = ["CPU", "CpuEngine", "ForwardCall", "InverseCall"]
@@ -39,7 +39,7 @@ def cached_executable(
     tree: BandTree,
     dtype: np.dtype[Any],
     layouts: tuple[tuple[Any, ...] | None, ...],
-    mixing: Mixing | RowPieces | None,
+    mixing: Mixing | RowFragments | None,
 ) -> CpuExecutable | int:
     """Return an executable for arrays of these shapes, strides and dtypes, in flat order.
 
@@ -98,7 +98,7 @@ class CpuEngine(NumpyEngine):
     ) -> Callable[..., bool]:
         """Compile a transform into a function of the samples and all bands in flat order.
 
-        It returns False, and has done nothing, where :meth:`run` has to look closer at the arrays.
+        It returns False, and has done nothing, if it cannot read the arrays; :meth:`run` can.
         """
         return array_function(self.compile(back, tree, dtype, views), dtype, back, views)
 
@@ -112,10 +112,10 @@ class CpuEngine(NumpyEngine):
         fresh: bool = True,
         cache: RunCache | None = None,
     ) -> None:
-        """Transform arrays in flat order; a plan can repeat that on other arrays in C order."""
+        """Transform arrays in flat order, those in C order by a built-in function, which a plan keeps."""
         samples = arrays[0]
         assert samples is not None
-        # Integers may be lifted by steps that are no kernels.
+        # Integers may be lifted by functions of NumPy's arrays, of which no built-in function is made.
         plain = options.rule is None and samples.shape == tree.sample_shapes[0] and dtype.kind in "fc"
         if plain and samples.flags.c_contiguous:
             function = _contiguous_function(back, tree, dtype)
@@ -125,22 +125,27 @@ class CpuEngine(NumpyEngine):
                 return
         super().run(back, tree, arrays, dtype, options)
 
-    def reads_pieces(self, tree: BandTree, dtype: np.dtype[Any]) -> bool:
-        """Return whether :meth:`run_on_pieces` can decompose samples of a dtype."""
-        return reads_pieces(dtype, *self.operators(tree, dtype)[0])
+    def reads_fragments(self, tree: BandTree, dtype: np.dtype[Any]) -> bool:
+        """Return whether :meth:`run_on_fragments` can decompose samples of a dtype."""
+        return reads_fragments(dtype, *self.operators(tree, dtype)[0])
 
-    def run_on_pieces(
-        self, tree: BandTree, rows: Array, pieces: RowPieces, bands: Sequence[Array], dtype: np.dtype[Any]
+    def run_on_fragments(
+        self,
+        tree: BandTree,
+        rows: Array,
+        fragments: RowFragments,
+        bands: Sequence[Array],
+        dtype: np.dtype[Any],
     ) -> None:
-        """Decompose planes whose rows are in pieces at different places in memory.
+        """Decompose planes whose rows are in fragments at different places in memory.
 
         Parameters
         ----------
         tree : BandTree
         rows : array of int64
-            Addresses of the pieces of each row, of shape ``(planes, rows, pieces)``.
-        pieces : RowPieces
-            The lengths of the pieces, in real numbers; even, except that of the last one, unless there are
+            Addresses of the fragments of each row, of shape ``(planes, rows, fragments)``.
+        fragments : RowFragments
+            The lengths of the fragments, in real numbers; even, except that of the last one, unless there are
             several samples at each place.
         bands : sequence of array
             Results in flat order, C-contiguous.
@@ -149,7 +154,7 @@ class CpuEngine(NumpyEngine):
         """
         views = [ArrayView.contiguous(0, rows.shape, "int64"), *tree.contiguous_views(dtype.name)[1:]]
         layouts = tuple(view[1:4] for view in views)
-        executable = cached_executable(False, tree, dtype, layouts, pieces)
+        executable = cached_executable(False, tree, dtype, layouts, fragments)
         assert not isinstance(executable, int)
         executable.run([rows, *bands])
 
@@ -210,7 +215,7 @@ class ForwardCall:
         self._run = CPU.compile_function(False, tree, x.dtype, views)
 
     def __call__(self, x: Array) -> Any:
-        """Return the coefficients, or None if :meth:`CpuEngine.run` has to look closer at the array."""
+        """Return the coefficients, or None if only :meth:`CpuEngine.run` can read the array."""
         new, dtype = self._empty, self._dtype
         bands = [new(shape, dtype) for shape in self._shapes]
         return self._nest(bands) if self._run(x, *bands) else None
@@ -237,6 +242,6 @@ class InverseCall:
         self._run = CPU.compile_function(True, tree, self._dtype, [samples, *views])
 
     def __call__(self, bands: Sequence[Array | None]) -> Array | None:
-        """Return the samples of bands, or None if :meth:`CpuEngine.run` has to look closer at them."""
+        """Return the samples of bands, or None if only :meth:`CpuEngine.run` can read them."""
         x = self._empty(self._shape, self._dtype)
         return x if self._run(x, *bands) else None

@@ -30,8 +30,8 @@ X, X_PLANE, X_ROW, BANDS, BAND_PLANE, BAND_ROW = 0, 1, 2, 3, 7, 11
 PLANES, BEGIN, END, CHANNELS, SCRATCH, SLOT, HALF, ORIGIN, BUFFER, MIX = range(15, 25)
 # Where samples are made of others: how many channels, of how many bytes; then, for each plane, six numbers.
 MIX_CHANNELS, MIX_BYTES, MIX_TABLE, MIX_PLANE = 0, 1, 16, 48
-# Where rows are in pieces, there are no channels: how many pieces, and samples of each.
-PIECE_TOTAL, PIECES = 1, 2
+# Where rows are in fragments, there are no channels: how many fragments there are, and samples of each.
+FRAGMENT_COUNT, FRAGMENTS = 1, 2
 
 SPLIT, PLAIN, JOIN = range(3)  # layouts of rows
 

@@ -1,6 +1,6 @@
 """Loops over the middle of long lines, each generated for one filter bank or lifting: which, and where.
 
-The kernels for lines run every wavelet. They split a piece of a line into halves, and read the sources of
+The kernels for lines run every wavelet. They split a part of a line into halves, and read the sources of
 each tap from them, at places that begin anywhere in a cache line. Vectors of 64 bytes then nearly always span
 two cache lines, which takes twice the time. Here the number and the order of the taps are known. So a line is
 read once, in whole vectors; what stands between two of them is shifted together in registers; and results are

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -18,6 +17,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from threading import Lock
 from typing import Any
+
+from ..digests import read_file, write_file
 
 __all__ = ["kernel", "kernel_address", "source_address"]
 
@@ -27,7 +28,7 @@ LINE_LOOPS = "line_"  # Names of loops of lines begin so.
 # What machine code depends on: that of transforms, and that of generated kernels.
 SOURCES = (
     "emitter.py", "simd.py", "kernel_layout.py", "rows.py", "analysis.py", "synthesis.py",
-    "builtin_layout.py", "tape.py", "machine_code.py",
+    "sample_kernels.py", "builtin_layout.py", "tape.py", "machine_code.py",
 )  # fmt: skip
 COLLABORATIVE_SOURCES = (
     "emitter.py", "simd.py", "rows.py", "collaborative_layout.py", "collaborative_instructions.py",
@@ -45,7 +46,6 @@ LINE_SOURCES = (
     "emitter.py", "kernel_layout.py", "line_loops.py", "line_code.py", "translate.py", "machine_code.py",
 )  # fmt: skip
 MONTH = 30 * 24 * 3600  # seconds
-DIGEST = 32  # Bytes in front of the code by which it is known to be whole.
 
 _lock = Lock()
 
@@ -180,9 +180,10 @@ def _module(name: str) -> Any:
         from . import temporal_kernels
 
         return temporal_kernels
-    from . import analysis, synthesis, tape
+    from . import analysis, sample_kernels, synthesis, tape
 
-    return tape if name.startswith("play") else synthesis if name.startswith("synthesise") else analysis
+    modules = {"analyse": analysis, "synthesise": synthesis, "play": tape}
+    return modules.get(name.partition("_")[0], sample_kernels)
 
 
 def _compile_entry(dtype: str) -> bytes:
@@ -261,12 +262,9 @@ def _name(name: str, dtype: str) -> str:
 def _kept(name: str, dtype: str) -> bytes | None:
     """Return machine code from the disk; None if there is none, or if it is damaged."""
     for folder in _folders():
-        try:
-            content = (folder / _name(name, dtype)).read_bytes()
-        except OSError:
-            continue
-        if hashlib.sha256(content[DIGEST:]).digest() == content[:DIGEST]:
-            return content[DIGEST:]
+        code = read_file(folder / _name(name, dtype))
+        if code is not None:
+            return code
     return None
 
 
@@ -274,18 +272,7 @@ def _keep(name: str, dtype: str, code: bytes) -> None:
     """Write machine code to the first folder that can be written to, and remove what is a month old."""
     for folder in _folders():
         target = folder / _name(name, dtype)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=folder)
-        except OSError:
-            continue
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(code).digest() + code)
-            os.replace(temporary, target)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(temporary)
+        if not write_file(target, code):
             continue
         prefix = target.name.rpartition("-")[0]
         for other in folder.glob(f"{prefix}*.bin"):

@@ -1,4 +1,4 @@
-"""Planes that are sums of interleaved channels: colours, or samples of another type; rows in pieces."""
+"""Planes that are sums of interleaved channels: colours, or samples of another type; rows in fragments."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...lowering.mixing import Mixing, RowPieces
+from ...lowering.mixing import Mixing, RowFragments
 from ..threads import ranges, run, workers
 from .executable import address
 from .kernel_layout import MIX_CHANNELS
 from .machine_code import kernel
 
-__all__ = ["join_channels", "mix_planes", "mixing_table", "pieces_table"]
+__all__ = ["fragments_table", "join_channels", "mix_planes", "mixing_table"]
 
 Array = NDArray[Any]
 
@@ -37,9 +37,9 @@ def mixing_table(mixing: Mixing, size: int, floats: bool) -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=64)
-def pieces_table(pieces: RowPieces) -> NDArray[np.int64]:
-    """Return the lengths of pieces as the table that kernels read."""
-    return np.array([0, len(pieces.counts), *pieces.counts], np.int64)
+def fragments_table(fragments: RowFragments) -> NDArray[np.int64]:
+    """Return the lengths of fragments as the table that kernels read."""
+    return np.array([0, len(fragments.counts), *fragments.counts], np.int64)
 
 
 def mix_planes(image: Array, mixing: Mixing, out: Array) -> None:

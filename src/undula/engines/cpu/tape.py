@@ -174,7 +174,7 @@ def _current(context: Any, address: Any) -> Any:
 
 @compiled
 def play_steps(pieces, buffers, counters, like):
-    """Play tapes until none is left that nobody has taken.
+    """Play tapes until all have been taken.
 
     ``pieces`` has the address of the tape of each piece, and the number of pieces in all steps before. A
     piece waits until so many are finished. Whoever has taken a piece of these is at work on it, so the wait

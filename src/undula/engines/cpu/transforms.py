@@ -13,9 +13,10 @@ from ...lowering.expressions import Call, Constant, Expression, Load
 from ...lowering.graph import Pointwise, Transform
 from ..base import UnfollowableStridesError
 from .compile import LIFTING, compile_transform, level_passes, ordered_bands
-from .executable import FIRST_ARRAY, SCRATCH_BUFFER, AxisPass, CpuExecutable, KernelCall
+from .executable import FIRST_ARRAY, SCRATCH_BUFFER, CpuExecutable, KernelCall
 from .expressions import pointwise_text
 from .nests import KernelPart, Nest, NoKernelError
+from .passes import AxisPass
 from .tasks import ALIGNMENT, MAX_PIECES, PIECE, GraphTasks, Step
 
 __all__ = ["add_transform"]

@@ -15,8 +15,9 @@ from ...lowering.axis import AxisOp
 from ...lowering.borders import extend
 from ..base import UnfollowableStridesError
 from ..threads import ranges
-from .executable import CALL_BYTES, MAX_LINE_CHANNELS, SCRATCH_BUFFER, KernelCall, address
+from .executable import CALL_BYTES, SCRATCH_BUFFER, KernelCall, address
 from .machine_code import source_address
+from .passes import MAX_LINE_CHANNELS
 
 __all__ = ["UndecimatedPass"]
 

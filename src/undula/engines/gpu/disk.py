@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["folder", "load", "load_text", "save", "save_text"]
+from ..digests import read_file, write_file
 
-DIGEST_BYTES = 32
+__all__ = ["folder", "load", "load_text", "save", "save_text"]
 
 
 def folder() -> Path | None:
@@ -34,33 +33,14 @@ def _path(key: str) -> Path | None:
 def load(key: str) -> bytes | None:
     """Return the entry of a key; None if there is none, or if its file is damaged."""
     path = _path(key)
-    if path is None:
-        return None
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return None
-    data = content[DIGEST_BYTES:]
-    return data if hashlib.sha256(data).digest() == content[:DIGEST_BYTES] else None
+    return None if path is None else read_file(path)
 
 
 def save(key: str, data: bytes) -> None:
-    """Store an entry; its file appears complete or not at all, and failures are ignored."""
+    """Store an entry; failures are ignored."""
     path = _path(key)
-    if path is None:
-        return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-    except OSError:
-        return
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(data).digest() + data)
-        os.replace(temporary, path)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(temporary)
+    if path is not None:
+        write_file(path, data)
 
 
 def load_text(key: str) -> str | None:

@@ -1,6 +1,6 @@
 """The builder of programs of graphs: where buffers are, and launches for parts of arrays.
 
-Buffers of a graph that are neither inputs nor outputs are pieces of one scratch buffer, the *arena*, and
+Buffers of a graph that are neither inputs nor outputs are parts of one scratch buffer, the *arena*, and
 share memory if they are not needed at the same time. A second scratch buffer has the tables of kernels, which
 are uploaded once. So most launches never change from run to run.
 """
@@ -108,8 +108,8 @@ class GraphBuilder:
 
     def end(self, unused: Iterable[str]) -> None:
         """Free the memory of the node that was lowered, and buffers that no later node uses."""
-        for piece in self._temporary:
-            self.arena.give_back(*piece)
+        for block in self._temporary:
+            self.arena.give_back(*block)
         self._temporary.clear()
         for name in unused:
             if name in self._places and self._places[name][0] == self.arena_buffer:

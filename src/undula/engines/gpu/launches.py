@@ -23,7 +23,7 @@ __all__ = [
     "UnfusedError",
 ]
 
-PAD_ELEMENTS = 8  # Rows of scratch arrays are padded to a multiple of this, for access in wide pieces.
+PAD_ELEMENTS = 8  # Rows of scratch arrays are padded to a multiple of this, for access in wide words.
 
 Shape = tuple[int, ...]
 
@@ -46,12 +46,15 @@ class DeviceLimits(NamedTuple):
     gpu : bool
         Whether work items run in parallel. On other devices they are iterations of a loop, and short kernels
         are faster.
+    unit_shared : int
+        Bytes of memory for all groups on a unit, if a launch may ask for more than ``shared``; else 0.
     """
 
     units: int = 8
     shared: int = 49152
     items: int = 256
     gpu: bool = True
+    unit_shared: int = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,10 +22,10 @@ class Arena:
 
     def __init__(self) -> None:
         self.size = 0
-        self._free: list[tuple[int, int]] = []  # pieces, by their place
+        self._free: list[tuple[int, int]] = []  # ranges of bytes, by their place
 
     def take(self, size: int) -> int:
-        """Return the place of a piece of memory, in bytes."""
+        """Return the first byte of a range of so many."""
         size = max(1, -(-size // ALIGNMENT_BYTES)) * ALIGNMENT_BYTES
         for k, (begin, end) in enumerate(self._free):
             if end - begin >= size:
@@ -38,15 +38,15 @@ class Arena:
         return begin
 
     def give_back(self, begin: int, size: int) -> None:
-        """Free a piece of memory."""
+        """Free a range of bytes."""
         size = max(1, -(-size // ALIGNMENT_BYTES)) * ALIGNMENT_BYTES
-        pieces: list[tuple[int, int]] = []
-        for piece in sorted([*self._free, (begin, begin + size)]):
-            if pieces and pieces[-1][1] == piece[0]:
-                pieces[-1] = (pieces[-1][0], piece[1])
+        joined: list[tuple[int, int]] = []
+        for first, last in sorted([*self._free, (begin, begin + size)]):
+            if joined and joined[-1][1] == first:
+                joined[-1] = (joined[-1][0], last)
             else:
-                pieces.append(piece)
-        self._free = pieces
+                joined.append((first, last))
+        self._free = joined
 
 
 class Tables:
@@ -82,7 +82,7 @@ class Tables:
 
 
 def row_pitches(graph: Graph, fixed: set[str]) -> dict[str, tuple[int, int]]:
-    """Return for buffers of transforms the length of their rows, and a longer one for access in wide pieces.
+    """Return for buffers of transforms the length of their rows, and a longer one for access in wide words.
 
     Those of the caller stay as they are, as do buffers with views that go on from row to row.
     """

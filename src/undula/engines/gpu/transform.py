@@ -2,7 +2,7 @@
 
 Buffers are numbered: the samples, the approximation, then the details of each level from coarse to fine, in
 the order of their keys. Approximations between levels are scratch arrays, with padded rows so that they are
-accessed in wide pieces.
+accessed in wide words.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The engine of PyTorch's tensors, which calls operators that PyTorch can differentiate, trace and batch.
 
-Plain tensors, of which PyTorch records nothing, take the same way past its dispatcher.
+Plain tensors, of which PyTorch records nothing, are transformed by the same functions without its dispatcher.
 
 Whatever is not linear in exactly the dtype of the kernels is done by PyTorch itself, around the operators:
 conversion, padding and cutting, of which it knows the derivatives.

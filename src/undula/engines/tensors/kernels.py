@@ -7,7 +7,7 @@ addresses change from call to call, and scratch memory is PyTorch's, which reuse
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,8 @@ __all__ = ["band_tree", "decompose_tensor", "recompose_tensors"]
 
 MAX_ALIGNMENT = 16  # bytes; kernels access no wider pieces
 SCRATCH_ALIGNMENT = 256  # bytes
+
+new_tensor = partial(torch.empty_like, memory_format=torch.contiguous_format)
 
 Shape = tuple[int, ...]
 
@@ -131,8 +133,10 @@ class _DeviceRun:
         The samples, and the bands in flat order.
     x : Tensor
         A tensor on the GPU.
-    stacking : Stacking, optional
-        How bands that are results are stacked; by default they are not.
+    shapes : list of tuple of int
+        The tensors that are results.
+    places : list of (int, int)
+        For each array that is written, the number of its tensor and the first byte in that.
     """
 
     def __init__(
@@ -141,34 +145,39 @@ class _DeviceRun:
         tree: BandTree,
         views: list[ArrayView | None],
         x: Tensor,
-        stacking: Stacking | None = None,
+        shapes: list[Shape],
+        places: list[tuple[int, int]],
     ) -> None:
+        from torch._C import _cuda_getCurrentRawStream as current_stream  # Only builds for CUDA have it.
+
         engine = engine_for([x.detach()])
         assert isinstance(engine, LibraryEngine)
         pairs = [None if view is None else view.as_pairs() for view in views]
+        self._back, self._places = back, places
         self._prepared = engine.compile(back, tree, np.dtype(TORCH.dtype(x)), pairs).prepared
         self._scratch, self._offsets = 0, list[int]()
         for count, kind in self._prepared.program.scratch:
             self._offsets.append(self._scratch)
             size = count * np.dtype(kind).itemsize
             self._scratch += -(-size // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
-        shapes = [tree.sample_shapes[0]] if back else tree.flat_shapes
-        self.shapes = shapes if stacking is None else stacking.allocate(tree, tuple)
-        self.dtype, self.device = x.dtype, x.device
+        # PyTorch makes a tensor like another one in half the time that it needs to make one from its shape.
+        self._examples = [torch.empty(1, dtype=x.dtype, device=x.device).expand(shape) for shape in shapes]
+        self._scratch_example = torch.empty(1, dtype=torch.uint8, device=x.device).expand(self._scratch)
+        self._current_stream = partial(current_stream, x.device.index)
 
-    def __call__(self, arrays: list[Tensor | None]) -> None:
-        """Run on the samples and all bands."""
-        buffers = [None if x is None else x.data_ptr() for x in arrays]
+    def __call__(self, arrays: list[Tensor | None]) -> list[Tensor]:
+        """Return new tensors with the results for the arrays that are read."""
+        results = list(map(new_tensor, self._examples))
+        starts = [result.data_ptr() for result in results]
+        written = [starts[number] + offset for number, offset in self._places]
+        read = [None if x is None else x.data_ptr() for x in arrays]
+        buffers = written + read if self._back else read + written
         if self._scratch:
-            scratch = torch.empty(self._scratch, dtype=torch.uint8, device=self.device)
+            scratch = new_tensor(self._scratch_example)
             first = scratch.data_ptr()
             buffers += [first + offset for offset in self._offsets]
-        self._prepared.run(buffers, torch.cuda.current_stream(self.device).cuda_stream)
-
-    def results(self) -> list[Tensor]:
-        """Allocate the results."""
-        dtype, device = self.dtype, self.device
-        return [torch.empty(shape, dtype=dtype, device=device) for shape in self.shapes]
+        self._prepared.run(buffers, self._current_stream())
+        return results
 
 
 def _layout(x: Tensor) -> tuple[Shape, int]:
@@ -195,13 +204,20 @@ def _forward_run(
     tree = band_tree(transform, shape, levels)
     example = torch.empty(0, dtype=dtype, device=device)
     name = TORCH.dtype(example)
+    samples = ArrayView(0, shape, strides, name, 0, alignment)
     if stacking is None:
         bands = [ArrayView.contiguous(0, part, name) for part in tree.flat_shapes]
-    else:
-        tensors = stacking.allocate(tree, lambda part: torch.empty(part, dtype=dtype, device="meta"))
-        bands = [_stacked_view(band, name) for band in stacking.unstack(tensors)]
-    samples = ArrayView(0, shape, strides, name, 0, alignment)
-    return _DeviceRun(False, tree, [samples, *bands], example, stacking)
+        places = [(number, 0) for number in range(len(bands))]
+        return _DeviceRun(False, tree, [samples, *bands], example, tree.flat_shapes, places)
+    tensors = stacking.allocate(tree, lambda part: torch.empty(part, dtype=dtype, device="meta"))
+    parts = stacking.unstack(tensors)
+    bands = [_stacked_view(band, name) for band in parts]
+    count = len(stacking.places)
+    places = [
+        (-(-number // count), band.storage_offset() * band.element_size())
+        for number, band in enumerate(parts)
+    ]
+    return _DeviceRun(False, tree, [samples, *bands], example, stacking.allocate(tree, tuple), places)
 
 
 @lru_cache(maxsize=512)
@@ -213,12 +229,13 @@ def _inverse_run(
     name = TORCH.dtype(example)
     parts = zip(layouts, tree.flat_shapes, strict=True)
     bands = [None if kind is None else ArrayView(0, part, kind[0], name, 0, kind[1]) for kind, part in parts]
-    return _DeviceRun(True, tree, [ArrayView.contiguous(0, shape, name), *bands], example)
+    samples = ArrayView.contiguous(0, shape, name)
+    return _DeviceRun(True, tree, [samples, *bands], example, [shape], [(0, 0)])
 
 
 def _plain(x: Tensor) -> Tensor:
     """Return a tensor whose memory holds its numbers."""
-    return x.resolve_conj().resolve_neg() if x.is_complex() else x.resolve_neg()
+    return x.detach().resolve_conj().resolve_neg() if x.is_conj() or x.is_neg() else x
 
 
 # --- kernels --------------------------------------------------------------------------------------
@@ -229,13 +246,12 @@ def decompose_tensor(
 ) -> list[Tensor]:
     """Return the bands of a tensor in flat order, or the approximation and stacked levels."""
     if x.is_cuda:
-        x = _plain(x.detach())
+        x = _plain(x)
         if x.numel() and backend in ("auto", "cuda"):
             run = _forward_run(transform, levels, tuple(x.shape), _layout(x), x.dtype, x.device, stacking)
-            results = run.results()
-            run([x, *(results if stacking is None else stacking.unstack(results))])
-            return results
-        bands = _flat(decompose(engine_for([x], backend), decoded(transform), x.contiguous(), levels))
+            return run([x])
+        x = x.detach().contiguous()
+        bands = _flat(decompose(engine_for([x], backend), decoded(transform), x, levels))
         return bands if stacking is None else stacking.stack(bands)
     array = _array(x)
     if backend == "auto" and array.size:
@@ -281,14 +297,14 @@ def recompose_tensors(bands: Any, transform: str, shape: Any, backend: str = "au
 
 
 def _recompose_on_device(bands: Any, transform: str, lengths: Shape, backend: str, example: Tensor) -> Tensor:
-    ready = [None if band is None else _plain(band.detach()) for band in bands]
+    ready = [None if band is None else _plain(band) for band in bands]
     if math.prod(lengths) and backend in ("auto", "cuda"):
         layouts = tuple([None if band is None else _layout(band) for band in ready])
         run = _inverse_run(transform, lengths, layouts, example.dtype, example.device)
-        results = run.results()
-        run([*results, *ready])
-        return results[0]
+        return run(ready)[0]
     spec = decoded(transform)
-    keyed = keyed_bands([None if band is None else band.contiguous() for band in ready], spec.keys[1:])
+    keyed = keyed_bands(
+        [None if band is None else band.detach().contiguous() for band in ready], spec.keys[1:]
+    )
     samples: Tensor = recompose(engine_for([example.detach()], backend), spec, keyed, lengths)
     return samples

@@ -19,13 +19,19 @@ from typing import Any
 
 import torch
 from torch import Tensor, is_grad_enabled
+from torch import _add_batch_dim as add_batch_dim
+from torch import _remove_batch_dim as remove_batch_dim
 from torch._C import _are_functorch_transforms_active as are_functorch_transforms_active
 from torch._C import _AutoDispatchBelowAutograd as below_autograd
 from torch._C import _get_tracing_state as tracing_state
 from torch._C import _len_torch_dispatch_stack as dispatch_modes
+from torch._C import _vmapmode_decrement_nesting as leave_batch_level
+from torch._C import _vmapmode_increment_nesting as enter_batch_level
+from torch._C._functorch import is_legacy_batchedtensor
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 
+from ...errors import ArgumentError
 from .encoding import adjoint_of, decoded, moved
 from .kernels import band_tree, decompose_tensor, recompose_tensors
 from .stacking import Stacking
@@ -78,13 +84,15 @@ torch.library.register_fake("undula::decompose", _fake_decompose, lib=_library)
 torch.library.register_fake("undula::recompose", _fake_recompose, lib=_library)
 
 
-def _is_observed() -> bool:
+def _is_observed(tensors: Sequence[Tensor]) -> bool:
     """Return whether something besides autograd looks at calls, which then go through the dispatcher."""
     return (
-        dispatch_modes()
+        not PLAIN_TYPES.issuperset(map(type, tensors))
+        or dispatch_modes()
         or are_functorch_transforms_active()
         or tracing_state() is not None
         or forward_ad_level() >= 0
+        or any(x.is_meta or is_legacy_batchedtensor(x) for x in tensors)
     )
 
 
@@ -95,7 +103,7 @@ def decompose(
 
     With ``stacking``, the approximation and the stacked levels are returned.
     """
-    if type(x) not in PLAIN_TYPES or _is_observed():
+    if _is_observed((x,)):
         expressions = EXPRESSIONS.get()
         operator = decompose_operator if expressions is None else expressions[0]
         bands = operator(x, transform, levels, backend)
@@ -117,7 +125,7 @@ def recompose(
     ``parts`` are the bands in flat order or, with ``stacking``, the approximation and the stacked levels.
     """
     given = [part for part in parts if part is not None]
-    if not PLAIN_TYPES.issuperset(map(type, given)) or _is_observed():
+    if _is_observed(given):
         expressions = EXPRESSIONS.get()
         operator = recompose_operator if expressions is None else expressions[1]
         return operator(_bands(parts, stacking), transform, shape, backend)
@@ -254,3 +262,36 @@ def _batched_recompose(
 
 torch.library.register_vmap("undula::decompose", _batched_decompose, lib=_library)
 torch.library.register_vmap("undula::recompose", _batched_recompose, lib=_library)
+
+
+# torch.autograd, with is_grads_batched or vectorize, has batches of its own, which carry a level.
+
+
+def _batch_level(tensors: Sequence[Tensor]) -> tuple[int, int]:
+    """Return the innermost level of which some tensor has a batch, and the size of the batch."""
+    level = enter_batch_level() - 1
+    leave_batch_level()
+    while level:
+        # A tensor without a batch of this level becomes a batch of no tensors.
+        sizes = [remove_batch_dim(x, level, 0, 0).shape[0] for x in tensors]
+        if any(sizes):
+            return level, max(sizes)
+        level -= 1
+    raise ArgumentError("PyTorch has to batch at least one tensor")
+
+
+def _decompose_of_autograd(x: Tensor, *arguments: Any) -> list[Tensor]:
+    level, size = _batch_level([x])
+    bands, _ = _batched_decompose(None, (0,), remove_batch_dim(x, level, size, 0), *arguments)
+    return [add_batch_dim(band, 0, level) for band in bands]
+
+
+def _recompose_of_autograd(bands: list[Tensor | None], transform: str, shape: Any, *arguments: Any) -> Tensor:
+    level, size = _batch_level([band for band in bands if band is not None])
+    together = [None if band is None else remove_batch_dim(band, level, size, 0) for band in bands]
+    x = recompose_operator(together, moved(transform, 0), (size, *shape), *arguments)
+    return add_batch_dim(x, 0, level)
+
+
+_library.impl("decompose", _decompose_of_autograd, "Batched")
+_library.impl("recompose", _recompose_of_autograd, "Batched")

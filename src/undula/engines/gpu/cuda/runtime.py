@@ -113,11 +113,16 @@ class CudaDevice:
             "major": attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
             "minor": attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
             "units": attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+            "unit_shared": attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+            "group_shared": attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
         }
         traits = {name: check(driver.cuDeviceGetAttribute(what, handle)) for name, what in queries.items()}
         self.arch = f"sm_{traits['major']}{traits['minor']}"
         self.overlaps = traits["major"] >= 9  # Kernels for such GPUs wait for the previous launch.
-        self.limits = DeviceLimits(units=traits["units"], shared=49152, items=1024)
+        self.limits = DeviceLimits(
+            units=traits["units"], shared=49152, items=1024, unit_shared=traits["unit_shared"]
+        )
+        self._group_shared = traits["group_shared"]
         self.context = check(driver.cuDevicePrimaryCtxRetain(handle))
         name = check(driver.cuDeviceGetName(256, handle))
         self.name = name.split(b"\0")[0].decode()
@@ -148,6 +153,9 @@ class CudaDevice:
                 module = check(self.driver.cuModuleLoadData(code))
                 self._modules.append(module)
                 function = check(self.driver.cuModuleGetFunction(module, kernel.name.encode()))
+                if kernel.shared_bytes:
+                    most = self.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                    check(self.driver.cuFuncSetAttribute(function, most, self._group_shared))
                 self._functions[kernel.source] = function
             return self._functions[kernel.source]
 
@@ -155,7 +163,8 @@ class CudaDevice:
         """Return how many groups of a kernel run at the same time."""
         function = self.function(kernel)
         self.activate()
-        groups = check(self.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, kernel.items, 0))
+        occupancy = self.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
+        groups = check(occupancy(function, kernel.items, kernel.shared_bytes))
         return int(groups) * self.limits.units
 
     def details(self, kernel: Kernel) -> dict[str, int]:
@@ -397,6 +406,7 @@ class _CudaCall:
         self.driver = driver = device.driver
         self._function = device.function(launch.kernel)
         self._groups, self._items = launch.groups, launch.kernel.items
+        self._shared = launch.kernel.shared_bytes
         self._config = None
         if early:
             overlap = driver.CUlaunchAttribute()
@@ -405,6 +415,7 @@ class _CudaCall:
             self._config = config = driver.CUlaunchConfig()
             config.gridDimX, config.gridDimY, config.gridDimZ = launch.groups, 1, 1
             config.blockDimX, config.blockDimY, config.blockDimZ = launch.kernel.items, 1, 1
+            config.sharedMemBytes = self._shared
             config.attrs, config.numAttrs = [overlap], 1
         self.buffers = launch.buffers
         count = len(launch.buffers)
@@ -421,7 +432,7 @@ class _CudaCall:
             self._values[k] = buffers[buffer]
         if self._config is None:
             (code,) = self.driver.cuLaunchKernel(
-                self._function, self._groups, 1, 1, self._items, 1, 1, 0, stream, self._address, 0
+                self._function, self._groups, 1, 1, self._items, 1, 1, self._shared, stream, self._address, 0
             )
         else:
             self._config.hStream = stream

@@ -23,6 +23,9 @@ class Dialect:
         Qualifiers of a function that is not inlined, if the language has such.
     global_memory, shared_memory, constant : str
         Address space of arrays, of the memory that a group shares, and of tables in the text.
+    group_memory : str
+        Declaration of ``group_memory``, memory of a group whose size a launch chooses, and to which pointers
+        are like those to arrays. Empty if there is none.
     restrict : str
         Qualifier of pointers without aliases.
     group, item : str
@@ -37,6 +40,9 @@ class Dialect:
         values through shared memory.
     uniform : str
         Expression that marks a value as equal in all lanes.
+    all_lanes : str
+        Expression for whether a condition holds in all lanes; in the lane itself, if lanes exchange values
+        through shared memory.
     wait_for_previous : str
         Statements before the first memory access: they let the next launch start, and wait for the results of
         the previous one. Empty if launches never overlap.
@@ -61,6 +67,7 @@ class Dialect:
     outlined_function: str
     global_memory: str
     shared_memory: str
+    group_memory: str
     constant: str
     restrict: str
     group: str
@@ -71,6 +78,7 @@ class Dialect:
     long: str
     shuffle: str
     uniform: str
+    all_lanes: str
     wait_for_previous: str
     half_value: str
     value_half: str
@@ -92,6 +100,7 @@ CUDA = Dialect(
     outlined_function="static __device__ __noinline__",
     global_memory="",
     shared_memory="__shared__ ",
+    group_memory="extern __shared__ __align__(16) unsigned char group_memory[];",
     constant="static __device__ const ",
     restrict="__restrict__",
     group="(int)blockIdx.x",
@@ -102,6 +111,7 @@ CUDA = Dialect(
     long="long long",
     shuffle="__shfl_sync(0xffffffffu, {value}, {lane})",
     uniform="__shfl_sync(0xffffffffu, {value}, 0)",
+    all_lanes="__all_sync(0xffffffffu, {condition})",
     # A launch starts, and computes its indices, while the previous one is still running.
     wait_for_previous="""\
 #if __CUDA_ARCH__ >= 900
@@ -128,6 +138,7 @@ OPENCL = Dialect(
     outlined_function="static inline",
     global_memory="__global ",
     shared_memory="__local ",
+    group_memory="",
     constant="__constant ",
     restrict="restrict",
     group="(int)get_group_id(0)",
@@ -138,6 +149,7 @@ OPENCL = Dialect(
     long="long",
     shuffle="",
     uniform="{value}",
+    all_lanes="{condition}",
     wait_for_previous="",
     # Bits are converted by hand, since vload_half and vstore_half fail for private memory on some platforms.
     half_value="""\

@@ -140,6 +140,8 @@ class Kernel:
         array, in elements: its start, and the strides of planes and rows.
     integers : tuple of (str, bool)
         Names of the integer parameters, and whether they have 64 bits.
+    shared_bytes : int, default 0
+        Memory that a group shares, besides what the text declares.
     """
 
     name: str
@@ -147,6 +149,7 @@ class Kernel:
     items: int
     arrays: tuple[str, ...]
     integers: tuple[tuple[str, bool], ...]
+    shared_bytes: int = 0
 
 
 def emit_prelude(text: Text, dialect: Dialect, spec: KernelSpec, outlined: bool = False) -> None:

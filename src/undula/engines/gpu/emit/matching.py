@@ -183,13 +183,14 @@ def _emit_reference(text: Text, radius: int, pieces: int, width: int) -> None:
     text(f"float reference[{BLOCK}][{width}];")
     place = f"({STEP} * line + {radius} + i) * {pieces} + lane + {_margin(radius) // 4}"
     with text.unrolled("i", BLOCK):
-        _emit_pieces(text, "piece", place, width // 4)
+        _emit_pieces(text, place, width // 4)
         for c in range(width):
             text(f"reference[i][{c}] = piece{c // 4}.{'xyzw'[c % 4]};")
 
 
-def _emit_pieces(text: Text, name: str, place: str, count: int) -> None:
-    pieces = ", ".join(f"{name}{k} = strip[{place} + {k}]" for k in range(count))
+def _emit_pieces(text: Text, place: str, count: int) -> None:
+    """Append loads of so many pieces of a row, of 4 samples each."""
+    pieces = ", ".join(f"piece{k} = strip[{place} + {k}]" for k in range(count))
     text(f"const float4 {pieces};")
 
 
@@ -198,7 +199,7 @@ def _emit_distances(text: Text, pieces: int, width: int) -> None:
     text("const int at = corner + listed[0];", f"float sums[{MATCHED_AT_ONCE}] = {{0, 0, 0, 0}};")
     with text.unrolled("i", BLOCK):
         count = width // 4 + 1
-        _emit_pieces(text, "piece", f"at + i * {pieces}", count)
+        _emit_pieces(text, f"at + i * {pieces}", count)
         values = ", ".join(f"piece{c // 4}.{'xyzw'[c % 4]}" for c in range(4 * count))
         text(f"const float samples[{4 * count}] = {{{values}}};")
         with text.unrolled("c", width), text.unrolled("d", MATCHED_AT_ONCE):

@@ -64,8 +64,8 @@ class OpenCLDevice:
                     if "unknown target CPU" in str(error):  # PoCL's compiler is older than the processor.
                         raise MissingDeviceError(
                             f"the OpenCL driver of {self.name} ({self.handle.platform.version.strip()}) does "
-                            "not know this processor: install a newer PoCL (pocl-opencl-icd of Debian and "
-                            "Ubuntu, pocl of conda-forge)"
+                            "not know this processor: set POCL_LLVM_CPU_NAME to an older one, such as "
+                            "x86-64-v3, or install a newer PoCL (pocl of conda-forge)"
                         ) from error
                     raise KernelError(kernel.name, kernel.source, str(error)) from error
                 self._functions[kernel.source] = built

@@ -16,11 +16,12 @@ module     contents
 `march`    the kernel, its loop over rows, and the operator across rows
 `store`    the results of a pair of rows, written to the bands
 `levels`   the kernel that computes all levels of a batch of planes
+`packed`   the loads and stores of that kernel
 ========== =======================================================================
 """
 
 from .geometry import LaneGeometry
-from .levels import LEVEL_EXTENTS, emit_levels
+from .levels import LEVEL_EXTENTS, SharedApproximations, emit_levels
 from .march import EXTENTS, emit
 
-__all__ = ["EXTENTS", "LEVEL_EXTENTS", "LaneGeometry", "emit", "emit_levels"]
+__all__ = ["EXTENTS", "LEVEL_EXTENTS", "LaneGeometry", "SharedApproximations", "emit", "emit_levels"]

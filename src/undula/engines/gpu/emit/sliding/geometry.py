@@ -35,6 +35,8 @@ class LaneGeometry:
         Pairs of rows after which the groups of lanes wait for each other, because they share cache lines.
     apart : bool
         Whether groups of lanes that see no end of a row get a loop of their own.
+    packed : bool
+        Whether a group may have lanes of several strips, which then have equal numbers of rows.
     lanes : int
         Lanes in a group.
     """
@@ -47,6 +49,7 @@ class LaneGeometry:
     unroll: int = 1
     lockstep: int = 4
     apart: bool = True
+    packed: bool = False
     lanes: int = 32
 
     def useful(self, spec: KernelSpec) -> int:
@@ -163,6 +166,11 @@ class Lanes:
     def raw(self) -> bool:
         """Whether rows stay unconverted in registers until they are used; weighted borders rule this out."""
         return not any(border.weighted for border in self._borders)
+
+    @property
+    def lean(self) -> bool:
+        """Whether groups of lanes that see an end load single elements."""
+        return self.geometry.packed and self.raw
 
     @property
     def has_long_borders(self) -> bool:

@@ -9,12 +9,21 @@ from ..borders import emit_border
 from ..kernel import ELEMENTS, emit_beyond, load_expr
 from ..text import Text
 from .geometry import Lanes, Piece, within
+from .packed import emit_packed_loads
 
-__all__ = ["PLACE_ARGUMENTS", "emit_borders", "emit_loads"]
+__all__ = ["emit_borders", "emit_loads", "place_arguments"]
 
 EXTENTS = ("rows", "columns", "low_rows", "high_rows", "low_columns", "high_columns")
-PLACE_PARAMETERS = ", ".join(("int m, const int *at", *(f"int {extent}" for extent in EXTENTS)))
-PLACE_ARGUMENTS = ", ".join(("m, at", *EXTENTS))
+
+
+def place_arguments(lanes: Lanes) -> str:
+    """Return the arguments of a function that loads a row."""
+    return ", ".join(("m, at", *EXTENTS, *(["inside"] if lanes.lean else [])))
+
+
+def _place_parameters(lanes: Lanes) -> str:
+    extents = (f"int {extent}" for extent in EXTENTS)
+    return ", ".join(("int m, const int *at", *extents, *(["int inside"] if lanes.lean else [])))
 
 
 def emit_borders(text: Text, lanes: Lanes) -> None:
@@ -52,27 +61,30 @@ def emit_loads(text: Text, lanes: Lanes) -> None:
     lines = [("low", "high")[piece.sequence] if split else "line" for piece in pieces]
     text("")
     pointers = ", ".join(f"{kind}{line}" for line in lines)
-    head = f"void load_row{lanes.suffix}({lanes.register_type} *v, {pointers}, {PLACE_PARAMETERS})"
-    with text.block(f"{dialect.function} {head}"):
-        for piece, line in zip(pieces, lines, strict=True):
-            _emit_piece(text, lanes, piece, line)
-    text("")
+    head = f"void load_row{lanes.suffix}({lanes.register_type} *v, {pointers}, {_place_parameters(lanes)})"
+    if not lanes.lean:
+        with text.block(f"{dialect.function} {head}"):
+            for piece, line in zip(pieces, lines, strict=True):
+                _emit_piece(text, lanes, piece, line)
+        text("")
     if spec.down is None:
         return
     rows = ", ".join(f"{kind}{line}, unsigned int {line}_bytes" for line in lines)
     row_addresses = ", ".join(lanes.plane_row_expr(line, "q") for line in lines)
-    load_row = f"load_row{lanes.suffix}(%s, {row_addresses}, {PLACE_ARGUMENTS});"
+    load_row = f"load_row{lanes.suffix}(%s, {row_addresses}, {place_arguments(lanes)});"
     for band in (0, 1) if spec.back else (0,):
         count, extent = lanes.extents("rows", band)
         border, name = spec.down.borders[band], lanes.border_name("down", band)
         suffix = (("_low", "_high")[band] if spec.back else "") + lanes.suffix
-        head = f"void load{suffix}({lanes.register_type} *v, {rows}, int p, {PLACE_PARAMETERS})"
+        head = f"void load{suffix}({lanes.register_type} *v, {rows}, int p, {_place_parameters(lanes)})"
         with text.block(f"{dialect.function} {head}"):
             if border.weighted:
                 with text.block(f"if (p < 0 || p >= {count})"):
                     _emit_weighted_row(text, lanes, border, name, extent, load_row)
             text(f"const int q = {within('p', count)} ? p : {name}_place(p, {extent}, 0);")
-            if border.certain:
+            if lanes.lean:
+                emit_packed_loads(text, lanes, lines, border.certain)
+            elif border.certain:
                 text(load_row % "v")
             else:
                 with text.block("if (q >= 0)"):

@@ -23,10 +23,11 @@ from ..kernel import (
 from ..text import Text, literal
 from .along import Exchange, emit_along
 from .geometry import LaneGeometry, Lanes
-from .load import PLACE_ARGUMENTS, emit_borders, emit_loads
+from .load import emit_borders, emit_loads, place_arguments
+from .packed import emit_inside
 from .store import emit_each_place, emit_stores
 
-__all__ = ["EXTENTS", "emit", "emit_functions", "emit_ranges", "emit_strip"]
+__all__ = ["EXTENTS", "emit", "emit_functions", "emit_ranges", "emit_row_strides", "emit_strip"]
 
 EXTENTS = (
     "rows", "columns", "low_rows", "high_rows", "low_columns", "high_columns", "row_pairs", "planes",
@@ -108,12 +109,18 @@ def _emit_place(text: Text, lanes: Lanes) -> None:
         )
 
 
-def emit_ranges(text: Text, lanes: Lanes) -> None:
-    """Append the strides in bytes, the columns of the lane, and the rows of its strip."""
-    spec, geometry = lanes.spec, lanes.geometry
+def emit_row_strides(text: Text, lanes: Lanes) -> None:
+    """Append the distance of neighbouring rows in bytes."""
+    spec = lanes.spec
     for array in (*spec.sources, *spec.results):
         size = ITEMSIZE_BYTES[spec.source if array in spec.sources else spec.result]
         text(f"const unsigned int {array}_bytes = (unsigned int){array}_row * {size};")
+
+
+def emit_ranges(text: Text, lanes: Lanes) -> None:
+    """Append the strides in bytes, the columns of the lane, and the rows of its strip."""
+    spec, geometry = lanes.spec, lanes.geometry
+    emit_row_strides(text, lanes)
     step, useful = lanes.half if lanes.along else geometry.pixels, geometry.useful(spec)
     before = geometry.overlap(spec)[0]
     first = lanes.down.first if lanes.down else 0
@@ -151,6 +158,8 @@ def _emit_march(text: Text, lanes: Lanes, exchange: Exchange) -> None:
     # Rounded steps are undone in reverse order: those within rows come first.
     along_first = lanes.spec.number == "int" and lanes.spec.back and op is not None
     _emit_columns(text, lanes)
+    if geometry.packed:
+        emit_inside(text, lanes)
     body, versions = _operator_across_rows(lanes, op) if op else ([], [])
     for version in versions:
         for age in range(1, version.oldest + 1):
@@ -163,9 +172,12 @@ def _emit_march(text: Text, lanes: Lanes, exchange: Exchange) -> None:
         _emit_next_rows(text, lanes, age)
     for age in range(geometry.prefetch):
         _emit_fetch(text, lanes, f"begin - {before} + {age}", age)
-    if geometry.unroll > 1:
+    if geometry.unroll > 1 or geometry.packed:  # A compiler may unroll, too, and then needs more registers.
         text(f"#pragma unroll {geometry.unroll}")
-    with text.block(f"for (int i = begin - {before}; i < end + {after}; ++i)"):
+    loop = f"for (int i = begin - {before}; i < end + {after}; ++i)"
+    if geometry.packed:  # Lanes of two strips have different rows, but the same number of them.
+        loop = f"for (int t = 0, i = begin - {before}; t < strip + {before + after}; ++t, ++i)"
+    with text.block(loop):
         if lanes.inner and geometry.lockstep and geometry.warps > 1:
             # Neighbouring groups of lanes access parts of the same cache lines.
             text(f"if (i % {geometry.lockstep} == 0) {dialect.barrier}")
@@ -180,6 +192,8 @@ def _emit_march(text: Text, lanes: Lanes, exchange: Exchange) -> None:
                 with text.unrolled("j", size):
                     text(line)
         warm = f"i >= begin + {after}" if op and before + after else ""
+        if warm and geometry.packed:
+            warm = f"t >= {before + after}"
         # If lanes meet at barriers, all of them have to reach these in every iteration.
         with text.block(f"if ({warm})" if warm and dialect.shuffle else ""):
             text(f"const int n = i - {after};")
@@ -272,7 +286,8 @@ def _emit_inputs(text: Text, lanes: Lanes, after: int) -> None:
     if spec.rule is not None:
         _emit_thresholds(text, lanes)
     if depth:
-        text(f"const int ahead = min(i + {depth}, end + {after - 1});")
+        last = f"begin + strip + {after - 1}" if lanes.geometry.packed else f"end + {after - 1}"
+        text(f"const int ahead = min(i + {depth}, {last});")
         _emit_fetch(text, lanes, "ahead", depth - 1)
 
 
@@ -298,16 +313,16 @@ def _emit_fetch(text: Text, lanes: Lanes, i: str, age: int) -> None:
         if op is None:
             arrays = [lanes.band(0, piece.sequence) for piece in lanes.pieces(True)] if spec.back else ["x"]
             rows = ", ".join(lanes.row_expr(array, i, True) for array in arrays)
-            text(f"load_row{suffix}({target}, {rows}, {PLACE_ARGUMENTS});")
+            text(f"load_row{suffix}({target}, {rows}, {place_arguments(lanes)});")
         elif not spec.back:
             place = f"2 * ({i}) + {component}"
-            text(f"load{suffix}({target}, x{pointer}, x_bytes, {place}, {PLACE_ARGUMENTS});")
+            text(f"load{suffix}({target}, x{pointer}, x_bytes, {place}, {place_arguments(lanes)});")
         else:
             entry = op.entries[component]
             arrays = [lanes.band(entry.sequence, piece.sequence) for piece in lanes.pieces(True)]
             rows = ", ".join(f"{array}{pointer}, {array}_bytes" for array in arrays)
             band = ("_low", "_high")[entry.sequence]
-            text(f"load{band}{suffix}({target}, {rows}, ({i}) + {entry.shift}, {PLACE_ARGUMENTS});")
+            text(f"load{band}{suffix}({target}, {rows}, ({i}) + {entry.shift}, {place_arguments(lanes)});")
 
 
 # --- the operator across rows ---------------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from ..kernel import ELEMENTS, KernelSpec, store_expr, unmix_exprs
 from ..text import Text, literal
 from .geometry import Lanes, Piece, within
+from .packed import emit_packed_stores
 
 __all__ = ["emit_each_place", "emit_stores"]
 
@@ -80,6 +81,9 @@ def _emit_piece(text: Text, lanes: Lanes, row: int, name: str, row_scale: float,
         scale = _scale(lanes, row_scale, sequence, slot)
         values.append(f"{name}[{slot}]" + (f" * {literal(scale, spec.number)}" if scale != 1 else ""))
     places = len(slots) // channels
+    if lanes.geometry.packed:
+        emit_packed_stores(text, lanes, array, piece, values, count)
+        return
     with text.block():
         line = lanes.row_expr(array, "r", False)
         if not lanes.inner:

@@ -1,4 +1,4 @@
-"""Exports into one folder; whole files are filtered by a process that can be cancelled.
+"""The jobs of exports: files that are filtered completely, each by a process that can be cancelled.
 
 The process does what ``undula filter`` does, so that files keep their metadata, sound and pages.
 """
@@ -111,7 +111,7 @@ class ExportProcess:
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "undula.studio.exporting",
+            "undula.studio.export_jobs",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,

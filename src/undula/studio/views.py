@@ -1,4 +1,4 @@
-"""Filtering of a frame, the bitmaps of each view, and quality figures; independent of pages and browsers."""
+"""The views of a frame: it is filtered, drawn as bitmaps and measured; nothing here depends on pages."""
 
 from __future__ import annotations
 

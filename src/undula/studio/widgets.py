@@ -1,0 +1,101 @@
+"""Widgets that several parts of the page use; each has a label for screen readers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from nicegui import ui
+
+__all__ = ["check_box", "icon_button", "identify", "sample_image", "select_box", "slider_row"]
+
+
+def identify(element: Any, label: str, test_id: str = "") -> Any:
+    """Give an element a label for screen readers, and an identifier for tests."""
+    element.props["aria-label"] = label
+    if test_id:
+        element.props["data-testid"] = test_id
+    return element
+
+
+def select_box(
+    options: dict[Any, str],
+    value: Any,
+    label: str,
+    change: Callable[[Any], None],
+    test_id: str,
+    classes: str = "full-width",
+    title: str = "",
+    **more: Any,
+) -> Any:
+    """Add a list to choose from; ``title`` is shown in place of the label."""
+    box = ui.select(
+        options, value=value, label=title or label, on_change=lambda event: change(event.value), **more
+    )
+    return identify(box.props("dense outlined options-dense").classes(classes), label, test_id)
+
+
+def check_box(label: str, value: bool, change: Callable[[bool], None], test_id: str, name: str = "") -> None:
+    """Add a check box; ``name`` is for screen readers."""
+    box = ui.checkbox(label, value=value, on_change=lambda event: change(event.value))
+    identify(box.props("dense size=sm").classes("hint"), name or label, test_id)
+
+
+def slider_row(
+    label: str,
+    bounds: tuple[float, float, float],
+    value: float,
+    change: Callable[[float], None],
+    settle: Callable[[], None],
+    test_id: str,
+    hint: str = "",
+) -> None:
+    """Add a label, a value and a slider with ``bounds`` (low, high, step), which reports while dragged."""
+    low, high, step = bounds
+    digits = max(0, -math.floor(math.log10(step) + 1e-9)) if step < 1 else 0
+    with ui.column().classes("control"):
+        with ui.row().classes("full-width justify-between items-center no-wrap"):
+            name = ui.label(label).classes("name")
+            if hint:
+                name.tooltip(hint)
+            text = ui.input(value=f"{value:.{digits}f}").props("dense borderless inputmode=decimal")
+            identify(text.classes("value"), f"{label}: value", f"{test_id}-value")
+
+        def moved(event: Any) -> None:
+            if event.value is not None:
+                rounded = f"{event.value:.{digits}f}"
+                text.set_value(rounded if abs(float(rounded) - event.value) < 1e-9 else f"{event.value:g}")
+                change(event.value)
+
+        def set_to(number: float) -> None:
+            slider.set_value(min(max(number, low), high))
+            settle()
+
+        def typed() -> None:
+            try:
+                number = float(str(text.value).strip().replace(",", ".").replace("−", "-"))
+                whole = float(round(number))  # refuses NaN and infinity
+                set_to(whole if step >= 1 else number)
+            except (ValueError, OverflowError):
+                ui.notify(f"{label}: expected a number from {low:g} to {high:g}", type="warning")
+            moved(slider)  # The text of a number that was out of range or no number.
+
+        slider = ui.slider(min=low, max=high, step=step, value=value, on_change=moved).props("dense")
+        identify(slider, label, test_id)
+        slider.on("change", settle, args=[])
+        slider.on("keydown.home.prevent", lambda: set_to(low), args=[])
+        slider.on("keydown.end.prevent", lambda: set_to(high), args=[])
+        text.on("keydown.enter", typed, args=[])
+        text.on("blur", typed, args=[])
+
+
+def icon_button(icon: str | None, label: str, test_id: str, action: Any, text: str = "") -> Any:
+    """Add a button with an icon, a text or both; the label appears under the pointer."""
+    button = ui.button(text, icon=icon, on_click=action).props("flat dense size=md")
+    return identify(button.classes("q-px-xs"), label, test_id).tooltip(label)
+
+
+def sample_image(name: str) -> None:
+    """Add the thumbnail of a sample."""
+    ui.element("img").props(f'src="/studio/sample/{name}" alt="" width="64" height="48" loading="lazy"')
