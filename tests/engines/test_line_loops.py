@@ -10,7 +10,7 @@ import pytest
 
 import undula
 from comparing import noise
-from undula.engines.cpu import executable
+from undula.engines.cpu import executable, passes
 from undula.engines.cpu.line_loops import line_loop
 
 # Filters of few and of many taps, with products that are rounded, and liftings of one and two pairs of steps.
@@ -29,7 +29,7 @@ def loops(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             names.append(loop.name)
         return loop
 
-    monkeypatch.setattr(executable, "line_loop", noted)
+    monkeypatch.setattr(passes, "line_loop", noted)
     return names
 
 

@@ -239,7 +239,9 @@ def test_dicom_clips_keep_their_text(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = io.sample("ultrasound-clip")
     shown = opened(path)
     assert shown.protected is not None
-    chain, single = chain_of(TIME, 8), FilterChain.from_pipeline(PIPELINE)
+    # The clip has so little noise that only a given one changes its text.
+    chain = chain_of(TIME, 8)
+    single = FilterChain.from_pipeline(Pipeline("db2", 2, [Shrink("bayes", sigma=5.0)]))
     for each, name in ((chain, "time"), (single, "single")):
         run_command(each, shown, f"{name}.dcm")
         run_export(each, shown, f"{name}-export.dcm")
