@@ -135,9 +135,10 @@ def noise_share(band: Any, floor: Any, ndim: int, valid: Any = None) -> Any:
     exceeds = xp.abs(band) > OPERATIONS.spread(OPERATIONS.per_item(floor, band), band)
     nonzero = xp.where(exceeds, xp.ones_like(band), xp.zeros_like(band))
     occupied = nonzero if valid is None else xp.where(valid, nonzero, xp.ones_like(band))
-    neighbors = OPERATIONS.window_means(occupied, nonzero, DENSITY_RADIUS, ndim)
+    # Sums of counts are exact, in whatever order chunks and threads add them.
+    neighbors = OPERATIONS.window_sums(occupied, nonzero, DENSITY_RADIUS, ndim)
     total, count = reduced("sum", [neighbors, nonzero])
-    density = total / xp.maximum(count, 1.0)
+    density = total / (xp.maximum(count, 1.0) * (2 * DENSITY_RADIUS + 1) ** ndim)
     return xp.clip((density - LEAST_DENSITY) / (CERTAIN_DENSITY - LEAST_DENSITY), 0.0, 1.0)
 
 

@@ -130,11 +130,11 @@ class ArrayOperations:
             x = self.convolve_axis(x, taps, axis, ndim, guard)
         return x
 
-    def window_means(self, x: Any, factor: Any, radius: int, ndim: int) -> Any:
-        """Return the means of samples in a window around each place, times the factor of the place."""
+    def window_sums(self, x: Any, factor: Any, radius: int, ndim: int) -> Any:
+        """Return the sums of samples in a window around each place, times the factor of the place."""
         width = 2 * radius + 1
         window = SymbolicArray(x.graph, x.shape, x.dtype, WINDOW)
-        return self._stencil(x, ((1 / width,) * width,) * ndim, factor * window)
+        return self._stencil(x, ((1.0,) * width,) * ndim, factor * window)
 
     def remainders(self, x: Any, taps: np.ndarray[Any, Any], ndim: int, limits: Any) -> Any:
         """Return the magnitudes of the differences from a blur by symmetric taps, up to limits of items."""
