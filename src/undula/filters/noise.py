@@ -163,7 +163,8 @@ def estimate_sigma(image: ArrayLike, average_sigmas: bool = False, *, channel_ax
     -----
     The result equals that of scikit-image, except for images with constant regions: details that are zero up
     to rounding are ignored here, while scikit-image takes them for noise of 1e-17. Drawings and text without
-    noise have an estimate of 0 here: nearly all of their details are zero or have zeros around them.
+    noise have an estimate of 0 here: nearly all of their details are zero or have zeros around them. So have
+    images with less than about one count in 20 samples; filter these with ``noise="poisson"``.
 
     Examples
     --------
