@@ -52,9 +52,8 @@ def settings() -> State:
         "numpy": {"errors": np.geterr(), "printing": str(np.get_printoptions())},
         "undula": {"number of threads": threads._requested_threads, "memory to keep": memory._limit},
     }
-    for library in ("dask", "zarr"):
-        if (configuration := getattr(sys.modules.get(library), "config", None)) is not None:
-            state[library] = {"configuration": str(configuration.config)}
+    if (zarr := sys.modules.get("zarr")) is not None and hasattr(zarr, "config"):
+        state["zarr"] = {"configuration": str(zarr.config.config)}
     if (torch := sys.modules.get("torch")) is not None and hasattr(torch, "get_default_dtype"):
         state["torch"] = {"dtype": torch.get_default_dtype(), "gradients": torch.is_grad_enabled()}
     if (jax := sys.modules.get("jax")) is not None and hasattr(jax, "config"):
@@ -76,24 +75,33 @@ def definitions() -> State:
     return state
 
 
-IMPLIED = {"__abstractmethods__", "_abc_impl", "__annotations__", "__annotations_cache__", "__doc__"}
+# What Python itself adds to classes when they are used.
+IMPLIED = {
+    "__slotnames__",
+    "__abstractmethods__",
+    "_abc_impl",
+    "__annotations__",
+    "__annotations_cache__",
+    "__doc__",
+}
 
 
-def changes(before: State, after: State) -> list[str]:
-    """Return the names whose values differ; owners that were not loaded before may bring theirs."""
-    return [
-        f"{name} of {owner}"
+def changes(before: State, after: State) -> dict[str, str]:
+    """Return what differs, by its name; owners that were not loaded before may bring theirs."""
+    return {
+        f"{name} of {owner}": f"{values.get(name)} → {after.get(owner, {}).get(name)}"
         for owner, values in before.items()
         for name in {**values, **after.get(owner, {})}
         if values.get(name) != after.get(owner, {}).get(name)
-    ]
+    }
 
 
 def _watch(request: pytest.FixtureRequest, *states: Callable[[], State]) -> Iterator[None]:
     before = [state() for state in states]
     yield
-    changed = [name for state, old in zip(states, before, strict=True) for name in changes(old, state())]
-    assert not changed, f"{request.node.nodeid} changed for all later tests: {', '.join(changed)}"
+    for state, old in zip(states, before, strict=True):
+        changed = changes(old, state())
+        assert not changed, f"{request.node.nodeid} changes for all later tests: {changed}"
 
 
 @pytest.fixture(autouse=True)
