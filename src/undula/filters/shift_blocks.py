@@ -22,7 +22,7 @@ import numpy as np
 
 from ..engines.base import Engine
 from ..engines.cpu.engine import CPU
-from ..engines.memory import empty
+from ..engines.memory import empty, free_kept
 from ..lowering.expressions import Load, loads
 from ..lowering.graph import Graph, Reduce
 from ..lowering.symbolic import reduced, symbolic_input, symbolic_output
@@ -113,6 +113,7 @@ class ShiftBlocks:
     ) -> None:
         planes = before.outputs["samples"]
         self._shifts = list(product((0, 1), repeat=len(planes.shape) - 1))
+        self._plane_bytes = math.prod(planes.shape) * np.dtype(planes.dtype).itemsize
         known: set[str] = set()
         self._rounds = []
         for members in _rounds(statistics, math.prod(planes.shape)):
@@ -121,18 +122,28 @@ class ShiftBlocks:
         self._before, self._after = CPU.compile_graph(before), CPU.compile_graph(after)
         self._block = CPU.compile_graph(block.with_inputs(known))
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes that a run takes besides its inputs, those of the result included."""
+        blocks = 3 * self._plane_bytes + self._block.nbytes  # the planes, a shift of them, and the mean
+        rounds = [2 * self._plane_bytes + each.nbytes for each in self._rounds]
+        return max(self._before.nbytes, blocks, *rounds, self._plane_bytes + self._after.nbytes)
+
     def run(self, arrays: Mapping[str, Any], seconds: dict[str, float] | None = None) -> dict[str, Any]:
         """Return the result, given the inputs by name; add the time of each phase to ``seconds``."""
         known = {**arrays, **self._before.run(arrays, seconds)}
         planes = known["samples"]
         for each in self._rounds:
+            free_kept()  # Each program takes memory of other sizes.
             known |= each.run(planes, known, seconds)
+        free_kept()
         mean = self._block.run(known, seconds)["filtered"]  # That of no shift.
         for shift in self._shifts[1:]:
             part = self._block.run({**known, "samples": _shifted(planes, shift)}, seconds)["filtered"]
             mean[_places(shift, slice(0, -1))] += part[_places(shift, slice(1, None))]
         del known, planes, part
         _divide(mean)
+        free_kept()
         return self._after.run({**arrays, "filtered": mean}, seconds)
 
 
@@ -167,6 +178,16 @@ class _Round:
         self._first = CPU.compile_graph(graph.with_outputs(outputs))
         others = {name: outputs[name] for name in joined}
         self._others = CPU.compile_graph(graph.with_outputs(others)) if others else None
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that a run takes besides its inputs."""
+        sizes = [
+            member.samples * np.dtype(member.node.results[0].dtype).itemsize for member in self._members
+        ]
+        programs = [self._first, *([self._others] if self._others else [])]
+        programs += [reduction for _, reduction in self._programs.values()]
+        return sum(sizes) + max(program.nbytes for program in programs)
 
     def run(self, planes: Array, known: Mapping[str, Any], seconds: dict[str, float] | None) -> Arrays:
         """Return the results by name."""
