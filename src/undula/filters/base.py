@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from .operations import ArrayOperations, item_size
+from .operations import ArrayOperations
 
 __all__ = [
     "Argument",
@@ -147,7 +147,7 @@ class Pyramid:
             return band, 1.0
         xp, mask = self.operations.xp, self.valid[index]
         counts = self.operations.energies([xp.astype(mask, band.dtype)])[0]
-        share = counts / item_size(mask)
+        share = counts / math.prod(mask.shape[1:])  # Masks are the same for all shifts.
         return band * mask, xp.maximum(share, xp.full_like(share, 1e-9))
 
 
