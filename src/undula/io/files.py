@@ -143,7 +143,7 @@ def detect_kind(path: Path) -> str | None:
     if head[4:8] == b"ftyp":
         brands = re.findall(b"....", head[8 : int.from_bytes(head[:4], "big")], re.DOTALL)
         for brand, kind in _IMAGE_BRANDS.items():
-            if brand in (brands[0], *(brands if brands[0] == b"mif1" else ())):
+            if brand in (*brands[:1], *(brands if brands[:1] == [b"mif1"] else ())):
                 return kind
     if head[4:8] in (b"ftyp", b"moov", b"mdat", b"wide", b"free"):
         return "video"

@@ -42,6 +42,7 @@ from .metadata import (
 from .photos import check_avif, is_hdr, read_heif, read_raw, write_heif
 from .picture import ALPHA, CMYK, LAB, RGB, Picture, picture_from_array, profile_space
 from .tiff import read_tiff, read_tiff_header, write_tiff
+from .truncation import check_complete
 
 __all__ = ["Picture", "pixels_from_pillow", "png_bands", "read", "read_header", "save", "write"]
 
@@ -104,6 +105,7 @@ def read(path: str | Path, max_pixels: int | None = None) -> Picture:
         raise FileError(f"{path} is in no file format that Undula reads")
     try:
         check_declared(path, kind, max_pixels)
+        check_complete(path, kind)
         picture = readers.get(kind, _read_pillow)(path, kind, max_pixels)
         if picture.pixels.size == 0 or picture.pixels.ndim < 2 + picture.pages:
             raise FileError(f"{path} contains no pixels (shape {picture.pixels.shape})")
@@ -127,6 +129,7 @@ def read_header(path: str | Path) -> Picture | None:
     path = Path(path)
     kind = detect_kind(path)
     try:
+        check_complete(path, kind)
         if kind == "tiff":
             return read_tiff_header(path, kind)
         if kind == "npy":

@@ -20,6 +20,7 @@ from .files import IMAGES, check_size, detect_kind, import_optional, output_kind
 from .limits import check_declared
 from .picture import Picture
 from .raster import read, read_header, save
+from .truncation import check_complete
 from .video import probe
 
 __all__ = ["FileSummary", "check_result", "summarize"]
@@ -48,6 +49,7 @@ def summarize(path: Path, max_pixels: int | None = None) -> FileSummary:
         return FileSummary(kind, video.width, video.height, video.frames)
     try:
         check_declared(path, kind, max_pixels)
+        check_complete(path, kind)
         width, height, frames = _image_size(path, kind, max_pixels)
     except UndulaError:
         raise
