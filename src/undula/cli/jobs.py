@@ -28,6 +28,7 @@ from ..io.files import (
     pixel_limit,
 )
 from ..io.filtering import Encoding, Filter, filter_picture, filter_video
+from ..io.foreign import foreign_code
 from ..io.preview import write_preview
 from ..io.series import group_series
 from ..io.summary import check_result
@@ -392,7 +393,8 @@ def _run_stacks(
             if len(stack) == 1:
                 reports = [_run_job(jobs[members[0]], make_filter, alone)]
             else:
-                filtered = options.dicom_filter(make_filter).filter_series(stack, targets)
+                with foreign_code(f"cannot filter the series of {stack[0]}", Exception):
+                    filtered = options.dicom_filter(make_filter).filter_series(stack, targets)
                 reports = [_dicom_entry(each) for each in filtered]
         except Exception as error:  # Decoders, filters and encoders may raise anything.
             reports = [error] * len(members)
@@ -434,6 +436,13 @@ def _run_job(
     runner: TaskRunner | None = None,
 ) -> dict[str, Any]:
     """Filter one file and return its entry in the report."""
+    with foreign_code(f"cannot filter {job.source}", Exception):
+        return _entry(job, make_filter, options, runner)
+
+
+def _entry(
+    job: FileJob, make_filter: Callable[[bool], Filter], options: FilterOptions, runner: TaskRunner | None
+) -> dict[str, Any]:
     if is_zarr(job.source):
         return _run_store_job(job, make_filter(False), options, runner)
     if is_zarr(job.target):

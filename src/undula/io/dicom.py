@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError, FileError, MissingExtraError, install_hint
 from .derivation import Derivation, get_element
-from .files import check_size, import_optional, short_message
+from .files import check_size, import_optional
+from .foreign import foreign_code
 from .limits import MAX_METADATA_BYTES, codestream_size, inflates_beyond
 from .picture import Picture
 from .stored import StoredRange
@@ -306,14 +307,10 @@ def write_dicom(
     dataset.file_meta.TransferSyntaxUID = import_optional("pydicom.uid").ExplicitVRLittleEndian
     (derivation or Derivation()).apply(dataset, source)
     _keep_compression(dataset, source)
-    try:
+    # Other elements are converted only now, and may be malformed.
+    problem = f"{source.filename} has elements besides its pixels that cannot be copied"
+    with foreign_code(problem, OSError):
         pydicom.dcmwrite(path, dataset, enforce_file_format=True)
-    except OSError:
-        raise
-    except Exception as error:  # Other elements are converted only now, and may be malformed.
-        raise FileError(
-            f"{source.filename} has elements besides its pixels that cannot be copied: {short_message(error)}"
-        ) from None
 
 
 # Elements with the smallest and the largest sample: of the image, and of its series or planes.

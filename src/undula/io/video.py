@@ -128,7 +128,7 @@ class _DecodingThread(threading.Thread):
             self._put(("end", None))
         except UndulaError as error:  # items() raises it again.
             self._put(("error", error))
-        except Exception as error:
+        except BaseException as error:  # Without an item, the video would seem to end here.
             self._put(("error", decode_error(self.path, self.number, error)))
 
     def _decode(self) -> None:
