@@ -28,9 +28,10 @@ def foreign_code(
     *passed : type
         Errors that are raised as they are, besides those of Undula.
     """
+    unchanged: tuple[type[BaseException], ...] = (UndulaError, KeyboardInterrupt, GeneratorExit, *passed)
     try:
         yield
-    except (UndulaError, KeyboardInterrupt, GeneratorExit, *passed):
+    except unchanged:
         raise
     except BaseException as error:
         if callable(problem):
