@@ -17,6 +17,8 @@ from .limits import gif_end
 __all__ = ["DECLARED_SIZES", "check_complete", "is_truncated"]
 
 EBML_ID, SEGMENT_ID = b"\x1aE\xdf\xa3", b"\x18S\x80g"
+ASF_DATA = bytes.fromhex("3626b2758e66cf11a6d900aa0062ce6c")
+OGG_LAST_PAGE = 4  # A flag of pages.
 TIFF_SEGMENTS = {273: 279, 324: 325}  # Tags: where strips or tiles are, and how many bytes each has.
 TIFF_DIRECTORIES = (330, 34665, 34853)  # Tags that refer to directories: SubIFDs, EXIF, GPS.
 TIFF_NUMBERS = {1: "u1", 3: "u2", 4: "u4", 13: "u4", 16: "u8", 18: "u8"}  # By the type of a tag.
@@ -72,6 +74,58 @@ def _mov_size(file: BinaryIO) -> int:
         end += size
         file.seek(end)
     return end
+
+
+def _avi_size(file: BinaryIO) -> int:
+    """Return where the last list of frames in an AVI file ends; the index after it can be missing."""
+    end = 0
+    while (head := file.read(12))[:4] == b"RIFF" and len(head) == 12:
+        stop = file.tell() - 4 + int.from_bytes(head[4:8], "little")
+        while file.tell() < stop and len(head := file.read(8)) == 8:
+            size, start = int.from_bytes(head[4:], "little"), file.tell()
+            if head[:4] == b"LIST" and file.read(4) == b"movi":
+                end = start + size
+                break
+            file.seek(start + size + size % 2)
+        file.seek(stop + stop % 2)
+    return end
+
+
+def _flv_size(file: BinaryIO) -> int:
+    """Return where the last tag of an FLV file ends, or one that is cut off."""
+    end = file.seek(int.from_bytes(file.read(9)[5:], "big"))
+    while len(head := file.read(15)) == 15:  # The size of the tag before, and the header of a tag.
+        end = file.seek(int.from_bytes(head[5:8], "big"), 1)
+    return end
+
+
+def _asf_size(file: BinaryIO) -> int:
+    """Return where the packets of an ASF file, such as WMV, end; the index after them can be missing."""
+    end = 0
+    while len(head := file.read(24)) == 24:
+        size = int.from_bytes(head[16:], "little")
+        end += size
+        if head.startswith(ASF_DATA) or not 24 <= size < MAX_OFFSET:
+            break
+        file.seek(end)
+    return end
+
+
+def _ogg_size(file: BinaryIO) -> int:
+    """Return where the last page of an Ogg file ends; beyond the file if a stream has no last page."""
+    end, open_streams = 0, set[bytes]()
+    while (head := file.read(27))[:4] == b"OggS" and len(head) == 27:
+        (open_streams.discard if head[5] & OGG_LAST_PAGE else open_streams.add)(head[14:18])
+        end = file.seek(sum(file.read(head[26])), 1)
+    return end + bool(open_streams)
+
+
+def _mxf_size(file: BinaryIO) -> int:
+    """Return where the footer of an MXF file begins; 0 if the header does not tell."""
+    head = file.read(64)
+    length_bytes = 1 + (head[16] & 0x7F if head[16] & 0x80 else 0)
+    footer = 16 + length_bytes + 24
+    return int.from_bytes(head[footer : footer + 8], "big") + 1
 
 
 def _gif_size(file: BinaryIO) -> int:
@@ -134,4 +188,14 @@ def _tiff_size(file: BinaryIO) -> int:
         return int(end)
 
 
-DECLARED_SIZES = {"matroska": _matroska_size, "mov": _mov_size, "tiff": _tiff_size, "gif": _gif_size}
+DECLARED_SIZES = {
+    "asf": _asf_size,
+    "avi": _avi_size,
+    "flv": _flv_size,
+    "gif": _gif_size,
+    "matroska": _matroska_size,
+    "mov": _mov_size,
+    "mxf": _mxf_size,
+    "ogg": _ogg_size,
+    "tiff": _tiff_size,
+}
