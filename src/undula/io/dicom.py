@@ -26,7 +26,15 @@ from .limits import MAX_METADATA_BYTES, codestream_size, inflates_beyond
 from .picture import Picture
 from .stored import StoredRange
 
-__all__ = ["check_pixels", "get_element", "has_image", "read_dicom", "read_header", "write_dicom"]
+__all__ = [
+    "check_pixels",
+    "get_element",
+    "read_dicom",
+    "read_header",
+    "refuse_map",
+    "without_image",
+    "write_dicom",
+]
 
 Array = NDArray[Any]
 PIXEL_DATA_TAG = 0x7FE00010
@@ -60,8 +68,8 @@ def read_header(path: Path) -> Any:
     return _header(path, _deflated_part(path))
 
 
-def has_image(path: Path) -> bool:
-    """Return whether a DICOM file has an image, unlike reports, presentation states and directories.
+def without_image(path: Path, maps: bool = True) -> str:
+    """Say why a DICOM file is not filtered with others: it has no image, or a map that is not asked for.
 
     Files whose header cannot be read count as images, so that their error is reported.
     """
@@ -70,8 +78,38 @@ def has_image(path: Path) -> bool:
     except MissingExtraError:
         raise
     except Exception:  # pydicom raises all kinds of errors for damaged files.
-        return True
-    return "Rows" in header or not ("SOPClassUID" in header or "DirectoryRecordSequence" in header)
+        return ""
+    if "Rows" not in header and ("SOPClassUID" in header or "DirectoryRecordSequence" in header):
+        return "DICOM without an image"
+    name = map_name(header)
+    return f"{name}, which --maps includes" if name and not maps else ""
+
+
+# Images whose samples are quantities or labels, by the UID of their class.
+_MAPS = {
+    "1.2.840.10008.5.1.4.1.1.481.2": "dose grid",
+    "1.2.840.10008.5.1.4.1.1.30": "parametric map",
+    "1.2.840.10008.5.1.4.1.1.66.4": "segmentation",
+    "1.2.840.10008.5.1.4.1.1.66.7": "label map",
+    "1.2.840.10008.5.1.4.1.1.81.1": "thickness map",
+    "1.2.840.10008.5.1.4.1.1.82.1": "topography map",
+}
+_MAP_MODALITIES = {"RTDOSE": "dose grid", "SEG": "segmentation"}  # of other classes
+
+
+def map_name(header: Any) -> str:
+    """Return what the samples of a dataset are if they are no brightness, such as ``"dose grid"``."""
+    name = _MAPS.get(str(get_element(header, "SOPClassUID", "")), "")
+    return name or _MAP_MODALITIES.get(str(get_element(header, "Modality", "")), "")
+
+
+def refuse_map(path: Path, header: Any) -> None:
+    """Raise an error for an image whose samples are quantities or labels."""
+    if name := map_name(header):
+        raise FileError(
+            f"{path} is a {name}: its samples are measurements or labels, which filters for pictures falsify;"
+            " --maps (maps=True) filters it all the same"
+        )
 
 
 def check_pixels(path: Path, header: Any) -> None:
@@ -119,6 +157,9 @@ def _dataset(path: Path, max_pixels: int | None) -> Any:
         )
     dataset = pydicom.dcmread(path, force=True)
     if "PixelData" not in dataset:
+        for name in ("FloatPixelData", "DoubleFloatPixelData"):
+            if name in dataset:
+                raise FileError(f"{path} has samples of floating point ({name}), which are not supported")
         check_pixels(path, header)
         raise FileError(f"{path} is cut off or damaged: its PixelData cannot be read")
     if "TransferSyntaxUID" not in dataset.file_meta:
