@@ -115,6 +115,7 @@ def test_a_scheduler_is_lost_and_the_work_goes_on_elsewhere(cluster: Any) -> Non
     assert counts[0] >= 4
     stores.transform("x.zarr", "expected.zarr", **options)
     assert same("c.zarr", "expected.zarr")
+    undula.keep_memory(None)  # The worker in this process has limited it.
 
 
 def test_errors_of_tasks_are_those_of_the_caller(cluster: Any) -> None:

@@ -6,8 +6,8 @@ import logging
 import signal
 import sys
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
@@ -37,9 +37,23 @@ UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__nam
 app.registered_commands.sort(key=lambda command: PANELS.index(str(command.rich_help_panel)))
 
 
-def _interrupt(number: int, frame: Any) -> None:
-    """Handle a signal like Ctrl+C, so that temporary files are removed."""
-    raise KeyboardInterrupt
+@contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """Handle signals that end the process like Ctrl+C, so that temporary files are removed."""
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    handlers: dict[int, Any] = {}
+    with suppress(ValueError):  # Only the main thread can set signal handlers.
+        for name in ("SIGTERM", "SIGHUP"):
+            if (number := getattr(signal, name, None)) is not None:
+                handlers[number] = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _warning_printer() -> Callable[..., None]:
@@ -63,12 +77,9 @@ def run(arguments: list[str] | None = None) -> int:
     warnings.filterwarnings("default", category=UserWarning, module=r"undula\.filters")
     warnings.simplefilter("always", FormatWarning)
     warnings.showwarning = _warning_printer()
-    with suppress(ValueError):  # Only the main thread can set signal handlers.
-        for name in ("SIGTERM", "SIGHUP"):
-            if hasattr(signal, name):
-                signal.signal(getattr(signal, name), _interrupt)
     try:
-        status = typer.main.get_command(app).main(arguments, prog_name="undula", standalone_mode=False)
+        with _signals_interrupt():
+            status = typer.main.get_command(app).main(arguments, prog_name="undula", standalone_mode=False)
         if status == 130:  # Typer returns this when it catches an interrupt.
             raise KeyboardInterrupt
         return status if isinstance(status, int) else 0

@@ -21,6 +21,7 @@ from ..process import DriverProcess
 __all__ = ["OpenCLDevice", "default_device", "device", "engine", "names", "numbered_device"]
 
 MAX_SHARED_BYTES = 49152  # of a kernel, also on devices with more
+GET_POCL = "pocl-opencl-icd of Debian and Ubuntu, or pocl of conda-forge"
 
 PROCESS = DriverProcess("opencl")
 
@@ -65,8 +66,7 @@ class OpenCLDevice:
                     if "unknown target CPU" in str(error):  # PoCL's compiler is older than the processor.
                         raise MissingDeviceError(
                             f"the OpenCL driver of {self.name} ({self.handle.platform.version.strip()}) does "
-                            "not know this processor: set POCL_LLVM_CPU_NAME to an older one, such as "
-                            "x86-64-v3, or install a newer PoCL (pocl of conda-forge)"
+                            f"not know this processor: install a newer PoCL ({GET_POCL})"
                         ) from error
                     raise KernelError(kernel.name, kernel.source, str(error)) from error
                 self._functions[kernel.source] = built
@@ -188,7 +188,7 @@ def _all_devices() -> list[Any]:
     except ImportError as error:
         raise MissingDeviceError(
             f"backend 'opencl' needs PyOpenCL: {install_hint('opencl')} (and a driver of your device; "
-            "pip install pocl-binary-distribution runs kernels on the CPU)"
+            f"PoCL runs kernels on the CPU: {GET_POCL})"
         ) from error
     PROCESS.check()
     try:
@@ -198,7 +198,7 @@ def _all_devices() -> list[Any]:
     if not handles:
         raise MissingDeviceError(
             "PyOpenCL finds no device: install the OpenCL driver of your GPU, or "
-            "pip install pocl-binary-distribution to run kernels on the CPU"
+            f"PoCL, which runs kernels on the CPU ({GET_POCL})"
         )
     PROCESS.started()
     return handles
