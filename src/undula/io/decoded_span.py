@@ -94,7 +94,7 @@ class DecodedSpan:
         raise FileError(
             f"{self._path} declares {declared:.2f} s and ends after {self._count} frames, at {reached:.2f} s:"
             " it is cut off or damaged. Fetch it again, repair it (ffmpeg -err_detect ignore_err -i … -c copy"
-            f" …), or read the frames that it has with --frames {self._count} (count={self._count})"
+            f" …), or read the frames that it has with count={self._count}"
         )
 
     def _check_last_frame(self) -> None:
@@ -108,7 +108,7 @@ class DecodedSpan:
         if (size - len(header)) % (len(b"FRAME\n") + self._frame_bytes):
             raise FileError(
                 f"{self._path} ends within frame {self._count}: it is cut off or damaged. Fetch it again, or"
-                f" read the frames that it has with --frames {self._count} (count={self._count})"
+                f" read the frames that it has with count={self._count}"
             )
 
     def _is_damaged(self, min_end: float, max_end: float, of_stream: bool, missing_frames: int) -> bool:
