@@ -15,7 +15,8 @@ import typer
 from ..errors import FormatWarning, UndulaError
 from . import coefficients, experiments, export, filtering, inspection, samples, speed, studio, zarr_stores
 from .common import PANELS, app
-from .screen import error_text, print_error, print_json, print_warning
+from .screen import error_text, print_error, print_json, print_warning, wording
+from .wording import option_names
 
 __all__ = [
     "app",
@@ -77,9 +78,17 @@ def run(arguments: list[str] | None = None) -> int:
     warnings.filterwarnings("default", category=UserWarning, module=r"undula\.filters")
     warnings.simplefilter("always", FormatWarning)
     warnings.showwarning = _warning_printer()
+    given = sys.argv[1:] if arguments is None else arguments
+    program: Any = typer.main.get_command(app)
+    chosen = [program.commands[word] for word in given if word in program.commands]
+    with wording(option_names([*program.commands.values(), *chosen[:1]])):
+        return _run(program, given)
+
+
+def _run(program: Any, given: list[str]) -> int:
     try:
         with _signals_interrupt():
-            status = typer.main.get_command(app).main(arguments, prog_name="undula", standalone_mode=False)
+            status = program.main(given, prog_name="undula", standalone_mode=False)
         if status == 130:  # Typer returns this when it catches an interrupt.
             raise KeyboardInterrupt
         return status if isinstance(status, int) else 0
@@ -97,7 +106,6 @@ def run(arguments: list[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     except (UndulaError, MemoryError, OSError) as error:
-        given = sys.argv[1:] if arguments is None else arguments
         if "--json" in given or "--json-lines" in given:
             print_json({"error": error_text(error)}, 1 if "--json" in given else None)
         print_error(error_text(error))

@@ -37,8 +37,8 @@ from ..stores.partial import check_store
 from ..stores.pictures import BLOCKS_AT_ONCE, filter_in_blocks, imported_image, large_picture
 from ..stores.running import TaskRunner, ThreadRunner, task_runner
 from .finding import FileJob, input_kind
-from .outputs import PIPE, check_outputs, identity, without_empty_folders
-from .screen import error_text, print_warning, progress_bar
+from .outputs import PIPE, check_drawing, check_outputs, identity, without_empty_folders
+from .screen import error_text, message_line, print_warning, progress_bar
 from .zarr_stores import InterruptedWorkError, check_zarr_target, filter_store, is_zarr
 
 ADVICE = "name another output; the last path is the output, and several files go into a folder with --output"
@@ -179,6 +179,8 @@ def run_jobs(
                 if len(jobs) == 1 and not collect:
                     raise entry
                 entry = {"error": error_text(entry)}
+            if "error" in entry:  # Other processes do not know the command.
+                entry = {**entry, "error": message_line(entry["error"])}
             paths = {"input": str(jobs[number].source)}
             if "error" not in entry:
                 paths["output"] = str(jobs[number].target)

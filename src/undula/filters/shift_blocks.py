@@ -108,9 +108,7 @@ class ShiftBlocks:
         Computes the result from the mean of the shifts.
     """
 
-    def __init__(
-        self, before: Graph, block: Graph, statistics: Sequence[_Statistic], after: Graph
-    ) -> None:
+    def __init__(self, before: Graph, block: Graph, statistics: Sequence[_Statistic], after: Graph) -> None:
         planes = before.outputs["samples"]
         self._shifts = list(product((0, 1), repeat=len(planes.shape) - 1))
         self._plane_bytes = math.prod(planes.shape) * np.dtype(planes.dtype).itemsize
@@ -182,9 +180,7 @@ class _Round:
     @property
     def nbytes(self) -> int:
         """The bytes that a run takes besides its inputs."""
-        sizes = [
-            member.samples * np.dtype(member.node.results[0].dtype).itemsize for member in self._members
-        ]
+        sizes = [member.samples * np.dtype(member.node.results[0].dtype).itemsize for member in self._members]
         programs = [self._first, *([self._others] if self._others else [])]
         programs += [reduction for _, reduction in self._programs.values()]
         return sum(sizes) + max(program.nbytes for program in programs)

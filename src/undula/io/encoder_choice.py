@@ -73,7 +73,9 @@ def check_options(quality: int, preset: str) -> None:
     if preset not in PRESETS:
         raise ArgumentError(f"preset must be one of {', '.join(PRESETS)}; got {preset!r}")
     if not 0 <= quality <= WORST_QUALITY:
-        raise ArgumentError(f"quality (--crf) must be from 0, the best, to {WORST_QUALITY}; got {quality}")
+        raise ArgumentError(
+            f"the quality of the encoder must be from 0, the best, to {WORST_QUALITY}; got {quality}"
+        )
 
 
 def keeps_range(name: str, kind: str) -> bool:
@@ -175,8 +177,8 @@ def choose_encoder(
             return EncoderChoice(name, _encoder_pixels(name, kind, *description))
         except ValueError as error:
             errors.append(str(error))
-    advice = "choose another with --codec" if codec is not None else "choose a codec that does with --codec"
-    raise FileError(f"cannot write {target}: {', '.join(errors)}; {advice}, or write .mkv with --codec ffv1")
+    advice = "choose another codec" if codec is not None else "choose a codec that does"
+    raise FileError(f"cannot write {target}: {', '.join(errors)}; {advice}, or write .mkv with codec='ffv1'")
 
 
 def _copy_like(kind: str, stream: Any, pixels: str, full_range: bool, odd_size: bool) -> EncoderChoice:

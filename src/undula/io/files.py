@@ -227,7 +227,7 @@ def pixel_limit(max_pixels: int | None) -> int:
 def check_size(path: Path, pixels: int, max_pixels: int | None, nbytes: int = 0) -> None:
     """Raise an error if a file declares more pixels, or more bytes of pixels, than allowed."""
     limit = pixel_limit(max_pixels)
-    advice = "raise it with max_pixels (--max-pixels) if you trust the file"
+    advice = "raise it with max_pixels if you trust the file"
     if pixels > limit:
         raise FileError(f"{path} declares {pixels:,} pixels, and the limit is {limit:,}; {advice}")
     if nbytes > BYTES_PER_PIXEL * limit:

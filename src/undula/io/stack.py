@@ -98,8 +98,8 @@ class StackAxes:
         for letter in letters:
             if letter not in self.names:
                 raise ArgumentError(
-                    f"there is no axis {letter!r} to filter over; the axes are {self.description()} (rename"
-                    " them with --axes, in Python axes=)"
+                    f"there is no axis {letter!r} to filter over; the axes are {self.description()};"
+                    " rename them with axes="
                 )
         return tuple(sorted(self.names.index(letter) for letter in letters))
 

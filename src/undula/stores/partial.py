@@ -130,7 +130,7 @@ class PartialStore:
                 raise FileError(
                     f"{self.path} is the half-written output of other work ({name} was"
                     f" {earlier.get(name)!r}, and is {self.work.get(name)!r}); run the earlier command again"
-                    " to complete it, or add --overwrite (overwrite=True) to start again"
+                    " to complete it, or pass overwrite=True to start again"
                 )
         self._close()
         shutil.rmtree(self.path)
@@ -215,6 +215,5 @@ def check_store(target: Path, overwrite: bool) -> None:
         raise FileError(f"cannot write {target}: it exists and is not a Zarr store; name another output")
     if not overwrite:
         raise FileError(
-            f"{target} exists and would be lost; add --overwrite (overwrite=True) to replace it, or name"
-            " another output"
+            f"{target} exists and would be lost; pass overwrite=True to replace it, or name another output"
         )

@@ -40,10 +40,12 @@ REBUILD_SECONDS = 0.05  # without another change, before panels are rebuilt
 class Page:
     """The page of one browser tab."""
 
-    def __init__(self, session: Session, options: ServerOptions, devices: dict[str, str]) -> None:
+    def __init__(
+        self, session: Session, options: ServerOptions, devices: dict[str, str], unusable: dict[str, str]
+    ) -> None:
         self.session, self.options = session, options
         self.client = ui.context.client
-        self.devices = devices
+        self.devices, self.unusable_devices = devices, unusable
         self.task_panel = TaskPanel(self)
         self.wavelet_panel = WaveletPanel(self)
         self.chain_panel = ChainPanel(self)

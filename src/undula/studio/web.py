@@ -132,7 +132,7 @@ def application(options: ServerOptions, sessions: SessionRegistry) -> Any:
         except UndulaError as error:
             ui.label(str(error)).classes("text-h6 q-pa-lg")
             return
-        studio_page = Page(session, options, await asyncio.wrap_future(sessions.devices))
+        studio_page = Page(session, options, *await asyncio.wrap_future(sessions.devices))
         studio_page.build()
         client.on_delete(lambda: sessions.leave(session, studio_page))
         session.page = studio_page

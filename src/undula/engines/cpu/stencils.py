@@ -186,7 +186,9 @@ def _divided(
             behind = axis - len(result.shape)
             if len(load.view.shape) < -behind:
                 return load
-            place_there = min((place + load.offset) // 2, load.view.shape[behind] - 1) if load.finer else place
+            place_there = (
+                min((place + load.offset) // 2, load.view.shape[behind] - 1) if load.finer else place
+            )
             return Load(_without_axis(load.view, behind, place_there), load.finer[1:], load.offset)
 
         return part

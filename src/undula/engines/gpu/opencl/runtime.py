@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....errors import DeviceError, KernelError, MissingDeviceError, OutOfMemoryError, install_hint
+from ...devices import first_usable
 from ..emit import OPENCL, Kernel
 from ..engine import DeviceEngine
 from ..launches import DeviceLimits, DeviceProgram, Launch
@@ -204,7 +205,7 @@ def _all_devices() -> list[Any]:
 
 
 def engine(number: int | None) -> DeviceEngine:
-    """Return the engine of a device; the first GPU if the number is None."""
+    """Return the engine of a device; that of :func:`default_device` if the number is None."""
     return DeviceEngine("opencl", default_device() if number is None else numbered_device(number))
 
 
@@ -215,13 +216,12 @@ def names() -> list[str]:
 
 @cache
 def default_device() -> OpenCLDevice:
-    """Return the first GPU, or the first device if there is no GPU."""
+    """Return the first GPU that can be used, or the first other device if there is no such GPU."""
     handles = _all_devices()
     import pyopencl as cl
 
-    return numbered_device(
-        next((k for k, handle in enumerate(handles) if handle.type & cl.device_type.GPU), 0)
-    )
+    order = sorted(range(len(handles)), key=lambda number: not handles[number].type & cl.device_type.GPU)
+    return numbered_device(first_usable("opencl", order))
 
 
 @cache
